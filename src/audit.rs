@@ -1,0 +1,15 @@
+//! The audit log: one JSON object a line, from which alone every decision can be explained.
+//!
+//! A `decision` is with the operating system before a byte goes upstream or a refusal goes down;
+//! a `completion` follows when the exchange has ended. Nothing is dropped: when the disk is slow,
+//! requests wait, and when it takes nothing at all, they are not forwarded.
+
+mod log;
+mod record;
+mod timestamp;
+
+pub use self::{
+    log::{AuditError, AuditLog},
+    record::{Completion, DecisionRecord, Event},
+    timestamp::Timestamp,
+};

@@ -1,0 +1,269 @@
+//! Writes lines to a file or to stdout from a thread of its own, many at a time, so that no
+//! request's thread ever waits for a disk.
+//!
+//! What is handed over is written, in order, whole lines only: an error of the disk is tried
+//! again from the byte where it stopped, and requests wait meanwhile.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    os::fd::AsFd as _,
+    path::PathBuf,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use tokio::sync::oneshot;
+
+use crate::config::Output;
+
+/// The log. What is left is written when it is dropped.
+#[derive(Debug)]
+pub struct AuditLog {
+    shared: Arc<Shared>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Why a line could not be logged.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    #[error("cannot open the audit log {}: {error}; check the path and its permissions", path.display())]
+    Open { path: PathBuf, error: io::Error },
+    #[error("cannot write the audit log to stdout: {0}")]
+    Stdout(io::Error),
+    #[error("cannot start the audit log's thread: {0}")]
+    Thread(io::Error),
+    #[error("the audit log cannot be written")]
+    Stalled,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    pending: Mutex<Pending>,
+    /// Signalled when the writer has something to do.
+    work: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    bytes: Vec<u8>,
+    /// Those who wait for `bytes` to be written.
+    waiting: Vec<oneshot::Sender<()>>,
+    /// Whether the writer may let a few more lines gather first.
+    unhurried: bool,
+    closed: bool,
+}
+
+// === impl AuditLog ===
+
+impl AuditLog {
+    /// Opens the log, appending to what is there.
+    ///
+    /// # Errors
+    /// The file cannot be opened for writing, or no thread can be started.
+    pub fn open(output: &Output) -> Result<Self, AuditError> {
+        let sink: Box<dyn Write + Send> = match output {
+            // Not `io::stdout()`, which has a buffer of its own.
+            Output::Stdout => Box::new(File::from(
+                io::stdout().as_fd().try_clone_to_owned().map_err(AuditError::Stdout)?,
+            )),
+            Output::File(path) => Box::new(append_to(path).map_err(|error| AuditError::Open {
+                path: path.clone(),
+                error,
+            })?),
+        };
+        Self::to_sink(sink)
+    }
+
+    fn to_sink(sink: Box<dyn Write + Send>) -> Result<Self, AuditError> {
+        let shared = Arc::new(Shared::default());
+        let writer = std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn({
+                let shared = shared.clone();
+                move || shared.write_to(sink)
+            })
+            .map_err(AuditError::Thread)?;
+        Ok(Self {
+            shared,
+            writer: Mutex::new(Some(writer)),
+        })
+    }
+
+    /// Logs a line and waits until the operating system has it.
+    ///
+    /// # Errors
+    /// The output takes nothing for [`MAX_WAIT`]. The line is written all the same when it does
+    /// again.
+    pub async fn write(&self, line: &[u8]) -> Result<(), AuditError> {
+        self.room().await?;
+        let (written, wait) = oneshot::channel();
+        {
+            let mut pending = self.shared.lock();
+            pending.bytes.extend_from_slice(line);
+            pending.waiting.push(written);
+            pending.unhurried = false;
+        }
+        self.shared.work.notify_one();
+        finished(wait).await
+    }
+
+    /// Logs a line without waiting until it is written, as long as not too many are.
+    ///
+    /// # Errors
+    /// As [`AuditLog::write`], where the wait for room took as long.
+    pub async fn append(&self, line: &[u8]) -> Result<(), AuditError> {
+        self.room().await?;
+        let mut pending = self.shared.lock();
+        let first = pending.bytes.is_empty();
+        pending.bytes.extend_from_slice(line);
+        if first {
+            pending.unhurried = true;
+            drop(pending);
+            self.shared.work.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Writes what is left and waits for it, for the end of the program. It blocks; a line that
+    /// comes after it is lost.
+    pub fn close(&self) {
+        self.shared.lock().closed = true;
+        self.shared.work.notify_one();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            // A writer that panicked has said so on stderr.
+            let _ = writer.join();
+        }
+    }
+
+    /// Waits until there is room for a line.
+    async fn room(&self) -> Result<(), AuditError> {
+        loop {
+            let wait = {
+                let mut pending = self.shared.lock();
+                if pending.bytes.len() < MAX_PENDING {
+                    return Ok(());
+                }
+                let (written, wait) = oneshot::channel();
+                pending.waiting.push(written);
+                wait
+            };
+            finished(wait).await?;
+        }
+    }
+}
+
+impl Drop for AuditLog {
+    /// Lets the writer end when all is written. It is not waited for: the last one to hold the
+    /// log may be a request on an asynchronous thread.
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.work.notify_one();
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        // The bytes are whole lines at every point where a panic could occur.
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_to(&self, mut sink: Box<dyn Write + Send>) {
+        let mut bytes = Vec::new();
+        while let Some(waiting) = self.next_lines(&mut bytes) {
+            self.write_all(&mut sink, &bytes);
+            bytes.clear();
+            for written in waiting {
+                // Whoever went away needs no word.
+                let _ = written.send(());
+            }
+        }
+    }
+
+    /// Takes the lines to be written next. `None` when there are none and will be none.
+    fn next_lines(&self, bytes: &mut Vec<u8>) -> Option<Vec<oneshot::Sender<()>>> {
+        let mut pending = self.lock();
+        loop {
+            if pending.bytes.is_empty() {
+                if pending.closed {
+                    return None;
+                }
+                pending = self.work.wait(pending).unwrap_or_else(PoisonError::into_inner);
+            } else if pending.unhurried && !pending.closed {
+                let (woken, wait) = self
+                    .work
+                    .wait_timeout(pending, GATHER)
+                    .unwrap_or_else(PoisonError::into_inner);
+                pending = woken;
+                if wait.timed_out() {
+                    pending.unhurried = false;
+                }
+            } else {
+                std::mem::swap(&mut pending.bytes, bytes);
+                return Some(std::mem::take(&mut pending.waiting));
+            }
+        }
+    }
+
+    /// Writes all of `rest`, however often it takes. Only when the log is closing does it give up
+    /// on an output that takes nothing.
+    fn write_all(&self, sink: &mut Box<dyn Write + Send>, mut rest: &[u8]) {
+        let mut stalled = false;
+        while !rest.is_empty() {
+            let error = match sink.write(rest) {
+                Ok(0) => io::ErrorKind::WriteZero.into(),
+                Ok(written) => {
+                    rest = &rest[written..];
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            if !stalled {
+                tracing::error!(%error, "the audit log cannot be written; requests wait until it can");
+                stalled = true;
+            }
+            if self.lock().closed {
+                tracing::error!(bytes = rest.len(), "the end of the audit log is lost");
+                return;
+            }
+            std::thread::sleep(RETRY);
+        }
+        if stalled {
+            tracing::warn!("the audit log can be written again");
+        }
+    }
+}
+
+async fn finished(wait: oneshot::Receiver<()>) -> Result<(), AuditError> {
+    match tokio::time::timeout(MAX_WAIT, wait).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(AuditError::Stalled),
+    }
+}
+
+fn append_to(path: &PathBuf) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        // It names every URL that a bot asked for: not for every user of the machine to read.
+        .mode(0o640)
+        .open(path)
+}
+
+/// Bytes that may wait to be written before requests wait for room.
+const MAX_PENDING: usize = 4 * 1024 * 1024;
+/// How long a request waits for its line to be written.
+pub const MAX_WAIT: Duration = Duration::from_secs(10);
+/// How long a line that nobody waits for may stand back for others to join it.
+const GATHER: Duration = Duration::from_millis(20);
+/// Between two tries to write to an output that took nothing.
+const RETRY: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! The records of the log. Every field stands in every record, `null` where it says nothing, so
+//! that a reader need not guess.
+
+use serde::Serialize;
+
+use super::Timestamp;
+
+/// A record of the log.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event<'a> {
+    Decision(DecisionRecord<'a>),
+    Completion(Completion<'a>),
+}
+
+/// What was decided and on what grounds. Written before anything is done about it.
+#[derive(Debug, Serialize)]
+pub struct DecisionRecord<'a> {
+    pub time: Timestamp,
+    /// Joins a decision to its completion and to the headers that the client saw: a UUIDv7.
+    pub id: &'a str,
+    pub verdict: &'static str,
+    pub reason: &'static str,
+    pub enforcement: &'static str,
+    /// The configured bot's name, or the product token of one that is not configured.
+    pub bot: Option<&'a str>,
+    /// The agent whose group of the robots.txt was used; `*` where none of the bot's has one.
+    pub agent: Option<&'a str>,
+    pub user_agent: Option<&'a str>,
+    /// The client's address.
+    pub client: Option<String>,
+    /// What the bot was found by: `user-agent` (a configured bot), `product-token`, or `none`.
+    pub identity: &'static str,
+    /// Why the configuration lets tunnels to this host through (`[[https.tunnel]]`).
+    pub exception: Option<&'a str>,
+    pub method: &'a str,
+    pub url: &'a str,
+    pub origin: &'a str,
+    /// The rule as written.
+    pub rule: Option<&'a str>,
+    pub line: Option<u32>,
+    pub group: Option<&'a str>,
+    pub robots_url: &'a str,
+    pub robots_status: Option<u16>,
+    pub robots_sha256: Option<&'a str>,
+    /// When the last fetch ended.
+    pub robots_fetched: Option<Timestamp>,
+    /// When what is known is fetched again.
+    pub robots_expires: Option<Timestamp>,
+    /// `hit`, `miss`, `stale` or `collapsed`; `null` where no copy was asked for.
+    pub robots_cache: Option<&'static str>,
+    /// Why the robots.txt could not be had.
+    pub robots_error: Option<String>,
+    pub profile: &'static str,
+    /// The configuration's generation: 1 at the start, one more with each reload.
+    pub config: u64,
+}
+
+/// How an exchange ended.
+#[derive(Debug, Serialize)]
+pub struct Completion<'a> {
+    pub time: Timestamp,
+    pub id: &'a str,
+    /// The status that the client got; `null` where the connection broke before one was sent.
+    pub status: Option<u16>,
+    /// The error type of RFC 9209 where the exchange failed.
+    pub error: Option<&'static str>,
+    pub error_detail: Option<&'a str>,
+    /// The origin's address.
+    pub upstream: Option<String>,
+    /// Bytes of content from the client, and to it.
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    /// From the request's head to the end of its exchange.
+    pub duration_us: u64,
+    /// Of that, the wait for a robots.txt.
+    pub robots_wait_us: u64,
+    /// To resolve and connect; `null` where no connection was made or a kept one was used.
+    pub connect_us: Option<u64>,
+    /// From the request's head to the origin's first.
+    pub first_byte_us: Option<u64>,
+}
+
+// === impl Event ===
+
+impl Event<'_> {
+    /// The record as a line, line end included. No value can hold a raw line end: JSON escapes
+    /// control characters.
+    pub fn to_line(&self) -> Vec<u8> {
+        let mut line = Vec::with_capacity(1024);
+        // Serialising strings, numbers and nulls into memory cannot fail.
+        if serde_json::to_writer(&mut line, self).is_err() {
+            line.clear();
+        }
+        line.push(b'\n');
+        line
+    }
+}

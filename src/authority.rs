@@ -1,0 +1,275 @@
+//! The local certificate authority: whose certificate bots trust, and which signs one leaf certificate for each host
+//! whose TLS is intercepted.
+//!
+//! - [`Authority`] holds the certificate and its signing key, loads the pair from two files or makes it once, and mints
+//!   leaves.
+//! - [`Leaves`] keeps ready TLS server configurations, one a name.
+//!
+//! What it never does: overwrite or delete a certificate or a key that exists, mint for a wildcard, let a leaf outlive
+//! its issuer, print a private key, or read the clock (time comes in as a parameter, or from the clock given to
+//! [`Leaves`]). It also never judges whether a host *should* be intercepted, nor whether the origin behind it showed a
+//! good certificate; callers settle that first.
+
+use std::{
+    fmt,
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use data_encoding::{BASE64, HEXUPPER};
+use rustls::{
+    crypto::SecureRandom,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    sign::CertifiedKey,
+};
+use sha2::{Digest, Sha256};
+
+use self::{
+    chain::Chain,
+    issuer::Issuer,
+    leaf::Validity,
+    pair::{Contents, Pair, Presence},
+};
+pub use self::{
+    error::{AuthorityError, Moment},
+    leaf::{LEAF_LIFE, MintError},
+    leaves::Leaves,
+    name::{LeafName, NameError},
+};
+
+mod chain;
+mod create;
+mod error;
+mod issuer;
+mod leaf;
+mod leaves;
+mod name;
+mod pair;
+mod server;
+
+/// A certificate authority: a certificate that clients trust, and the key that signs leaves in its name.
+pub struct Authority {
+    chain: Chain,
+    certificate_pem: String,
+    issuer: Issuer,
+    random: &'static dyn SecureRandom,
+}
+
+/// Where the authority's pair came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provenance {
+    /// Both files were there.
+    Loaded,
+    /// Neither file was there, or a creation that had been cut short was finished: clients have yet to be told to trust
+    /// this certificate.
+    Created,
+}
+
+// === impl Authority ===
+
+impl Authority {
+    /// Loads the pair, and makes it when *neither* file exists.
+    ///
+    /// Directories that are missing are made with mode 0700, the key with 0600, the certificate with 0644. Processes
+    /// that start at once agree on one pair, and one killed halfway leaves nothing that the next start cannot finish.
+    /// Blocks on the file system; meant for start-up.
+    ///
+    /// # Errors
+    ///
+    /// One file without the other, a pair that does not fit or is not fit to sign (see [`AuthorityError`]), files that
+    /// cannot be read or written. Nothing that exists is ever overwritten.
+    pub fn load_or_create(
+        certificate: &Path,
+        key: &Path,
+        now: SystemTime,
+    ) -> Result<(Self, Provenance), AuthorityError> {
+        let pair = Pair::new(certificate, key);
+        match pair.presence()? {
+            Presence::Both => {
+                let authority = Self::from_contents(&pair.read()?, now)?;
+                pair.tidy();
+                return Ok((authority, Provenance::Loaded));
+            }
+            // Where there is no directory, nothing waits to be finished either.
+            Presence::Half { present, missing } if !pair::directory(missing).is_dir() => {
+                return Err(AuthorityError::half(present, missing));
+            }
+            Presence::Half { .. } => {}
+            Presence::Neither => pair.make_directories()?,
+        }
+
+        let lock = pair.lock()?;
+        // Another process may have been making the pair until a moment ago.
+        let origin = match pair.presence()? {
+            Presence::Both => Provenance::Loaded,
+            Presence::Half { present, missing } => {
+                let half = || AuthorityError::half(present, missing);
+                let rest = pair.read_unfinished(missing).ok_or_else(half)?;
+                Self::from_contents(&rest, now).map_err(|_| half())?;
+                pair.finish(missing)?;
+                Provenance::Created
+            }
+            Presence::Neither => {
+                let random = rustls::crypto::ring::default_provider().secure_random;
+                pair.create(&create::new_pair(random, now)?)?;
+                Provenance::Created
+            }
+        };
+        drop(lock);
+
+        let authority = Self::from_contents(&pair.read()?, now)?;
+        Ok((authority, origin))
+    }
+
+    /// Loads the pair, and makes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load_or_create`], and [`AuthorityError::Missing`] when neither file exists.
+    pub fn load(certificate: &Path, key: &Path, now: SystemTime) -> Result<Self, AuthorityError> {
+        let pair = Pair::new(certificate, key);
+        match pair.settled_presence()? {
+            Presence::Both => Self::from_contents(&pair.read()?, now),
+            Presence::Half { present, missing } => Err(AuthorityError::half(present, missing)),
+            Presence::Neither => Err(AuthorityError::Missing {
+                certificate: certificate.to_owned(),
+                key: key.to_owned(),
+            }),
+        }
+    }
+
+    /// The certificate as PEM (RFC 7468), for clients to trust; every certificate of the file, in the file's order,
+    /// and nothing else that the file held.
+    pub fn certificate_pem(&self) -> &str {
+        &self.certificate_pem
+    }
+
+    /// The certificate that signs the leaves, the first of its file.
+    pub fn certificate_der(&self) -> &CertificateDer<'static> {
+        self.chain.issuer()
+    }
+
+    /// The SHA-256 digest of [`Self::certificate_der`], as upper-case hexadecimal octets between colons, the form that
+    /// `openssl x509 -fingerprint -sha256` and browsers show.
+    pub fn fingerprint(&self) -> String {
+        Sha256::digest(self.certificate_der())
+            .iter()
+            .map(|octet| HEXUPPER.encode(&[*octet]))
+            .collect::<Vec<_>>()
+            .join(":")
+    }
+
+    /// The certificate's subject, for people to read.
+    pub fn subject(&self) -> &str {
+        self.chain.subject()
+    }
+
+    /// What RFC 5280 §4.2.1 requires of an authority's certificate and those of its file lack. Most clients do not mind;
+    /// strict ones refuse the leaves. Empty for a certificate made here.
+    pub fn lacks(&self) -> &[&'static str] {
+        self.chain.lacks()
+    }
+
+    /// The first moment at which the certificate, and every other in its file, is valid.
+    pub fn not_before(&self) -> SystemTime {
+        self.chain.validity().not_before
+    }
+
+    /// The last moment at which the certificate, and every other in its file, is valid. No leaf outlives it.
+    pub fn not_after(&self) -> SystemTime {
+        self.chain.validity().not_after
+    }
+
+    /// Mints a leaf for `name`: a fresh key, and a certificate valid from an hour before `now` until [`LEAF_LIFE`]
+    /// after it, within the authority's own validity.
+    ///
+    /// This is CPU work, about a tenth of a millisecond under a P-256 authority and several milliseconds under a large
+    /// RSA key; off the asynchronous threads, please.
+    ///
+    /// # Errors
+    ///
+    /// A name that no certificate can carry, or a `now` outside the authority's validity.
+    pub fn mint(&self, name: &LeafName, now: SystemTime) -> Result<CertifiedKey, MintError> {
+        self.mint_valid(name, self.leaf_validity(now)?)
+    }
+
+    fn leaf_validity(&self, now: SystemTime) -> Result<Validity, MintError> {
+        Validity::of_leaf(self.chain.validity(), now)
+    }
+
+    fn mint_valid(&self, name: &LeafName, validity: Validity) -> Result<CertifiedKey, MintError> {
+        let (leaf, key) = leaf::mint(&self.issuer, self.random, name, validity)?;
+        let certificates = std::iter::once(leaf).chain(self.chain.sent().iter().cloned()).collect();
+        Ok(CertifiedKey::new(certificates, key))
+    }
+
+    fn from_contents(contents: &Contents<'_>, now: SystemTime) -> Result<Self, AuthorityError> {
+        let chain = Chain::parse(contents.certificate_path, &contents.certificate, now)?;
+        let key = PrivateKeyDer::from_pem_slice(&contents.key)
+            .map_err(|_| AuthorityError::no_key(contents.key_path, &contents.key))?;
+        let issuer = Issuer::new(&chain, &key, contents)?;
+        let authority = Self {
+            certificate_pem: chain.certificates().iter().map(pem).collect(),
+            chain,
+            issuer,
+            random: rustls::crypto::ring::default_provider().secure_random,
+        };
+        authority.warn(now);
+        Ok(authority)
+    }
+
+    /// Says what will hurt later but is no reason to stop now.
+    fn warn(&self, now: SystemTime) {
+        let subject = self.subject();
+        if !self.lacks().is_empty() {
+            tracing::warn!(
+                subject,
+                lacks = %self.lacks().join(", "),
+                "the authority's certificate lacks what RFC 5280 section 4.2.1 requires: strict clients, such as Python \
+                 from 3.13 on, will refuse its leaves; have it issued again with all of it"
+            );
+        }
+        if self.issuer.is_ed25519() {
+            tracing::warn!(
+                subject,
+                "the authority signs with Ed25519, which browsers refuse in certificates; use ECDSA P-256 if browsers \
+                 are to go through this proxy"
+            );
+        }
+        if self.not_after().duration_since(now).is_ok_and(|left| left < SOON) {
+            tracing::warn!(
+                subject,
+                not_after = %Moment(self.not_after()),
+                "the authority's certificate ends soon; replace the pair and have clients trust the new certificate \
+                 before it does"
+            );
+        }
+    }
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority")
+            .field("subject", &self.subject())
+            .finish_non_exhaustive()
+    }
+}
+
+fn pem(certificate: &CertificateDer<'static>) -> String {
+    let base64 = BASE64.encode(certificate);
+    let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
+    for (index, character) in base64.chars().enumerate() {
+        if index > 0 && index % PEM_COLUMNS == 0 {
+            pem.push('\n');
+        }
+        pem.push(character);
+    }
+    pem.push_str("\n-----END CERTIFICATE-----\n");
+    pem
+}
+
+/// How long before its end an authority's certificate is warned of.
+const SOON: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// RFC 7468 section 2: writers wrap lines at exactly 64 characters.
+const PEM_COLUMNS: usize = 64;

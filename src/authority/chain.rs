@@ -1,0 +1,248 @@
+//! The authority's certificate file: what is in it, and whether it may sign leaves. It never touches a key, and never
+//! verifies signatures, which is the business of the clients that trust it.
+
+use std::{
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use x509_parser::{
+    certificate::X509Certificate, extensions::ParsedExtension, prelude::FromDer, time::ASN1Time, x509::X509Version,
+};
+
+use super::{
+    error::{AuthorityError, Moment},
+    leaf::Validity,
+};
+
+/// The issuer of leaves, and the certificates between it and the root that clients trust.
+pub(super) struct Chain {
+    /// As in the file; never empty.
+    certificates: Vec<CertificateDer<'static>>,
+    sent: Vec<CertificateDer<'static>>,
+    subject: String,
+    subject_der: Vec<u8>,
+    public_key_der: Vec<u8>,
+    key_id: Option<Vec<u8>>,
+    lacks: Vec<&'static str>,
+    validity: Validity,
+}
+
+// === impl Chain ===
+
+impl Chain {
+    /// Parses and checks every certificate of the PEM in `contents`; `path` is for messages.
+    pub(super) fn parse(path: &Path, contents: &[u8], now: SystemTime) -> Result<Self, AuthorityError> {
+        let unreadable = |detail: String| AuthorityError::Certificate {
+            path: path.to_owned(),
+            detail,
+        };
+        let certificates = CertificateDer::pem_slice_iter(contents)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| unreadable(error.to_string()))?;
+        let parsed = certificates
+            .iter()
+            .map(|der| match X509Certificate::from_der(der) {
+                Ok(([], certificate)) => Ok(certificate),
+                Ok(_) => Err(unreadable("there is more after it in the same block".into())),
+                Err(error) => Err(unreadable(error.to_string())),
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let Some(issuer) = parsed.first() else {
+            return Err(unreadable("it has no such block".into()));
+        };
+
+        for certificate in &parsed {
+            check_authority(certificate).map_err(|detail| AuthorityError::NotAuthority {
+                path: path.to_owned(),
+                detail,
+            })?;
+            check_time(path, certificate, now)?;
+        }
+        for pair in parsed.windows(2) {
+            if pair[0].issuer().as_raw() != pair[1].subject().as_raw() {
+                return Err(AuthorityError::Chain {
+                    path: path.to_owned(),
+                    subject: pair[0].subject().to_string(),
+                });
+            }
+        }
+
+        // A root is of no use on the wire: a client that trusts it has it, and any other cannot come to trust it so
+        // (RFC 8446 §4.4.2). An intermediate issuer, though, must be sent for the client to find the way to its root.
+        let sent = parsed
+            .iter()
+            .zip(&certificates)
+            .filter(|(certificate, _)| !is_root(certificate))
+            .map(|(_, der)| der.clone())
+            .collect();
+        let validity = parsed
+            .iter()
+            .map(validity_of)
+            .fold(validity_of(issuer), |all, each| Validity {
+                not_before: all.not_before.max(each.not_before),
+                not_after: all.not_after.min(each.not_after),
+            });
+
+        let mut lacks: Vec<_> = parsed.iter().flat_map(lacks_of).collect();
+        lacks.sort_unstable();
+        lacks.dedup();
+
+        Ok(Self {
+            sent,
+            subject: issuer.subject().to_string(),
+            subject_der: issuer.subject().as_raw().to_vec(),
+            public_key_der: issuer.public_key().raw.to_vec(),
+            key_id: key_id_of(issuer),
+            lacks,
+            validity,
+            certificates,
+        })
+    }
+
+    pub(super) fn certificates(&self) -> &[CertificateDer<'static>] {
+        &self.certificates
+    }
+
+    pub(super) fn issuer(&self) -> &CertificateDer<'static> {
+        // `parse` refuses a file without certificates.
+        &self.certificates[0]
+    }
+
+    /// What follows the leaf in a handshake.
+    pub(super) fn sent(&self) -> &[CertificateDer<'static>] {
+        &self.sent
+    }
+
+    pub(super) fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// The issuer's subject as it stands in the certificate, a DER `Name`.
+    pub(super) fn subject_der(&self) -> &[u8] {
+        &self.subject_der
+    }
+
+    /// The issuer's public key, a DER `SubjectPublicKeyInfo`.
+    pub(super) fn public_key_der(&self) -> &[u8] {
+        &self.public_key_der
+    }
+
+    /// What strict clients will miss in the certificates.
+    pub(super) fn lacks(&self) -> &[&'static str] {
+        &self.lacks
+    }
+
+    /// The issuer's subject key identifier (RFC 5280 §4.2.1.2).
+    pub(super) fn key_id(&self) -> Option<&[u8]> {
+        self.key_id.as_deref()
+    }
+
+    /// When all certificates of the file are valid at once.
+    pub(super) fn validity(&self) -> Validity {
+        self.validity
+    }
+}
+
+fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str> {
+    if certificate.version() != X509Version::V3 {
+        return Err("it is not of version 3 (RFC 5280 section 4.1.2.1)");
+    }
+    match certificate.basic_constraints() {
+        Ok(Some(constraints)) if constraints.value.ca => {}
+        Ok(_) => return Err("it is not marked as an authority's (basicConstraints CA:TRUE)"),
+        Err(_) => return Err("its basicConstraints cannot be read"),
+    }
+    match certificate.key_usage() {
+        Ok(None) => {}
+        Ok(Some(usage)) if usage.value.key_cert_sign() => {}
+        Ok(Some(_)) => return Err("its keyUsage lacks keyCertSign"),
+        Err(_) => return Err("its keyUsage cannot be read"),
+    }
+    // RFC 5280 knows no such thing, but clients intersect the purposes along the chain.
+    match certificate.extended_key_usage() {
+        Ok(None) => Ok(()),
+        Ok(Some(usage)) if usage.value.any || usage.value.server_auth => Ok(()),
+        Ok(Some(_)) => Err("its extendedKeyUsage lacks serverAuth"),
+        Err(_) => Err("its extendedKeyUsage cannot be read"),
+    }
+}
+
+/// What RFC 5280 requires, and clients miss only when they are strict.
+fn lacks_of(certificate: &X509Certificate<'_>) -> impl Iterator<Item = &'static str> {
+    let has = |found: fn(&ParsedExtension<'_>) -> bool| {
+        certificate
+            .iter_extensions()
+            .any(|extension| found(extension.parsed_extension()))
+    };
+    let constraints = certificate.basic_constraints().ok().flatten();
+    [
+        // §4.2.1.9
+        (
+            constraints.is_some_and(|constraints| constraints.critical),
+            "the critical mark of basicConstraints",
+        ),
+        // §4.2.1.3
+        (has(|it| matches!(it, ParsedExtension::KeyUsage(_))), "keyUsage"),
+        // §4.2.1.2
+        (key_id_of(certificate).is_some(), "subjectKeyIdentifier"),
+        // §4.2.1.1, which lets a root go without.
+        (
+            is_root(certificate) || has(|it| matches!(it, ParsedExtension::AuthorityKeyIdentifier(_))),
+            "authorityKeyIdentifier",
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(has, what)| (!has).then_some(what))
+}
+
+fn is_root(certificate: &X509Certificate<'_>) -> bool {
+    certificate.subject().as_raw() == certificate.issuer().as_raw()
+}
+
+fn check_time(path: &Path, certificate: &X509Certificate<'_>, now: SystemTime) -> Result<(), AuthorityError> {
+    let Validity { not_before, not_after } = validity_of(certificate);
+    if now > not_after {
+        return Err(AuthorityError::Expired {
+            path: path.to_owned(),
+            subject: certificate.subject().to_string(),
+            not_after: Moment(not_after),
+        });
+    }
+    if now < not_before {
+        return Err(AuthorityError::NotYetValid {
+            path: path.to_owned(),
+            subject: certificate.subject().to_string(),
+            not_before: Moment(not_before),
+            now: Moment(now),
+        });
+    }
+    Ok(())
+}
+
+fn validity_of(certificate: &X509Certificate<'_>) -> Validity {
+    Validity {
+        not_before: moment(certificate.validity().not_before),
+        not_after: moment(certificate.validity().not_after),
+    }
+}
+
+fn moment(time: ASN1Time) -> SystemTime {
+    let seconds = Duration::from_secs(time.timestamp().unsigned_abs());
+    // X.509 knows four-digit years only, all of them well within a `SystemTime`.
+    if time.timestamp() < 0 {
+        SystemTime::UNIX_EPOCH - seconds
+    } else {
+        SystemTime::UNIX_EPOCH + seconds
+    }
+}
+
+fn key_id_of(certificate: &X509Certificate<'_>) -> Option<Vec<u8>> {
+    certificate
+        .iter_extensions()
+        .find_map(|extension| match extension.parsed_extension() {
+            ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0.to_vec()),
+            _ => None,
+        })
+}

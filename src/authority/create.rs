@@ -1,0 +1,75 @@
+//! A new authority: its key and its certificate, as PEM. It never touches the file system.
+
+use std::time::{Duration, SystemTime};
+
+use data_encoding::HEXLOWER;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair, KeyUsagePurpose, SerialNumber,
+};
+use rustls::crypto::SecureRandom;
+
+use super::{
+    error::{AuthorityError, Moment},
+    leaf::{BACKDATE, serial},
+};
+
+/// What goes into the two files.
+pub(super) struct NewPair {
+    pub(super) certificate_pem: String,
+    /// PKCS #8 (RFC 5958).
+    pub(super) key_pem: String,
+}
+
+/// Makes an ECDSA P-256 key and a self-signed certificate for it, valid for [`LIFE`].
+pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<NewPair, AuthorityError> {
+    // A machine that starts with its clock at 1970 would make an authority that has ended once the clock is set.
+    if now < SystemTime::UNIX_EPOCH + EARLIEST {
+        return Err(AuthorityError::Clock(Moment(now)));
+    }
+    let moment = |time: Option<SystemTime>| {
+        time.and_then(|time| Moment(time).calendar())
+            .ok_or(AuthorityError::Clock(Moment(now)))
+    };
+
+    let mut params = CertificateParams::default();
+    params.not_before = moment(now.checked_sub(BACKDATE))?;
+    params.not_after = moment(now.checked_add(LIFE))?;
+    params.serial_number = Some(SerialNumber::from_slice(&serial(random).map_err(make)?));
+    params.distinguished_name = subject(random)?;
+    // It signs leaves and nothing between (RFC 5280 §4.2.1.9).
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+
+    let key = KeyPair::generate().map_err(make)?;
+    let certificate = params.self_signed(&key).map_err(make)?;
+    Ok(NewPair {
+        certificate_pem: certificate.pem(),
+        key_pem: key.serialize_pem(),
+    })
+}
+
+/// A subject that no other authority has: clients look issuers up by name, and some give up on the first of two that
+/// share one.
+fn subject(random: &dyn SecureRandom) -> Result<DistinguishedName, AuthorityError> {
+    let mut id = [0; 4];
+    random
+        .fill(&mut id)
+        .map_err(|_| make("the system gives no random numbers"))?;
+    let mut subject = DistinguishedName::new();
+    subject.push(DnType::OrganizationName, "robotgate");
+    subject.push(
+        DnType::CommonName,
+        format!("robotgate authority {}", HEXLOWER.encode(&id)),
+    );
+    Ok(subject)
+}
+
+fn make(cause: impl ToString) -> AuthorityError {
+    AuthorityError::Make(cause.to_string())
+}
+
+/// Ten years: a change means another round of trust on every client.
+const LIFE: Duration = Duration::from_secs(3652 * 24 * 60 * 60);
+
+/// 2025-01-01, which lies before this was written.
+const EARLIEST: Duration = Duration::from_secs(1_735_689_600);

@@ -1,0 +1,181 @@
+//! Why an authority could not be loaded or made, each cause with what to do next. It never carries key material.
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use thiserror::Error;
+use time::{OffsetDateTime, UtcDateTime, format_description::well_known::Rfc3339};
+
+/// Why there is no authority to sign with.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum AuthorityError {
+    /// Neither file exists, and none was to be made.
+    #[error(
+        "there is no authority yet: neither {} nor {} exists; start the proxy once to make them, or put your own pair \
+         there", certificate.display(), key.display()
+    )]
+    Missing { certificate: PathBuf, key: PathBuf },
+
+    /// One of the two files exists alone.
+    #[error(
+        "{} exists but {} does not: restore the missing file from a backup, or move the other one away to have a new \
+         pair made, whose certificate clients must then trust", present.display(), missing.display()
+    )]
+    Half { present: PathBuf, missing: PathBuf },
+
+    /// A new pair was to be made, with one path for both of its files.
+    #[error("{} cannot hold both the certificate and the key of a new authority: name two files", .0.display())]
+    SamePath(PathBuf),
+
+    /// A file or directory could not be read.
+    #[error("cannot read {}: {source}; check that it may be read by the user that the proxy runs as", path.display())]
+    Read { path: PathBuf, source: io::Error },
+
+    /// A file or directory could not be written.
+    #[error(
+        "cannot write {}: {source}; check that its directory may be written by the user that the proxy runs as, or make \
+         the pair elsewhere and configure its paths", path.display()
+    )]
+    Write { path: PathBuf, source: io::Error },
+
+    /// Another process holds the directory's lock.
+    #[error("another process has kept {} locked for seconds: end it, then start again", .0.display())]
+    Locked(PathBuf),
+
+    /// The key file's mode lets others than its owner read it.
+    #[error(
+        "the key {} has mode {mode:04o}, which lets others than its owner read it: run `chmod 600 {}`, and if anyone \
+         could have copied it, have a new pair made", path.display(), path.display()
+    )]
+    Exposed {
+        path: PathBuf,
+        /// The permission bits.
+        mode: u32,
+    },
+
+    /// The certificate file holds no certificate that can be parsed.
+    #[error("{} is not a certificate in PEM form: {detail}; put a `-----BEGIN CERTIFICATE-----` block there", path.display())]
+    Certificate { path: PathBuf, detail: String },
+
+    /// The key file holds no private key in a form that can be read.
+    #[error(
+        "{} holds no unencrypted private key in PEM form{hint}: `openssl pkey -in old.pem -out new.pem` writes one",
+        path.display()
+    )]
+    NoKey { path: PathBuf, hint: &'static str },
+
+    /// The key is of a kind that cannot sign here.
+    #[error(
+        "the key {} cannot be used ({detail}): use ECDSA P-256 or P-384, RSA of 2048 to 8192 bits, or Ed25519", path.display()
+    )]
+    Key { path: PathBuf, detail: String },
+
+    /// The key is not the certificate's.
+    #[error(
+        "the key {} does not belong to the certificate {}: put the pair that was made together there; of several \
+         certificates, the one that the key belongs to comes first", key.display(), certificate.display()
+    )]
+    Mismatch { certificate: PathBuf, key: PathBuf },
+
+    /// The certificate may not sign leaves (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12).
+    #[error("the certificate {} cannot sign for hosts: {detail}; have it issued as a certificate authority", path.display())]
+    NotAuthority { path: PathBuf, detail: &'static str },
+
+    /// The certificates of the file do not follow on each other.
+    #[error(
+        "in {}, `{subject}` is not followed by its issuer: put the authority's certificate first, and each \
+         certificate's issuer after it", path.display()
+    )]
+    Chain { path: PathBuf, subject: String },
+
+    /// A certificate of the file has ended.
+    #[error(
+        "the certificate `{subject}` in {} ended at {not_after}: move the pair away to have a new one made, or put a \
+         renewed certificate there, and have clients trust it", path.display()
+    )]
+    Expired {
+        path: PathBuf,
+        subject: String,
+        not_after: Moment,
+    },
+
+    /// A certificate of the file is not valid yet.
+    #[error(
+        "the certificate `{subject}` in {} is only valid from {not_before}, and the clock says {now}: set the clock",
+        path.display()
+    )]
+    NotYetValid {
+        path: PathBuf,
+        subject: String,
+        not_before: Moment,
+        now: Moment,
+    },
+
+    /// The clock is so wrong that a certificate made now would be useless once it is set.
+    #[error("the clock says {0}: set it, then start again to have an authority made")]
+    Clock(Moment),
+
+    /// The new pair could not be made.
+    #[error("cannot make an authority: {0}; make a pair elsewhere and configure its paths")]
+    Make(String),
+}
+
+/// A moment, shown as RFC 3339 in UTC to the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment(pub SystemTime);
+
+// === impl AuthorityError ===
+
+impl AuthorityError {
+    pub(super) fn half(present: &Path, missing: &Path) -> Self {
+        Self::Half {
+            present: present.to_owned(),
+            missing: missing.to_owned(),
+        }
+    }
+
+    pub(super) fn no_key(path: &Path, contents: &[u8]) -> Self {
+        let encrypted = String::from_utf8_lossy(contents).contains("ENCRYPTED");
+        Self::NoKey {
+            path: path.to_owned(),
+            hint: if encrypted { " (it is encrypted)" } else { "" },
+        }
+    }
+
+    pub(super) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Read { path, source }
+    }
+
+    pub(super) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Write { path, source }
+    }
+}
+
+// === impl Moment ===
+
+impl Moment {
+    /// The moment as calendar time, without what is smaller than a second; `None` outside the years 1 to 9999.
+    pub(super) fn calendar(self) -> Option<OffsetDateTime> {
+        let seconds = match self.0.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(since) => i64::try_from(since.as_secs()).ok()?,
+            Err(before) => -i64::try_from(before.duration().as_secs()).ok()?,
+        };
+        let calendar = UtcDateTime::from_unix_timestamp(seconds).ok()?;
+        (calendar.year() >= 1).then(|| calendar.into())
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.calendar().map(|calendar| calendar.format(&Rfc3339)) {
+            Some(Ok(text)) => f.write_str(&text),
+            _ => f.write_str("a time beyond the calendar"),
+        }
+    }
+}

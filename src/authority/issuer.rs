@@ -1,0 +1,154 @@
+//! The hand that signs: an authority's key, together with what its leaves must say of it. It never lets the key out.
+
+use rcgen::{
+    CertificateParams, DistinguishedName, KeyIdMethod, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
+    PKCS_ED25519, PKCS_RSA_SHA256, PublicKeyData, SignatureAlgorithm, SigningKey,
+};
+use rustls::{
+    SignatureScheme,
+    crypto::ring::sign::any_supported_type,
+    pki_types::{CertificateDer, PrivateKeyDer},
+    sign::Signer,
+};
+use sha2::{Digest, Sha256};
+use x509_parser::asn1_rs::{Any, BitString, FromDer, Sequence, ToDer};
+
+use super::{chain::Chain, error::AuthorityError, leaf::MintError, pair::Contents};
+
+/// Signs leaves in the name of one certificate.
+pub(super) struct Issuer {
+    subject_der: Vec<u8>,
+    outline: CertificateParams,
+    signer: Box<dyn Signer>,
+    algorithm: &'static SignatureAlgorithm,
+}
+
+/// Stands in for the key while a certificate is laid out, and leaves the signature empty.
+struct Unsigned(&'static SignatureAlgorithm);
+
+// === impl Issuer ===
+
+impl Issuer {
+    /// Pairs the first certificate of `chain` with its key.
+    pub(super) fn new(chain: &Chain, key: &PrivateKeyDer<'_>, contents: &Contents<'_>) -> Result<Self, AuthorityError> {
+        let unusable = |detail: String| AuthorityError::Key {
+            path: contents.key_path.to_owned(),
+            detail,
+        };
+        let key = any_supported_type(key).map_err(|error| {
+            unusable(match error {
+                rustls::Error::General(detail) => detail,
+                error => error.to_string(),
+            })
+        })?;
+        if key
+            .public_key()
+            .is_none_or(|public| public.as_ref() != chain.public_key_der())
+        {
+            return Err(AuthorityError::Mismatch {
+                certificate: contents.certificate_path.to_owned(),
+                key: contents.key_path.to_owned(),
+            });
+        }
+        let (signer, algorithm) = ALGORITHMS
+            .into_iter()
+            .find_map(|(scheme, algorithm)| Some((key.choose_scheme(&[scheme])?, algorithm)))
+            .ok_or_else(|| unusable("its signature scheme is not supported".into()))?;
+
+        // RFC 5280 §4.2.1.1 wants the issuer's key identifier in each leaf. A certificate that has none binds clients to
+        // nothing, so what RFC 7093 §2 would make of its key serves as well as any.
+        let key_id = match chain.key_id() {
+            Some(id) => id.to_vec(),
+            None => Sha256::digest(chain.public_key_der())[..KEY_ID_LENGTH].to_vec(),
+        };
+        let mut outline = CertificateParams::default();
+        outline.distinguished_name = DistinguishedName::new();
+        outline.key_identifier_method = KeyIdMethod::PreSpecified(key_id);
+
+        Ok(Self {
+            subject_der: chain.subject_der().to_vec(),
+            outline,
+            signer,
+            algorithm,
+        })
+    }
+
+    pub(super) fn is_ed25519(&self) -> bool {
+        self.signer.scheme() == SignatureScheme::ED25519
+    }
+
+    /// Lays out and signs the certificate of `key`.
+    ///
+    /// The issuer's name goes in as the very octets of the authority's subject, which is what clients compare
+    /// (RFC 5280 §7.1). rcgen would write it anew, and cannot write every name: of `DC=corp, DC=example` it keeps one.
+    pub(super) fn sign(&self, params: &CertificateParams, key: &KeyPair) -> Result<CertificateDer<'static>, MintError> {
+        let issuer = rcgen::Issuer::from_params(&self.outline, Unsigned(self.algorithm));
+        let unsigned = params.signed_by(key, &issuer)?;
+        let (to_be_signed, rest) = split_element(content(unsigned.der())?)?;
+        let (algorithm, _) = split_element(rest)?;
+
+        let to_be_signed = self.with_issuer(content(to_be_signed)?)?;
+        let signature = self.signer.sign(&to_be_signed).map_err(MintError::Sign)?;
+        let signature = BitString::new(0, &signature).to_der_vec().map_err(encoding)?;
+        Ok(sequence(&[&to_be_signed, algorithm, &signature])?.into())
+    }
+
+    /// A `TBSCertificate` (RFC 5280 §4.1), from the content of one, with the issuer that it should have.
+    fn with_issuer(&self, fields: &[u8]) -> Result<Vec<u8>, MintError> {
+        let (_version, rest) = split_element(fields)?;
+        let (_serial, rest) = split_element(rest)?;
+        let (_algorithm, rest) = split_element(rest)?;
+        let before = &fields[..fields.len() - rest.len()];
+        let (_issuer, after) = split_element(rest)?;
+        sequence(&[before, &self.subject_der, after])
+    }
+}
+
+// === impl Unsigned ===
+
+impl PublicKeyData for Unsigned {
+    fn der_bytes(&self) -> &[u8] {
+        &[]
+    }
+
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        self.0
+    }
+}
+
+impl SigningKey for Unsigned {
+    fn sign(&self, _: &[u8]) -> Result<Vec<u8>, rcgen::Error> {
+        Ok(Vec::new())
+    }
+}
+
+/// The first DER element, and what follows it.
+fn split_element(der: &[u8]) -> Result<(&[u8], &[u8]), MintError> {
+    let (rest, _) = Any::from_der(der).map_err(|_| MintError::Encoding)?;
+    Ok(der.split_at(der.len() - rest.len()))
+}
+
+/// What is inside of the first DER element.
+fn content(der: &[u8]) -> Result<&[u8], MintError> {
+    let (_, element) = Any::from_der(der).map_err(|_| MintError::Encoding)?;
+    Ok(element.data)
+}
+
+fn sequence(elements: &[&[u8]]) -> Result<Vec<u8>, MintError> {
+    Sequence::new(elements.concat().into()).to_der_vec().map_err(encoding)
+}
+
+fn encoding<E>(_: E) -> MintError {
+    MintError::Encoding
+}
+
+/// What ring signs with, by the client support that it meets: SHA-256 with RSA and P-256, its curve's hash with P-384.
+const ALGORITHMS: [(SignatureScheme, &SignatureAlgorithm); 4] = [
+    (SignatureScheme::ECDSA_NISTP256_SHA256, &PKCS_ECDSA_P256_SHA256),
+    (SignatureScheme::ECDSA_NISTP384_SHA384, &PKCS_ECDSA_P384_SHA384),
+    (SignatureScheme::RSA_PKCS1_SHA256, &PKCS_RSA_SHA256),
+    (SignatureScheme::ED25519, &PKCS_ED25519),
+];
+
+/// RFC 7093 §2: the leftmost 160 bits of the digest.
+const KEY_ID_LENGTH: usize = 20;

@@ -1,0 +1,226 @@
+//! Leaf certificates: what is in one, and for how long it holds. It never reads the clock, and never keeps a leaf.
+//!
+//! The profile is the narrowest that every client takes: RFC 5280 in full, as OpenSSL's and Python's strict modes check
+//! it; one name; `serverAuth`; well under the 200 days that the CA/Browser Forum allows.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, SanType,
+    SerialNumber,
+};
+use rustls::{
+    crypto::{SecureRandom, ring::sign::any_ecdsa_type},
+    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
+    sign::SigningKey,
+};
+use thiserror::Error;
+use time::OffsetDateTime;
+
+use super::{
+    error::Moment,
+    issuer::Issuer,
+    name::{LeafName, NameError},
+};
+
+/// From when until when a certificate holds, both included (RFC 5280 §4.1.2.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Validity {
+    pub(super) not_before: SystemTime,
+    pub(super) not_after: SystemTime,
+}
+
+/// Why there is no leaf for a name.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum MintError {
+    /// No certificate can carry the name.
+    #[error("no certificate can be made for the host `{}`: {reason}; tunnel this host if bots must reach it", name.escape_debug())]
+    Name { name: String, reason: NameError },
+
+    /// The authority's certificate has ended.
+    #[error("the authority's certificate ended at {not_after}: replace the pair, and have clients trust the new one")]
+    Expired { not_after: Moment },
+
+    /// The authority's certificate is not valid yet.
+    #[error("the authority's certificate is only valid from {not_before}, and the clock says {now}: set the clock")]
+    NotYetValid { not_before: Moment, now: Moment },
+
+    /// The system gave no random numbers.
+    #[error("the system gives no random numbers: check that /dev/urandom and the getrandom call are within reach")]
+    Random,
+
+    /// The certificate could not be laid out.
+    #[error("cannot lay out a certificate: {0}; please report this, with the authority's certificate")]
+    LayOut(#[from] rcgen::Error),
+
+    /// The certificate could not be encoded.
+    #[error("cannot encode a certificate; please report this, with the authority's certificate")]
+    Encoding,
+
+    /// The authority's key did not sign.
+    #[error("the authority's key does not sign: {0}; replace the pair")]
+    Sign(rustls::Error),
+
+    /// The leaf does not make a TLS server.
+    #[error("the leaf does not make a TLS server: {0}; please report this, with the authority's certificate")]
+    Server(rustls::Error),
+
+    /// The process is ending, or minting panicked.
+    #[error("minting was interrupted, most likely as the proxy is stopping; try again")]
+    Interrupted,
+}
+
+/// Mints a certificate for `name`, with a key of its own.
+///
+/// A key each, rather than one for all: it costs a few dozen microseconds once a name, leaves nothing that links the
+/// origins of one proxy to each other, and no key outlives its certificate.
+pub(super) fn mint(
+    issuer: &Issuer,
+    random: &dyn SecureRandom,
+    name: &LeafName,
+    validity: Validity,
+) -> Result<(CertificateDer<'static>, Arc<dyn SigningKey>), MintError> {
+    check(name)?;
+    let key = KeyPair::generate()?;
+    let certificate = issuer.sign(&params(name, &serial(random)?, validity)?, &key)?;
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialized_der()));
+    Ok((certificate, any_ecdsa_type(&key).map_err(MintError::Server)?))
+}
+
+/// Whether there can be a leaf for `name`.
+pub(super) fn check(name: &LeafName) -> Result<(), MintError> {
+    name.check().map_err(|reason| MintError::Name {
+        name: name.to_string(),
+        reason,
+    })
+}
+
+/// A serial number (RFC 5280 §4.1.2.2): 158 random bits after a bit that is set, which makes it positive and exactly 20
+/// octets long.
+pub(super) fn serial(random: &dyn SecureRandom) -> Result<[u8; 20], MintError> {
+    let mut serial = [0; 20];
+    random.fill(&mut serial).map_err(|_| MintError::Random)?;
+    serial[0] = serial[0] & 0x7f | 0x40;
+    Ok(serial)
+}
+
+fn params(name: &LeafName, serial: &[u8], validity: Validity) -> Result<CertificateParams, MintError> {
+    let mut params = CertificateParams::default();
+    params.serial_number = Some(SerialNumber::from_slice(serial));
+    params.not_before = calendar(validity.not_before)?;
+    params.not_after = calendar(validity.not_after)?;
+    // Clients read the subjectAltName alone; the commonName is for people. It ends at 64 characters (RFC 5280 appendix
+    // A.1), and a certificate with no subject at all must mark its subjectAltName as critical (§4.2.1.6), as rcgen does.
+    let text = name.to_string();
+    params.distinguished_name = DistinguishedName::new();
+    if text.len() <= MAX_COMMON_NAME {
+        params.distinguished_name.push(DnType::CommonName, text);
+    }
+    params.subject_alt_names = vec![match name {
+        LeafName::Dns(name) => SanType::DnsName(name.as_str().try_into()?),
+        LeafName::Ip(address) => SanType::IpAddress(*address),
+    }];
+    // `ExplicitNoCa` rather than `NoCa`: it also writes the subject key identifier.
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    Ok(params)
+}
+
+fn calendar(time: SystemTime) -> Result<OffsetDateTime, MintError> {
+    Moment(time).calendar().ok_or(MintError::Encoding)
+}
+
+// === impl Validity ===
+
+impl Validity {
+    /// When a leaf holds that is minted `now`, under an authority valid for `authority`.
+    pub(super) fn of_leaf(authority: Self, now: SystemTime) -> Result<Self, MintError> {
+        if now < authority.not_before {
+            return Err(MintError::NotYetValid {
+                not_before: Moment(authority.not_before),
+                now: Moment(now),
+            });
+        }
+        if now >= authority.not_after {
+            return Err(MintError::Expired {
+                not_after: Moment(authority.not_after),
+            });
+        }
+        // What overflows lies beyond the authority's validity anyhow.
+        let not_before = now.checked_sub(BACKDATE).unwrap_or(authority.not_before);
+        let not_after = now.checked_add(LEAF_LIFE).unwrap_or(authority.not_after);
+        Ok(Self {
+            not_before: not_before.max(authority.not_before),
+            not_after: not_after.min(authority.not_after),
+        })
+    }
+
+    /// Until when a leaf minted `now` is used: half of what it has to live, so that no client ever meets one near its
+    /// end, and connections that last have time left.
+    pub(super) fn renew_at(self, now: SystemTime) -> SystemTime {
+        let left = self.not_after.duration_since(now).unwrap_or_default();
+        now + left / 2
+    }
+}
+
+/// How long a leaf is valid after it was minted, unless its authority ends before.
+pub const LEAF_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+
+/// By how much certificates are backdated, for clients whose clocks are slow.
+pub(super) const BACKDATE: Duration = Duration::from_secs(60 * 60);
+
+/// RFC 5280 appendix A.1, `ub-common-name`.
+const MAX_COMMON_NAME: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    fn day(days: u32) -> SystemTime {
+        SystemTime::UNIX_EPOCH + DAY * days
+    }
+
+    fn authority() -> Validity {
+        Validity {
+            not_before: day(20_000),
+            not_after: day(20_100),
+        }
+    }
+
+    #[test]
+    fn a_leaf_is_backdated_by_an_hour_and_lives_ninety_days() {
+        let leaf = Validity::of_leaf(authority(), day(20_001)).unwrap();
+        assert_eq!(leaf.not_before, day(20_001) - BACKDATE);
+        assert_eq!(leaf.not_after, day(20_091));
+        assert_eq!(leaf.renew_at(day(20_001)), day(20_046));
+    }
+
+    #[test]
+    fn a_leaf_stays_within_its_authority() {
+        let leaf = Validity::of_leaf(authority(), day(20_000)).unwrap();
+        assert_eq!(leaf.not_before, day(20_000));
+        let leaf = Validity::of_leaf(authority(), day(20_090)).unwrap();
+        assert_eq!(leaf.not_after, day(20_100));
+        assert_eq!(leaf.renew_at(day(20_090)), day(20_095));
+    }
+
+    #[test]
+    fn outside_of_its_authority_there_is_no_leaf() {
+        assert!(matches!(
+            Validity::of_leaf(authority(), day(19_999)),
+            Err(MintError::NotYetValid { .. })
+        ));
+        assert!(matches!(
+            Validity::of_leaf(authority(), day(20_100)),
+            Err(MintError::Expired { .. })
+        ));
+    }
+}

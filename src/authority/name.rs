@@ -1,0 +1,141 @@
+//! What a leaf certificate speaks for: one host name or one IP address. It never resolves, and never normalises: the
+//! origin's canonical form comes in.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr},
+};
+
+use thiserror::Error;
+
+/// The one name in a leaf certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum LeafName {
+    /// A host name: ASCII in lower case, international names as punycode, no dot at the end.
+    Dns(String),
+    /// An IP address, for clients that were given one in place of a name.
+    Ip(IpAddr),
+}
+
+/// Why no certificate can be minted for a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NameError {
+    #[error("it is empty")]
+    Empty,
+    #[error("it is longer than 253 octets (RFC 1035 section 2.3.4)")]
+    Long,
+    #[error("it has an empty label")]
+    EmptyLabel,
+    #[error("it has a label longer than 63 octets (RFC 1035 section 2.3.4)")]
+    LongLabel,
+    #[error("it has a character other than a-z, 0-9, `-` and `_`; wildcards are not minted")]
+    Character,
+    #[error("it is an IP address")]
+    Address,
+}
+
+// === impl LeafName ===
+
+impl LeafName {
+    /// Whether a certificate can carry the name.
+    ///
+    /// Stricter than the IA5String of RFC 5280 §4.2.1.6, which would let through a wildcard, or a NUL that some client
+    /// takes for the name's end. More lenient than RFC 1123: `_` and hyphens at a label's edges occur in hosts that
+    /// exist, and clients are left to judge them.
+    pub(super) fn check(&self) -> Result<(), NameError> {
+        let Self::Dns(name) = self else {
+            return Ok(());
+        };
+        if name.is_empty() {
+            return Err(NameError::Empty);
+        }
+        if name.len() > MAX_NAME {
+            return Err(NameError::Long);
+        }
+        for label in name.split('.') {
+            if label.is_empty() {
+                return Err(NameError::EmptyLabel);
+            }
+            if label.len() > MAX_LABEL {
+                return Err(NameError::LongLabel);
+            }
+            if !label.bytes().all(is_name_octet) {
+                return Err(NameError::Character);
+            }
+        }
+        // A client that was given an address compares it with iPAddress names only (RFC 9110 §4.3.5), so such a leaf
+        // would be refused by every client.
+        if name.parse::<Ipv4Addr>().is_ok() {
+            return Err(NameError::Address);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for LeafName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dns(name) => f.write_str(name),
+            Self::Ip(address) => address.fmt(f),
+        }
+    }
+}
+
+fn is_name_octet(octet: u8) -> bool {
+    matches!(octet, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_')
+}
+
+const MAX_NAME: usize = 253;
+const MAX_LABEL: usize = 63;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str) -> Result<(), NameError> {
+        LeafName::Dns(name.to_owned()).check()
+    }
+
+    #[test]
+    fn names_that_exist_are_fine() {
+        for name in [
+            "example.com",
+            "localhost",
+            "foo_bar.example",
+            "_dmarc.example",
+            "-edge-.example",
+            "xn--bcher-kva.example",
+            "1.2.3",
+            "a.b.c.d.e.f",
+        ] {
+            assert_eq!(check(name), Ok(()), "{name}");
+        }
+        assert_eq!(check(&"a".repeat(63)), Ok(()));
+        assert_eq!(check(&vec!["a".repeat(63); 4].join(".")[..253]), Ok(()));
+    }
+
+    #[test]
+    fn each_fault_has_its_reason() {
+        assert_eq!(check(""), Err(NameError::Empty));
+        assert_eq!(check("example.com."), Err(NameError::EmptyLabel));
+        assert_eq!(check(".example.com"), Err(NameError::EmptyLabel));
+        assert_eq!(check("a..b"), Err(NameError::EmptyLabel));
+        assert_eq!(check(&"a".repeat(64)), Err(NameError::LongLabel));
+        assert_eq!(check(&["a"; 128].join(".")), Err(NameError::Long));
+        assert_eq!(check("127.0.0.1"), Err(NameError::Address));
+        for name in [
+            "*.example.com",
+            "*",
+            "Example.com",
+            "a b",
+            "a\0b",
+            "bücher.example",
+            "[::1]",
+            "a/b",
+            "a:1",
+        ] {
+            assert_eq!(check(name), Err(NameError::Character), "{name}");
+        }
+    }
+}

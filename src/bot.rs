@@ -1,0 +1,136 @@
+//! Who is asking: from the User-Agent field to a configured bot, or to the product token that the request names.
+//!
+//! Pure: it never does I/O, and allocates nothing for a request. It never decides what a bot may fetch, and a
+//! User-Agent proves nothing here: whoever sends it says who it is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+mod browsers;
+mod known;
+mod pattern;
+mod product;
+
+pub use known::Bots;
+pub use pattern::{AgentPattern, EmptyPattern};
+pub use product::{is_token, is_token_byte};
+
+/// A configured bot, one `[[bot]]` of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bot {
+    /// Its name in the log, unique in the file, ignoring ASCII case.
+    pub name: Arc<str>,
+    /// The User-Agent fields it is known by; any one is enough.
+    pub user_agents: Vec<AgentPattern>,
+    /// Product tokens, tried in this order against a robots.txt; `*` comes after the last of its own accord.
+    pub robots_agents: Vec<Box<str>>,
+    /// What a disallow means for this bot.
+    pub enforcement: Enforcement,
+}
+
+/// What a disallow means for a bot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Enforcement {
+    /// It is refused.
+    #[default]
+    Enforce,
+    /// It is forwarded, and the log says that it would have been refused.
+    Report,
+    /// No robots.txt is asked: a user-triggered fetcher or a security scanner, which RFC 9309 leaves out.
+    Exempt,
+}
+
+/// What becomes of a request that names no bot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unidentified {
+    /// It is refused.
+    #[default]
+    Deny,
+    /// The rules for `*` hold.
+    Wildcard,
+}
+
+/// Who a request says that it comes from. `'h` is the life of the User-Agent field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity<'h> {
+    /// A configured bot.
+    Bot(Arc<Bot>),
+    /// No configured bot; the product token of the field, as sent.
+    Token(&'h str),
+    /// Nobody that a robots.txt could name.
+    Unidentified(Cause),
+}
+
+/// Why a request names no bot. Its `Display` is a sentence for the one who sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// No User-Agent field, or an empty one.
+    Missing,
+    /// More than one User-Agent field.
+    Several,
+    /// Only a browser's names.
+    BrowserOnly,
+    /// A field without any product token (RFC 9110 §10.1.5).
+    NoToken,
+}
+
+// === impl Enforcement ===
+
+impl Enforcement {
+    /// Its name in the file, the log and the header.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Report => "report",
+            Self::Exempt => "exempt",
+        }
+    }
+}
+
+impl fmt::Display for Enforcement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl Unidentified ===
+
+impl Unidentified {
+    /// Its name in the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deny => "deny",
+            Self::Wildcard => "wildcard",
+        }
+    }
+}
+
+impl fmt::Display for Unidentified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl Cause ===
+
+impl Cause {
+    /// The sentence, without a full stop.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "the request has no User-Agent",
+            Self::Several => "the request has more than one User-Agent field",
+            Self::BrowserOnly => "the User-Agent names only a browser, and no bot",
+            Self::NoToken => "the User-Agent holds no product name, such as AcmeBot/1.0",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

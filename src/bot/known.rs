@@ -1,0 +1,139 @@
+//! The configured bots, ready for lookup.
+//!
+//! A lookup allocates nothing and never fails; the file's order decides where several bots fit.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::pattern::{may_begin, name_at};
+use super::{AgentPattern, Bot, Cause, Identity, product};
+
+/// The configured bots, in the file's order.
+#[derive(Clone, Default)]
+pub struct Bots {
+    bots: Box<[Arc<Bot>]>,
+    /// The patterns that are names, by their first byte in lower case (256 places, or none where there are no bots):
+    /// one walk over a field asks for all of them.
+    names: Box<[Vec<Name>]>,
+    /// The patterns with a `*`, in the file's order, each with its bot's place in `bots`.
+    globs: Vec<(usize, AgentPattern)>,
+}
+
+#[derive(Clone)]
+struct Name {
+    text: Box<[u8]>,
+    bot: usize,
+}
+
+// === impl Bots ===
+
+impl Bots {
+    /// Prepares the bots for lookup. Their order matters: the first that fits is taken.
+    pub fn new(bots: Vec<Arc<Bot>>) -> Self {
+        let mut names = vec![Vec::new(); if bots.is_empty() { 0 } else { 256 }];
+        let mut globs = Vec::new();
+        for (place, bot) in bots.iter().enumerate() {
+            for pattern in &bot.user_agents {
+                if pattern.is_glob() {
+                    globs.push((place, pattern.clone()));
+                } else if let Some(first) = pattern.as_str().bytes().next() {
+                    let name = Name {
+                        text: pattern.as_str().as_bytes().into(),
+                        bot: place,
+                    };
+                    names[usize::from(first.to_ascii_lowercase())].push(name);
+                }
+            }
+        }
+        Self {
+            bots: bots.into(),
+            names: names.into(),
+            globs,
+        }
+    }
+
+    /// Who sends the User-Agent fields of one request (all of them, as sent).
+    ///
+    /// A configured bot goes before the product token, and a second field makes it impossible to say.
+    pub fn identify<'h>(&self, user_agents: impl IntoIterator<Item = &'h [u8]>) -> Identity<'h> {
+        let mut user_agents = user_agents.into_iter();
+        let Some(field) = user_agents.next() else {
+            return Identity::Unidentified(Cause::Missing);
+        };
+        if user_agents.next().is_some() {
+            return Identity::Unidentified(Cause::Several);
+        }
+        let field = field.trim_ascii();
+        if field.is_empty() {
+            return Identity::Unidentified(Cause::Missing);
+        }
+        if let Some(bot) = self.by_user_agent(field) {
+            return Identity::Bot(Arc::clone(bot));
+        }
+        match product::token(field) {
+            Ok(token) => Identity::Token(token),
+            Err(cause) => Identity::Unidentified(cause),
+        }
+    }
+
+    /// The bot of this name, as configured.
+    pub fn named(&self, name: &str) -> Option<&Arc<Bot>> {
+        self.bots.iter().find(|bot| &*bot.name == name)
+    }
+
+    /// All of them, in the file's order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Bot>> {
+        self.bots.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.bots.len()
+    }
+
+    /// Whether none is configured.
+    pub fn is_empty(&self) -> bool {
+        self.bots.is_empty()
+    }
+
+    fn by_user_agent(&self, field: &[u8]) -> Option<&Arc<Bot>> {
+        let by_name = self.first_name(field);
+        let by_glob = self
+            .globs
+            .iter()
+            .take_while(|(bot, _)| by_name.is_none_or(|best| *bot < best))
+            .find(|(_, pattern)| pattern.matches(field))
+            .map(|(bot, _)| *bot);
+        self.bots.get(by_glob.or(by_name)?)
+    }
+
+    /// The first bot, in the file's order, with a name that stands in the field.
+    fn first_name(&self, field: &[u8]) -> Option<usize> {
+        if self.names.is_empty() {
+            return None;
+        }
+        (0..field.len())
+            .filter(|&at| may_begin(field, at))
+            .filter_map(|at| {
+                let names = self.names.get(usize::from(field[at].to_ascii_lowercase()))?;
+                // A bot's names are in the file's order, so the first that fits is the best at this place.
+                let name = names.iter().find(|name| name_at(&name.text, field, at))?;
+                Some(name.bot)
+            })
+            .min()
+    }
+}
+
+impl PartialEq for Bots {
+    fn eq(&self, other: &Self) -> bool {
+        self.bots == other.bots
+    }
+}
+
+impl Eq for Bots {}
+
+impl fmt::Debug for Bots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.bots).finish()
+    }
+}

@@ -1,0 +1,181 @@
+//! The grammar of a User-Agent field (RFC 9110 §10.1.5): products, versions and comments, and which of the products
+//! says who is asking.
+//!
+//! It takes any bytes and never fails on them: what is no product is passed over. It knows no configured bot.
+
+use super::Cause;
+use super::browsers::is_browser;
+
+/// What stands between the spaces of a field.
+enum Piece<'h> {
+    Product(&'h str),
+    /// The inside of a comment, nested comments and all.
+    Comment(&'h [u8]),
+}
+
+/// The pieces of a field, in order.
+struct Pieces<'h> {
+    rest: &'h [u8],
+}
+
+/// The product token that says who is asking.
+///
+/// The first choice is what follows `compatible;` in a comment, as in `Mozilla/5.0 (compatible; AcmeBot/2.1)`; then
+/// comes the first product that is no browser's. So `Python/3.11 aiohttp/3.9.1` is `Python`: who builds on a library
+/// should name the bot, or be named by a `[[bot]]`.
+pub(super) fn token(field: &[u8]) -> Result<&str, Cause> {
+    let mut first = None;
+    let mut browser = false;
+    for piece in (Pieces { rest: field }) {
+        match piece {
+            Piece::Comment(comment) => {
+                if let Some(product) = after_compatible(comment) {
+                    return Ok(product);
+                }
+            }
+            Piece::Product(product) if is_browser(product) => browser = true,
+            Piece::Product(product) => first = first.or(Some(product)),
+        }
+    }
+
+    first.ok_or(if browser { Cause::BrowserOnly } else { Cause::NoToken })
+}
+
+/// Whether the text is a token (RFC 9110 §5.6.2): not empty, and without spaces or delimiters.
+pub fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_token_byte)
+}
+
+/// Whether a byte may stand in a token (`tchar`, RFC 9110 §5.6.2).
+pub fn is_token_byte(byte: u8) -> bool {
+    TOKEN_BYTES[usize::from(byte)]
+}
+
+/// The first product after `compatible;` that is no browser's. Nested comments are read as part of the outer one.
+fn after_compatible(comment: &[u8]) -> Option<&str> {
+    let mut parts = comment.split_inclusive(|&byte| ends_part(byte));
+    parts.find(|part| {
+        let mark = part.strip_suffix(b";").unwrap_or_default();
+        mark.trim_ascii().eq_ignore_ascii_case(b"compatible")
+    })?;
+
+    // Past a browser's name come its platform and plug-ins (`MSIE 9.0; Windows NT 6.1; SLCC2`). There only a product
+    // with a version, and nothing beside it, is taken for a bot.
+    let mut browser = false;
+    for part in parts {
+        let part = match part.split_last() {
+            Some((&last, part)) if ends_part(last) => part.trim_ascii(),
+            _ => part.trim_ascii(),
+        };
+        let Some(product) = named(part) else { continue };
+        if is_browser(product) {
+            browser = true;
+        } else if !browser || is_product_with_version(part) {
+            return Some(product);
+        }
+    }
+    None
+}
+
+fn ends_part(byte: u8) -> bool {
+    matches!(byte, b';' | b'(' | b')')
+}
+
+/// The product that a part of a comment names: its first word, unless that holds a character that robots.txt files do
+/// not have in names and a later word is plain. So `Yahoo! Slurp` is `Slurp`, the token that Yahoo documents.
+fn named(part: &[u8]) -> Option<&str> {
+    let mut words = part.split(u8::is_ascii_whitespace).filter_map(product);
+    let first = words.next()?;
+    if is_plain(first) {
+        return Some(first);
+    }
+    words.find(|word| is_plain(word)).or(Some(first))
+}
+
+fn is_plain(product: &str) -> bool {
+    product
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+fn is_product_with_version(part: &[u8]) -> bool {
+    part.contains(&b'/') && !part.iter().any(u8::is_ascii_whitespace)
+}
+
+/// The product at the start of a word: a token, then the end or a `/`. A token without a letter is none: it is a
+/// version (`5.0`), a dash for "nothing", or `*`, which would pass for every bot.
+fn product(word: &[u8]) -> Option<&str> {
+    let end = word.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(word.len());
+    let ends_well = matches!(word.get(end), None | Some(b'/'));
+    let (token, _) = word.split_at(end);
+    if !ends_well || !token.iter().any(u8::is_ascii_alphabetic) {
+        return None;
+    }
+    str::from_utf8(token).ok()
+}
+
+// === impl Pieces ===
+
+impl<'h> Iterator for Pieces<'h> {
+    type Item = Piece<'h>;
+
+    fn next(&mut self) -> Option<Piece<'h>> {
+        loop {
+            let start = self.rest.iter().position(|&byte| !is_separator(byte))?;
+            self.rest = &self.rest[start..];
+            if let Some(inside) = self.rest.strip_prefix(b"(") {
+                let (comment, rest) = split_comment(inside);
+                self.rest = rest;
+                return Some(Piece::Comment(comment));
+            }
+            let end = self
+                .rest
+                .iter()
+                .position(|&byte| byte == b'(' || is_separator(byte))
+                .unwrap_or(self.rest.len());
+            let (word, rest) = self.rest.split_at(end);
+            self.rest = rest;
+            if let Some(product) = product(word) {
+                return Some(Piece::Product(product));
+            }
+        }
+    }
+}
+
+/// What separates the words outside of comments. Only white space should; `;`, `,` and a stray `)` are what clients
+/// also send, as in `DuckDuckBot/1.0; (+http://duckduckgo.com/duckduckbot.html)`.
+fn is_separator(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b';' | b',' | b')')
+}
+
+/// Splits after the parenthesis that closes the comment. One that is never closed reaches to the end.
+fn split_comment(inside: &[u8]) -> (&[u8], &[u8]) {
+    let mut depth = 1_usize;
+    let mut quoted = false;
+    for (at, &byte) in inside.iter().enumerate() {
+        match byte {
+            _ if quoted => quoted = false,
+            b'\\' => quoted = true,
+            b'(' => depth += 1,
+            b')' if depth == 1 => return (&inside[..at], &inside[at + 1..]),
+            b')' => depth -= 1,
+            _ => {}
+        }
+    }
+    (inside, &[])
+}
+
+/// Answers by place: this is asked for every byte of every request's User-Agent.
+const TOKEN_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric()
+            || matches!(
+                byte,
+                b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+            );
+        byte += 1;
+    }
+    table
+};

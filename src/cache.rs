@@ -1,0 +1,23 @@
+//! The robots.txt copies: which one holds now, when to fetch again, what a failure means.
+//!
+//! [`state`](self) is pure: an event and a time go in, a new state comes out. Around it stand the
+//! fetcher, which does the I/O of one fetch, and the store, which sees to it that one fetch per
+//! origin runs at a time. Nothing in the state machine reads a clock or touches a socket.
+
+mod copy;
+mod failure;
+mod fetch;
+mod freshness;
+mod meaning;
+mod state;
+mod store;
+
+pub use self::{
+    copy::RobotsCopy,
+    failure::{Failure, FetchError},
+    fetch::{Fetch, Fetched, Fetcher, FetcherOptions},
+    freshness::Freshness,
+    meaning::{Meaning, Received},
+    state::{Answer, Due, OriginState, Policy},
+    store::{CacheStatus, Lookup, Store},
+};

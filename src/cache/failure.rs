@@ -1,0 +1,66 @@
+//! The ways in which a robots.txt cannot be had. All of them mean the same to a bot, that
+//! everything is disallowed (RFC 9309 §2.3.1.4); they differ in when to try again and in what the
+//! log says.
+
+use std::time::Duration;
+
+use crate::upstream::Fault;
+
+/// One failed fetch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub error: FetchError,
+    /// What the origin asked for with `Retry-After` (RFC 9110 §10.2.3), counted from the answer.
+    pub retry_after: Option<Duration>,
+}
+
+/// Why a fetch failed. The texts stand in the audit log and in answers to people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    #[error("the server answered {0}")]
+    Status(u16),
+    #[error("the server answered with a redirect to nowhere that can be fetched: {0}")]
+    Redirect(String),
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    #[error("the answer was not complete within {} s", .0.as_secs_f64())]
+    Timeout(Duration),
+    #[error("the answer's content coding cannot be decoded: {0}")]
+    Coding(String),
+    #[error("the fetch has not ended yet")]
+    Pending,
+}
+
+// === impl Failure ===
+
+impl<E: Into<FetchError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self {
+            error: error.into(),
+            retry_after: None,
+        }
+    }
+}
+
+impl Failure {
+    /// How long to wait after the `attempt`-th failure in a row (from 1) before trying again, for
+    /// an origin that failed for less than the time of grace: `Retry-After` within bounds; else
+    /// five minutes after 429 and 503, whose senders are busy; else a minute, doubled each time.
+    pub fn retry_delay(&self, attempt: u32) -> Duration {
+        if let Some(asked) = self.retry_after {
+            return asked.clamp(MIN_RETRY_AFTER, MAX_RETRY);
+        }
+        match self.error {
+            FetchError::Status(429 | 503) => BUSY_RETRY,
+            _ => FIRST_RETRY
+                .saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)))
+                .min(MAX_RETRY),
+        }
+    }
+}
+
+const MIN_RETRY_AFTER: Duration = Duration::from_secs(10);
+const FIRST_RETRY: Duration = Duration::from_secs(60);
+const BUSY_RETRY: Duration = Duration::from_secs(5 * 60);
+/// The longest time between two tries, whatever was asked for.
+pub(super) const MAX_RETRY: Duration = Duration::from_secs(60 * 60);

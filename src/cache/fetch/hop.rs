@@ -1,0 +1,144 @@
+//! One request of a fetch, and where its answer leads.
+
+use pingora::{
+    protocols::{ALPN, http::v1::client::HttpSession},
+    upstreams::peer::HttpPeer,
+};
+use pingora_http::{RequestHeader, ResponseHeader};
+use url::Url;
+
+use super::{Fetcher, body};
+use crate::{
+    cache::{Failure, FetchError, Freshness, Received, freshness},
+    origin::{Authority, Origin, Scheme},
+    upstream::{self, Fault, Timeouts},
+};
+
+/// One URL to ask.
+pub(super) struct Hop {
+    origin: Origin,
+    /// Begins with `/`.
+    path_and_query: String,
+}
+
+/// What one request came to.
+pub(super) enum HopEnd {
+    Received(Received),
+    Redirect { to: Hop, status: u16 },
+}
+
+// === impl Hop ===
+
+impl Hop {
+    /// The robots.txt of `origin` itself.
+    pub(super) fn first(origin: &Origin) -> Self {
+        Self {
+            origin: origin.clone(),
+            path_and_query: "/robots.txt".to_owned(),
+        }
+    }
+
+    /// Asks this URL.
+    pub(super) async fn ask(&self, fetcher: &Fetcher) -> Result<HopEnd, Failure> {
+        let mut session = self.connect(fetcher).await?;
+        let request = self.request(fetcher).map_err(fault)?;
+        session.write_request_header(Box::new(request)).await.map_err(fault)?;
+        session.finish_body().await.map_err(fault)?;
+        let head = read_head(&mut session).await?;
+
+        let status = head.status.as_u16();
+        if matches!(status, 301 | 302 | 303 | 307 | 308) {
+            return Ok(HopEnd::Redirect {
+                to: self.target(&head)?,
+                status,
+            });
+        }
+        let now = std::time::SystemTime::now();
+        Ok(HopEnd::Received(Received {
+            status,
+            freshness: Freshness::from_headers(&head.headers, now),
+            retry_after: freshness::retry_after(&head.headers, now),
+            body: body::read(&mut session, &head).await?,
+        }))
+    }
+
+    /// Connects to the first of the origin's addresses that answers.
+    async fn connect(&self, fetcher: &Fetcher) -> Result<HttpSession, Failure> {
+        let addresses = fetcher
+            .egress
+            .addresses(&self.origin.host, self.origin.port)
+            .await
+            .map_err(Fault::from)?;
+        let timeouts = Timeouts {
+            connect: fetcher.options.connect_timeout,
+            read: fetcher.options.total_timeout,
+            write: fetcher.options.total_timeout,
+            idle: fetcher.options.total_timeout,
+        };
+        let mut last = Fault::Unroutable;
+        for address in addresses {
+            let peer: HttpPeer = upstream::peer(&self.origin, address, ALPN::H1, timeouts);
+            match fetcher.connector.get_http_session(&peer).await {
+                Ok((mut session, _)) => {
+                    session.read_timeout = peer.options.read_timeout;
+                    session.write_timeout = peer.options.write_timeout;
+                    return Ok(session);
+                }
+                Err(error) => last = Fault::from_pingora(&error),
+            }
+        }
+        Err(last.into())
+    }
+
+    fn request(&self, fetcher: &Fetcher) -> pingora::Result<RequestHeader> {
+        let mut request = RequestHeader::build("GET", self.path_and_query.as_bytes(), Some(5))?;
+        request.insert_header(http::header::HOST, self.origin.host_field())?;
+        request.insert_header(http::header::USER_AGENT, fetcher.options.user_agent.clone())?;
+        request.insert_header(http::header::ACCEPT, "text/plain,*/*;q=0.8")?;
+        request.insert_header(http::header::ACCEPT_ENCODING, "gzip")?;
+        request.insert_header(http::header::CONNECTION, "close")?;
+        Ok(request)
+    }
+
+    /// Where a redirect leads (RFC 9110 §10.2.2).
+    fn target(&self, head: &ResponseHeader) -> Result<Hop, FetchError> {
+        let location = head
+            .headers
+            .get(http::header::LOCATION)
+            .ok_or_else(|| FetchError::Redirect("it has no Location".to_owned()))?;
+        let lost = |why: &str| {
+            let location = String::from_utf8_lossy(location.as_bytes());
+            FetchError::Redirect(format!("{} ({why})", location.escape_debug()))
+        };
+        let text = std::str::from_utf8(location.as_bytes()).map_err(|_| lost("not UTF-8"))?;
+        let here = format!("{}{}", self.origin, self.path_and_query);
+        let there = Url::parse(&here)
+            .and_then(|here| here.join(text))
+            .map_err(|error| lost(&error.to_string()))?;
+        let scheme = Scheme::parse(there.scheme().as_bytes()).ok_or_else(|| lost("neither http nor https"))?;
+        let authority = Authority::parse(there.authority().as_bytes()).map_err(|error| lost(&error.to_string()))?;
+        let query = there.query().map(|query| format!("?{query}"));
+        Ok(Hop {
+            origin: Origin::new(scheme, authority),
+            path_and_query: format!("{}{}", there.path(), query.unwrap_or_default()),
+        })
+    }
+}
+
+/// The final response's head. An origin may send some informational ones first, but not forever.
+async fn read_head(session: &mut HttpSession) -> Result<Box<ResponseHeader>, Failure> {
+    for _ in 0..=MAX_INFORMATIONAL {
+        let head = session.read_resp_header_parts().await.map_err(fault)?;
+        if !head.status.is_informational() {
+            return Ok(head);
+        }
+    }
+    Err(Fault::HttpProtocol.into())
+}
+
+fn fault(error: Box<pingora::Error>) -> Failure {
+    // Every error of this session is the server's.
+    Fault::from_pingora(&error.into_up()).into()
+}
+
+const MAX_INFORMATIONAL: usize = 16;

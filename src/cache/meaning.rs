@@ -1,0 +1,117 @@
+//! What an answer to the request for a robots.txt means, by its status (RFC 9309 §2.3.1). Pure.
+
+use std::{sync::Arc, time::SystemTime};
+
+use super::{Failure, FetchError, Freshness, RobotsCopy};
+
+/// A complete answer of an origin, redirects followed, body decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    pub status: u16,
+    /// At most the first 500 KiB of a 2xx (RFC 9309 §2.5), and some of a 5xx.
+    pub body: Vec<u8>,
+    pub freshness: Freshness,
+    pub retry_after: Option<std::time::Duration>,
+}
+
+/// What a fetch says of the origin.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Meaning {
+    /// These rules hold, whatever the content type.
+    Rules(Arc<RobotsCopy>),
+    /// There is no robots.txt.
+    NoRobots,
+    /// There is none, says the page of a server error.
+    Soft404,
+    /// It cannot be had.
+    Failed(Failure),
+}
+
+// === impl Meaning ===
+
+impl Meaning {
+    /// What `received` means. With `soft_404`, a 5xx whose page says that it was not found counts
+    /// as a 404, as Google's specification has it.
+    pub fn of(received: &Received, soft_404: bool, at: SystemTime) -> Self {
+        let failed = || {
+            Meaning::Failed(Failure {
+                error: FetchError::Status(received.status),
+                retry_after: received.retry_after,
+            })
+        };
+        match received.status {
+            // No Range was asked for, so the server is at fault.
+            206 => failed(),
+            200..=299 => Meaning::Rules(Arc::new(RobotsCopy::new(&received.body, at))),
+            429 => failed(),
+            400..=499 => Meaning::NoRobots,
+            500.. if soft_404 && says_not_found(&received.body) => Meaning::Soft404,
+            _ => failed(),
+        }
+    }
+}
+
+/// Whether the page of a server error says that the file was not found. Only whole phrases: a
+/// single word of an error page must not open a site.
+fn says_not_found(page: &[u8]) -> bool {
+    let page: Vec<u8> = page
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty())
+        .flat_map(|word| [word, b" "])
+        .flatten()
+        .map(u8::to_ascii_lowercase)
+        .collect();
+    NOT_FOUND_PHRASES
+        .iter()
+        .any(|phrase| memchr::memmem::find(&page, phrase.as_bytes()).is_some())
+}
+
+const NOT_FOUND_PHRASES: [&str; 7] = [
+    "page not found",
+    "file not found",
+    "404 not found",
+    "page was not found",
+    "page could not be found",
+    "page cannot be found",
+    "page can't be found",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meaning(status: u16, body: &str) -> Meaning {
+        let received = Received {
+            status,
+            body: body.as_bytes().to_vec(),
+            freshness: Freshness::default(),
+            retry_after: None,
+        };
+        Meaning::of(&received, true, SystemTime::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_status_decides_what_an_answer_means() {
+        for status in [200, 201, 202, 204, 299] {
+            assert!(matches!(meaning(status, ""), Meaning::Rules(_)), "{status}");
+        }
+        for status in [400, 401, 403, 404, 410, 418, 451, 499] {
+            assert_eq!(meaning(status, ""), Meaning::NoRobots, "{status}");
+        }
+        for status in [206, 300, 304, 429, 500, 502, 503, 504, 507, 599, 600, 999] {
+            assert_eq!(
+                meaning(status, ""),
+                Meaning::Failed(FetchError::Status(status).into()),
+                "{status}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_server_error_can_say_not_found_in_words() {
+        assert_eq!(meaning(500, "<h1>Page\n  NOT found</h1>"), Meaning::Soft404);
+        assert_eq!(meaning(503, "404 Not Found"), Meaning::Soft404);
+        assert!(matches!(meaning(500, "backend not found"), Meaning::Failed(_)));
+        assert!(matches!(meaning(429, "page not found"), Meaning::Failed(_)));
+    }
+}

@@ -1,0 +1,353 @@
+//! What is known of one origin's robots.txt, as a state machine: what a fetch found and the time
+//! go in, a new state comes out; a state and a time tell what holds and whether to fetch.
+//!
+//! It never reads a clock, touches a socket or waits. Times are wall-clock times, because copies
+//! outlive a restart; a clock that runs backwards makes it fetch again, never allow more.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use super::{Failure, Freshness, Meaning, RobotsCopy, failure::MAX_RETRY};
+use crate::{
+    decision::{Reason, Verdict},
+    robots::RobotsTxt,
+};
+
+/// How long things hold. The defaults are the specification's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// For rules whose answer says nothing of its life (RFC 9309 §2.4).
+    pub default_ttl: Duration,
+    /// For an origin without a robots.txt whose answer says nothing of its life.
+    pub no_robots_ttl: Duration,
+    /// Bounds of what an answer may say.
+    pub min_ttl: Duration,
+    pub max_ttl: Duration,
+    /// Whether a 5xx whose page says that it was not found counts as a 404.
+    pub soft_404: bool,
+    /// How long failures mean that everything is disallowed, from the first one on.
+    pub deny_for: Duration,
+}
+
+/// What is known of one origin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OriginState {
+    answered: Option<Answered>,
+    failing: Option<Failing>,
+    /// The last copy that had rules, even when an answer without any has come since.
+    last_good: Option<Arc<RobotsCopy>>,
+}
+
+/// The last answer, while it has not failed since.
+#[derive(Debug, Clone, PartialEq)]
+struct Answered {
+    meaning: Holding,
+    status: u16,
+    fetched: SystemTime,
+    life: Duration,
+}
+
+/// What an answer says: [`Meaning`] without its failures.
+#[derive(Debug, Clone, PartialEq)]
+enum Holding {
+    Rules(Arc<RobotsCopy>),
+    NoRobots,
+    Soft404,
+}
+
+/// Failures without an answer between them.
+#[derive(Debug, Clone, PartialEq)]
+struct Failing {
+    since: SystemTime,
+    attempts: u32,
+    tried: SystemTime,
+    retry: Duration,
+    last: Failure,
+}
+
+/// What holds for an origin at a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Answer<'s> {
+    Rules(&'s Arc<RobotsCopy>),
+    NoRobots,
+    Soft404,
+    Unreachable(Option<&'s Failure>),
+    LastCopy(&'s Arc<RobotsCopy>),
+    UnreachableTooLong(&'s Failure),
+}
+
+/// Whether the origin has to be asked again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    No,
+    /// Soon: what is known holds meanwhile.
+    Background,
+    /// Before what is known may be used.
+    Now,
+}
+
+// === impl Policy ===
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            default_ttl: DAY,
+            no_robots_ttl: Duration::from_secs(60 * 60),
+            min_ttl: Duration::from_secs(5 * 60),
+            max_ttl: DAY,
+            soft_404: true,
+            deny_for: 30 * DAY,
+        }
+    }
+}
+
+impl Policy {
+    fn life(&self, freshness: Freshness, default: Duration) -> Duration {
+        // Not `clamp`, which panics where the bounds cross.
+        freshness.0.unwrap_or(default).max(self.min_ttl).min(self.max_ttl)
+    }
+}
+
+// === impl Answer ===
+
+impl<'s> Answer<'s> {
+    /// The rules that decide and whether they are those of the last good copy; or, where no
+    /// rules are in question, the verdict on everything.
+    ///
+    /// # Errors
+    /// The verdict and its reason, where no file decides.
+    pub fn robots(self) -> Result<(&'s RobotsTxt, bool), (Verdict, Reason)> {
+        match self {
+            Answer::Rules(copy) => Ok((&copy.robots, false)),
+            Answer::LastCopy(copy) => Ok((&copy.robots, true)),
+            Answer::NoRobots => Err((Verdict::Allow, Reason::NoRobots)),
+            Answer::Soft404 => Err((Verdict::Allow, Reason::Soft404)),
+            Answer::Unreachable(_) => Err((Verdict::Deny, Reason::Unreachable)),
+            Answer::UnreachableTooLong(_) => Err((Verdict::Allow, Reason::UnreachableTooLong)),
+        }
+    }
+
+    /// The copy that decides, where one does.
+    pub fn copy(self) -> Option<&'s Arc<RobotsCopy>> {
+        match self {
+            Answer::Rules(copy) | Answer::LastCopy(copy) => Some(copy),
+            _ => None,
+        }
+    }
+
+    /// The failure behind an answer that was made without one.
+    pub fn failure(self) -> Option<&'s Failure> {
+        match self {
+            Answer::Unreachable(failure) => failure,
+            Answer::UnreachableTooLong(failure) => Some(failure),
+            _ => None,
+        }
+    }
+}
+
+// === impl OriginState ===
+
+impl OriginState {
+    /// An origin of which nothing is known.
+    pub fn unknown() -> Self {
+        Self {
+            answered: None,
+            failing: None,
+            last_good: None,
+        }
+    }
+
+    /// The state after a fetch that ended at `now`.
+    ///
+    /// `spread` (0 to 1) sets the jitter of the next try, so that origins which failed together
+    /// are not all asked again together.
+    #[must_use]
+    pub fn after(
+        &self,
+        meaning: Meaning,
+        status: u16,
+        freshness: Freshness,
+        now: SystemTime,
+        spread: f64,
+        policy: &Policy,
+    ) -> Self {
+        let (holding, default_ttl) = match meaning {
+            Meaning::Rules(copy) => (Holding::Rules(copy), policy.default_ttl),
+            Meaning::NoRobots => (Holding::NoRobots, policy.no_robots_ttl),
+            Meaning::Soft404 => (Holding::Soft404, policy.no_robots_ttl),
+            Meaning::Failed(failure) => return self.after_failure(failure, now, spread, policy),
+        };
+        let last_good = match &holding {
+            Holding::Rules(copy) => Some(copy.clone()),
+            Holding::NoRobots | Holding::Soft404 => self.last_good.clone(),
+        };
+        Self {
+            answered: Some(Answered {
+                meaning: holding,
+                status,
+                fetched: now,
+                life: policy.life(freshness, default_ttl),
+            }),
+            failing: None,
+            last_good,
+        }
+    }
+
+    fn after_failure(&self, failure: Failure, now: SystemTime, spread: f64, policy: &Policy) -> Self {
+        let (since, attempts) = match &self.failing {
+            // A clock that was set back must not make the failures older than they are.
+            Some(failing) => (failing.since.min(now), failing.attempts.saturating_add(1)),
+            None => (now, 1),
+        };
+        let delay = if elapsed(since, now) >= policy.deny_for {
+            MAX_RETRY
+        } else {
+            failure.retry_delay(attempts)
+        };
+        Self {
+            failing: Some(Failing {
+                since,
+                attempts,
+                tried: now,
+                retry: delay.mul_f64(1.0 - JITTER * spread.clamp(0.0, 1.0)),
+                last: failure,
+            }),
+            ..self.clone()
+        }
+    }
+
+    /// What holds at `now`. It is only as good as [`OriginState::due`] says.
+    pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
+        match (&self.answered, &self.failing) {
+            (Some(answered), None) => answered.answer(),
+            // The refresh of a copy failed before its time was over: it still holds.
+            (Some(answered), Some(_)) if answered.is_fresh(now) => answered.answer(),
+            (_, Some(failing)) if elapsed(failing.since, now) < policy.deny_for => {
+                Answer::Unreachable(Some(&failing.last))
+            }
+            (_, Some(failing)) => match &self.last_good {
+                Some(copy) => Answer::LastCopy(copy),
+                None => Answer::UnreachableTooLong(&failing.last),
+            },
+            (None, None) => Answer::Unreachable(None),
+        }
+    }
+
+    /// Whether to fetch at `now`.
+    pub fn due(&self, now: SystemTime, policy: &Policy) -> Due {
+        let fresh = self.answered.as_ref().filter(|answered| answered.is_fresh(now));
+        match (fresh, &self.failing) {
+            (Some(_), Some(failing)) if failing.retry_is_due(now) => Due::Background,
+            (Some(answered), None) if answered.is_old(now) => Due::Background,
+            (Some(_), _) => Due::No,
+            (None, Some(failing)) if !failing.retry_is_due(now) => Due::No,
+            (None, Some(failing)) if elapsed(failing.since, now) >= policy.deny_for => Due::Background,
+            (None, _) => Due::Now,
+        }
+    }
+
+    /// The status of the last answer, or of the failure that followed it.
+    pub fn status(&self) -> Option<u16> {
+        match (&self.failing, &self.answered) {
+            (Some(failing), _) => match failing.last.error {
+                super::FetchError::Status(status) => Some(status),
+                _ => None,
+            },
+            (None, answered) => answered.as_ref().map(|answered| answered.status),
+        }
+    }
+
+    /// When the last fetch ended.
+    pub fn fetched(&self) -> Option<SystemTime> {
+        match (&self.failing, &self.answered) {
+            (Some(failing), _) => Some(failing.tried),
+            (None, answered) => answered.as_ref().map(|answered| answered.fetched),
+        }
+    }
+
+    /// When what is known has to be fetched again.
+    pub fn expires(&self) -> Option<SystemTime> {
+        match (&self.failing, &self.answered) {
+            (Some(failing), _) => failing.tried.checked_add(failing.retry),
+            (None, answered) => answered
+                .as_ref()
+                .and_then(|answered| answered.fetched.checked_add(answered.life)),
+        }
+    }
+
+    /// The bytes of memory that the state holds.
+    pub fn weight(&self) -> usize {
+        let current = match self.answered.as_ref().map(|answered| &answered.meaning) {
+            Some(Holding::Rules(copy)) => Some(copy),
+            _ => None,
+        };
+        let last_good = self
+            .last_good
+            .as_ref()
+            .filter(|last| current.is_none_or(|current| !Arc::ptr_eq(current, last)));
+        size_of::<Self>()
+            + [current, last_good]
+                .into_iter()
+                .flatten()
+                .map(|copy| copy.weight())
+                .sum::<usize>()
+    }
+}
+
+// === impl Answered ===
+
+impl Answered {
+    fn answer(&self) -> Answer<'_> {
+        match &self.meaning {
+            Holding::Rules(copy) => Answer::Rules(copy),
+            Holding::NoRobots => Answer::NoRobots,
+            Holding::Soft404 => Answer::Soft404,
+        }
+    }
+
+    /// A time before the fetch, by more than clocks differ, says that the clock was set back:
+    /// then nobody knows how old the answer is.
+    fn is_fresh(&self, now: SystemTime) -> bool {
+        self.age(now).is_some_and(|age| age < self.life)
+    }
+
+    fn is_old(&self, now: SystemTime) -> bool {
+        self.age(now).is_none_or(|age| age >= self.life.mul_f64(REFRESH_FROM))
+    }
+
+    fn age(&self, now: SystemTime) -> Option<Duration> {
+        match now.duration_since(self.fetched) {
+            Ok(age) => Some(age),
+            Err(ahead) => (ahead.duration() <= CLOCK_SLACK).then_some(Duration::ZERO),
+        }
+    }
+}
+
+// === impl Failing ===
+
+impl Failing {
+    fn retry_is_due(&self, now: SystemTime) -> bool {
+        match now.duration_since(self.tried) {
+            Ok(waited) => waited >= self.retry,
+            Err(ahead) => ahead.duration() > CLOCK_SLACK,
+        }
+    }
+}
+
+/// Time passed, and none where the clock ran backwards.
+fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
+    now.duration_since(since).unwrap_or(Duration::ZERO)
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// From this part of its life on, a copy is refreshed in the background.
+const REFRESH_FROM: f64 = 0.8;
+/// A retry comes up to this part of its delay early.
+const JITTER: f64 = 0.1;
+/// How far a clock may run backwards without a copy being in doubt.
+const CLOCK_SLACK: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! The subcommands, a file each: they read arguments, call the library and print. No logic lives
+//! here.
+
+pub mod ca;
+pub mod check;
+pub mod eval;
+pub mod run;
+
+use std::{path::Path, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{Config, ConfigError};
+
+/// A forward proxy between your bots and the internet that checks every request against the
+/// robots.txt of the site it goes to.
+#[derive(Debug, Parser)]
+#[command(name = "robotgate", version, arg_required_else_help = true, after_help = AFTER_HELP)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the proxy; without a file, by the built-in defaults on 127.0.0.1:3128
+    Run(run::RunArgs),
+    /// Check a configuration file and its [[expect]] cases
+    Check(check::CheckArgs),
+    /// Decide cases from standard input, JSON lines in and out, as Google's parser would
+    Eval(eval::EvalArgs),
+    /// Show or export the certificate that clients of https have to trust
+    Ca(ca::CaArgs),
+}
+
+// === impl Cli ===
+
+impl Cli {
+    /// Runs the subcommand. The status is 0 when all is well, 1 when the answer is no or an input
+    /// was bad, and 2 for a usage error (which clap exits with itself).
+    pub fn execute(self) -> ExitCode {
+        match self.command {
+            Command::Run(args) => run::run(&args),
+            Command::Check(args) => check::run(&args),
+            Command::Eval(args) => eval::run(&args),
+            Command::Ca(args) => ca::run(&args),
+        }
+    }
+}
+
+/// The configuration in `file`, or the built-in one.
+fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
+    file.map_or_else(|| Ok(Config::default()), Config::load)
+}
+
+/// Says on stderr why it cannot go on.
+fn fail(error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("robotgate: {error}");
+    ExitCode::FAILURE
+}
+
+const AFTER_HELP: &str = "\
+Try it:
+  robotgate run &
+  curl -x http://127.0.0.1:3128 -A ExampleBot/1.0 http://example.com/";

@@ -1,0 +1,52 @@
+//! `robotgate ca`: the certificate of the local authority, for clients to trust.
+
+use std::{io::Write as _, path::PathBuf, process::ExitCode, time::SystemTime};
+
+use super::{fail, load};
+use crate::authority::{Authority, Moment};
+
+/// Arguments of `ca`.
+#[derive(Debug, clap::Args)]
+pub struct CaArgs {
+    #[command(subcommand)]
+    action: Action,
+    /// The configuration file that names the authority's files
+    #[arg(long, short, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Show whose certificate it is, how long it holds and where it is
+    Show,
+    /// Print the certificate (PEM) on standard output
+    Export,
+}
+
+/// Shows or prints the certificate. Never makes one: `run` does.
+pub fn run(args: &CaArgs) -> ExitCode {
+    let https = match load(args.config.as_deref()) {
+        Ok(config) => config.https,
+        Err(error) => return fail(&error),
+    };
+    let authority = match Authority::load(&https.ca_certificate, &https.ca_key, SystemTime::now()) {
+        Ok(authority) => authority,
+        Err(error) => return fail(&error),
+    };
+    let text = match args.action {
+        Action::Export => authority.certificate_pem().to_owned(),
+        Action::Show => format!(
+            "Subject:     {}\nFingerprint: {} (SHA-256)\nValid from:  {}\nValid until: {}\nCertificate: {}\nKey:         {}\n",
+            authority.subject(),
+            authority.fingerprint(),
+            Moment(authority.not_before()),
+            Moment(authority.not_after()),
+            https.ca_certificate.display(),
+            https.ca_key.display(),
+        ),
+    };
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&format_args!("cannot write to standard output: {error}")),
+    }
+}

@@ -1,0 +1,50 @@
+//! `robotgate check`: whether a configuration can be used, without using it.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use super::fail;
+use crate::config::Config;
+
+/// Arguments of `check`.
+#[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    /// The configuration file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Says all that is wrong with the file, or that it is fine.
+pub fn run(args: &CheckArgs) -> ExitCode {
+    let config = match Config::load(&args.file) {
+        Ok(config) => config,
+        Err(error) => return fail(&error),
+    };
+    let unmet = config.unmet_expectations();
+    for expectation in &unmet {
+        eprintln!(
+            "{}:{}: expect: {}",
+            args.file.display(),
+            expectation.line,
+            expectation.message
+        );
+    }
+    if !unmet.is_empty() {
+        return fail(&format_args!(
+            "{} of {} expectations are not met",
+            unmet.len(),
+            config.expect.len()
+        ));
+    }
+    println!(
+        "{} is fine: {}, {} met",
+        args.file.display(),
+        count(config.bots.len(), "bot"),
+        count(config.expect.len(), "expectation"),
+    );
+    ExitCode::SUCCESS
+}
+
+fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}

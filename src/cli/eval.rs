@@ -1,0 +1,85 @@
+//! `robotgate eval`: decides JSON lines, one case each, as Google's parser would.
+//!
+//! Never stops at a bad line, never keeps more than one line and a bounded cache in memory. It
+//! answers for the parser alone: no exception for `/robots.txt`, no tokens but Google's.
+
+mod cache;
+mod case;
+mod pipe;
+
+use std::{
+    io::{self, BufRead, Write},
+    process::ExitCode,
+};
+
+use crate::robots::Profile;
+use case::Files;
+
+/// Decide cases from standard input: one JSON object a line with `robots` (or `robots_b64`),
+/// `agent` and `url`. Answers in the same order with `allowed`, `line`, `rule` and `group`.
+#[derive(Debug, clap::Args)]
+pub struct EvalArgs {
+    /// Whose reading of robots.txt holds.
+    #[arg(long, value_enum, default_value_t)]
+    profile: Profile,
+}
+
+/// What came of a run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Outcome {
+    /// Lines answered with a decision.
+    pub decided: u64,
+    /// Lines answered with an error.
+    pub failed: u64,
+}
+
+/// Runs from standard input to standard output. Fails if any line was bad; a reader that goes away
+/// early is no failure.
+#[must_use]
+pub fn run(args: &EvalArgs) -> ExitCode {
+    let Profile::Google = args.profile;
+    let outcome = pipe::between(io::stdin().lock(), io::stdout().lock(), |input, output| {
+        eval(input, output)
+    });
+    match outcome {
+        Ok(Outcome { failed: 0, .. }) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("robotgate eval: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Answers each line of `input` with one line of `output`; blank lines get none.
+///
+/// # Errors
+///
+/// Only what reading and writing give. A line that is no case is answered with an object of its
+/// other fields, `error` (a sentence) and `input_line` (from 1).
+pub fn eval(mut input: impl BufRead, mut output: impl Write) -> io::Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let mut files = Files::default();
+    let mut line = Vec::new();
+    let mut number = 0_u64;
+    loop {
+        line.clear();
+        if input.read_until(b'\n', &mut line)? == 0 {
+            output.flush()?;
+            return Ok(outcome);
+        }
+        number += 1;
+        let line = line.trim_ascii_end();
+        if line.is_empty() {
+            continue;
+        }
+        match case::answer(line, number, &mut files, &mut output)? {
+            Ok(()) => outcome.decided += 1,
+            Err(_) => outcome.failed += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! Parsed files by the JSON text that held them: cases come in runs about the same file, and one
+//! that is known need not even be decoded.
+//!
+//! Never grows past [`BUDGET`] bytes: when full it starts afresh, and what is larger by itself is
+//! not kept.
+
+use std::{collections::HashMap, rc::Rc};
+
+use crate::robots::RobotsTxt;
+
+/// Parsed files, within a budget.
+#[derive(Default)]
+pub(super) struct Cache {
+    files: HashMap<Rc<str>, Rc<RobotsTxt>>,
+    /// The file last asked for, found again without hashing.
+    last: Option<(Rc<str>, Rc<RobotsTxt>)>,
+    bytes: usize,
+}
+
+// === impl Cache ===
+
+impl Cache {
+    /// The file kept for `json`, or else what `body` makes of it.
+    pub(super) fn file<B: AsRef<[u8]>, E>(
+        &mut self,
+        json: &str,
+        body: impl FnOnce() -> Result<B, E>,
+    ) -> Result<Rc<RobotsTxt>, E> {
+        if let Some((key, file)) = &self.last
+            && **key == *json
+        {
+            return Ok(Rc::clone(file));
+        }
+        if let Some((key, file)) = self.files.get_key_value(json) {
+            self.last = Some((Rc::clone(key), Rc::clone(file)));
+            return Ok(Rc::clone(file));
+        }
+        let file = Rc::new(RobotsTxt::parse(body()?.as_ref()));
+        self.keep(json, &file);
+        Ok(file)
+    }
+
+    fn keep(&mut self, json: &str, file: &Rc<RobotsTxt>) {
+        let bytes = OVERHEAD + json.len() + file.weight();
+        if bytes > BUDGET {
+            return;
+        }
+        if self.bytes + bytes > BUDGET {
+            *self = Self::default();
+        }
+        let key: Rc<str> = json.into();
+        self.bytes += bytes;
+        self.last = Some((Rc::clone(&key), Rc::clone(file)));
+        self.files.insert(key, Rc::clone(file));
+    }
+}
+
+/// Bytes of files and their keys that are kept.
+const BUDGET: usize = 32 << 20;
+
+/// What an entry costs beside its key and its file, in bytes; roughly.
+const OVERHEAD: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_parsed_once_and_the_budget_holds() {
+        let mut cache = Cache::default();
+        let mut parsed = 0;
+        let rules = "Disallow: /x\n".repeat(40_000);
+        for round in 0..60 {
+            let json = format!("{}{rules}", round / 2);
+            let file = cache.file(&json, || {
+                parsed += 1;
+                Ok::<_, Infallible>(format!("User-agent: *\n{rules}"))
+            });
+            assert!(file.is_ok());
+            assert!(cache.bytes <= BUDGET);
+        }
+        assert_eq!(parsed, 30);
+    }
+}

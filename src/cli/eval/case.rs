@@ -1,0 +1,223 @@
+//! One line of `eval`: from a JSON object to its answer.
+//!
+//! Never reads a field it does not know: those go to the answer as they stand, number for number.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    io::{self, Write},
+    rc::Rc,
+};
+
+use data_encoding::{BASE64, BASE64_NOPAD, DecodeError};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::{error::Category, value::RawValue};
+
+use crate::robots::{RobotsTxt, path_of_url};
+
+use super::cache::Cache;
+
+/// Files by the field that they came in.
+#[derive(Default)]
+pub(super) struct Files {
+    text: Cache,
+    base64: Cache,
+}
+
+/// A JSON object, its values unread.
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+/// A JSON string, borrowed where it has no escapes.
+#[derive(serde::Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// What one line asks.
+struct Question<'a> {
+    robots: Rc<RobotsTxt>,
+    agent: Cow<'a, str>,
+    url: Cow<'a, str>,
+}
+
+/// A decision, as it is written.
+#[derive(serde::Serialize)]
+struct Answer<'a> {
+    allowed: bool,
+    /// 0 where no rule decided.
+    line: u32,
+    rule: Option<&'a str>,
+    group: Option<&'a str>,
+}
+
+/// Why a line has no decision.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BadLine {
+    #[error("the line is not UTF-8")]
+    NotUtf8,
+    #[error("the line is not JSON from column {0} on")]
+    NotJson(usize),
+    #[error("the line is JSON, but not an object")]
+    NotAnObject,
+    #[error("the field `{0}` is missing")]
+    Missing(&'static str),
+    #[error("the field `{0}` is not a string")]
+    NotAString(&'static str),
+    #[error("the field `{0}` is a string that is not Unicode text")]
+    NotText(&'static str),
+    #[error("the field `robots` is missing, and `robots_b64` too")]
+    NoRobots,
+    #[error("the fields `robots` and `robots_b64` exclude each other")]
+    TwoRobots,
+    #[error("the field `robots_b64` is not base64: {0}")]
+    NotBase64(DecodeError),
+}
+
+/// Answers `line`, the `number`th, on `output`. The outer result is the output's.
+pub(super) fn answer(
+    line: &[u8],
+    number: u64,
+    files: &mut Files,
+    output: &mut impl Write,
+) -> io::Result<Result<(), BadLine>> {
+    let fields = match Fields::read(line) {
+        Ok(fields) => fields,
+        Err(bad) => {
+            Fields(Vec::new()).write_error(&bad, number, output)?;
+            return Ok(Err(bad));
+        }
+    };
+    match fields.question(files) {
+        Ok(question) => {
+            fields.write_answer(&question.answer(), output)?;
+            Ok(Ok(()))
+        }
+        Err(bad) => {
+            fields.write_error(&bad, number, output)?;
+            Ok(Err(bad))
+        }
+    }
+}
+
+// === impl Fields ===
+
+impl<'a> Fields<'a> {
+    fn read(line: &'a [u8]) -> Result<Self, BadLine> {
+        let line = std::str::from_utf8(line).map_err(|_| BadLine::NotUtf8)?;
+        serde_json::from_str(line).map_err(|error| match error.classify() {
+            Category::Data => BadLine::NotAnObject,
+            _ => BadLine::NotJson(error.column()),
+        })
+    }
+
+    fn question(&self, files: &mut Files) -> Result<Question<'a>, BadLine> {
+        Ok(Question {
+            agent: self.string("agent")?,
+            url: self.string("url")?,
+            robots: self.robots(files)?,
+        })
+    }
+
+    fn robots(&self, files: &mut Files) -> Result<Rc<RobotsTxt>, BadLine> {
+        match (self.get("robots"), self.get("robots_b64")) {
+            (Some(_), Some(_)) => Err(BadLine::TwoRobots),
+            (None, None) => Err(BadLine::NoRobots),
+            (Some(json), None) => files.text.file(json.get(), || {
+                string("robots", json).map(|text| text.into_owned().into_bytes())
+            }),
+            (None, Some(json)) => files.base64.file(json.get(), || {
+                let text = string("robots_b64", json)?;
+                let padded = text.len() % 4 == 0;
+                let base64 = if padded { BASE64 } else { BASE64_NOPAD };
+                base64.decode(text.as_bytes()).map_err(BadLine::NotBase64)
+            }),
+        }
+    }
+
+    fn string(&self, name: &'static str) -> Result<Cow<'a, str>, BadLine> {
+        string(name, self.get(name).ok_or(BadLine::Missing(name))?)
+    }
+
+    /// The last field of that name, as JSON readers have it; `null` is as good as none.
+    fn get(&self, name: &str) -> Option<&'a RawValue> {
+        let (_, json) = self.0.iter().rfind(|(known, _)| known == name)?;
+        (json.get() != "null").then_some(*json)
+    }
+
+    fn write_answer(&self, answer: &Answer<'_>, output: &mut impl Write) -> io::Result<()> {
+        output.write_all(b"{")?;
+        self.write_others(&["allowed", "line", "rule", "group"], output)?;
+        let mut json = Vec::with_capacity(128);
+        serde_json::to_writer(&mut json, answer)?;
+        // Without the brace that opens it: the object is open already.
+        output.write_all(&json[1..])?;
+        output.write_all(b"\n")
+    }
+
+    fn write_error(&self, bad: &BadLine, number: u64, output: &mut impl Write) -> io::Result<()> {
+        output.write_all(b"{")?;
+        self.write_others(&["error", "input_line"], output)?;
+        let error = serde_json::to_string(&bad.to_string())?;
+        writeln!(output, "\"error\":{error},\"input_line\":{number}}}")
+    }
+
+    /// Writes each field, and a comma after it, but for the files, which are large and known to
+    /// whoever asked, and for `ours`, which the answer has anew.
+    fn write_others(&self, ours: &[&str], output: &mut impl Write) -> io::Result<()> {
+        for (name, json) in &self.0 {
+            if matches!(&**name, "robots" | "robots_b64") || ours.contains(&&**name) {
+                continue;
+            }
+            serde_json::to_writer(&mut *output, name)?;
+            write!(output, ":{json},")?;
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Vec::with_capacity(8);
+                while let Some((Text(name), json)) = map.next_entry()? {
+                    fields.push((name, json));
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Object)
+    }
+}
+
+// === impl Question ===
+
+impl Question<'_> {
+    fn answer(&self) -> Answer<'_> {
+        let agent = self.robots.agent(&self.agent);
+        let found = agent.decide(&path_of_url(self.url.as_bytes()));
+        let rule = found.rule.map(|id| self.robots.rule(id));
+        Answer {
+            allowed: found.allowed,
+            line: rule.map_or(0, |rule| rule.line),
+            rule: rule.map(|rule| rule.text),
+            group: agent.group(),
+        }
+    }
+}
+
+fn string<'a>(name: &'static str, json: &'a RawValue) -> Result<Cow<'a, str>, BadLine> {
+    match serde_json::from_str(json.get()) {
+        Ok(Text(text)) => Ok(text),
+        Err(error) if error.is_data() => Err(BadLine::NotAString(name)),
+        // The line as a whole was JSON, so only half a surrogate pair is left.
+        Err(_) => Err(BadLine::NotText(name)),
+    }
+}

@@ -1,0 +1,98 @@
+use super::*;
+
+fn answers(input: &[u8]) -> (Vec<String>, Outcome) {
+    let mut output = Vec::new();
+    let outcome = eval(input, &mut output).expect("memory does not fail");
+    let output = String::from_utf8(output).expect("JSON is UTF-8");
+    (output.lines().map(String::from).collect(), outcome)
+}
+
+#[test]
+fn a_decision_follows_the_fields_that_came() {
+    let (answers, outcome) = answers(
+        br#"{"id":1.50e3,"robots":"User-agent: *\nDisallow: /x # no","agent":"a","url":"/x","n":{"a":[]}}
+{"line":7,"allowed":0,"robots_b64":"VXNlci1hZ2VudDogYQo=","agent":"A","url":"\/","rule":1,"group":2}"#,
+    );
+    assert_eq!(
+        answers,
+        [
+            r#"{"id":1.50e3,"agent":"a","url":"/x","n":{"a":[]},"allowed":false,"line":2,"rule":"Disallow: /x","group":"*"}"#,
+            r#"{"agent":"A","url":"\/","allowed":true,"line":0,"rule":null,"group":"a"}"#,
+        ]
+    );
+    assert_eq!((outcome.decided, outcome.failed), (2, 0));
+}
+
+#[test]
+fn a_bad_line_is_told_and_the_run_goes_on() {
+    let (answers, outcome) = answers(
+        b"\n{\"id\":1}\n \r\n[]\n\xFF\n{\"id\":2,\"robots\":1,\"agent\":\"a\",\"url\":\"/\"}\n\
+          {\"robots\":\"\",\"robots_b64\":\"\",\"agent\":\"a\",\"url\":\"/\"}\n\
+          {\"agent\":\"a\",\"url\":\"/\",\"error\":0}\n\
+          {\"robots_b64\":\"%%%%\",\"agent\":\"a\",\"url\":\"/\"}\n\
+          {\"robots\":\"\",\"agent\":\"a\",\"url\":\"/\\ud800\"}\n\
+          {\"robots\":\"\",\"agent\":\"a\",\n\
+          {\"robots\":\"\",\"robots_b64\":null,\"agent\":\"a\",\"url\":\"/\"}",
+    );
+    insta::assert_snapshot!(answers.join("\n"), @r#"
+    {"id":1,"error":"the field `agent` is missing","input_line":2}
+    {"error":"the line is JSON, but not an object","input_line":4}
+    {"error":"the line is not UTF-8","input_line":5}
+    {"id":2,"agent":"a","url":"/","error":"the field `robots` is not a string","input_line":6}
+    {"agent":"a","url":"/","error":"the fields `robots` and `robots_b64` exclude each other","input_line":7}
+    {"agent":"a","url":"/","error":"the field `robots` is missing, and `robots_b64` too","input_line":8}
+    {"agent":"a","url":"/","error":"the field `robots_b64` is not base64: invalid symbol at 0","input_line":9}
+    {"agent":"a","url":"/\ud800","error":"the field `url` is a string that is not Unicode text","input_line":10}
+    {"error":"the line is not JSON from column 25 on","input_line":11}
+    {"agent":"a","url":"/","allowed":true,"line":0,"rule":null,"group":null}
+    "#);
+    assert_eq!((outcome.decided, outcome.failed), (1, 9));
+}
+
+#[test]
+fn escapes_and_repeats_are_read_as_json_has_them() {
+    let (answers, _) =
+        answers(br#"{"robots":"x","r\u006fbots":"User-agent: *\nDisallow: /\u30c4","agent":"a","url":"/%E3%83%84"}"#);
+    assert!(answers[0].contains(r#""allowed":false,"line":2,"#), "{answers:?}");
+}
+
+#[test]
+fn an_answer_is_out_before_more_is_asked_for() {
+    use std::{cell::RefCell, io::Read, rc::Rc};
+
+    #[derive(Clone, Default)]
+    struct Screen(Rc<RefCell<Vec<u8>>>);
+
+    impl Write for Screen {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Types a line, then looks at the screen before the next.
+    struct Typist(u8, Screen);
+
+    impl Read for Typist {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let answered = self.1.0.borrow().iter().filter(|b| **b == b'\n').count();
+            assert_eq!(answered, usize::from(self.0));
+            if self.0 == 3 {
+                return Ok(0);
+            }
+            self.0 += 1;
+            let line = b"{\"robots\":\"\",\"agent\":\"\",\"url\":\"\"}\n";
+            buffer[..line.len()].copy_from_slice(line);
+            Ok(line.len())
+        }
+    }
+
+    let screen = Screen::default();
+    let typist = Typist(0, screen.clone());
+    let outcome = pipe::between(typist, screen, |input, output| eval(input, output));
+    assert_eq!(outcome.expect("the screen is there").decided, 3);
+}

@@ -1,0 +1,200 @@
+//! The configuration: a TOML file as written becomes a [`Config`], checked, or a list of all that is wrong with it.
+//!
+//! What was written (`written`) is kept apart from what it means (the sections below), so that a value in a [`Config`]
+//! needs no second look. Nothing here panics, opens a socket or creates a file; reading touches the file itself and the
+//! certificates that it names.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use toml::de::DeTable;
+
+use crate::bot::Bots;
+
+mod audit;
+mod bots;
+mod cache;
+mod check;
+mod egress;
+mod environment;
+mod error;
+mod expect;
+mod https;
+mod identity;
+mod place;
+mod proxy;
+mod reader;
+mod robots;
+pub mod units;
+mod watch;
+mod written;
+
+pub use audit::{Audit, Output};
+pub use cache::Cache;
+pub use egress::Egress;
+pub use environment::Environment;
+pub use error::{ConfigError, Problem, Problems};
+pub use expect::{Expectation, Unmet};
+pub use https::{Https, HttpsMode, TunnelException, Unverifiable};
+pub use identity::IdentityRules;
+pub use proxy::Proxy;
+pub use robots::Robots;
+pub use watch::{WatchError, Watcher};
+
+use check::Checker;
+use place::{Complaint, Places};
+use written::File;
+
+/// A configuration that was checked. Every key has a default; see `conf/robotgate.toml`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// `[proxy]`: where robotgate listens, and how long it waits.
+    pub proxy: Proxy,
+    /// `[https]`: what a CONNECT gets, and whom robotgate trusts.
+    pub https: Https,
+    /// `[robots]`: how robots.txt files are read and fetched, and how long they are kept.
+    pub robots: Robots,
+    /// `[cache]`: how much is kept in memory.
+    pub cache: Cache,
+    /// `[egress]`: which addresses bots may reach.
+    pub egress: Egress,
+    /// `[audit]`: where the log goes.
+    pub audit: Audit,
+    /// `[identity]`: what becomes of requests that name no bot.
+    pub identity: IdentityRules,
+    /// `[[bot]]`, in the file's order.
+    pub bots: Bots,
+    /// `[[expect]]`, in the file's order. They are read here and run by `robotgate check`.
+    pub expect: Vec<Expectation>,
+}
+
+// === impl Config ===
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or says what cannot be meant; then all its mistakes are in the error.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let unreadable = |source| ConfigError::Read {
+            path: path.to_owned(),
+            source,
+        };
+        let bytes = fs::read(path).map_err(unreadable)?;
+        // Absolute, so that a later change of the working directory moves nothing.
+        let absolute = std::path::absolute(path).map_err(unreadable)?;
+        let base = absolute.parent().unwrap_or(Path::new("/"));
+        let name = path.display().to_string();
+        match str::from_utf8(&bytes) {
+            Ok(text) => Self::parse(&name, text, base),
+            Err(error) => Err(not_text(&name, &bytes, error.valid_up_to())),
+        }
+    }
+
+    /// Reads a text. The name stands in errors; relative paths count from the base directory.
+    ///
+    /// # Errors
+    ///
+    /// When the text says what cannot be meant, or names certificates that cannot be read.
+    pub fn parse(file_name: &str, text: &str, base_dir: &Path) -> Result<Self, ConfigError> {
+        Self::parse_in(&Environment::of_process(), file_name, text, base_dir)
+    }
+
+    /// As [`Config::parse`], with a given environment.
+    ///
+    /// # Errors
+    ///
+    /// As [`Config::parse`].
+    pub fn parse_in(
+        environment: &Environment,
+        file_name: &str,
+        text: &str,
+        base_dir: &Path,
+    ) -> Result<Self, ConfigError> {
+        let (document, syntax_errors) = DeTable::parse_recoverable(text);
+        let places = Places {
+            file: file_name.into(),
+            text,
+            document: document.get_ref(),
+        };
+        let report = |complaints: Vec<Complaint>| {
+            let problems = complaints
+                .into_iter()
+                .map(|complaint| places.problem(complaint))
+                .collect();
+            ConfigError::Invalid(Problems::new(problems))
+        };
+        if !syntax_errors.is_empty() {
+            // What follows a mistake of syntax is most often its consequence; the first is what must be mended.
+            return Err(report(syntax_errors.iter().take(1).map(reader::syntax).collect()));
+        }
+
+        let (file, mut complaints) = reader::read(&document);
+        let mut checker = Checker::new(environment, base_dir, text);
+        let config = Self::check(file, &mut checker);
+        let unread = !complaints.is_empty();
+        // A key that was taken out because it could not be read is not missing.
+        complaints.extend(
+            checker
+                .into_complaints()
+                .into_iter()
+                .filter(|c| !unread || c.missing.is_none()),
+        );
+        if complaints.is_empty() {
+            Ok(config)
+        } else {
+            Err(report(complaints))
+        }
+    }
+
+    /// The defaults in a given environment: what an empty file means.
+    pub fn built_in(environment: &Environment) -> Self {
+        // An empty file has nothing to complain about.
+        Self::check(File::default(), &mut Checker::new(environment, Path::new("/"), ""))
+    }
+
+    fn check(file: File, checker: &mut Checker<'_>) -> Self {
+        Self {
+            proxy: Proxy::check(file.proxy.0, checker),
+            https: Https::check(file.https.0, checker),
+            robots: Robots::check(file.robots.0, checker),
+            cache: Cache::check(file.cache.0, checker),
+            egress: Egress::check(file.egress.0, checker),
+            audit: Audit::check(file.audit.0, checker),
+            identity: IdentityRules {
+                unidentified: file.identity.0.unidentified,
+            },
+            bots: bots::check(file.bot, checker),
+            expect: file
+                .expect
+                .into_iter()
+                .filter_map(|expect| Expectation::check(expect, checker))
+                .collect(),
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::built_in(&Environment::of_process())
+    }
+}
+
+/// A file of other bytes than UTF-8, the only encoding of TOML.
+fn not_text(name: &str, bytes: &[u8], valid_up_to: usize) -> ConfigError {
+    let text = String::from_utf8_lossy(bytes);
+    // Up to here the lossy text and the file are the same bytes.
+    let complaint = Complaint {
+        span: valid_up_to..valid_up_to + 1,
+        missing: None,
+        message: "this byte is not UTF-8; save the file as UTF-8".to_owned(),
+    };
+    let places = Places {
+        file: Arc::from(name),
+        text: &text,
+        document: &DeTable::new(),
+    };
+    ConfigError::Invalid(Problems::new(vec![places.problem(complaint)]))
+}

@@ -1,0 +1,76 @@
+//! What the machine and its service manager say: where state is kept, how many cores there are.
+//!
+//! Read once and passed on, so that nothing else looks at the process's environment.
+
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::thread;
+
+/// What the built-in defaults depend on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Environment {
+    /// Where the authority's files are kept unless the configuration says otherwise.
+    pub state_dir: PathBuf,
+    /// The cores that this process may use.
+    pub cores: usize,
+}
+
+// === impl Environment ===
+
+impl Environment {
+    /// This process's.
+    pub fn of_process() -> Self {
+        Self::from_vars(|name| std::env::var_os(name))
+    }
+
+    /// From given variables: the first directory of `STATE_DIRECTORY` (as systemd sets it), else
+    /// `XDG_STATE_HOME/robotgate`, else `HOME/.local/state/robotgate`, else `/var/lib/robotgate`.
+    ///
+    /// An empty or relative value is passed over, as the XDG specification asks.
+    pub fn from_vars(var: impl Fn(&str) -> Option<OsString>) -> Self {
+        let directory = |name: &str| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let systemd = || {
+            std::env::split_paths(&var("STATE_DIRECTORY")?)
+                .next()
+                .filter(|path| path.is_absolute())
+        };
+        let state_dir = systemd()
+            .or_else(|| Some(directory("XDG_STATE_HOME")?.join("robotgate")))
+            .or_else(|| Some(directory("HOME")?.join(".local/state/robotgate")))
+            .unwrap_or_else(|| PathBuf::from("/var/lib/robotgate"));
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        Self { state_dir, cores }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_nearest_state_directory_is_taken() {
+        let cases: [(&[(&str, &str)], &str); 7] = [
+            (&[], "/var/lib/robotgate"),
+            (&[("HOME", "/home/a")], "/home/a/.local/state/robotgate"),
+            (&[("HOME", "/home/a"), ("XDG_STATE_HOME", "/s")], "/s/robotgate"),
+            (
+                &[("XDG_STATE_HOME", "/s"), ("STATE_DIRECTORY", "/var/lib/rg")],
+                "/var/lib/rg",
+            ),
+            (&[("STATE_DIRECTORY", "/var/lib/rg:/var/lib/other")], "/var/lib/rg"),
+            (
+                &[("HOME", "/home/a"), ("XDG_STATE_HOME", "relative")],
+                "/home/a/.local/state/robotgate",
+            ),
+            (&[("HOME", ""), ("STATE_DIRECTORY", "")], "/var/lib/robotgate"),
+        ];
+        for (vars, expected) in cases {
+            let environment =
+                Environment::from_vars(|name| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into()));
+            assert_eq!(environment.state_dir, Path::new(expected), "{vars:?}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! `extra-roots`: certificates that the operator trusts beside the system's.
+//!
+//! It reads files and judges whether they hold certificates that can be trusted; it trusts none by itself.
+
+use std::fs;
+
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use toml::Spanned;
+
+use crate::config::check::Checker;
+
+/// The certificates of all files, in order.
+pub(super) fn read(
+    written: Option<Spanned<Vec<Spanned<String>>>>,
+    checker: &mut Checker<'_>,
+) -> Vec<CertificateDer<'static>> {
+    let mut roots = Vec::new();
+    for item in written.map(Spanned::into_inner).unwrap_or_default() {
+        let Some(path) = checker.path(&item) else { continue };
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                checker.complain(item.span(), format!("cannot read {}: {error}", path.display()));
+                continue;
+            }
+        };
+        match certificates(&bytes) {
+            Ok(certificates) => roots.extend(certificates),
+            Err(why) => checker.complain(item.span(), format!("{} {why}", path.display())),
+        }
+    }
+    roots
+}
+
+/// The certificates of one file; the error follows the file's name.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| format!("is not PEM: {error}"))?;
+    if certificates.is_empty() {
+        return Err("holds no certificate; write a PEM file with \"-----BEGIN CERTIFICATE-----\" in it".to_owned());
+    }
+    for (at, certificate) in certificates.iter().enumerate() {
+        // A store of its own: only to learn whether rustls can use it.
+        RootCertStore::empty()
+            .add(certificate.clone())
+            .map_err(|error| format!("holds a certificate (number {}) that cannot be used: {error}", at + 1))?;
+    }
+    Ok(certificates)
+}

@@ -1,0 +1,168 @@
+//! `[proxy]`: where robotgate listens, what it calls itself, and how long it waits for others.
+//!
+//! It binds nothing; an address that is taken is found out later.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toml::Spanned;
+
+use super::check::Checker;
+use super::written::{self, OneOrMany};
+use crate::bot::is_token;
+
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3128);
+const DEFAULT_NAME: &str = "robotgate";
+const THREADS: RangeInclusive<usize> = 1..=1024;
+
+/// Longer than a day is a slip of the unit, shorter than a millisecond would refuse everybody.
+const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
+const SHUTDOWNS: RangeInclusive<Duration> = Duration::ZERO..=*TIMEOUTS.end();
+
+/// The `[proxy]` section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proxy {
+    /// Addresses to listen on, at least one, each once. Port 0 leaves the choice to the system.
+    pub listen: Vec<SocketAddr>,
+    /// Worker threads, 1 to 1024; by default one for each core.
+    pub threads: usize,
+    /// The pseudonym in Via (RFC 9110 §7.6.3) and Proxy-Status (RFC 9209 §2), a token.
+    pub name: Arc<str>,
+    /// Whether allowed responses carry `Robots-Decision` too.
+    pub annotate_allowed: bool,
+    /// How long a client may take to send the header section of a request.
+    pub header_timeout: Duration,
+    /// How long a TLS handshake may take, with a client or an origin.
+    pub handshake_timeout: Duration,
+    /// How long connecting to an origin may take.
+    pub connect_timeout: Duration,
+    /// How long an origin may be silent.
+    pub read_timeout: Duration,
+    /// How long either side may refuse to take a byte.
+    pub write_timeout: Duration,
+    /// How long a connection is kept without a request on it.
+    pub idle_timeout: Duration,
+    /// How long open exchanges may go on after a shutdown was asked for; zero ends them at once.
+    pub shutdown_timeout: Duration,
+}
+
+// === impl Proxy ===
+
+impl Proxy {
+    pub(super) fn check(written: written::Proxy, checker: &mut Checker<'_>) -> Self {
+        let mut timeout = |written, seconds| checker.duration(written, Duration::from_secs(seconds), TIMEOUTS);
+        let header_timeout = timeout(written.header_timeout, 30);
+        let handshake_timeout = timeout(written.handshake_timeout, 10);
+        let connect_timeout = timeout(written.connect_timeout, 10);
+        let read_timeout = timeout(written.read_timeout, 60);
+        let write_timeout = timeout(written.write_timeout, 60);
+        let idle_timeout = timeout(written.idle_timeout, 60);
+        let shutdown_timeout = checker.duration(written.shutdown_timeout, Duration::from_secs(30), SHUTDOWNS);
+
+        Self {
+            listen: listen(written.listen, checker),
+            threads: threads(written.threads, checker),
+            name: written
+                .name
+                .and_then(|name| checker.parsed(&name, pseudonym))
+                .unwrap_or(DEFAULT_NAME.into()),
+            annotate_allowed: written.annotate_allowed.unwrap_or(true),
+            header_timeout,
+            handshake_timeout,
+            connect_timeout,
+            read_timeout,
+            write_timeout,
+            idle_timeout,
+            shutdown_timeout,
+        }
+    }
+}
+
+fn listen(written: Option<Spanned<OneOrMany>>, checker: &mut Checker<'_>) -> Vec<SocketAddr> {
+    let Some(written) = written else {
+        return vec![DEFAULT_LISTEN];
+    };
+    let span = written.span();
+    let items = match written.into_inner() {
+        OneOrMany::One(text) => vec![Spanned::new(span, text)],
+        OneOrMany::Many(items) if items.is_empty() => {
+            checker.complain(span, "an empty list would listen nowhere; write at least one address");
+            return vec![DEFAULT_LISTEN];
+        }
+        OneOrMany::Many(items) => items,
+    };
+
+    let mut addresses = Vec::new();
+    for item in items {
+        let Some(address) = checker.parsed(&item, address) else {
+            continue;
+        };
+        // Port 0 is another port each time.
+        if address.port() != 0 && addresses.contains(&address) {
+            checker.complain(item.span(), format!("{address} stands in this list twice"));
+        }
+        addresses.push(address);
+    }
+    addresses
+}
+
+/// An address with a port, and a hint for the usual ways of leaving one half out.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let shape = "write an IP address and a port";
+    if let Some(port) = text
+        .strip_prefix(':')
+        .or_else(|| text.strip_prefix("*:"))
+        .filter(|port| port.parse::<u16>().is_ok())
+    {
+        return Err(format!(
+            r#""{text}" leaves out the address; write "127.0.0.1:{port}" for this machine only, "[::]:{port}" for every network"#
+        ));
+    }
+    if text.parse::<u16>().is_ok() {
+        return Err(format!(
+            r#""{text}" leaves out the address; {shape}, like "127.0.0.1:{text}""#
+        ));
+    }
+    match text.parse::<IpAddr>() {
+        Ok(IpAddr::V4(_)) => Err(format!(r#""{text}" leaves out the port; write "{text}:3128""#)),
+        Ok(IpAddr::V6(_)) => Err(format!(r#""{text}" leaves out the port; write "[{text}]:3128""#)),
+        Err(_) if text.starts_with("localhost:") => Err(format!(
+            r#""{text}" is a name; write "{}""#,
+            text.replacen("localhost", "127.0.0.1", 1)
+        )),
+        Err(_) => Err(format!(
+            r#""{text}" is not an address to listen on; {shape}, like "127.0.0.1:3128""#
+        )),
+    }
+}
+
+fn threads(written: Option<Spanned<i64>>, checker: &mut Checker<'_>) -> usize {
+    let default = checker.environment().cores.clamp(*THREADS.start(), *THREADS.end());
+    let Some(written) = written else { return default };
+    match usize::try_from(*written.get_ref()) {
+        Ok(threads) if THREADS.contains(&threads) => threads,
+        _ => {
+            let (low, high) = (THREADS.start(), THREADS.end());
+            let message = format!(
+                "{} threads cannot be; write a number from {low} to {high}, or leave it out for one for each core",
+                written.get_ref()
+            );
+            checker.complain(written.span(), message);
+            default
+        }
+    }
+}
+
+fn pseudonym(text: &str) -> Result<Arc<str>, String> {
+    if is_token(text) {
+        return Ok(text.into());
+    }
+    Err(format!(
+        r#""{text}" cannot stand in Via; write one word of letters, digits, "-", "_" and ".", like "robotgate""#
+    ))
+}

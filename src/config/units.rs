@@ -1,0 +1,214 @@
+//! Durations and sizes as people write them: `1h 30m`, `500ms`, `256MiB`.
+//!
+//! Pure. It never guesses: a number without a unit, a fraction and a unit that could mean two things are errors.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Units of time, from large to small, in nanoseconds; the first name of each is the one printed.
+const TIMES: &[(&[&str], u128)] = &[
+    (&["w", "week", "weeks"], 604_800_000_000_000),
+    (&["d", "day", "days"], 86_400_000_000_000),
+    (&["h", "hour", "hours", "hr"], 3_600_000_000_000),
+    (&["m", "min", "minute", "minutes"], 60_000_000_000),
+    (&["s", "sec", "second", "seconds"], 1_000_000_000),
+    (&["ms"], 1_000_000),
+    (&["us", "µs"], 1_000),
+    (&["ns"], 1),
+];
+
+/// Units of size, in bytes. `M` alone is left out: it could be either.
+const SIZES: &[(&str, u64)] = &[
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("KB", 1_000),
+    ("B", 1),
+];
+
+/// Why a text is no duration or size. Its `Display` follows the text and says what to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// No duration at all.
+    #[error(r#"is not a duration; write a number and a unit, like "24h" or "5m 30s""#)]
+    Duration,
+    /// Units out of order, or one of them twice: most likely a slip.
+    #[error(r#"does not go from large units to small, each once; write it like "1h 30m""#)]
+    Order,
+    /// No size at all.
+    #[error(r#"is not a size; write a number and a unit, like "256MiB" or "1GB""#)]
+    Size,
+    /// More than 64 bits hold.
+    #[error("is too large to mean anything")]
+    TooLarge,
+}
+
+/// A duration that prints as [`duration`] reads it: `1h 30m`.
+pub struct Written(pub Duration);
+
+/// Reads a duration: numbers with units, from large to small, with or without spaces.
+///
+/// # Errors
+///
+/// When the text is anything else, or more than 2⁶⁴ seconds.
+pub fn duration(text: &str) -> Result<Duration, UnitError> {
+    let mut rest = text.trim();
+    let mut nanos = 0_u128;
+    let mut last_unit = u128::MAX;
+    while !rest.is_empty() {
+        let (number, after) = split_number(rest).ok_or(UnitError::Duration)?;
+        let end = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
+        let (name, after) = after.split_at(end);
+        let name = name.to_lowercase();
+        let (_, unit) = TIMES
+            .iter()
+            .find(|(names, _)| names.contains(&&*name))
+            .ok_or(UnitError::Duration)?;
+        if *unit >= last_unit {
+            return Err(UnitError::Order);
+        }
+        last_unit = *unit;
+        let number = number.map_err(|TooLarge| UnitError::TooLarge)?;
+        nanos = u128::from(number)
+            .checked_mul(*unit)
+            .and_then(|n| n.checked_add(nanos))
+            .ok_or(UnitError::TooLarge)?;
+        rest = after.trim_start();
+    }
+    if last_unit == u128::MAX {
+        return Err(UnitError::Duration);
+    }
+
+    let seconds = u64::try_from(nanos / 1_000_000_000).map_err(|_| UnitError::TooLarge)?;
+    // A remainder by 10⁹ fits 32 bits.
+    let below = (nanos % 1_000_000_000) as u32;
+    Ok(Duration::new(seconds, below))
+}
+
+/// Reads a size in bytes: one number and one unit, ignoring case.
+///
+/// # Errors
+///
+/// When the text is anything else, or more than 2⁶⁴ bytes.
+pub fn size(text: &str) -> Result<u64, UnitError> {
+    let (number, unit) = split_number(text.trim()).ok_or(UnitError::Size)?;
+    let (_, bytes) = SIZES
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(unit))
+        .ok_or(UnitError::Size)?;
+    let number = number.map_err(|TooLarge| UnitError::TooLarge)?;
+    number.checked_mul(*bytes).ok_or(UnitError::TooLarge)
+}
+
+/// A number of too many digits.
+struct TooLarge;
+
+/// The digits at the start, and what follows them and any space.
+fn split_number(text: &str) -> Option<(Result<u64, TooLarge>, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    if digits.is_empty() {
+        return None;
+    }
+    Some((digits.parse().map_err(|_| TooLarge), rest.trim_start()))
+}
+
+// === impl Written ===
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut nanos = self.0.as_nanos();
+        if nanos == 0 {
+            return f.write_str("0s");
+        }
+        let mut space = "";
+        // No weeks and no days: "24h" is how this file speaks.
+        for (names, unit) in &TIMES[2..] {
+            let count = nanos / unit;
+            nanos %= unit;
+            if count > 0 {
+                write!(f, "{space}{count}{}", names[0])?;
+                space = " ";
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        let good = [
+            ("24h", 86_400_000),
+            ("1h 30m", 5_400_000),
+            ("1h30m", 5_400_000),
+            (" 500ms ", 500),
+            ("5 min", 300_000),
+            ("1 day", 86_400_000),
+            ("2w", 1_209_600_000),
+            ("1m 1s 1ms", 61_001),
+            ("0s", 0),
+            ("90S", 90_000),
+        ];
+        for (text, millis) in good {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        let bad = [
+            ("", UnitError::Duration),
+            ("24", UnitError::Duration),
+            ("24 hurs", UnitError::Duration),
+            ("h", UnitError::Duration),
+            ("-1h", UnitError::Duration),
+            ("1.5h", UnitError::Duration),
+            ("1h,30m", UnitError::Duration),
+            ("١h", UnitError::Duration),
+            ("30m 1h", UnitError::Order),
+            ("1h 1h", UnitError::Order),
+            ("99999999999999999999h", UnitError::TooLarge),
+            ("18446744073709551615w", UnitError::TooLarge),
+        ];
+        for (text, error) in bad {
+            assert_eq!(duration(text), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        let good = [
+            ("256MiB", 268_435_456),
+            ("64 KiB", 65_536),
+            ("1GB", 1_000_000_000),
+            ("1gb", 1_000_000_000),
+            ("7B", 7),
+        ];
+        for (text, bytes) in good {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "256", "MiB", "1M", "1.5GiB", "-1B", "1GiB 1MiB"] {
+            assert_eq!(size(text), Err(UnitError::Size), "{text}");
+        }
+        for text in ["99999999TiB", "99999999999999999999B"] {
+            assert_eq!(size(text), Err(UnitError::TooLarge), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_printed_is_read_back(seconds: u32, millis in 0_u32..1000) {
+            let it = Duration::new(u64::from(seconds), millis * 1_000_000);
+            assert_eq!(duration(&Written(it).to_string()), Ok(it));
+        }
+
+        #[test]
+        fn no_text_panics(text in "[0-9a-zµ ]{0,40}|.{0,40}") {
+            let _ = (duration(&text), size(&text));
+        }
+    }
+}

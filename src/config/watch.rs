@@ -1,0 +1,196 @@
+//! Noticing that the configuration file has changed.
+//!
+//! It watches directories, not the file: editors and `mv` put another file in its place, and Kubernetes swaps a
+//! symbolic link two steps away. It compares contents, so a neighbour's change or a `touch` is none. It never parses
+//! the file and never decides whether a change is good.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use notify::event::{AccessKind, AccessMode};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode};
+use notify_debouncer_full::{DebounceEventResult, Debouncer, RecommendedCache, new_debouncer};
+use tokio::sync::mpsc;
+
+/// How long a directory must be quiet: longer than an editor takes to save, shorter than a person waits.
+const QUIET: Duration = Duration::from_millis(150);
+/// Links on the way to a file before they must be a circle, as in Linux's own path lookup.
+const MAX_LINKS: usize = 40;
+/// Looks at directories that keep moving; what moves later stirs a watch that is there by then.
+const MAX_ROUNDS: usize = 4;
+
+/// Waits for a file's content to change.
+///
+/// Make it before the file is loaded: what changes between the two is then noticed.
+#[derive(Debug)]
+pub struct Watcher {
+    path: PathBuf,
+    /// The content that was last known; nothing before the file was ever there.
+    seen: Option<Vec<u8>>,
+    watched: BTreeSet<PathBuf>,
+    debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
+    stirred: mpsc::Receiver<()>,
+    /// Something stirred and the content was not compared since. Kept here, so that [`Watcher::changed`] may be
+    /// dropped while it waits.
+    dirty: bool,
+}
+
+/// Why a file cannot be watched. It can still be loaded; only changes go unnoticed.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// No watch at all: most often a limit of the system.
+    #[error("cannot watch for changes (see fs.inotify.max_user_instances): {0}")]
+    Start(#[source] notify::Error),
+    /// No watch on a directory.
+    #[error("cannot watch {} for changes (see fs.inotify.max_user_watches): {source}", directory.display())]
+    Directory {
+        /// The directory.
+        directory: PathBuf,
+        /// What the system says.
+        source: notify::Error,
+    },
+    /// The path says nothing that could be watched.
+    #[error("cannot watch {} for changes: {source}", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+// === impl Watcher ===
+
+impl Watcher {
+    /// Begins to watch; what the file holds now counts as known. The file need not be there yet.
+    ///
+    /// # Errors
+    ///
+    /// When the system gives no watch. The caller goes on without, reloading only when told.
+    pub fn new(path: &Path) -> Result<Self, WatchError> {
+        let path = std::path::absolute(path).map_err(|source| WatchError::Path {
+            path: path.to_owned(),
+            source,
+        })?;
+        // One place is enough: a full channel already says what there is to say.
+        let (stir, stirred) = mpsc::channel(1);
+        let debouncer = new_debouncer(QUIET, None, move |result: DebounceEventResult| {
+            let worth_a_look = match &result {
+                Ok(events) => events.iter().any(|event| may_change_content(&event.kind)),
+                // Events may have been lost.
+                Err(_) => true,
+            };
+            if worth_a_look {
+                let _ = stir.try_send(());
+            }
+        })
+        .map_err(WatchError::Start)?;
+
+        let mut watcher = Self {
+            path,
+            seen: None,
+            watched: BTreeSet::new(),
+            debouncer,
+            stirred,
+            dirty: false,
+        };
+        watcher.watch_directories()?;
+        watcher.seen = std::fs::read(&watcher.path).ok();
+        Ok(watcher)
+    }
+
+    /// Waits until the file holds other bytes than when this last returned, or than at the start.
+    ///
+    /// A file that is gone is waited for, and one that comes back the same is no change. Nothing is lost when the
+    /// future is dropped.
+    pub async fn changed(&mut self) {
+        loop {
+            if !self.dirty {
+                // The sender lives in the debouncer, so there is always one.
+                let _ = self.stirred.recv().await;
+                self.dirty = true;
+            }
+            // First the watches, then the content: what changes after the look is then noticed.
+            if let Err(error) = self.watch_directories() {
+                tracing::warn!(%error, "changes to the configuration may go unnoticed");
+            }
+            let content = tokio::fs::read(&self.path).await;
+            self.dirty = false;
+            match content {
+                Ok(content) if self.seen.as_ref() != Some(&content) => {
+                    self.seen = Some(content);
+                    return;
+                }
+                Ok(_) => {}
+                Err(error) => tracing::debug!(%error, path = %self.path.display(), "the configuration is not there"),
+            }
+        }
+    }
+
+    /// Watches every directory in which a change could put another file behind the path, and no other.
+    ///
+    /// A directory may come or go just before its watch is there to say so. So they are looked up again until nothing
+    /// moves, within reason.
+    fn watch_directories(&mut self) -> Result<(), WatchError> {
+        let mut result = Ok(());
+        for _ in 0..MAX_ROUNDS {
+            let directories = directories(&self.path);
+            result = self.watch_all(&directories);
+            if result.is_ok() && directories == self::directories(&self.path) {
+                break;
+            }
+        }
+        result
+    }
+
+    /// Watches these directories, each anew even if it was watched: under the same name there may be another.
+    fn watch_all(&mut self, directories: &BTreeSet<PathBuf>) -> Result<(), WatchError> {
+        for gone in self.watched.difference(directories) {
+            // It may be gone indeed, and its watch with it.
+            let _ = self.debouncer.unwatch(gone);
+        }
+        self.watched.clone_from(directories);
+        let mut result = Ok(());
+        for directory in directories {
+            let watched = self.debouncer.watch(directory, RecursiveMode::NonRecursive);
+            result = result.and(watched.map_err(|source| WatchError::Directory {
+                directory: directory.clone(),
+                source,
+            }));
+        }
+        result
+    }
+}
+
+/// Whether an event could mean other content. Reading a file is an event too, and this module reads: taking it for a
+/// change would never end.
+fn may_change_content(kind: &EventKind) -> bool {
+    !matches!(kind, EventKind::Access(access) if *access != AccessKind::Close(AccessMode::Write))
+}
+
+/// The directories that hold the file, and every symbolic link on the way to it, by their real paths: two watches on
+/// one directory would share their end. In place of one that is missing stands the nearest that is there.
+fn directories(path: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut paths = vec![path.to_owned()];
+    let mut next = 0;
+    while let Some(path) = paths.get(next).cloned() {
+        next += 1;
+        found.extend(path.ancestors().skip(1).find_map(|parent| parent.canonicalize().ok()));
+        for place in path.ancestors() {
+            let (Ok(target), Some(parent)) = (place.read_link(), place.parent()) else {
+                continue;
+            };
+            found.extend(parent.canonicalize());
+            let rest = path.strip_prefix(place).unwrap_or(Path::new(""));
+            // Joined by parts: an empty rest would add a slash, and a file is no directory.
+            let real: PathBuf = parent.join(target).components().chain(rest.components()).collect();
+            if paths.len() < MAX_LINKS && !paths.contains(&real) {
+                paths.push(real);
+            }
+        }
+    }
+    found
+}

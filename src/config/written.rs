@@ -1,0 +1,220 @@
+//! The file as written: which keys there are, and nothing of what they mean.
+//!
+//! Every key is optional and none beside these is known. No value is judged here beyond its TOML type; the sections'
+//! own modules do that, and so can report all mistakes of a file at once.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use toml::Spanned;
+use toml::value::Datetime;
+
+use super::{HttpsMode, Unverifiable};
+use crate::bot::{Enforcement, Unidentified};
+use crate::decision::Verdict;
+use crate::robots::Profile;
+
+type Text = Option<Spanned<String>>;
+type List = Option<Spanned<Vec<Spanned<String>>>>;
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct File {
+    pub proxy: Table<Proxy>,
+    pub https: Table<Https>,
+    pub robots: Table<Robots>,
+    pub cache: Table<Cache>,
+    pub egress: Table<Egress>,
+    pub audit: Table<Audit>,
+    pub identity: Table<Identity>,
+    pub bot: Vec<Spanned<Table<Bot>>>,
+    pub expect: Vec<Spanned<Table<Expect>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Proxy {
+    pub listen: Option<Spanned<OneOrMany>>,
+    pub threads: Option<Spanned<i64>>,
+    pub name: Text,
+    pub annotate_allowed: Option<bool>,
+    pub header_timeout: Option<Spanned<Amount>>,
+    pub handshake_timeout: Option<Spanned<Amount>>,
+    pub connect_timeout: Option<Spanned<Amount>>,
+    pub read_timeout: Option<Spanned<Amount>>,
+    pub write_timeout: Option<Spanned<Amount>>,
+    pub idle_timeout: Option<Spanned<Amount>>,
+    pub shutdown_timeout: Option<Spanned<Amount>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Https {
+    pub mode: HttpsMode,
+    pub unverifiable: Unverifiable,
+    pub ca_certificate: Text,
+    pub ca_key: Text,
+    pub extra_roots: List,
+    pub tunnel: Vec<Spanned<Table<Tunnel>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Tunnel {
+    pub host: Text,
+    pub reason: Text,
+    pub until: Option<Spanned<Datetime>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Robots {
+    pub profile: Profile,
+    pub user_agent: Text,
+    pub default_ttl: Option<Spanned<Amount>>,
+    pub min_ttl: Option<Spanned<Amount>>,
+    pub max_ttl: Option<Spanned<Amount>>,
+    pub no_robots_ttl: Option<Spanned<Amount>>,
+    pub soft_404: Option<bool>,
+    pub wait: Option<Spanned<Amount>>,
+    pub fetch_timeout: Option<Spanned<Amount>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Cache {
+    pub max_bytes: Option<Spanned<Amount>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Egress {
+    pub allow: List,
+    pub deny: List,
+    pub dns: List,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Audit {
+    pub path: Text,
+    pub stdout: Option<Spanned<bool>>,
+    pub redact_query: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Identity {
+    pub unidentified: Unidentified,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Bot {
+    pub name: Text,
+    pub user_agents: List,
+    pub robots_agents: List,
+    pub enforcement: Enforcement,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Expect {
+    pub agent: Text,
+    pub url: Text,
+    pub robots: Text,
+    pub verdict: Option<Verdict>,
+}
+
+/// A table and only a table. serde's derived structs would also take a list, by position, and so pass `proxy = []`.
+#[derive(Default)]
+pub(super) struct Table<T>(pub T);
+
+/// A duration or a size: text, or a bare number, which only the key's meaning can judge.
+pub(super) enum Amount {
+    Text(String),
+    Number(i64),
+}
+
+/// A text, or a list of them.
+pub(super) enum OneOrMany {
+    One(String),
+    Many(Vec<Spanned<String>>),
+}
+
+// === impl Table ===
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Only<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Only<T> {
+            type Value = Table<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Table)
+            }
+        }
+
+        deserializer.deserialize_map(Only(PhantomData))
+    }
+}
+
+// === impl Amount ===
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl Visitor<'_> for Either {
+            type Value = Amount;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(r#"a number and a unit in quotes, like "24h" or "256MiB""#)
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
+                Ok(Amount::Text(text.to_owned()))
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Amount, E> {
+                Ok(Amount::Number(number))
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}
+
+// === impl OneOrMany ===
+
+impl<'de> Deserialize<'de> for OneOrMany {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = OneOrMany;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a list of texts")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<OneOrMany, E> {
+                Ok(OneOrMany::One(text.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<OneOrMany, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(OneOrMany::Many)
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}

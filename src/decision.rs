@@ -1,0 +1,206 @@
+//! May this bot fetch this? Bot, path and what holds of the origin's robots.txt go in, a
+//! [`Decision`] comes out: a verdict and its reason. No I/O, no clock, no allocation.
+//!
+//! Everything that the gate refuses or lets through is decided here and nowhere else.
+
+mod reason;
+
+pub use self::reason::Reason;
+
+use crate::{
+    bot::{Bot, Enforcement, Identity, Unidentified},
+    cache::Answer,
+    origin::Readings,
+    robots::{Agent, Match, RobotsTxt, RuleId, Whole},
+};
+
+/// What robots.txt says of a request. What happens then is [`Decision::forwards`]'s to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Allow,
+    Deny,
+    /// Only of a tunnel: the origin allows some paths and disallows others, and which one is
+    /// asked for cannot be seen.
+    Unverifiable,
+}
+
+/// A verdict, why, and the rule where one decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    pub verdict: Verdict,
+    pub reason: Reason,
+    /// Of the copy that the decision was made on. `None` where no rule matched or none was
+    /// looked at.
+    pub rule: Option<RuleId>,
+    pub enforcement: Enforcement,
+    /// Whether the request goes on to the origin.
+    pub forwards: bool,
+}
+
+/// Who is asking, as a robots.txt sees it.
+#[derive(Debug, Clone, Copy)]
+pub enum Asker<'a> {
+    /// A configured bot: its `robots-agents` are tried in order.
+    Bot(&'a Bot),
+    /// An unconfigured one, by its product token.
+    Token(&'a str),
+    /// Nobody in particular: only the rules for `*` apply.
+    Wildcard,
+    /// Not to be let through at all.
+    Nobody,
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// The verdict as the header, the log and the metrics name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Allow => "allow",
+            Verdict::Deny => "deny",
+            Verdict::Unverifiable => "unverifiable",
+        }
+    }
+}
+
+// === impl Asker ===
+
+impl<'a> Asker<'a> {
+    /// What `identity` means to a robots.txt, given what is said of the unidentified.
+    pub fn new(identity: &'a Identity<'_>, unidentified: Unidentified) -> Self {
+        match (identity, unidentified) {
+            (Identity::Bot(bot), _) => Asker::Bot(bot),
+            (Identity::Token(token), _) => Asker::Token(token),
+            (Identity::Unidentified(_), Unidentified::Wildcard) => Asker::Wildcard,
+            (Identity::Unidentified(_), Unidentified::Deny) => Asker::Nobody,
+        }
+    }
+
+    fn enforcement(self) -> Enforcement {
+        match self {
+            Asker::Bot(bot) => bot.enforcement,
+            Asker::Token(_) | Asker::Wildcard | Asker::Nobody => Enforcement::Enforce,
+        }
+    }
+
+    /// The first of the asker's tokens that has a group of its own in `robots`, and its rules;
+    /// else the first token and the rules for `*` (RFC 9309 §2.2.1).
+    pub fn pick<'r>(self, robots: &'r RobotsTxt) -> (&'a str, Agent<'r>) {
+        let specific = |token: &'a str| Some((token, robots.product(token))).filter(|(_, agent)| agent.is_specific());
+        match self {
+            Asker::Bot(bot) => bot.robots_agents.iter().find_map(|token| specific(token)),
+            Asker::Token(token) => specific(token),
+            Asker::Wildcard | Asker::Nobody => None,
+        }
+        .unwrap_or_else(|| (self.token(), robots.agent("*")))
+    }
+
+    /// The token that the asker goes by where no robots.txt says otherwise.
+    pub fn token(self) -> &'a str {
+        match self {
+            Asker::Bot(bot) => bot.robots_agents.first().map_or("*", |token| token),
+            Asker::Token(token) => token,
+            Asker::Wildcard | Asker::Nobody => "*",
+        }
+    }
+}
+
+// === impl Decision ===
+
+impl Decision {
+    fn new(asker: Asker<'_>, verdict: Verdict, reason: Reason, rule: Option<RuleId>) -> Self {
+        let enforcement = asker.enforcement();
+        Self {
+            verdict,
+            reason,
+            rule,
+            enforcement,
+            forwards: verdict == Verdict::Allow || enforcement == Enforcement::Report,
+        }
+    }
+
+    /// The decision that needs no copy of the robots.txt, if there is one: the robots.txt itself
+    /// may always be fetched (RFC 9309 §2.2.2), an exempt bot is not asked about, and one that
+    /// nobody can name is refused.
+    pub fn without_copy(asker: Asker<'_>, readings: &Readings<'_>) -> Option<Self> {
+        if *readings.sent == *b"/robots.txt" && readings.resolved.is_none() {
+            return Some(Self::new(asker, Verdict::Allow, Reason::RobotsFile, None));
+        }
+        Self::of_asker(asker)
+    }
+
+    /// As [`Decision::without_copy`], for a tunnel, whose path nobody sees.
+    pub fn of_asker(asker: Asker<'_>) -> Option<Self> {
+        if asker.enforcement() == Enforcement::Exempt {
+            return Some(Self::new(asker, Verdict::Allow, Reason::Exempt, None));
+        }
+        match asker {
+            Asker::Nobody => Some(Self::new(asker, Verdict::Deny, Reason::Unidentified, None)),
+            Asker::Bot(_) | Asker::Token(_) | Asker::Wildcard => None,
+        }
+    }
+
+    /// The decision on a path, by what holds of the robots.txt of its origin.
+    pub fn on_path(asker: Asker<'_>, answer: Answer<'_>, readings: &Readings<'_>) -> Self {
+        let (robots, by_last_copy) = match answer.robots() {
+            Ok(robots) => robots,
+            Err((verdict, reason)) => return Self::new(asker, verdict, reason, None),
+        };
+        let Match { allowed, rule } = strictest(asker.pick(robots).1, readings);
+        let verdict = if allowed { Verdict::Allow } else { Verdict::Deny };
+        Self::new(asker, verdict, reason_of(rule, by_last_copy), rule)
+    }
+
+    /// The decision on a tunnel: what can be said of the whole origin. `unverifiable_forwards`
+    /// settles what happens when that is neither yes nor no.
+    pub fn on_tunnel(asker: Asker<'_>, answer: Answer<'_>, unverifiable_forwards: bool) -> Self {
+        let (robots, by_last_copy) = match answer.robots() {
+            Ok(robots) => robots,
+            Err((verdict, reason)) => return Self::new(asker, verdict, reason, None),
+        };
+        let (_, agent) = asker.pick(robots);
+        // The root's rule stands for the whole origin where every path has the same verdict.
+        let rule = agent.decide(b"/").rule;
+        match agent.whole() {
+            Whole::AllAllowed => Self::new(asker, Verdict::Allow, reason_of(rule, by_last_copy), rule),
+            Whole::AllDisallowed => Self::new(asker, Verdict::Deny, reason_of(rule, by_last_copy), rule),
+            Whole::Mixed => {
+                let mut decision = Self::new(asker, Verdict::Unverifiable, Reason::Unverifiable, None);
+                decision.forwards |= unverifiable_forwards;
+                decision
+            }
+        }
+    }
+
+    /// The decision on a CONNECT where the configuration has none (`https.mode = "refuse"`).
+    pub fn connect_refused(asker: Asker<'_>) -> Self {
+        let mut decision = Self::new(asker, Verdict::Deny, Reason::ConnectRefused, None);
+        // No robots rule is in question that `report` could leave unenforced.
+        decision.forwards = false;
+        decision
+    }
+}
+
+/// A disallow of either reading decides; else the reading as sent does.
+fn strictest(agent: Agent<'_>, readings: &Readings<'_>) -> Match {
+    let sent = agent.decide(&readings.sent);
+    match &readings.resolved {
+        Some(resolved) if sent.allowed => {
+            let resolved = agent.decide(resolved);
+            if resolved.allowed { sent } else { resolved }
+        }
+        _ => sent,
+    }
+}
+
+fn reason_of(rule: Option<RuleId>, by_last_copy: bool) -> Reason {
+    match (rule, by_last_copy) {
+        (_, true) => Reason::LastCopy,
+        (Some(_), false) => Reason::Rule,
+        (None, false) => Reason::NoRule,
+    }
+}
+
+#[cfg(test)]
+mod tests;

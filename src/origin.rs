@@ -1,0 +1,133 @@
+//! What robots.txt rules bind to: an **origin**, that is scheme, host and port (RFC 6454 §4,
+//! RFC 9309 §2.3).
+//!
+//! Hosts are normalised once, here, so that every later comparison is a comparison of bytes:
+//! lower case, IDN to punycode, odd spellings of IPv4 addresses to dotted decimal, no trailing
+//! dot. This module never resolves a name.
+
+mod authority;
+mod target;
+
+use std::{fmt, net::IpAddr, sync::Arc};
+
+pub use self::{
+    authority::{Authority, AuthorityError},
+    target::{Readings, readings},
+};
+
+/// The scheme of an origin. Only these two have a robots.txt here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scheme {
+    Http,
+    Https,
+}
+
+/// A normalised host. See the module's text for what that means.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Host {
+    /// A name: lower-case ASCII, without a trailing dot.
+    Name(Arc<str>),
+    /// An address, however it was spelled.
+    Ip(IpAddr),
+}
+
+/// Scheme, host and port: the unit that a robots.txt speaks for (RFC 9309 §2.3).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Origin {
+    pub scheme: Scheme,
+    pub host: Host,
+    pub port: u16,
+}
+
+// === impl Scheme ===
+
+impl Scheme {
+    /// The scheme as it stands in a URL, without the colon.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+
+    /// The port that a URL of this scheme means when it names none (RFC 9110 §4.2).
+    pub fn default_port(self) -> u16 {
+        match self {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+        }
+    }
+
+    /// Reads a scheme, ignoring ASCII case (RFC 3986 §3.1).
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        if bytes.eq_ignore_ascii_case(b"http") {
+            Some(Scheme::Http)
+        } else if bytes.eq_ignore_ascii_case(b"https") {
+            Some(Scheme::Https)
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl Host ===
+
+impl fmt::Display for Host {
+    /// As it stands in a URL: IPv6 addresses in brackets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Name(name) => f.write_str(name),
+            Host::Ip(IpAddr::V4(address)) => write!(f, "{address}"),
+            Host::Ip(IpAddr::V6(address)) => write!(f, "[{address}]"),
+        }
+    }
+}
+
+// === impl Origin ===
+
+impl Origin {
+    /// The origin of `authority` under `scheme`, with the scheme's port where none is named.
+    pub fn new(scheme: Scheme, authority: Authority) -> Self {
+        Self {
+            scheme,
+            port: authority.port.unwrap_or(scheme.default_port()),
+            host: authority.host,
+        }
+    }
+
+    /// Where this origin's rules are (RFC 9309 §2.3).
+    pub fn robots_url(&self) -> String {
+        format!("{self}/robots.txt")
+    }
+
+    /// The value of a `Host` field for this origin (RFC 9110 §7.2): no default port.
+    pub fn host_field(&self) -> String {
+        if self.port == self.scheme.default_port() {
+            self.host.to_string()
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
+    /// Whether `authority`, read under this origin's scheme, names this origin.
+    pub fn is_named_by(&self, authority: &Authority) -> bool {
+        self.host == authority.host && self.port == authority.port.unwrap_or(self.scheme.default_port())
+    }
+}
+
+impl fmt::Display for Origin {
+    /// The origin serialised (RFC 6454 §6.2): no default port, no trailing slash.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme, self.host)?;
+        if self.port != self.scheme.default_port() {
+            write!(f, ":{}", self.port)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! Reads the `host[:port]` of a URL, a `Host` field or a CONNECT (RFC 3986 §3.2) into a
+//! normalised [`Host`] and port. Anything that two readers could take for different hosts is an
+//! error. It never resolves a name.
+
+use std::{net::IpAddr, sync::Arc};
+
+use super::Host;
+
+/// A host and, where it was written, a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authority {
+    pub host: Host,
+    pub port: Option<u16>,
+}
+
+/// Why an authority cannot be used. Each says what the sender has to change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AuthorityError {
+    #[error("the host is missing")]
+    NoHost,
+    #[error("the target has user information before the host; send credentials in a header")]
+    UserInfo,
+    #[error("the host is not a valid name or address")]
+    Host,
+    #[error("the port is not a number from 1 to 65535")]
+    Port,
+}
+
+// === impl Authority ===
+
+impl Authority {
+    /// Reads `bytes` as `host[:port]`.
+    ///
+    /// # Errors
+    /// An empty host, user information (RFC 9110 §4.2.4), a host that is neither a name nor an
+    /// address by the URL standard, a port outside 1–65535.
+    pub fn parse(bytes: &[u8]) -> Result<Self, AuthorityError> {
+        if bytes.contains(&b'@') {
+            return Err(AuthorityError::UserInfo);
+        }
+        let (host, port) = split_port(bytes)?;
+        if host.is_empty() {
+            return Err(AuthorityError::NoHost);
+        }
+        Ok(Self {
+            host: parse_host(host)?,
+            port: port.map(parse_port).transpose()?,
+        })
+    }
+}
+
+/// Splits at the port's colon; an IPv6 address keeps its brackets. An empty port, which RFC 3986
+/// §3.2.3 allows, is none.
+fn split_port(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), AuthorityError> {
+    let host_end = match bytes.first() {
+        Some(b'[') => 1 + memchr::memchr(b']', bytes).ok_or(AuthorityError::Host)?,
+        _ => memchr::memchr(b':', bytes).unwrap_or(bytes.len()),
+    };
+    let (host, rest) = bytes.split_at(host_end);
+    match rest {
+        [] | [b':'] => Ok((host, None)),
+        [b':', port @ ..] => Ok((host, Some(port))),
+        _ => Err(AuthorityError::Host),
+    }
+}
+
+fn parse_port(digits: &[u8]) -> Result<u16, AuthorityError> {
+    // Only digits: `u16::from_str` would take a sign too.
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return Err(AuthorityError::Port);
+    }
+    std::str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+        .filter(|port| *port != 0)
+        .ok_or(AuthorityError::Port)
+}
+
+fn parse_host(bytes: &[u8]) -> Result<Host, AuthorityError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| AuthorityError::Host)?;
+    if is_plain_name(bytes) {
+        return Ok(Host::Name(Arc::from(text)));
+    }
+    // The URL standard's host parser: percent-decoding, IDN to punycode, numbers that browsers
+    // and C libraries take for IPv4 addresses, forbidden code points.
+    match url::Host::parse(text).map_err(|_| AuthorityError::Host)? {
+        url::Host::Ipv4(address) => Ok(Host::Ip(IpAddr::V4(address))),
+        url::Host::Ipv6(address) => Ok(Host::Ip(IpAddr::V6(address))),
+        url::Host::Domain(name) => match name.strip_suffix('.').unwrap_or(&name) {
+            "" => Err(AuthorityError::NoHost),
+            name if name.split('.').any(str::is_empty) || name.len() > MAX_NAME => Err(AuthorityError::Host),
+            name => Ok(Host::Name(Arc::from(name))),
+        },
+    }
+}
+
+/// Whether the bytes already are what normalising would make of them, which nearly all hosts
+/// are: lower-case labels, the last of which begins with a letter other than an IDN's `xn--`
+/// (those are checked in full) and so cannot be a number of an address.
+fn is_plain_name(bytes: &[u8]) -> bool {
+    let mut last_label = bytes;
+    for label in bytes.split(|byte| *byte == b'.') {
+        let plain = !label.is_empty()
+            && !label.starts_with(b"xn--")
+            && label
+                .iter()
+                .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
+        if !plain {
+            return false;
+        }
+        last_label = label;
+    }
+    bytes.len() <= MAX_NAME && last_label.first().is_some_and(u8::is_ascii_lowercase)
+}
+
+/// A name's greatest length in text (RFC 1035 §3.1).
+const MAX_NAME: usize = 253;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<(String, Option<u16>), AuthorityError> {
+        Authority::parse(text.as_bytes()).map(|authority| (authority.host.to_string(), authority.port))
+    }
+
+    #[test]
+    fn spellings_of_a_host_become_one() {
+        for (spelling, host) in [
+            ("example.com", "example.com"),
+            ("EXAMPLE.com", "example.com"),
+            ("example.com.", "example.com"),
+            ("exam%70le.com", "example.com"),
+            ("bücher.example", "xn--bcher-kva.example"),
+            ("xn--bcher-kva.example", "xn--bcher-kva.example"),
+            ("ｅｘａｍｐｌｅ.com", "example.com"),
+            ("localhost", "localhost"),
+            ("foo_bar.example", "foo_bar.example"),
+            ("127.0.0.1", "127.0.0.1"),
+            ("2130706433", "127.0.0.1"),
+            ("0x7f.1", "127.0.0.1"),
+            ("0177.0.0.1", "127.0.0.1"),
+            ("127.1", "127.0.0.1"),
+            ("127.0.0.1.", "127.0.0.1"),
+            ("[::1]", "[::1]"),
+            ("[0:0:0:0:0:0:0:1]", "[::1]"),
+        ] {
+            assert_eq!(parsed(spelling), Ok((host.to_owned(), None)), "{spelling}");
+        }
+    }
+
+    #[test]
+    fn ports_are_read_exactly() {
+        assert_eq!(parsed("a.example:8080"), Ok(("a.example".into(), Some(8080))));
+        assert_eq!(parsed("a.example:"), Ok(("a.example".into(), None)));
+        assert_eq!(parsed("[::1]:443"), Ok(("[::1]".into(), Some(443))));
+        for port in ["0", "65536", "+80", "80a", "8 0", "-1"] {
+            let authority = format!("a.example:{port}");
+            assert_eq!(parsed(&authority), Err(AuthorityError::Port), "{port}");
+        }
+    }
+
+    #[test]
+    fn what_two_readers_could_take_apart_is_refused() {
+        for (authority, error) in [
+            ("", AuthorityError::NoHost),
+            (":80", AuthorityError::NoHost),
+            (".", AuthorityError::Host),
+            ("user@a.example", AuthorityError::UserInfo),
+            ("user:secret@a.example:80", AuthorityError::UserInfo),
+            ("a.example:80:90", AuthorityError::Port),
+            ("[::1", AuthorityError::Host),
+            ("[::1]x", AuthorityError::Host),
+            ("::1", AuthorityError::NoHost),
+            ("a b.example", AuthorityError::Host),
+            ("a/b.example", AuthorityError::Host),
+            ("a..example", AuthorityError::Host),
+            ("300.0.0.1", AuthorityError::Host),
+            ("a%00.example", AuthorityError::Host),
+            ("xn--a", AuthorityError::Host),
+        ] {
+            assert_eq!(parsed(authority), Err(error), "{authority:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_too_long_for_dns_is_refused() {
+        let name = format!("{}.example", "a.".repeat(130));
+        assert_eq!(parsed(&name), Err(AuthorityError::Host));
+    }
+}

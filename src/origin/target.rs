@@ -1,0 +1,192 @@
+//! The two readings of a request's path and query on which the gate decides, so that nothing
+//! slips past by spelling: as sent, and as an origin that normalises would understand it. What is
+//! sent upstream is neither, but the bytes as they came.
+//!
+//! Pure; it allocates only for a path that normalising changes.
+
+use std::borrow::Cow;
+
+/// Both readings of one request's path and query. Each begins with `/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Readings<'a> {
+    /// The path and query as sent, in the canonical form that a matcher takes: a `/` in front
+    /// where the target had an empty path, a fragment cut off (Google's `GetPathParamsQuery`).
+    pub sent: Cow<'a, [u8]>,
+    /// Unreserved octets decoded, hex digits upper case, everything outside printable ASCII
+    /// escaped, dot segments resolved (RFC 3986 §6.2.2). `None` where that changes nothing.
+    pub resolved: Option<Vec<u8>>,
+}
+
+/// Reads `path_and_query`, the part of a request target after its authority: empty, or beginning
+/// with `/`, `?` or `#`.
+pub fn readings(path_and_query: &[u8]) -> Readings<'_> {
+    let sent = rooted(before_fragment(path_and_query));
+    let resolved = resolve(path_and_query).filter(|resolved| *resolved != *sent);
+    Readings { sent, resolved }
+}
+
+fn before_fragment(target: &[u8]) -> &[u8] {
+    &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]
+}
+
+fn rooted(path_and_query: &[u8]) -> Cow<'_, [u8]> {
+    if path_and_query.starts_with(b"/") {
+        Cow::Borrowed(path_and_query)
+    } else {
+        let mut rooted = Vec::with_capacity(path_and_query.len() + 1);
+        rooted.push(b'/');
+        rooted.extend_from_slice(path_and_query);
+        Cow::Owned(rooted)
+    }
+}
+
+/// `None` where a glance shows that nothing changes.
+fn resolve(target: &[u8]) -> Option<Vec<u8>> {
+    let changes = target
+        .iter()
+        .any(|byte| matches!(byte, b'%' | b'#') || !byte.is_ascii_graphic())
+        || memchr::memmem::find(target, b"/.").is_some();
+    if !changes {
+        return None;
+    }
+    let decoded = decode(&rooted(target));
+    let path_end = memchr::memchr(b'?', &decoded).unwrap_or(decoded.len());
+    let (path, query) = decoded.split_at(path_end);
+    let mut resolved = remove_dot_segments(path);
+    resolved.extend_from_slice(query);
+    Some(resolved)
+}
+
+/// RFC 3986 §6.2.2.1 and §6.2.2.2, and escapes for what must not stand raw in a URL. A `#` is
+/// escaped too: an origin that was sent one may take it for a part of the path.
+fn decode(target: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(target.len());
+    let mut rest = target;
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        match escaped_octet(rest) {
+            Some(octet) if *first == b'%' => {
+                rest = &rest[2..];
+                if is_unreserved(octet) {
+                    decoded.push(octet);
+                } else {
+                    push_escaped(&mut decoded, octet);
+                }
+            }
+            _ if *first == b'#' || !first.is_ascii_graphic() => push_escaped(&mut decoded, *first),
+            _ => decoded.push(*first),
+        }
+    }
+    decoded
+}
+
+fn escaped_octet(after_percent: &[u8]) -> Option<u8> {
+    let [high, low, ..] = after_percent else {
+        return None;
+    };
+    let high = char::from(*high).to_digit(16)?;
+    let low = char::from(*low).to_digit(16)?;
+    u8::try_from(high * 16 + low).ok()
+}
+
+fn is_unreserved(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
+}
+
+fn push_escaped(out: &mut Vec<u8>, octet: u8) {
+    out.push(b'%');
+    out.push(HEX[usize::from(octet >> 4)]);
+    out.push(HEX[usize::from(octet & 0xF)]);
+}
+
+/// RFC 3986 §5.2.4, for a path that begins with `/`.
+fn remove_dot_segments(path: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut segments = path.split(|byte| *byte == b'/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        match segment {
+            b"." | b".." => {
+                if segment == b".." {
+                    let parent = memchr::memrchr(b'/', &out).unwrap_or(0);
+                    out.truncate(parent);
+                }
+                if last {
+                    out.push(b'/');
+                }
+            }
+            _ => {
+                out.push(b'/');
+                out.extend_from_slice(segment);
+            }
+        }
+    }
+    out
+}
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn both_readings_of_every_odd_spelling() {
+        for (target, sent, resolved) in [
+            ("/a", "/a", None),
+            ("", "/", None),
+            ("?q=1", "/?q=1", None),
+            ("/a?", "/a?", None),
+            ("/a;b=c", "/a;b=c", None),
+            ("//a", "//a", None),
+            ("/a//b", "/a//b", None),
+            ("/%61", "/%61", Some("/a")),
+            ("/%7euser", "/%7euser", Some("/~user")),
+            ("/a%2fb", "/a%2fb", Some("/a%2Fb")),
+            ("/a%2Fb", "/a%2Fb", None),
+            ("/%e3%83%84", "/%e3%83%84", Some("/%E3%83%84")),
+            ("/ツ", "/ツ", Some("/%E3%83%84")),
+            ("/./a", "/./a", Some("/a")),
+            ("/x/../a", "/x/../a", Some("/a")),
+            ("/x/%2e%2E/a", "/x/%2e%2E/a", Some("/a")),
+            ("/../../a", "/../../a", Some("/a")),
+            ("/a/..", "/a/..", Some("/")),
+            ("/a/.", "/a/.", Some("/a/")),
+            ("/.well-known/x", "/.well-known/x", None),
+            ("/a?x=/../b", "/a?x=/../b", None),
+            ("/a?x=%61", "/a?x=%61", Some("/a?x=a")),
+            ("/a#b", "/a", Some("/a%23b")),
+            ("/x#/../a", "/x", Some("/a")),
+            ("/100%", "/100%", None),
+            ("/%zz", "/%zz", None),
+        ] {
+            let read = readings(target.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&read.sent), sent, "{target} as sent");
+            assert_eq!(
+                read.resolved.as_deref().map(String::from_utf8_lossy).as_deref(),
+                resolved,
+                "{target} resolved"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn readings_are_rooted_and_resolving_twice_changes_nothing(tail in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let mut target = b"/".to_vec();
+            target.extend(tail);
+            let read = readings(&target);
+            prop_assert!(read.sent.starts_with(b"/"));
+            if let Some(resolved) = read.resolved {
+                prop_assert!(resolved.starts_with(b"/"));
+                prop_assert!(resolved.iter().all(u8::is_ascii_graphic));
+                // An escape that decoding made, such as `%2561`, may decode once more; a second
+                // round must not bring back a dot segment.
+                let path = resolved.split(|byte| *byte == b'?').next().unwrap_or_default();
+                prop_assert!(!path.split(|byte| *byte == b'/').any(|segment| segment == b"." || segment == b".."));
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The pingora side: listens, takes CONNECTs, intercepts, forwards and refuses. It asks
+//! [`crate::decision`] and never decides itself.
+//!
+//! The way of a request:
+//!
+//! 1. `listen` accepts a connection and hands it to `connection`.
+//! 2. `connection` reads one request head after the other (`head`). A CONNECT goes to `connect`,
+//!    which refuses it, opens a blind `tunnel`, or intercepts (`intercept`) and then serves what
+//!    comes inside like any other connection; anything else goes to pingora's HTTP proxy.
+//! 3. That calls back into `gate`, once for each step of an exchange: which origin is meant
+//!    (`target`), who asks and whether they may (`judge`), the audit log (`exchange`), and then
+//!    the origin's address and the headers both ways (`fields`), or a refusal (`respond`).
+
+mod connect;
+mod connection;
+mod exchange;
+mod fields;
+mod gate;
+mod generation;
+mod head;
+mod intercept;
+mod judge;
+mod listen;
+mod respond;
+mod target;
+mod tunnel;
+
+pub use self::{
+    generation::{Generation, Live, SetupError},
+    listen::{ListenError, Listeners},
+};

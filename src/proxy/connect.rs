@@ -1,0 +1,124 @@
+//! What a CONNECT gets: an interception, a blind tunnel, or a refusal (`https.mode`).
+
+use std::time::SystemTime;
+
+use http::Method;
+use pingora::protocols::l4::stream::Stream as L4Stream;
+use tokio::io::AsyncWriteExt as _;
+
+use super::{
+    connection::Context,
+    exchange::{End, Exchange, Request},
+    generation::Generation,
+    head::{ConnectHead, Head},
+    intercept,
+    judge::{Judgement, identify},
+    respond::{Answer, Problem},
+    target::Target,
+    tunnel,
+};
+use crate::{
+    config::{HttpsMode, Unverifiable},
+    decision::{Asker, Decision},
+    origin::{Origin, Scheme},
+};
+
+/// Serves a CONNECT, which `head` is, and everything that comes through it.
+pub(super) async fn serve(mut stream: L4Stream, mut head: Head, context: &Context) {
+    // The caller looks for one.
+    let Some(connect) = head.connect.take() else {
+        return;
+    };
+    let generation = context.live.generation();
+    let origin = Origin::new(Scheme::Https, connect.authority.clone());
+    // Some clients begin their TLS without waiting for the answer.
+    stream.rewind(&head.bytes[head.len..]);
+    let exception = generation
+        .config
+        .https
+        .tunnel_exception(&origin.host.to_string(), SystemTime::now())
+        .map(|exception| exception.reason.clone());
+    match (&exception, generation.config.https.mode) {
+        (None, HttpsMode::Intercept) => intercept::serve(stream, origin, context).await,
+        (_, mode) => {
+            let mut exchange = Exchange::new(generation.clone());
+            let reason = exception.as_deref();
+            match admit(&mut exchange, &connect, origin, mode, reason, context).await {
+                Ok(()) => tunnel::serve(stream, exchange, &connect.headers).await,
+                Err(answer) => answer_and_close(stream, &answer, &exchange).await,
+            }
+        }
+    }
+}
+
+/// Decides on a CONNECT as a whole and logs it. `Ok` where a tunnel may be opened.
+async fn admit(
+    exchange: &mut Exchange,
+    connect: &ConnectHead,
+    origin: Origin,
+    mode: HttpsMode,
+    exception: Option<&str>,
+    context: &Context,
+) -> Result<(), Answer> {
+    let generation: &Generation = &exchange.generation.clone();
+    let identity = identify(&generation.config.bots, &connect.headers);
+    let asker = match Asker::new(&identity, generation.config.identity.unidentified) {
+        // Most clients send no User-Agent with a CONNECT. Where the operator lets tunnels to a
+        // host through, what everybody may do there decides.
+        Asker::Nobody if exception.is_some() => Asker::Wildcard,
+        asker => asker,
+    };
+    let judgement = if exception.is_none() && mode == HttpsMode::Refuse {
+        Judgement::without_copy(Decision::connect_refused(asker))
+    } else {
+        let forwards = exception.is_some() || generation.config.https.unverifiable == Unverifiable::Allow;
+        Judgement::on_tunnel(&context.live, generation, asker, &origin, forwards).await
+    };
+    let target = Target {
+        origin,
+        path: Vec::new(),
+    };
+    let request = Request {
+        method: &Method::CONNECT,
+        headers: &connect.headers,
+        client: context.client,
+        identity: &identity,
+        asker,
+        exception,
+    };
+    if let Err(error) = exchange.decide(&request, target, judgement).await {
+        tracing::error!(%error, id = exchange.id(), "a tunnel was not opened");
+        return Err(exchange.problem(&Problem::Audit, &connect.headers));
+    }
+    if exchange.forwards() {
+        return Ok(());
+    }
+    match exchange.refusal(&connect.headers) {
+        Some(refusal) => Err(refusal),
+        // A decision was just taken.
+        None => Err(exchange.problem(&Problem::Request, &connect.headers)),
+    }
+}
+
+/// Answers a CONNECT with something other than a tunnel. What the client sent after it is for a
+/// tunnel that there is not, so the connection closes.
+pub(super) async fn answer_and_close(mut stream: L4Stream, answer: &Answer, exchange: &Exchange) {
+    let sent = async {
+        stream.write_all(&answer.to_http1(true)).await?;
+        stream.flush().await
+    };
+    let status = sent.await.is_ok().then(|| answer.head.status.as_u16());
+    // The client may have closed first.
+    let _ = stream.shutdown().await;
+    exchange
+        .complete(End {
+            status,
+            bytes_in: 0,
+            bytes_out: answer.body.len() as u64,
+        })
+        .await;
+}
+
+/// The answer to a CONNECT that opens a tunnel: a status line and an empty line, no more, since
+/// some clients read no further (RFC 9110 §9.3.6).
+pub(super) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";

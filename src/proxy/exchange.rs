@@ -1,0 +1,289 @@
+//! The state of one request and its response, from the head to the last byte: what was decided,
+//! what is said of it in the log and in headers, and how long each step took.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use http::{HeaderMap, Method, header};
+
+use super::{
+    generation::Generation,
+    judge::Judgement,
+    respond::{Answer, Grounds, Problem},
+    target::Target,
+};
+use crate::{
+    audit::{AuditError, Completion, DecisionRecord, Event, Timestamp},
+    bot::Identity,
+    decision::Asker,
+    upstream::Fault,
+};
+
+/// One request and what became of it.
+pub(super) struct Exchange {
+    pub(super) generation: Arc<Generation>,
+    /// Joins the records and the headers: a UUIDv7 (RFC 9562 §5.7).
+    id: [u8; 36],
+    started: Instant,
+    /// Once a decision stands in the log.
+    decided: Option<Decided>,
+    pub(super) timings: Timings,
+    /// The origin's address.
+    pub(super) upstream: Option<std::net::SocketAddr>,
+    /// What the client was told instead of the origin's response.
+    pub(super) failed: Option<(&'static str, String)>,
+}
+
+/// A decision, and what the gate needs of it later.
+pub(super) struct Decided {
+    pub(super) target: Target,
+    judgement: Judgement,
+    robots_url: String,
+}
+
+/// Steps of the exchange, from its start.
+#[derive(Debug, Default)]
+pub(super) struct Timings {
+    pub(super) connect: Option<Duration>,
+    pub(super) first_byte: Option<Duration>,
+}
+
+/// What of a request the log tells.
+pub(super) struct Request<'a> {
+    pub(super) method: &'a Method,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) client: Option<std::net::SocketAddr>,
+    pub(super) identity: &'a Identity<'a>,
+    pub(super) asker: Asker<'a>,
+    /// Why a tunnel to this host is let through.
+    pub(super) exception: Option<&'a str>,
+}
+
+/// How an exchange ended, for the log.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    pub(super) status: Option<u16>,
+    pub(super) bytes_in: u64,
+    pub(super) bytes_out: u64,
+}
+
+// === impl Exchange ===
+
+impl Exchange {
+    pub(super) fn new(generation: Arc<Generation>) -> Self {
+        let mut id = [0; 36];
+        uuid::Uuid::now_v7().hyphenated().encode_lower(&mut id);
+        Self {
+            generation,
+            id,
+            started: Instant::now(),
+            decided: None,
+            timings: Timings::default(),
+            upstream: None,
+            failed: None,
+        }
+    }
+
+    /// Takes the decision and logs it. Nothing may be done about it before this is through.
+    ///
+    /// # Errors
+    /// The log takes nothing. Then nothing may be done at all.
+    pub(super) async fn decide(
+        &mut self,
+        request: &Request<'_>,
+        target: Target,
+        judgement: Judgement,
+    ) -> Result<(), AuditError> {
+        let decided = Decided {
+            robots_url: target.origin.robots_url(),
+            target,
+            judgement,
+        };
+        let line = self.decision_line(request, &decided);
+        self.decided = Some(decided);
+        self.generation.audit.write(&line).await
+    }
+
+    /// Whether the request goes on to the origin.
+    pub(super) fn forwards(&self) -> bool {
+        self.decided
+            .as_ref()
+            .is_some_and(|decided| decided.judgement.decision.forwards)
+    }
+
+    /// What the request is for, once that is decided on.
+    pub(super) fn target(&self) -> Option<&Target> {
+        self.decided.as_ref().map(|decided| &decided.target)
+    }
+
+    /// The value of `Robots-Decision`, once there is a decision.
+    pub(super) fn decision_field(&self) -> Option<String> {
+        self.decided
+            .as_ref()
+            .map(|decided| self.with_grounds(decided, |grounds| grounds.field()))
+    }
+
+    /// The refusal, once there is a decision.
+    pub(super) fn refusal(&self, request: &HeaderMap) -> Option<Answer> {
+        let name = &self.generation.config.proxy.name;
+        self.decided
+            .as_ref()
+            .map(|decided| self.with_grounds(decided, |grounds| Answer::refusal(grounds, request, name)))
+    }
+
+    /// The answer to something that went wrong, which the log will name.
+    pub(super) fn problem(&mut self, problem: &Problem<'_>, request: &HeaderMap) -> Answer {
+        self.failed = Some(problem.for_log());
+        Answer::problem(problem, request, &self.generation.config.proxy.name)
+    }
+
+    /// Notes a fault that nobody can be told of any more.
+    pub(super) fn note_fault(&mut self, fault: &Fault) {
+        self.failed.get_or_insert_with(|| Problem::Fault(fault).for_log());
+    }
+
+    /// Notes that the client went away before the end.
+    pub(super) fn note_client_gone(&mut self) {
+        self.failed.get_or_insert_with(|| {
+            (
+                "client_gone",
+                "the client closed or reset the connection before the end".to_owned(),
+            )
+        });
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Logs the end. Does nothing for a request that no decision was made on.
+    pub(super) async fn complete(&self, end: End) {
+        let Some(decided) = &self.decided else {
+            return;
+        };
+        let waited = decided
+            .judgement
+            .lookup
+            .as_ref()
+            .map_or(Duration::ZERO, |lookup| lookup.waited);
+        let event = Event::Completion(Completion {
+            time: Timestamp(SystemTime::now()),
+            id: self.id(),
+            status: end.status,
+            error: self.failed.as_ref().map(|(error, _)| *error),
+            error_detail: self.failed.as_ref().map(|(_, detail)| detail.as_str()),
+            upstream: self.upstream.map(|address| address.to_string()),
+            bytes_in: end.bytes_in,
+            bytes_out: end.bytes_out,
+            duration_us: micros(self.elapsed()),
+            robots_wait_us: micros(waited),
+            connect_us: self.timings.connect.map(micros),
+            first_byte_us: self.timings.first_byte.map(micros),
+        });
+        if let Err(error) = self.generation.audit.append(&event.to_line()).await {
+            tracing::error!(%error, id = self.id(), "a completion is missing from the audit log");
+        }
+    }
+
+    pub(super) fn id(&self) -> &str {
+        // A UUID's text form is ASCII.
+        std::str::from_utf8(&self.id).unwrap_or_default()
+    }
+
+    fn with_grounds<T>(&self, decided: &Decided, f: impl FnOnce(&Grounds<'_>) -> T) -> T {
+        let policy = &self.generation.policy;
+        let rule = decided.judgement.rule(policy);
+        let error = decided.judgement.robots_error(policy);
+        f(&Grounds {
+            decision: &decided.judgement.decision,
+            rule: rule.as_ref().map(|rule| rule.text),
+            line: rule.as_ref().map(|rule| rule.line),
+            group: rule.as_ref().map(|rule| rule.group),
+            robots_url: &decided.robots_url,
+            robots_error: error.as_deref(),
+            id: self.id(),
+        })
+    }
+
+    fn decision_line(&self, request: &Request<'_>, decided: &Decided) -> Vec<u8> {
+        let generation = &self.generation;
+        let policy = &generation.policy;
+        let Decided {
+            target,
+            judgement,
+            robots_url,
+        } = decided;
+        let decision = &judgement.decision;
+        let answer = judgement.answer(policy);
+        let copy = answer.and_then(|answer| answer.copy());
+        let agent = copy.map(|copy| request.asker.pick(&copy.robots));
+        let rule = judgement.rule(policy);
+        let state = judgement.lookup.as_ref().map(|lookup| &lookup.state);
+        let (bot, identity) = match request.identity {
+            Identity::Bot(bot) => (Some(&*bot.name), "user-agent"),
+            Identity::Token(token) => (Some(*token), "product-token"),
+            Identity::Unidentified(_) => (None, "none"),
+        };
+        let user_agent = user_agent(request.headers);
+        let origin = target.origin.to_string();
+        let url = logged_url(&origin, &target.path, generation.config.audit.redact_query);
+        Event::Decision(DecisionRecord {
+            time: Timestamp(SystemTime::now()),
+            id: self.id(),
+            verdict: decision.verdict.as_str(),
+            reason: decision.reason.as_str(),
+            enforcement: decision.enforcement.as_str(),
+            bot,
+            agent: agent.map(|(token, _)| token),
+            user_agent: user_agent.as_deref(),
+            client: request.client.map(|client| client.to_string()),
+            identity,
+            exception: request.exception,
+            method: request.method.as_str(),
+            url: &url,
+            origin: &origin,
+            rule: rule.as_ref().map(|rule| rule.text),
+            line: rule.as_ref().map(|rule| rule.line),
+            group: match &rule {
+                Some(rule) => Some(rule.group),
+                None => agent.and_then(|(_, agent)| agent.group()),
+            },
+            robots_url,
+            robots_status: state.and_then(|state| state.status()).filter(|status| *status != 0),
+            robots_sha256: copy.map(|copy| copy.sha256.as_str()),
+            robots_fetched: state.and_then(|state| state.fetched()).map(Timestamp),
+            robots_expires: state.and_then(|state| state.expires()).map(Timestamp),
+            robots_cache: judgement.lookup.as_ref().map(|lookup| lookup.status.as_str()),
+            robots_error: judgement.robots_error(policy),
+            profile: generation.config.robots.profile.as_str(),
+            config: generation.number,
+        })
+        .to_line()
+    }
+}
+
+/// All User-Agent fields that were sent, so that the log shows why a request with two of them was
+/// refused.
+fn user_agent(headers: &HeaderMap) -> Option<String> {
+    let fields: Vec<_> = headers
+        .get_all(header::USER_AGENT)
+        .iter()
+        .map(|value| String::from_utf8_lossy(value.as_bytes()))
+        .collect();
+    (!fields.is_empty()).then(|| fields.join(" | "))
+}
+
+/// The URL as it was asked for; with `redact`, without what a query may hold.
+fn logged_url(origin: &str, path: &[u8], redact: bool) -> String {
+    let path = String::from_utf8_lossy(path);
+    match path.split_once('?') {
+        Some((path, _)) if redact => format!("{origin}{path}?redacted"),
+        _ => format!("{origin}{path}"),
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,166 @@
+//! The header fields that a proxy adds, takes away and reads (RFC 9110 §7.6), and the structured
+//! fields of a decision (RFC 9651). Pure.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+
+/// The field that tells a client what was decided.
+pub(super) const ROBOTS_DECISION: HeaderName = HeaderName::from_static("robots-decision");
+/// RFC 9209.
+pub(super) const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
+
+/// Whether a request has come through a proxy of this name already (RFC 9110 §7.6.3).
+pub(super) fn has_passed(headers: &HeaderMap, name: &str) -> bool {
+    headers
+        .get_all(header::VIA)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .filter_map(received_by)
+        .any(|passed| passed.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+/// `received-by` of one entry: what stands after the protocol.
+fn received_by(entry: &[u8]) -> Option<&[u8]> {
+    entry
+        .split(|byte| byte.is_ascii_whitespace())
+        .filter(|word| !word.is_empty())
+        .nth(1)
+}
+
+/// An entry of Via for a message that was received by `version`.
+pub(super) fn via(version: Version, name: &str) -> String {
+    let version = match version {
+        Version::HTTP_10 => "1.0",
+        Version::HTTP_2 => "2",
+        _ => "1.1",
+    };
+    format!("{version} {name}")
+}
+
+/// Adds an entry to Via, in the line of those that are there.
+pub(super) fn with_via(headers: &HeaderMap, entry: &str) -> Option<HeaderValue> {
+    let mut value = Vec::new();
+    for there in headers.get_all(header::VIA) {
+        value.extend_from_slice(there.as_bytes());
+        value.extend_from_slice(b", ");
+    }
+    value.extend_from_slice(entry.as_bytes());
+    HeaderValue::from_bytes(&value).ok()
+}
+
+/// The names of the fields that are for one connection only (RFC 9110 §7.6.1), those that
+/// `Connection` names included.
+pub(super) fn hop_by_hop(headers: &HeaderMap) -> Vec<HeaderName> {
+    let nominated = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+        .filter(|name| !is_framing(name));
+    HOP_BY_HOP
+        .into_iter()
+        .chain(nominated)
+        .filter(|name| headers.contains_key(name))
+        .collect()
+}
+
+/// pingora sees to these itself.
+fn is_framing(name: &HeaderName) -> bool {
+    [
+        header::CONNECTION,
+        header::TRANSFER_ENCODING,
+        header::CONTENT_LENGTH,
+        header::UPGRADE,
+        header::HOST,
+    ]
+    .contains(name)
+}
+
+/// A string of a structured field (RFC 9651 §3.3.3), quotes included. What cannot stand in one
+/// is percent-escaped, so that no value from outside can end it or break the line.
+pub(super) fn push_string(out: &mut String, text: &str, max: usize) {
+    out.push('"');
+    let mut left = max;
+    for byte in text.bytes() {
+        if left == 0 {
+            out.push_str("...");
+            break;
+        }
+        left -= 1;
+        match byte {
+            b'"' | b'\\' => {
+                out.push('\\');
+                out.push(char::from(byte));
+            }
+            b' '..=b'~' => out.push(char::from(byte)),
+            _ => {
+                use std::fmt::Write as _;
+                // Writing to a string cannot fail.
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out.push('"');
+}
+
+const HOP_BY_HOP: [HeaderName; 6] = [
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    #[test]
+    fn a_loop_shows_in_any_entry_of_any_via_line() {
+        for (value, passed) in [
+            ("1.1 robotgate", true),
+            ("1.0 other, 1.1 RobotGate", true),
+            ("HTTP/1.1 robotgate (comment)", true),
+            ("1.1 robotgate2", false),
+            ("1.1 other (robotgate)", false),
+            ("robotgate", false),
+            ("", false),
+        ] {
+            assert_eq!(has_passed(&headers(&[("via", value)]), "robotgate"), passed, "{value}");
+        }
+        let two = headers(&[("via", "1.1 a"), ("via", "2 robotgate")]);
+        assert!(has_passed(&two, "robotgate"));
+    }
+
+    #[test]
+    fn fields_for_one_connection_are_found_with_those_it_names() {
+        let found = hop_by_hop(&headers(&[
+            ("connection", "close, X-Private"),
+            ("x-private", "1"),
+            ("x-public", "1"),
+            ("keep-alive", "timeout=5"),
+            ("te", "trailers"),
+            ("upgrade", "h2c"),
+        ]));
+        let names: Vec<&str> = found.iter().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["keep-alive", "te", "x-private"]);
+    }
+
+    #[test]
+    fn a_string_cannot_break_out_of_its_quotes() {
+        let mut out = String::new();
+        push_string(&mut out, "a\"b\\c\r\nd\u{e9}", 100);
+        assert_eq!(out, r#""a\"b\\c%0D%0Ad%C3%A9""#);
+        out.clear();
+        push_string(&mut out, "abcdef", 3);
+        assert_eq!(out, r#""abc...""#);
+    }
+}

@@ -1,0 +1,245 @@
+//! What is in force: one configuration and everything built from it, swapped as a whole, so that
+//! a request sees either all of the old or all of the new.
+//!
+//! Building comes first and may fail; what was in force stays then. What a reload did not change
+//! is taken over, so that connections, caches and the log go on.
+
+use std::{sync::Arc, time::SystemTime};
+
+use arc_swap::ArcSwap;
+use pingora::{
+    proxy::HttpProxy,
+    server::{ShutdownWatch, configuration::ServerConf},
+};
+
+use super::gate::Gate;
+use crate::{
+    audit::{AuditError, AuditLog},
+    authority::{self, Authority, AuthorityError, Leaves},
+    cache::{Fetcher, FetcherOptions, Policy, Store},
+    config::{Config, HttpsMode},
+    egress::{Egress, Guard, Resolver, ResolverError, Roots, RootsError},
+};
+
+/// One configuration in force.
+pub struct Generation {
+    /// 1 at the start, one more with each reload.
+    pub number: u64,
+    pub config: Config,
+    pub(super) policy: Policy,
+    pub(super) egress: Egress,
+    pub(super) fetcher: Arc<Fetcher>,
+    pub(super) audit: Arc<AuditLog>,
+    /// `None` where no CONNECT is intercepted.
+    pub(super) leaves: Option<Leaves>,
+    roots: Arc<Roots>,
+}
+
+/// Why a configuration cannot be put in force.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    #[error(transparent)]
+    Resolver(#[from] ResolverError),
+    #[error(transparent)]
+    Roots(#[from] RootsError),
+}
+
+/// The generation in force, and what outlives every generation.
+pub struct Live {
+    forwarder: ArcSwap<Forwarder>,
+    pub(super) store: Arc<Store>,
+    /// Turns true when the proxy is to stop.
+    shutdown: ShutdownWatch,
+}
+
+/// pingora's proxy, whose connector holds one set of roots for life, and the generation that it
+/// works by.
+pub(super) struct Forwarder {
+    pub(super) http: Arc<HttpProxy<Gate>>,
+    current: Arc<ArcSwap<Generation>>,
+}
+
+// === impl Generation ===
+
+impl Generation {
+    /// Builds what `config` asks for, taking from `before` what stays as it was.
+    ///
+    /// # Errors
+    /// Something that the configuration names cannot be had. Nothing has changed then.
+    fn build(config: Config, before: Option<&Generation>) -> Result<Self, SetupError> {
+        let unchanged = |same: fn(&Config, &Config) -> bool| before.filter(|before| same(&before.config, &config));
+        let audit = match unchanged(|old, new| old.audit.output == new.audit.output) {
+            Some(before) => before.audit.clone(),
+            None => Arc::new(AuditLog::open(&config.audit.output)?),
+        };
+        let resolver = match unchanged(|old, new| old.egress.dns == new.egress.dns) {
+            Some(before) => before.egress.resolver.clone(),
+            None => Resolver::new(&config.egress.dns)?,
+        };
+        let roots = match unchanged(|old, new| old.https.extra_roots == new.https.extra_roots) {
+            Some(before) => before.roots.clone(),
+            None => Arc::new(Roots::gather(&config.https.extra_roots)?),
+        };
+        let leaves = match unchanged(|old, new| pair_of(old) == pair_of(new)) {
+            Some(before) => before.leaves.clone(),
+            None => leaves(&config)?,
+        };
+        let egress = Egress {
+            resolver,
+            guard: Guard {
+                allow: config.egress.allow.clone(),
+                deny: config.egress.deny.clone(),
+            },
+        };
+        let fetcher = Fetcher::new(
+            egress.clone(),
+            &roots,
+            FetcherOptions {
+                user_agent: config.robots.user_agent.clone(),
+                connect_timeout: config.proxy.connect_timeout,
+                total_timeout: config.robots.fetch_timeout,
+            },
+        );
+        Ok(Self {
+            number: before.map_or(1, |before| before.number + 1),
+            policy: policy(&config),
+            egress,
+            fetcher: Arc::new(fetcher),
+            audit,
+            leaves,
+            roots,
+            config,
+        })
+    }
+
+    /// The authority whose leaves clients of an interception see.
+    pub fn authority(&self) -> Option<&Authority> {
+        self.leaves.as_ref().map(|leaves| leaves.authority().as_ref())
+    }
+
+    /// The log that decisions of this generation go to.
+    pub fn audit_log(&self) -> Arc<AuditLog> {
+        self.audit.clone()
+    }
+
+    /// How many roots origins are checked against: the system's, and those of the operator.
+    pub fn roots(&self) -> (usize, usize) {
+        (self.roots.system, self.roots.extra)
+    }
+}
+
+/// The files of the authority, where one is needed.
+fn pair_of(config: &Config) -> Option<(&std::path::Path, &std::path::Path)> {
+    let https = &config.https;
+    (https.mode == HttpsMode::Intercept).then_some((&https.ca_certificate, &https.ca_key))
+}
+
+fn leaves(config: &Config) -> Result<Option<Leaves>, SetupError> {
+    let Some((certificate, key)) = pair_of(config) else {
+        return Ok(None);
+    };
+    let (authority, origin) = Authority::load_or_create(certificate, key, SystemTime::now())?;
+    if origin == authority::Provenance::Created {
+        tracing::info!(
+            certificate = %certificate.display(),
+            fingerprint = authority.fingerprint(),
+            "a certificate authority was made; clients of https have to trust its certificate \
+             (robotgate ca export prints it)"
+        );
+    }
+    Ok(Some(Leaves::new(Arc::new(authority), MAX_LEAVES)))
+}
+
+fn policy(config: &Config) -> Policy {
+    Policy {
+        default_ttl: config.robots.default_ttl,
+        no_robots_ttl: config.robots.no_robots_ttl,
+        min_ttl: config.robots.min_ttl,
+        max_ttl: config.robots.max_ttl,
+        soft_404: config.robots.soft_404,
+        ..Policy::default()
+    }
+}
+
+// === impl Live ===
+
+impl Live {
+    /// Puts the first configuration in force.
+    ///
+    /// # Errors
+    /// Something that it names cannot be had.
+    pub fn new(config: Config, shutdown: ShutdownWatch) -> Result<Arc<Self>, SetupError> {
+        let store = Arc::new(Store::new(config.cache.max_bytes));
+        let generation = Arc::new(Generation::build(config, None)?);
+        Ok(Arc::new_cyclic(|live| Self {
+            forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
+            store,
+            shutdown,
+        }))
+    }
+
+    /// Puts another configuration in force.
+    ///
+    /// # Errors
+    /// Something that it names cannot be had. What was in force stays.
+    pub fn replace(self: &Arc<Self>, config: Config) -> Result<Arc<Generation>, SetupError> {
+        let before = self.generation();
+        let generation = Arc::new(Generation::build(config, Some(&before))?);
+        self.store.set_max_bytes(generation.config.cache.max_bytes);
+        let forwarder = self.forwarder.load();
+        if Arc::ptr_eq(&before.roots, &generation.roots) {
+            forwarder.current.store(generation.clone());
+        } else {
+            // Connections made under the old roots must not serve the new configuration: a new
+            // forwarder has a pool of its own, and the old one ends with its last request.
+            let forwarder = Forwarder::new(generation.clone(), Arc::downgrade(self));
+            self.forwarder.store(Arc::new(forwarder));
+        }
+        Ok(generation)
+    }
+
+    /// Whether the proxy is stopping: connections are not kept then.
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.shutdown.borrow()
+    }
+
+    /// What is in force now.
+    pub fn generation(&self) -> Arc<Generation> {
+        self.forwarder.load().current.load_full()
+    }
+
+    pub(super) fn forwarder(&self) -> Arc<Forwarder> {
+        self.forwarder.load_full()
+    }
+}
+
+// === impl Forwarder ===
+
+impl Forwarder {
+    fn new(generation: Arc<Generation>, live: std::sync::Weak<Live>) -> Self {
+        let mut settings = ServerConf::default();
+        settings.threads = generation.config.proxy.threads;
+        settings.upstream_keepalive_pool_size = KEPT_CONNECTIONS;
+        settings.ca_file = Some(generation.roots.path());
+        settings.max_retries = MAX_TRIES;
+        let current = Arc::new(ArcSwap::new(generation));
+        let gate = Gate::new(live, current.clone());
+        let mut http = HttpProxy::new(gate, Arc::new(settings));
+        http.handle_init_modules();
+        Self {
+            http: Arc::new(http),
+            current,
+        }
+    }
+}
+
+/// Leaves that are kept ready.
+const MAX_LEAVES: usize = 10_000;
+/// Unused connections to origins that each thread may keep.
+const KEPT_CONNECTIONS: usize = 256;
+/// Addresses or stale connections that are tried for one request.
+const MAX_TRIES: usize = 4;

@@ -1,0 +1,296 @@
+//! Reads the head of one HTTP/1 request off a connection and checks it before pingora sees it, so
+//! that every complaint gets a clear answer, time and size are bounded over the whole head, and
+//! nothing that two parsers would read differently goes on.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use http::Method;
+use pingora::protocols::{
+    Stream,
+    http::authority::{RawTargetAuthority, raw_target_authority},
+};
+use tokio::io::AsyncReadExt as _;
+
+use crate::origin::{Authority, AuthorityError, Scheme};
+
+/// A checked head, and what came after it already.
+#[derive(Debug)]
+pub(super) struct Head {
+    /// All bytes read so far: the head and perhaps some of the content.
+    pub(super) bytes: BytesMut,
+    /// Where the head ends in them.
+    pub(super) len: usize,
+    /// Of a CONNECT: its target, and its fields.
+    pub(super) connect: Option<ConnectHead>,
+}
+
+/// What a CONNECT says.
+#[derive(Debug)]
+pub(super) struct ConnectHead {
+    pub(super) authority: Authority,
+    pub(super) headers: http::HeaderMap,
+}
+
+/// Why there is no head.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum HeadError {
+    /// The connection ended, or was silent between two requests: nobody waits for an answer.
+    #[error("the connection ended")]
+    Gone,
+    #[error("the request did not come in time")]
+    Timeout,
+    #[error("the request's header section is longer than {} KiB", MAX_HEAD / 1024)]
+    TooLarge,
+    #[error("the request's header section has more than {MAX_FIELDS} fields")]
+    TooManyFields,
+    #[error("the request is not valid HTTP/1: {0}")]
+    Syntax(&'static str),
+    #[error("the target of the CONNECT cannot be used: {0}")]
+    ConnectTarget(AuthorityError),
+    #[error("a CONNECT names a host and a port, as in \"CONNECT example.com:443\"")]
+    ConnectPort,
+    #[error("the Host field names another host than the request target")]
+    HostDiffers,
+    #[error("a CONNECT inside a CONNECT is not served")]
+    NestedConnect,
+}
+
+/// Times that reading a head may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HeadTimes {
+    /// Until the first byte.
+    pub(super) idle: Duration,
+    /// From then on.
+    pub(super) head: Duration,
+}
+
+// === impl Head ===
+
+impl Head {
+    /// Reads a head.
+    ///
+    /// # Errors
+    /// See [`HeadError`].
+    pub(super) async fn read(stream: &mut Stream, times: HeadTimes) -> Result<Self, HeadError> {
+        let mut bytes = BytesMut::with_capacity(INITIAL);
+        let first = tokio::time::timeout(times.idle, stream.read_buf(&mut bytes)).await;
+        if !matches!(first, Ok(Ok(1..))) {
+            return Err(HeadError::Gone);
+        }
+        // Most heads come in one piece, which no timer is needed for.
+        if let Some(head) = Self::parse(&mut bytes)? {
+            return Ok(head);
+        }
+        tokio::time::timeout(times.head, Self::read_rest(stream, bytes))
+            .await
+            .unwrap_or(Err(HeadError::Timeout))
+    }
+
+    async fn read_rest(stream: &mut Stream, mut bytes: BytesMut) -> Result<Self, HeadError> {
+        loop {
+            if bytes.len() > MAX_HEAD {
+                return Err(HeadError::TooLarge);
+            }
+            bytes.reserve(INITIAL);
+            match stream.read_buf(&mut bytes).await {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return Err(HeadError::Gone),
+            }
+            if let Some(head) = Self::parse(&mut bytes)? {
+                return Ok(head);
+            }
+        }
+    }
+
+    /// The head at the front of `bytes`, which are taken then; `None` where more has to come.
+    fn parse(bytes: &mut BytesMut) -> Result<Option<Self>, HeadError> {
+        let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
+        let mut request = httparse::Request::new(&mut fields);
+        let len = match request.parse(bytes) {
+            Ok(httparse::Status::Complete(len)) => len,
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        if len > MAX_HEAD {
+            return Err(HeadError::TooLarge);
+        }
+        check_line_ends(&bytes[..len])?;
+        check_framing(&request)?;
+        let method = request
+            .method
+            .and_then(|method| Method::from_bytes(method.as_bytes()).ok())
+            .ok_or(HeadError::Syntax("the method is no token"))?;
+        let target = request.path.unwrap_or_default().as_bytes();
+        let host = only_host(&request)?;
+        if method == Method::CONNECT {
+            let connect = ConnectHead::new(target, host, request.headers)?;
+            return Ok(Some(Self {
+                bytes: std::mem::take(bytes),
+                len,
+                connect: Some(connect),
+            }));
+        }
+        let new_host = respelled_host(target, host)?.map(<[u8]>::to_vec);
+        let mut head = Self {
+            bytes: std::mem::take(bytes),
+            len,
+            connect: None,
+        };
+        if let Some(host) = new_host {
+            head.set_host(&host);
+        }
+        Ok(Some(head))
+    }
+
+    /// Writes `host` into the Host field. It names the same origin in other letters; pingora
+    /// wants it byte for byte as in the request target.
+    fn set_host(&mut self, host: &[u8]) {
+        let mut out = BytesMut::with_capacity(self.bytes.len() + host.len());
+        for line in self.bytes[..self.len].split_inclusive(|byte| *byte == b'\n') {
+            let is_host = line.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"host:"));
+            if is_host {
+                out.extend_from_slice(b"Host: ");
+                out.extend_from_slice(host);
+                out.extend_from_slice(b"\r\n");
+            } else {
+                out.extend_from_slice(line);
+            }
+        }
+        let len = out.len();
+        out.extend_from_slice(&self.bytes[self.len..]);
+        self.bytes = out;
+        self.len = len;
+    }
+}
+
+// === impl ConnectHead ===
+
+impl ConnectHead {
+    /// Checks a CONNECT (RFC 9110 §9.3.6). Its Host may be missing or stand without the port:
+    /// widespread clients send it so.
+    fn new(target: &[u8], host: Option<&[u8]>, fields: &[httparse::Header<'_>]) -> Result<Self, HeadError> {
+        let authority = Authority::parse(target).map_err(HeadError::ConnectTarget)?;
+        if authority.port.is_none() {
+            return Err(HeadError::ConnectPort);
+        }
+        if let Some(host) = host {
+            let host = Authority::parse(host).map_err(HeadError::ConnectTarget)?;
+            let same_port = host.port.is_none() || host.port == authority.port;
+            if host.host != authority.host || !same_port {
+                return Err(HeadError::HostDiffers);
+            }
+        }
+        let mut headers = http::HeaderMap::with_capacity(fields.len());
+        for field in fields {
+            let name = http::HeaderName::from_bytes(field.name.as_bytes());
+            let value = http::HeaderValue::from_bytes(field.value);
+            if let (Ok(name), Ok(value)) = (name, value) {
+                headers.append(name, value);
+            }
+        }
+        Ok(Self { authority, headers })
+    }
+}
+
+// === impl HeadError ===
+
+impl From<httparse::Error> for HeadError {
+    fn from(error: httparse::Error) -> Self {
+        match error {
+            httparse::Error::TooManyHeaders => Self::TooManyFields,
+            httparse::Error::HeaderName => Self::Syntax("a field name is no token"),
+            httparse::Error::HeaderValue => Self::Syntax("a field value has a control character"),
+            httparse::Error::NewLine => Self::Syntax("a line does not end in CRLF"),
+            httparse::Error::Token => Self::Syntax("the request line has a character that cannot stand in it"),
+            httparse::Error::Version => Self::Syntax("its version is neither HTTP/1.0 nor 1.1"),
+            _ => Self::Syntax("its first line is no request"),
+        }
+    }
+}
+
+/// A bare LF is a line end to some parsers only (RFC 9112 §2.2).
+fn check_line_ends(head: &[u8]) -> Result<(), HeadError> {
+    let bare = memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r');
+    if bare {
+        return Err(HeadError::Syntax("a line does not end in CRLF"));
+    }
+    Ok(())
+}
+
+/// One framing, or none (RFC 9112 §6.3).
+fn check_framing(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
+    let mut lengths = values_of(request, "content-length");
+    let length = lengths.next();
+    if lengths.next().is_some() {
+        return Err(HeadError::Syntax("it has several Content-Length fields"));
+    }
+    if length.is_some_and(|value| value.is_empty() || !value.iter().all(u8::is_ascii_digit)) {
+        return Err(HeadError::Syntax("its Content-Length is no number"));
+    }
+    let mut codings = values_of(request, "transfer-encoding");
+    if let Some(coding) = codings.next() {
+        if length.is_some() {
+            return Err(HeadError::Syntax(
+                "it has both a Content-Length and a Transfer-Encoding",
+            ));
+        }
+        if codings.next().is_some() || !coding.eq_ignore_ascii_case(b"chunked") {
+            return Err(HeadError::Syntax("its Transfer-Encoding is not \"chunked\""));
+        }
+        if request.version == Some(0) {
+            return Err(HeadError::Syntax("HTTP/1.0 has no Transfer-Encoding"));
+        }
+    }
+    Ok(())
+}
+
+fn values_of<'r, 'b>(request: &'r httparse::Request<'_, 'b>, name: &'r str) -> impl Iterator<Item = &'b [u8]> + 'r {
+    request
+        .headers
+        .iter()
+        .filter(move |field| field.name.eq_ignore_ascii_case(name))
+        .map(|field| field.value)
+}
+
+/// The Host field, of which there is at most one (RFC 9112 §3.2).
+fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Option<&'b [u8]>, HeadError> {
+    let mut hosts = values_of(request, "host");
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return Err(HeadError::Syntax("it has several Host fields"));
+    }
+    if host.is_none() && request.version == Some(1) {
+        return Err(HeadError::Syntax("it has no Host field"));
+    }
+    Ok(host)
+}
+
+/// What the Host field has to be made, where it names the host of an absolute-form target in
+/// other letters. Where the target has no host, or none that can be read, what the request is
+/// for is looked at later.
+fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
+    let RawTargetAuthority::Absolute { scheme, authority, .. } = raw_target_authority(target) else {
+        return Ok(None);
+    };
+    let Some(host) = host.filter(|host| *host != authority) else {
+        return Ok(None);
+    };
+    let Some(default_port) = Scheme::parse(scheme).map(Scheme::default_port) else {
+        return Ok(None);
+    };
+    let port = |authority: &Authority| authority.port.unwrap_or(default_port);
+    match (Authority::parse(authority), Authority::parse(host)) {
+        (Ok(there), Ok(here)) if there.host == here.host && port(&there) == port(&here) => Ok(Some(authority)),
+        _ => Err(HeadError::HostDiffers),
+    }
+}
+
+/// Bytes of a head.
+const MAX_HEAD: usize = 64 * 1024;
+/// Fields of a head.
+const MAX_FIELDS: usize = 128;
+const INITIAL: usize = 4096;
+
+#[cfg(test)]
+mod tests;

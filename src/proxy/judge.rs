@@ -1,0 +1,100 @@
+//! Brings together what a decision needs, and remembers on what it was made.
+
+use crate::{
+    bot::{Bots, Identity},
+    cache::{Answer, Lookup, Policy},
+    decision::{Asker, Decision},
+    origin::{Origin, Readings},
+    robots::Rule,
+};
+
+use super::generation::{Generation, Live};
+
+/// A decision and the copy that it was made on.
+#[derive(Debug)]
+pub(super) struct Judgement {
+    pub(super) decision: Decision,
+    /// `None` where no copy was asked for.
+    pub(super) lookup: Option<Lookup>,
+}
+
+/// Who asks, found out once for a request.
+pub(super) fn identify<'h>(bots: &Bots, headers: &'h http::HeaderMap) -> Identity<'h> {
+    let fields = headers.get_all(http::header::USER_AGENT);
+    bots.identify(fields.iter().map(http::HeaderValue::as_bytes))
+}
+
+// === impl Judgement ===
+
+impl Judgement {
+    /// Decides on a request for a path of `origin`.
+    pub(super) async fn on_path(
+        live: &Live,
+        generation: &Generation,
+        asker: Asker<'_>,
+        origin: &Origin,
+        readings: &Readings<'_>,
+    ) -> Self {
+        if let Some(decision) = Decision::without_copy(asker, readings) {
+            return Self::without_copy(decision);
+        }
+        let lookup = look_up(live, generation, origin).await;
+        let answer = lookup.answer(&generation.policy);
+        Self {
+            decision: Decision::on_path(asker, answer, readings),
+            lookup: Some(lookup),
+        }
+    }
+
+    /// Decides on a tunnel to `origin`.
+    pub(super) async fn on_tunnel(
+        live: &Live,
+        generation: &Generation,
+        asker: Asker<'_>,
+        origin: &Origin,
+        unverifiable_forwards: bool,
+    ) -> Self {
+        if let Some(decision) = Decision::of_asker(asker) {
+            return Self::without_copy(decision);
+        }
+        let lookup = look_up(live, generation, origin).await;
+        let answer = lookup.answer(&generation.policy);
+        Self {
+            decision: Decision::on_tunnel(asker, answer, unverifiable_forwards),
+            lookup: Some(lookup),
+        }
+    }
+
+    /// A decision that no copy had to be fetched for.
+    pub(super) fn without_copy(decision: Decision) -> Self {
+        Self { decision, lookup: None }
+    }
+
+    /// What held of the robots.txt.
+    pub(super) fn answer(&self, policy: &Policy) -> Option<Answer<'_>> {
+        self.lookup.as_ref().map(|lookup| lookup.answer(policy))
+    }
+
+    /// Why the robots.txt could not be had, where that decided.
+    pub(super) fn robots_error(&self, policy: &Policy) -> Option<String> {
+        let failure = self.answer(policy)?.failure()?;
+        Some(failure.error.to_string())
+    }
+
+    /// The rule that decided.
+    pub(super) fn rule(&self, policy: &Policy) -> Option<Rule<'_>> {
+        let copy = self.answer(policy)?.copy()?;
+        Some(copy.robots.rule(self.decision.rule?))
+    }
+}
+
+async fn look_up(live: &Live, generation: &Generation, origin: &Origin) -> Lookup {
+    live.store
+        .lookup(
+            origin,
+            &generation.fetcher,
+            &generation.policy,
+            generation.config.robots.wait,
+        )
+        .await
+}

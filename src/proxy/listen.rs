@@ -1,0 +1,123 @@
+//! Listens and accepts. Each connection is a task of its own; when the proxy is to stop, no more
+//! are accepted and those that run get a bounded time to end.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use pingora::protocols::{GetSocketDigest as _, SocketDigest, UniqueID as _, l4::stream::Stream as L4Stream};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    connection::{self, Context},
+    generation::Live,
+};
+use pingora::server::ShutdownWatch;
+
+/// Bound sockets, not yet accepting.
+#[derive(Debug)]
+pub struct Listeners(Vec<TcpListener>);
+
+/// A socket cannot be bound.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {error}{}", hint(error))]
+pub struct ListenError {
+    address: SocketAddr,
+    error: std::io::Error,
+}
+
+// === impl Listeners ===
+
+impl Listeners {
+    /// Binds all of `addresses`.
+    ///
+    /// # Errors
+    /// One of them cannot be bound; then none is.
+    pub async fn bind(addresses: &[SocketAddr]) -> Result<Self, ListenError> {
+        let mut listeners = Vec::with_capacity(addresses.len());
+        for address in addresses {
+            let listener = TcpListener::bind(address).await.map_err(|error| ListenError {
+                address: *address,
+                error,
+            })?;
+            listeners.push(listener);
+        }
+        Ok(Self(listeners))
+    }
+
+    /// The addresses with the ports that were bound.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.0.iter().filter_map(|listener| listener.local_addr().ok())
+    }
+
+    /// Accepts connections until `shutdown` turns true, then waits for those that run, at most
+    /// as long as the configuration says. `true` where all of them ended.
+    pub async fn serve(self, live: Arc<Live>, shutdown: ShutdownWatch) -> bool {
+        let connections = TaskTracker::new();
+        let accepting: Vec<_> = self
+            .0
+            .into_iter()
+            .map(|listener| tokio::spawn(accept(listener, connections.clone(), live.clone(), shutdown.clone())))
+            .collect();
+        for task in accepting {
+            // A task that panicked has said so; the others go on to their end.
+            let _ = task.await;
+        }
+        connections.close();
+        let bound = live.generation().config.proxy.shutdown_timeout;
+        let running = connections.len();
+        tracing::info!(connections = running, ?bound, "waiting for running connections to end");
+        tokio::time::timeout(bound, connections.wait()).await.is_ok()
+    }
+}
+
+async fn accept(listener: TcpListener, connections: TaskTracker, live: Arc<Live>, mut shutdown: ShutdownWatch) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = shutdown.wait_for(|stop| *stop) => return,
+        };
+        match accepted {
+            Ok((stream, client)) => {
+                let context = Context {
+                    live: live.clone(),
+                    client: Some(client),
+                    shutdown: shutdown.clone(),
+                };
+                connections.spawn(async move {
+                    connection::serve(Box::new(prepare(stream)), &context).await;
+                });
+            }
+            Err(error) => {
+                // Most often the process has too many files open. The waiting connections stay
+                // in the kernel's queue meanwhile.
+                tracing::error!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Makes of a socket what pingora works with.
+fn prepare(stream: TcpStream) -> L4Stream {
+    let mut stream = L4Stream::from(stream);
+    if let Err(error) = stream.set_nodelay() {
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    }
+    let digest = SocketDigest::from_raw_fd(stream.id());
+    stream.set_socket_digest(digest);
+    stream
+}
+
+fn hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; another program listens there, perhaps another robotgate: stop it or change \
+             proxy.listen"
+        }
+        std::io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege: choose another in proxy.listen",
+        std::io::ErrorKind::AddrNotAvailable => "; this machine has no such address: correct proxy.listen",
+        _ => "",
+    }
+}
+
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -1,0 +1,341 @@
+//! The one place that turns a refusal or an error into an HTTP response: the status, the
+//! `Robots-Decision` and `Proxy-Status` fields, and a body for a program (RFC 9457) or a person.
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use pingora_http::ResponseHeader;
+use serde::Serialize;
+
+use super::{
+    fields::{PROXY_STATUS, ROBOTS_DECISION, push_string},
+    head::HeadError,
+    target::TargetError,
+};
+use crate::{
+    decision::{Decision, Reason},
+    upstream::Fault,
+};
+
+/// A response of robotgate's own.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) head: ResponseHeader,
+    pub(super) body: Bytes,
+}
+
+/// What a decision was made on, as the client is told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Grounds<'a> {
+    pub(super) decision: &'a Decision,
+    pub(super) rule: Option<&'a str>,
+    pub(super) line: Option<u32>,
+    pub(super) group: Option<&'a str>,
+    pub(super) robots_url: &'a str,
+    /// Why the robots.txt could not be had.
+    pub(super) robots_error: Option<&'a str>,
+    pub(super) id: &'a str,
+}
+
+/// An error that a client is told of.
+#[derive(Debug)]
+pub(super) enum Problem<'a> {
+    Head(&'a HeadError),
+    Target(&'a TargetError),
+    Fault(&'a Fault),
+    /// The request has come by here before.
+    Loop,
+    /// The audit log takes nothing, so nothing may be forwarded.
+    Audit,
+    /// The client sent something that pingora took for an error.
+    Request,
+    /// A leaf certificate could not be made.
+    Leaf,
+}
+
+/// A problem's body (RFC 9457 §3.1).
+#[derive(Debug, Serialize)]
+struct Details<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    robots: Option<&'a str>,
+}
+
+// === impl Grounds ===
+
+impl Grounds<'_> {
+    /// The value of `Robots-Decision`, an item of RFC 9651 with parameters.
+    pub(super) fn field(&self) -> String {
+        use std::fmt::Write as _;
+        let mut out = String::with_capacity(256);
+        let Decision {
+            verdict,
+            reason,
+            enforcement,
+            ..
+        } = self.decision;
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{}; reason={}", verdict.as_str(), reason.as_str());
+        if *enforcement == crate::bot::Enforcement::Report {
+            let _ = write!(out, "; enforcement={}", enforcement.as_str());
+        }
+        if let Some(line) = self.line {
+            let _ = write!(out, "; line={line}");
+        }
+        let strings = [
+            ("rule", self.rule),
+            ("group", self.group),
+            ("robots", Some(self.robots_url)),
+            ("id", Some(self.id)),
+        ];
+        for (name, text) in strings {
+            if let Some(text) = text {
+                let _ = write!(out, "; {name}=");
+                push_string(&mut out, text, MAX_STRING);
+            }
+        }
+        out
+    }
+
+    /// The cause in one line: `robots.txt line 3: Disallow: /private`.
+    fn cause(&self) -> String {
+        match (self.line, self.rule, self.robots_error) {
+            (Some(line), Some(rule), _) => format!("robots.txt line {line}: {rule}"),
+            (_, _, Some(error)) => format!("{}: {error}", self.decision.reason.phrase()),
+            _ => self.decision.reason.phrase().to_owned(),
+        }
+    }
+
+    /// The cause in sentences, for a person.
+    fn detail(&self) -> String {
+        let sentence = self.decision.reason.sentence();
+        match (self.line, self.rule, self.robots_error) {
+            (Some(line), Some(rule), _) => {
+                format!("{sentence} Line {line} of {}: {rule}", self.robots_url)
+            }
+            (_, _, Some(error)) => format!("{sentence} {}: {error}.", self.robots_url),
+            _ => sentence.to_owned(),
+        }
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// The refusal of a request: always 403 (see the design of the product: clients give up on a
+    /// 403, and do not send credentials or try again).
+    pub(super) fn refusal(grounds: &Grounds<'_>, request: &HeaderMap, name: &str) -> Self {
+        let reason: Reason = grounds.decision.reason;
+        let detail = grounds.detail();
+        let details = Details {
+            r#type: type_of(reason.as_str()),
+            title: reason.phrase(),
+            status: StatusCode::FORBIDDEN.as_u16(),
+            detail: &detail,
+            instance: Some(format!("urn:uuid:{}", grounds.id)),
+            reason: Some(reason.as_str()),
+            rule: grounds.rule,
+            line: grounds.line,
+            group: grounds.group,
+            robots: Some(grounds.robots_url),
+        };
+        let mut answer = Self::new(StatusCode::FORBIDDEN, &details, request);
+        answer.set(ROBOTS_DECISION, grounds.field());
+        answer.set_proxy_status(name, "http_request_denied", &grounds.cause());
+        answer
+    }
+
+    /// The answer to something that went wrong.
+    pub(super) fn problem(problem: &Problem<'_>, request: &HeaderMap, name: &str) -> Self {
+        let (status, error, title) = problem.kind();
+        let detail = problem.detail();
+        let details = Details {
+            r#type: type_of(error),
+            title,
+            status: status.as_u16(),
+            detail: &detail,
+            instance: None,
+            reason: None,
+            rule: None,
+            line: None,
+            group: None,
+            robots: None,
+        };
+        let mut answer = Self::new(status, &details, request);
+        answer.set_proxy_status(name, error, &detail);
+        answer
+    }
+
+    fn new(status: StatusCode, details: &Details<'_>, request: &HeaderMap) -> Self {
+        let (content_type, body) = if prefers_text(request) {
+            ("text/plain; charset=utf-8", text_body(details))
+        } else {
+            // Serialising strings and numbers into memory cannot fail.
+            let body = serde_json::to_vec(details).unwrap_or_default();
+            ("application/problem+json", body)
+        };
+        let mut head = match ResponseHeader::build(status, Some(8)) {
+            Ok(head) => head,
+            // A `StatusCode` is a valid status.
+            Err(_) => unreachable!("a status code makes a response"),
+        };
+        // Fails only for a phrase with control characters, which no title has.
+        let _ = head.set_reason_phrase(Some(details.title));
+        let mut answer = Self {
+            head,
+            body: body.into(),
+        };
+        answer.set(header::CONTENT_TYPE, content_type.to_owned());
+        answer.set(header::CONTENT_LENGTH, answer.body.len().to_string());
+        answer.set(header::CACHE_CONTROL, "no-store".to_owned());
+        answer
+    }
+
+    /// `Proxy-Status` (RFC 9209 §2).
+    fn set_proxy_status(&mut self, name: &str, error: &str, details: &str) {
+        let mut value = format!("{name}; error={error}; details=");
+        push_string(&mut value, details, MAX_STRING);
+        self.set(PROXY_STATUS, value);
+    }
+
+    fn set(&mut self, name: http::HeaderName, value: String) {
+        // Every value here is printable ASCII by construction.
+        let _ = self.head.insert_header(name, value);
+    }
+
+    /// The whole response as HTTP/1.1, after which the connection closes: for a client that no
+    /// session of pingora's has been made for.
+    pub(super) fn to_http1(&self, with_body: bool) -> Vec<u8> {
+        let mut out = Vec::with_capacity(1024 + self.body.len());
+        let phrase = self.head.get_reason_phrase().unwrap_or_default();
+        out.extend_from_slice(format!("HTTP/1.1 {} {phrase}\r\n", self.head.status.as_u16()).as_bytes());
+        let mut fields = bytes::BytesMut::new();
+        self.head.header_to_h1_wire(&mut fields);
+        out.extend_from_slice(&fields);
+        out.extend_from_slice(b"Connection: close\r\n\r\n");
+        if with_body {
+            out.extend_from_slice(&self.body);
+        }
+        out
+    }
+}
+
+// === impl Problem ===
+
+impl Problem<'_> {
+    /// The status, the error type of RFC 9209 §2.3, and the title.
+    fn kind(&self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Problem::Head(HeadError::Timeout) => (StatusCode::REQUEST_TIMEOUT, "http_request_error", "Request Timeout"),
+            Problem::Head(HeadError::TooLarge | HeadError::TooManyFields) => (
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "http_request_error",
+                "Request Header Fields Too Large",
+            ),
+            Problem::Head(_) | Problem::Target(_) | Problem::Request => {
+                (StatusCode::BAD_REQUEST, "http_request_error", "Bad Request")
+            }
+            Problem::Fault(fault) => {
+                let title = match fault.status() {
+                    StatusCode::GATEWAY_TIMEOUT => "Gateway Timeout",
+                    StatusCode::INTERNAL_SERVER_ERROR => "Internal Server Error",
+                    _ => "Bad Gateway",
+                };
+                (fault.status(), fault.proxy_status_type(), title)
+            }
+            Problem::Loop => (StatusCode::BAD_GATEWAY, "proxy_loop_detected", "Proxy Loop Detected"),
+            Problem::Audit => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "proxy_internal_error",
+                "Audit Log Unavailable",
+            ),
+            Problem::Leaf => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "proxy_internal_error",
+                "Internal Server Error",
+            ),
+        }
+    }
+
+    /// The error type and what it is about, as the log names them.
+    pub(super) fn for_log(&self) -> (&'static str, String) {
+        let (_, error, _) = self.kind();
+        (error, self.detail())
+    }
+
+    fn detail(&self) -> String {
+        match self {
+            Problem::Head(error) => error.to_string(),
+            Problem::Target(error) => error.to_string(),
+            Problem::Fault(fault) => fault.to_string(),
+            Problem::Loop => "the request has come through this proxy before (its Via field says \
+                              so); check the proxy settings along the way, or give this proxy \
+                              another proxy.name"
+                .to_owned(),
+            Problem::Audit => "the audit log cannot be written, and without it nothing is \
+                               forwarded"
+                .to_owned(),
+            Problem::Request => "the request is not valid HTTP".to_owned(),
+            Problem::Leaf => "no certificate can be made for the host".to_owned(),
+        }
+    }
+}
+
+/// A URI for each kind of problem, which the proxy itself will explain (RFC 9457 §3.1.1).
+fn type_of(kind: &str) -> String {
+    format!("http://robotgate.internal/problems#{kind}")
+}
+
+fn text_body(details: &Details<'_>) -> Vec<u8> {
+    let mut text = format!("{} {}\n\n{}\n", details.status, details.title, details.detail);
+    if let Some(instance) = &details.instance {
+        let id = instance.trim_start_matches("urn:uuid:");
+        text.push_str(&format!("\nThe decision's id in the audit log: {id}\n"));
+    }
+    text.into_bytes()
+}
+
+/// Whether `Accept` prefers text to JSON (RFC 9110 §12.5.1). Without preference, it is JSON.
+fn prefers_text(request: &HeaderMap) -> bool {
+    let (mut text, mut json): (f32, f32) = (0.0, 0.0);
+    let accept = request.get_all(header::ACCEPT);
+    let ranges = accept
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    for range in ranges {
+        let mut parts = range.split(';').map(str::trim);
+        let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let quality = parts
+            .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
+            .map_or(Some(1.0), |quality| quality.parse().ok())
+            .unwrap_or(0.0);
+        match media_type.as_str() {
+            // A browser shows plain text, and would offer JSON as a download.
+            "text/plain" | "text/html" | "text/*" => text = text.max(quality),
+            "application/problem+json" | "application/json" | "application/*" => {
+                json = json.max(quality);
+            }
+            _ => {}
+        }
+    }
+    text > json
+}
+
+/// Bytes of a rule or a URL that stand in a header field.
+const MAX_STRING: usize = 512;
+
+#[cfg(test)]
+mod tests;

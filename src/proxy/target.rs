@@ -1,0 +1,126 @@
+//! Which origin a request is for, and which path of it: from the request target, the Host field
+//! and, inside an interception, the CONNECT that it came through. Pure.
+
+use http::{Method, header};
+use pingora::protocols::http::authority::{RawTargetAuthority, raw_target_authority};
+use pingora_http::RequestHeader;
+
+use crate::origin::{Authority, AuthorityError, Origin, Scheme};
+
+/// The CONNECT that an intercepted connection came through. pingora carries it to each request
+/// inside, over HTTP/1.1 and HTTP/2 alike.
+#[derive(Debug, Clone)]
+pub(super) struct Through(pub(super) Origin);
+
+/// What a request is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) origin: Origin,
+    /// The path and query as sent; what is sent upstream.
+    pub(super) path: Vec<u8>,
+}
+
+/// Why nobody can say what a request is for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TargetError {
+    #[error(
+        "this is a forward proxy: send the whole URL as the request target, or CONNECT first \
+         (set http_proxy and https_proxy to its address)"
+    )]
+    OriginForm,
+    #[error("only http and https URLs can be fetched through this proxy")]
+    Scheme,
+    #[error("the request target's host cannot be read: {0}")]
+    Authority(#[from] AuthorityError),
+    #[error("the Host field cannot be read: {0}")]
+    Host(AuthorityError),
+    #[error("the Host field names another host than the request target")]
+    HostDiffers,
+    #[error("the request names another host than the CONNECT that it came through")]
+    ThroughDiffers,
+    #[error("the request target is not UTF-8; percent-encode it")]
+    Encoding,
+    #[error("the request target can be read in two ways")]
+    Ambiguous,
+}
+
+// === impl Target ===
+
+impl Target {
+    /// What `request` is for. `through` is the CONNECT that it came by, if any.
+    ///
+    /// # Errors
+    /// Nobody can say, or two readers could say different things.
+    pub(super) fn of(request: &RequestHeader, through: Option<&Through>) -> Result<Self, TargetError> {
+        if !request.raw_path_is_utf8() {
+            return Err(TargetError::Encoding);
+        }
+        let raw = request.raw_path();
+        let (origin, path) = match (raw_target_authority(raw), through) {
+            (RawTargetAuthority::AmbiguousAuthority, _) => return Err(TargetError::Ambiguous),
+            (
+                RawTargetAuthority::Absolute {
+                    scheme,
+                    authority,
+                    path_and_query,
+                },
+                through,
+            ) => {
+                let scheme = Scheme::parse(scheme).ok_or(TargetError::Scheme)?;
+                let origin = Origin::new(scheme, Authority::parse(authority)?);
+                if through.is_some_and(|through| through.0 != origin) {
+                    return Err(TargetError::ThroughDiffers);
+                }
+                (origin, path_and_query)
+            }
+            (RawTargetAuthority::None, Some(through)) => (through.0.clone(), raw),
+            (RawTargetAuthority::None, None) => return Err(TargetError::OriginForm),
+        };
+        check_hosts(request, &origin, through.is_some())?;
+        Ok(Self {
+            path: origin_form(path, &request.method)?,
+            origin,
+        })
+    }
+
+    /// The path and query on which to decide: the server as a whole stands for its root.
+    pub(super) fn decided_path(&self) -> &[u8] {
+        if self.path == b"*" { b"/" } else { &self.path }
+    }
+}
+
+/// Every name that the request has for its host must be the same one.
+fn check_hosts(request: &RequestHeader, origin: &Origin, inside: bool) -> Result<(), TargetError> {
+    let differs = || {
+        if inside {
+            TargetError::ThroughDiffers
+        } else {
+            TargetError::HostDiffers
+        }
+    };
+    let host_fields = request.headers.get_all(header::HOST);
+    let hosts = host_fields.iter().map(http::HeaderValue::as_bytes);
+    let authority = request.uri.authority().map(|authority| authority.as_str().as_bytes());
+    for name in hosts.chain(authority) {
+        let name = Authority::parse(name).map_err(TargetError::Host)?;
+        if !origin.is_named_by(&name) {
+            return Err(differs());
+        }
+    }
+    Ok(())
+}
+
+/// The form in which an origin takes a request target (RFC 9112 §3.2.1, §3.2.4). Nothing of what
+/// was sent is rewritten; only a path that was left out is put in.
+fn origin_form(path_and_query: &[u8], method: &Method) -> Result<Vec<u8>, TargetError> {
+    match path_and_query.first() {
+        None if *method == Method::OPTIONS => Ok(b"*".to_vec()),
+        Some(b'/') => Ok(path_and_query.to_vec()),
+        Some(b'*') if path_and_query == b"*" && *method == Method::OPTIONS => Ok(b"*".to_vec()),
+        None | Some(b'?' | b'#') => Ok([b"/", path_and_query].concat()),
+        Some(_) => Err(TargetError::Ambiguous),
+    }
+}
+
+#[cfg(test)]
+mod tests;

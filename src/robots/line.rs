@@ -1,0 +1,126 @@
+//! Cuts the bytes of a robots.txt into numbered lines, as Google's parser does (RFC 9309 §2.2
+//! leaves the details open).
+//!
+//! Never looks inside a line but for the NUL that ends it early; what a line says is
+//! [`super::record`]'s.
+
+use memchr::{memchr, memchr2};
+
+/// The lines of a file, numbered from 1.
+///
+/// A line ends in LF, CR or CRLF; the last one needs no ending. A NUL ends a line's content, and
+/// content past [`MAX_LINE`] bytes is lost, but both leave the numbering alone.
+pub(super) struct Lines<'a> {
+    rest: Option<&'a [u8]>,
+    number: u32,
+}
+
+// === impl Lines ===
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(body: &'a [u8]) -> Self {
+        let body = &body[..body.len().min(MAX_BODY)];
+        Self {
+            rest: Some(without_mark(body)),
+            number: 0,
+        }
+    }
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = (u32, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.rest?;
+        let line = match memchr2(b'\n', b'\r', rest) {
+            Some(end) => {
+                let ending = if rest[end..].starts_with(b"\r\n") { 2 } else { 1 };
+                self.rest = Some(&rest[end + ending..]);
+                &rest[..end]
+            }
+            None => {
+                self.rest = None;
+                rest
+            }
+        };
+        self.number += 1;
+        Some((self.number, content(line)))
+    }
+}
+
+/// Skips a byte-order mark, or as much of one as there is: files cut apart and glued together
+/// again start with pieces of it.
+fn without_mark(body: &[u8]) -> &[u8] {
+    &body[common_prefix(body, BYTE_ORDER_MARK)..]
+}
+
+fn content(line: &[u8]) -> &[u8] {
+    let line = &line[..line.len().min(MAX_LINE)];
+    memchr(0, line).map_or(line, |end| &line[..end])
+}
+
+/// How many leading bytes `a` and `b` share.
+pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// What one line keeps, in bytes: eight of the longest URLs that browsers take, less a terminator.
+pub(super) const MAX_LINE: usize = 2083 * 8 - 1;
+
+/// What is read of a file, in bytes. Fetched files are far smaller; this only keeps offsets in four
+/// bytes: a file's text grows at most six-fold (each byte of a pattern escaped to three, and kept
+/// once more in the rule's text).
+pub(super) const MAX_BODY: usize = 512 << 20;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+const _: () = assert!(MAX_BODY <= (u32::MAX / 6) as usize);
+
+#[cfg(test)]
+mod tests {
+    use super::{super::span::offset, *};
+
+    fn lines(body: &[u8]) -> Vec<&[u8]> {
+        Lines::new(body).map(|(_, line)| line).collect()
+    }
+
+    #[test]
+    fn lf_cr_and_crlf_each_end_one_line() {
+        assert_eq!(lines(b"a\nb\rc\r\nd"), [b"a", b"b", b"c", b"d"]);
+        assert_eq!(lines(b"\r\r\n\n"), [b"", b"", b"", b""]);
+        assert_eq!(lines(b"\n\r"), [b"", b"", b""]);
+    }
+
+    #[test]
+    fn a_piece_of_a_byte_order_mark_is_skipped_at_the_start_only() {
+        assert_eq!(lines(b"\xEF\xBB\xBFa"), [b"a"]);
+        assert_eq!(lines(b"\xEF\xBBa"), [b"a"]);
+        assert_eq!(lines(b"\xEFa"), [b"a"]);
+        assert_eq!(lines(b"\xBBa"), [b"\xBBa"]);
+        assert_eq!(lines(b"a\n\xEF\xBB\xBFb"), [&b"a"[..], b"\xEF\xBB\xBFb"]);
+    }
+
+    #[test]
+    fn a_nul_ends_the_content_but_not_the_line() {
+        assert_eq!(lines(b"a\0b\nc"), [b"a", b"c"]);
+    }
+
+    #[test]
+    fn a_line_keeps_its_first_bytes() {
+        let mut body = vec![b'x'; MAX_LINE + 10];
+        body.extend_from_slice(b"\ny");
+        let lines = lines(&body);
+        assert_eq!(lines[0].len(), 16_663);
+        assert_eq!(lines[1], b"y");
+    }
+
+    #[test]
+    fn numbers_count_from_one() {
+        assert_eq!(Lines::new(b"a\n\nb").last(), Some((3, &b"b"[..])));
+    }
+
+    #[test]
+    fn offsets_fit() {
+        assert_eq!(offset(MAX_BODY) as usize, MAX_BODY);
+    }
+}

@@ -1,0 +1,154 @@
+//! Reads one line as a record: a key, a value, and what the key means (RFC 9309 §2.2, with the
+//! leniency of Google's parser: typos, prefixes, forgotten colons).
+//!
+//! Never knows which group a record stands in and never changes a value.
+
+use memchr::{memchr, memchr2};
+
+/// One meaningful line.
+#[derive(Debug)]
+pub(super) struct Record<'a> {
+    pub(super) key: Key,
+    /// What follows the separator, without surrounding white space.
+    pub(super) value: &'a [u8],
+    /// The whole line without its comment and surrounding white space; ends with `value`.
+    pub(super) text: &'a [u8],
+}
+
+/// What a key means.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Key {
+    UserAgent,
+    Allow,
+    Disallow,
+}
+
+// === impl Record ===
+
+impl<'a> Record<'a> {
+    /// `None` for a line that decides nothing: blank, a comment, no separator, or a key that is
+    /// none of ours (sitemaps and crawl delays neither decide nor end a group).
+    pub(super) fn read(line: &'a [u8]) -> Option<Self> {
+        let text = trim(memchr(b'#', line).map_or(line, |at| &line[..at]));
+        let at = separator(text)?;
+        let key = Key::read(trim(&text[..at]))?;
+        Some(Self {
+            key,
+            value: trim(&text[at + 1..]),
+            text,
+        })
+    }
+}
+
+// === impl Key ===
+
+impl Key {
+    fn read(written: &[u8]) -> Option<Self> {
+        let begins = |spelling: &[u8]| {
+            written
+                .get(..spelling.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(spelling))
+        };
+        SPELLINGS
+            .iter()
+            .find_map(|&(spelling, key)| begins(spelling).then_some(key))
+    }
+}
+
+/// Where the key ends: at the first colon. A line without one may use white space, but only where
+/// it holds exactly two words, so that prose is not taken for a rule.
+fn separator(text: &[u8]) -> Option<usize> {
+    if let Some(colon) = memchr(b':', text) {
+        return Some(colon);
+    }
+    let blank = memchr2(b' ', b'\t', text)?;
+    let second = text[blank..].iter().position(|b| !is_blank(*b))?;
+    let words_end = memchr2(b' ', b'\t', &text[blank + second..]);
+    words_end.is_none().then_some(blank)
+}
+
+/// Space and tab alone separate words; the rest of white space is only trimmed.
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// The white space of C's `isspace`, which has the vertical tab that Rust's ASCII test lacks.
+pub(super) fn is_space(byte: u8) -> bool {
+    matches!(byte, b'\t'..=b'\r' | b' ')
+}
+
+fn trim(mut bytes: &[u8]) -> &[u8] {
+    while let [first, rest @ ..] = bytes
+        && is_space(*first)
+    {
+        bytes = rest;
+    }
+    while let [rest @ .., last] = bytes
+        && is_space(*last)
+    {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// The spellings that count, in order; a key need only *begin* with one, in any case.
+const SPELLINGS: &[(&[u8], Key)] = &[
+    (b"user-agent", Key::UserAgent),
+    (b"useragent", Key::UserAgent),
+    (b"user agent", Key::UserAgent),
+    (b"allow", Key::Allow),
+    (b"disallow", Key::Disallow),
+    (b"dissallow", Key::Disallow),
+    (b"dissalow", Key::Disallow),
+    (b"disalow", Key::Disallow),
+    (b"diasllow", Key::Disallow),
+    (b"disallaw", Key::Disallow),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Option<(Key, &str)> {
+        let record = Record::read(line.as_bytes())?;
+        let value = std::str::from_utf8(record.value).expect("the tests are text");
+        Some((record.key, value))
+    }
+
+    #[test]
+    fn keys_are_prefixes_in_any_case() {
+        assert_eq!(read("DisAllowed: /x"), Some((Key::Disallow, "/x")));
+        assert_eq!(read("User-agents: a"), Some((Key::UserAgent, "a")));
+        assert_eq!(read("user agent: a"), Some((Key::UserAgent, "a")));
+        assert_eq!(read("Allows: /"), Some((Key::Allow, "/")));
+        assert_eq!(read("Disallaw: /"), Some((Key::Disallow, "/")));
+        assert_eq!(read("Disalow /"), Some((Key::Disallow, "/")));
+        assert_eq!(read("Disllow: /"), None);
+        assert_eq!(read("xDisallow: /"), None);
+        assert_eq!(read("Sitemap: /"), None);
+    }
+
+    #[test]
+    fn white_space_separates_exactly_two_words() {
+        assert_eq!(read("allow /x"), Some((Key::Allow, "/x")));
+        assert_eq!(read("allow \t /x # why"), Some((Key::Allow, "/x")));
+        assert_eq!(read("allow /x /y"), None);
+        assert_eq!(read("allow"), None);
+        assert_eq!(read("allow\x0b/x"), None);
+        assert_eq!(read("allow \x0b/x"), Some((Key::Allow, "/x")));
+    }
+
+    #[test]
+    fn a_colon_anywhere_is_the_separator() {
+        assert_eq!(read("disallow /a http://b"), Some((Key::Disallow, "//b")));
+        assert_eq!(read("disallow : : "), Some((Key::Disallow, ":")));
+        assert_eq!(read(": /x"), None);
+    }
+
+    #[test]
+    fn comments_and_white_space_are_not_part_of_the_text() {
+        let record = Record::read(b" \x0c Allow : /x y \x0b # /z").expect("a record");
+        assert_eq!(record.text, b"Allow : /x y");
+        assert_eq!(record.value, b"/x y");
+    }
+}

@@ -1,0 +1,152 @@
+//! The daemon, from start to stop: puts a configuration in force, listens, reloads when the file
+//! changes or on SIGHUP, and ends on SIGTERM or SIGINT when running exchanges have ended.
+//!
+//! It decides nothing about requests and serves none.
+
+pub mod logging;
+mod reload;
+
+use std::{io, path::Path, sync::Arc};
+
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
+
+use crate::{
+    config::Config,
+    proxy::{Generation, ListenError, Listeners, Live, SetupError},
+};
+
+/// The daemon.
+#[derive(Debug)]
+pub struct Service;
+
+/// Why the daemon cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    #[error("cannot start threads: {0}")]
+    Runtime(io::Error),
+    #[error("cannot wait for signals: {0}")]
+    Signals(io::Error),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+}
+
+// === impl Service ===
+
+impl Service {
+    /// Runs until a signal ends it. `file` is where `config` came from, to be watched.
+    ///
+    /// # Errors
+    /// Something that the configuration names cannot be had. Nothing was served then.
+    pub fn run(config: Config, file: Option<&Path>) -> Result<(), ServiceError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(config.proxy.threads)
+            .thread_name("robotgate")
+            .enable_all()
+            .build()
+            .map_err(ServiceError::Runtime)?;
+        let ended = runtime.block_on(Self::serve(config, file));
+        // What still runs had its time.
+        runtime.shutdown_background();
+        ended
+    }
+
+    async fn serve(config: Config, file: Option<&Path>) -> Result<(), ServiceError> {
+        // Before anything that takes time, so that no signal is missed.
+        let mut stop = Stop::new().map_err(ServiceError::Signals)?;
+        let hangup = signal(SignalKind::hangup()).map_err(ServiceError::Signals)?;
+        let (shutdown, stopping) = watch::channel(false);
+        let listeners = Listeners::bind(&config.proxy.listen).await?;
+        let live = Live::new(config, stopping.clone())?;
+        announce(&live.generation(), &listeners);
+
+        let reloading = tokio::spawn(reload::run(live.clone(), file.map(Path::to_owned), hangup));
+        let mut serving = tokio::spawn(listeners.serve(live.clone(), stopping));
+        let signal = tokio::select! {
+            signal = stop.asked() => signal,
+            // It ends by itself only when its task fails.
+            _ = &mut serving => "none",
+        };
+        tracing::info!(signal, "stopping");
+        reloading.abort();
+        // Nobody may be left to tell.
+        let _ = shutdown.send(true);
+        tokio::select! {
+            all_ended = &mut serving => match all_ended {
+                Ok(true) => tracing::info!("stopped"),
+                _ => tracing::warn!(
+                    "stopped with connections still open; proxy.shutdown-timeout is over"
+                ),
+            },
+            signal = stop.asked() => tracing::warn!(signal, "stopped at once, on a second signal"),
+        }
+        close_audit(live).await;
+        Ok(())
+    }
+}
+
+/// The signals that end the daemon.
+struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+// === impl Stop ===
+
+impl Stop {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn asked(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+fn announce(generation: &Generation, listeners: &Listeners) {
+    let (system, extra) = generation.roots();
+    if system == 0 {
+        tracing::warn!(
+            "the system has no root certificates, so no https origin can be verified; install \
+             them (on Debian and Ubuntu: apt install ca-certificates) or name some in \
+             https.extra-roots"
+        );
+    }
+    if let Some(authority) = generation.authority() {
+        tracing::info!(
+            certificate = %generation.config.https.ca_certificate.display(),
+            fingerprint = authority.fingerprint(),
+            "https is intercepted with this authority"
+        );
+    }
+    tracing::info!(
+        generation = generation.number,
+        system_roots = system,
+        extra_roots = extra,
+        bots = generation.config.bots.len(),
+        "configuration loaded"
+    );
+    for address in listeners.addresses() {
+        tracing::info!(%address, "listening");
+    }
+}
+
+/// Waits until the log is written to its end, off the asynchronous threads.
+async fn close_audit(live: Arc<Live>) {
+    let audit = live.generation().audit_log();
+    drop(live);
+    let closed = tokio::task::spawn_blocking(move || audit.close());
+    if closed.await.is_err() {
+        tracing::error!("the audit log could not be closed");
+    }
+}

@@ -1,0 +1,44 @@
+//! The connection to an origin: how pingora is told to make one, and what went wrong when it
+//! could not. The fetcher of robots.txt files and the gate share both, so both connect alike.
+
+mod fault;
+
+use std::{net::SocketAddr, time::Duration};
+
+use pingora::{protocols::ALPN, upstreams::peer::HttpPeer};
+
+pub use self::fault::Fault;
+use crate::origin::{Host, Origin, Scheme};
+
+/// How long the steps of an exchange with an origin may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// TCP and TLS together.
+    pub connect: Duration,
+    /// Between two reads.
+    pub read: Duration,
+    /// For one write.
+    pub write: Duration,
+    /// How long an unused connection is kept.
+    pub idle: Duration,
+}
+
+/// The peer that stands for `origin` at `address`, which the egress guard has checked. Its
+/// certificate is verified, always, for a name and for an address alike.
+pub fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN, timeouts: Timeouts) -> HttpPeer {
+    // pingora switches verification off for an empty server name, so an address is given as one:
+    // rustls then checks it against the certificate and sends no SNI (RFC 6066 §3).
+    let server_name = match &origin.host {
+        Host::Name(name) => name.to_string(),
+        Host::Ip(address) => address.to_string(),
+    };
+    let tls = origin.scheme == Scheme::Https;
+    let mut peer = HttpPeer::new(address, tls, server_name);
+    peer.options.alpn = alpn;
+    peer.options.connection_timeout = Some(timeouts.connect);
+    peer.options.total_connection_timeout = Some(timeouts.connect);
+    peer.options.read_timeout = Some(timeouts.read);
+    peer.options.write_timeout = Some(timeouts.write);
+    peer.options.idle_timeout = Some(timeouts.idle);
+    peer
+}

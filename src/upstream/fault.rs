@@ -1,0 +1,167 @@
+//! What can go wrong on the way to an origin, as the error types of RFC 9209 §2.3 have it.
+
+use http::StatusCode;
+use pingora::{Error, ErrorSource, ErrorType};
+
+use crate::egress::{EgressError, ResolveError};
+
+/// A fault on the way to an origin. The texts stand in headers and logs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    #[error(transparent)]
+    Egress(#[from] EgressError),
+    #[error("the server refused the connection")]
+    ConnectionRefused,
+    #[error("the server could not be connected to in time")]
+    ConnectionTimeout,
+    #[error("there is no route to the server")]
+    Unroutable,
+    #[error("the server closed or reset the connection before it answered")]
+    ConnectionTerminated,
+    #[error("the server's certificate is not valid: {0}")]
+    TlsCertificate(String),
+    #[error("the server refused the TLS handshake: {0}")]
+    TlsAlert(String),
+    #[error("the TLS handshake with the server failed: {0}")]
+    TlsProtocol(String),
+    #[error("the server was silent for too long")]
+    ReadTimeout,
+    #[error("the server did not take the request in time")]
+    WriteTimeout,
+    #[error("the server's response broke off")]
+    ResponseIncomplete,
+    #[error("the server's response is not valid HTTP")]
+    HttpProtocol,
+    #[error("robotgate failed inside: {0}")]
+    Internal(String),
+}
+
+// === impl Fault ===
+
+impl Fault {
+    /// The fault that `error` of pingora amounts to.
+    pub fn from_pingora(error: &Error) -> Self {
+        match error.etype() {
+            ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => Self::ConnectionTimeout,
+            ErrorType::ConnectRefused => Self::ConnectionRefused,
+            ErrorType::ConnectNoRoute | ErrorType::ConnectError | ErrorType::SocketError => Self::Unroutable,
+            ErrorType::TLSHandshakeFailure | ErrorType::InvalidCert => Self::from_tls(error),
+            ErrorType::ReadTimedout => Self::ReadTimeout,
+            ErrorType::WriteTimedout => Self::WriteTimeout,
+            ErrorType::ReadError | ErrorType::WriteError => Self::ConnectionTerminated,
+            ErrorType::ConnectionClosed => Self::ResponseIncomplete,
+            ErrorType::InvalidHTTPHeader
+            | ErrorType::H1Error
+            | ErrorType::H2Error
+            | ErrorType::H2Downgrade
+            | ErrorType::InvalidH2
+                if *error.esource() == ErrorSource::Upstream =>
+            {
+                Self::HttpProtocol
+            }
+            _ => Self::Internal(error.to_string()),
+        }
+    }
+
+    /// As [`Fault::from_pingora`], for an error while a response's body is read: what breaks off
+    /// then is the response.
+    pub fn of_body(error: Box<Error>) -> Self {
+        match Self::from_pingora(&error.into_up()) {
+            Self::ConnectionTerminated | Self::HttpProtocol => Self::ResponseIncomplete,
+            fault => fault,
+        }
+    }
+
+    /// pingora passes rustls' error on only as text.
+    fn from_tls(error: &Error) -> Self {
+        let text = error.to_string();
+        let after = |mark: &str| {
+            let start = text.find(mark)? + mark.len();
+            let detail = &text[start..];
+            let end = detail.find(", SNI: ").unwrap_or(detail.len());
+            Some(detail[..end].trim().to_owned())
+        };
+        if let Some(detail) = after("invalid peer certificate: ") {
+            return Self::TlsCertificate(detail);
+        }
+        if let Some(detail) = after("received fatal alert: ") {
+            return Self::TlsAlert(detail);
+        }
+        Self::TlsProtocol(after("TLS connect() failed: ").unwrap_or(text))
+    }
+
+    /// The value of `error` in `Proxy-Status` (RFC 9209 §2.3).
+    pub fn proxy_status_type(&self) -> &'static str {
+        match self {
+            Self::Egress(EgressError::Resolve(ResolveError::Timeout)) => "dns_timeout",
+            Self::Egress(EgressError::Resolve(_)) => "dns_error",
+            Self::Egress(EgressError::Prohibited(_)) => "destination_ip_prohibited",
+            Self::ConnectionRefused => "connection_refused",
+            Self::ConnectionTimeout => "connection_timeout",
+            Self::Unroutable => "destination_ip_unroutable",
+            Self::ConnectionTerminated => "connection_terminated",
+            Self::TlsCertificate(_) => "tls_certificate_error",
+            Self::TlsAlert(_) => "tls_alert_received",
+            Self::TlsProtocol(_) => "tls_protocol_error",
+            Self::ReadTimeout => "connection_read_timeout",
+            Self::WriteTimeout => "connection_write_timeout",
+            Self::ResponseIncomplete => "http_response_incomplete",
+            Self::HttpProtocol => "http_protocol_error",
+            Self::Internal(_) => "proxy_internal_error",
+        }
+    }
+
+    /// The status of the response that tells a client of the fault (RFC 9209 §2.3, the
+    /// recommended one of each type).
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Egress(EgressError::Resolve(ResolveError::Timeout))
+            | Self::ConnectionTimeout
+            | Self::ReadTimeout
+            | Self::WriteTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            _ => StatusCode::BAD_GATEWAY,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handshake_that_failed_says_whether_the_certificate_was_at_fault() {
+        for (context, fault) in [
+            (
+                "TLS connect() failed: invalid peer certificate: Expired, SNI: a.example",
+                Fault::TlsCertificate("Expired".into()),
+            ),
+            (
+                "TLS connect() failed: received fatal alert: HandshakeFailure, SNI: a.example",
+                Fault::TlsAlert("HandshakeFailure".into()),
+            ),
+            (
+                "TLS connect() failed: tls handshake eof, SNI: a.example",
+                Fault::TlsProtocol("tls handshake eof".into()),
+            ),
+        ] {
+            let error = Error::explain(ErrorType::TLSHandshakeFailure, context);
+            assert_eq!(Fault::from_pingora(&error), fault, "{context}");
+        }
+    }
+
+    #[test]
+    fn a_time_out_is_a_504_and_the_rest_a_502() {
+        for (fault, status, kind) in [
+            (Fault::ConnectionRefused, 502, "connection_refused"),
+            (Fault::ConnectionTimeout, 504, "connection_timeout"),
+            (Fault::ReadTimeout, 504, "connection_read_timeout"),
+            (EgressError::from(ResolveError::Timeout).into(), 504, "dns_timeout"),
+            (EgressError::from(ResolveError::NotFound).into(), 502, "dns_error"),
+            (Fault::ResponseIncomplete, 502, "http_response_incomplete"),
+        ] {
+            assert_eq!(fault.status().as_u16(), status, "{fault:?}");
+            assert_eq!(fault.proxy_status_type(), kind, "{fault:?}");
+        }
+    }
+}

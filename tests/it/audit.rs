@@ -1,0 +1,250 @@
+//! The audit log: one decision and one completion for every request, complete enough to explain it alone.
+
+use std::{
+    collections::HashSet,
+    path::PathBuf,
+    sync::{Arc, Mutex, OnceLock},
+};
+
+use serde_json::Value;
+
+use crate::support::{Alpn, Gate, NAME, Origin, Record, Reply, Step, allowed, refused, wait};
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+
+const DECISION: [&str; 25] = [
+    "time",
+    "event",
+    "id",
+    "verdict",
+    "reason",
+    "enforcement",
+    "bot",
+    "agent",
+    "user_agent",
+    "client",
+    "identity",
+    "method",
+    "url",
+    "origin",
+    "rule",
+    "line",
+    "group",
+    "robots_url",
+    "robots_status",
+    "robots_sha256",
+    "robots_fetched",
+    "robots_expires",
+    "robots_cache",
+    "profile",
+    "config",
+];
+
+const COMPLETION: [&str; 11] = [
+    "event",
+    "id",
+    "status",
+    "error",
+    "upstream",
+    "bytes_in",
+    "bytes_out",
+    "duration_us",
+    "robots_wait_us",
+    "connect_us",
+    "first_byte_us",
+];
+
+#[track_caller]
+fn has_fields(record: &Record, names: &[&str]) {
+    let missing: Vec<_> = names.iter().filter(|&&name| record.get(name).is_none()).collect();
+    assert!(missing.is_empty(), "no {missing:?} in {record:#}");
+}
+
+#[tokio::test]
+async fn a_refusal_is_explained_from_the_log_alone() {
+    let origin = Origin::start().robots(ROBOTS).spawn().await;
+    let gate = Gate::start().await;
+    let url = origin.url("/private?a=1");
+
+    let response = gate.get(&url).await;
+
+    let record = gate.decision_for(&url).await;
+    has_fields(&record, &DECISION);
+    let at = origin.url("");
+    for (name, value) in [
+        ("verdict", Value::from("deny")),
+        ("reason", "rule".into()),
+        ("enforcement", "enforce".into()),
+        ("agent", "TestBot".into()),
+        ("user_agent", "TestBot/1.0".into()),
+        ("method", "GET".into()),
+        ("origin", at.as_str().into()),
+        ("rule", "Disallow: /private".into()),
+        ("line", 2.into()),
+        ("group", "*".into()),
+        ("robots_url", format!("{at}/robots.txt").into()),
+        ("robots_status", 200.into()),
+        ("robots_cache", "miss".into()),
+        ("profile", "google".into()),
+    ] {
+        assert_eq!(record[name], value, "{name}");
+    }
+    assert!(
+        record["client"]
+            .as_str()
+            .is_some_and(|client| client.starts_with("127.0.0.1")),
+        "{record:#}"
+    );
+    assert_eq!(record["id"].as_str(), response.decision().param("id").as_deref());
+    let completion = gate.completion_of(&record).await;
+    has_fields(&completion, &COMPLETION);
+    assert_eq!(
+        (&completion["status"], &completion["upstream"]),
+        (&403.into(), &Value::Null)
+    );
+}
+
+#[tokio::test]
+async fn a_completion_tells_what_came_of_it() {
+    let origin = Origin::start().robots(ROBOTS).page("/x", "twelve bytes").spawn().await;
+    let gate = Gate::start().await;
+    let url = origin.url("/x");
+
+    allowed(&gate.ask("POST", &url).body(b"a body").await, "no-rule");
+
+    let record = gate.decision_for(&url).await;
+    assert_eq!(
+        (&record["verdict"], &record["reason"]),
+        (&"allow".into(), &"no-rule".into())
+    );
+    assert_eq!((&record["rule"], &record["line"]), (&Value::Null, &Value::Null));
+    let completion = gate.completion_of(&record).await;
+    has_fields(&completion, &COMPLETION);
+    assert_eq!(
+        (&completion["status"], &completion["error"]),
+        (&200.into(), &Value::Null)
+    );
+    let upstream = completion["upstream"].as_str().unwrap_or_default();
+    assert_eq!(upstream, origin.address().to_string());
+    let number = |name: &str| {
+        completion[name]
+            .as_u64()
+            .unwrap_or_else(|| panic!("{name} in {completion:#}"))
+    };
+    assert!(number("bytes_in") >= 6 && number("bytes_out") >= 12, "{completion:#}");
+    assert!(number("duration_us") >= number("robots_wait_us"), "{completion:#}");
+}
+
+#[tokio::test]
+async fn the_decision_is_written_before_the_origin_is_asked() {
+    let file: Arc<OnceLock<PathBuf>> = Arc::default();
+    let seen: Arc<Mutex<Option<String>>> = Arc::default();
+    let (path, note) = (file.clone(), seen.clone());
+    let origin = Origin::start()
+        .on("/x", move |_| {
+            let text = path.get().and_then(|path| std::fs::read_to_string(path).ok());
+            *note.lock().expect("nobody panics with it") = text;
+            Reply::ok("text/plain", "page")
+        })
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    file.set(gate.file("audit.jsonl")).expect("set once");
+
+    allowed(&gate.get(&origin.url("/x")).await, "no-robots");
+
+    let text = seen
+        .lock()
+        .expect("nobody panics with it")
+        .take()
+        .expect("the log is there");
+    assert!(text.contains(&origin.url("/x")), "{text}");
+}
+
+#[tokio::test]
+async fn every_kind_of_request_leaves_exactly_one_pair() {
+    let robots = "User-agent: *\nDisallow: /private\n";
+    let plain = Origin::start()
+        .robots(robots)
+        .page("/x", "page")
+        .reply("/reset", Reply::script([Step::Reset]));
+    let plain = plain.spawn().await;
+    let tls = Origin::start().robots(robots).page("/x", "page").tls().spawn().await;
+    let gate = Gate::start().await;
+    for path in ["/x", "/private", "/reset", "/missing", "/robots.txt"] {
+        gate.get(&plain.url(path)).await;
+    }
+    gate.get(&plain.url("/unidentified")).without("User-Agent").await;
+    for (alpn, mark) in [(Alpn::Http1, "1"), (Alpn::Http2, "2")] {
+        let mut inside = gate.connect(&tls.authority()).await.opened().tls(NAME, alpn).await;
+        allowed(&inside.get(&format!("/x?{mark}")).await, "no-rule");
+        refused(&inside.get(&format!("/private?{mark}")).await, "rule");
+    }
+
+    let urls = ["/x", "/private", "/reset", "/missing", "/robots.txt", "/unidentified"].map(|path| plain.url(path));
+    let inside = ["/x?1", "/private?1", "/x?2", "/private?2"].map(|path| tls.url(path));
+    let mut ids = HashSet::new();
+    for url in urls.iter().chain(&inside) {
+        let decision = gate.decision_for(url).await;
+        has_fields(&decision, &DECISION);
+        has_fields(&gate.completion_of(&decision).await, &COMPLETION);
+        assert!(ids.insert(decision["id"].as_str().expect("an id").to_owned()), "{url}");
+    }
+    for id in ids {
+        let of_it = gate.audit().iter().filter(|record| record["id"] == id.as_str()).count();
+        assert_eq!(of_it, 2, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn queries_are_kept_out_where_that_is_asked_for() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let gate = Gate::with("[audit]\nredact-query = true").await;
+
+    allowed(&gate.get(&origin.url("/x?token=hunter2")).await, "no-rule");
+    refused(&gate.get(&origin.url("/private?token=hunter2")).await, "rule");
+
+    gate.audited(2).await;
+    let text = std::fs::read_to_string(gate.file("audit.jsonl")).expect("the log is there");
+    assert!(!text.contains("hunter2"), "{text}");
+    assert!(text.contains(&origin.url("/private")), "{text}");
+    assert_eq!(origin.requests_for("/x")[0].target, "/x?token=hunter2");
+    assert!(
+        gate.log().iter().all(|line| !line.says("hunter2")),
+        "nor in the other log"
+    );
+}
+
+#[tokio::test]
+async fn it_goes_to_standard_output_where_that_is_asked_for() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::builder()
+        .without("audit.path")
+        .config("[audit]\nstdout = true")
+        .start()
+        .await;
+
+    allowed(&gate.get(&origin.url("/x")).await, "no-robots");
+
+    let line = |event: &'static str| gate.output().into_iter().find(move |line| line.json["event"] == event);
+    let decision = wait::until("a decision", || line("decision")).await;
+    let completion = wait::until("a completion", || line("completion")).await;
+    assert_eq!(decision.json["url"], origin.url("/x"));
+    assert_eq!(decision.json["id"], completion.json["id"]);
+    assert!(
+        gate.output().iter().all(|line| line.json.is_object()),
+        "nothing else is on standard output"
+    );
+}
+
+#[tokio::test]
+async fn what_a_client_writes_cannot_forge_a_record() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::start().await;
+    let forged = r#"TestBot/1.0 "}{"event":"decision","verdict":"allow"\u000a"#;
+
+    gate.get(&origin.url("/x")).user_agent(forged).await;
+
+    assert_eq!(gate.decision_for(&origin.url("/x")).await["user_agent"], forged);
+    gate.audited(1).await;
+}

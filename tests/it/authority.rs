@@ -1,0 +1,154 @@
+//! The certificate authority: its files, its leaves, and the TLS servers made of them.
+
+use std::{
+    fs,
+    io::Read,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair, KeyUsagePurpose};
+use robotgate::authority::{Authority, AuthorityError, LeafName, Provenance};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection,
+    pki_types::{CertificateDer, ServerName},
+};
+use tempfile::TempDir;
+
+mod chain;
+mod files;
+mod leaf;
+mod leaves;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A directory with the paths of a pair, which may or may not be there.
+struct Place {
+    directory: TempDir,
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+// === impl Place ===
+
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self {
+            certificate: directory.path().join("ca.pem"),
+            key: directory.path().join("ca.key"),
+            directory,
+        }
+    }
+
+    /// A place that holds a pair of the caller's.
+    fn with(certificates: &[String], key: &KeyPair) -> Self {
+        let place = Self::new();
+        fs::write(&place.certificate, certificates.concat()).unwrap();
+        place.write_key(&key.serialize_pem());
+        place
+    }
+
+    fn write_key(&self, pem: &str) {
+        fs::write(&self.key, pem).unwrap();
+        fs::set_permissions(&self.key, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    fn create(&self) -> Authority {
+        let (authority, origin) = self.load_or_create().unwrap();
+        assert_eq!(origin, Provenance::Created);
+        authority
+    }
+
+    fn load_or_create(&self) -> Result<(Authority, Provenance), AuthorityError> {
+        Authority::load_or_create(&self.certificate, &self.key, SystemTime::now())
+    }
+
+    fn load(&self) -> Result<Authority, AuthorityError> {
+        Authority::load(&self.certificate, &self.key, SystemTime::now())
+    }
+
+    /// The names in the directory, sorted.
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(self.directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn unfinished(&self, path: &Path) -> PathBuf {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        self.directory.path().join(format!(".{name}.robotgate-unfinished"))
+    }
+}
+
+fn authority() -> Authority {
+    Place::new().create()
+}
+
+/// Parameters that a certificate authority's certificate may well have.
+fn ca_params(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.not_before = (SystemTime::now() - DAY).into();
+    params.not_after = (SystemTime::now() + 300 * DAY).into();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    params
+}
+
+fn dns(name: &str) -> LeafName {
+    LeafName::Dns(name.to_owned())
+}
+
+fn ip(address: &str) -> LeafName {
+    LeafName::Ip(address.parse().unwrap())
+}
+
+fn client_trusting(root: &CertificateDer<'static>) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(root.clone()).unwrap();
+    ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+/// Shakes hands in memory, and passes on what the server says after it, tickets above all.
+fn handshake(
+    server: &Arc<ServerConfig>,
+    client: &Arc<ClientConfig>,
+    name: &str,
+) -> Result<(ClientConnection, ServerConnection), rustls::Error> {
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let mut client = ClientConnection::new(Arc::clone(client), name).unwrap();
+    let mut server = ServerConnection::new(Arc::clone(server)).unwrap();
+    while client.wants_write() || server.wants_write() {
+        let mut wire = Vec::new();
+        while client.wants_write() {
+            client.write_tls(&mut wire).unwrap();
+        }
+        let mut wire = wire.as_slice();
+        while !wire.is_empty() {
+            server.read_tls(&mut wire.by_ref()).unwrap();
+            server.process_new_packets()?;
+        }
+        let mut wire = Vec::new();
+        while server.wants_write() {
+            server.write_tls(&mut wire).unwrap();
+        }
+        let mut wire = wire.as_slice();
+        while !wire.is_empty() {
+            client.read_tls(&mut wire.by_ref()).unwrap();
+            client.process_new_packets()?;
+        }
+    }
+    assert!(!client.is_handshaking() && !server.is_handshaking());
+    Ok((client, server))
+}

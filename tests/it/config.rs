@@ -1,0 +1,254 @@
+//! What a good file means. Bad ones, the shipped one and watching are below.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use robotgate::bot::{Enforcement, Identity, Unidentified};
+use robotgate::config::{Config, ConfigError, Environment, HttpsMode, Output, Unverifiable};
+use robotgate::decision::Verdict;
+
+mod bad;
+mod example;
+mod watch;
+
+fn environment() -> Environment {
+    Environment {
+        state_dir: "/var/lib/robotgate".into(),
+        cores: 4,
+    }
+}
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse_in(&environment(), "robotgate.toml", text, Path::new("/etc/robotgate"))
+}
+
+fn good(text: &str) -> Config {
+    parse(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn an_empty_file_means_the_defaults() {
+    let config = good("");
+    assert_eq!(config, Config::built_in(&environment()));
+    assert_eq!(config.proxy.listen, ["127.0.0.1:3128".parse().unwrap()]);
+    assert_eq!(config.proxy.threads, 4);
+    assert_eq!(config.https.mode, HttpsMode::Intercept);
+    assert_eq!(config.https.ca_key, Path::new("/var/lib/robotgate/ca-key.pem"));
+    assert_eq!(config.robots.default_ttl, Duration::from_secs(86_400));
+    assert_eq!(
+        config.robots.user_agent,
+        concat!("robotgate/", env!("CARGO_PKG_VERSION"))
+    );
+    assert_eq!(config.cache.max_bytes, 268_435_456);
+    assert_eq!(config.audit.output, Output::Stdout);
+    assert_eq!(config.identity.unidentified, Unidentified::Deny);
+    assert!(config.bots.is_empty() && config.expect.is_empty());
+    assert!(good("[proxy]\n[https]\n[robots]\n") == config);
+    assert_eq!(Config::default(), Config::built_in(&Environment::of_process()));
+}
+
+#[test]
+fn a_byte_order_mark_and_other_line_ends_do_not_count() {
+    assert_eq!(good("\u{feff}[proxy]\r\nthreads = 2\r\n").proxy.threads, 2);
+}
+
+#[test]
+fn every_value_is_taken() {
+    let config = good(
+        r#"
+        [proxy]
+        listen = ["127.0.0.1:8080", "[::1]:0", "[::1]:0"]
+        threads = 2
+        name = "gate-1"
+        annotate-allowed = false
+        header-timeout = "1s 500ms"
+        shutdown-timeout = "0s"
+        [https]
+        mode = "tunnel"
+        unverifiable = "allow"
+        ca-certificate = "ca/cert.pem"
+        ca-key = "/secret/key.pem"
+        [robots]
+        profile = "google"
+        user-agent = "robotgate/9 (+https://acme.example)"
+        soft-404 = false
+        no-robots-ttl = "10m"
+        [cache]
+        max-bytes = 1048576
+        [egress]
+        allow = ["10.0.0.0/8", "192.0.2.7", "fd00::/8"]
+        dns = ["1.1.1.1", "127.0.0.1:5353", "::1", "[::1]:5353"]
+        [audit]
+        path = "log/audit.jsonl"
+        redact-query = true
+        [identity]
+        unidentified = "wildcard"
+        "#,
+    );
+    assert_eq!(config.proxy.listen.len(), 3);
+    assert_eq!(
+        (config.proxy.threads, &*config.proxy.name, config.proxy.annotate_allowed),
+        (2, "gate-1", false)
+    );
+    assert_eq!(config.proxy.header_timeout, Duration::from_millis(1500));
+    assert_eq!(config.proxy.shutdown_timeout, Duration::ZERO);
+    assert_eq!(
+        (config.https.mode, config.https.unverifiable),
+        (HttpsMode::Tunnel, Unverifiable::Allow)
+    );
+    assert_eq!(config.https.ca_certificate, Path::new("/etc/robotgate/ca/cert.pem"));
+    assert_eq!(config.https.ca_key, Path::new("/secret/key.pem"));
+    assert_eq!(config.robots.user_agent, "robotgate/9 (+https://acme.example)");
+    assert_eq!(
+        (config.robots.soft_404, config.robots.no_robots_ttl),
+        (false, Duration::from_secs(600))
+    );
+    assert_eq!(config.cache.max_bytes, 1 << 20);
+    let allow: Vec<_> = config.egress.allow.iter().map(ToString::to_string).collect();
+    assert_eq!(allow, ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8"]);
+    let dns: Vec<_> = config.egress.dns.iter().map(ToString::to_string).collect();
+    assert_eq!(dns, ["1.1.1.1:53", "127.0.0.1:5353", "[::1]:53", "[::1]:5353"]);
+    assert_eq!(
+        config.audit.output,
+        Output::File("/etc/robotgate/log/audit.jsonl".into())
+    );
+    assert!(config.audit.redact_query);
+    assert_eq!(config.identity.unidentified, Unidentified::Wildcard);
+}
+
+#[test]
+fn times_that_are_not_written_give_way() {
+    let times = |text: &str| {
+        let robots = good(&format!("[robots]\n{text}")).robots;
+        [robots.min_ttl, robots.default_ttl, robots.max_ttl].map(|time| time.as_secs())
+    };
+    assert_eq!(times(""), [300, 86_400, 86_400]);
+    assert_eq!(times("max-ttl = '1h'"), [300, 3600, 3600]);
+    assert_eq!(times("max-ttl = '1m'"), [60, 60, 60]);
+    assert_eq!(times("default-ttl = '1m'"), [60, 60, 86_400]);
+    assert_eq!(times("min-ttl = '2h'"), [7200, 86_400, 86_400]);
+    assert_eq!(times("max-ttl = '48h'"), [300, 86_400, 172_800]);
+}
+
+#[test]
+fn bots_are_found_by_what_is_configured() {
+    let config = good(
+        r#"
+        [[bot]]
+        name = "AcmeBot"
+        user-agents = ["AcmeBot"]
+        [[bot]]
+        name = "the scanner"
+        user-agents = ["scan/*", "Scanner"]
+        robots-agents = ["Scanner", "MJ12bot"]
+        enforcement = "exempt"
+        "#,
+    );
+    let Identity::Bot(bot) = config.bots.identify([&b"scan/1.0"[..]]) else {
+        panic!("no bot")
+    };
+    assert_eq!((&*bot.name, bot.enforcement), ("the scanner", Enforcement::Exempt));
+    assert_eq!(bot.robots_agents, ["Scanner".into(), "MJ12bot".into()]);
+    assert_eq!(config.bots.named("AcmeBot").unwrap().robots_agents, ["AcmeBot".into()]);
+    assert_eq!(config.bots.len(), 2);
+}
+
+#[test]
+fn expectations_know_their_line() {
+    let config = good(
+        "# a comment\n\n[[expect]]\nagent = 'AcmeBot'\nurl = 'https://example.com/a'\nrobots = ''\nverdict = 'allow'\n\
+         [[expect]]\nverdict = 'unverifiable'\nagent = ''\nurl = 'http://example.com'\nrobots = '''\nDisallow: /'''\n",
+    );
+    let lines: Vec<_> = config
+        .expect
+        .iter()
+        .map(|expect| (expect.line, expect.verdict))
+        .collect();
+    assert_eq!(lines, [(3, Verdict::Allow), (8, Verdict::Unverifiable)]);
+    assert_eq!(config.expect[1].robots, "Disallow: /");
+}
+
+#[test]
+fn a_tunnel_exception_covers_its_host_until_its_end() {
+    let entry = |host: &str, until: &str| {
+        good(&format!(
+            "[[https.tunnel]]\nhost = '{host}'\nreason = 'pinned'\nuntil = {until}\n"
+        ))
+        .https
+    };
+    let january_31 = SystemTime::UNIX_EPOCH + Duration::from_secs(1_801_353_600);
+    let day = Duration::from_secs(86_400);
+
+    let covered = [
+        ("bank.example", "bank.example", true),
+        ("Bank.Example", "BANK.example.", true),
+        ("bank.example", "www.bank.example", false),
+        ("bank.example", "mybank.example", false),
+        (".bank.example", "bank.example", true),
+        (".bank.example", "www.BANK.example", true),
+        (".bank.example", "a.b.bank.example", true),
+        (".bank.example", "mybank.example", false),
+        (".bank.example", ".bank.example", false),
+        ("bücher.example", "xn--bcher-kva.example", true),
+        ("192.0.2.1", "192.0.2.1", true),
+        ("2001:DB8::1", "[2001:db8::1]", true),
+        ("[2001:db8::1]", "2001:db8::1", true),
+        (".bank.example", "ük.example", false),
+    ];
+    for (host, asked, expected) in covered {
+        let https = entry(host, "2027-01-31");
+        assert_eq!(
+            https.tunnel_exception(asked, january_31).is_some(),
+            expected,
+            "{host} {asked}"
+        );
+    }
+
+    let second = Duration::from_secs(1);
+    let https = entry("bank.example", "2027-01-31");
+    assert!(
+        https
+            .tunnel_exception("bank.example", january_31 + day - second)
+            .is_some()
+    );
+    assert!(https.tunnel_exception("bank.example", january_31 + day).is_none());
+    let https = entry("bank.example", "2027-01-31T12:00:00+01:00");
+    let eleven = january_31 + Duration::from_secs(11 * 3600);
+    assert!(https.tunnel_exception("bank.example", eleven - second).is_some());
+    assert!(https.tunnel_exception("bank.example", eleven).is_none());
+    assert_eq!(https.tunnels[0].reason, "pinned");
+}
+
+#[test]
+fn a_later_entry_holds_where_an_earlier_one_has_ended() {
+    let https = good(
+        "[[https.tunnel]]\nhost = 'a.example'\nreason = 'old'\nuntil = 2020-01-01\n\
+         [[https.tunnel]]\nhost = 'a.example'\nreason = 'new'\nuntil = 9000-01-01\n",
+    )
+    .https;
+    let found = https.tunnel_exception("a.example", SystemTime::now());
+    assert_eq!(found.map(|tunnel| &*tunnel.reason), Some("new"));
+}
+
+#[test]
+fn extra_roots_are_read_from_the_files_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("root.pem"), ROOT).unwrap();
+    let file = folder.path().join("robotgate.toml");
+    std::fs::write(&file, "[https]\nextra-roots = ['root.pem']").unwrap();
+    assert_eq!(Config::load(&file).unwrap().https.extra_roots.len(), 1);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let error = Config::load(Path::new("/nowhere/robotgate.toml")).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("cannot read /nowhere/robotgate.toml: No such file"),
+        "{error}"
+    );
+}
+
+/// A certificate of a test's own authority.
+const ROOT: &str = include_str!("config/root.pem");

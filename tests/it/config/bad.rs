@@ -1,0 +1,158 @@
+//! Bad files, and what the operator reads about each.
+
+use robotgate::config::{Config, ConfigError};
+
+use super::parse;
+
+/// All of them go into one snapshot, so that a change of wording is read in one place.
+const BAD: &[&str] = &[
+    // Syntax.
+    "[proxy\nlisten = 1",
+    "[proxy]\nname = \"gate",
+    "[proxy]\nname = gate",
+    "[proxy]\nname = 'a'\nname = 'b'",
+    "a = 1\r\nb = \r\n",
+    // Keys.
+    "[robot]\nsoft-404 = true",
+    "[proxy]\nlisten = '127.0.0.1:1'\nidle_timeout = '1s'",
+    "[robots]\ncolour = 'red'",
+    "[proxy]\nlsten = '127.0.0.1:1'\n[https]\nmod = 'tunnel'\nmode = 'off'",
+    "robots.defaultttl = '1h'",
+    "[[bot]]\nname = 'a'\nuser-agents = ['a']\n[[bot]]\nname = 'b'\nuser-agent = ['b']",
+    // Types.
+    "[robots]\nsoft-404 = 'yes'",
+    "[proxy]\nthreads = 'four'",
+    "[proxy]\nlisten = 3128",
+    "[proxy]\nlisten = ['127.0.0.1:1', 3128]",
+    "[https]\nmode = 'mitm'",
+    "[https]\nca-key = true",
+    "[bot]\nname = 'a'",
+    "[[proxy]]\nname = 'a'",
+    "proxy = []",
+    "[https.tunnel]\nhost = 'a.example'",
+    "[egress]\nallow = '10.0.0.0/8'",
+    "[robots]\nwait = true",
+    "[robots]\nwait = \"\\u001b[31m\\n5s\"",
+    "[robots]\nprofile = 'bing'",
+    // Addresses.
+    "[proxy]\nlisten = ':3128'",
+    "[proxy]\nlisten = '3128'",
+    "[proxy]\nlisten = '127.0.0.1'",
+    "[proxy]\nlisten = ['::1', 'localhost:3128', 'gate.example:3128', '127.0.0.1:99999']",
+    "[proxy]\nlisten = []",
+    "[proxy]\nlisten = ['127.0.0.1:1', '127.0.0.1:1']",
+    "[egress]\nallow = ['10.0.0.1/8', 'ten', '10.0.0.0/33']\ndns = ['1.1.1.1:0', 'dns.example']",
+    // Numbers, times and sizes.
+    "[proxy]\nthreads = 0",
+    "[proxy]\nthreads = -1",
+    "[robots]\ndefault-ttl = \"24 hurs\"",
+    "[robots]\ndefault-ttl = 3600",
+    "[proxy]\nidle-timeout = '0s'",
+    "[proxy]\nread-timeout = '2w'",
+    "[robots]\nmin-ttl = '30m 1h'",
+    "[robots]\nmin-ttl = '99999999999w'",
+    "[robots]\nmin-ttl = '2h'\nmax-ttl = '1h'",
+    "[robots]\nmin-ttl = '2h'\ndefault-ttl = '1h'",
+    "[robots]\ndefault-ttl = '48h'",
+    "[cache]\nmax-bytes = '256M'",
+    "[cache]\nmax-bytes = '64KiB'",
+    "[cache]\nmax-bytes = -1",
+    "[cache]\nmax-bytes = '99999999TiB'",
+    // Words.
+    "[proxy]\nname = 'my gate'",
+    "[robots]\nuser-agent = \"gate\\r\\nX: 1\"",
+    "[robots]\nuser-agent = ''",
+    "[https]\nca-key = ''",
+    "[https]\nca-certificate = '~/ca.pem'",
+    "[https]\nca-certificate = 'ca.pem'\nca-key = 'ca.pem'",
+    "[https]\nextra-roots = ['/nowhere/root.pem']",
+    // Tunnels.
+    "[[https.tunnel]]",
+    "[[https.tunnel]]\nhost = '*.a.example'\nreason = ' '\nuntil = 2027-01-31T12:00:00",
+    "[[https.tunnel]]\nhost = 'a.example:443'\nreason = 'r'\nuntil = 12:00:00",
+    "[[https.tunnel]]\nhost = 'https://a.example'\nreason = 'r'\nuntil = '2027-01-31'",
+    "[[https.tunnel]]\nhost = '.192.0.2.1'\nreason = 'r'\nuntil = 9999-12-31",
+    "[[https.tunnel]]\nhost = ''\nreason = 'r'\nuntil = 2027-02-30",
+    // Bots.
+    "[[bot]]",
+    "[[bot]]\nname = ' '\nuser-agents = []",
+    "[[bot]]\nname = 'a'\nuser-agents = ['']\n[[bot]]\nname = \"b\\u0007\"\nuser-agents = ['*', 'x']",
+    "[[bot]]\nname = 'a'\nuser-agents = ['x']\n[[bot]]\nname = 'A'\nuser-agents = ['X']",
+    "[[bot]]\nname = 'the bot'\nuser-agents = ['x']",
+    "[[bot]]\nname = 'a'\nuser-agents = ['x']\nrobots-agents = ['*', 'Acme/2', 'two words', 'ä', '']\nenforcement = 'warn'",
+    "[[bot]]\nname = 'a'\nuser-agents = ['x']\nrobots-agents = []",
+    // Expectations.
+    "[[expect]]",
+    "[[expect]]\nagent = 'a'\nurl = '/page'\nrobots = ''\nverdict = 'denied'",
+    "[[expect]]\nagent = 'a'\nurl = 'ftp://example.com/'\nrobots = ''\nverdict = 'deny'",
+    // All at once, in the file's order.
+    "[robots]\nwait = '0s' # none\n\tfetch-timeout = 'ä' # a tab before\n[proxy]\nname = 'ä ö'\nthread = 1\n[cache]\nmax-bytes = {}",
+];
+
+#[test]
+fn every_mistake_is_told_with_its_place() {
+    let mut told = String::new();
+    for text in BAD {
+        let error = parse(text).expect_err(text);
+        let ConfigError::Invalid(problems) = &error else {
+            panic!("{error}")
+        };
+        for problem in problems.iter() {
+            assert!(
+                problem.line >= 1 && problem.column >= 1 && problem.width >= 1,
+                "{problem:?}"
+            );
+            assert_eq!(
+                text.lines().nth(problem.line - 1).unwrap_or_default(),
+                problem.source_line,
+                "{problem:?}"
+            );
+        }
+        told.push_str(&format!("{error}\n\n"));
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn the_message_is_as_documented() {
+    let text = format!("{}[robots]\ndefault-ttl = \"24 hurs\"\n", "\n".repeat(10));
+    let expected = r#"
+robotgate.toml:12:15: robots.default-ttl: "24 hurs" is not a duration; write a number and a unit, like "24h" or "5m 30s"
+   12 | default-ttl = "24 hurs"
+      |               ^^^^^^^^^"#;
+    assert_eq!(parse(&text).unwrap_err().to_string(), expected.trim_start());
+}
+
+#[test]
+fn a_file_of_other_bytes_is_told_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("robotgate.toml");
+    std::fs::write(&file, b"[proxy]\nname = '\xff'").unwrap();
+    let ConfigError::Invalid(problems) = Config::load(&file).unwrap_err() else {
+        panic!("read")
+    };
+    let problem = problems.iter().next().unwrap();
+    assert_eq!((problem.line, problem.column), (2, 9));
+}
+
+#[test]
+fn roots_without_a_certificate_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |content: &str| {
+        std::fs::write(folder.path().join("root.pem"), content).unwrap();
+        Config::parse("f", "[https]\nextra-roots = ['root.pem']", folder.path())
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(refused("").contains("holds no certificate"));
+    assert!(refused("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").contains("is not PEM"));
+    let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    assert!(refused(nonsense).contains("cannot be used"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_file_panics(text in "(\\[\\[?(proxy|bot|https.tunnel|robots)\\]?\\]|\n|[a-z-]{1,8}|=|'|\"|[0-9:é.T-]{1,12}|\\{|\\}| ){0,30}") {
+        let _ = parse(&text).map_err(|error| error.to_string());
+    }
+}

@@ -1,0 +1,182 @@
+//! A change to the file is noticed however it is made, and nothing else is.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use robotgate::config::Watcher;
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+/// Far more than a change takes to be seen; only a failing test waits so long.
+const SOON: Duration = Duration::from_secs(20);
+
+struct Folder(TempDir);
+
+impl Folder {
+    /// With `robotgate.toml`, which holds `1`.
+    fn new() -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        folder.write("robotgate.toml", "1");
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    fn replace(&self, name: &str, content: &str) {
+        self.write("new~", content);
+        fs::rename(self.path("new~"), self.path(name)).unwrap();
+    }
+
+    fn watch(&self) -> Watcher {
+        Watcher::new(&self.path("robotgate.toml")).unwrap()
+    }
+}
+
+async fn is_seen(watcher: &mut Watcher) {
+    timeout(SOON, watcher.changed()).await.expect("the change was not seen");
+}
+
+/// Nothing has been seen of what was done so far: a real change comes after it and is the only one.
+async fn nothing_but(watcher: &mut Watcher, path: &Path, change: impl FnOnce()) {
+    // Longer than the debouncer's quiet, so that a wrong report could not hide behind the right one.
+    let early = timeout(Duration::from_millis(600), watcher.changed()).await;
+    assert!(early.is_err(), "{} was reported and had not changed", path.display());
+    change();
+    is_seen(watcher).await;
+}
+
+#[tokio::test]
+async fn a_file_renamed_over() {
+    let folder = Folder::new();
+    let mut watcher = folder.watch();
+    for content in ["2", "3"] {
+        folder.replace("robotgate.toml", content);
+        is_seen(&mut watcher).await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_written_in_place() {
+    let folder = Folder::new();
+    let mut watcher = folder.watch();
+    for content in ["2", "3"] {
+        folder.write("robotgate.toml", content);
+        is_seen(&mut watcher).await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_deleted_and_made_again() {
+    let folder = Folder::new();
+    let mut watcher = folder.watch();
+    let path = folder.path("robotgate.toml");
+    fs::remove_file(&path).unwrap();
+    nothing_but(&mut watcher, &path, || folder.write("robotgate.toml", "2")).await;
+}
+
+#[tokio::test]
+async fn a_file_that_comes_later() {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    let mut watcher = folder.watch();
+    folder.write("robotgate.toml", "1");
+    is_seen(&mut watcher).await;
+}
+
+#[tokio::test]
+async fn neighbours_and_touches_are_no_change() {
+    let folder = Folder::new();
+    let mut watcher = folder.watch();
+    let path = folder.path("robotgate.toml");
+    folder.write("other", "x");
+    folder.write("robotgate.toml", "1");
+    folder.replace("robotgate.toml", "1");
+    fs::File::open(&path)
+        .unwrap()
+        .set_modified(std::time::SystemTime::UNIX_EPOCH)
+        .unwrap();
+    nothing_but(&mut watcher, &path, || folder.replace("robotgate.toml", "2")).await;
+}
+
+/// As Kubernetes mounts a ConfigMap: `robotgate.toml` → `..data/robotgate.toml`, `..data` → `..1`.
+#[tokio::test]
+async fn a_symbolic_link_swapped_two_steps_away() {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    let version = |name: &str, content: &str| {
+        fs::create_dir(folder.path(name)).unwrap();
+        folder.write(&format!("{name}/robotgate.toml"), content);
+    };
+    let swap = |name: &str| {
+        symlink(name, folder.path("..data_tmp")).unwrap();
+        fs::rename(folder.path("..data_tmp"), folder.path("..data")).unwrap();
+    };
+    version("..1", "1");
+    swap("..1");
+    symlink("..data/robotgate.toml", folder.path("robotgate.toml")).unwrap();
+
+    let mut watcher = folder.watch();
+    for (old, new) in [("..1", "..2"), ("..2", "..3")] {
+        version(new, new);
+        swap(new);
+        fs::remove_dir_all(folder.path(old)).unwrap();
+        is_seen(&mut watcher).await;
+    }
+    // The new place is watched too.
+    folder.write("..3/robotgate.toml", "in place");
+    is_seen(&mut watcher).await;
+}
+
+#[tokio::test]
+async fn a_link_into_another_folder_and_a_linked_folder() {
+    let (links, files) = (Folder(tempfile::tempdir().unwrap()), Folder::new());
+    symlink(files.0.path(), links.path("conf")).unwrap();
+    let mut watcher = Watcher::new(&links.path("conf/robotgate.toml")).unwrap();
+    files.replace("robotgate.toml", "2");
+    is_seen(&mut watcher).await;
+
+    let other = Folder::new();
+    symlink(other.0.path(), links.path("conf_tmp")).unwrap();
+    fs::rename(links.path("conf_tmp"), links.path("conf")).unwrap();
+    is_seen(&mut watcher).await;
+    other.write("robotgate.toml", "4");
+    is_seen(&mut watcher).await;
+}
+
+#[tokio::test]
+async fn a_folder_removed_and_made_again() {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    let conf = folder.path("conf");
+    fs::create_dir(&conf).unwrap();
+    folder.write("conf/robotgate.toml", "1");
+    let file = conf.join("robotgate.toml");
+    let mut watcher = Watcher::new(&file).unwrap();
+    fs::remove_dir_all(&conf).unwrap();
+    nothing_but(&mut watcher, &file, || {
+        fs::create_dir(&conf).unwrap();
+        folder.write("conf/robotgate.toml", "2");
+    })
+    .await;
+    folder.write("conf/robotgate.toml", "3");
+    is_seen(&mut watcher).await;
+}
+
+#[tokio::test]
+async fn a_wait_that_is_dropped_loses_nothing() {
+    let folder = Folder::new();
+    let mut watcher = folder.watch();
+    folder.write("robotgate.toml", "2");
+    for _ in 0..20_000 {
+        // As a `select!` does whose other branch is always the faster.
+        if timeout(Duration::from_micros(100), watcher.changed()).await.is_ok() {
+            return;
+        }
+    }
+    panic!("the change was not seen");
+}

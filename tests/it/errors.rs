@@ -1,0 +1,192 @@
+//! Failures on the way to the origin: 502 or 504 with the `Proxy-Status` error type of RFC 9209, never a robots verdict.
+//!
+//! In each case robots.txt could be read, so the verdict is `allow` and the page is what fails.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{Answer, Blackhole, Certificate, End, Gate, NAME, Origin, Reply, Response, Step, failed};
+
+const TIMEOUTS: &str = "[proxy]\nconnect-timeout = \"300ms\"\nread-timeout = \"300ms\"";
+
+/// An origin that allows everything and keeps no connection, so that each request makes its own.
+async fn origin(tls: bool) -> Origin {
+    let origin = Origin::start().otherwise(|_| Reply::status(404).header("Connection", "close").then(Step::Close));
+    if tls {
+        origin.tls().spawn().await
+    } else {
+        origin.spawn().await
+    }
+}
+
+/// Has the gate read robots.txt while all is well.
+async fn warm(gate: &Gate, origin: &Origin) {
+    assert_eq!(gate.get(&origin.url("/warm")).await.status, 404);
+}
+
+/// A failure, in the response and in the log; no verdict of robots.txt.
+async fn fails(gate: &Gate, origin: &Origin, status: u16, errors: &[&str]) -> Response {
+    let url = origin.url("/x");
+    let response = gate.get(&url).await;
+    failed(&response, status, errors);
+    assert!(
+        !response
+            .field("Robots-Decision")
+            .is_some_and(|value| value.starts_with("deny")),
+        "{response:#?}"
+    );
+    let decision = gate.decision_for(&url).await;
+    assert_eq!(decision["verdict"], "allow", "{decision:#}");
+    let completion = gate.completion_of(&decision).await;
+    assert_eq!(completion["status"], status, "{completion:#}");
+    assert_eq!(
+        completion["error"].as_str(),
+        response.proxy_status().param("error").as_deref()
+    );
+    response
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_is_told_apart() {
+    let half = "HTTP/1.1 200 OK\r\nContent-";
+    let ended = ["connection_terminated", "http_response_incomplete"];
+    for (way, reply, errors) in [
+        ("reset", Reply::script([Step::Reset]), &ended[..]),
+        ("close", Reply::script([Step::Close]), &ended),
+        ("half a head", Reply::raw(half), &ended),
+        (
+            "half a head, then reset",
+            Reply::script([Step::send(half), Step::Reset]),
+            &ended,
+        ),
+        (
+            "no HTTP",
+            Reply::raw("220 mail.example ESMTP\r\n\r\n"),
+            &["http_protocol_error"],
+        ),
+    ] {
+        println!("{way}");
+        let origin = Origin::start().reply("/x", reply).spawn().await;
+        let gate = Gate::start().await;
+        fails(&gate, &origin, 502, errors).await;
+    }
+}
+
+#[tokio::test]
+async fn an_origin_that_says_nothing_is_a_504() {
+    for (way, reply) in [
+        ("silence", Reply::script([Step::Stall])),
+        (
+            "half a head",
+            Reply::script([Step::send("HTTP/1.1 200 OK\r\n"), Step::Stall]),
+        ),
+    ] {
+        println!("{way}");
+        let origin = Origin::start().reply("/x", reply).spawn().await;
+        let gate = Gate::with(TIMEOUTS).await;
+        let start = Instant::now();
+        fails(
+            &gate,
+            &origin,
+            504,
+            &["connection_read_timeout", "http_response_timeout"],
+        )
+        .await;
+        assert!(start.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_refused() {
+    let mut origin = origin(false).await;
+    let gate = Gate::start().await;
+    warm(&gate, &origin).await;
+
+    origin.shut_down().await;
+
+    fails(&gate, &origin, 502, &["connection_refused"]).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_is_never_made() {
+    let origin = origin(false).await;
+    let gate = Gate::with(TIMEOUTS).await;
+    warm(&gate, &origin).await;
+    let hole = Blackhole::at([127, 0, 0, 2], origin.port()).await;
+
+    gate.dns().point(NAME, hole.address().ip());
+
+    fails(&gate, &origin, 504, &["connection_timeout"]).await;
+}
+
+#[tokio::test]
+async fn a_name_that_is_gone() {
+    for (answer, status, errors) in [
+        (Answer::NoSuchName, 502, &["dns_error"]),
+        (Answer::ServerFailure, 502, &["dns_error"]),
+        (Answer::Addresses(vec![]), 502, &["dns_error"]),
+        (Answer::Silence, 504, &["dns_timeout"]),
+    ] {
+        println!("{errors:?}");
+        let origin = origin(false).await;
+        let gate = Gate::start().await;
+        warm(&gate, &origin).await;
+        gate.dns().answer(NAME, answer);
+        fails(&gate, &origin, status, errors).await;
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_moves_to_where_bots_may_not_go() {
+    for address in [[169, 254, 169, 254], [10, 0, 0, 1]] {
+        let origin = origin(false).await;
+        let gate = Gate::start().await;
+        warm(&gate, &origin).await;
+
+        gate.dns().point(NAME, address);
+
+        fails(&gate, &origin, 502, &["destination_ip_prohibited"]).await;
+    }
+}
+
+#[tokio::test]
+async fn tls_that_fails() {
+    let origin = origin(true).await;
+    let gate = Gate::start().await;
+    warm(&gate, &origin).await;
+
+    origin.present(&Certificate::of_unknown_root(&[NAME]));
+
+    let response = fails(&gate, &origin, 502, &["tls_certificate_error"]).await;
+    assert_eq!(response.proxy_status().value(), "robotgate");
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_in_the_log() {
+    let part = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\npart";
+    let origin = Origin::start()
+        .reply("/x", Reply::script([Step::send(part), Step::Reset]))
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+
+    let response = gate.get(&origin.url("/x")).await;
+
+    assert!(response.status == 502 || response.end == End::Cut, "{response:#?}");
+    let completion = gate.completion_of(&gate.decision_for(&origin.url("/x")).await).await;
+    assert!(completion["error"].is_string(), "{completion:#}");
+}
+
+#[tokio::test]
+async fn errors_of_the_origins_own_are_passed_on() {
+    let origin = Origin::start()
+        .reply("/x", Reply::status(502).body("the origin's own"))
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+
+    let response = gate.get(&origin.url("/x")).await;
+
+    assert_eq!((response.status, response.text().as_str()), (502, "the origin's own"));
+    assert_eq!(response.decision().value(), "allow");
+    assert_eq!(response.field("Proxy-Status"), None, "it was no error of ours");
+}

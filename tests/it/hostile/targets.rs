@@ -1,0 +1,106 @@
+//! Request targets that name no origin, or more than one.
+
+use super::{is_well, start};
+use crate::support::{Alpn, Answer, Connected, Gate, Origin, Response, allowed, refused};
+
+#[tokio::test]
+async fn a_target_that_names_no_origin_is_a_bad_request() {
+    let (origin, mut gate) = start().await;
+    let port = origin.port();
+
+    for target in [
+        "/x".to_owned(),
+        "*".to_owned(),
+        "http:///x".to_owned(),
+        "http://".to_owned(),
+        format!("http://:{port}/x"),
+        "http://shop.example:0/x".to_owned(),
+        "http://shop.example:65536/x".to_owned(),
+        "http://shop.example:port/x".to_owned(),
+        format!("http://shop.example:-{port}/x"),
+        format!("http://shop.example:{port}:{port}/x"),
+        format!("http://user:pass@shop.example:{port}/x"),
+        format!("http://shop.example@127.0.0.1:{port}/x"),
+        format!("http://[::1/x:{port}"),
+        format!("http://sh%6fp .example:{port}/x"),
+        format!("http://shop..example:{port}/x"),
+        format!("ftp://shop.example:{port}/x"),
+        "file:///etc/passwd".to_owned(),
+        format!("shop.example:{port}/x"),
+    ] {
+        println!("{target}");
+        let response = gate.get(&target).set("Host", &origin.authority()).await;
+        assert!((400..500).contains(&response.status), "{target}: {response:#?}");
+        assert_ne!(response.status, 403, "no verdict of robots.txt: {response:#?}");
+    }
+    assert_eq!(origin.requests().len(), 0, "{:#?}", origin.requests());
+    is_well(&mut gate, &origin).await;
+}
+
+#[tokio::test]
+async fn a_connect_that_names_no_place_is_a_bad_request() {
+    let (origin, mut gate) = start().await;
+
+    for target in [
+        "/x",
+        "shop.example",
+        "shop.example:",
+        "shop.example:0",
+        "shop.example:65536",
+        ":443",
+        "a:b:443",
+        "*",
+    ] {
+        println!("{target}");
+        let response = gate.connect(target).await.refused();
+        assert!((400..500).contains(&response.status), "{target}: {response:#?}");
+    }
+    is_well(&mut gate, &origin).await;
+}
+
+#[tokio::test]
+async fn the_absolute_form_counts_and_not_what_host_says() {
+    let closed = Origin::start()
+        .robots("User-agent: *\nDisallow: /\n")
+        .anything("page")
+        .spawn()
+        .await;
+    let (origin, gate) = start().await;
+
+    let lying = gate.get(&closed.url("/x")).set("Host", &origin.authority()).await;
+    let honest = gate.get(&origin.url("/x")).set("Host", &closed.authority()).await;
+
+    refused(&lying, "rule");
+    allowed(&honest, "no-robots");
+    assert_eq!(
+        origin.only_request_for("/x").field("Host"),
+        Some(origin.authority().as_str())
+    );
+}
+
+#[tokio::test]
+async fn a_connect_to_nowhere_is_answered_in_time() {
+    let (origin, mut gate) = start().await;
+    gate.dns().answer("nowhere.example", Answer::NoSuchName);
+
+    for authority in ["nowhere.example:443", "127.0.0.1:1", "169.254.169.254:80"] {
+        println!("{authority}");
+        let response = answer(&gate, authority).await;
+        assert!(matches!(response.status, 403 | 502 | 504), "{response:#?}");
+        if response.status == 403 && response.field("Robots-Decision").is_some() {
+            refused(&response, "unreachable");
+        }
+    }
+    is_well(&mut gate, &origin).await;
+}
+
+/// What comes of a page at a place, be it the refused CONNECT's answer or the one inside.
+async fn answer(gate: &Gate, authority: &str) -> Response {
+    match gate.connect(authority).user_agent("TestBot/1.0").await {
+        Connected::Refused(response) => response,
+        Connected::Tunnel(tunnel) => {
+            let name = authority.rsplit_once(':').expect("a port").0;
+            tunnel.tls(name, Alpn::Http1).await.get("/x").await
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Who is asking: found from the User-Agent field, configured or not, and what becomes of those who do not say.
+
+use crate::support::{Gate, Origin, allowed, refused};
+
+const CHROME: &str =
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36";
+const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+const GPTBOT: &str =
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+const GOOGLEBOT: &str = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Googlebot/2.1; \
+                         +http://www.google.com/bot.html) Chrome/140.0.0.0 Safari/537.36";
+
+#[tokio::test]
+async fn the_product_token_of_the_user_agent_picks_the_group() {
+    let origin = Origin::start().robots("User-agent: *\nDisallow: /\n").spawn().await;
+    let gate = Gate::start().await;
+
+    for (n, (user_agent, agent)) in [
+        ("TestBot/1.0", "TestBot"),
+        ("TestBot", "TestBot"),
+        ("MyCrawler/2 (+https://me.example/bot)", "MyCrawler"),
+        ("python-requests/2.32.3", "python-requests"),
+        ("curl/8.5.0", "curl"),
+        (
+            "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
+            "bingbot",
+        ),
+        (GPTBOT, "GPTBot"),
+        (GOOGLEBOT, "Googlebot"),
+        (
+            "Mozilla/5.0 (compatible; MJ12bot/v1.4.8; http://mj12bot.com/)",
+            "MJ12bot",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let url = origin.url(&format!("/{n}"));
+        refused(&gate.get(&url).user_agent(user_agent).await, "rule");
+        let record = gate.decision_for(&url).await;
+        assert_eq!(record["agent"], agent, "{user_agent}");
+        assert_eq!(record["user_agent"], user_agent);
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_say_who_they_are_is_refused() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::start().await;
+    let get = || gate.get(&origin.url("/x"));
+
+    for (way, ask) in [
+        ("no field", get().without("User-Agent")),
+        ("two fields", get().header("User-Agent", "OtherBot/1")),
+        ("the same field twice", get().header("User-Agent", "TestBot/1.0")),
+        ("an empty field", get().user_agent("")),
+        ("Chrome", get().user_agent(CHROME)),
+        ("Firefox", get().user_agent(FIREFOX)),
+    ] {
+        println!("{way}");
+        let response = ask.await;
+        let decision = refused(&response, "unidentified");
+        assert_eq!(decision.value(), "deny");
+        assert!(!response.reason.is_empty());
+    }
+    assert_eq!(origin.count("/x"), 0);
+}
+
+#[tokio::test]
+async fn the_unidentified_may_be_taken_for_anybody() {
+    let robots = "User-agent: TestBot\nDisallow: /bots\n\nUser-agent: *\nDisallow: /private\n";
+    let origin = Origin::start().robots(robots).anything("page").spawn().await;
+    let gate = Gate::with("[identity]\nunidentified = \"wildcard\"").await;
+
+    for user_agent in [None, Some(CHROME)] {
+        let get = |path: &str| {
+            let ask = gate.get(&origin.url(path)).without("User-Agent");
+            if let Some(value) = user_agent {
+                ask.user_agent(value)
+            } else {
+                ask
+            }
+        };
+        allowed(&get("/bots").await, "no-rule");
+        let decision = refused(&get("/private").await, "rule");
+        assert_eq!(decision.param("group").as_deref(), Some("*"));
+    }
+}
+
+#[tokio::test]
+async fn a_configured_bot_tries_its_agents_in_order() {
+    const BOT: &str = r#"
+        [[bot]]
+        name = "shopper"
+        user-agents = ["ShopperFetch"]
+        robots-agents = ["ShopBot", "GenericBot"]
+    "#;
+    let generic = "User-agent: GenericBot\nDisallow: /generic\n\nUser-agent: *\nDisallow: /\n";
+    let both = "User-agent: GenericBot\nDisallow: /generic\n\nUser-agent: ShopBot\nDisallow: /shop\n";
+    let second = Origin::start().robots(generic).anything("page").spawn().await;
+    let first = Origin::start().robots(both).anything("page").spawn().await;
+    let none = Origin::start()
+        .robots("User-agent: *\nDisallow: /all\n")
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::with(BOT).await;
+
+    for (origin, path, group) in [
+        (&second, "/generic", "GenericBot"),
+        (&first, "/shop", "ShopBot"),
+        (&none, "/all", "*"),
+    ] {
+        let url = origin.url(path);
+        let decision = refused(&gate.get(&url).user_agent("ShopperFetch/3.1").await, "rule");
+        assert_eq!(decision.param("group").as_deref(), Some(group));
+        assert_eq!(gate.decision_for(&url).await["bot"], "shopper");
+        allowed(
+            &gate.get(&origin.url("/else")).user_agent("ShopperFetch/3.1").await,
+            "no-rule",
+        );
+    }
+}
+
+/// A bot named `tester` for the client's default User-Agent.
+fn bot(enforcement: &str) -> String {
+    format!("[[bot]]\nname = \"tester\"\nuser-agents = [\"TestBot\"]\nenforcement = \"{enforcement}\"\n")
+}
+
+#[tokio::test]
+async fn report_lets_pass_and_marks_what_would_have_been_refused() {
+    let origin = Origin::start()
+        .robots("User-agent: *\nDisallow: /private\n")
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::with(&bot("report")).await;
+    let url = origin.url("/private");
+
+    let response = gate.get(&url).await;
+
+    assert_eq!((response.status, response.text().as_str()), (200, "page"));
+    let decision = response.decision();
+    assert_eq!(
+        (decision.value().as_str(), decision.param("reason").as_deref()),
+        ("deny", Some("rule"))
+    );
+    let record = gate.decision_for(&url).await;
+    assert_eq!(
+        (&record["verdict"], &record["reason"]),
+        (&"deny".into(), &"rule".into())
+    );
+    assert_eq!(
+        (&record["enforcement"], &record["bot"]),
+        (&"report".into(), &"tester".into())
+    );
+    assert_eq!(gate.completion_of(&record).await["status"], 200);
+}
+
+#[tokio::test]
+async fn exempt_lets_pass_and_says_so() {
+    let origin = Origin::start()
+        .robots("User-agent: *\nDisallow: /\n")
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::with(&bot("exempt")).await;
+    let url = origin.url("/private");
+
+    allowed(&gate.get(&url).await, "exempt");
+
+    let record = gate.decision_for(&url).await;
+    assert_eq!(
+        (&record["verdict"], &record["reason"]),
+        (&"allow".into(), &"exempt".into())
+    );
+    assert_eq!(record["enforcement"], "exempt");
+    refused(&gate.get(&origin.url("/x")).user_agent("OtherBot/1").await, "rule");
+}

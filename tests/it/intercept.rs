@@ -1,0 +1,14 @@
+//! `https.mode = "intercept"`: what comes inside a CONNECT is ordinary requests, each decided on its own.
+
+mod certificates;
+mod clients;
+mod inside;
+mod plain_inside;
+mod websocket;
+
+use crate::support::{Alpn, Connection, Gate, NAME};
+
+/// An open TLS connection through the gate to `shop.example:PORT`.
+async fn open(gate: &Gate, authority: &str, alpn: Alpn) -> Connection {
+    gate.connect(authority).await.opened().tls(NAME, alpn).await
+}

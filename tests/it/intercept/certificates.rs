@@ -1,0 +1,108 @@
+//! The leaf certificates that clients see, and the origins' certificates that the gate checks.
+
+use super::open;
+use crate::support::{Alpn, Certificate, Connected, Gate, NAME, Origin, Response, allowed, failed};
+
+#[tokio::test]
+async fn a_leaf_holds_for_the_name_and_is_made_once() {
+    let origin = Origin::start().page("/x", "secret").tls().spawn().await;
+    let gate = Gate::start().await;
+    let leaf = async |name: &str| {
+        let tunnel = gate.connect(&format!("{name}:{}", origin.port())).await.opened();
+        tunnel
+            .tls(name, Alpn::Http1)
+            .await
+            .certificate()
+            .expect("a certificate")
+            .to_vec()
+    };
+
+    let first = leaf(NAME).await;
+
+    assert_eq!(first, leaf(NAME).await);
+    assert_ne!(first, leaf("other.example").await);
+}
+
+#[tokio::test]
+async fn a_leaf_holds_for_an_ip_address() {
+    let origin = Origin::start().page("/x", "secret").tls().spawn().await;
+    let gate = Gate::start().await;
+    let tunnel = gate.connect(&format!("127.0.0.1:{}", origin.port())).await.opened();
+
+    let response = tunnel.tls("127.0.0.1", Alpn::Http1).await.get("/x").await;
+
+    allowed(&response, "no-robots");
+}
+
+#[tokio::test]
+async fn the_key_of_the_authority_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let origin = Origin::start().page("/x", "secret").tls().spawn().await;
+    let gate = Gate::start().await;
+    allowed(
+        &open(&gate, &origin.authority(), Alpn::Http1).await.get("/x").await,
+        "no-robots",
+    );
+
+    let key = std::fs::metadata(gate.file("ca-key.pem")).expect("the key is made by now");
+    assert_eq!(key.permissions().mode() & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn a_bad_origin_certificate_is_a_502_and_no_page() {
+    for (name, bad) in [
+        ("expired", Certificate::expired(&[NAME])),
+        ("wrong name", Certificate::of(&["other.example"])),
+        ("unknown root", Certificate::of_unknown_root(&[NAME])),
+    ] {
+        println!("{name}");
+        let origin = Origin::start().page("/x", "secret").certificate(bad).spawn().await;
+        let gate = Gate::start().await;
+
+        let response = through(&gate, &origin, "/x").await;
+
+        failed(&response, 502, &["tls_certificate_error"]);
+        assert_eq!(response.proxy_status().value(), "robotgate");
+        assert!(origin.requests().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn without_the_extra_root_an_origin_is_a_stranger() {
+    let origin = Origin::start().page("/x", "secret").tls().spawn().await;
+    let gate = Gate::builder().without("https.extra-roots").start().await;
+
+    failed(&through(&gate, &origin, "/x").await, 502, &["tls_certificate_error"]);
+}
+
+#[tokio::test]
+async fn http_2_is_agreed_on_where_the_client_offers_it() {
+    let origin = Origin::start().page("/x", "secret").tls().spawn().await;
+    let gate = Gate::start().await;
+
+    assert_eq!(
+        open(&gate, &origin.authority(), Alpn::Http2)
+            .await
+            .get("/x")
+            .await
+            .version,
+        "HTTP/2"
+    );
+    assert_eq!(
+        open(&gate, &origin.authority(), Alpn::Http1)
+            .await
+            .get("/x")
+            .await
+            .version,
+        "HTTP/1.1"
+    );
+}
+
+/// The answer to a page, be it the refused CONNECT's or the one inside.
+async fn through(gate: &Gate, origin: &Origin, path: &str) -> Response {
+    match gate.connect(&origin.authority()).user_agent("TestBot/1.0").await {
+        Connected::Refused(response) => response,
+        Connected::Tunnel(tunnel) => tunnel.tls(NAME, Alpn::Http1).await.get(path).await,
+    }
+}

@@ -1,0 +1,87 @@
+//! Plain HTTP inside a CONNECT, whatever the port, and targets that are not where the tunnel goes.
+
+use super::open;
+use crate::support::{Alpn, Gate, NAME, Origin, Reply, allowed, refused};
+
+#[tokio::test]
+async fn plain_http_inside_is_decided_just_the_same() {
+    let origin = Origin::start()
+        .robots("User-agent: *\nDisallow: /private\n")
+        .page("/x", "plain")
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    let mut inside = gate.connect(&origin.authority()).await.opened().plain();
+
+    let page = inside.get("/x").await;
+    let denied = inside.get("/private").await;
+
+    allowed(&page, "no-rule");
+    assert_eq!(page.text(), "plain");
+    assert_eq!(
+        refused(&denied, "rule").param("robots"),
+        Some(origin.url("/robots.txt"))
+    );
+    assert_eq!(denied.status_line(), "HTTP/1.1 403 Disallowed by robots.txt");
+    assert_eq!((origin.count("/x"), origin.count("/private")), (1, 0));
+}
+
+/// One server with two names; only `open.example` lets bots in.
+async fn two_names(tls: bool) -> Origin {
+    let origin = Origin::start()
+        .on("/robots.txt", |request| match request.field("Host") {
+            Some(host) if host.starts_with("open.example") => Reply::status(404),
+            _ => Reply::ok("text/plain", "User-agent: *\nDisallow: /private\n"),
+        })
+        .anything("private");
+    if tls {
+        origin.tls().spawn().await
+    } else {
+        origin.spawn().await
+    }
+}
+
+#[tokio::test]
+async fn a_host_field_that_is_not_the_tunnels_target_opens_no_door() {
+    for tls in [false, true] {
+        let origin = two_names(tls).await;
+        let gate = Gate::start().await;
+        let elsewhere = format!("open.example:{}", origin.port());
+        let tunnel = gate.connect(&origin.authority()).await.opened();
+        let mut inside = if tls {
+            tunnel.tls(NAME, Alpn::Http1).await
+        } else {
+            tunnel.plain()
+        };
+
+        let response = inside.get("/private").set("Host", &elsewhere).await;
+
+        assert!((400..500).contains(&response.status), "TLS {tls}: {response:#?}");
+        assert_eq!(origin.count("/private"), 0, "TLS {tls}");
+    }
+}
+
+#[tokio::test]
+async fn an_absolute_form_that_is_not_the_tunnels_target_opens_no_door() {
+    let origin = two_names(true).await;
+    let gate = Gate::start().await;
+    let mut inside = open(&gate, &origin.authority(), Alpn::Http1).await;
+
+    let response = inside.get(&origin.url_at("open.example", "/private")).await;
+
+    assert!((400..500).contains(&response.status), "{response:#?}");
+    assert_eq!(origin.count("/private"), 0);
+}
+
+#[tokio::test]
+async fn the_authority_of_an_http_2_stream_that_is_not_the_tunnels_target_opens_no_door() {
+    let origin = two_names(true).await;
+    let gate = Gate::start().await;
+    let elsewhere = format!("open.example:{}", origin.port());
+    let mut inside = open(&gate, &origin.authority(), Alpn::Http2).await;
+
+    let response = inside.get("/private").set("Host", &elsewhere).await;
+
+    assert!((400..500).contains(&response.status), "{response:#?}");
+    assert_eq!(origin.count("/private"), 0);
+}

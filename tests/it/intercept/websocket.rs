@@ -1,0 +1,66 @@
+//! Protocol upgrades inside a CONNECT: decided, then passed through.
+
+use crate::support::{Alpn, Ask, Connection, Gate, NAME, Origin, Reply, Step, refused};
+
+const UPGRADED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                        Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+
+/// A server that upgrades and then sends everything back.
+async fn echo(tls: bool) -> Origin {
+    let origin = Origin::start()
+        .robots("User-agent: *\nDisallow: /private\n")
+        .otherwise(|_| Reply::script([Step::send(UPGRADED), Step::Echo]));
+    if tls {
+        origin.tls().spawn().await
+    } else {
+        origin.spawn().await
+    }
+}
+
+fn upgrade<'a>(inside: &'a mut Connection, path: &str) -> Ask<'a> {
+    inside
+        .get(path)
+        .header("Connection", "Upgrade")
+        .header("Upgrade", "websocket")
+        .header("Sec-WebSocket-Version", "13")
+        .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+}
+
+#[tokio::test]
+async fn an_upgrade_is_decided_and_then_passed_through() {
+    for tls in [true, false] {
+        let origin = echo(tls).await;
+        let gate = Gate::start().await;
+        let tunnel = gate.connect(&origin.authority()).await.opened();
+        let mut inside = if tls {
+            tunnel.tls(NAME, Alpn::Http1).await
+        } else {
+            tunnel.plain()
+        };
+
+        let response = upgrade(&mut inside, "/chat").await;
+        assert_eq!(response.status, 101, "{response:#?}");
+        assert_eq!(response.field("Upgrade"), Some("websocket"));
+        for message in ["first", "second"] {
+            inside.send(message).await;
+            assert_eq!(inside.read_exactly(message.len()).await, message.as_bytes());
+        }
+        assert_eq!(origin.only_request_for("/chat").field("Upgrade"), Some("websocket"));
+    }
+}
+
+#[tokio::test]
+async fn a_disallowed_upgrade_is_refused() {
+    let origin = echo(true).await;
+    let gate = Gate::start().await;
+    let mut inside = gate
+        .connect(&origin.authority())
+        .await
+        .opened()
+        .tls(NAME, Alpn::Http1)
+        .await;
+
+    refused(&upgrade(&mut inside, "/private/chat").await, "rule");
+
+    assert_eq!(origin.count("/private/chat"), 0);
+}

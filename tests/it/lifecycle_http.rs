@@ -1,0 +1,65 @@
+//! What an origin's answer to `/robots.txt` means for its pages: each row of the table, through the proxy.
+
+mod failures;
+mod limits;
+mod redirects;
+mod statuses;
+
+use crate::support::{Gate, Origin, Reply, allowed, refused};
+
+/// Rules that disallow `/p` and nothing else.
+const RULES: &str = "User-agent: *\nDisallow: /p\n";
+
+/// What an answer means.
+#[derive(Clone, Copy, Debug)]
+enum Means {
+    /// [`RULES`].
+    Rules,
+    /// Everything is allowed, for this reason.
+    Open(&'static str),
+    /// Everything is disallowed: the origin has failed.
+    Closed,
+}
+
+/// Waits no longer than a test has to.
+const QUICK: &str = "[robots]\nwait = \"500ms\"";
+
+/// An origin under as many names as there are answers, `case-0.example` and so on, each with its own robots.txt.
+async fn origin_with(answers: Vec<Reply>) -> Origin {
+    Origin::start()
+        .on("/robots.txt", move |request| {
+            let host = request.field("Host").unwrap_or_default();
+            let number = host
+                .trim_start_matches("case-")
+                .split('.')
+                .next()
+                .and_then(|n| n.parse::<usize>().ok());
+            answers[number.expect("case-N.example")].clone()
+        })
+        .anything("page")
+        .spawn()
+        .await
+}
+
+/// Runs a table: each answer means what its row says.
+async fn check(cases: Vec<(&str, Reply, Means)>) {
+    let origin = origin_with(cases.iter().map(|(_, answer, _)| answer.clone()).collect()).await;
+    let gate = Gate::with(QUICK).await;
+    for (number, (name, _, means)) in cases.iter().enumerate() {
+        println!("{name}");
+        means.holds(&gate, &origin, &format!("case-{number}.example")).await;
+    }
+}
+
+impl Means {
+    /// Asserts it of a disallowed and of an ordinary page under `host`.
+    async fn holds(self, gate: &Gate, origin: &Origin, host: &str) {
+        let p = gate.get(&origin.url_at(host, "/p")).await;
+        let other = gate.get(&origin.url_at(host, "/other")).await;
+        match self {
+            Self::Rules => (refused(&p, "rule"), allowed(&other, "no-rule")),
+            Self::Open(reason) => (allowed(&p, reason), allowed(&other, reason)),
+            Self::Closed => (refused(&p, "unreachable"), refused(&other, "unreachable")),
+        };
+    }
+}

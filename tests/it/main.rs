@@ -1,0 +1,22 @@
+//! The integration tests: the modules through their public interface, and the real program
+//! between an origin and a client of ours.
+
+mod absolute_https;
+mod audit;
+mod authority;
+mod bot;
+mod config;
+mod errors;
+mod harness;
+mod hostile;
+mod identity;
+mod intercept;
+mod lifecycle_http;
+mod plain;
+mod refuse_mode;
+mod reload;
+mod robots;
+mod sharing;
+mod spelling;
+mod support;
+mod tunnel;

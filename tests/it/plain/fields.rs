@@ -1,0 +1,150 @@
+//! Header fields, in both directions: what is added, what is dropped, what is left alone.
+
+use crate::support::{Gate, Origin, Reply, allowed};
+
+#[tokio::test]
+async fn the_decision_is_ours_alone_to_announce() {
+    let forged = Reply::ok("text/plain", "x").header("Robots-Decision", "deny; reason=forged");
+    let origin = Origin::start().reply("/x", forged).spawn().await;
+    let gate = Gate::start().await;
+    let silent = Gate::with("[proxy]\nannotate-allowed = false").await;
+
+    allowed(&gate.get(&origin.url("/x")).await, "no-robots");
+    let unmarked = silent.get(&origin.url("/x")).await;
+    assert_eq!((unmarked.status, unmarked.field("Robots-Decision")), (200, None));
+}
+
+#[tokio::test]
+async fn via_names_the_gate_in_both_directions() {
+    let origin = Origin::start()
+        .reply("/x", Reply::ok("text/plain", "x").header("Via", "1.0 cdn"))
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    let named = Gate::with("[proxy]\nname = \"gate-seven\"").await;
+
+    let response = gate.get(&origin.url("/x")).header("Via", "1.0 first").await;
+    named.get(&origin.url("/x")).await;
+
+    let asked = origin.requests_for("/x");
+    let joined = |values: Vec<&str>| values.join(", ");
+    let out = joined(asked[0].headers.all("Via").collect());
+    let back = joined(response.headers.all("Via").collect());
+    assert!(out.starts_with("1.0 first, 1.1 robotgate"), "{out}");
+    assert!(back.starts_with("1.0 cdn, 1.1 robotgate"), "{back}");
+    let other = joined(asked[1].headers.all("Via").collect());
+    assert!(other.starts_with("1.1 gate-seven"), "{other}");
+}
+
+#[tokio::test]
+async fn a_request_that_comes_around_again_is_refused() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::start().await;
+    gate.get(&origin.url("/once")).await;
+    let via = origin.only_request_for("/once").field("Via").expect("Via").to_owned();
+
+    let response = gate
+        .get(&origin.url("/again"))
+        .header("Via", &format!("1.1 other, {via}"))
+        .await;
+
+    assert!(matches!(response.status, 502 | 508), "{response:#?}");
+    assert_eq!(
+        response.proxy_status().param("error").as_deref(),
+        Some("proxy_loop_detected")
+    );
+    assert_eq!(origin.count("/again"), 0);
+}
+
+#[tokio::test]
+async fn what_was_meant_for_the_next_hop_stays_behind() {
+    let reply = Reply::ok("text/plain", "x")
+        .header("Connection", "X-Hop")
+        .header("X-Hop", "1")
+        .header("Keep-Alive", "timeout=5")
+        .header("X-End", "1");
+    let origin = Origin::start().reply("/x", reply).spawn().await;
+    let gate = Gate::start().await;
+
+    let response = gate
+        .get(&origin.url("/x"))
+        .header("Connection", "keep-alive, X-Secret")
+        .header("X-Secret", "1")
+        .header("Keep-Alive", "timeout=5")
+        .header("Proxy-Connection", "keep-alive")
+        .header("Proxy-Authorization", "Basic Ym90OnNlY3JldA==")
+        .header("TE", "gzip")
+        .header("Cookie", "a=b")
+        .await;
+
+    let asked = origin.only_request_for("/x");
+    for name in [
+        "X-Secret",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "Proxy-Authorization",
+        "TE",
+    ] {
+        assert_eq!(asked.field(name), None, "to the origin: {asked:#?}");
+    }
+    assert!(!asked.headers.lists("Connection", "X-Secret"), "{asked:#?}");
+    assert_eq!(asked.field("Cookie"), Some("a=b"));
+    for name in ["X-Hop", "Keep-Alive"] {
+        assert_eq!(response.field(name), None, "to the client: {response:#?}");
+    }
+    assert_eq!(response.field("X-End"), Some("1"));
+}
+
+#[tokio::test]
+async fn host_comes_from_the_url_and_nothing_tells_of_the_client() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::start().await;
+
+    gate.get(&origin.url("/x")).set("Host", "liar.example").await;
+    gate.get(&origin.url("/none")).without("Host").http_1_0().await;
+
+    for path in ["/x", "/none"] {
+        let asked = origin.only_request_for(path);
+        let hosts: Vec<&str> = asked.headers.all("Host").collect();
+        assert_eq!(hosts, [origin.authority()], "{asked:#?}");
+        for name in [
+            "X-Forwarded-For",
+            "Forwarded",
+            "X-Real-IP",
+            "X-Forwarded-Proto",
+            "X-Forwarded-Host",
+        ] {
+            assert_eq!(asked.field(name), None, "{asked:#?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_other_field_passes_as_it_came() {
+    let reply = Reply::ok("text/plain", "x")
+        .header("Set-Cookie", "a=1")
+        .header("Set-Cookie", "b=2");
+    let origin = Origin::start().reply("/x", reply).spawn().await;
+    let gate = Gate::start().await;
+
+    let response = gate
+        .get(&origin.url("/x"))
+        .header("Accept-Encoding", "gzip, br")
+        .header("X-Twice", "1")
+        .header("X-Twice", "2")
+        .header("Range", "bytes=0-4")
+        .header("If-None-Match", "\"e\"")
+        .await;
+
+    let asked = origin.only_request_for("/x");
+    assert_eq!(asked.headers.all("X-Twice").collect::<Vec<_>>(), ["1", "2"]);
+    for (name, value) in [
+        ("User-Agent", "TestBot/1.0"),
+        ("Accept-Encoding", "gzip, br"),
+        ("Range", "bytes=0-4"),
+        ("If-None-Match", "\"e\""),
+    ] {
+        assert_eq!(asked.field(name), Some(value), "{asked:#?}");
+    }
+    assert_eq!(response.headers.all("Set-Cookie").collect::<Vec<_>>(), ["a=1", "b=2"]);
+}

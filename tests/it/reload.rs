@@ -1,0 +1,217 @@
+//! The configuration file changes while the gate runs; signals; and files that are wrong from the start.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use tokio::task::JoinHandle;
+
+use crate::support::{Ask, Gate, Latch, Origin, Reply, Signal, allowed, refused, wait};
+
+const EXEMPT: &str = "[[bot]]\nname = \"tester\"\nuser-agents = [\"TestBot\"]\nenforcement = \"exempt\"\n";
+
+/// Text that is no configuration, and what its error has to name.
+const WRONG: [(&str, &str); 4] = [
+    ("[proxy\n", "line"),
+    ("[proxy]\nlisten = 5\n", "listen"),
+    ("[proxy]\nname = \"robotgate\"\n\n[http]\nmode = \"tunnel\"\n", "http"),
+    ("[https]\nmode = \"sometimes\"\n", "mode"),
+];
+
+async fn closed_origin() -> Origin {
+    Origin::start()
+        .robots("User-agent: *\nDisallow: /\n")
+        .anything("page")
+        .spawn()
+        .await
+}
+
+#[tokio::test]
+async fn a_good_change_takes_effect_however_it_is_written() {
+    let origin = closed_origin().await;
+    let gate = Gate::start().await;
+    let url = origin.url("/x");
+    refused(&gate.get(&url).await, "rule");
+
+    gate.reconfigure(EXEMPT);
+    gate.reloaded(1).await;
+    allowed(&gate.get(&url).await, "exempt");
+
+    gate.replace_config("");
+    gate.reloaded(2).await;
+    refused(&gate.get(&url).await, "rule");
+
+    let generations: Vec<_> = gate.audit().into_iter().filter(|r| r["event"] == "decision").collect();
+    assert_ne!(generations[0]["config"], generations[1]["config"]);
+    assert_ne!(generations[1]["config"], generations[2]["config"]);
+}
+
+#[tokio::test]
+async fn a_bad_file_changes_nothing_and_the_log_says_what_is_wrong() {
+    let origin = closed_origin().await;
+    let gate = Gate::with(EXEMPT).await;
+
+    for (count, (text, named)) in WRONG.into_iter().enumerate() {
+        println!("{text}");
+        gate.rewrite_config(text);
+        wait::until("a rejection", || {
+            (gate.logged("configuration rejected") > count).then_some(())
+        })
+        .await;
+        let rejections: Vec<_> = gate
+            .log()
+            .into_iter()
+            .filter(|line| line.message() == "configuration rejected")
+            .collect();
+        let error = rejections
+            .last()
+            .and_then(|line| line.field("error"))
+            .unwrap_or_default()
+            .to_owned();
+        assert!(error.contains(named), "{error:?} does not name {named:?}");
+        assert!(error.contains("robotgate.toml"), "{error:?} does not name the file");
+        allowed(&gate.get(&origin.url("/x")).await, "exempt");
+    }
+
+    assert_eq!(gate.logged("configuration reloaded"), 0);
+    let records: Vec<_> = gate.audit().into_iter().filter(|r| r["event"] == "decision").collect();
+    assert!(records.iter().all(|record| record["config"] == records[0]["config"]));
+    gate.reconfigure("");
+    gate.reloaded(1).await;
+    refused(&gate.get(&origin.url("/x")).await, "rule");
+}
+
+#[tokio::test]
+async fn no_request_fails_while_the_file_changes() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::start().await;
+    let load: Vec<Load> = (0..4).map(|_| Load::start(&gate, &origin.url("/x"))).collect();
+
+    for round in 1..=5 {
+        gate.reconfigure(&format!("[robots]\nuser-agent = \"Round{round}\""));
+        gate.reloaded(round).await;
+        gate.rewrite_config("wrong = [");
+        wait::until("a rejection", || {
+            (gate.logged("configuration rejected") >= round).then_some(())
+        })
+        .await;
+    }
+
+    for worker in load {
+        let (served, failures) = worker.stop().await;
+        assert!(served > 0);
+        assert_eq!(failures, Vec::<String>::new(), "of {served}");
+    }
+}
+
+#[tokio::test]
+async fn sighup_reads_the_file_again() {
+    let origin = closed_origin().await;
+    let gate = Gate::with(EXEMPT).await;
+
+    gate.signal(Signal::HUP);
+
+    gate.reloaded(1).await;
+    allowed(&gate.get(&origin.url("/x")).await, "exempt");
+}
+
+#[tokio::test]
+async fn sigterm_lets_running_exchanges_finish() {
+    let latch = Latch::new();
+    let origin = Origin::start()
+        .reply("/slow", Reply::ok("text/plain", "done").after(&latch))
+        .spawn()
+        .await;
+    let mut gate = Gate::start().await;
+    let running = tokio::spawn(gate.get(&origin.url("/slow")).into_future());
+    wait::until("the request", || (origin.count("/slow") == 1).then_some(())).await;
+
+    gate.signal(Signal::TERM);
+    wait::until("the listener to close", || {
+        std::net::TcpStream::connect(gate.address()).is_err().then_some(())
+    })
+    .await;
+    assert!(gate.runs(), "it waits for what runs");
+    latch.open();
+
+    let response = running.await.expect("no panic");
+    allowed(&response, "no-robots");
+    assert_eq!(response.text(), "done");
+    assert_eq!(gate.ended().await.code(), Some(0));
+    gate.audited(1).await;
+}
+
+#[tokio::test]
+async fn sigterm_ends_an_idle_gate_at_once() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let origin = Origin::start().anything("page").spawn().await;
+        let mut gate = Gate::start().await;
+        let mut kept = gate.dial().await;
+        allowed(&kept.get(&origin.url("/x")).await, "no-robots");
+
+        gate.signal(signal);
+
+        assert_eq!(
+            gate.ended().await.code(),
+            Some(0),
+            "an idle connection holds nothing up"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_was_audited_is_on_disk_when_the_gate_has_ended() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let mut gate = Gate::start().await;
+    for _ in 0..50 {
+        allowed(&gate.get(&origin.url("/x")).await, "no-robots");
+    }
+
+    assert_eq!(gate.stop().await.code(), Some(0));
+
+    let count = |event: &str| gate.audit().iter().filter(|record| record["event"] == event).count();
+    assert_eq!((count("decision"), count("completion")), (50, 50));
+}
+
+#[tokio::test]
+async fn a_file_that_is_wrong_from_the_start_starts_nothing() {
+    for (text, named) in WRONG {
+        println!("{text}");
+        let failure = Gate::builder().file(text).fail().await;
+        assert_eq!(failure.code, Some(1), "{failure:#?}");
+        assert!(failure.errors.contains(named), "{failure:#?}");
+        assert!(failure.errors.contains("robotgate.toml"), "{failure:#?}");
+    }
+}
+
+/// A client that asks for one page again and again.
+struct Load {
+    done: Arc<AtomicBool>,
+    served: Arc<AtomicUsize>,
+    task: JoinHandle<Vec<String>>,
+}
+
+impl Load {
+    fn start(gate: &Gate, url: &str) -> Self {
+        let (done, served) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let (stop, count, address, url) = (done.clone(), served.clone(), gate.address(), url.to_owned());
+        let task = tokio::spawn(async move {
+            let mut failures = Vec::new();
+            while !stop.load(Ordering::SeqCst) {
+                match Ask::fresh(address, "GET", &url).send().await {
+                    Ok(response) if response.status == 200 => drop(count.fetch_add(1, Ordering::SeqCst)),
+                    other => failures.push(format!("{other:?}")),
+                }
+            }
+            failures
+        });
+        Self { done, served, task }
+    }
+
+    async fn stop(self) -> (usize, Vec<String>) {
+        self.done.store(true, Ordering::SeqCst);
+        let failures = self.task.await.expect("no panic");
+        (self.served.load(Ordering::SeqCst), failures)
+    }
+}

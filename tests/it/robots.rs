@@ -1,0 +1,6 @@
+//! The engine: stated cases, and properties that hold for any bytes.
+
+mod cases;
+mod engine;
+mod model;
+mod properties;

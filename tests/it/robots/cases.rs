@@ -1,0 +1,73 @@
+//! Every stated case of `tests/cases`, as Google's parser answers it.
+
+use data_encoding::BASE64;
+use robotgate::robots::{RobotsTxt, path_of_url};
+use serde::Deserialize;
+
+use super::model;
+
+#[derive(Deserialize)]
+struct Case {
+    id: String,
+    robots: Option<String>,
+    robots_b64: Option<String>,
+    agent: String,
+    url: String,
+    allowed: bool,
+    line: u32,
+}
+
+#[test]
+fn seeds() {
+    run(include_str!("../../cases/seeds.jsonl"), 99);
+}
+
+#[test]
+fn rfc9309() {
+    run(include_str!("../../cases/rfc9309.jsonl"), 21);
+}
+
+#[test]
+fn tricky() {
+    run(include_str!("../../cases/tricky.jsonl"), 188);
+}
+
+/// Runs all cases before it fails, and names each that did.
+fn run(lines: &str, count: usize) {
+    let cases: Vec<Case> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a case is JSON"))
+        .collect();
+    assert_eq!(cases.len(), count);
+    let wrong: Vec<String> = cases.iter().filter_map(Case::fault).collect();
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+// === impl Case ===
+
+impl Case {
+    fn fault(&self) -> Option<String> {
+        let body = self.body();
+        let robots = RobotsTxt::parse(&body);
+        let found = robots.agent(&self.agent).decide(&path_of_url(self.url.as_bytes()));
+        let line = found.rule.map_or(0, |id| robots.rule(id).line);
+        let wanted = (self.allowed, self.line);
+        let modelled = model::decide(&body, &self.agent, self.url.as_bytes());
+        ((found.allowed, line) != wanted || modelled != wanted).then(|| {
+            let Self { id, .. } = self;
+            let allowed = found.allowed;
+            format!(
+                "{id}: engine {:?}, model {modelled:?}, wanted {wanted:?}",
+                (allowed, line)
+            )
+        })
+    }
+
+    fn body(&self) -> Vec<u8> {
+        match (&self.robots, &self.robots_b64) {
+            (Some(text), None) => text.clone().into_bytes(),
+            (None, Some(base64)) => BASE64.decode(base64.as_bytes()).expect("a case is base64"),
+            _ => panic!("{}: one of robots and robots_b64", self.id),
+        }
+    }
+}

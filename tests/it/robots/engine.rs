@@ -1,0 +1,166 @@
+//! What the stated cases leave out: which rule and group are named, what holds for a whole origin,
+//! robotgate's own tokens, and files made to be slow.
+
+use std::time::{Duration, Instant};
+
+use robotgate::robots::{RobotsTxt, RuleKind, Whole};
+
+#[test]
+fn a_rule_is_shown_as_written() {
+    let robots =
+        RobotsTxt::parse(b"\xEF\xBB\xBFUser-agent: Foo\xFF/2 x\r\n\r\n \tDisalow : /caf\xC3\xA9%2f \x0b# why\r\n");
+    let found = robots.agent("foo").decide(b"/caf%C3%A9%2Fx");
+    let rule = robots.rule(found.rule.expect("the rule matches"));
+    assert_eq!(rule.kind, RuleKind::Disallow);
+    assert_eq!(rule.pattern, "/caf%C3%A9%2F");
+    assert_eq!(rule.text, "Disalow : /caf\u{e9}%2f");
+    assert_eq!(rule.line, 3);
+    assert_eq!(rule.group, "Foo");
+}
+
+#[test]
+fn octets_that_are_no_text_are_replaced_in_it() {
+    let robots = RobotsTxt::parse(b"user-agent:*\ndisallow\xFF: /x\xFE");
+    let found = robots.agent("a").decide(b"/x%FE");
+    let rule = robots.rule(found.rule.expect("the rule matches"));
+    assert_eq!(rule.text, "disallow\u{fffd}: /x\u{fffd}");
+    assert_eq!(rule.pattern, "/x%FE");
+}
+
+#[test]
+fn the_group_is_the_one_that_rules_were_picked_under() {
+    let robots =
+        RobotsTxt::parse(b"User-agent: FOObot/2\nUser-agent: *\nDisallow: /a\nUser-agent: foobot\nUser-agent: empty");
+    for (agent, group, specific, allowed) in [
+        ("foobot", "FOObot", true, false),
+        ("other", "*", false, false),
+        ("Empty", "empty", true, true),
+    ] {
+        let picked = robots.agent(agent);
+        assert_eq!(picked.group(), Some(group));
+        assert_eq!(picked.is_specific(), specific);
+        assert_eq!(picked.decide(b"/a").allowed, allowed);
+    }
+    let nobody = RobotsTxt::parse(b"Disallow: /");
+    assert_eq!(nobody.agent("a").group(), None);
+    assert_eq!(nobody.agent("a").whole(), Whole::AllAllowed);
+}
+
+#[test]
+fn a_token_with_digits_finds_its_first_word() {
+    let robots = RobotsTxt::parse(
+        b"User-agent: mj12BOT/v1.4 (x)\nDisallow: /a\nUser-agent: 360Spider\tx\nDisallow: /b\n\
+          User-agent: a.b, c\nDisallow: /c\nUser-agent: *\nDisallow: /d",
+    );
+    for (token, group, path) in [
+        ("MJ12bot", "mj12BOT", b"/a"),
+        ("360spider", "360Spider", b"/b"),
+        ("MJ", "mj", b"/a"),
+        ("a.b,", "a.b,", b"/c"),
+        ("a.b", "*", b"/d"),
+        ("MJ12bot/v1.4", "*", b"/d"),
+        ("", "*", b"/d"),
+        ("*", "*", b"/d"),
+    ] {
+        let picked = robots.product(token);
+        assert_eq!(picked.group(), Some(group), "{token}");
+        assert!(!picked.decide(path).allowed, "{token}");
+    }
+    assert_eq!(robots.agent("MJ12bot").group(), Some("*"));
+    // Google's quirk: a user-agent that is cut to nothing equals an agent that is nothing.
+    assert!(robots.agent("").is_specific());
+}
+
+#[test]
+fn a_whole_origin() {
+    use Whole::{AllAllowed, AllDisallowed, Mixed};
+    for (rules, whole) in [
+        ("", AllAllowed),
+        ("disallow:", AllAllowed),
+        ("disallow: foo\ndisallow: $", AllAllowed),
+        ("allow: /\ndisallow: /", AllAllowed),
+        ("allow: /**\ndisallow: /x", AllAllowed),
+        ("allow: /\ndisallow: /x", Mixed),
+        ("disallow: /", AllDisallowed),
+        ("disallow: *", AllDisallowed),
+        ("disallow: /*$", AllDisallowed),
+        ("disallow: */", AllDisallowed),
+        ("disallow: */*", AllDisallowed),
+        ("disallow: /x\ndisallow: /", AllDisallowed),
+        ("disallow: /\nallow:", AllDisallowed),
+        ("disallow: /\nallow: x", AllDisallowed),
+        ("disallow: /\nallow: /x", Mixed),
+        ("disallow: /$", Mixed),
+        ("disallow: /x", Mixed),
+        // The index rule is an allow like any other.
+        ("disallow: /\nallow: /index.html", Mixed),
+    ] {
+        let robots = RobotsTxt::parse(format!("user-agent: *\n{rules}").as_bytes());
+        assert_eq!(robots.agent("a").whole(), whole, "{rules}");
+    }
+}
+
+#[test]
+fn groups_that_are_never_merged_decide_alike() {
+    // Each agent shares the large group and has one of its own: too much to index for each.
+    let mut body = String::new();
+    for n in 0..200 {
+        body += &format!("user-agent: {}\n", name(n));
+    }
+    for n in 0..200 {
+        body += &format!("disallow: /{n}/*x\n");
+    }
+    for n in 0..200 {
+        body += &format!("user-agent: {}\nallow: /{n}/*xy$\n", name(n));
+    }
+    let robots = RobotsTxt::parse(body.as_bytes());
+    assert!(robots.weight() < 10 * body.len() + 100_000, "{}", robots.weight());
+    for n in 0..200 {
+        let agent = robots.agent(&name(n));
+        let line = |path: String| {
+            let found = agent.decide(path.as_bytes());
+            (found.allowed, found.rule.map(|id| robots.rule(id).line))
+        };
+        assert_eq!(line(format!("/{n}/x")), (false, Some(201 + n)));
+        assert_eq!(line(format!("/{n}/xy")), (true, Some(402 + 2 * n)));
+        assert_eq!(
+            line(format!("/{}/xy", (n + 1) % 200)),
+            (false, Some(201 + (n + 1) % 200))
+        );
+        assert_eq!(line("/".into()), (true, None));
+    }
+}
+
+#[test]
+fn files_made_to_be_slow_are_not() {
+    let long = "/".to_owned() + &"a".repeat(8_000);
+    let stars = "*a".repeat(8_000);
+    let nested: String = (1..1_500).map(|n| format!("disallow: {}$\n", &long[..n])).collect();
+    for rules in [
+        format!("disallow: /{stars}b\ndisallow: /{stars}*b$\n"),
+        format!("disallow: /{}b\n", "*aa".repeat(5_000)).repeat(20),
+        format!("disallow: *{}b\n", "a".repeat(8_000)).repeat(20),
+        nested,
+        "disallow: /*aab*ab\n".repeat(20_000),
+        "user-agent: a\nallow: /*x\nuser-agent: *\n".repeat(10_000),
+    ] {
+        let started = Instant::now();
+        let robots = RobotsTxt::parse(format!("user-agent: a\n{rules}").as_bytes());
+        assert!(robots.agent("a").decide(long.as_bytes()).allowed);
+        assert!(robots.weight() < 40 * rules.len() + 100_000);
+        // Plain debug builds take well under a second; exponential ones never end.
+        assert!(started.elapsed() < Duration::from_secs(20));
+    }
+}
+
+#[test]
+fn it_goes_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<RobotsTxt>();
+}
+
+/// A product token for a number.
+fn name(n: u32) -> String {
+    let letter = |n: u32| char::from_digit(10 + n % 26, 36).expect("a letter");
+    ['x', letter(n / 26), letter(n)].into_iter().collect()
+}

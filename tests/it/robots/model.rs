@@ -1,0 +1,213 @@
+//! A second reading of robots.txt, as plain and slow as can be: it reads the file afresh for each
+//! question, byte by byte, and tries every way a `*` can go.
+//!
+//! Shares nothing with the engine, so that the same slip is unlikely in both.
+
+/// Whether `agent` may fetch `url`, and the line that says so, 0 if none does.
+pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
+    let path = path(url);
+    let records = records(body);
+    let own = Name::Token(agent.to_ascii_lowercase());
+    let rules = rules_for(&records, &own).or_else(|| rules_for(&records, &Name::Star));
+    let mut best: Option<(usize, bool, u32)> = None;
+    for (line, allow, pattern) in rules.unwrap_or_default() {
+        let Some(weight) = weight(allow, &pattern, &path) else {
+            continue;
+        };
+        if best.is_none_or(|(most, allowed, _)| weight > most || (weight == most && allow && !allowed)) {
+            best = Some((weight, allow, line));
+        }
+    }
+    best.map_or((true, 0), |(weight, allow, line)| (allow || weight == 0, line))
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Name {
+    Star,
+    Token(String),
+}
+
+#[derive(Clone, Debug)]
+enum Record {
+    Agent(Name),
+    Rule(Rule),
+}
+
+/// A line, whether it allows, and its pattern.
+type Rule = (u32, bool, Vec<u8>);
+
+/// The rules of all groups for `wanted`, in file order; `None` without a group.
+fn rules_for(records: &[Record], wanted: &Name) -> Option<Vec<Rule>> {
+    let mut found = None;
+    let (mut ours, mut after_rule) = (false, true);
+    for record in records {
+        match record {
+            Record::Agent(name) => {
+                ours = name == wanted || (ours && !after_rule);
+                after_rule = false;
+                if ours {
+                    found.get_or_insert_with(Vec::new);
+                }
+            }
+            Record::Rule(rule) => {
+                after_rule = true;
+                if let (true, Some(rules)) = (ours, &mut found) {
+                    rules.push(rule.clone());
+                }
+            }
+        }
+    }
+    found
+}
+
+fn records(body: &[u8]) -> Vec<Record> {
+    let mut body = body;
+    for mark in [0xEF, 0xBB, 0xBF] {
+        match body {
+            [first, rest @ ..] if *first == mark => body = rest,
+            _ => break,
+        }
+    }
+    let mut lines = vec![Vec::new()];
+    let mut after_cr = false;
+    for &byte in body {
+        match byte {
+            b'\n' if after_cr => {}
+            b'\n' | b'\r' => lines.push(Vec::new()),
+            _ => lines.last_mut().expect("there is one").push(byte),
+        }
+        after_cr = byte == b'\r';
+    }
+    let numbered = (1..).zip(lines);
+    numbered.filter_map(|(number, line)| record(number, line)).collect()
+}
+
+fn record(number: u32, mut line: Vec<u8>) -> Option<Record> {
+    line.truncate(16_663);
+    let end = line.iter().position(|b| *b == 0 || *b == b'#');
+    line.truncate(end.unwrap_or(usize::MAX));
+    let line = trim(&line);
+    let at = match line.iter().position(|b| *b == b':') {
+        Some(colon) => colon,
+        None => {
+            let words = line.split(|b| *b == b' ' || *b == b'\t');
+            if words.filter(|word| !word.is_empty()).count() != 2 {
+                return None;
+            }
+            line.iter().position(|b| *b == b' ' || *b == b'\t')?
+        }
+    };
+    let key = String::from_utf8_lossy(trim(&line[..at])).to_ascii_lowercase();
+    let value = trim(&line[at + 1..]);
+    let is = |names: &[&str]| names.iter().any(|name| key.starts_with(name));
+    if is(&["user-agent", "useragent", "user agent"]) {
+        Some(Record::Agent(name(value)))
+    } else if is(&["allow"]) {
+        Some(Record::Rule((number, true, escape(value))))
+    } else if is(&["disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"]) {
+        Some(Record::Rule((number, false, escape(value))))
+    } else {
+        None
+    }
+}
+
+fn name(value: &[u8]) -> Name {
+    if value == b"*" || (value.len() > 1 && value[0] == b'*' && is_space(value[1])) {
+        return Name::Star;
+    }
+    let token = value
+        .iter()
+        .take_while(|b| b.is_ascii_alphabetic() || b"-_".contains(b));
+    Name::Token(token.map(|b| b.to_ascii_lowercase() as char).collect())
+}
+
+fn escape(value: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < value.len() {
+        let hex = |n: usize| value.get(at + n).is_some_and(u8::is_ascii_hexdigit);
+        if value[at] == b'%' && hex(1) && hex(2) {
+            out.extend(value[at..at + 3].to_ascii_uppercase());
+            at += 3;
+        } else if value[at] >= 0x80 {
+            out.extend(format!("%{:02X}", value[at]).bytes());
+            at += 1;
+        } else {
+            out.push(value[at]);
+            at += 1;
+        }
+    }
+    out
+}
+
+/// How much the rule weighs for `path`; `None` where it does not match.
+fn weight(allow: bool, pattern: &[u8], path: &[u8]) -> Option<usize> {
+    if matches(pattern, path) {
+        return Some(pattern.len());
+    }
+    let slash = pattern.iter().rposition(|b| *b == b'/')?;
+    if !allow || !pattern[slash..].starts_with(b"/index.htm") {
+        return None;
+    }
+    let directory = [&pattern[..=slash], b"$"].concat();
+    matches(&directory, path).then_some(directory.len())
+}
+
+/// Which beginnings of `path` the pattern reaches, one pattern byte at a time.
+fn matches(pattern: &[u8], path: &[u8]) -> bool {
+    let mut reached = vec![false; path.len() + 1];
+    reached[0] = true;
+    for (at, byte) in pattern.iter().enumerate() {
+        match byte {
+            b'$' if at + 1 == pattern.len() => return reached[path.len()],
+            b'*' => {
+                for end in 1..reached.len() {
+                    reached[end] |= reached[end - 1];
+                }
+            }
+            _ => {
+                for end in (1..reached.len()).rev() {
+                    reached[end] = reached[end - 1] && path[end - 1] == *byte;
+                }
+                reached[0] = false;
+            }
+        }
+    }
+    reached.contains(&true)
+}
+
+fn path(url: &[u8]) -> Vec<u8> {
+    let url = if url.starts_with(b"//") { &url[2..] } else { url };
+    let starts = |at: &usize| b"/?;".contains(&url[*at]);
+    let scheme = (0..url.len()).find(|at| url[*at..].starts_with(b"://"));
+    let first = (0..url.len()).find(starts);
+    let from = match (scheme, first) {
+        (Some(scheme), Some(first)) if scheme < first => scheme + 3,
+        _ => 0,
+    };
+    let hash = url.iter().position(|b| *b == b'#').unwrap_or(url.len());
+    let Some(start) = (from..url.len()).find(starts).filter(|start| *start < hash) else {
+        return b"/".to_vec();
+    };
+    let mut path = url[start..hash].to_vec();
+    if path[0] != b'/' {
+        path.insert(0, b'/');
+    }
+    let nul = path.iter().position(|b| *b == 0);
+    path.truncate(nul.unwrap_or(usize::MAX));
+    path
+}
+
+fn trim(mut bytes: &[u8]) -> &[u8] {
+    while bytes.first().is_some_and(|b| is_space(*b)) {
+        bytes = &bytes[1..];
+    }
+    while bytes.last().is_some_and(|b| is_space(*b)) {
+        bytes = &bytes[..bytes.len() - 1];
+    }
+    bytes
+}
+
+fn is_space(byte: u8) -> bool {
+    b" \t\n\x0b\x0c\r".contains(&byte)
+}

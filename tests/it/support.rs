@@ -1,0 +1,29 @@
+//! The harness: an [`Origin`] that can misbehave, a name server ([`Dns`]), a [`Gate`] (the real binary on a free
+//! port) and clients that say exactly what a test tells them to.
+//!
+//! Nothing here knows what robotgate decides. Nothing sleeps to wait for something: see [`wait`].
+
+mod blackhole;
+mod client;
+mod dns;
+mod expect;
+mod fields;
+mod gate;
+mod io;
+mod latch;
+mod origin;
+mod tls;
+pub mod wait;
+mod wire;
+
+pub use self::{
+    blackhole::Blackhole,
+    client::{Alpn, Ask, Connected, Connection, End, Response, Tunnel},
+    dns::{Answer, Dns},
+    expect::{allowed, failed, refused, same_members},
+    fields::Field,
+    gate::{Gate, Record, Signal},
+    latch::Latch,
+    origin::{NAME, Origin, Reply, Step},
+    tls::{Certificate, Roots},
+};

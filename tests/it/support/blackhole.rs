@@ -1,0 +1,46 @@
+//! An address that never answers a connection attempt, neither yes nor no.
+//!
+//! The kernel drops the first packet of a handshake when the listener's queue is full, so a listener that accepts
+//! nothing and whose queue we filled ourselves times out on every machine, without any firewall.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+pub struct Blackhole {
+    address: SocketAddr,
+    _listener: TcpListener,
+    _queue: Vec<TcpStream>,
+}
+
+impl Blackhole {
+    pub async fn start() -> Self {
+        Self::at([127, 0, 0, 1], 0).await
+    }
+
+    /// At a given address and port, say, at another origin's port on 127.0.0.2.
+    pub async fn at(address: [u8; 4], port: u16) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind((address, port).into()).expect("a free port");
+        let listener = socket.listen(1).expect("a listener");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let mut queue = Vec::new();
+        // The queue is full once an attempt hangs.
+        while let Ok(connected) = tokio::time::timeout(Duration::from_millis(300), TcpStream::connect(address)).await {
+            queue.push(connected.expect("the queue takes it"));
+        }
+        Self {
+            address,
+            _listener: listener,
+            _queue: queue,
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+}

@@ -1,0 +1,15 @@
+//! Clients that say exactly what a test tells them to: over a fresh connection, a kept one, a tunnel, TLS, HTTP/2.
+
+mod ask;
+mod connect;
+mod connection;
+mod h2;
+mod response;
+
+pub use self::{
+    ask::Ask,
+    connect::{Alpn, Connected, Tunnel, connect},
+    connection::Connection,
+    response::Response,
+};
+pub use super::wire::End;

@@ -1,0 +1,187 @@
+//! An open connection of a client, HTTP/1.1 or HTTP/2, to a proxy or through one.
+
+use std::{io, net::SocketAddr};
+
+use tokio::net::TcpStream;
+
+use super::{
+    Ask, Response, Tunnel,
+    ask::{Message, USER_AGENT},
+    h2::Http2,
+};
+use crate::support::{
+    io::Io,
+    tls::Roots,
+    wait::within,
+    wire::{End, Wire},
+};
+
+pub struct Connection {
+    kind: Kind,
+    /// What `Host` says when a target has no authority.
+    host: String,
+    /// The certificate that the peer showed, in DER.
+    certificate: Option<Vec<u8>>,
+}
+
+enum Kind {
+    One(Wire),
+    Two(Http2),
+}
+
+impl Connection {
+    /// A plain connection.
+    pub async fn to(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self::over(Wire::new(stream), &address.to_string()))
+    }
+
+    /// HTTP/1.1 over whatever is there.
+    pub fn over(wire: Wire, host: &str) -> Self {
+        Self {
+            kind: Kind::One(wire),
+            host: host.to_owned(),
+            certificate: None,
+        }
+    }
+
+    /// HTTP/1.1 over any kind of connection.
+    pub fn over_io(io: impl Io + 'static) -> Self {
+        Self::over(Wire::new(io), "")
+    }
+
+    /// HTTP/2 over whatever is there.
+    pub async fn http2_over(io: impl Io + 'static, authority: &str) -> Self {
+        let kind = Kind::Two(Http2::over(io, authority).await);
+        Self {
+            kind,
+            host: authority.to_owned(),
+            certificate: None,
+        }
+    }
+
+    /// Takes the connection for a tunnel, as if a CONNECT had been answered.
+    pub fn tunnel(self, roots: Roots) -> Tunnel {
+        let authority = self.host.clone();
+        Tunnel::over(self.into_wire(), &authority, roots)
+    }
+
+    pub(super) fn showing(self, certificate: Option<Vec<u8>>) -> Self {
+        Self { certificate, ..self }
+    }
+
+    pub fn certificate(&self) -> Option<&[u8]> {
+        self.certificate.as_deref()
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub fn get(&mut self, target: &str) -> Ask<'_> {
+        self.ask("GET", target)
+    }
+
+    pub fn ask(&mut self, method: &str, target: &str) -> Ask<'_> {
+        Ask::kept(self, method, target)
+    }
+
+    /// Many GET requests in one go: at the same time over HTTP/2, one after another over HTTP/1.1.
+    pub async fn get_all(&mut self, targets: &[String]) -> Vec<Response> {
+        let mut responses = Vec::new();
+        if let Kind::Two(http2) = &mut self.kind {
+            let headers = [("User-Agent".to_owned(), USER_AGENT.to_owned())];
+            let mut sent = Vec::new();
+            for target in targets {
+                sent.push(http2.start("GET", target, &headers, &[]).await.expect("a stream"));
+            }
+            for stream in sent {
+                responses.push(within("a response", stream.finish()).await.expect("a response"));
+            }
+        } else {
+            for target in targets {
+                responses.push(self.get(target).await);
+            }
+        }
+        responses
+    }
+
+    pub(super) async fn exchange(&mut self, message: &Message) -> io::Result<Response> {
+        match &mut self.kind {
+            Kind::One(wire) => {
+                // A server may refuse, and close, before it has read everything: its answer still counts.
+                let sent = wire.send(&message.bytes()).await;
+                Response::read(wire, &message.method)
+                    .await
+                    .map_err(|error| sent.err().unwrap_or(error))
+            }
+            Kind::Two(http2) => {
+                http2
+                    .start(&message.method, &message.target, &message.headers, &message.body)
+                    .await?
+                    .finish()
+                    .await
+            }
+        }
+    }
+
+    /// Bytes as they are, past all HTTP.
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        within("the peer to take bytes", self.wire().send(bytes.as_ref()))
+            .await
+            .expect("an open connection");
+    }
+
+    /// Bytes as they are, as far as the peer takes them: it may have closed.
+    pub async fn try_send(&mut self, bytes: &[u8]) -> bool {
+        within("the peer to take bytes", self.wire().send(bytes)).await.is_ok()
+    }
+
+    /// Says that nothing more will be sent.
+    pub async fn finish(&mut self) {
+        // The peer may have closed first.
+        drop(self.wire().finish().await);
+    }
+
+    /// What one read yields; empty at the end.
+    pub async fn read(&mut self) -> Vec<u8> {
+        within("bytes", self.wire().some()).await.expect("an open connection")
+    }
+
+    /// Reads exactly so many bytes.
+    pub async fn read_exactly(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let end = within("bytes", self.wire().counted(length, &mut bytes)).await;
+        assert_eq!(end, End::Length, "only {:?} came", String::from_utf8_lossy(&bytes));
+        bytes
+    }
+
+    /// Everything until the peer closes or resets.
+    pub async fn read_to_end(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        within("the end of the connection", self.wire().until_closed(&mut bytes)).await;
+        bytes
+    }
+
+    /// The response to a request that [`send`](Self::send) has sent.
+    pub async fn response_to(&mut self, method: &str) -> Response {
+        within("a response", Response::read(self.wire(), method))
+            .await
+            .expect("a response")
+    }
+
+    pub(super) fn into_wire(self) -> Wire {
+        match self.kind {
+            Kind::One(wire) => wire,
+            Kind::Two(_) => panic!("HTTP/2 has no wire of its own"),
+        }
+    }
+
+    fn wire(&mut self) -> &mut Wire {
+        match &mut self.kind {
+            Kind::One(wire) => wire,
+            Kind::Two(_) => panic!("HTTP/2 has no wire of its own"),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! HTTP/2, as a client sees it.
+
+use std::io;
+
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest};
+use http::{Request, Version};
+
+use super::Response;
+use crate::support::{
+    io::Io,
+    wait::within,
+    wire::{End, Fields},
+};
+
+pub struct Http2 {
+    sender: SendRequest<Bytes>,
+    authority: String,
+}
+
+/// A request on its way.
+pub struct Stream(ResponseFuture);
+
+// === impl Http2 ===
+
+impl Http2 {
+    pub async fn over(io: impl Io + 'static, authority: &str) -> Self {
+        let handshake = within("the start of HTTP/2", h2::client::handshake(io)).await;
+        let (sender, connection) = handshake.expect("HTTP/2 starts");
+        // It ends with the connection; what goes wrong shows on the streams.
+        tokio::spawn(async move { drop(connection.await) });
+        Self {
+            sender,
+            authority: authority.to_owned(),
+        }
+    }
+
+    /// Sends a request; `Host` becomes `:authority`.
+    pub async fn start(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> io::Result<Stream> {
+        let named = headers.iter().find(|(name, _)| name == "Host").map(|(_, host)| host);
+        let uri = format!("https://{}{path}", named.unwrap_or(&self.authority));
+        let mut request = Request::builder().version(Version::HTTP_2).method(method).uri(uri);
+        for (name, value) in headers.iter().filter(|(name, _)| name != "Host") {
+            request = request.header(name.to_ascii_lowercase(), value);
+        }
+        let request = request.body(()).map_err(io::Error::other)?;
+        let mut ready = self.sender.clone().ready().await.map_err(io::Error::other)?;
+        let (response, mut sending) = ready.send_request(request, body.is_empty()).map_err(io::Error::other)?;
+        if !body.is_empty() {
+            sending
+                .send_data(Bytes::copy_from_slice(body), true)
+                .map_err(io::Error::other)?;
+        }
+        Ok(Stream(response))
+    }
+}
+
+// === impl Stream ===
+
+impl Stream {
+    pub async fn finish(self) -> io::Result<Response> {
+        let (head, mut receiving) = self.0.await.map_err(io::Error::other)?.into_parts();
+        let field = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+            (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        let mut body = Vec::new();
+        let mut end = End::Length;
+        while let Some(data) = receiving.data().await {
+            let Ok(data) = data else {
+                end = End::Cut;
+                break;
+            };
+            receiving
+                .flow_control()
+                .release_capacity(data.len())
+                .map_err(io::Error::other)?;
+            body.extend(data);
+        }
+        Ok(Response {
+            version: "HTTP/2".into(),
+            status: head.status.as_u16(),
+            reason: String::new(),
+            headers: Fields(head.headers.iter().map(field).collect()),
+            body,
+            end,
+            stays_open: end != End::Cut,
+        })
+    }
+}

@@ -1,0 +1,157 @@
+//! A name server over UDP: every name is 127.0.0.1 until a test says otherwise.
+//!
+//! Answers have a time to live of zero, so what a test changes holds at once.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::{net::UdpSocket, task::JoinHandle};
+
+/// What is said of a name.
+#[derive(Clone)]
+pub enum Answer {
+    /// These addresses; none at all is an empty answer (NODATA).
+    Addresses(Vec<IpAddr>),
+    /// A new set with each query of the same type; the last one stays.
+    Changing(Vec<Vec<IpAddr>>),
+    NoSuchName,
+    ServerFailure,
+    /// No answer at all.
+    Silence,
+}
+
+pub struct Dns {
+    address: SocketAddr,
+    zone: Arc<Mutex<Zone>>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Zone {
+    answers: HashMap<String, Answer>,
+    queries: HashMap<(String, u16), usize>,
+}
+
+// === impl Dns ===
+
+impl Dns {
+    pub async fn start() -> Self {
+        let socket = UdpSocket::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let address = socket.local_addr().expect("a bound socket has an address");
+        let zone = Arc::new(Mutex::new(Zone::default()));
+        let task = tokio::spawn(serve(socket, zone.clone()));
+        Self { address, zone, task }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// From now on `name` is answered so.
+    pub fn answer(&self, name: &str, answer: Answer) {
+        self.zone().answers.insert(name.to_ascii_lowercase(), answer);
+    }
+
+    /// From now on `name` has this one address.
+    pub fn point(&self, name: &str, address: impl Into<IpAddr>) {
+        self.answer(name, Answer::Addresses(vec![address.into()]));
+    }
+
+    /// How many times the IPv4 address of `name` was asked for.
+    pub fn queries(&self, name: &str) -> usize {
+        self.zone()
+            .queries
+            .get(&(name.to_ascii_lowercase(), A))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    fn zone(&self) -> std::sync::MutexGuard<'_, Zone> {
+        self.zone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Dns {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(socket: UdpSocket, zone: Arc<Mutex<Zone>>) {
+    let mut packet = [0; 4096];
+    while let Ok((length, from)) = socket.recv_from(&mut packet).await {
+        let reply = zone
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .reply(&packet[..length]);
+        if let Some(reply) = reply {
+            // A lost datagram is the resolver's to repeat.
+            drop(socket.send_to(&reply, from).await);
+        }
+    }
+}
+
+// === impl Zone ===
+
+impl Zone {
+    /// The answer to a query packet (RFC 1035 §4); `None` is silence.
+    fn reply(&mut self, query: &[u8]) -> Option<Vec<u8>> {
+        let (name, kind, end) = question(query)?;
+        let seen = self.queries.entry((name.clone(), kind)).or_default();
+        *seen += 1;
+        let localhost = Answer::Addresses(vec![Ipv4Addr::LOCALHOST.into()]);
+        let (code, addresses) = match self.answers.get(&name).unwrap_or(&localhost) {
+            Answer::Addresses(addresses) => (OK, addresses.clone()),
+            Answer::Changing(sets) => (OK, sets.get(*seen - 1).or(sets.last()).cloned().unwrap_or_default()),
+            Answer::NoSuchName => (NXDOMAIN, vec![]),
+            Answer::ServerFailure => (SERVFAIL, vec![]),
+            Answer::Silence => return None,
+        };
+        let records: Vec<Vec<u8>> = addresses.iter().filter_map(|&address| record(address, kind)).collect();
+        let mut reply = query[..2].to_vec();
+        reply.extend([0x85, 0x80 | code, 0, 1, 0, records.len() as u8, 0, 0, 0, 0]);
+        reply.extend(&query[12..end]);
+        reply.extend(records.concat());
+        Some(reply)
+    }
+}
+
+/// The name in lower case, the type, and where the question ends.
+fn question(query: &[u8]) -> Option<(String, u16, usize)> {
+    let mut labels = Vec::new();
+    let mut at = 12;
+    loop {
+        let length = usize::from(*query.get(at)?);
+        at += 1;
+        if length == 0 {
+            break;
+        }
+        labels.push(String::from_utf8_lossy(query.get(at..at + length)?).to_ascii_lowercase());
+        at += length;
+    }
+    let kind = u16::from_be_bytes([*query.get(at)?, *query.get(at + 1)?]);
+    (query.len() >= at + 4).then(|| (labels.join("."), kind, at + 4))
+}
+
+/// A resource record for the name of the question, if the address is of the type that was asked for.
+fn record(address: IpAddr, kind: u16) -> Option<Vec<u8>> {
+    let bytes = match (address, kind) {
+        (IpAddr::V4(v4), A) => v4.octets().to_vec(),
+        (IpAddr::V6(v6), AAAA) => v6.octets().to_vec(),
+        _ => return None,
+    };
+    let mut record = vec![0xc0, 12];
+    record.extend(kind.to_be_bytes());
+    record.extend([0, 1, 0, 0, 0, 0, 0, bytes.len() as u8]);
+    record.extend(bytes);
+    Some(record)
+}
+
+const A: u16 = 1;
+const AAAA: u16 = 28;
+const OK: u8 = 0;
+const SERVFAIL: u8 = 2;
+const NXDOMAIN: u8 = 3;

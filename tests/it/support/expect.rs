@@ -1,0 +1,54 @@
+//! What tests say about a response, so that a failure shows the whole of it.
+
+use std::collections::BTreeSet;
+
+use super::{Field, Response};
+
+/// The robots verdict let the request through, for this reason, and the origin answered 200.
+#[track_caller]
+pub fn allowed(response: &Response, reason: &str) -> Field {
+    assert_eq!(response.status, 200, "{response:#?}");
+    let decision = response.decision();
+    assert_eq!(decision.value(), "allow", "{response:#?}");
+    assert_eq!(decision.param("reason").as_deref(), Some(reason), "{response:#?}");
+    decision
+}
+
+/// A refusal, for this reason.
+#[track_caller]
+pub fn refused(response: &Response, reason: &str) -> Field {
+    assert_eq!(response.status, 403, "{response:#?}");
+    let decision = response.decision();
+    assert_ne!(decision.value(), "allow", "{response:#?}");
+    assert_eq!(decision.param("reason").as_deref(), Some(reason), "{response:#?}");
+    assert_eq!(
+        response.proxy_status().param("error").as_deref(),
+        Some("http_request_denied"),
+        "{response:#?}"
+    );
+    decision
+}
+
+/// A failure on the way to the origin: this status, one of these `Proxy-Status` error types, never a robots refusal.
+#[track_caller]
+pub fn failed(response: &Response, status: u16, errors: &[&str]) {
+    assert_eq!(response.status, status, "{response:#?}");
+    let error = response.proxy_status().param("error").unwrap_or_default();
+    assert!(
+        errors.contains(&error.as_str()),
+        "{error:?} is none of {errors:?}: {response:#?}"
+    );
+}
+
+/// Two sets of names are the same, whatever the order; a failure shows what is missing and what is too much.
+#[track_caller]
+pub fn same_members<'a>(found: impl IntoIterator<Item = &'a str>, wanted: &[&'a str]) {
+    let found: BTreeSet<&str> = found.into_iter().collect();
+    let wanted: BTreeSet<&str> = wanted.iter().copied().collect();
+    let missing: Vec<_> = wanted.difference(&found).collect();
+    let extra: Vec<_> = found.difference(&wanted).collect();
+    assert!(
+        missing.is_empty() && extra.is_empty(),
+        "missing {missing:?}, not foreseen {extra:?}"
+    );
+}

@@ -1,0 +1,64 @@
+//! Structured fields (RFC 9651) in a form that tests compare.
+
+use sfv::{BareItem, Item, List, ListEntry, Parser};
+
+/// One item and its parameters, such as `deny; reason=rule; line=3`.
+#[derive(Debug, PartialEq)]
+pub struct Field(Item);
+
+impl Field {
+    /// Reads an item, as in `Robots-Decision`.
+    ///
+    /// # Panics
+    /// When it is no item.
+    pub fn item(text: &str) -> Self {
+        match Parser::new(text).parse::<Item>() {
+            Ok(item) => Self(item),
+            Err(error) => panic!("not a structured item: {text:?}: {error}"),
+        }
+    }
+
+    /// Reads the last member of a list, as in `Proxy-Status`, where the last is the nearest.
+    ///
+    /// # Panics
+    /// When it is no list of items.
+    pub fn last_of(text: &str) -> Self {
+        match Parser::new(text).parse::<List>().map(|mut list| list.pop()) {
+            Ok(Some(ListEntry::Item(item))) => Self(item),
+            other => panic!("not a structured list: {text:?}: {other:?}"),
+        }
+    }
+
+    /// The item without its parameters.
+    pub fn value(&self) -> String {
+        plain(&self.0.bare_item)
+    }
+
+    pub fn param(&self, name: &str) -> Option<String> {
+        self.0
+            .params
+            .iter()
+            .find(|(key, _)| key.as_str() == name)
+            .map(|(_, value)| plain(value))
+    }
+
+    /// Whether a parameter is a token, an integer or a string; the difference matters to who parses it.
+    pub fn kind(&self, name: &str) -> Option<&'static str> {
+        let (_, value) = self.0.params.iter().find(|(key, _)| key.as_str() == name)?;
+        Some(match value {
+            BareItem::Token(_) => "token",
+            BareItem::Integer(_) => "integer",
+            BareItem::String(_) => "string",
+            _ => "other",
+        })
+    }
+}
+
+fn plain(item: &BareItem) -> String {
+    match item {
+        BareItem::Token(token) => token.as_str().to_owned(),
+        BareItem::String(string) => string.as_str().to_owned(),
+        BareItem::Integer(number) => i64::from(*number).to_string(),
+        other => format!("{other:?}"),
+    }
+}

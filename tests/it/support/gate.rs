@@ -1,0 +1,222 @@
+//! The real binary on a free port, in a folder of its own, with its log and its audit records at hand.
+
+mod audit;
+mod builder;
+mod config;
+mod log;
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    process::{Child, ExitStatus},
+};
+
+use rustix::process::{Pid, kill_process};
+use tempfile::TempDir;
+
+pub use self::audit::Record;
+use self::{
+    builder::Builder,
+    config::Config,
+    log::{Line, Log},
+};
+use super::{
+    client::{Ask, Connected, Connection, connect},
+    dns::Dns,
+    wait,
+};
+
+pub use rustix::process::Signal;
+
+pub struct Gate {
+    child: Child,
+    address: SocketAddr,
+    config: Config,
+    log: Log,
+    output: Log,
+    dns: Dns,
+    folder: TempDir,
+}
+
+/// A CONNECT in the making.
+pub struct Connect {
+    proxy: SocketAddr,
+    ask: Ask<'static>,
+    ca: PathBuf,
+}
+
+impl Gate {
+    /// With the defaults of the tests.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    /// With this TOML laid over the defaults of the tests.
+    pub async fn with(overrides: &str) -> Self {
+        Self::builder().config(overrides).start().await
+    }
+
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The name server that the gate asks.
+    pub fn dns(&self) -> &Dns {
+        &self.dns
+    }
+
+    /// A file in the gate's folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    // Asking
+
+    /// A GET of a URL in absolute form, over a connection of its own.
+    pub fn get(&self, url: &str) -> Ask<'static> {
+        self.ask("GET", url)
+    }
+
+    /// A request for a URL in absolute form, over a connection of its own.
+    pub fn ask(&self, method: &str, url: &str) -> Ask<'static> {
+        Ask::fresh(self.address, method, url)
+    }
+
+    /// A CONNECT, as most clients send it: without a User-Agent.
+    pub fn connect(&self, authority: &str) -> Connect {
+        let ask = Ask::fresh(self.address, "CONNECT", authority).without("User-Agent");
+        Connect {
+            proxy: self.address,
+            ask,
+            ca: self.file(config::CA_CERTIFICATE),
+        }
+    }
+
+    /// An open connection to the proxy port.
+    pub async fn dial(&self) -> Connection {
+        Connection::to(self.address).await.expect("the gate listens")
+    }
+
+    /// Sends bytes and returns all that comes back until the gate closes.
+    pub async fn raw(&self, bytes: impl AsRef<[u8]>) -> Vec<u8> {
+        let mut connection = self.dial().await;
+        connection.send(bytes).await;
+        connection.read_to_end().await
+    }
+
+    // Looking
+
+    /// Every line of the operational log so far.
+    pub fn log(&self) -> Vec<Line> {
+        self.log.lines()
+    }
+
+    /// The first line of the log that `wanted` takes, now or later.
+    pub async fn wait_for_log(&self, what: &str, wanted: impl Fn(&Line) -> bool) -> Line {
+        wait::until(&format!("a log line: {what}"), || {
+            self.log.lines().into_iter().find(&wanted)
+        })
+        .await
+    }
+
+    /// Every line on standard output so far.
+    pub fn output(&self) -> Vec<Line> {
+        self.output.lines()
+    }
+
+    // Changing
+
+    /// Lays other TOML over the defaults and writes the file in place.
+    pub fn reconfigure(&self, overrides: &str) {
+        self.rewrite_config(&self.config.text(overrides));
+    }
+
+    /// Writes the configuration file in place, whatever the text is.
+    pub fn rewrite_config(&self, text: &str) {
+        std::fs::write(self.file(config::FILE), text).expect("the folder is ours");
+    }
+
+    /// As [`reconfigure`](Self::reconfigure), as editors do it: a new file takes the old one's name.
+    pub fn replace_config(&self, overrides: &str) {
+        let fresh = self.file("fresh.toml");
+        std::fs::write(&fresh, self.config.text(overrides)).expect("the folder is ours");
+        std::fs::rename(fresh, self.file(config::FILE)).expect("the folder is ours");
+    }
+
+    /// Waits until `count` changes of the configuration were taken up since the start.
+    pub async fn reloaded(&self, count: usize) {
+        wait::until("a reload", || {
+            (self.logged("configuration reloaded") >= count).then_some(())
+        })
+        .await;
+    }
+
+    /// How many log lines have this message.
+    pub fn logged(&self, message: &str) -> usize {
+        self.log.lines().iter().filter(|line| line.message() == message).count()
+    }
+
+    // Ending
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("the gate runs");
+    }
+
+    /// Asks the gate to end and waits for it.
+    pub async fn stop(&mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        self.ended().await
+    }
+
+    /// Waits for the gate to end.
+    pub async fn ended(&mut self) -> ExitStatus {
+        wait::until("the gate to end", || self.child.try_wait().expect("the child is ours")).await
+    }
+
+    /// Whether the gate runs still.
+    pub fn runs(&mut self) -> bool {
+        self.child.try_wait().expect("the child is ours").is_none()
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        // Either may fail because the gate has ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if std::thread::panicking() {
+            eprintln!("--- the gate's configuration\n{}", self.config.text(""));
+            eprintln!("--- the end of the gate's log\n{}", self.log.tail(40));
+        }
+    }
+}
+
+// === impl Connect ===
+
+impl Connect {
+    /// Changes the request in any way.
+    pub fn asking(self, change: impl FnOnce(Ask<'static>) -> Ask<'static>) -> Self {
+        Self {
+            ask: change(self.ask),
+            ..self
+        }
+    }
+
+    pub fn user_agent(self, value: &str) -> Self {
+        self.asking(|ask| ask.user_agent(value))
+    }
+}
+
+impl IntoFuture for Connect {
+    type Output = Connected;
+    type IntoFuture = std::pin::Pin<Box<dyn Future<Output = Connected> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { connect(self.proxy, self.ask, &self.ca).await })
+    }
+}

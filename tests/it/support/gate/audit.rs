@@ -1,0 +1,72 @@
+//! The audit log, as an auditor reads it.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use super::{Gate, config};
+use crate::support::wait;
+
+/// One line of the audit log.
+pub type Record = Value;
+
+impl Gate {
+    /// Every record so far. A line without its end is not a record yet.
+    pub fn audit(&self) -> Vec<Record> {
+        read(&self.file(config::AUDIT))
+    }
+
+    /// Waits for exactly so many decisions and as many completions, and returns both.
+    ///
+    /// # Panics
+    /// When there are more, or fewer for too long.
+    pub async fn audited(&self, exchanges: usize) -> (Vec<Record>, Vec<Record>) {
+        let (decisions, completions) = wait::until(&format!("{exchanges} audited exchanges"), || {
+            let (decisions, completions) = split(self.audit());
+            (decisions.len() >= exchanges && completions.len() >= exchanges).then_some((decisions, completions))
+        })
+        .await;
+        assert_eq!(decisions.len(), exchanges, "{decisions:#?}");
+        assert_eq!(completions.len(), exchanges, "{completions:#?}");
+        (decisions, completions)
+    }
+
+    /// The only decision about a URL.
+    pub async fn decision_for(&self, url: &str) -> Record {
+        let about = |record: &Record| record["event"] == "decision" && record["url"] == url;
+        let mut found = wait::until(&format!("a decision about {url}"), || {
+            let found: Vec<Record> = self.audit().into_iter().filter(about).collect();
+            (!found.is_empty()).then_some(found)
+        })
+        .await;
+        assert_eq!(found.len(), 1, "{found:#?}");
+        found.remove(0)
+    }
+
+    /// The completion that belongs to a decision.
+    pub async fn completion_of(&self, decision: &Record) -> Record {
+        let belongs = |record: &Record| record["event"] == "completion" && record["id"] == decision["id"];
+        let what = format!("the completion of {decision}");
+        wait::until(&what, || self.audit().into_iter().find(belongs)).await
+    }
+}
+
+/// The records in a file, none if there is no file.
+pub fn read(path: &Path) -> Vec<Record> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+    let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("no record ({error}): {line}"));
+    whole.lines().map(parse).collect()
+}
+
+/// Decisions, and completions.
+pub fn split(records: Vec<Record>) -> (Vec<Record>, Vec<Record>) {
+    let of = |event: &str| {
+        records
+            .iter()
+            .filter(|record| record["event"] == event)
+            .cloned()
+            .collect()
+    };
+    (of("decision"), of("completion"))
+}

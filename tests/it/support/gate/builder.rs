@@ -1,0 +1,148 @@
+//! How a gate is started.
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tempfile::TempDir;
+
+use super::{
+    Gate,
+    config::{Config, FILE, ORIGIN_ROOTS},
+    log::Log,
+};
+use crate::support::{dns::Dns, tls, wait};
+
+/// What a gate will be, until it is [started](Self::start).
+#[derive(Default)]
+pub struct Builder {
+    overrides: String,
+    without: Vec<String>,
+    text: Option<String>,
+}
+
+/// What a gate that did not start left behind.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: Option<i32>,
+    /// Everything on standard error.
+    pub errors: String,
+}
+
+impl Builder {
+    /// TOML to lay over the defaults of the tests.
+    pub fn config(mut self, overrides: &str) -> Self {
+        self.overrides = overrides.to_owned();
+        self
+    }
+
+    /// Leaves out a default of the tests, such as `audit.path`.
+    pub fn without(mut self, key: &str) -> Self {
+        self.without.push(key.to_owned());
+        self
+    }
+
+    /// Just this text as the file, whatever it is.
+    pub fn file(mut self, text: &str) -> Self {
+        self.text = Some(text.to_owned());
+        self
+    }
+
+    /// Starts the gate and waits until it listens.
+    ///
+    /// # Panics
+    /// When it ends instead.
+    pub async fn start(self) -> Gate {
+        let (folder, config, dns, mut child) = self.launch().await;
+        let log = Log::collect(child.stderr.take().expect("piped"));
+        let output = Log::collect(child.stdout.take().expect("piped"));
+        let mut gate = Gate {
+            child,
+            address: ([0, 0, 0, 0], 0).into(),
+            config,
+            log,
+            output,
+            dns,
+            folder,
+        };
+        let listening = wait::until("the gate to listen", || {
+            assert!(gate.runs(), "the gate ended at once");
+            gate.log().into_iter().find(|line| line.message() == "listening")
+        })
+        .await;
+        let address = listening.field("address").expect("the address is told");
+        gate.address = address.parse().expect("an address and a port");
+        gate
+    }
+
+    /// Starts a gate that must not start, and waits until it has ended.
+    pub async fn fail(self) -> Failure {
+        let (_folder, _config, _dns, mut child) = self.launch().await;
+        let log = Log::collect(child.stderr.take().expect("piped"));
+        let ended = wait::until("the gate to end", || {
+            let listening = log.lines().iter().any(|line| line.message() == "listening");
+            if listening {
+                drop(child.kill());
+            }
+            assert!(!listening, "the gate listens");
+            child.try_wait().expect("the child is ours")
+        })
+        .await;
+        wait::until("the end of its errors", || log.is_complete().then_some(())).await;
+        Failure {
+            code: ended.code(),
+            errors: log.tail(usize::MAX),
+        }
+    }
+
+    async fn launch(self) -> (TempDir, Config, Dns, Child) {
+        raise_file_limit();
+        let folder = TempDir::new().expect("a folder");
+        let dns = Dns::start().await;
+        let config = Config::new(dns.address(), &self.without, &self.overrides);
+        let text = self.text.unwrap_or_else(|| config.text(""));
+        fs::write(folder.path().join(ORIGIN_ROOTS), tls::origin_root_pem()).expect("the folder is ours");
+        fs::write(folder.path().join(FILE), text).expect("the folder is ours");
+        let child = command()
+            .args(["run", "--config"])
+            .arg(folder.path().join(FILE))
+            .current_dir(Path::new("/"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary is there");
+        (folder, config, dns, child)
+    }
+}
+
+/// The program under test: the one of this build, or the one that `ROBOTGATE_BIN` names.
+fn command() -> Command {
+    let built = || OsString::from(env!("CARGO_BIN_EXE_robotgate"));
+    let mut command = Command::new(std::env::var_os("ROBOTGATE_BIN").unwrap_or_else(built));
+    for name in [
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "RUST_LOG",
+        "NOTIFY_SOCKET",
+    ] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Lets this process, and the gate after it, have as many connections as the machine grants.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    setrlimit(Resource::Nofile, raised).expect("up to the maximum is always granted");
+}

@@ -1,0 +1,76 @@
+//! The configuration file: the defaults of the tests with a test's own TOML laid over them.
+
+use std::net::SocketAddr;
+
+use toml::{Table, Value};
+
+pub const FILE: &str = "robotgate.toml";
+pub const AUDIT: &str = "audit.jsonl";
+pub const CA_CERTIFICATE: &str = "ca.pem";
+pub const ORIGIN_ROOTS: &str = "origin-ca.pem";
+
+/// Everything that a test's own TOML is laid over.
+pub struct Config(Table);
+
+impl Config {
+    /// The defaults of the tests, less the keys in `without` (`audit.path`), under `overrides`.
+    pub fn new(dns: SocketAddr, without: &[String], overrides: &str) -> Self {
+        let text = format!(
+            r#"
+            [proxy]
+            listen = "127.0.0.1:0"
+
+            [audit]
+            path = "{AUDIT}"
+
+            [https]
+            ca-certificate = "{CA_CERTIFICATE}"
+            ca-key = "ca-key.pem"
+            extra-roots = ["{ORIGIN_ROOTS}"]
+
+            [egress]
+            allow = ["127.0.0.0/8"]
+            dns = ["{dns}"]
+            "#
+        );
+        let mut table = parse(&text);
+        for key in without {
+            remove(&mut table, key);
+        }
+        merge(&mut table, parse(overrides));
+        Self(table)
+    }
+
+    /// The file, with more TOML laid over it.
+    pub fn text(&self, overrides: &str) -> String {
+        let mut table = self.0.clone();
+        merge(&mut table, parse(overrides));
+        table.to_string()
+    }
+}
+
+fn parse(text: &str) -> Table {
+    text.parse()
+        .unwrap_or_else(|error| panic!("a test's own TOML is wrong: {error}"))
+}
+
+/// Tables merge, everything else replaces.
+fn merge(under: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (under.get_mut(&key), value) {
+            (Some(Value::Table(under)), Value::Table(over)) => merge(under, over),
+            (_, value) => drop(under.insert(key, value)),
+        }
+    }
+}
+
+fn remove(table: &mut Table, key: &str) {
+    match key.split_once('.') {
+        None => drop(table.remove(key)),
+        Some((section, rest)) => {
+            if let Some(Value::Table(inner)) = table.get_mut(section) {
+                remove(inner, rest);
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! One name for every kind of connection: plain, TLS from either side, in memory.
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, DuplexStream},
+    net::TcpStream,
+};
+use tokio_rustls::{client, server};
+
+pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {
+    /// Makes the next close a reset (RST) and not an orderly end (FIN).
+    fn reset_on_close(&self) {}
+}
+
+pub type BoxIo = Box<dyn Io>;
+
+impl Io for TcpStream {
+    fn reset_on_close(&self) {
+        self.set_zero_linger().expect("a connected socket takes SO_LINGER");
+    }
+}
+
+impl Io for DuplexStream {}
+
+impl Io for BoxIo {
+    fn reset_on_close(&self) {
+        (**self).reset_on_close();
+    }
+}
+
+impl<T: Io> Io for server::TlsStream<T> {
+    fn reset_on_close(&self) {
+        self.get_ref().0.reset_on_close();
+    }
+}
+
+impl<T: Io> Io for client::TlsStream<T> {
+    fn reset_on_close(&self) {
+        self.get_ref().0.reset_on_close();
+    }
+}

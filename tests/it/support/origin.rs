@@ -1,0 +1,230 @@
+//! An origin of our own on raw TCP, plain or TLS, that can send anything and remembers what it was sent.
+
+mod reply;
+mod request;
+mod serve;
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use rustls::ServerConfig;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+pub use self::{
+    reply::{Reply, Step},
+    request::Request,
+};
+use super::tls::Certificate;
+
+/// The name under which an origin is asked when a test does not care.
+pub const NAME: &str = "shop.example";
+
+pub struct Origin {
+    address: SocketAddr,
+    scheme: &'static str,
+    site: Arc<Site>,
+    accepting: JoinHandle<()>,
+}
+
+/// What an origin will be, until [`spawn`](Self::spawn).
+#[derive(Default)]
+pub struct Builder {
+    pages: HashMap<String, Handler>,
+    fallback: Option<Handler>,
+    certificate: Option<Certificate>,
+}
+
+type Handler = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
+
+/// What all connections of an origin share.
+#[derive(Default)]
+struct Site {
+    pages: Mutex<HashMap<String, Handler>>,
+    fallback: Option<Handler>,
+    tls: Mutex<Option<Arc<ServerConfig>>>,
+    requests: Mutex<Vec<Request>>,
+    connections: AtomicUsize,
+}
+
+// === impl Builder ===
+
+impl Builder {
+    /// What `/robots.txt` says.
+    pub fn robots(self, text: &str) -> Self {
+        self.page("/robots.txt", text)
+    }
+
+    /// A page of plain text.
+    pub fn page(self, path: &str, body: &str) -> Self {
+        self.reply(path, Reply::ok("text/plain", body.to_owned()))
+    }
+
+    /// The same reply to every request for a path.
+    pub fn reply(self, path: &str, reply: Reply) -> Self {
+        self.on(path, move |_| reply.clone())
+    }
+
+    /// Whatever `handler` makes of a request for a path.
+    pub fn on(mut self, path: &str, handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        self.pages.insert(path.to_owned(), Arc::new(handler));
+        self
+    }
+
+    /// Whatever `handler` makes of a request for any other path; without it, 404.
+    pub fn otherwise(mut self, handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        self.fallback = Some(Arc::new(handler));
+        self
+    }
+
+    /// Every other path is a page that says `body`; `/robots.txt` is none of them.
+    pub fn anything(self, body: &str) -> Self {
+        let page = Reply::ok("text/plain", body.to_owned());
+        self.otherwise(move |request| match request.path() {
+            "/robots.txt" => Reply::status(404),
+            _ => page.clone(),
+        })
+    }
+
+    /// TLS with a good certificate for [`NAME`], `*.example` and 127.0.0.1.
+    pub fn tls(self) -> Self {
+        self.certificate(Certificate::of(&[NAME, "*.example", "127.0.0.1"]))
+    }
+
+    pub fn certificate(mut self, certificate: Certificate) -> Self {
+        self.certificate = Some(certificate);
+        self
+    }
+
+    pub async fn spawn(self) -> Origin {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        let site = Arc::new(Site {
+            pages: Mutex::new(self.pages),
+            fallback: self.fallback,
+            tls: Mutex::new(self.certificate.map(|certificate| certificate.server_config())),
+            ..Site::default()
+        });
+        let accepting = tokio::spawn(serve::accept(listener, site.clone()));
+        Origin {
+            address,
+            scheme,
+            site,
+            accepting,
+        }
+    }
+}
+
+// === impl Origin ===
+
+impl Origin {
+    /// An origin on a free port, with no page at all so far.
+    pub fn start() -> Builder {
+        Builder::default()
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// `shop.example:PORT`, as CONNECT takes it.
+    pub fn authority(&self) -> String {
+        format!("{NAME}:{}", self.port())
+    }
+
+    /// The URL of a path under [`NAME`].
+    pub fn url(&self, path: &str) -> String {
+        self.url_at(NAME, path)
+    }
+
+    /// The URL of a path under another name.
+    pub fn url_at(&self, host: &str, path: &str) -> String {
+        format!("{}://{host}:{}{path}", self.scheme, self.port())
+    }
+
+    /// From now on a path answers so.
+    pub fn change(&self, path: &str, reply: Reply) {
+        lock(&self.site.pages).insert(path.to_owned(), Arc::new(move |_| reply.clone()));
+    }
+
+    /// From now on new connections see this certificate.
+    pub fn present(&self, certificate: &Certificate) {
+        *lock(&self.site.tls) = Some(certificate.server_config());
+    }
+
+    /// Every request so far, in order.
+    pub fn requests(&self) -> Vec<Request> {
+        lock(&self.site.requests).clone()
+    }
+
+    pub fn requests_for(&self, path: &str) -> Vec<Request> {
+        self.requests()
+            .into_iter()
+            .filter(|request| request.path() == path)
+            .collect()
+    }
+
+    /// How many requests there were for a path.
+    pub fn count(&self, path: &str) -> usize {
+        lock(&self.site.requests)
+            .iter()
+            .filter(|request| request.path() == path)
+            .count()
+    }
+
+    /// The only request for a path.
+    ///
+    /// # Panics
+    /// When there was none, or more than one.
+    #[track_caller]
+    pub fn only_request_for(&self, path: &str) -> Request {
+        let mut requests = self.requests_for(path);
+        assert_eq!(requests.len(), 1, "all requests: {:#?}", self.requests());
+        requests.remove(0)
+    }
+
+    /// How many connections were opened.
+    pub fn connections(&self) -> usize {
+        self.site.connections.load(Ordering::SeqCst)
+    }
+
+    /// Closes the listener and every connection; from now on connections are refused.
+    pub async fn shut_down(&mut self) {
+        self.accepting.abort();
+        // The task ends with a cancellation, which is what was asked for.
+        drop((&mut self.accepting).await);
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+// === impl Site ===
+
+impl Site {
+    fn answer(&self, request: &Request) -> Reply {
+        let page = lock(&self.pages).get(request.path()).cloned();
+        match page.or_else(|| self.fallback.clone()) {
+            Some(handler) => handler(request),
+            None => Reply::status(404),
+        }
+    }
+}
+
+/// The value even when a test panicked elsewhere: a second panic would hide the first.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

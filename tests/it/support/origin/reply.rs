@@ -1,0 +1,173 @@
+//! What an origin answers: an honest message, or a script of things that origins do.
+
+use std::{io::Write, time::Duration};
+
+use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
+
+use super::super::latch::Latch;
+
+/// One thing that an origin does on a connection.
+#[derive(Clone)]
+pub enum Step {
+    Send(Bytes),
+    /// Nothing more, and no end either, until the test is over.
+    Stall,
+    /// An orderly end.
+    Close,
+    /// An end without order: RST.
+    Reset,
+    /// Byte by byte.
+    Drip {
+        bytes: Bytes,
+        every: Duration,
+    },
+    /// The same again and again, as long as the peer takes it.
+    Endless(Bytes),
+    /// Nothing until the latch opens.
+    Wait(Latch),
+    /// Everything back to the peer until it closes, as behind a protocol upgrade.
+    Echo,
+}
+
+/// A message, then a script; either may be missing. Without an end in the script the connection is kept alive.
+#[derive(Clone, Default)]
+pub struct Reply {
+    before: Vec<Step>,
+    message: Option<Message>,
+    script: Vec<Step>,
+}
+
+#[derive(Clone)]
+struct Message {
+    status: u16,
+    reason: String,
+    headers: Vec<(String, String)>,
+    body: Bytes,
+    framed: bool,
+}
+
+// === impl Step ===
+
+impl Step {
+    pub fn send(bytes: impl Into<Vec<u8>>) -> Self {
+        Self::Send(Bytes::from(bytes.into()))
+    }
+}
+
+// === impl Reply ===
+
+impl Reply {
+    /// 200 with a body.
+    pub fn ok(content_type: &str, body: impl Into<Vec<u8>>) -> Self {
+        Self::status(200).header("Content-Type", content_type).body(body)
+    }
+
+    /// A status with an empty body.
+    pub fn status(status: u16) -> Self {
+        let framed = status != 204 && status != 304;
+        let message = Message {
+            status,
+            reason: "Whatever".into(),
+            headers: Vec::new(),
+            body: Bytes::new(),
+            framed,
+        };
+        Self {
+            message: Some(message),
+            ..Self::default()
+        }
+    }
+
+    /// 302 to a URL.
+    pub fn redirect(url: &str) -> Self {
+        Self::status(302).header("Location", url)
+    }
+
+    /// 200 with a body under `Content-Encoding: gzip`.
+    pub fn gzip(body: &[u8]) -> Self {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(body).expect("memory takes it");
+        let packed = encoder.finish().expect("memory takes it");
+        Self::ok("text/plain", packed).header("Content-Encoding", "gzip")
+    }
+
+    /// 200 in chunks, one a piece.
+    pub fn chunked<const N: usize>(pieces: [&str; N]) -> Self {
+        let mut text = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned();
+        for piece in pieces {
+            text += &format!("{:x}\r\n{piece}\r\n", piece.len());
+        }
+        Self::script([Step::send(text + "0\r\n\r\n")])
+    }
+
+    /// Just these steps.
+    pub fn script(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self {
+            script: steps.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Just these bytes, then an orderly end.
+    pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
+        Self::script([Step::send(bytes), Step::Close])
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.message_mut().headers.push((name.into(), value.into()));
+        self
+    }
+
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.message_mut().body = Bytes::from(body.into());
+        self
+    }
+
+    /// Holds the whole reply back until the latch opens.
+    pub fn after(mut self, latch: &Latch) -> Self {
+        self.before.push(Step::Wait(latch.clone()));
+        self
+    }
+
+    /// One more step when everything else is done.
+    pub fn then(mut self, step: Step) -> Self {
+        self.script.push(step);
+        self
+    }
+
+    /// The steps of the answer to a request with this method.
+    pub(super) fn steps(self, method: &str) -> Vec<Step> {
+        let message = self.message.map(|message| message.bytes(method));
+        self.before
+            .into_iter()
+            .chain(message.map(Step::send))
+            .chain(self.script)
+            .collect()
+    }
+
+    fn message_mut(&mut self) -> &mut Message {
+        self.message
+            .as_mut()
+            .expect("a script has no fields; write them into its bytes")
+    }
+}
+
+// === impl Message ===
+
+impl Message {
+    fn bytes(self, method: &str) -> Vec<u8> {
+        let mut bytes = format!("HTTP/1.1 {} {}\r\n", self.status, self.reason).into_bytes();
+        for (name, value) in &self.headers {
+            bytes.extend(format!("{name}: {value}\r\n").into_bytes());
+        }
+        if self.framed {
+            bytes.extend(format!("Content-Length: {}\r\n", self.body.len()).into_bytes());
+        }
+        bytes.extend(b"\r\n");
+        if method != "HEAD" && self.framed {
+            bytes.extend(&self.body);
+        }
+        bytes
+    }
+}

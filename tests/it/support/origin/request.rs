@@ -1,0 +1,68 @@
+//! A request as it came over the wire, body decoded, nothing else changed.
+
+use std::io;
+
+use super::super::wire::{End, Fields, Wire};
+
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: String,
+    /// The request target exactly as sent.
+    pub target: String,
+    pub version: String,
+    pub headers: Fields,
+    pub body: Vec<u8>,
+    /// How the body's end was told.
+    pub end: End,
+    /// Which of the origin's connections it came on, from zero.
+    pub connection: usize,
+    /// The name that TLS asked for.
+    pub sni: Option<String>,
+}
+
+impl Request {
+    pub(super) async fn read(wire: &mut Wire) -> io::Result<Option<Self>> {
+        let Some((line, headers)) = wire.head().await? else {
+            return Ok(None);
+        };
+        let mut words = line.splitn(3, ' ').map(str::to_owned);
+        let mut word = || words.next().unwrap_or_default();
+        let (method, target, version) = (word(), word(), word());
+        if headers.lists("Expect", "100-continue") {
+            wire.send(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        }
+        let mut body = Vec::new();
+        let end = if headers.lists("Transfer-Encoding", "chunked") {
+            wire.chunked(&mut body).await
+        } else if let Some(length) = headers.field("Content-Length") {
+            let length = length.parse().map_err(io::Error::other)?;
+            wire.counted(length, &mut body).await
+        } else {
+            End::Nothing
+        };
+        Ok(Some(Self {
+            method,
+            target,
+            version,
+            headers,
+            body,
+            end,
+            connection: 0,
+            sni: None,
+        }))
+    }
+
+    /// The target without scheme, authority and query.
+    pub fn path(&self) -> &str {
+        let target = match self.target.split_once("://") {
+            Some((_, rest)) if !self.target.starts_with('/') => rest.find('/').map_or("/", |slash| &rest[slash..]),
+            _ => &self.target,
+        };
+        target.split('?').next().unwrap_or_default()
+    }
+
+    /// The first value of a field.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.headers.field(name)
+    }
+}

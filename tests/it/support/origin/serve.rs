@@ -1,0 +1,95 @@
+//! The origin's connections.
+
+use std::{
+    io,
+    sync::{Arc, atomic::Ordering},
+};
+
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+use tokio_rustls::TlsAcceptor;
+
+use super::{Request, Site, Step, lock};
+use crate::support::wire::{End, Wire};
+
+/// Accepts until the task is aborted, and takes the connections down with it.
+pub(super) async fn accept(listener: TcpListener, site: Arc<Site>) {
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        connections.spawn(serve(stream, site.clone()));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// One connection to its end. What goes wrong on it is the peer's to notice.
+async fn serve(stream: TcpStream, site: Arc<Site>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let connection = site.connections.fetch_add(1, Ordering::SeqCst);
+    let tls = lock(&site.tls).clone();
+    let (mut wire, sni) = match tls {
+        None => (Wire::new(stream), None),
+        Some(config) => {
+            let stream = TlsAcceptor::from(config).accept(stream).await?;
+            let sni = stream.get_ref().1.server_name().map(str::to_owned);
+            (Wire::new(stream), sni)
+        }
+    };
+    while let Some(request) = Request::read(&mut wire).await? {
+        let request = Request {
+            connection,
+            sni: sni.clone(),
+            ..request
+        };
+        lock(&site.requests).push(request.clone());
+        if request.end == End::Cut {
+            break;
+        }
+        let reply = site.answer(&request);
+        for step in reply.steps(&request.method) {
+            if !perform(&mut wire, step).await? {
+                return Ok(());
+            }
+        }
+        if request.headers.lists("Connection", "close") {
+            break;
+        }
+    }
+    wire.finish().await
+}
+
+/// Whether the connection goes on.
+async fn perform(wire: &mut Wire, step: Step) -> io::Result<bool> {
+    match step {
+        Step::Send(bytes) => wire.send(&bytes).await?,
+        Step::Stall => std::future::pending().await,
+        Step::Close => {
+            wire.finish().await?;
+            return Ok(false);
+        }
+        Step::Reset => {
+            wire.reset_on_close();
+            return Ok(false);
+        }
+        Step::Drip { bytes, every } => {
+            let mut ticks = tokio::time::interval(every);
+            for byte in bytes {
+                ticks.tick().await;
+                wire.send(&[byte]).await?;
+            }
+        }
+        Step::Endless(bytes) => loop {
+            wire.send(&bytes).await?;
+        },
+        Step::Wait(latch) => latch.opened().await,
+        Step::Echo => loop {
+            let bytes = wire.some().await?;
+            if bytes.is_empty() {
+                return Ok(false);
+            }
+            wire.send(&bytes).await?;
+        },
+    }
+    Ok(true)
+}

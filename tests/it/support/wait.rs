@@ -1,0 +1,32 @@
+//! Waiting for a condition, always with a deadline. A test that waits too long fails and says for what.
+
+use std::time::{Duration, Instant};
+
+/// How long anything in a test may take. Generous: the machine may be busy, and a passing test never waits for it.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Asks `condition` again and again until it answers.
+///
+/// # Panics
+/// After [`DEADLINE`], naming `what`.
+pub async fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = condition() {
+            return answer;
+        }
+        assert!(start.elapsed() < DEADLINE, "waited {DEADLINE:?} in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Bounds `work`.
+///
+/// # Panics
+/// After [`DEADLINE`], naming `what`.
+pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(DEADLINE, work).await {
+        Ok(done) => done,
+        Err(_) => panic!("waited {DEADLINE:?} in vain for {what}"),
+    }
+}

@@ -1,0 +1,153 @@
+//! `https.mode = "tunnel"`: bytes pass unseen, so only what can be said of the whole origin is decided.
+
+use crate::support::{Alpn, Gate, NAME, Origin, Reply, Roots, Tunnel, allowed, refused};
+
+const TUNNEL: &str = "[https]\nmode = \"tunnel\"";
+
+/// A page through a tunnel, over TLS with the origin itself.
+async fn page(tunnel: Tunnel) -> String {
+    tunnel
+        .trusting(Roots::of_origins())
+        .tls(NAME, Alpn::Http1)
+        .await
+        .get("/x")
+        .await
+        .text()
+}
+
+#[tokio::test]
+async fn an_origin_that_allows_everything_is_let_through() {
+    for (robots, reason) in [
+        (Reply::status(404), "no-robots"),
+        (Reply::ok("text/plain", "User-agent: *\nDisallow:\n"), "no-rule"),
+        (
+            Reply::ok("text/plain", "User-agent: OtherBot\nDisallow: /\n"),
+            "no-rule",
+        ),
+    ] {
+        let origin = Origin::start()
+            .reply("/robots.txt", robots)
+            .page("/x", "secret")
+            .tls()
+            .spawn()
+            .await;
+        let gate = Gate::with(TUNNEL).await;
+
+        let tunnel = gate
+            .connect(&origin.authority())
+            .user_agent("TestBot/1.0")
+            .await
+            .opened();
+
+        assert_eq!(page(tunnel).await, "secret");
+        let decisions: Vec<_> = gate.audit().into_iter().filter(|r| r["event"] == "decision").collect();
+        assert_eq!(decisions.len(), 1, "{decisions:#?}");
+        assert_eq!(
+            (&decisions[0]["verdict"], &decisions[0]["reason"]),
+            (&"allow".into(), &reason.into())
+        );
+        assert_eq!(decisions[0]["method"], "CONNECT");
+    }
+}
+
+#[tokio::test]
+async fn an_origin_that_disallows_everything_is_refused() {
+    for (robots, reason) in [
+        (Reply::ok("text/plain", "User-agent: *\nDisallow: /\n"), "rule"),
+        (Reply::status(500), "unreachable"),
+    ] {
+        let origin = Origin::start().reply("/robots.txt", robots).tls().spawn().await;
+        let gate = Gate::with(TUNNEL).await;
+
+        let response = gate
+            .connect(&origin.authority())
+            .user_agent("TestBot/1.0")
+            .await
+            .refused();
+
+        assert_eq!(refused(&response, reason).value(), "deny");
+        if reason == "rule" {
+            assert_eq!(response.status_line(), "HTTP/1.1 403 Disallowed by robots.txt");
+        }
+        assert!(origin.requests().iter().all(|request| request.path() == "/robots.txt"));
+    }
+}
+
+#[tokio::test]
+async fn anything_between_cannot_be_verified_and_a_setting_says_what_that_means() {
+    let origin = Origin::start()
+        .robots("User-agent: *\nDisallow: /private\n")
+        .page("/x", "secret")
+        .tls()
+        .spawn()
+        .await;
+    let strict = Gate::with(TUNNEL).await;
+    let lax = Gate::with("[https]\nmode = \"tunnel\"\nunverifiable = \"allow\"").await;
+
+    let response = strict
+        .connect(&origin.authority())
+        .user_agent("TestBot/1.0")
+        .await
+        .refused();
+    let tunnel = lax
+        .connect(&origin.authority())
+        .user_agent("TestBot/1.0")
+        .await
+        .opened();
+
+    refused(&response, "unverifiable");
+    assert_eq!(page(tunnel).await, "secret");
+    for gate in [strict, lax] {
+        let (decisions, _) = gate.audited(1).await;
+        assert_eq!(decisions[0]["verdict"], "unverifiable");
+        assert_eq!(decisions[0]["reason"], "unverifiable");
+    }
+}
+
+#[tokio::test]
+async fn a_connect_that_names_no_bot_is_unidentified() {
+    let origin = Origin::start().tls().spawn().await;
+    let gate = Gate::with(TUNNEL).await;
+
+    refused(&gate.connect(&origin.authority()).await.refused(), "unidentified");
+}
+
+#[tokio::test]
+async fn an_entry_lets_one_host_through_until_its_date() {
+    let entry = |until: &str| {
+        format!("[[https.tunnel]]\nhost = \"{NAME}\"\nreason = \"pins its certificate\"\nuntil = {until}\n")
+    };
+    let origin = Origin::start().page("/x", "secret").tls().spawn().await;
+    let lasting = Gate::with(&entry("2999-01-01")).await;
+    let ended = Gate::with(&entry("2020-01-01")).await;
+    let elsewhere = format!("other.example:{}", origin.port());
+
+    let through = lasting
+        .connect(&origin.authority())
+        .user_agent("TestBot/1.0")
+        .await
+        .opened();
+    assert_eq!(page(through).await, "secret");
+
+    for (gate, authority, name) in [
+        (&lasting, &elsewhere, "other.example"),
+        (&ended, &origin.authority(), NAME),
+    ] {
+        // The client trusts the gate's authority alone, so a handshake shows who answered.
+        let mut inside = gate.connect(authority).await.opened().tls(name, Alpn::Http1).await;
+        allowed(&inside.get("/x").await, "no-robots");
+    }
+}
+
+#[tokio::test]
+async fn absolute_forms_are_decided_as_ever() {
+    let origin = Origin::start()
+        .robots("User-agent: *\nDisallow: /private\n")
+        .page("/x", "plain")
+        .spawn()
+        .await;
+    let gate = Gate::with(TUNNEL).await;
+
+    allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+    refused(&gate.get(&origin.url("/private")).await, "rule");
+}
