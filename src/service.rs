@@ -13,8 +13,9 @@ use tokio::{
     sync::watch,
 };
 
+use self::reload::Reloads;
 use crate::{
-    config::Config,
+    config::{Config, ConfigError, Watcher},
     proxy::{Generation, ListenError, Listeners, Live, SetupError},
 };
 
@@ -25,6 +26,8 @@ pub struct Service;
 /// Why the daemon cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     #[error("cannot start threads: {0}")]
     Runtime(io::Error),
     #[error("cannot wait for signals: {0}")]
@@ -38,24 +41,31 @@ pub enum ServiceError {
 // === impl Service ===
 
 impl Service {
-    /// Runs until a signal ends it. `file` is where `config` came from, to be watched.
+    /// Runs by the configuration in `file`, or by the built-in one, until a signal ends it.
     ///
     /// # Errors
-    /// Something that the configuration names cannot be had. Nothing was served then.
-    pub fn run(config: Config, file: Option<&Path>) -> Result<(), ServiceError> {
+    /// The configuration is wrong, or something that it names cannot be had. Nothing was served then.
+    pub fn run(file: Option<&Path>) -> Result<(), ServiceError> {
+        // Before the file is read, so that no change is missed.
+        let watcher = file.and_then(watch);
+        let config = file.map_or_else(|| Ok(Config::default()), Config::load)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.proxy.threads)
             .thread_name("robotgate")
             .enable_all()
             .build()
             .map_err(ServiceError::Runtime)?;
-        let ended = runtime.block_on(Self::serve(config, file));
+        let reloads = file.map(|file| Reloads {
+            file: file.to_owned(),
+            watcher,
+        });
+        let ended = runtime.block_on(Self::serve(config, reloads));
         // What still runs had its time.
         runtime.shutdown_background();
         ended
     }
 
-    async fn serve(config: Config, file: Option<&Path>) -> Result<(), ServiceError> {
+    async fn serve(config: Config, reloads: Option<Reloads>) -> Result<(), ServiceError> {
         // Before anything that takes time, so that no signal is missed.
         let mut stop = Stop::new().map_err(ServiceError::Signals)?;
         let hangup = signal(SignalKind::hangup()).map_err(ServiceError::Signals)?;
@@ -64,7 +74,7 @@ impl Service {
         let live = Live::new(config, stopping.clone())?;
         announce(&live.generation(), &listeners);
 
-        let reloading = tokio::spawn(reload::run(live.clone(), file.map(Path::to_owned), hangup));
+        let reloading = tokio::spawn(reload::run(live.clone(), reloads, hangup));
         let mut serving = tokio::spawn(listeners.serve(live.clone(), stopping));
         let signal = tokio::select! {
             signal = stop.asked() => signal,
@@ -87,6 +97,15 @@ impl Service {
         close_audit(live).await;
         Ok(())
     }
+}
+
+/// A watch on `file`. Without one, SIGHUP still reloads.
+fn watch(file: &Path) -> Option<Watcher> {
+    Watcher::new(file)
+        .inspect_err(|error| {
+            tracing::warn!(%error, "the configuration file is not watched; SIGHUP reloads it");
+        })
+        .ok()
 }
 
 /// The signals that end the daemon.

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use super::{fail, load};
+use super::fail;
 use crate::service::{Service, logging};
 
 /// Arguments of `run`.
@@ -15,12 +15,8 @@ pub struct RunArgs {
 
 /// Runs until it is told to stop.
 pub fn run(args: &RunArgs) -> ExitCode {
-    let config = match load(args.config.as_deref()) {
-        Ok(config) => config,
-        Err(error) => return fail(&error),
-    };
     logging::init();
-    match Service::run(config, args.config.as_deref()) {
+    match Service::run(args.config.as_deref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }

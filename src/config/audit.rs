@@ -34,10 +34,9 @@ impl Audit {
                 stdout.span(),
                 "the log goes to one place; leave out either this or audit.path",
             ),
-            (None, Some(stdout)) if !stdout.get_ref() => checker.complain(
-                stdout.span(),
-                "the log has to go somewhere; name a file in audit.path",
-            ),
+            (None, Some(stdout)) if !stdout.get_ref() => {
+                checker.complain(stdout.span(), "the log has to go somewhere; name a file in audit.path")
+            }
             _ => {}
         }
         let path = written.path.and_then(|path| checker.path(&path));

@@ -1,8 +1,8 @@
 //! Which addresses bots may reach. Pure.
 //!
-//! Without configuration that is every address but those that no origin has and that are known
-//! to be abused: link-local ones, where clouds keep their metadata services, unspecified,
-//! multicast and reserved ones. `egress.deny` and `egress.allow` take networks; deny wins.
+//! Without configuration those are the addresses of the internet and the machine's own loopback:
+//! no private, link-local (where clouds keep their metadata services), multicast or reserved
+//! ones. `egress.deny` and `egress.allow` take networks; deny wins.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -46,26 +46,54 @@ impl Guard {
     }
 }
 
-/// What makes `address` one that is never an origin's, if anything does.
+/// What makes `address` one that no origin on the internet has, if anything does: an entry of
+/// IANA's special-purpose registries (RFC 6890), but for loopback.
 fn by_default(address: IpAddr) -> Option<&'static str> {
-    if address.is_unspecified() {
-        return Some("an unspecified address");
-    }
     if address.is_multicast() {
         return Some("a multicast address");
     }
     match address {
-        IpAddr::V4(v4) if v4.is_link_local() => Some("a link-local address"),
-        IpAddr::V4(v4) if v4.is_broadcast() => Some("the broadcast address"),
-        IpAddr::V4(v4) if v4.octets()[0] == 0 || v4.octets()[0] >= 240 => Some("a reserved address"),
-        IpAddr::V6(v6) if v6.is_unicast_link_local() => Some("a link-local address"),
-        IpAddr::V6(v6) if v6.segments()[..6] == [0; 6] && !v6.is_loopback() => {
-            let [.., a, b, c, d] = v6.octets();
-            by_default(IpAddr::V4(Ipv4Addr::new(a, b, c, d))).or(Some("an IPv4-compatible address"))
-        }
-        _ => None,
+        IpAddr::V4(v4) => SPECIAL_V4
+            .iter()
+            .find(|(network, length, _)| in_network(v4.to_bits(), u32::from_be_bytes(*network), *length))
+            .map(|(_, _, what)| *what),
+        IpAddr::V6(v6) if v6.is_loopback() => None,
+        IpAddr::V6(v6) => match v6.segments() {
+            [0, 0, 0, 0, 0, 0, ..] => Some("an IPv4-compatible address"),
+            [0xfc00..=0xfdff, ..] => Some("a private address"),
+            [0xfe80..=0xfebf, ..] => Some("a link-local address"),
+            [0xfec0..=0xfeff, ..] => Some("a site-local address"),
+            [0x2000..=0x3fff, ..] => None,
+            // NAT64 reaches the IPv4 address in its last bits.
+            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+                let [a, b] = high.to_be_bytes();
+                let [c, d] = low.to_be_bytes();
+                by_default(IpAddr::V4(Ipv4Addr::new(a, b, c, d)))
+            }
+            _ => Some("a reserved address"),
+        },
     }
 }
+
+fn in_network(address: u32, network: u32, length: u32) -> bool {
+    (address ^ network) >> (32 - length) == 0
+}
+
+/// Network, length of its prefix (never 0), and what it is.
+const SPECIAL_V4: [([u8; 4], u32, &str); 12] = [
+    ([0, 0, 0, 0], 8, "an unspecified address"),
+    ([10, 0, 0, 0], 8, "a private address"),
+    ([100, 64, 0, 0], 10, "a carrier's private address"),
+    ([169, 254, 0, 0], 16, "a link-local address"),
+    ([172, 16, 0, 0], 12, "a private address"),
+    ([192, 0, 0, 0], 24, "a reserved address"),
+    ([192, 0, 2, 0], 24, "an address for documentation"),
+    ([192, 168, 0, 0], 16, "a private address"),
+    ([198, 18, 0, 0], 15, "an address for benchmarks"),
+    ([198, 51, 100, 0], 24, "an address for documentation"),
+    ([203, 0, 113, 0], 24, "an address for documentation"),
+    ([240, 0, 0, 0], 4, "a reserved address"),
+];
 
 #[cfg(test)]
 mod tests {
@@ -82,20 +110,35 @@ mod tests {
         for (address, kind) in [
             ("169.254.169.254", "a link-local address"),
             ("::ffff:169.254.169.254", "a link-local address"),
-            ("::169.254.169.254", "a link-local address"),
+            ("::169.254.169.254", "an IPv4-compatible address"),
+            ("64:ff9b::a9fe:a9fe", "a link-local address"),
+            ("64:ff9b::10.0.0.1", "a private address"),
             ("fe80::1", "a link-local address"),
+            ("fd00:ec2::254", "a private address"),
             ("0.0.0.0", "an unspecified address"),
-            ("::", "an unspecified address"),
-            ("0.1.2.3", "a reserved address"),
+            ("::", "an IPv4-compatible address"),
+            ("0.1.2.3", "an unspecified address"),
+            ("10.255.0.1", "a private address"),
+            ("172.31.255.255", "a private address"),
+            ("192.168.0.1", "a private address"),
+            ("100.64.0.1", "a carrier's private address"),
+            ("100::1", "a reserved address"),
             ("240.0.0.1", "a reserved address"),
-            ("255.255.255.255", "the broadcast address"),
+            ("255.255.255.255", "a reserved address"),
             ("224.0.0.1", "a multicast address"),
             ("ff02::1", "a multicast address"),
         ] {
             let refusal = checked(&guard, address).expect_err(address);
             assert!(refusal.contains(kind), "{address}: {refusal}");
         }
-        for address in ["93.184.215.14", "2606:2800:21f::1", "127.0.0.1", "::1", "10.0.0.1"] {
+        for address in [
+            "93.184.215.14",
+            "2606:2800:21f::1",
+            "127.0.0.1",
+            "::1",
+            "172.32.0.1",
+            "64:ff9b::5db8:d70e",
+        ] {
             assert_eq!(checked(&guard, address), Ok(()), "{address}");
         }
     }

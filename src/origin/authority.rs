@@ -165,7 +165,7 @@ mod tests {
         for (authority, error) in [
             ("", AuthorityError::NoHost),
             (":80", AuthorityError::NoHost),
-            (".", AuthorityError::Host),
+            (".", AuthorityError::NoHost),
             ("user@a.example", AuthorityError::UserInfo),
             ("user:secret@a.example:80", AuthorityError::UserInfo),
             ("a.example:80:90", AuthorityError::Port),

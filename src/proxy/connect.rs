@@ -81,7 +81,7 @@ async fn admit(
     let request = Request {
         method: &Method::CONNECT,
         headers: &connect.headers,
-        client: context.client,
+        client: Some(context.client),
         identity: &identity,
         asker,
         exception,

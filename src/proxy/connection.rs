@@ -21,7 +21,7 @@ use super::{
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) live: Arc<Live>,
-    pub(super) client: Option<SocketAddr>,
+    pub(super) client: SocketAddr,
     /// Turns true when the proxy is to stop.
     pub(super) shutdown: ShutdownWatch,
 }
@@ -76,7 +76,7 @@ async fn reject(mut stream: Stream, error: &HeadError, context: &Context) {
     if *error == HeadError::Gone {
         return;
     }
-    tracing::info!(client = ?context.client, %error, "a request was refused as malformed");
+    tracing::info!(client = %context.client, %error, "a request was refused as malformed");
     let name = context.live.generation().config.proxy.name.clone();
     let answer = Answer::problem(&Problem::Head(error), &http::HeaderMap::new(), &name);
     // Whoever sent this may be gone.

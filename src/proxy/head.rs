@@ -46,6 +46,8 @@ pub(super) enum HeadError {
     TooManyFields,
     #[error("the request is not valid HTTP/1: {0}")]
     Syntax(&'static str),
+    #[error("the request target has a character that has to be percent-encoded: {0}")]
+    TargetCharacter(char),
     #[error("the target of the CONNECT cannot be used: {0}")]
     ConnectTarget(AuthorityError),
     #[error("a CONNECT names a host and a port, as in \"CONNECT example.com:443\"")]
@@ -131,6 +133,7 @@ impl Head {
                 connect: Some(connect),
             }));
         }
+        check_target(target)?;
         let new_host = respelled_host(target, host)?.map(<[u8]>::to_vec);
         let mut head = Self {
             bytes: std::mem::take(bytes),
@@ -209,6 +212,19 @@ impl From<httparse::Error> for HeadError {
     }
 }
 
+/// Characters that cannot stand in a URL (RFC 3986 §2) and that pingora does not forward; most
+/// others that should not stand in one either pass as they came.
+fn check_target(target: &[u8]) -> Result<(), HeadError> {
+    let query = memchr::memchr(b'?', target).unwrap_or(target.len());
+    let (path, query) = target.split_at(query);
+    let in_path = path.iter().find(|byte| matches!(byte, b'<' | b'>' | b'`'));
+    let in_query = query.iter().find(|byte| matches!(byte, b'<' | b'>' | b'"'));
+    match in_path.or(in_query) {
+        Some(byte) => Err(HeadError::TargetCharacter(char::from(*byte))),
+        None => Ok(()),
+    }
+}
+
 /// A bare LF is a line end to some parsers only (RFC 9112 §2.2).
 fn check_line_ends(head: &[u8]) -> Result<(), HeadError> {
     let bare = memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r');
@@ -260,7 +276,8 @@ fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Option<&'b [u8]>
     if hosts.next().is_some() {
         return Err(HeadError::Syntax("it has several Host fields"));
     }
-    if host.is_none() && request.version == Some(1) {
+    // Not every client sends one with a CONNECT, whose target says it all.
+    if host.is_none() && request.version == Some(1) && request.method != Some("CONNECT") {
         return Err(HeadError::Syntax("it has no Host field"));
     }
     Ok(host)

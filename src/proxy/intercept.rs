@@ -66,7 +66,7 @@ pub(super) async fn serve(mut stream: L4Stream, origin: Origin, context: &Contex
                 Ok(Ok(tls)) => serve_inside(Box::new(tls), context).await,
                 Ok(Err(error)) => tell_of_handshake(&error, &origin, context.client),
                 Err(_) => tracing::info!(
-                    client = ?context.client, %origin, "a TLS handshake took too long"
+                    client = %context.client, %origin, "a TLS handshake took too long"
                 ),
             }
         }
@@ -79,7 +79,7 @@ pub(super) async fn serve(mut stream: L4Stream, origin: Origin, context: &Contex
             serve_inside(Box::new(stream), context).await;
         }
         Ok(Some(byte)) => tracing::info!(
-            client = ?context.client, %origin, first_byte = byte,
+            client = %context.client, %origin, first_byte = byte,
             "neither TLS nor HTTP came through a CONNECT, so it was closed; list the host in \
              [[https.tunnel]] if other protocols have to pass"
         ),
@@ -148,7 +148,7 @@ fn leaf_name(host: &Host) -> LeafName {
 
 /// Says what an operator can do when a client breaks the handshake off. pingora passes the alert
 /// on only as text.
-fn tell_of_handshake(error: &pingora::Error, origin: &Origin, client: Option<SocketAddr>) {
+fn tell_of_handshake(error: &pingora::Error, origin: &Origin, client: SocketAddr) {
     let text = error.to_string();
     let distrust = ["UnknownCA", "BadCertificate", "CertificateUnknown", "UnknownCa"]
         .iter()
@@ -156,20 +156,20 @@ fn tell_of_handshake(error: &pingora::Error, origin: &Origin, client: Option<Soc
     let gone = text.contains("handshake eof") || text.contains("reset by peer");
     if distrust || gone {
         tracing::warn!(
-            ?client, %origin, alert = %cause(&text),
+            %client, %origin, alert = %cause(&text),
             "a client does not trust the interception's certificate: install the authority's \
              certificate in it (robotgate ca export > robotgate-ca.pem; then curl --cacert, \
              SSL_CERT_FILE, REQUESTS_CA_BUNDLE or NODE_EXTRA_CA_CERTS), or let the host through \
              in [[https.tunnel]]"
         );
     } else {
-        tracing::info!(?client, %origin, error = %cause(&text), "a TLS handshake failed");
+        tracing::info!(%client, %origin, error = %cause(&text), "a TLS handshake failed");
     }
 }
 
 /// The last part of pingora's text, which is the cause.
 fn cause(text: &str) -> &str {
-    text.rsplit("TLS accept() failed: ").next().unwrap_or(text).trim()
+    text.rsplit(": ").next().unwrap_or(text).trim()
 }
 
 /// The record type of a TLS handshake (RFC 8446 §5.1).

@@ -80,7 +80,7 @@ async fn accept(listener: TcpListener, connections: TaskTracker, live: Arc<Live>
             Ok((stream, client)) => {
                 let context = Context {
                     live: live.clone(),
-                    client: Some(client),
+                    client,
                     shutdown: shutdown.clone(),
                 };
                 connections.spawn(async move {

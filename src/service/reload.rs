@@ -10,25 +10,25 @@ use crate::{
     proxy::Live,
 };
 
-/// Reloads `file` for as long as the daemon runs. Without a file there is nothing to reload.
-pub(super) async fn run(live: Arc<Live>, file: Option<PathBuf>, mut hangup: Signal) {
-    let mut watcher = file.as_deref().and_then(|file| match Watcher::new(file) {
-        Ok(watcher) => Some(watcher),
-        Err(error) => {
-            tracing::warn!(%error, "the configuration file is not watched; SIGHUP reloads it");
-            None
-        }
-    });
+/// Where reloads come from.
+pub(super) struct Reloads {
+    pub(super) file: PathBuf,
+    pub(super) watcher: Option<Watcher>,
+}
+
+/// Reloads for as long as the daemon runs. Without a file there is nothing to reload.
+pub(super) async fn run(live: Arc<Live>, mut reloads: Option<Reloads>, mut hangup: Signal) {
     loop {
+        let watcher = reloads.as_mut().and_then(|reloads| reloads.watcher.as_mut());
         let cause = tokio::select! {
-            () = changed(watcher.as_mut()) => "the file changed",
+            () = changed(watcher) => "the file changed",
             received = hangup.recv() => match received {
                 Some(()) => "SIGHUP",
                 None => return,
             },
         };
-        match &file {
-            Some(file) => reload(&live, file, cause).await,
+        match &reloads {
+            Some(reloads) => reload(&live, &reloads.file, cause).await,
             None => tracing::warn!(
                 cause,
                 "there is no configuration file to reload; start with --config FILE"
@@ -55,8 +55,8 @@ async fn reload(live: &Arc<Live>, file: &std::path::Path, cause: &str) {
         Ok(Err(error)) => tracing::error!(
             cause,
             error,
-            generation = live.generation().number,
-            "configuration rejected; the one in force stays"
+            in_force = live.generation().number,
+            "configuration rejected"
         ),
         Err(error) => tracing::error!(%error, "a reload failed inside"),
     }

@@ -13,7 +13,7 @@ const EXEMPT: &str = "[[bot]]\nname = \"tester\"\nuser-agents = [\"TestBot\"]\ne
 
 /// Text that is no configuration, and what its error has to name.
 const WRONG: [(&str, &str); 4] = [
-    ("[proxy\n", "line"),
+    ("[proxy\n", "unclosed"),
     ("[proxy]\nlisten = 5\n", "listen"),
     ("[proxy]\nname = \"robotgate\"\n\n[http]\nmode = \"tunnel\"\n", "http"),
     ("[https]\nmode = \"sometimes\"\n", "mode"),
@@ -77,7 +77,7 @@ async fn a_bad_file_changes_nothing_and_the_log_says_what_is_wrong() {
     assert_eq!(gate.logged("configuration reloaded"), 0);
     let records: Vec<_> = gate.audit().into_iter().filter(|r| r["event"] == "decision").collect();
     assert!(records.iter().all(|record| record["config"] == records[0]["config"]));
-    gate.reconfigure("");
+    gate.reconfigure("bot = []");
     gate.reloaded(1).await;
     refused(&gate.get(&origin.url("/x")).await, "rule");
 }

@@ -22,7 +22,8 @@ async fn a_crowd_at_a_cold_origin_makes_one_fetch() {
         let url = origin.url(path(n));
         connection
             .send(format!(
-                "GET {url} HTTP/1.1\r\nHost: h\r\nUser-Agent: TestBot/1.0\r\n\r\n"
+                "GET {url} HTTP/1.1\r\nHost: {}\r\nUser-Agent: TestBot/1.0\r\n\r\n",
+                origin.authority()
             ))
             .await;
         crowd.push(connection);
@@ -59,8 +60,9 @@ async fn a_client_that_goes_away_cancels_nothing() {
     let mut first = gate.dial().await;
     first
         .send(format!(
-            "GET {} HTTP/1.1\r\nHost: h\r\nUser-Agent: TestBot\r\n\r\n",
-            origin.url("/x")
+            "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: TestBot\r\n\r\n",
+            origin.url("/x"),
+            origin.authority()
         ))
         .await;
     wait::until("the fetch", || (origin.count("/robots.txt") == 1).then_some(())).await;

@@ -19,7 +19,7 @@ async fn page(tunnel: Tunnel) -> String {
 async fn an_origin_that_allows_everything_is_let_through() {
     for (robots, reason) in [
         (Reply::status(404), "no-robots"),
-        (Reply::ok("text/plain", "User-agent: *\nDisallow:\n"), "no-rule"),
+        (Reply::ok("text/plain", "User-agent: *\nDisallow:\n"), "rule"),
         (
             Reply::ok("text/plain", "User-agent: OtherBot\nDisallow: /\n"),
             "no-rule",

@@ -35,7 +35,7 @@ async fn a_client_that_says_too_little_is_dropped_in_time() {
 #[tokio::test]
 async fn a_tunnel_in_which_nothing_is_said_is_closed_in_time() {
     let origin = Origin::start().tls().spawn().await;
-    let gate = Gate::with("[proxy]\nheader-timeout = \"300ms\"").await;
+    let gate = Gate::with("[proxy]\nhandshake-timeout = \"300ms\"").await;
     let start = Instant::now();
 
     let mut silent = gate.connect(&origin.authority()).await.opened().plain();
@@ -53,7 +53,7 @@ async fn a_client_that_does_not_trust_us_is_named_with_what_to_do() {
     assert!(tunnel.try_tls(NAME, Alpn::Http1).await.is_err());
 
     let line = gate
-        .wait_for_log("a client that does not trust us", |line| line.says("trust"))
+        .wait_for_log("a client that does not trust us", |line| line.says("does not trust"))
         .await;
     assert!(
         line.field("client")
@@ -72,10 +72,11 @@ async fn a_client_that_does_not_trust_us_is_named_with_what_to_do() {
 async fn clients_that_hang_up_anywhere_do_no_harm() {
     let (origin, mut gate) = start().await;
     let request = format!(
-        "POST {} HTTP/1.1\r\nHost: h\r\nUser-Agent: TestBot\r\nContent-Length: 9\r\n\r\nbody",
-        origin.url("/x")
+        "POST {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: TestBot\r\nContent-Length: 9\r\n\r\nbody",
+        origin.url("/x"),
+        origin.authority()
     );
-    let connect = format!("CONNECT {} HTTP/1.1\r\nHost: h\r\n\r\n", origin.authority());
+    let connect = format!("CONNECT {} HTTP/1.1\r\nHost: {NAME}\r\n\r\n", origin.authority());
 
     for bytes in [request.as_str(), connect.as_str()] {
         for end in 0..=bytes.len() {

@@ -5,7 +5,7 @@ use super::{is_well, parse, start};
 #[tokio::test]
 async fn what_is_no_http_is_refused_or_dropped() {
     let (origin, mut gate) = start().await;
-    let url = origin.url("/x");
+    let (url, host) = (origin.url("/x"), origin.authority());
     let long = "a".repeat(200_000);
 
     for (way, bytes) in [
@@ -18,36 +18,36 @@ async fn what_is_no_http_is_refused_or_dropped() {
         ("no version", format!("GET {url}\r\n\r\n").into_bytes()),
         (
             "a version that is none",
-            format!("GET {url} HTTP/9.9\r\nHost: h\r\n\r\n").into_bytes(),
+            format!("GET {url} HTTP/9.9\r\nHost: {host}\r\n\r\n").into_bytes(),
         ),
         ("the preface of HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec()),
         (
             "a field without a colon",
-            format!("GET {url} HTTP/1.1\r\nHost: h\r\nNonsense\r\n\r\n").into_bytes(),
+            format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nNonsense\r\n\r\n").into_bytes(),
         ),
         (
             "a space before the colon",
-            format!("GET {url} HTTP/1.1\r\nHost: h\r\nX-A : b\r\n\r\n").into_bytes(),
+            format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nX-A : b\r\n\r\n").into_bytes(),
         ),
         (
             "a NUL in a field",
-            format!("GET {url} HTTP/1.1\r\nHost: h\r\nX-A: b\0c\r\n\r\n").into_bytes(),
+            format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nX-A: b\0c\r\n\r\n").into_bytes(),
         ),
         (
             "a field over 200 kB",
-            format!("GET {url} HTTP/1.1\r\nHost: h\r\nX-A: {long}\r\n\r\n").into_bytes(),
+            format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nX-A: {long}\r\n\r\n").into_bytes(),
         ),
         (
             "a target over 200 kB",
-            format!("GET {url}{long} HTTP/1.1\r\nHost: h\r\n\r\n").into_bytes(),
+            format!("GET {url}{long} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes(),
         ),
         (
             "a negative length",
-            format!("POST {url} HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n").into_bytes(),
+            format!("POST {url} HTTP/1.1\r\nHost: {host}\r\nContent-Length: -1\r\n\r\n").into_bytes(),
         ),
         (
             "an unknown coding",
-            format!("POST {url} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: odd\r\n\r\n").into_bytes(),
+            format!("POST {url} HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: odd\r\n\r\n").into_bytes(),
         ),
     ] {
         println!("{way}");
@@ -67,9 +67,10 @@ async fn what_is_no_http_is_refused_or_dropped() {
 #[tokio::test]
 async fn a_body_with_two_lengths_reaches_the_origin_with_one_or_not_at_all() {
     let (origin, mut gate) = start().await;
-    let smuggled = "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n";
+    let host = origin.authority();
+    let smuggled = format!("GET /smuggled HTTP/1.1\r\nHost: {host}\r\n\r\n");
     let head = format!(
-        "POST {} HTTP/1.1\r\nHost: h\r\nUser-Agent: TestBot\r\nConnection: close\r\n",
+        "POST {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot\r\nConnection: close\r\n",
         origin.url("/x")
     );
 

@@ -1,7 +1,7 @@
 //! The leaf certificates that clients see, and the origins' certificates that the gate checks.
 
 use super::open;
-use crate::support::{Alpn, Certificate, Connected, Gate, NAME, Origin, Response, allowed, failed};
+use crate::support::{Alpn, Certificate, Connected, Gate, NAME, Origin, Response, allowed, refused};
 
 #[tokio::test]
 async fn a_leaf_holds_for_the_name_and_is_made_once() {
@@ -50,7 +50,7 @@ async fn the_key_of_the_authority_is_private() {
 }
 
 #[tokio::test]
-async fn a_bad_origin_certificate_is_a_502_and_no_page() {
+async fn nothing_is_asked_of_an_origin_with_a_bad_certificate() {
     for (name, bad) in [
         ("expired", Certificate::expired(&[NAME])),
         ("wrong name", Certificate::of(&["other.example"])),
@@ -62,8 +62,10 @@ async fn a_bad_origin_certificate_is_a_502_and_no_page() {
 
         let response = through(&gate, &origin, "/x").await;
 
-        failed(&response, 502, &["tls_certificate_error"]);
-        assert_eq!(response.proxy_status().value(), "robotgate");
+        // Its robots.txt cannot be had either, so everything is disallowed.
+        refused(&response, "unreachable");
+        let details = response.proxy_status().param("details").unwrap_or_default();
+        assert!(details.contains("certificate is not valid"), "{details}");
         assert!(origin.requests().is_empty());
     }
 }
@@ -73,7 +75,10 @@ async fn without_the_extra_root_an_origin_is_a_stranger() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
     let gate = Gate::builder().without("https.extra-roots").start().await;
 
-    failed(&through(&gate, &origin, "/x").await, 502, &["tls_certificate_error"]);
+    let response = through(&gate, &origin, "/x").await;
+    refused(&response, "unreachable");
+    let details = response.proxy_status().param("details").unwrap_or_default();
+    assert!(details.contains("UnknownIssuer"), "{details}");
 }
 
 #[tokio::test]

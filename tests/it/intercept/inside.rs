@@ -65,7 +65,7 @@ async fn the_bot_is_found_from_each_request_not_from_the_connect() {
     let mut inside = tunnel.tls(NAME, Alpn::Http1).await;
 
     refused(&inside.get("/x").await, "rule");
-    allowed(&inside.get("/x").user_agent("GoodBot/1").await, "no-rule");
+    allowed(&inside.get("/x").user_agent("GoodBot/1").await, "rule");
     refused(&inside.get("/x").without("User-Agent").await, "unidentified");
 }
 

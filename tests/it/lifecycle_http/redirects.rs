@@ -111,7 +111,7 @@ async fn what_is_at_the_end_decides() {
 
 #[tokio::test]
 async fn a_hop_to_where_bots_may_not_go_is_a_failure() {
-    for address in ["169.254.169.254", "metadata.example", "[::1]", "10.0.0.1"] {
+    for address in ["169.254.169.254", "metadata.example", "[fe80::1]", "10.0.0.1"] {
         let origin = Origin::start()
             .reply("/robots.txt", Reply::redirect(&format!("http://{address}/latest")))
             .anything("page")

@@ -105,8 +105,9 @@ async fn a_client_that_waits_for_permission_to_send_gets_it() {
     let mut connection = gate.dial().await;
 
     let head = format!(
-        "POST {} HTTP/1.1\r\nHost: h\r\nUser-Agent: TestBot\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n",
-        origin.url("/x")
+        "POST {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: TestBot\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n",
+        origin.url("/x"),
+        origin.authority()
     );
     connection.send(head).await;
     let interim = String::from_utf8(connection.read().await).expect("a head is text");

@@ -97,7 +97,8 @@ async fn to_a_head_it_has_no_body() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
     let url = origin.url("/private");
-    let request = format!("HEAD {url} HTTP/1.1\r\nHost: h\r\nUser-Agent: TestBot\r\nConnection: close\r\n\r\n");
+    let host = origin.authority();
+    let request = format!("HEAD {url} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot\r\nConnection: close\r\n\r\n");
 
     let bytes = gate.raw(request).await;
 

@@ -91,9 +91,9 @@ impl Builder {
         })
     }
 
-    /// TLS with a good certificate for [`NAME`], `*.example` and 127.0.0.1.
+    /// TLS with a good certificate for [`NAME`], `other.example` and 127.0.0.1.
     pub fn tls(self) -> Self {
-        self.certificate(Certificate::of(&[NAME, "*.example", "127.0.0.1"]))
+        self.certificate(Certificate::of(&[NAME, "other.example", "127.0.0.1"]))
     }
 
     pub fn certificate(mut self, certificate: Certificate) -> Self {
