@@ -1,4 +1,59 @@
-#![forbid(unsafe_code)]
+//! robotgate: a forward proxy between a company's bots and the internet that checks every request
+//! against the robots.txt of the origin it goes to.
+//!
+//! This page is for those who work on it; the README is for those who use it.
+//!
+//! # Bird's-eye view
+//!
+//! ```text
+//! bot ──http──▶ gate ──▶ identify ──▶ decide ──allow──▶ forward ──▶ origin
+//!       CONNECT   │                     │  ▲
+//!                 └ intercept (TLS)     │  └── robots cache ◀── fetch ◀── origin/robots.txt
+//!                                       ├─ refuse: 403 + why
+//!                                       └─ audit: one JSON line, before a byte goes upstream
+//! ```
+//!
+//! A pure core decides; a thin shell does the I/O. The core takes values and returns values: the
+//! time and what the network said are among the values.
+//!
+//! # Code map
+//!
+//! The core, which touches no socket, no file and no clock:
+//!
+//! - [`robots`]: a robots.txt, parsed once and matched many times; which rule and line decided.
+//! - [`origin`]: scheme, host and port; the readings of a request target.
+//! - [`bot`]: from the User-Agent to a configured bot or a product token.
+//! - [`decision`]: bot, path and what holds of the robots.txt → a verdict and its [`decision::Reason`].
+//! - `cache::state`, in [`cache`]: what is known of an origin, as a state machine.
+//!
+//! The shell:
+//!
+//! - [`cache`]: the fetcher and the store around that state machine.
+//! - [`egress`]: names to checked addresses; [`upstream`]: how an origin is connected to, and
+//!   what goes wrong then.
+//! - [`proxy`]: listeners, CONNECT, interception, forwarding, refusing. Its text tells the way of
+//!   a request.
+//! - [`authority`]: the local certificate authority and its leaves.
+//! - [`audit`]: the log of decisions.
+//! - [`config`]: the file as written → a checked [`config::Config`]; watching the file.
+//! - [`service`]: the daemon around all this: start, reload, stop.
+//! - [`cli`]: one file a subcommand.
+//!
+//! # Invariants
+//!
+//! - The address that was checked is the address that is dialled: [`egress`] hands out socket
+//!   addresses, and nothing else resolves a name.
+//! - Every request inside a tunnel is decided on its own. Nothing that a CONNECT was told is kept
+//!   for later.
+//! - Nothing goes upstream, and no refusal goes down, before its decision is in the audit log.
+//! - [`robots`], [`decision`] and the cache's state machine read no clock and open no socket.
+//! - There is one list of reasons: [`decision::Reason`] feeds the header, the log and the
+//!   refusal's text.
+//! - Errors become HTTP in one place, `proxy::respond`.
+//! - A reload that fails leaves everything as it was; one that succeeds is seen whole by each
+//!   request.
+//! - [`proxy`] never decides, [`decision`] never does anything.
+
 pub mod audit;
 pub mod authority;
 pub mod bot;

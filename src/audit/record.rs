@@ -6,6 +6,10 @@ use serde::Serialize;
 use super::Timestamp;
 
 /// A record of the log.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives as long as it takes to write one line"
+)]
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event<'a> {

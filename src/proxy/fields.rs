@@ -3,10 +3,12 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
-/// The field that tells a client what was decided.
-pub(super) const ROBOTS_DECISION: HeaderName = HeaderName::from_static("robots-decision");
+/// The field that tells a client what was decided. A name in these letters, where pingora keeps
+/// them, reads as people write it.
+pub(super) const ROBOTS_DECISION: &str = "Robots-Decision";
 /// RFC 9209.
-pub(super) const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
+pub(super) const PROXY_STATUS: &str = "Proxy-Status";
+pub(super) const VIA: &str = "Via";
 
 /// Whether a request has come through a proxy of this name already (RFC 9110 §7.6.3).
 pub(super) fn has_passed(headers: &HeaderMap, name: &str) -> bool {

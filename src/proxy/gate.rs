@@ -236,7 +236,7 @@ impl ProxyHttp for Gate {
         }
         let entry = fields::via(received, &exchange.generation.config.proxy.name);
         if let Some(via) = fields::with_via(&request.headers, &entry) {
-            request.insert_header(header::VIA, via)?;
+            request.insert_header(fields::VIA, via)?;
         }
         request.insert_header(header::HOST, target.origin.host_field())?;
         if received != Version::HTTP_2 {
@@ -263,7 +263,7 @@ impl ProxyHttp for Gate {
         response.remove_header(&header::UPGRADE);
         let entry = fields::via(response.version, &exchange.generation.config.proxy.name);
         if let Some(via) = fields::with_via(&response.headers, &entry) {
-            response.insert_header(header::VIA, via)?;
+            response.insert_header(fields::VIA, via)?;
         }
         Ok(())
     }
@@ -274,12 +274,14 @@ impl ProxyHttp for Gate {
         response: &mut ResponseHeader,
         passage: &mut Passage,
     ) -> Result<()> {
+        // A response says what its sender speaks, not what the origin does (RFC 9110 §6.2).
+        response.set_version(Version::HTTP_11);
         let exchange = &passage.exchange;
         let proxy = &exchange.generation.config.proxy;
         // What stands under these names is ours to say.
-        response.remove_header(&ROBOTS_DECISION);
+        response.remove_header(ROBOTS_DECISION);
         if claims_to_be(&response.headers, &proxy.name) {
-            response.remove_header(&PROXY_STATUS);
+            response.remove_header(PROXY_STATUS);
         }
         if proxy.annotate_allowed
             && !response.status.is_informational()
@@ -371,7 +373,7 @@ fn through(digest: Option<&Digest>) -> Option<&Through> {
 /// Whether a response from outside has a `Proxy-Status` in our name.
 fn claims_to_be(headers: &HeaderMap, name: &str) -> bool {
     let name = name.as_bytes();
-    headers.get_all(&PROXY_STATUS).iter().any(|value| {
+    headers.get_all(PROXY_STATUS).iter().any(|value| {
         value
             .as_bytes()
             .windows(name.len())

@@ -221,11 +221,13 @@ impl Live {
 
 impl Forwarder {
     fn new(generation: Arc<Generation>, live: std::sync::Weak<Live>) -> Self {
-        let mut settings = ServerConf::default();
-        settings.threads = generation.config.proxy.threads;
-        settings.upstream_keepalive_pool_size = KEPT_CONNECTIONS;
-        settings.ca_file = Some(generation.roots.path());
-        settings.max_retries = MAX_TRIES;
+        let settings = ServerConf {
+            threads: generation.config.proxy.threads,
+            upstream_keepalive_pool_size: KEPT_CONNECTIONS,
+            ca_file: Some(generation.roots.path()),
+            max_retries: MAX_TRIES,
+            ..ServerConf::default()
+        };
         let current = Arc::new(ArcSwap::new(generation));
         let gate = Gate::new(live, current.clone());
         let mut http = HttpProxy::new(gate, Arc::new(settings));

@@ -87,7 +87,8 @@ impl Fault {
         if let Some(detail) = after("received fatal alert: ") {
             return Self::TlsAlert(detail);
         }
-        Self::TlsProtocol(after("TLS connect() failed: ").unwrap_or(text))
+        let cause = after("cause: ").or_else(|| after("TLS connect() failed: "));
+        Self::TlsProtocol(cause.unwrap_or(text))
     }
 
     /// The value of `error` in `Proxy-Status` (RFC 9209 §2.3).

@@ -1,6 +1,12 @@
 //! The integration tests: the modules through their public interface, and the real program
 //! between an origin and a client of ours.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails, and says where"
+)]
+
 mod absolute_https;
 mod audit;
 mod authority;
