@@ -219,7 +219,7 @@ impl ProxyHttp for Gate {
 
     async fn upstream_request_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         request: &mut RequestHeader,
         passage: &mut Passage,
     ) -> Result<()> {
@@ -227,7 +227,7 @@ impl ProxyHttp for Gate {
         let Some(target) = exchange.target() else {
             return Error::e_explain(ErrorType::InternalError, "no decision was taken");
         };
-        let received = _session.req_header().version;
+        let received = session.req_header().version;
         for name in fields::hop_by_hop(&request.headers) {
             // pingora has dealt with what an HTTP/2 request may say of trailers.
             if name != header::TE || received != Version::HTTP_2 {
@@ -270,12 +270,16 @@ impl ProxyHttp for Gate {
 
     async fn response_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         response: &mut ResponseHeader,
         passage: &mut Passage,
     ) -> Result<()> {
         // A response says what its sender speaks, not what the origin does (RFC 9110 §6.2).
         response.set_version(Version::HTTP_11);
+        if session.req_header().version == Version::HTTP_10 {
+            // HTTP/1.0 knows no chunks: the end of the connection ends the content (RFC 9112 §6.1).
+            response.remove_header(&header::TRANSFER_ENCODING);
+        }
         let exchange = &passage.exchange;
         let proxy = &exchange.generation.config.proxy;
         // What stands under these names is ours to say.

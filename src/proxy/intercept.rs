@@ -7,7 +7,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use async_trait::async_trait;
 use pingora::{
-    apps::{HttpServerApp, ReusedHttpStream, ServerApp as _},
+    apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp as _},
     listeners::tls::Acceptor,
     protocols::{
         ALPN, GetProxyDigest as _, Peek as _, Stream,
@@ -89,9 +89,7 @@ pub(super) async fn serve(mut stream: L4Stream, origin: Origin, context: &Contex
 
 async fn serve_inside(stream: Stream, context: &Context) {
     if stream.selected_alpn_proto() == Some(ALPN::H2) {
-        let streams = Arc::new(Streams {
-            live: context.live.clone(),
-        });
+        let streams = Arc::new(Streams::new(context.live.clone()));
         streams.process_new(stream, &context.shutdown).await;
     } else {
         // Boxed, because a connection that serves a CONNECT would else hold itself.
@@ -102,6 +100,17 @@ async fn serve_inside(stream: Stream, context: &Context) {
 /// The streams of an HTTP/2 connection, each to the forwarder that is in force when it begins.
 struct Streams {
     live: Arc<Live>,
+    options: HttpServerOptions,
+}
+
+// === impl Streams ===
+
+impl Streams {
+    fn new(live: Arc<Live>) -> Self {
+        let mut options = HttpServerOptions::default();
+        options.h2_idle_timeout = Some(live.generation().config.proxy.idle_timeout);
+        Self { live, options }
+    }
 }
 
 #[async_trait]
@@ -113,6 +122,10 @@ impl HttpServerApp for Streams {
     ) -> Option<ReusedHttpStream> {
         let http = self.live.forwarder().http.clone();
         http.process_new_http(session, shutdown).await
+    }
+
+    fn server_options(&self) -> Option<&HttpServerOptions> {
+        Some(&self.options)
     }
 
     fn h2_options(&self) -> Option<H2Options> {

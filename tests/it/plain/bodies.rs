@@ -44,6 +44,20 @@ async fn big_bodies_pass_whole() {
 }
 
 #[tokio::test]
+async fn a_client_of_http_1_0_gets_no_chunks() {
+    let origin = Origin::start()
+        .reply("/chunks", Reply::chunked(["one ", "two"]))
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+
+    let response = gate.get(&origin.url("/chunks")).http_1_0().await;
+
+    assert_eq!(response.field("Transfer-Encoding"), None, "{response:#?}");
+    assert_eq!((response.text().as_str(), response.end), ("one two", End::Close));
+}
+
+#[tokio::test]
 async fn response_bodies_pass_in_every_framing() {
     let slow = Step::Drip {
         bytes: "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow".into(),
