@@ -19,6 +19,7 @@ mod identity;
 mod intercept;
 mod lifecycle_http;
 mod plain;
+mod real_clients;
 mod refuse_mode;
 mod reload;
 mod robots;

@@ -1,0 +1,178 @@
+//! The clients that bots are written with: each gets an allowed page byte for byte and sees why another is refused.
+//!
+//! They come from the packages that the README's test command installs; one that is missing fails its test.
+
+use std::{process::Stdio, time::Duration};
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::support::{Gate, Origin};
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+const CONNECT_REFUSED: &str = "Disallowed: CONNECT is refused here";
+const PYTHON: [&str; 4] = ["urllib", "requests", "httpx", "aiohttp"];
+
+/// What a client prints. Fails the test where it cannot be run or takes too long.
+async fn output(program: &str, arguments: &[&str]) -> String {
+    let run = Command::new(program)
+        .args(arguments)
+        // What the machine's user has set must not lead past the gate.
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .stdin(Stdio::null())
+        .output();
+    let output = tokio::time::timeout(Duration::from_secs(60), run)
+        .await
+        .unwrap_or_else(|_| panic!("{program} {arguments:?} takes too long"))
+        .unwrap_or_else(|error| panic!("{program}: {error}; the README's test command installs it"));
+    // Some write what they were told to stderr.
+    let text = [output.stdout, output.stderr].concat();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+async fn python(client: &str, gate: &Gate, url: &str) -> Value {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/real_clients/ask.py");
+    let (proxy, ca) = (proxy(gate), ca(gate));
+    let printed = output("/usr/bin/python3", &[script, client, &proxy, &ca, url]).await;
+    serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{client}: {error}: {printed}"))
+}
+
+fn proxy(gate: &Gate) -> String {
+    format!("http://{}", gate.address())
+}
+
+fn ca(gate: &Gate) -> String {
+    gate.file("ca.pem").display().to_string()
+}
+
+async fn origin(tls: bool) -> Origin {
+    let origin = Origin::start().robots(ROBOTS).page("/x", "Hello, bot.\n");
+    if tls {
+        origin.tls().spawn().await
+    } else {
+        origin.spawn().await
+    }
+}
+
+#[tokio::test]
+async fn python_clients_get_the_page_or_the_reason() {
+    for tls in [false, true] {
+        let origin = origin(tls).await;
+        let gate = Gate::start().await;
+        let clients = PYTHON.iter().chain(tls.then_some(&"httpx-h2"));
+        for client in clients {
+            let allowed = python(client, &gate, &origin.url("/x")).await;
+            assert_eq!(allowed["body"], "Hello, bot.\n", "{client}: {allowed}");
+            assert_eq!(allowed["status"], 200, "{client}: {allowed}");
+
+            let refused = python(client, &gate, &origin.url("/private/x")).await;
+            assert_eq!(refused["status"], 403, "{client}: {refused}");
+            let decision = refused["decision"].as_str().unwrap_or_default();
+            assert!(
+                decision.starts_with("deny; reason=rule; line=2; "),
+                "{client}: {refused}"
+            );
+            if *client != "httpx-h2" {
+                // HTTP/2 has no reason phrases.
+                assert_eq!(refused["reason"], "Disallowed by robots.txt", "{client}: {refused}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn python_clients_show_why_a_connect_is_refused() {
+    let origin = origin(true).await;
+    let gate = Gate::with("[https]\nmode = \"refuse\"").await;
+
+    for client in PYTHON {
+        // No authority is made in this mode; any certificate does.
+        let ca = gate.file("origin-ca.pem").display().to_string();
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/real_clients/ask.py");
+        let shown = output(
+            "/usr/bin/python3",
+            &[script, client, &proxy(&gate), &ca, &origin.url("/x")],
+        )
+        .await;
+        assert!(shown.contains(CONNECT_REFUSED), "{client}: {shown}");
+    }
+    assert!(origin.requests().is_empty());
+}
+
+#[tokio::test]
+async fn curl_gets_the_page_or_the_reason_in_every_version_of_http() {
+    for (tls, version) in [
+        (false, "--http1.0"),
+        (false, "--http1.1"),
+        (true, "--http1.1"),
+        (true, "--http2"),
+    ] {
+        let origin = origin(tls).await;
+        let gate = Gate::start().await;
+        let (proxy, ca) = (proxy(&gate), ca(&gate));
+        let curl = async |path: &str| {
+            let url = origin.url(path);
+            let arguments = [
+                "-sS",
+                "-i",
+                version,
+                "-x",
+                &proxy,
+                "--cacert",
+                &ca,
+                "-A",
+                "TestBot/1.0",
+                &url,
+            ];
+            output("curl", &arguments).await
+        };
+
+        let allowed = curl("/x").await;
+        assert!(allowed.ends_with("\r\n\r\nHello, bot.\n"), "{version}: {allowed}");
+
+        let refused = curl("/private/x").await.to_ascii_lowercase();
+        assert!(
+            refused.contains("robots-decision: deny; reason=rule; line=2;"),
+            "{version}: {refused}"
+        );
+        assert!(
+            refused.contains("content-type: application/problem+json"),
+            "{version}: {refused}"
+        );
+        assert!(refused.contains(" 403 "), "{version}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn wget_gets_the_page_or_the_reason() {
+    for tls in [false, true] {
+        let origin = origin(tls).await;
+        let gate = Gate::start().await;
+        let (settings, ca) = (proxy(&gate), format!("--ca-certificate={}", ca(&gate)));
+        let (http, https) = (format!("http_proxy={settings}"), format!("https_proxy={settings}"));
+        let wget = async |path: &str| {
+            let url = origin.url(path);
+            let arguments = [
+                "-nv",
+                "-O-",
+                "-t1",
+                "-T20",
+                &ca,
+                "-e",
+                &http,
+                "-e",
+                &https,
+                "-U",
+                "TestBot/1.0",
+                &url,
+            ];
+            output("wget", &arguments).await
+        };
+
+        let allowed = wget("/x").await;
+        assert!(allowed.starts_with("Hello, bot.\n"), "{allowed}");
+        let refused = wget("/private/x").await;
+        assert!(refused.contains("403: Disallowed by robots.txt"), "{refused}");
+    }
+}
