@@ -9,7 +9,7 @@ mod record;
 mod timestamp;
 
 pub use self::{
-    log::{AuditError, AuditLog},
+    log::{AuditError, AuditLog, MAX_WAIT},
     record::{Completion, DecisionRecord, Event},
     timestamp::Timestamp,
 };

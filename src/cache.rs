@@ -18,6 +18,6 @@ pub use self::{
     fetch::{Fetch, Fetched, Fetcher, FetcherOptions},
     freshness::Freshness,
     meaning::{Meaning, Received},
-    state::{Answer, Due, OriginState, Policy},
+    state::{Answer, Due, Ground, OriginState, Policy},
     store::{CacheStatus, Lookup, Store},
 };

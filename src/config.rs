@@ -35,7 +35,7 @@ pub use cache::Cache;
 pub use egress::Egress;
 pub use environment::Environment;
 pub use error::{ConfigError, Problem, Problems};
-pub use expect::{Expectation, Unmet};
+pub use expect::Expectation;
 pub use https::{Https, HttpsMode, TunnelException, Unverifiable};
 pub use identity::IdentityRules;
 pub use proxy::Proxy;
@@ -65,7 +65,7 @@ pub struct Config {
     pub identity: IdentityRules,
     /// `[[bot]]`, in the file's order.
     pub bots: Bots,
-    /// `[[expect]]`, in the file's order. They are read here and run by `robotgate check`.
+    /// `[[expect]]`, in the file's order. They are read here; [`crate::expect`] runs them.
     pub expect: Vec<Expectation>,
 }
 

@@ -143,7 +143,7 @@ impl Decision {
 
     /// The decision on a path, by what holds of the robots.txt of its origin.
     pub fn on_path(asker: Asker<'_>, answer: Answer<'_>, readings: &Readings<'_>) -> Self {
-        let (robots, by_last_copy) = match answer.robots() {
+        let (robots, by_last_copy) = match rules_of(answer) {
             Ok(robots) => robots,
             Err((verdict, reason)) => return Self::new(asker, verdict, reason, None),
         };
@@ -155,7 +155,7 @@ impl Decision {
     /// The decision on a tunnel: what can be said of the whole origin. `unverifiable_forwards`
     /// settles what happens when that is neither yes nor no.
     pub fn on_tunnel(asker: Asker<'_>, answer: Answer<'_>, unverifiable_forwards: bool) -> Self {
-        let (robots, by_last_copy) = match answer.robots() {
+        let (robots, by_last_copy) = match rules_of(answer) {
             Ok(robots) => robots,
             Err((verdict, reason)) => return Self::new(asker, verdict, reason, None),
         };
@@ -179,6 +179,21 @@ impl Decision {
         // No robots rule is in question that `report` could leave unenforced.
         decision.forwards = false;
         decision
+    }
+}
+
+/// The rules that decide and whether they are those of the last good copy.
+///
+/// # Errors
+/// The verdict on everything and its reason, where no file decides.
+fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdict, Reason)> {
+    match answer {
+        Answer::Rules(copy) => Ok((&copy.robots, false)),
+        Answer::LastCopy(copy) => Ok((&copy.robots, true)),
+        Answer::NoRobots => Err((Verdict::Allow, Reason::NoRobots)),
+        Answer::Soft404 => Err((Verdict::Allow, Reason::Soft404)),
+        Answer::Unreachable(_) => Err((Verdict::Deny, Reason::Unreachable)),
+        Answer::UnreachableTooLong(_) => Err((Verdict::Allow, Reason::UnreachableTooLong)),
     }
 }
 

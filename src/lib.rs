@@ -36,6 +36,7 @@
 //! - [`authority`]: the local certificate authority and its leaves.
 //! - [`audit`]: the log of decisions.
 //! - [`config`]: the file as written → a checked [`config::Config`]; watching the file.
+//! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
 //! - [`service`]: the daemon around all this: start, reload, stop.
 //! - [`cli`]: one file a subcommand.
 //!
@@ -62,6 +63,7 @@ pub mod cli;
 pub mod config;
 pub mod decision;
 pub mod egress;
+pub mod expect;
 pub mod origin;
 pub mod proxy;
 pub mod robots;

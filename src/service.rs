@@ -15,7 +15,9 @@ use tokio::{
 
 use self::reload::Reloads;
 use crate::{
-    config::{Config, ConfigError, Watcher},
+    audit::MAX_WAIT,
+    config::{Config, Watcher},
+    expect::{self, LoadError},
     proxy::{Generation, ListenError, Listeners, Live, SetupError},
 };
 
@@ -27,7 +29,7 @@ pub struct Service;
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(#[from] LoadError),
     #[error("cannot start threads: {0}")]
     Runtime(io::Error),
     #[error("cannot wait for signals: {0}")]
@@ -48,7 +50,7 @@ impl Service {
     pub fn run(file: Option<&Path>) -> Result<(), ServiceError> {
         // Before the file is read, so that no change is missed.
         let watcher = file.and_then(watch);
-        let config = file.map_or_else(|| Ok(Config::default()), Config::load)?;
+        let config = file.map_or_else(|| Ok(Config::default()), expect::load)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.proxy.threads)
             .thread_name("robotgate")
@@ -78,23 +80,23 @@ impl Service {
         let mut serving = tokio::spawn(listeners.serve(live.clone(), stopping));
         let signal = tokio::select! {
             signal = stop.asked() => signal,
-            // It ends by itself only when its task fails.
-            _ = &mut serving => "none",
+            // Listening ends by itself only when its task fails, which has been said.
+            _ = &mut serving => "none: listening failed",
         };
         tracing::info!(signal, "stopping");
         reloading.abort();
         // Nobody may be left to tell.
         let _ = shutdown.send(true);
+        let ending = async {
+            if !serving.is_finished() && !matches!(serving.await, Ok(true)) {
+                tracing::warn!("connections were cut off; proxy.shutdown-timeout is over");
+            }
+            close_audit(&live).await;
+        };
         tokio::select! {
-            all_ended = &mut serving => match all_ended {
-                Ok(true) => tracing::info!("stopped"),
-                _ => tracing::warn!(
-                    "stopped with connections still open; proxy.shutdown-timeout is over"
-                ),
-            },
+            () = ending => tracing::info!("stopped"),
             signal = stop.asked() => tracing::warn!(signal, "stopped at once, on a second signal"),
         }
-        close_audit(live).await;
         Ok(())
     }
 }
@@ -160,12 +162,12 @@ fn announce(generation: &Generation, listeners: &Listeners) {
     }
 }
 
-/// Waits until the log is written to its end, off the asynchronous threads.
-async fn close_audit(live: Arc<Live>) {
-    let audit = live.generation().audit_log();
-    drop(live);
-    let closed = tokio::task::spawn_blocking(move || audit.close());
-    if closed.await.is_err() {
-        tracing::error!("the audit log could not be closed");
+/// Waits until every log is written to its end, off the asynchronous threads; not for ever, as its
+/// output may take nothing.
+async fn close_audit(live: &Arc<Live>) {
+    let logs = live.audit_logs();
+    let closing = tokio::task::spawn_blocking(move || logs.iter().for_each(|log| log.close()));
+    if tokio::time::timeout(MAX_WAIT, closing).await.is_err() {
+        tracing::error!("the end of the audit log is lost: its output takes nothing");
     }
 }

@@ -2,12 +2,14 @@
 //! could not. The fetcher of robots.txt files and the gate share both, so both connect alike.
 
 mod fault;
+mod upgrade;
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use pingora::{protocols::ALPN, upstreams::peer::HttpPeer};
 
 pub use self::fault::Fault;
+use self::upgrade::Patiently;
 use crate::origin::{Host, Origin, Scheme};
 
 /// How long the steps of an exchange with an origin may take.
@@ -21,6 +23,24 @@ pub struct Timeouts {
     pub write: Duration,
     /// How long an unused connection is kept.
     pub idle: Duration,
+}
+
+/// Whether the certificate of `origin` can be checked under its own name.
+///
+/// # Errors
+/// pingora replaces underscores in the first of three labels or more, and would take the
+/// certificate of that other name.
+pub fn check_name(origin: &Origin) -> Result<(), Fault> {
+    let Host::Name(name) = &origin.host else {
+        return Ok(());
+    };
+    let replaced = name
+        .split_once('.')
+        .is_some_and(|(first, rest)| first.contains('_') && rest.contains('.'));
+    match origin.scheme {
+        Scheme::Https if replaced => Err(Fault::Underscore),
+        Scheme::Https | Scheme::Http => Ok(()),
+    }
 }
 
 /// The peer that stands for `origin` at `address`, which the egress guard has checked. Its
@@ -42,3 +62,15 @@ pub fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN, timeouts: Timeouts
     peer.options.idle_timeout = Some(timeouts.idle);
     peer
 }
+
+/// Makes `peer` one for a request to upgrade. Its connection is never shared with other requests.
+pub fn for_upgrade(mut peer: HttpPeer) -> HttpPeer {
+    peer.group_key = UPGRADES;
+    peer.options.custom_l4 = Some(Arc::new(Patiently));
+    // One that was not upgraded is not kept.
+    peer.options.idle_timeout = Some(Duration::ZERO);
+    peer
+}
+
+/// Sets the connections for upgrades apart in pingora's pool.
+const UPGRADES: u64 = 1;

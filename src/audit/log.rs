@@ -34,8 +34,12 @@ pub enum AuditError {
     Stdout(io::Error),
     #[error("cannot start the audit log's thread: {0}")]
     Thread(io::Error),
-    #[error("the audit log cannot be written")]
+    /// The line waits to be written.
+    #[error("the audit log takes no lines")]
     Stalled,
+    /// The line is not in the log and will not be.
+    #[error("the audit log is full of lines that wait to be written")]
+    Full,
 }
 
 #[derive(Debug, Default)]
@@ -94,8 +98,7 @@ impl AuditLog {
     /// Logs a line and waits until the operating system has it.
     ///
     /// # Errors
-    /// The output takes nothing for [`MAX_WAIT`]. The line is written all the same when it does
-    /// again.
+    /// The output takes nothing for [`MAX_WAIT`].
     pub async fn write(&self, line: &[u8]) -> Result<(), AuditError> {
         self.room().await?;
         let (written, wait) = oneshot::channel();
@@ -115,6 +118,12 @@ impl AuditLog {
     /// As [`AuditLog::write`], where the wait for room took as long.
     pub async fn append(&self, line: &[u8]) -> Result<(), AuditError> {
         self.room().await?;
+        self.append_now(line);
+        Ok(())
+    }
+
+    /// As [`AuditLog::append`], whether there is room or not: for what cannot wait.
+    pub fn append_now(&self, line: &[u8]) {
         let mut pending = self.shared.lock();
         let first = pending.bytes.is_empty();
         pending.bytes.extend_from_slice(line);
@@ -123,7 +132,6 @@ impl AuditLog {
             drop(pending);
             self.shared.work.notify_one();
         }
-        Ok(())
     }
 
     /// Writes what is left and waits for it, for the end of the program. It blocks; a line that
@@ -150,7 +158,7 @@ impl AuditLog {
                 pending.waiting.push(written);
                 wait
             };
-            finished(wait).await?;
+            finished(wait).await.map_err(|_| AuditError::Full)?;
         }
     }
 }
@@ -175,11 +183,15 @@ impl Shared {
     fn write_to(&self, mut sink: Box<dyn Write + Send>) {
         let mut bytes = Vec::new();
         while let Some(waiting) = self.next_lines(&mut bytes) {
-            self.write_all(&mut sink, &bytes);
+            let written = self.write_all(&mut sink, &bytes);
             bytes.clear();
-            for written in waiting {
+            if !written {
+                // Those who wait see that nobody answers them any more.
+                continue;
+            }
+            for done in waiting {
                 // Whoever went away needs no word.
-                let _ = written.send(());
+                let _ = done.send(());
             }
         }
     }
@@ -210,8 +222,8 @@ impl Shared {
     }
 
     /// Writes all of `rest`, however often it takes. Only when the log is closing does it give up
-    /// on an output that takes nothing.
-    fn write_all(&self, sink: &mut Box<dyn Write + Send>, mut rest: &[u8]) {
+    /// on an output that takes nothing: `false` then.
+    fn write_all(&self, sink: &mut Box<dyn Write + Send>, mut rest: &[u8]) -> bool {
         let mut stalled = false;
         while !rest.is_empty() {
             let error = match sink.write(rest) {
@@ -229,13 +241,14 @@ impl Shared {
             }
             if self.lock().closed {
                 tracing::error!(bytes = rest.len(), "the end of the audit log is lost");
-                return;
+                return false;
             }
             std::thread::sleep(RETRY);
         }
         if stalled {
             tracing::warn!("the audit log can be written again");
         }
+        true
     }
 }
 

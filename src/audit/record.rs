@@ -28,7 +28,7 @@ pub struct DecisionRecord<'a> {
     pub enforcement: &'static str,
     /// The configured bot's name, or the product token of one that is not configured.
     pub bot: Option<&'a str>,
-    /// The agent whose group of the robots.txt was used; `*` where none of the bot's has one.
+    /// The bot's token that has a group of its own in the robots.txt, else its first.
     pub agent: Option<&'a str>,
     pub user_agent: Option<&'a str>,
     /// The client's address.
@@ -43,6 +43,7 @@ pub struct DecisionRecord<'a> {
     /// The rule as written.
     pub rule: Option<&'a str>,
     pub line: Option<u32>,
+    /// The group that was used, as the robots.txt names it.
     pub group: Option<&'a str>,
     pub robots_url: &'a str,
     pub robots_status: Option<u16>,

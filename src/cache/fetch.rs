@@ -70,6 +70,11 @@ impl Fetched {
         }
     }
 
+    /// Whether it brought so much text that reading it takes a while.
+    pub fn is_large(&self) -> bool {
+        matches!(self, Fetched::Received(received) if received.body.len() > LARGE)
+    }
+
     /// The last HTTP status, 0 where none was received.
     pub fn status(&self) -> u16 {
         match self {
@@ -139,5 +144,7 @@ impl<F: Fetch> Fetch for Arc<F> {
     }
 }
 
+/// Bytes that take about half a millisecond to parse.
+const LARGE: usize = 64 * 1024;
 /// RFC 9309 §2.3.1.2.
 const MAX_REDIRECTS: usize = 5;

@@ -9,11 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Failure, Freshness, Meaning, RobotsCopy, failure::MAX_RETRY};
-use crate::{
-    decision::{Reason, Verdict},
-    robots::RobotsTxt,
-};
+use super::{Failure, FetchError, Freshness, Meaning, RobotsCopy, failure::MAX_RETRY};
 
 /// How long things hold. The defaults are the specification's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +74,17 @@ pub enum Answer<'s> {
     UnreachableTooLong(&'s Failure),
 }
 
+/// The fetch that an answer rests on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ground {
+    /// Its HTTP status, where it came to one.
+    pub status: Option<u16>,
+    /// When it ended.
+    pub fetched: Option<SystemTime>,
+    /// When the origin is asked again.
+    pub expires: Option<SystemTime>,
+}
+
 /// Whether the origin has to be asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
@@ -113,22 +120,6 @@ impl Policy {
 // === impl Answer ===
 
 impl<'s> Answer<'s> {
-    /// The rules that decide and whether they are those of the last good copy; or, where no
-    /// rules are in question, the verdict on everything.
-    ///
-    /// # Errors
-    /// The verdict and its reason, where no file decides.
-    pub fn robots(self) -> Result<(&'s RobotsTxt, bool), (Verdict, Reason)> {
-        match self {
-            Answer::Rules(copy) => Ok((&copy.robots, false)),
-            Answer::LastCopy(copy) => Ok((&copy.robots, true)),
-            Answer::NoRobots => Err((Verdict::Allow, Reason::NoRobots)),
-            Answer::Soft404 => Err((Verdict::Allow, Reason::Soft404)),
-            Answer::Unreachable(_) => Err((Verdict::Deny, Reason::Unreachable)),
-            Answer::UnreachableTooLong(_) => Err((Verdict::Allow, Reason::UnreachableTooLong)),
-        }
-    }
-
     /// The copy that decides, where one does.
     pub fn copy(self) -> Option<&'s Arc<RobotsCopy>> {
         match self {
@@ -211,33 +202,46 @@ impl OriginState {
                 since,
                 attempts,
                 tried: now,
-                retry: delay.mul_f64(1.0 - JITTER * spread.clamp(0.0, 1.0)),
+                retry: delay.mul_f64(1.0 + JITTER * spread.clamp(0.0, 1.0)),
                 last: failure,
             }),
             ..self.clone()
         }
     }
 
-    /// What holds at `now`. It is only as good as [`OriginState::due`] says.
+    /// What holds at `now`. A copy holds to the end of its time, even when a refresh before that
+    /// has failed; past it, nothing is allowed until an answer comes.
     pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
-        match (&self.answered, &self.failing) {
-            (Some(answered), None) => answered.answer(),
-            // The refresh of a copy failed before its time was over: it still holds.
-            (Some(answered), Some(_)) if answered.is_fresh(now) => answered.answer(),
-            (_, Some(failing)) if elapsed(failing.since, now) < policy.deny_for => {
-                Answer::Unreachable(Some(&failing.last))
-            }
-            (_, Some(failing)) => match &self.last_good {
+        if let Some(answered) = self.fresh(now) {
+            return answered.answer();
+        }
+        match &self.failing {
+            Some(failing) if elapsed(failing.since, now) < policy.deny_for => Answer::Unreachable(Some(&failing.last)),
+            Some(failing) => match &self.last_good {
                 Some(copy) => Answer::LastCopy(copy),
                 None => Answer::UnreachableTooLong(&failing.last),
             },
-            (None, None) => Answer::Unreachable(None),
+            None => Answer::Unreachable(None),
         }
+    }
+
+    fn fresh(&self, now: SystemTime) -> Option<&Answered> {
+        self.answered.as_ref().filter(|answered| answered.is_fresh(now))
+    }
+
+    /// The state with the next try due at once, where the last one failed.
+    #[must_use]
+    pub fn retrying_now(&self) -> Self {
+        let mut state = self.clone();
+        if let Some(failing) = &mut state.failing {
+            failing.retry = Duration::ZERO;
+        }
+        state
     }
 
     /// Whether to fetch at `now`.
     pub fn due(&self, now: SystemTime, policy: &Policy) -> Due {
-        let fresh = self.answered.as_ref().filter(|answered| answered.is_fresh(now));
+        let fresh = self.fresh(now);
         match (fresh, &self.failing) {
             (Some(_), Some(failing)) if failing.retry_is_due(now) => Due::Background,
             (Some(answered), None) if answered.is_old(now) => Due::Background,
@@ -248,32 +252,23 @@ impl OriginState {
         }
     }
 
-    /// The status of the last answer, or of the failure that followed it.
-    pub fn status(&self) -> Option<u16> {
-        match (&self.failing, &self.answered) {
-            (Some(failing), _) => match failing.last.error {
-                super::FetchError::Status(status) => Some(status),
-                _ => None,
+    /// The fetch that [`OriginState::answer`] rests on at `now`.
+    pub fn ground(&self, now: SystemTime) -> Ground {
+        match (self.fresh(now), &self.failing) {
+            (Some(answered), _) => Ground {
+                status: Some(answered.status).filter(|status| *status != 0),
+                fetched: Some(answered.fetched),
+                expires: answered.fetched.checked_add(answered.life),
             },
-            (None, answered) => answered.as_ref().map(|answered| answered.status),
-        }
-    }
-
-    /// When the last fetch ended.
-    pub fn fetched(&self) -> Option<SystemTime> {
-        match (&self.failing, &self.answered) {
-            (Some(failing), _) => Some(failing.tried),
-            (None, answered) => answered.as_ref().map(|answered| answered.fetched),
-        }
-    }
-
-    /// When what is known has to be fetched again.
-    pub fn expires(&self) -> Option<SystemTime> {
-        match (&self.failing, &self.answered) {
-            (Some(failing), _) => failing.tried.checked_add(failing.retry),
-            (None, answered) => answered
-                .as_ref()
-                .and_then(|answered| answered.fetched.checked_add(answered.life)),
+            (None, Some(failing)) => Ground {
+                status: match failing.last.error {
+                    FetchError::Status(status) => Some(status),
+                    _ => None,
+                },
+                fetched: Some(failing.tried),
+                expires: failing.tried.checked_add(failing.retry),
+            },
+            (None, None) => Ground::default(),
         }
     }
 
@@ -344,7 +339,7 @@ fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// From this part of its life on, a copy is refreshed in the background.
 const REFRESH_FROM: f64 = 0.8;
-/// A retry comes up to this part of its delay early.
+/// A retry comes up to this part of its delay late, never early: a server may have asked for it.
 const JITTER: f64 = 0.1;
 /// How far a clock may run backwards without a copy being in doubt.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);

@@ -24,7 +24,8 @@ pub enum CacheStatus {
     Hit,
     /// This request fetched it.
     Miss,
-    /// It was there, and a fetch that should have replaced it was waited for in vain or failed.
+    /// It was there and too old, and the fetch that should have replaced it failed or was waited
+    /// for in vain.
     Stale,
     /// Another request was fetching it already.
     Collapsed,
@@ -127,6 +128,14 @@ impl Store {
         self.slots.set_capacity(max_bytes);
     }
 
+    /// Has every origin that fails asked again when it is next needed, whenever that would have
+    /// been.
+    pub fn retry_failures(&self) {
+        for (_, held) in self.slots.iter() {
+            held.slot.state.rcu(|state| state.retrying_now());
+        }
+    }
+
     /// How many origins are known.
     pub fn len(&self) -> usize {
         self.slots.len()
@@ -149,18 +158,19 @@ impl Store {
         let now = SystemTime::now();
         let state = slot.state.load_full();
         match state.due(now, policy) {
-            Due::No => Lookup::at_once(state, now),
+            Due::No => Lookup::at_once(state, now, policy),
             Due::Background => {
                 self.fly(&slot, origin, fetcher, policy);
-                Lookup::at_once(state, now)
+                Lookup::at_once(state, now, policy)
             }
-            Due::Now => self.wait_for(&slot, origin, fetcher, policy, wait).await,
+            Due::Now => self.wait_for(&slot, &state, origin, fetcher, policy, wait).await,
         }
     }
 
     async fn wait_for<F: Fetch>(
         self: &Arc<Self>,
         slot: &Arc<Slot>,
+        state: &OriginState,
         origin: &Origin,
         fetcher: &Arc<F>,
         policy: &Policy,
@@ -174,7 +184,10 @@ impl Store {
             .is_err();
         Lookup {
             state: slot.state.load_full(),
-            status: if pending { CacheStatus::Stale } else { status },
+            status: match pending && *state != OriginState::unknown() {
+                true => CacheStatus::Stale,
+                false => status,
+            },
             waited: started.elapsed(),
             at: SystemTime::now(),
             pending,
@@ -207,7 +220,14 @@ impl Store {
         let (origin, policy) = (origin.clone(), *policy);
         tokio::spawn(async move {
             let fetched = fetcher.fetch(&origin).await;
-            store.land(origin, &landing.slot, fetched, &policy);
+            if fetched.is_large() {
+                // Parsing takes long enough to keep other requests waiting.
+                let land = move || store.land(origin, &landing.slot, fetched, &policy);
+                // A panic has been reported; whoever waits goes on without a copy.
+                let _ = tokio::task::spawn_blocking(land).await;
+            } else {
+                store.land(origin, &landing.slot, fetched, &policy);
+            }
         });
         (landed, CacheStatus::Miss)
     }
@@ -241,10 +261,14 @@ impl Store {
 }
 
 impl Lookup {
-    fn at_once(state: Arc<OriginState>, at: SystemTime) -> Self {
+    fn at_once(state: Arc<OriginState>, at: SystemTime, policy: &Policy) -> Self {
+        let status = match state.answer(at, policy) {
+            Answer::LastCopy(_) => CacheStatus::Stale,
+            _ => CacheStatus::Hit,
+        };
         Self {
             state,
-            status: CacheStatus::Hit,
+            status,
             waited: Duration::ZERO,
             at,
             pending: false,

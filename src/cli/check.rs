@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use super::fail;
-use crate::config::Config;
+use crate::expect;
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
@@ -15,26 +15,10 @@ pub struct CheckArgs {
 
 /// Says all that is wrong with the file, or that it is fine.
 pub fn run(args: &CheckArgs) -> ExitCode {
-    let config = match Config::load(&args.file) {
+    let config = match expect::load(&args.file) {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };
-    let unmet = config.unmet_expectations();
-    for expectation in &unmet {
-        eprintln!(
-            "{}:{}: expect: {}",
-            args.file.display(),
-            expectation.line,
-            expectation.message
-        );
-    }
-    if !unmet.is_empty() {
-        return fail(&format_args!(
-            "{} of {} expectations are not met",
-            unmet.len(),
-            config.expect.len()
-        ));
-    }
     println!(
         "{} is fine: {}, {} met",
         args.file.display(),

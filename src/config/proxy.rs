@@ -44,6 +44,8 @@ pub struct Proxy {
     pub write_timeout: Duration,
     /// How long a connection is kept without a request on it.
     pub idle_timeout: Duration,
+    /// How long a tunnel or a WebSocket may be silent.
+    pub tunnel_idle_timeout: Duration,
     /// How long open exchanges may go on after a shutdown was asked for; zero ends them at once.
     pub shutdown_timeout: Duration,
 }
@@ -59,6 +61,7 @@ impl Proxy {
         let read_timeout = timeout(written.read_timeout, 60);
         let write_timeout = timeout(written.write_timeout, 60);
         let idle_timeout = timeout(written.idle_timeout, 60);
+        let tunnel_idle_timeout = timeout(written.tunnel_idle_timeout, 600);
         let shutdown_timeout = checker.duration(written.shutdown_timeout, Duration::from_secs(30), SHUTDOWNS);
 
         Self {
@@ -75,6 +78,7 @@ impl Proxy {
             read_timeout,
             write_timeout,
             idle_timeout,
+            tunnel_idle_timeout,
             shutdown_timeout,
         }
     }
@@ -159,10 +163,11 @@ fn threads(written: Option<Spanned<i64>>, checker: &mut Checker<'_>) -> usize {
 }
 
 fn pseudonym(text: &str) -> Result<Arc<str>, String> {
-    if is_token(text) {
+    // Proxy-Status wants a token that begins with a letter (RFC 9651 §3.3.4).
+    if is_token(text) && text.starts_with(|first: char| first.is_ascii_alphabetic()) {
         return Ok(text.into());
     }
     Err(format!(
-        r#""{text}" cannot stand in Via; write one word of letters, digits, "-", "_" and ".", like "robotgate""#
+        r#""{text}" cannot stand in Via and Proxy-Status; write one word that begins with a letter, of letters, digits, "-", "_" and ".", like "robotgate""#
     ))
 }

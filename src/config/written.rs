@@ -47,6 +47,7 @@ pub(super) struct Proxy {
     pub read_timeout: Option<Spanned<Amount>>,
     pub write_timeout: Option<Spanned<Amount>>,
     pub idle_timeout: Option<Spanned<Amount>>,
+    pub tunnel_idle_timeout: Option<Spanned<Amount>>,
     pub shutdown_timeout: Option<Spanned<Amount>>,
 }
 

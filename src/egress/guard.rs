@@ -29,8 +29,7 @@ impl Guard {
     /// # Errors
     /// The address is denied by the configuration, or by default and not allowed by it.
     pub fn check(&self, address: IpAddr) -> Result<(), Prohibited> {
-        // An IPv4 address in IPv6 clothes reaches the same host.
-        let address = address.to_canonical();
+        let address = reached(address);
         let within = |networks: &[IpNet]| networks.iter().any(|net| net.contains(&address));
         let prohibited = |what| Err(Prohibited { address, what });
         if within(&self.deny) {
@@ -44,6 +43,18 @@ impl Guard {
             None => Ok(()),
         }
     }
+}
+
+/// The host that `address` reaches: an IPv4 one in IPv6 clothes, mapped or by NAT64 (RFC 6052
+/// §2.1), stands for the IPv4 one.
+fn reached(address: IpAddr) -> IpAddr {
+    if let IpAddr::V6(v6) = address
+        && let [0x64, 0xff9b, 0, 0, 0, 0, high, low] = v6.segments()
+    {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        return IpAddr::V4(Ipv4Addr::new(a, b, c, d));
+    }
+    address.to_canonical()
 }
 
 /// What makes `address` one that no origin on the internet has, if anything does: an entry of
@@ -63,13 +74,10 @@ fn by_default(address: IpAddr) -> Option<&'static str> {
             [0xfc00..=0xfdff, ..] => Some("a private address"),
             [0xfe80..=0xfebf, ..] => Some("a link-local address"),
             [0xfec0..=0xfeff, ..] => Some("a site-local address"),
+            [0x2001, 0, ..] => Some("a Teredo address"),
+            [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Some("an address for documentation"),
+            [0x2002, ..] => Some("a 6to4 address"),
             [0x2000..=0x3fff, ..] => None,
-            // NAT64 reaches the IPv4 address in its last bits.
-            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-                let [a, b] = high.to_be_bytes();
-                let [c, d] = low.to_be_bytes();
-                by_default(IpAddr::V4(Ipv4Addr::new(a, b, c, d)))
-            }
             _ => Some("a reserved address"),
         },
     }
@@ -123,6 +131,9 @@ mod tests {
             ("192.168.0.1", "a private address"),
             ("100.64.0.1", "a carrier's private address"),
             ("100::1", "a reserved address"),
+            ("2001:db8::1", "an address for documentation"),
+            ("2001:0:53aa::1", "a Teredo address"),
+            ("2002:a00:1::1", "a 6to4 address"),
             ("240.0.0.1", "a reserved address"),
             ("255.255.255.255", "a reserved address"),
             ("224.0.0.1", "a multicast address"),

@@ -38,14 +38,16 @@ pub(super) async fn serve(mut stream: L4Stream, mut head: Head, context: &Contex
         .https
         .tunnel_exception(&origin.host.to_string(), SystemTime::now())
         .map(|exception| exception.reason.clone());
-    match (&exception, generation.config.https.mode) {
-        (None, HttpsMode::Intercept) => intercept::serve(stream, origin, context).await,
-        (_, mode) => {
+    // There are leaves where the mode is to intercept.
+    match (&exception, &generation.leaves) {
+        (None, Some(leaves)) => intercept::serve(stream, origin, leaves, context).await,
+        _ => {
+            let mode = generation.config.https.mode;
             let mut exchange = Exchange::new(generation.clone());
             let reason = exception.as_deref();
             match admit(&mut exchange, &connect, origin, mode, reason, context).await {
                 Ok(()) => tunnel::serve(stream, exchange, &connect.headers).await,
-                Err(answer) => answer_and_close(stream, &answer, &exchange).await,
+                Err(answer) => answer_and_close(stream, &answer, &mut exchange).await,
             }
         }
     }
@@ -102,7 +104,7 @@ async fn admit(
 
 /// Answers a CONNECT with something other than a tunnel. What the client sent after it is for a
 /// tunnel that there is not, so the connection closes.
-pub(super) async fn answer_and_close(mut stream: L4Stream, answer: &Answer, exchange: &Exchange) {
+pub(super) async fn answer_and_close(mut stream: L4Stream, answer: &Answer, exchange: &mut Exchange) {
     let sent = async {
         stream.write_all(&answer.to_http1(true)).await?;
         stream.flush().await

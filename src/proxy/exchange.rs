@@ -17,7 +17,7 @@ use super::{
 use crate::{
     audit::{AuditError, Completion, DecisionRecord, Event, Timestamp},
     bot::Identity,
-    decision::Asker,
+    decision::{Asker, Verdict},
     upstream::Fault,
 };
 
@@ -34,6 +34,8 @@ pub(super) struct Exchange {
     pub(super) upstream: Option<std::net::SocketAddr>,
     /// What the client was told instead of the origin's response.
     pub(super) failed: Option<(&'static str, String)>,
+    /// Whether the end stands in the log.
+    completed: bool,
 }
 
 /// A decision, and what the gate needs of it later.
@@ -41,6 +43,10 @@ pub(super) struct Decided {
     pub(super) target: Target,
     judgement: Judgement,
     robots_url: String,
+    /// The bot's token that the robots.txt was asked for.
+    agent: Option<String>,
+    /// The group that was used, as the file names it.
+    group: Option<String>,
 }
 
 /// Steps of the exchange, from its start.
@@ -83,6 +89,7 @@ impl Exchange {
             timings: Timings::default(),
             upstream: None,
             failed: None,
+            completed: false,
         }
     }
 
@@ -96,14 +103,24 @@ impl Exchange {
         target: Target,
         judgement: Judgement,
     ) -> Result<(), AuditError> {
+        let answer = judgement.answer(&self.generation.policy);
+        let picked = answer
+            .and_then(|answer| answer.copy())
+            .map(|copy| request.asker.pick(&copy.robots));
         let decided = Decided {
             robots_url: target.origin.robots_url(),
+            agent: picked.map(|(token, _)| token.to_owned()),
+            group: picked.and_then(|(_, agent)| agent.group()).map(str::to_owned),
             target,
             judgement,
         };
         let line = self.decision_line(request, &decided);
-        self.decided = Some(decided);
-        self.generation.audit.write(&line).await
+        let written = self.generation.audit.write(&line).await;
+        if !matches!(written, Err(AuditError::Full)) {
+            // Only a decision that is in the log gets an end there.
+            self.decided = Some(decided);
+        }
+        written
     }
 
     /// Whether the request goes on to the origin.
@@ -111,6 +128,13 @@ impl Exchange {
         self.decided
             .as_ref()
             .is_some_and(|decided| decided.judgement.decision.forwards)
+    }
+
+    /// Whether robots.txt allows the request, which may go on even where it does not.
+    pub(super) fn is_allowed(&self) -> bool {
+        self.decided
+            .as_ref()
+            .is_some_and(|decided| decided.judgement.decision.verdict == Verdict::Allow)
     }
 
     /// What the request is for, once that is decided on.
@@ -144,6 +168,17 @@ impl Exchange {
         self.failed.get_or_insert_with(|| Problem::Fault(fault).for_log());
     }
 
+    /// Notes that the client was silent for too long.
+    pub(super) fn note_client_slow(&mut self) {
+        self.failed.get_or_insert_with(|| Problem::Slow.for_log());
+    }
+
+    /// Notes that nothing passed for too long.
+    pub(super) fn note_idle(&mut self) {
+        self.failed
+            .get_or_insert_with(|| ("idle", "nothing passed for too long".to_owned()));
+    }
+
     /// Notes that the client went away before the end.
     pub(super) fn note_client_gone(&mut self) {
         self.failed.get_or_insert_with(|| {
@@ -159,15 +194,19 @@ impl Exchange {
     }
 
     /// Logs the end. Does nothing for a request that no decision was made on.
-    pub(super) async fn complete(&self, end: End) {
-        let Some(decided) = &self.decided else {
+    pub(super) async fn complete(&mut self, end: End) {
+        self.completed = true;
+        let Some(line) = self.completion_line(&end) else {
             return;
         };
-        let waited = decided
-            .judgement
-            .lookup
-            .as_ref()
-            .map_or(Duration::ZERO, |lookup| lookup.waited);
+        if let Err(error) = self.generation.audit.append(&line).await {
+            tracing::error!(%error, id = self.id(), "a completion is missing from the audit log");
+        }
+    }
+
+    fn completion_line(&self, end: &End) -> Option<Vec<u8>> {
+        let decided = self.decided.as_ref()?;
+        let lookup = decided.judgement.lookup.as_ref();
         let event = Event::Completion(Completion {
             time: Timestamp(SystemTime::now()),
             id: self.id(),
@@ -178,13 +217,11 @@ impl Exchange {
             bytes_in: end.bytes_in,
             bytes_out: end.bytes_out,
             duration_us: micros(self.elapsed()),
-            robots_wait_us: micros(waited),
+            robots_wait_us: lookup.map_or(0, |lookup| micros(lookup.waited)),
             connect_us: self.timings.connect.map(micros),
             first_byte_us: self.timings.first_byte.map(micros),
         });
-        if let Err(error) = self.generation.audit.append(&event.to_line()).await {
-            tracing::error!(%error, id = self.id(), "a completion is missing from the audit log");
-        }
+        Some(event.to_line())
     }
 
     pub(super) fn id(&self) -> &str {
@@ -200,7 +237,7 @@ impl Exchange {
             decision: &decided.judgement.decision,
             rule: rule.as_ref().map(|rule| rule.text),
             line: rule.as_ref().map(|rule| rule.line),
-            group: rule.as_ref().map(|rule| rule.group),
+            group: decided.group.as_deref().filter(|_| rule.is_some()),
             robots_url: &decided.robots_url,
             robots_error: error.as_deref(),
             id: self.id(),
@@ -214,13 +251,13 @@ impl Exchange {
             target,
             judgement,
             robots_url,
+            ..
         } = decided;
         let decision = &judgement.decision;
         let answer = judgement.answer(policy);
         let copy = answer.and_then(|answer| answer.copy());
-        let agent = copy.map(|copy| request.asker.pick(&copy.robots));
         let rule = judgement.rule(policy);
-        let state = judgement.lookup.as_ref().map(|lookup| &lookup.state);
+        let ground = judgement.ground();
         let (bot, identity) = match request.identity {
             Identity::Bot(bot) => (Some(&*bot.name), "user-agent"),
             Identity::Token(token) => (Some(*token), "product-token"),
@@ -236,7 +273,7 @@ impl Exchange {
             reason: decision.reason.as_str(),
             enforcement: decision.enforcement.as_str(),
             bot,
-            agent: agent.map(|(token, _)| token),
+            agent: decided.agent.as_deref(),
             user_agent: user_agent.as_deref(),
             client: request.client.map(|client| client.to_string()),
             identity,
@@ -246,21 +283,33 @@ impl Exchange {
             origin: &origin,
             rule: rule.as_ref().map(|rule| rule.text),
             line: rule.as_ref().map(|rule| rule.line),
-            group: match &rule {
-                Some(rule) => Some(rule.group),
-                None => agent.and_then(|(_, agent)| agent.group()),
-            },
+            group: decided.group.as_deref(),
             robots_url,
-            robots_status: state.and_then(|state| state.status()).filter(|status| *status != 0),
+            robots_status: ground.status,
             robots_sha256: copy.map(|copy| copy.sha256.as_str()),
-            robots_fetched: state.and_then(|state| state.fetched()).map(Timestamp),
-            robots_expires: state.and_then(|state| state.expires()).map(Timestamp),
+            robots_fetched: ground.fetched.map(Timestamp),
+            robots_expires: ground.expires.map(Timestamp),
             robots_cache: judgement.lookup.as_ref().map(|lookup| lookup.status.as_str()),
             robots_error: judgement.robots_error(policy),
             profile: generation.config.robots.profile.as_str(),
             config: generation.number,
         })
         .to_line()
+    }
+}
+
+impl Drop for Exchange {
+    /// An exchange that is cut off, by the end of the program or by a fault in it, has an end in
+    /// the log too.
+    fn drop(&mut self) {
+        if self.completed {
+            return;
+        }
+        self.failed
+            .get_or_insert_with(|| ("aborted", "robotgate stopped before the exchange had ended".to_owned()));
+        if let Some(line) = self.completion_line(&End::default()) {
+            self.generation.audit.append_now(&line);
+        }
     }
 }
 

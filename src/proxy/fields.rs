@@ -49,6 +49,16 @@ pub(super) fn with_via(headers: &HeaderMap, entry: &str) -> Option<HeaderValue> 
     HeaderValue::from_bytes(&value).ok()
 }
 
+/// One Cookie field of several, which HTTP/2 allows and HTTP/1.1 does not (RFC 9113 §8.2.3).
+pub(super) fn joined_cookie(headers: &HeaderMap) -> Option<HeaderValue> {
+    let fields = headers.get_all(header::COOKIE);
+    let crumbs: Vec<&[u8]> = fields.iter().map(HeaderValue::as_bytes).collect();
+    if crumbs.len() < 2 {
+        return None;
+    }
+    HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).ok()
+}
+
 /// The names of the fields that are for one connection only (RFC 9110 §7.6.1), those that
 /// `Connection` names included.
 pub(super) fn hop_by_hop(headers: &HeaderMap) -> Vec<HeaderName> {
@@ -75,6 +85,45 @@ fn is_framing(name: &HeaderName) -> bool {
         header::HOST,
     ]
     .contains(name)
+}
+
+/// The members of a list (RFC 9651 §3.1) that are not `name`'s; `None` where all are.
+pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Option<HeaderValue> {
+    let fields = headers.get_all(field);
+    let kept: Vec<&[u8]> = fields
+        .iter()
+        .flat_map(|value| members(value.as_bytes()))
+        .filter(|member| !is_of(member, name))
+        .collect();
+    if kept.is_empty() {
+        return None;
+    }
+    HeaderValue::from_bytes(&kept.join(&b", "[..])).ok()
+}
+
+/// Splits at commas outside strings.
+fn members(list: &[u8]) -> Vec<&[u8]> {
+    let (mut quoted, mut escaped) = (false, false);
+    list.split(move |byte| {
+        let comma = *byte == b',' && !quoted;
+        quoted ^= *byte == b'"' && !escaped;
+        escaped = quoted && *byte == b'\\' && !escaped;
+        comma
+    })
+    .map(<[u8]>::trim_ascii)
+    .filter(|member| !member.is_empty())
+    .collect()
+}
+
+/// Whether a member says that `name` sent it, as a token or as a string.
+fn is_of(member: &[u8], name: &str) -> bool {
+    let item = member.split(|byte| *byte == b';').next().unwrap_or_default();
+    let item = item.trim_ascii();
+    let item = item
+        .strip_prefix(b"\"")
+        .and_then(|item| item.strip_suffix(b"\""))
+        .unwrap_or(item);
+    item.eq_ignore_ascii_case(name.as_bytes())
 }
 
 /// A string of a structured field (RFC 9651 §3.3.3), quotes included. What cannot stand in one
@@ -104,13 +153,12 @@ pub(super) fn push_string(out: &mut String, text: &str, max: usize) {
     out.push('"');
 }
 
-const HOP_BY_HOP: [HeaderName; 6] = [
+const HOP_BY_HOP: [HeaderName; 5] = [
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
     header::TE,
-    header::TRAILER,
 ];
 
 #[cfg(test)]
@@ -154,6 +202,26 @@ mod tests {
         ]));
         let names: Vec<&str> = found.iter().map(HeaderName::as_str).collect();
         assert_eq!(names, ["keep-alive", "te", "x-private"]);
+    }
+
+    #[test]
+    fn only_the_members_in_our_name_are_taken_out() {
+        for (value, kept) in [
+            ("robotgate; error=dns_error", None),
+            ("cdn; error=dns_error", Some("cdn; error=dns_error")),
+            (
+                "a; details=\"x, robotgate; y\", \"RobotGate\";error=e, b",
+                Some("a; details=\"x, robotgate; y\", b"),
+            ),
+            (
+                "a; details=\"\\\", robotgate\", c",
+                Some("a; details=\"\\\", robotgate\", c"),
+            ),
+            ("robotgate-2, robotgate", Some("robotgate-2")),
+        ] {
+            let found = without_member(&headers(&[("proxy-status", value)]), PROXY_STATUS, "robotgate");
+            assert_eq!(found.as_ref().and_then(|value| value.to_str().ok()), kept, "{value}");
+        }
     }
 
     #[test]

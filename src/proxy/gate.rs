@@ -5,12 +5,12 @@
 use std::{
     net::SocketAddr,
     sync::{Arc, Weak},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use http::{HeaderMap, StatusCode, Version, header};
+use http::{StatusCode, Version, header};
 use pingora::{
     Error, ErrorSource, ErrorType, Result,
     protocols::{ALPN, Digest},
@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     decision::Asker,
-    origin::readings,
+    origin::{Origin, readings},
     upstream::{self, Fault, Timeouts},
 };
 
@@ -45,6 +45,8 @@ pub(super) struct Passage {
     /// The origin's checked addresses, found once; those that did not answer are taken off.
     addresses: Vec<SocketAddr>,
     connecting: Option<Instant>,
+    /// Informational responses of the origin so far.
+    informational: usize,
     fault: Option<Fault>,
 }
 
@@ -62,6 +64,7 @@ impl Gate {
         let head = session.req_header();
         let through = through(session.digest());
         if fields::has_passed(&head.headers, &generation.config.proxy.name) {
+            tracing::warn!(client = ?session.client_addr(), "a request came by here before and was refused");
             return Err(exchange.problem(&Problem::Loop, &head.headers));
         }
         let target =
@@ -100,10 +103,9 @@ impl Gate {
     async fn send(session: &mut Session, answer: Answer) -> Result<()> {
         let head_only = session.req_header().method == http::Method::HEAD;
         session.write_response_header(Box::new(answer.head), head_only).await?;
-        if !head_only {
-            session.write_response_body(Some(answer.body), true).await?;
-        }
-        Ok(())
+        // Without content the end has still to be said, in HTTP/2.
+        let body = if head_only { bytes::Bytes::new() } else { answer.body };
+        session.write_response_body(Some(body), true).await
     }
 }
 
@@ -116,6 +118,7 @@ impl ProxyHttp for Gate {
             exchange: Exchange::new(self.current.load_full()),
             addresses: Vec::new(),
             connecting: None,
+            informational: 0,
             fault: None,
         }
     }
@@ -125,7 +128,8 @@ impl ProxyHttp for Gate {
 
     async fn request_filter(&self, session: &mut Session, passage: &mut Passage) -> Result<bool> {
         let times = &passage.exchange.generation.config.proxy;
-        session.set_read_timeout(Some(times.read_timeout));
+        let read_timeout = silence(session, times);
+        session.set_read_timeout(Some(read_timeout));
         session.set_write_timeout(Some(times.write_timeout));
         if self.live.upgrade().is_none_or(|live| live.is_stopping()) {
             session.set_keepalive(None);
@@ -141,35 +145,30 @@ impl ProxyHttp for Gate {
 
     async fn upstream_peer(&self, session: &mut Session, passage: &mut Passage) -> Result<Box<HttpPeer>> {
         let connecting = *passage.connecting.get_or_insert_with(Instant::now);
-        let exchange = &passage.exchange;
-        let generation = &exchange.generation;
-        let Some(target) = exchange.target() else {
+        let generation = passage.exchange.generation.clone();
+        let Some(origin) = passage.exchange.target().map(|target| target.origin.clone()) else {
             return Error::e_explain(ErrorType::InternalError, "no decision was taken");
         };
         if passage.addresses.is_empty() {
-            let found = generation
-                .egress
-                .addresses(&target.origin.host, target.origin.port)
-                .await;
-            match found {
+            match reach(&generation, &origin).await {
                 Ok(addresses) => passage.addresses = addresses,
-                Err(error) => {
-                    passage.fault = Some(error.into());
+                Err(fault) => {
+                    passage.fault = Some(fault);
                     return Err(Error::new_up(ErrorType::ConnectError));
                 }
             }
         }
-        // Addresses come as a list that is never empty.
         let Some(address) = passage.addresses.first().copied() else {
-            return Err(Error::new_up(ErrorType::ConnectError));
+            return Error::e_explain(ErrorType::InternalError, "there is no address left");
         };
+        passage.exchange.upstream = Some(address);
         let proxy = &generation.config.proxy;
         let timeouts = Timeouts {
             connect: proxy
                 .connect_timeout
                 .saturating_sub(connecting.elapsed())
                 .max(MIN_CONNECT),
-            read: proxy.read_timeout,
+            read: silence(session, proxy),
             write: proxy.write_timeout,
             idle: proxy.idle_timeout,
         };
@@ -179,12 +178,11 @@ impl ProxyHttp for Gate {
             Version::HTTP_2 => ALPN::H2H1,
             _ => ALPN::H1,
         };
-        passage.exchange.upstream = Some(address);
-        let target = passage.exchange.target().map(|target| &target.origin);
-        match target {
-            Some(origin) => Ok(Box::new(upstream::peer(origin, address, alpn, timeouts))),
-            None => Error::e_explain(ErrorType::InternalError, "no decision was taken"),
-        }
+        let peer = upstream::peer(&origin, address, alpn, timeouts);
+        Ok(Box::new(match session.is_upgrade_req() {
+            true => upstream::for_upgrade(peer),
+            false => peer,
+        }))
     }
 
     async fn connected_to_upstream(
@@ -238,6 +236,11 @@ impl ProxyHttp for Gate {
         if let Some(via) = fields::with_via(&request.headers, &entry) {
             request.insert_header(fields::VIA, via)?;
         }
+        if received == Version::HTTP_2
+            && let Some(cookie) = fields::joined_cookie(&request.headers)
+        {
+            request.insert_header(header::COOKIE, cookie)?;
+        }
         request.insert_header(header::HOST, target.origin.host_field())?;
         if received != Version::HTTP_2 {
             request.set_raw_path(&target.path)?;
@@ -251,6 +254,13 @@ impl ProxyHttp for Gate {
         response: &mut ResponseHeader,
         passage: &mut Passage,
     ) -> Result<()> {
+        if response.status.is_informational() {
+            passage.informational += 1;
+            if passage.informational > MAX_INFORMATIONAL {
+                passage.fault = Some(Fault::HttpProtocol);
+                return Err(Error::new_up(ErrorType::InvalidHTTPHeader));
+            }
+        }
         let exchange = &mut passage.exchange;
         let elapsed = exchange.elapsed();
         exchange.timings.first_byte.get_or_insert(elapsed);
@@ -284,10 +294,13 @@ impl ProxyHttp for Gate {
         let proxy = &exchange.generation.config.proxy;
         // What stands under these names is ours to say.
         response.remove_header(ROBOTS_DECISION);
-        if claims_to_be(&response.headers, &proxy.name) {
-            response.remove_header(PROXY_STATUS);
+        if response.headers.contains_key(PROXY_STATUS) {
+            match fields::without_member(&response.headers, PROXY_STATUS, &proxy.name) {
+                Some(others) => response.insert_header(PROXY_STATUS, others)?,
+                None => drop(response.remove_header(PROXY_STATUS)),
+            }
         }
-        if proxy.annotate_allowed
+        if (proxy.annotate_allowed || !exchange.is_allowed())
             && !response.status.is_informational()
             && let Some(field) = exchange.decision_field()
         {
@@ -302,30 +315,30 @@ impl ProxyHttp for Gate {
             None if *error.esource() == ErrorSource::Downstream => None,
             None => Some(Fault::from_pingora(error)),
         };
+        // After a 101 the connection is no longer HTTP's.
         let begun = session
             .response_written()
-            .is_some_and(|response| !response.status.is_informational());
-        let client_is_gone = fault.is_none()
-            && matches!(
-                error.etype(),
-                ErrorType::ReadError
-                    | ErrorType::WriteError
-                    | ErrorType::ConnectionClosed
-                    | ErrorType::ReadTimedout
-                    | ErrorType::WriteTimedout
-            );
+            .is_some_and(|response| !response.status.is_informational() || response.status == 101);
         let exchange = &mut passage.exchange;
-        if begun || client_is_gone {
-            match &fault {
-                Some(fault) => exchange.note_fault(fault),
-                None => exchange.note_client_gone(),
-            }
+        let too_slow = matches!(error.etype(), ErrorType::ReadTimedout | ErrorType::WriteTimedout);
+        match &fault {
+            Some(fault) if begun => exchange.note_fault(fault),
+            Some(_) => {}
+            None if too_slow => exchange.note_client_slow(),
+            None if begun || is_gone(error) => exchange.note_client_gone(),
+            None => {}
+        }
+        if begun || (fault.is_none() && is_gone(error)) {
             return FailToProxy {
                 error_code: 0,
                 can_reuse_downstream: false,
             };
         }
-        let problem = fault.as_ref().map_or(Problem::Request, Problem::Fault);
+        let problem = match &fault {
+            Some(fault) => Problem::Fault(fault),
+            None if too_slow => Problem::Slow,
+            None => Problem::Request,
+        };
         let answer = exchange.problem(&problem, &session.req_header().headers);
         let error_code = answer.head.status.as_u16();
         session.set_keepalive(None);
@@ -368,22 +381,36 @@ impl ProxyHttp for Gate {
     }
 }
 
+/// The checked addresses of `origin`, never none.
+async fn reach(generation: &Generation, origin: &Origin) -> Result<Vec<SocketAddr>, Fault> {
+    upstream::check_name(origin)?;
+    Ok(generation.egress.addresses(&origin.host, origin.port).await?)
+}
+
+/// How long either side may say nothing: what may become a WebSocket is allowed more.
+fn silence(session: &Session, times: &crate::config::Proxy) -> Duration {
+    if session.is_upgrade_req() {
+        times.tunnel_idle_timeout
+    } else {
+        times.read_timeout
+    }
+}
+
+/// Whether an error on the client's side says that it is not there any more.
+fn is_gone(error: &Error) -> bool {
+    matches!(
+        error.etype(),
+        ErrorType::ReadError | ErrorType::WriteError | ErrorType::ConnectionClosed | ErrorType::H2Error
+    )
+}
+
 /// The CONNECT that the request's connection came through.
 fn through(digest: Option<&Digest>) -> Option<&Through> {
     let proxy_digest = digest?.proxy_digest.as_ref()?;
     proxy_digest.user_data.as_ref()?.downcast_ref()
 }
 
-/// Whether a response from outside has a `Proxy-Status` in our name.
-fn claims_to_be(headers: &HeaderMap, name: &str) -> bool {
-    let name = name.as_bytes();
-    headers.get_all(PROXY_STATUS).iter().any(|value| {
-        value
-            .as_bytes()
-            .windows(name.len())
-            .any(|window| window.eq_ignore_ascii_case(name))
-    })
-}
-
+/// An origin that sends more of them never comes to an end.
+const MAX_INFORMATIONAL: usize = 32;
 /// What is left of the time to connect for an address that is tried late.
-const MIN_CONNECT: std::time::Duration = std::time::Duration::from_secs(1);
+const MIN_CONNECT: Duration = Duration::from_secs(1);

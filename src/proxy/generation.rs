@@ -4,7 +4,10 @@
 //! Building comes first and may fail; what was in force stays then. What a reload did not change
 //! is taken over, so that connections, caches and the log go on.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
 
 use arc_swap::ArcSwap;
 use pingora::{
@@ -52,6 +55,8 @@ pub enum SetupError {
 pub struct Live {
     forwarder: ArcSwap<Forwarder>,
     pub(super) store: Arc<Store>,
+    /// Those that a reload has replaced and that a request may still write to.
+    audit_logs: Mutex<Vec<Arc<AuditLog>>>,
     /// Turns true when the proxy is to stop.
     shutdown: ShutdownWatch,
 }
@@ -66,12 +71,14 @@ pub(super) struct Forwarder {
 // === impl Generation ===
 
 impl Generation {
-    /// Builds what `config` asks for, taking from `before` what stays as it was.
+    /// Builds what `config` asks for, taking from `before` what stays as it was; with `anew`,
+    /// nothing but the count.
     ///
     /// # Errors
     /// Something that the configuration names cannot be had. Nothing has changed then.
-    fn build(config: Config, before: Option<&Generation>) -> Result<Self, SetupError> {
-        let unchanged = |same: fn(&Config, &Config) -> bool| before.filter(|before| same(&before.config, &config));
+    fn build(config: Config, before: Option<&Generation>, anew: bool) -> Result<Self, SetupError> {
+        let unchanged =
+            |same: fn(&Config, &Config) -> bool| before.filter(|before| !anew && same(&before.config, &config));
         let audit = match unchanged(|old, new| old.audit.output == new.audit.output) {
             Some(before) => before.audit.clone(),
             None => Arc::new(AuditLog::open(&config.audit.output)?),
@@ -121,9 +128,9 @@ impl Generation {
         self.leaves.as_ref().map(|leaves| leaves.authority().as_ref())
     }
 
-    /// The log that decisions of this generation go to.
-    pub fn audit_log(&self) -> Arc<AuditLog> {
-        self.audit.clone()
+    /// Whether origins are within reach of `other` exactly as of this one.
+    fn reaches_like(&self, other: &Generation) -> bool {
+        self.config.egress == other.config.egress && Arc::ptr_eq(&self.roots, &other.roots)
     }
 
     /// How many roots origins are checked against: the system's, and those of the operator.
@@ -174,22 +181,26 @@ impl Live {
     /// Something that it names cannot be had.
     pub fn new(config: Config, shutdown: ShutdownWatch) -> Result<Arc<Self>, SetupError> {
         let store = Arc::new(Store::new(config.cache.max_bytes));
-        let generation = Arc::new(Generation::build(config, None)?);
+        let generation = Arc::new(Generation::build(config, None, false)?);
         Ok(Arc::new_cyclic(|live| Self {
             forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
             store,
+            audit_logs: Mutex::new(Vec::new()),
             shutdown,
         }))
     }
 
-    /// Puts another configuration in force.
+    /// Puts another configuration in force. With `anew`, the files that it names are opened and
+    /// read again even where their names are the same: certificates, keys and the audit log, which
+    /// someone may have moved away.
     ///
     /// # Errors
     /// Something that it names cannot be had. What was in force stays.
-    pub fn replace(self: &Arc<Self>, config: Config) -> Result<Arc<Generation>, SetupError> {
+    pub fn replace(self: &Arc<Self>, config: Config, anew: bool) -> Result<Arc<Generation>, SetupError> {
         let before = self.generation();
-        let generation = Arc::new(Generation::build(config, Some(&before))?);
+        let generation = Arc::new(Generation::build(config, Some(&before), anew)?);
         self.store.set_max_bytes(generation.config.cache.max_bytes);
+        self.keep_audit_log(&before, &generation);
         let forwarder = self.forwarder.load();
         if Arc::ptr_eq(&before.roots, &generation.roots) {
             forwarder.current.store(generation.clone());
@@ -199,7 +210,26 @@ impl Live {
             let forwarder = Forwarder::new(generation.clone(), Arc::downgrade(self));
             self.forwarder.store(Arc::new(forwarder));
         }
+        if !before.reaches_like(&generation) {
+            // What could not be reached before may be within reach now.
+            self.store.retry_failures();
+        }
         Ok(generation)
+    }
+
+    fn keep_audit_log(&self, before: &Generation, generation: &Generation) {
+        let mut logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
+        // A log that nobody else holds writes what is left when it is dropped.
+        logs.retain(|log| Arc::strong_count(log) > 1);
+        if !Arc::ptr_eq(&before.audit, &generation.audit) {
+            logs.push(before.audit.clone());
+        }
+    }
+
+    /// All logs that may have something left to write.
+    pub fn audit_logs(&self) -> Vec<Arc<AuditLog>> {
+        let logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.iter().cloned().chain([self.generation().audit.clone()]).collect()
     }
 
     /// Whether the proxy is stopping: connections are not kept then.

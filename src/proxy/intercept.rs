@@ -29,20 +29,14 @@ use super::{
     target::Through,
 };
 use crate::{
-    authority::LeafName,
+    authority::{LeafName, Leaves},
     origin::{Host, Origin, Scheme},
 };
 
 /// Serves the inside of a CONNECT to `origin`, whose scheme is https until a first byte says
 /// otherwise.
-pub(super) async fn serve(mut stream: L4Stream, origin: Origin, context: &Context) {
-    let generation = context.live.generation();
-    let config = generation.config.proxy.clone();
-    // The mode of this generation is to intercept, so it has an authority.
-    let Some(leaves) = generation.leaves.clone() else {
-        return;
-    };
-    drop(generation);
+pub(super) async fn serve(mut stream: L4Stream, origin: Origin, leaves: &Leaves, context: &Context) {
+    let within = context.live.generation().config.proxy.handshake_timeout;
     // Minted before the answer, so that a client which cannot be served is told in words.
     let server_config = match leaves.server_config(leaf_name(&origin.host)).await {
         Ok(server_config) => server_config,
@@ -50,19 +44,19 @@ pub(super) async fn serve(mut stream: L4Stream, origin: Origin, context: &Contex
             tracing::warn!(%origin, %error, "no leaf certificate could be made");
             let mut exchange = Exchange::new(context.live.generation());
             let answer = exchange.problem(&Problem::Leaf, &http::HeaderMap::new());
-            return connect::answer_and_close(stream, &answer, &exchange).await;
+            return connect::answer_and_close(stream, &answer, &mut exchange).await;
         }
     };
     if stream.write_all(ESTABLISHED).await.is_err() || stream.flush().await.is_err() {
         return;
     }
-    let opening = tokio::time::timeout(config.handshake_timeout, first_byte(&mut stream));
+    let opening = tokio::time::timeout(within, first_byte(&mut stream));
     match opening.await {
         Ok(Some(TLS_HANDSHAKE)) => {
             stream.set_proxy_digest(digest(origin.clone()));
             let handshake = Acceptor::from_server_config(server_config);
             let handshake = handshake.tls_handshake(stream);
-            match tokio::time::timeout(config.handshake_timeout, handshake).await {
+            match tokio::time::timeout(within, handshake).await {
                 Ok(Ok(tls)) => serve_inside(Box::new(tls), context).await,
                 Ok(Err(error)) => tell_of_handshake(&error, &origin, context.client),
                 Err(_) => tracing::info!(

@@ -2,7 +2,7 @@
 
 use crate::{
     bot::{Bots, Identity},
-    cache::{Answer, Lookup, Policy},
+    cache::{Answer, Ground, Lookup, Policy},
     decision::{Asker, Decision},
     origin::{Origin, Readings},
     robots::Rule,
@@ -73,6 +73,16 @@ impl Judgement {
     /// What held of the robots.txt.
     pub(super) fn answer(&self, policy: &Policy) -> Option<Answer<'_>> {
         self.lookup.as_ref().map(|lookup| lookup.answer(policy))
+    }
+
+    /// The fetch that the decision rests on.
+    pub(super) fn ground(&self) -> Ground {
+        match &self.lookup {
+            // What is known is too old, and the fetch that would replace it goes on.
+            Some(lookup) if lookup.pending => Ground::default(),
+            Some(lookup) => lookup.state.ground(lookup.at),
+            None => Ground::default(),
+        }
     }
 
     /// Why the robots.txt could not be had, where that decided.

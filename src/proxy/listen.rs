@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use pingora::protocols::{GetSocketDigest as _, SocketDigest, UniqueID as _, l4::stream::Stream as L4Stream};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     connection::{self, Context},
@@ -16,6 +16,13 @@ use pingora::server::ShutdownWatch;
 /// Bound sockets, not yet accepting.
 #[derive(Debug)]
 pub struct Listeners(Vec<TcpListener>);
+
+/// The connections that run.
+#[derive(Clone)]
+struct Connections {
+    running: TaskTracker,
+    cut_off: CancellationToken,
+}
 
 /// A socket cannot be bound.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +59,10 @@ impl Listeners {
     /// Accepts connections until `shutdown` turns true, then waits for those that run, at most
     /// as long as the configuration says. `true` where all of them ended.
     pub async fn serve(self, live: Arc<Live>, shutdown: ShutdownWatch) -> bool {
-        let connections = TaskTracker::new();
+        let connections = Connections {
+            running: TaskTracker::new(),
+            cut_off: CancellationToken::new(),
+        };
         let accepting: Vec<_> = self
             .0
             .into_iter()
@@ -62,15 +72,38 @@ impl Listeners {
             // A task that panicked has said so; the others go on to their end.
             let _ = task.await;
         }
-        connections.close();
         let bound = live.generation().config.proxy.shutdown_timeout;
-        let running = connections.len();
-        tracing::info!(connections = running, ?bound, "waiting for running connections to end");
-        tokio::time::timeout(bound, connections.wait()).await.is_ok()
+        connections.drain(bound).await
     }
 }
 
-async fn accept(listener: TcpListener, connections: TaskTracker, live: Arc<Live>, mut shutdown: ShutdownWatch) {
+// === impl Connections ===
+
+impl Connections {
+    fn spawn(&self, stream: TcpStream, context: Context) {
+        let cut_off = self.cut_off.clone();
+        self.running.spawn(async move {
+            let serving = connection::serve(Box::new(prepare(stream)), &context);
+            // Dropped, an exchange says so in the log.
+            let _ = cut_off.run_until_cancelled(serving).await;
+        });
+    }
+
+    /// Waits until all have ended, at most for `bound`; then cuts off those that have not.
+    async fn drain(&self, bound: Duration) -> bool {
+        self.running.close();
+        let running = self.running.len();
+        tracing::info!(connections = running, ?bound, "waiting for running connections to end");
+        let all_ended = tokio::time::timeout(bound, self.running.wait()).await.is_ok();
+        if !all_ended {
+            self.cut_off.cancel();
+            self.running.wait().await;
+        }
+        all_ended
+    }
+}
+
+async fn accept(listener: TcpListener, connections: Connections, live: Arc<Live>, mut shutdown: ShutdownWatch) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -83,9 +116,7 @@ async fn accept(listener: TcpListener, connections: TaskTracker, live: Arc<Live>
                     client,
                     shutdown: shutdown.clone(),
                 };
-                connections.spawn(async move {
-                    connection::serve(Box::new(prepare(stream)), &context).await;
-                });
+                connections.spawn(stream, context);
             }
             Err(error) => {
                 // Most often the process has too many files open. The waiting connections stay

@@ -48,6 +48,8 @@ pub(super) enum Problem<'a> {
     Audit,
     /// The client sent something that pingora took for an error.
     Request,
+    /// The client was silent for too long in the middle of its request.
+    Slow,
     /// A leaf certificate could not be made.
     Leaf,
 }
@@ -238,7 +240,9 @@ impl Problem<'_> {
     /// The status, the error type of RFC 9209 §2.3, and the title.
     fn kind(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
-            Problem::Head(HeadError::Timeout) => (StatusCode::REQUEST_TIMEOUT, "http_request_error", "Request Timeout"),
+            Problem::Head(HeadError::Timeout) | Problem::Slow => {
+                (StatusCode::REQUEST_TIMEOUT, "http_request_error", "Request Timeout")
+            }
             Problem::Head(HeadError::TooLarge | HeadError::TooManyFields) => (
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 "http_request_error",
@@ -288,6 +292,7 @@ impl Problem<'_> {
                                forwarded"
                 .to_owned(),
             Problem::Request => "the request is not valid HTTP".to_owned(),
+            Problem::Slow => "the request did not come in time".to_owned(),
             Problem::Leaf => "no certificate can be made for the host".to_owned(),
         }
     }

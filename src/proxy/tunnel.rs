@@ -1,15 +1,15 @@
 //! A blind tunnel: connects to the checked address and passes bytes both ways. Whether it may be
 //! opened has been decided and logged before.
 
-use std::{
-    net::SocketAddr,
-    time::{Duration, Instant},
-};
+mod pass;
+
+use std::{net::SocketAddr, time::Instant};
 
 use http::HeaderMap;
 use pingora::protocols::l4::stream::Stream as L4Stream;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
+use self::pass::{Count, Ended};
 use super::{
     connect::{ESTABLISHED, answer_and_close},
     exchange::{End, Exchange},
@@ -24,21 +24,32 @@ pub(super) async fn serve(mut stream: L4Stream, mut exchange: Exchange, request:
         Ok(origin) => origin,
         Err(fault) => {
             let answer = exchange.problem(&Problem::Fault(&fault), request);
-            return answer_and_close(stream, &answer, &exchange).await;
+            return answer_and_close(stream, &answer, &mut exchange).await;
         }
     };
     exchange.timings.connect = Some(started.elapsed());
-    let mut end = End::default();
+    let count = Count::default();
+    let mut status = None;
     if stream.write_all(ESTABLISHED).await.is_ok() && stream.flush().await.is_ok() {
-        end.status = Some(200);
-        match tokio::io::copy_bidirectional(&mut stream, &mut origin).await {
-            Ok((up, down)) => (end.bytes_in, end.bytes_out) = (up, down),
-            Err(_) => exchange.note_fault(&Fault::ConnectionTerminated),
+        status = Some(200);
+        let idle = exchange.generation.config.proxy.tunnel_idle_timeout;
+        match pass::pass(&mut stream, &mut origin, idle, &count).await {
+            Ended::Both => {}
+            Ended::ClientBroke => exchange.note_client_gone(),
+            Ended::OriginBroke => exchange.note_fault(&Fault::ConnectionTerminated),
+            Ended::Idle => exchange.note_idle(),
         }
     } else {
         exchange.note_client_gone();
     }
-    exchange.complete(end).await;
+    let (bytes_in, bytes_out) = count.both();
+    exchange
+        .complete(End {
+            status,
+            bytes_in,
+            bytes_out,
+        })
+        .await;
 }
 
 /// Connects to the first of the origin's checked addresses that answers.
@@ -51,10 +62,12 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
         .egress
         .addresses(&target.origin.host, target.origin.port)
         .await?;
+    // One bound for all of them.
+    let deadline = tokio::time::Instant::now() + generation.config.proxy.connect_timeout;
     let mut last = Fault::Unroutable;
     for address in addresses {
         exchange.upstream = Some(address);
-        match connect(address, generation.config.proxy.connect_timeout).await {
+        match connect(address, deadline).await {
             Ok(stream) => return Ok(stream),
             Err(fault) => last = fault,
         }
@@ -62,8 +75,8 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
     Err(last)
 }
 
-async fn connect(address: SocketAddr, timeout: Duration) -> Result<TcpStream, Fault> {
-    match tokio::time::timeout(timeout, TcpStream::connect(address)).await {
+async fn connect(address: SocketAddr, deadline: tokio::time::Instant) -> Result<TcpStream, Fault> {
+    match tokio::time::timeout_at(deadline, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => {
             // Without it a small write may wait for an answer; with an error it only does that.
             let _ = stream.set_nodelay(true);

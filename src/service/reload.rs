@@ -1,13 +1,18 @@
 //! Reloads: when the file has changed, or on SIGHUP, a new configuration is read, checked and
 //! built, and only then put in force. One that cannot be used changes nothing.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use tokio::signal::unix::Signal;
 
 use crate::{
-    config::{Config, Watcher},
-    proxy::Live,
+    config::Watcher,
+    expect::{self, LoadError},
+    proxy::{Live, SetupError},
 };
 
 /// Where reloads come from.
@@ -16,21 +21,28 @@ pub(super) struct Reloads {
     pub(super) watcher: Option<Watcher>,
 }
 
+/// Why a reload happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    FileChanged,
+    Hangup,
+}
+
 /// Reloads for as long as the daemon runs. Without a file there is nothing to reload.
 pub(super) async fn run(live: Arc<Live>, mut reloads: Option<Reloads>, mut hangup: Signal) {
     loop {
         let watcher = reloads.as_mut().and_then(|reloads| reloads.watcher.as_mut());
         let cause = tokio::select! {
-            () = changed(watcher) => "the file changed",
+            () = changed(watcher) => Cause::FileChanged,
             received = hangup.recv() => match received {
-                Some(()) => "SIGHUP",
+                Some(()) => Cause::Hangup,
                 None => return,
             },
         };
         match &reloads {
             Some(reloads) => reload(&live, &reloads.file, cause).await,
             None => tracing::warn!(
-                cause,
+                %cause,
                 "there is no configuration file to reload; start with --config FILE"
             ),
         }
@@ -44,17 +56,17 @@ async fn changed(watcher: Option<&mut Watcher>) {
     }
 }
 
-async fn reload(live: &Arc<Live>, file: &std::path::Path, cause: &str) {
+async fn reload(live: &Arc<Live>, file: &Path, cause: Cause) {
     // Files are read and keys are parsed here: not on a thread that serves requests.
     let attempt = tokio::task::spawn_blocking({
         let (live, file) = (live.clone(), file.to_owned());
-        move || attempt(&live, &file)
+        move || attempt(&live, &file, cause)
     });
     match attempt.await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(
-            cause,
-            error,
+            %cause,
+            %error,
             in_force = live.generation().number,
             "configuration rejected"
         ),
@@ -63,21 +75,34 @@ async fn reload(live: &Arc<Live>, file: &std::path::Path, cause: &str) {
 }
 
 /// Puts the file in force, or says why not.
-fn attempt(live: &Arc<Live>, file: &std::path::Path) -> Result<(), String> {
-    let config = Config::load(file).map_err(|error| error.to_string())?;
-    let unmet: Vec<String> = config
-        .unmet_expectations()
-        .into_iter()
-        .map(|unmet| format!("{}:{}: expect: {}", file.display(), unmet.line, unmet.message))
-        .collect();
-    if !unmet.is_empty() {
-        return Err(unmet.join("\n"));
-    }
+fn attempt(live: &Arc<Live>, file: &Path, cause: Cause) -> Result<(), ReloadError> {
+    let config = expect::load(file)?;
     let before = live.generation();
     if before.config.proxy.listen != config.proxy.listen || before.config.proxy.threads != config.proxy.threads {
         tracing::warn!("proxy.listen and proxy.threads take effect at the next start");
     }
-    let generation = live.replace(config).map_err(|error| error.to_string())?;
-    tracing::info!(generation = generation.number, "configuration reloaded");
+    // By SIGHUP an operator also says that files beside the configuration were replaced.
+    let generation = live.replace(config, cause == Cause::Hangup)?;
+    tracing::info!(generation = generation.number, %cause, "configuration reloaded");
     Ok(())
+}
+
+/// Why a reload changes nothing.
+#[derive(Debug, thiserror::Error)]
+enum ReloadError {
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+}
+
+// === impl Cause ===
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cause::FileChanged => "the file changed",
+            Cause::Hangup => "SIGHUP",
+        })
+    }
 }

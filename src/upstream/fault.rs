@@ -20,6 +20,9 @@ pub enum Fault {
     ConnectionTerminated,
     #[error("the server's certificate is not valid: {0}")]
     TlsCertificate(String),
+    /// pingora would ask for, and check, the certificate of another name.
+    #[error("the server's certificate cannot be checked, because the name has an underscore in its first label")]
+    Underscore,
     #[error("the server refused the TLS handshake: {0}")]
     TlsAlert(String),
     #[error("the TLS handshake with the server failed: {0}")]
@@ -101,7 +104,7 @@ impl Fault {
             Self::ConnectionTimeout => "connection_timeout",
             Self::Unroutable => "destination_ip_unroutable",
             Self::ConnectionTerminated => "connection_terminated",
-            Self::TlsCertificate(_) => "tls_certificate_error",
+            Self::TlsCertificate(_) | Self::Underscore => "tls_certificate_error",
             Self::TlsAlert(_) => "tls_alert_received",
             Self::TlsProtocol(_) => "tls_protocol_error",
             Self::ReadTimeout => "connection_read_timeout",

@@ -64,6 +64,7 @@ impl Hop {
 
     /// Connects to the first of the origin's addresses that answers.
     async fn connect(&self, fetcher: &Fetcher) -> Result<HttpSession, Failure> {
+        upstream::check_name(&self.origin)?;
         let addresses = fetcher
             .egress
             .addresses(&self.origin.host, self.origin.port)

@@ -1,0 +1,165 @@
+//! Runs the `[[expect]]` cases of a configuration: what it means for a bot and a URL, by the
+//! robots.txt that each case brings along. Nothing is fetched.
+//!
+//! A configuration that does not meet its own cases is not used: not at the start, not by a
+//! reload.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use crate::{
+    cache::{Answer, RobotsCopy},
+    config::{Config, ConfigError, Expectation},
+    decision::{Asker, Decision, Verdict},
+    origin::readings,
+};
+
+/// Why a file is no configuration to use.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("{0}")]
+    Unmet(Unmet),
+}
+
+/// The cases that a configuration does not meet; never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmet {
+    file: PathBuf,
+    /// Line and complaint of each.
+    cases: Vec<(usize, String)>,
+    of: usize,
+}
+
+/// Reads `file` and runs its cases.
+///
+/// # Errors
+/// The file cannot be read, says what cannot be meant, or does not meet its cases.
+pub fn load(file: &Path) -> Result<Config, LoadError> {
+    let config = Config::load(file)?;
+    let cases: Vec<_> = config
+        .expect
+        .iter()
+        .filter_map(|expectation| Some((expectation.line, complaint(expectation, &config)?)))
+        .collect();
+    if cases.is_empty() {
+        return Ok(config);
+    }
+    Err(LoadError::Unmet(Unmet {
+        file: file.to_owned(),
+        cases,
+        of: config.expect.len(),
+    }))
+}
+
+/// What the case comes to instead of what it says, as a sentence.
+fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
+    let decision = decide(expectation, config);
+    if decision.verdict == expectation.verdict {
+        return None;
+    }
+    Some(format!(
+        "expected \"{}\" for {} as \"{}\", but it comes to \"{}\" (reason: {}); correct the case, or the rules that it tests",
+        expectation.verdict.as_str(),
+        expectation.url,
+        expectation.agent,
+        decision.verdict.as_str(),
+        decision.reason.as_str(),
+    ))
+}
+
+fn decide(expectation: &Expectation, config: &Config) -> Decision {
+    let identity = config.bots.identify([expectation.agent.as_bytes()]);
+    let asker = Asker::new(&identity, config.identity.unidentified);
+    let copy = Arc::new(RobotsCopy::new(expectation.robots.as_bytes(), SystemTime::UNIX_EPOCH));
+    let answer = Answer::Rules(&copy);
+    if expectation.verdict == Verdict::Unverifiable {
+        return Decision::of_asker(asker).unwrap_or_else(|| Decision::on_tunnel(asker, answer, false));
+    }
+    let readings = readings(path_of(&expectation.url));
+    Decision::without_copy(asker, &readings).unwrap_or_else(|| Decision::on_path(asker, answer, &readings))
+}
+
+/// The path and query of a URL exactly as written: a URL parser would normalise what the case may
+/// be about.
+fn path_of(url: &str) -> &[u8] {
+    let after_scheme = url.find("://").map_or(0, |at| at + 3);
+    let rest = &url[after_scheme..];
+    rest[rest.find(['/', '?', '#']).unwrap_or(rest.len())..].as_bytes()
+}
+
+// === impl Unmet ===
+
+impl fmt::Display for Unmet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.display();
+        for (line, complaint) in &self.cases {
+            writeln!(f, "{file}:{line}: expect: {complaint}")?;
+        }
+        write!(
+            f,
+            "{} of {} expectations in {file} are not met",
+            self.cases.len(),
+            self.of
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded(text: &str) -> Result<Config, LoadError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("robotgate.toml");
+        std::fs::write(&file, text).expect("written");
+        load(&file)
+    }
+
+    fn case(agent: &str, url: &str, verdict: &str) -> String {
+        format!(
+            "[[expect]]\nagent = \"{agent}\"\nurl = \"{url}\"\nverdict = \"{verdict}\"\n\
+             robots = \"User-agent: *\\nDisallow: /private\\n\"\n"
+        )
+    }
+
+    #[test]
+    fn cases_that_hold_are_met() {
+        for (agent, path, verdict) in [
+            ("Bot/1", "/private", "deny"),
+            ("Bot/1", "/public", "allow"),
+            ("Bot/1", "/public/../private", "deny"),
+            ("Bot/1", "/private/../public", "deny"),
+            ("Bot/1", "", "allow"),
+            ("Bot/1", "/private", "unverifiable"),
+            ("Mozilla/5.0", "/public", "deny"),
+        ] {
+            let url = format!("https://a.example{path}");
+            assert!(loaded(&case(agent, &url, verdict)).is_ok(), "{agent} {path} {verdict}");
+        }
+    }
+
+    #[test]
+    fn a_case_that_does_not_hold_is_named_with_its_line_and_what_it_comes_to() {
+        let text = format!(
+            "{}{}",
+            case("Bot/1", "https://a.example/public", "allow"),
+            case("Bot/1", "https://a.example/private", "allow")
+        );
+        let error = loaded(&text).expect_err("one case does not hold").to_string();
+        assert!(
+            error.contains("robotgate.toml:6: expect: expected \"allow\""),
+            "{error}"
+        );
+        assert!(error.contains("it comes to \"deny\" (reason: rule)"), "{error}");
+        assert!(
+            error.ends_with("are not met") && error.contains("1 of 2 expectations"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! Passes bytes both ways between two streams, counts them, and ends when both ways have ended,
+//! one has broken, or nothing has passed for a while.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+/// How many bytes have passed.
+#[derive(Debug, Default)]
+pub(super) struct Count {
+    up: AtomicU64,
+    down: AtomicU64,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Each side said that it was done.
+    Both,
+    ClientBroke,
+    OriginBroke,
+    Idle,
+}
+
+/// Passes bytes until the end, at most `idle` without any.
+pub(super) async fn pass(
+    client: impl AsyncRead + AsyncWrite,
+    origin: impl AsyncRead + AsyncWrite,
+    idle: Duration,
+    count: &Count,
+) -> Ended {
+    let (from_client, to_client) = tokio::io::split(client);
+    let (from_origin, to_origin) = tokio::io::split(origin);
+    let up = copy(
+        from_client,
+        to_origin,
+        &count.up,
+        (Ended::ClientBroke, Ended::OriginBroke),
+    );
+    let down = copy(
+        from_origin,
+        to_client,
+        &count.down,
+        (Ended::OriginBroke, Ended::ClientBroke),
+    );
+    tokio::select! {
+        both = async { tokio::try_join!(up, down) } => match both {
+            Ok(_) => Ended::Both,
+            Err(ended) => ended,
+        },
+        () = silence(count, idle) => Ended::Idle,
+    }
+}
+
+/// Copies to the end of `from`. The ends say which side broke, reading and writing.
+async fn copy(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    count: &AtomicU64,
+    (reading, writing): (Ended, Ended),
+) -> Result<(), Ended> {
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let read = from.read(&mut buffer).await.map_err(|_| reading)?;
+        if read == 0 {
+            return to.shutdown().await.map_err(|_| writing);
+        }
+        to.write_all(&buffer[..read]).await.map_err(|_| writing)?;
+        count.fetch_add(read as u64, Ordering::Relaxed);
+    }
+}
+
+/// Returns when nothing has passed for `idle`, and before twice that.
+async fn silence(count: &Count, idle: Duration) {
+    let mut before = count.both();
+    loop {
+        tokio::time::sleep(idle).await;
+        let now = count.both();
+        if now == before {
+            return;
+        }
+        before = now;
+    }
+}
+
+// === impl Count ===
+
+impl Count {
+    /// Bytes from the client, and to it.
+    pub(super) fn both(&self) -> (u64, u64) {
+        (self.up.load(Ordering::Relaxed), self.down.load(Ordering::Relaxed))
+    }
+}
+
+const BUFFER: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::duplex;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_pass_until_both_sides_are_done() {
+        let ((mut client, near), (mut origin, far)) = (duplex(64), duplex(64));
+        let count = Count::default();
+        let ends = async {
+            client.write_all(b"ping").await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut asked = String::new();
+            origin.read_to_string(&mut asked).await.unwrap();
+            origin.write_all(b"pong!").await.unwrap();
+            drop(origin);
+            let mut answered = String::new();
+            client.read_to_string(&mut answered).await.unwrap();
+            (asked, answered)
+        };
+        let (ended, said) = tokio::join!(pass(near, far, Duration::from_secs(5), &count), ends);
+        assert_eq!(ended, Ended::Both);
+        assert_eq!(said, ("ping".into(), "pong!".into()));
+        assert_eq!(count.both(), (4, 5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tunnel_ends_when_nothing_passes_any_more() {
+        let ((mut client, near), (_origin, far)) = (duplex(64), duplex(64));
+        let count = Count::default();
+        let talk = async {
+            for _ in 0..3 {
+                client.write_all(b"x").await.unwrap();
+                tokio::time::sleep(Duration::from_secs(4)).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let start = tokio::time::Instant::now();
+        tokio::select! {
+            ended = pass(near, far, Duration::from_secs(5), &count) => assert_eq!(ended, Ended::Idle),
+            () = talk => unreachable!("it never ends"),
+        }
+        assert!(start.elapsed() >= Duration::from_secs(8 + 5), "{:?}", start.elapsed());
+        assert_eq!(count.both(), (3, 0));
+    }
+}
