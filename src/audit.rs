@@ -6,10 +6,12 @@
 
 mod log;
 mod record;
+mod text;
 mod timestamp;
 
 pub use self::{
     log::{AuditError, AuditLog, MAX_WAIT},
     record::{Completion, DecisionRecord, Event},
+    text::plain,
     timestamp::Timestamp,
 };

@@ -197,16 +197,18 @@ fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdict, Reason)>
     }
 }
 
-/// A disallow of either reading decides; else the reading as sent does.
+/// A disallow of any reading decides; else the reading as sent does.
 fn strictest(agent: Agent<'_>, readings: &Readings<'_>) -> Match {
     let sent = agent.decide(&readings.sent);
-    match &readings.resolved {
-        Some(resolved) if sent.allowed => {
-            let resolved = agent.decide(resolved);
-            if resolved.allowed { sent } else { resolved }
-        }
-        _ => sent,
+    if !sent.allowed {
+        return sent;
     }
+    [&readings.resolved, &readings.upper]
+        .into_iter()
+        .flatten()
+        .map(|reading| agent.decide(reading))
+        .find(|other| !other.allowed)
+        .unwrap_or(sent)
 }
 
 fn reason_of(rule: Option<RuleId>, by_last_copy: bool) -> Reason {

@@ -67,6 +67,8 @@ pub struct RobotsTxt {
     /// The first user-agent of each group.
     openers: Box<[Span]>,
     tables: Box<[Table]>,
+    /// How many patterns have wildcards, over all tables.
+    wildest: usize,
     /// What agents are given: indices into `tables`, nearly always one.
     sets: Box<[Box<[u32]>]>,
     /// The set of the groups for `*`.
@@ -151,6 +153,13 @@ impl RobotsTxt {
             line: rule.line,
             group: self.openers[rule.group as usize].of(&self.text),
         }
+    }
+
+    /// How much work a decision on a path of `length` bytes may be at worst: patterns with
+    /// wildcards times bytes that each may have to be searched in.
+    #[must_use]
+    pub fn work(&self, length: usize) -> usize {
+        self.wildest.saturating_mul(length)
     }
 
     /// The bytes of memory it holds, for a cache bounded by size; the allocator's overhead apart.

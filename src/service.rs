@@ -48,6 +48,7 @@ impl Service {
     /// # Errors
     /// The configuration is wrong, or something that it names cannot be had. Nothing was served then.
     pub fn run(file: Option<&Path>) -> Result<(), ServiceError> {
+        raise_file_limit();
         // Before the file is read, so that no change is missed.
         let watcher = file.and_then(watch);
         let config = file.map_or_else(|| Ok(Config::default()), expect::load)?;
@@ -98,6 +99,15 @@ impl Service {
             signal = stop.asked() => tracing::warn!(signal, "stopped at once, on a second signal"),
         }
         Ok(())
+    }
+}
+
+/// Each exchange takes two sockets, and the usual soft limit is 1,024 files.
+fn raise_file_limit() {
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = rustix::process::setrlimit(rustix::process::Resource::Nofile, limit) {
+        tracing::warn!(%error, "the limit of open files could not be raised");
     }
 }
 

@@ -7,7 +7,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
-    os::fd::AsFd as _,
+    os::{fd::AsFd as _, unix::fs::FileExt as _},
     path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
@@ -261,12 +261,29 @@ async fn finished(wait: oneshot::Receiver<()>) -> Result<(), AuditError> {
 
 fn append_to(path: &PathBuf) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    OpenOptions::new()
+
+    let mut file = OpenOptions::new()
         .append(true)
+        .read(true)
         .create(true)
         // It names every URL that a bot asked for: not for every user of the machine to read.
         .mode(0o640)
-        .open(path)
+        .open(path)?;
+    if ends_inside_a_line(&file) {
+        // A crash or a full disk cut it; the next line must not become a part of it.
+        tracing::warn!(path = %path.display(), "the audit log ends inside a line, which is left as it is");
+        file.write_all(b"\n")?;
+    }
+    Ok(file)
+}
+
+/// Pipes and devices have no end to look at.
+fn ends_inside_a_line(file: &File) -> bool {
+    let Ok(length @ 1..) = file.metadata().map(|metadata| metadata.len()) else {
+        return false;
+    };
+    let mut last = [0];
+    file.read_exact_at(&mut last, length - 1).is_ok() && last != *b"\n"
 }
 
 /// Bytes that may wait to be written before requests wait for room.

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-/// Both readings of one request's path and query. Each begins with `/`.
+/// The readings of one request's path and query. Each begins with `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readings<'a> {
     /// The path and query as sent, in the canonical form that a matcher takes: a `/` in front
@@ -15,14 +15,27 @@ pub struct Readings<'a> {
     /// Unreserved octets decoded, hex digits upper case, everything outside printable ASCII
     /// escaped, dot segments resolved (RFC 3986 §6.2.2). `None` where that changes nothing.
     pub resolved: Option<Vec<u8>>,
+    /// The same without decoding, for a rule that is itself written with an escape that need not
+    /// be one: `/%7Euser` is reached by neither of the others when it is asked for as `/%7euser`.
+    /// `None` where that is one of the others.
+    pub upper: Option<Vec<u8>>,
 }
 
 /// Reads `path_and_query`, the part of a request target after its authority: empty, or beginning
 /// with `/`, `?` or `#`.
 pub fn readings(path_and_query: &[u8]) -> Readings<'_> {
     let sent = rooted(before_fragment(path_and_query));
-    let resolved = resolve(path_and_query).filter(|resolved| *resolved != *sent);
-    Readings { sent, resolved }
+    if !changes(path_and_query) {
+        return Readings {
+            sent,
+            resolved: None,
+            upper: None,
+        };
+    }
+    let resolved = Some(resolve(path_and_query, is_unreserved)).filter(|resolved| **resolved != *sent);
+    let upper = Some(resolve(path_and_query, |octet| octet == b'.'))
+        .filter(|upper| **upper != *sent && resolved.as_ref() != Some(upper));
+    Readings { sent, resolved, upper }
 }
 
 fn before_fragment(target: &[u8]) -> &[u8] {
@@ -40,26 +53,27 @@ fn rooted(path_and_query: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// `None` where a glance shows that nothing changes.
-fn resolve(target: &[u8]) -> Option<Vec<u8>> {
-    let changes = target
+/// Whether normalising may change anything, at a glance.
+fn changes(target: &[u8]) -> bool {
+    target
         .iter()
         .any(|byte| matches!(byte, b'%' | b'#') || !byte.is_ascii_graphic())
-        || memchr::memmem::find(target, b"/.").is_some();
-    if !changes {
-        return None;
-    }
-    let decoded = decode(&rooted(target));
+        || memchr::memmem::find(target, b"/.").is_some()
+}
+
+/// Decodes the escapes of octets that `decodes`, and resolves dot segments.
+fn resolve(target: &[u8], decodes: fn(u8) -> bool) -> Vec<u8> {
+    let decoded = decode(&rooted(target), decodes);
     let path_end = memchr::memchr(b'?', &decoded).unwrap_or(decoded.len());
     let (path, query) = decoded.split_at(path_end);
     let mut resolved = remove_dot_segments(path);
     resolved.extend_from_slice(query);
-    Some(resolved)
+    resolved
 }
 
 /// RFC 3986 §6.2.2.1 and §6.2.2.2, and escapes for what must not stand raw in a URL. A `#` is
 /// escaped too: an origin that was sent one may take it for a part of the path.
-fn decode(target: &[u8]) -> Vec<u8> {
+fn decode(target: &[u8], decodes: fn(u8) -> bool) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(target.len());
     let mut rest = target;
     while let [first, tail @ ..] = rest {
@@ -67,7 +81,7 @@ fn decode(target: &[u8]) -> Vec<u8> {
         match escaped_octet(rest) {
             Some(octet) if *first == b'%' => {
                 rest = &rest[2..];
-                if is_unreserved(octet) {
+                if decodes(octet) {
                     decoded.push(octet);
                 } else {
                     push_escaped(&mut decoded, octet);
@@ -168,6 +182,25 @@ mod tests {
                 read.resolved.as_deref().map(String::from_utf8_lossy).as_deref(),
                 resolved,
                 "{target} resolved"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rule_with_an_escape_that_need_not_be_one_is_reached_in_other_letters() {
+        for (target, upper) in [
+            ("/%7Euser", None),
+            ("/%7euser", Some("/%7Euser")),
+            ("/x/../%7Euser", Some("/%7Euser")),
+            ("/x/%2e%2e/%7Euser", Some("/%7Euser")),
+            ("/%41b", None),
+            ("/a%2fb", None),
+        ] {
+            let read = readings(target.as_bytes());
+            assert_eq!(
+                read.upper.as_deref().map(String::from_utf8_lossy).as_deref(),
+                upper,
+                "{target}"
             );
         }
     }

@@ -22,6 +22,8 @@ use super::{
 pub(super) struct Context {
     pub(super) live: Arc<Live>,
     pub(super) client: SocketAddr,
+    /// Whether this is the inside of a CONNECT.
+    pub(super) inside: bool,
     /// Turns true when the proxy is to stop.
     pub(super) shutdown: ShutdownWatch,
 }
@@ -43,7 +45,8 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
         };
         if head.connect.is_some() {
             return match plain(stream) {
-                Ok(stream) => connect::serve(stream, head, context).await,
+                Ok(stream) if !context.inside => connect::serve(stream, head, context).await,
+                Ok(stream) => reject(Box::new(stream), &HeadError::NestedConnect, context).await,
                 Err(stream) => reject(stream, &HeadError::NestedConnect, context).await,
             };
         }

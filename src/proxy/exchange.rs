@@ -15,7 +15,7 @@ use super::{
     target::Target,
 };
 use crate::{
-    audit::{AuditError, Completion, DecisionRecord, Event, Timestamp},
+    audit::{AuditError, Completion, DecisionRecord, Event, Timestamp, plain},
     bot::Identity,
     decision::{Asker, Verdict},
     upstream::Fault,
@@ -233,11 +233,13 @@ impl Exchange {
         let policy = &self.generation.policy;
         let rule = decided.judgement.rule(policy);
         let error = decided.judgement.robots_error(policy);
+        let text = rule.as_ref().map(|rule| plain(rule.text, MAX_TEXT));
+        let group = decided.group.as_deref().filter(|_| rule.is_some());
         f(&Grounds {
             decision: &decided.judgement.decision,
-            rule: rule.as_ref().map(|rule| rule.text),
+            rule: text.as_deref(),
             line: rule.as_ref().map(|rule| rule.line),
-            group: decided.group.as_deref().filter(|_| rule.is_some()),
+            group: group.map(|group| plain(group, MAX_TEXT)).as_deref(),
             robots_url: &decided.robots_url,
             robots_error: error.as_deref(),
             id: self.id(),
@@ -272,18 +274,18 @@ impl Exchange {
             verdict: decision.verdict.as_str(),
             reason: decision.reason.as_str(),
             enforcement: decision.enforcement.as_str(),
-            bot,
-            agent: decided.agent.as_deref(),
-            user_agent: user_agent.as_deref(),
+            bot: bot.map(|text| plain(text, MAX_TEXT)).as_deref(),
+            agent: decided.agent.as_deref().map(|text| plain(text, MAX_TEXT)).as_deref(),
+            user_agent: user_agent.as_deref().map(|text| plain(text, MAX_TEXT)).as_deref(),
             client: request.client.map(|client| client.to_string()),
             identity,
             exception: request.exception,
             method: request.method.as_str(),
-            url: &url,
+            url: &plain(&url, MAX_URL),
             origin: &origin,
-            rule: rule.as_ref().map(|rule| rule.text),
+            rule: rule.as_ref().map(|rule| plain(rule.text, MAX_TEXT)).as_deref(),
             line: rule.as_ref().map(|rule| rule.line),
-            group: decided.group.as_deref(),
+            group: decided.group.as_deref().map(|text| plain(text, MAX_TEXT)).as_deref(),
             robots_url,
             robots_status: ground.status,
             robots_sha256: copy.map(|copy| copy.sha256.as_str()),
@@ -332,6 +334,11 @@ fn logged_url(origin: &str, path: &[u8], redact: bool) -> String {
         _ => format!("{origin}{path}"),
     }
 }
+
+/// Bytes of a text from outside that stand in the log; what is longer is cut and shows it.
+const MAX_TEXT: usize = 1024;
+/// Of a URL, which an auditor needs whole.
+const MAX_URL: usize = 64 * 1024;
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)

@@ -59,6 +59,13 @@ pub(super) fn joined_cookie(headers: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).ok()
 }
 
+/// One Content-Length of several, which pingora has seen to be equal.
+pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+    let first = lengths.next()?;
+    lengths.next().map(|_| first.clone())
+}
+
 /// The names of the fields that are for one connection only (RFC 9110 §7.6.1), those that
 /// `Connection` names included.
 pub(super) fn hop_by_hop(headers: &HeaderMap) -> Vec<HeaderName> {

@@ -242,9 +242,10 @@ impl ProxyHttp for Gate {
             request.insert_header(header::COOKIE, cookie)?;
         }
         request.insert_header(header::HOST, target.origin.host_field())?;
-        if received != Version::HTTP_2 {
-            request.set_raw_path(&target.path)?;
+        if let Some(length) = fields::only_length(&request.headers) {
+            request.insert_header(header::CONTENT_LENGTH, length)?;
         }
+        request.set_raw_path(&target.path)?;
         Ok(())
     }
 
@@ -306,6 +307,17 @@ impl ProxyHttp for Gate {
         {
             response.insert_header(ROBOTS_DECISION, field)?;
         }
+        Ok(())
+    }
+
+    fn upstream_response_trailer_filter(
+        &self,
+        _session: &mut Session,
+        trailers: &mut http::HeaderMap,
+        _passage: &mut Passage,
+    ) -> Result<()> {
+        trailers.remove(ROBOTS_DECISION);
+        trailers.remove(PROXY_STATUS);
         Ok(())
     }
 

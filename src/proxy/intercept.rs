@@ -18,7 +18,7 @@ use pingora::{
     server::ShutdownWatch,
 };
 use pingora_http::ResponseHeader;
-use tokio::io::AsyncWriteExt as _;
+use tokio::{io::AsyncWriteExt as _, sync::Notify};
 
 use super::{
     connect::{self, ESTABLISHED},
@@ -83,11 +83,26 @@ pub(super) async fn serve(mut stream: L4Stream, origin: Origin, leaves: &Leaves,
 
 async fn serve_inside(stream: Stream, context: &Context) {
     if stream.selected_alpn_proto() == Some(ALPN::H2) {
+        let within = context.live.generation().config.proxy.header_timeout;
         let streams = Arc::new(Streams::new(context.live.clone()));
-        streams.process_new(stream, &context.shutdown).await;
+        let begun = streams.begun.clone();
+        let serving = streams.process_new(stream, &context.shutdown);
+        tokio::pin!(serving);
+        tokio::select! {
+            _ = &mut serving => return,
+            // pingora waits for the first request for ever.
+            first = tokio::time::timeout(within, begun.notified()) => if first.is_err() {
+                return;
+            },
+        }
+        serving.await;
     } else {
+        let inside = Context {
+            inside: true,
+            ..context.clone()
+        };
         // Boxed, because a connection that serves a CONNECT would else hold itself.
-        Box::pin(connection::serve(stream, context)).await;
+        Box::pin(connection::serve(stream, &inside)).await;
     }
 }
 
@@ -95,6 +110,8 @@ async fn serve_inside(stream: Stream, context: &Context) {
 struct Streams {
     live: Arc<Live>,
     options: HttpServerOptions,
+    /// Told when the first one begins.
+    begun: Arc<Notify>,
 }
 
 // === impl Streams ===
@@ -103,7 +120,11 @@ impl Streams {
     fn new(live: Arc<Live>) -> Self {
         let mut options = HttpServerOptions::default();
         options.h2_idle_timeout = Some(live.generation().config.proxy.idle_timeout);
-        Self { live, options }
+        Self {
+            live,
+            options,
+            begun: Arc::default(),
+        }
     }
 }
 
@@ -114,6 +135,7 @@ impl HttpServerApp for Streams {
         session: ServerSession,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
+        self.begun.notify_one();
         let http = self.live.forwarder().http.clone();
         http.process_new_http(session, shutdown).await
     }

@@ -1,6 +1,7 @@
 //! Brings together what a decision needs, and remembers on what it was made.
 
 use crate::{
+    audit::plain,
     bot::{Bots, Identity},
     cache::{Answer, Ground, Lookup, Policy},
     decision::{Asker, Decision},
@@ -40,8 +41,9 @@ impl Judgement {
         }
         let lookup = look_up(live, generation, origin).await;
         let answer = lookup.answer(&generation.policy);
+        let work = answer.copy().map_or(0, |copy| copy.robots.work(readings.sent.len()));
         Self {
-            decision: Decision::on_path(asker, answer, readings),
+            decision: in_turn(work, || Decision::on_path(asker, answer, readings)),
             lookup: Some(lookup),
         }
     }
@@ -88,13 +90,23 @@ impl Judgement {
     /// Why the robots.txt could not be had, where that decided.
     pub(super) fn robots_error(&self, policy: &Policy) -> Option<String> {
         let failure = self.answer(policy)?.failure()?;
-        Some(failure.error.to_string())
+        Some(plain(&failure.error.to_string(), MAX_ERROR).into_owned())
     }
 
     /// The rule that decided.
     pub(super) fn rule(&self, policy: &Policy) -> Option<Rule<'_>> {
         let copy = self.answer(policy)?.copy()?;
         Some(copy.robots.rule(self.decision.rule?))
+    }
+}
+
+/// Decides off the asynchronous threads' turns where a hostile file and a long path make it a long
+/// piece of work.
+fn in_turn<T>(work: usize, decide: impl FnOnce() -> T) -> T {
+    if work > MAX_WORK {
+        tokio::task::block_in_place(decide)
+    } else {
+        decide()
     }
 }
 
@@ -108,3 +120,8 @@ async fn look_up(live: &Live, generation: &Generation, origin: &Origin) -> Looku
         )
         .await
 }
+
+/// Bytes to search for wildcards in that take about a millisecond.
+const MAX_WORK: usize = 1 << 19;
+/// Bytes of the text of an error.
+const MAX_ERROR: usize = 512;

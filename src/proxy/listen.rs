@@ -114,6 +114,7 @@ async fn accept(listener: TcpListener, connections: Connections, live: Arc<Live>
                 let context = Context {
                     live: live.clone(),
                     client,
+                    inside: false,
                     shutdown: shutdown.clone(),
                 };
                 connections.spawn(stream, context);

@@ -248,6 +248,7 @@ impl Problem<'_> {
                 "http_request_error",
                 "Request Header Fields Too Large",
             ),
+            Problem::Target(TargetError::TooLong) => (StatusCode::URI_TOO_LONG, "http_request_error", "URI Too Long"),
             Problem::Head(_) | Problem::Target(_) | Problem::Request => {
                 (StatusCode::BAD_REQUEST, "http_request_error", "Bad Request")
             }

@@ -40,6 +40,8 @@ pub(super) enum TargetError {
     ThroughDiffers,
     #[error("the request target is not UTF-8; percent-encode it")]
     Encoding,
+    #[error("the request target is longer than {} KiB", MAX_TARGET / 1024)]
+    TooLong,
     #[error("the request target can be read in two ways")]
     Ambiguous,
 }
@@ -56,6 +58,9 @@ impl Target {
             return Err(TargetError::Encoding);
         }
         let raw = request.raw_path();
+        if raw.len() > MAX_TARGET {
+            return Err(TargetError::TooLong);
+        }
         let (origin, path) = match (raw_target_authority(raw), through) {
             (RawTargetAuthority::AmbiguousAuthority, _) => return Err(TargetError::Ambiguous),
             (
@@ -121,6 +126,10 @@ fn origin_form(path_and_query: &[u8], method: &Method) -> Result<Vec<u8>, Target
         Some(_) => Err(TargetError::Ambiguous),
     }
 }
+
+/// Bytes of a request target. Deciding takes longer the longer it is; RFC 9110 §4.1 asks for 8,000
+/// at the least.
+const MAX_TARGET: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests;

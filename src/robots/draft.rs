@@ -93,6 +93,7 @@ impl Draft {
             rules: self.rules.into(),
             patterns: patterns.into(),
             openers: self.groups.iter().map(|group| group.opener).collect(),
+            wildest: tables.iter().map(Table::wilds).sum(),
             tables: tables.into(),
             sets: sets.into(),
             everyone,

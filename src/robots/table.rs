@@ -133,6 +133,11 @@ impl Table {
         self.reach
     }
 
+    /// How many patterns with wildcards there are.
+    pub(super) fn wilds(&self) -> usize {
+        self.wilds.len()
+    }
+
     /// Bytes of memory behind the table.
     pub(super) fn weight(&self) -> usize {
         size_of_val(&*self.nodes) + size_of_val(&*self.wilds)

@@ -76,6 +76,9 @@ async fn reload(live: &Arc<Live>, file: &Path, cause: Cause) {
 
 /// Puts the file in force, or says why not.
 fn attempt(live: &Arc<Live>, file: &Path, cause: Cause) -> Result<(), ReloadError> {
+    if std::fs::read(file).is_ok_and(|bytes| bytes.trim_ascii().is_empty()) {
+        return Err(ReloadError::Empty(file.to_owned()));
+    }
     let config = expect::load(file)?;
     let before = live.generation();
     if before.config.proxy.listen != config.proxy.listen || before.config.proxy.threads != config.proxy.threads {
@@ -90,6 +93,12 @@ fn attempt(live: &Arc<Live>, file: &Path, cause: Cause) -> Result<(), ReloadErro
 /// Why a reload changes nothing.
 #[derive(Debug, thiserror::Error)]
 enum ReloadError {
+    /// A file that is being written is empty for a moment, and one on a full disk for longer; to
+    /// take it for "every default" would open what was closed.
+    #[error(
+        "{} is empty; to go back to the defaults, restart, or write a comment into it", .0.display()
+    )]
+    Empty(PathBuf),
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error(transparent)]

@@ -70,7 +70,7 @@ impl Fault {
     /// then is the response.
     pub fn of_body(error: Box<Error>) -> Self {
         match Self::from_pingora(&error.into_up()) {
-            Self::ConnectionTerminated | Self::HttpProtocol => Self::ResponseIncomplete,
+            Self::ConnectionTerminated | Self::HttpProtocol | Self::Internal(_) => Self::ResponseIncomplete,
             fault => fault,
         }
     }

@@ -9,6 +9,7 @@ use url::Url;
 
 use super::{Fetcher, body};
 use crate::{
+    audit::plain,
     cache::{Failure, FetchError, Freshness, Received, freshness},
     origin::{Authority, Origin, Scheme},
     upstream::{self, Fault, Timeouts},
@@ -53,6 +54,7 @@ impl Hop {
                 status,
             });
         }
+        check_framing(&head)?;
         let now = std::time::SystemTime::now();
         Ok(HopEnd::Received(Received {
             status,
@@ -109,7 +111,7 @@ impl Hop {
             .ok_or_else(|| FetchError::Redirect("it has no Location".to_owned()))?;
         let lost = |why: &str| {
             let location = String::from_utf8_lossy(location.as_bytes());
-            FetchError::Redirect(format!("{} ({why})", location.escape_debug()))
+            FetchError::Redirect(format!("{} ({why})", plain(&location, MAX_LOCATION)))
         };
         let text = std::str::from_utf8(location.as_bytes()).map_err(|_| lost("not UTF-8"))?;
         let here = format!("{}{}", self.origin, self.path_and_query);
@@ -137,9 +139,21 @@ async fn read_head(session: &mut HttpSession) -> Result<Box<ResponseHeader>, Fai
     Err(Fault::HttpProtocol.into())
 }
 
+/// Content in a transfer coding that nobody undoes would be read as a file without rules.
+fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
+    let mut codings = head.headers.get_all(http::header::TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => Ok(()),
+        (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
+        _ => Err(Fault::HttpProtocol),
+    }
+}
+
 fn fault(error: Box<pingora::Error>) -> Failure {
     // Every error of this session is the server's.
     Fault::from_pingora(&error.into_up()).into()
 }
 
+/// Bytes of a redirect's target that an error repeats.
+const MAX_LOCATION: usize = 256;
 const MAX_INFORMATIONAL: usize = 16;

@@ -1,0 +1,59 @@
+//! Text from outside, made fit for a log line, a terminal and a person: of bounded length, and
+//! without characters that move a cursor, hide text or break a line.
+
+use std::{borrow::Cow, fmt::Write as _};
+
+/// `text` with such characters written out, as in `\u{1b}`, and at most about `max` bytes of it.
+pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max && text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len().min(max) + 3);
+    for character in text.chars() {
+        if out.len() >= max {
+            out.push('…');
+            break;
+        }
+        if is_plain(character) {
+            out.push(character);
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "{}", character.escape_unicode());
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Not: controls, line and paragraph separators, marks that turn the direction of text, and ones
+/// that show as nothing.
+fn is_plain(character: char) -> bool {
+    !character.is_control()
+        && !matches!(
+            character,
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_mislead_a_reader_is_written_out() {
+        for (text, shown) in [
+            ("Disallow: /é/ツ", "Disallow: /é/ツ"),
+            ("a\u{1b}[2Jb", "a\\u{1b}[2Jb"),
+            ("a\nb\tc", "a\\u{a}b\\u{9}c"),
+            ("a\u{2028}b\u{85}c\u{7f}", "a\\u{2028}b\\u{85}c\\u{7f}"),
+            ("a\u{202e}b", "a\\u{202e}b"),
+        ] {
+            assert_eq!(plain(text, 100), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_cut_shows_and_never_splits_a_character() {
+        assert_eq!(plain("0123456789abc", 10), "0123456789…");
+        assert_eq!(plain("ツツツ", 4), "ツツ…");
+    }
+}
