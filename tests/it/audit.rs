@@ -54,6 +54,27 @@ const COMPLETION: [&str; 11] = [
     "first_byte_us",
 ];
 
+#[tokio::test]
+async fn a_line_that_a_crash_cut_swallows_no_other() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("audit.jsonl");
+    std::fs::write(&path, "{\"event\":\"completion\",\"id\":\"").expect("written");
+    let gate = Gate::with(&format!("[audit]\npath = {:?}", path.display().to_string())).await;
+
+    allowed(&gate.get(&origin.url("/x")).await, "no-robots");
+
+    let lines = wait::until("the end", || {
+        let text = std::fs::read_to_string(&path).ok()?;
+        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        (lines.len() == 3).then_some(lines)
+    })
+    .await;
+    assert_eq!(lines[0], "{\"event\":\"completion\",\"id\":\"", "it is left as it is");
+    let decision: Value = serde_json::from_str(&lines[1]).expect("a whole line");
+    assert_eq!(decision["url"], origin.url("/x"));
+}
+
 #[track_caller]
 fn has_fields(record: &Record, names: &[&str]) {
     let missing: Vec<_> = names.iter().filter(|&&name| record.get(name).is_none()).collect();

@@ -2,6 +2,7 @@
 
 mod clients;
 mod framing;
+mod origins;
 mod targets;
 
 use crate::support::{Connection, Gate, Origin, Response, allowed};

@@ -143,6 +143,54 @@ async fn sigterm_lets_running_exchanges_finish() {
 }
 
 #[tokio::test]
+async fn what_outlasts_the_bound_is_cut_off_and_has_its_end_in_the_log() {
+    let latch = Latch::new();
+    let origin = Origin::start()
+        .reply("/slow", Reply::ok("text/plain", "never").after(&latch))
+        .spawn()
+        .await;
+    let mut gate = Gate::with("[proxy]\nshutdown-timeout = \"200ms\"").await;
+    let running = tokio::spawn(gate.get(&origin.url("/slow")).into_future());
+    wait::until("the request", || (origin.count("/slow") == 1).then_some(())).await;
+
+    assert_eq!(gate.stop().await.code(), Some(0));
+
+    running.abort();
+    let (_, completions) = gate.audited(1).await;
+    assert_eq!(completions[0]["error"], "aborted", "{completions:#?}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_empty_for_a_moment_opens_nothing() {
+    let origin = closed_origin().await;
+    let gate = Gate::start().await;
+
+    gate.rewrite_config("\n");
+    gate.wait_for_log("a rejection", |line| line.says("configuration rejected"))
+        .await;
+
+    refused(&gate.get(&origin.url("/x")).await, "rule");
+    let line = gate.wait_for_log("why", |line| line.says("is empty")).await;
+    assert_eq!(line.message(), "configuration rejected");
+}
+
+#[tokio::test]
+async fn sighup_opens_the_log_again_after_it_was_moved_away() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::start().await;
+    allowed(&gate.get(&origin.url("/before")).await, "no-robots");
+    gate.audited(1).await;
+    std::fs::rename(gate.file("audit.jsonl"), gate.file("audit.jsonl.1")).expect("moved");
+
+    gate.signal(Signal::HUP);
+    gate.reloaded(1).await;
+    allowed(&gate.get(&origin.url("/after")).await, "no-robots");
+
+    let (decisions, _) = gate.audited(1).await;
+    assert_eq!(decisions[0]["url"], origin.url("/after"));
+}
+
+#[tokio::test]
 async fn sigterm_ends_an_idle_gate_at_once() {
     for signal in [Signal::TERM, Signal::INT] {
         let origin = Origin::start().anything("page").spawn().await;

@@ -29,6 +29,10 @@ const REFUSED: &[(&str, &[&str])] = &[
         ],
     ),
     ("Disallow: /a%2Fb", &["/a%2Fb", "/a%2fb"]),
+    (
+        "Disallow: /%7Euser",
+        &["/%7Euser", "/%7euser", "/x/../%7Euser", "/%2e/%7euser/x"],
+    ),
     ("Disallow: /a%2fb", &["/a%2Fb", "/a%2fb"]),
     (
         "Disallow: /caf\u{e9}",

@@ -59,6 +59,26 @@ async fn a_connect_that_names_no_place_is_a_bad_request() {
 }
 
 #[tokio::test]
+async fn a_connect_inside_a_connect_is_refused_however_deep() {
+    let (origin, mut gate) = start().await;
+    let connect = "CONNECT shop.example:80 HTTP/1.1\r\n\r\n";
+
+    let answer = gate.raw(connect.repeat(200)).await;
+
+    let text = String::from_utf8_lossy(&answer);
+    assert_eq!(text.matches("HTTP/1.1 200 ").count(), 1, "{text}");
+    assert!(text.contains("a CONNECT inside a CONNECT is not served"), "{text}");
+    is_well(&mut gate, &origin).await;
+}
+
+#[tokio::test]
+async fn a_target_that_is_too_long_is_told_so() {
+    let (origin, gate) = start().await;
+    let response = gate.get(&origin.url(&format!("/{}", "a".repeat(17_000)))).await;
+    assert_eq!(response.status, 414, "{response:#?}");
+}
+
+#[tokio::test]
 async fn a_host_that_disagrees_with_the_target_is_refused() {
     let closed = Origin::start()
         .robots("User-agent: *\nDisallow: /\n")

@@ -1,0 +1,86 @@
+//! Origins that try to get at the log, at other clients, or at what the gate says.
+
+use std::time::{Duration, Instant};
+
+use super::start;
+use crate::support::{Gate, Origin, Reply, refused};
+
+#[tokio::test]
+async fn what_an_origin_says_cannot_swell_or_garble_the_log() {
+    let long = "A".repeat(40_000);
+    for (robots, shown) in [
+        (
+            Reply::status(302).header("Location", &format!("gopher://{long}")),
+            "unreachable",
+        ),
+        (
+            Reply::ok(
+                "text/plain",
+                format!("User-agent: *\nDisallow: /{long}*\nDisallow: /x\n"),
+            ),
+            "rule",
+        ),
+        (
+            Reply::ok(
+                "text/plain",
+                "User-agent: *\nDisallow\u{1b}]0;pwn\u{7}\u{2028}\u{85}: /x\n",
+            ),
+            "rule",
+        ),
+    ] {
+        let origin = Origin::start().reply("/robots.txt", robots).spawn().await;
+        let gate = Gate::start().await;
+        let url = origin.url("/x");
+
+        let response = gate.get(&url).header("Accept", "text/plain").await;
+
+        refused(&response, shown);
+        assert!(response.body.len() < 4_000, "{} bytes", response.body.len());
+        let odd = |text: &str| text.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{2028}'));
+        assert!(!odd(&response.text()), "{:?}", response.text());
+        gate.audited(1).await;
+        let log = std::fs::read_to_string(gate.file("audit.jsonl")).expect("the log");
+        assert!(log.lines().all(|line| line.len() < 6_000 && !odd(line)), "{log}");
+    }
+}
+
+#[tokio::test]
+async fn rules_made_to_take_long_hold_no_other_client_up() {
+    let needle = |n: u32| {
+        (0..40).map(move |bit| {
+            if n.wrapping_mul(2_654_435_761) >> (bit % 32) & 1 == 1 {
+                'z'
+            } else {
+                'q'
+            }
+        })
+    };
+    let rules: String = (1..9_000_u32)
+        .map(|n| format!("Disallow:*{}\n", needle(n).collect::<String>()))
+        .collect();
+    let costly = Origin::start()
+        .robots(&format!("User-agent: *\n{rules}"))
+        .anything("page")
+        .spawn()
+        .await;
+    let (origin, gate) = start().await;
+    let path: String = needle(7).cycle().take(15_000).collect();
+    let gate = std::sync::Arc::new(gate);
+    gate.get(&origin.url("/warm")).await;
+    gate.get(&costly.url("/warm")).await;
+
+    let load: Vec<_> = (0..6)
+        .map(|_| {
+            let (gate, url) = (gate.clone(), costly.url(&format!("/{path}")));
+            tokio::spawn(async move { gate.get(&url).await })
+        })
+        .collect();
+    let start = Instant::now();
+    let response = gate.get(&origin.url("/x")).await;
+
+    assert_eq!(response.status, 200);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    for request in load {
+        request.await.expect("no panic");
+    }
+}
