@@ -16,7 +16,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use data_encoding::{BASE64, HEXUPPER};
+use data_encoding::HEXUPPER;
 use rustls::{
     crypto::SecureRandom,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
@@ -36,6 +36,7 @@ pub use self::{
     leaves::Leaves,
     name::{LeafName, NameError},
 };
+use crate::pem;
 
 mod chain;
 mod create;
@@ -209,7 +210,7 @@ impl Authority {
             .map_err(|_| AuthorityError::no_key(contents.key_path, &contents.key))?;
         let issuer = Issuer::new(&chain, &key, contents)?;
         let authority = Self {
-            certificate_pem: chain.certificates().iter().map(pem).collect(),
+            certificate_pem: chain.certificates().iter().map(pem::certificate).collect(),
             chain,
             issuer,
             random: rustls::crypto::ring::default_provider().secure_random,
@@ -255,21 +256,5 @@ impl fmt::Debug for Authority {
     }
 }
 
-fn pem(certificate: &CertificateDer<'static>) -> String {
-    let base64 = BASE64.encode(certificate);
-    let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
-    for (index, character) in base64.chars().enumerate() {
-        if index > 0 && index % PEM_COLUMNS == 0 {
-            pem.push('\n');
-        }
-        pem.push(character);
-    }
-    pem.push_str("\n-----END CERTIFICATE-----\n");
-    pem
-}
-
 /// How long before its end an authority's certificate is warned of.
 const SOON: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-
-/// RFC 7468 section 2: writers wrap lines at exactly 64 characters.
-const PEM_COLUMNS: usize = 64;

@@ -90,7 +90,8 @@ fn decide(expectation: &Expectation, config: &Config) -> Decision {
 fn path_of(url: &str) -> &[u8] {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let rest = &url[after_scheme..];
-    rest[rest.find(['/', '?', '#']).unwrap_or(rest.len())..].as_bytes()
+    let path = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    &rest.as_bytes()[path..]
 }
 
 // === impl Unmet ===

@@ -65,6 +65,7 @@ pub mod decision;
 pub mod egress;
 pub mod expect;
 pub mod origin;
+mod pem;
 pub mod proxy;
 pub mod robots;
 pub mod service;

@@ -12,6 +12,8 @@ use std::{
 
 use rustls::{RootCertStore, pki_types::CertificateDer};
 
+use crate::pem;
+
 /// A bundle of roots, at a path that pingora can read.
 #[derive(Debug)]
 pub struct Roots {
@@ -49,7 +51,7 @@ impl Roots {
         let mut system = 0;
         for root in &found.certs {
             if usable.add(root.clone()).is_ok() {
-                push_pem(&mut bundle, root);
+                bundle.push_str(&pem::certificate(root));
                 system += 1;
             }
         }
@@ -57,7 +59,7 @@ impl Roots {
             usable
                 .add(root.clone())
                 .map_err(|error| RootsError::Extra(index + 1, error))?;
-            push_pem(&mut bundle, root);
+            bundle.push_str(&pem::certificate(root));
         }
         let memory: OwnedFd = rustix::fs::memfd_create("robotgate-roots", rustix::fs::MemfdFlags::CLOEXEC)
             .map_err(std::io::Error::from)?;
@@ -74,18 +76,4 @@ impl Roots {
     pub fn path(&self) -> String {
         format!("/proc/self/fd/{}", self.file.as_raw_fd())
     }
-}
-
-fn push_pem(bundle: &mut String, certificate: &CertificateDer<'_>) {
-    bundle.push_str("-----BEGIN CERTIFICATE-----\n");
-    let encoded = data_encoding::BASE64.encode(certificate);
-    let mut rest = encoded.as_str();
-    while !rest.is_empty() {
-        // Base64 is ASCII, so any index is a boundary.
-        let (line, tail) = rest.split_at(rest.len().min(64));
-        bundle.push_str(line);
-        bundle.push('\n');
-        rest = tail;
-    }
-    bundle.push_str("-----END CERTIFICATE-----\n");
 }

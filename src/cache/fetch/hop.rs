@@ -95,11 +95,11 @@ impl Hop {
 
     fn request(&self, fetcher: &Fetcher) -> pingora::Result<RequestHeader> {
         let mut request = RequestHeader::build("GET", self.path_and_query.as_bytes(), Some(5))?;
-        request.insert_header(http::header::HOST, self.origin.host_field())?;
-        request.insert_header(http::header::USER_AGENT, fetcher.options.user_agent.clone())?;
-        request.insert_header(http::header::ACCEPT, "text/plain,*/*;q=0.8")?;
-        request.insert_header(http::header::ACCEPT_ENCODING, "gzip")?;
-        request.insert_header(http::header::CONNECTION, "close")?;
+        request.insert_header("Host", self.origin.host_field())?;
+        request.insert_header("User-Agent", fetcher.options.user_agent.clone())?;
+        request.insert_header("Accept", "text/plain,*/*;q=0.8")?;
+        request.insert_header("Accept-Encoding", "gzip")?;
+        request.insert_header("Connection", "close")?;
         Ok(request)
     }
 
