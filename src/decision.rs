@@ -186,7 +186,7 @@ impl Decision {
 ///
 /// # Errors
 /// The verdict on everything and its reason, where no file decides.
-fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdict, Reason)> {
+pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdict, Reason)> {
     match answer {
         Answer::Rules(copy) => Ok((&copy.robots, false)),
         Answer::LastCopy(copy) => Ok((&copy.robots, true)),

@@ -1,1 +1,88 @@
+mod asker;
+mod path;
+mod reason;
+mod tunnel;
 
+use std::{sync::Arc, time::SystemTime};
+
+use super::*;
+use crate::{
+    cache::{Failure, FetchError, RobotsCopy},
+    origin::readings,
+};
+
+/// What holds of an origin, kept so that an [`Answer`] can borrow from it.
+#[derive(Debug, Clone)]
+enum Known {
+    Rules(Arc<RobotsCopy>),
+    NoRobots,
+    Soft404,
+    Unreachable,
+    LastCopy(Arc<RobotsCopy>),
+    TooLong(Failure),
+}
+
+impl Known {
+    fn rules(file: &str) -> Self {
+        Self::Rules(copy(file))
+    }
+
+    fn last_copy(file: &str) -> Self {
+        Self::LastCopy(copy(file))
+    }
+
+    fn too_long() -> Self {
+        Self::TooLong(FetchError::Status(503).into())
+    }
+
+    fn answer(&self) -> Answer<'_> {
+        match self {
+            Self::Rules(copy) => Answer::Rules(copy),
+            Self::NoRobots => Answer::NoRobots,
+            Self::Soft404 => Answer::Soft404,
+            Self::Unreachable => Answer::Unreachable(None),
+            Self::LastCopy(copy) => Answer::LastCopy(copy),
+            Self::TooLong(failure) => Answer::UnreachableTooLong(failure),
+        }
+    }
+
+    /// The line of the rule that `decision` names.
+    fn line(&self, decision: &Decision) -> Option<u32> {
+        let rule = decision.rule?;
+        let copy = self.answer().copy().expect("a rule is of a copy");
+        Some(copy.robots.rule(rule).line)
+    }
+}
+
+fn copy(file: &str) -> Arc<RobotsCopy> {
+    Arc::new(RobotsCopy::new(file.as_bytes(), SystemTime::UNIX_EPOCH))
+}
+
+fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {
+    Bot {
+        name: "acme".into(),
+        user_agents: Vec::new(),
+        robots_agents: robots_agents.iter().map(|token| (*token).into()).collect(),
+        enforcement,
+    }
+}
+
+/// The decision on a request for a path, as the gate takes it.
+fn decide(asker: Asker<'_>, known: &Known, path: &str) -> Decision {
+    let readings = readings(path.as_bytes());
+    Decision::without_copy(asker, &readings).unwrap_or_else(|| Decision::on_path(asker, known.answer(), &readings))
+}
+
+/// The decision on a CONNECT, as the gate takes it.
+fn decide_tunnel(asker: Asker<'_>, known: &Known, unverifiable_forwards: bool) -> Decision {
+    Decision::of_asker(asker).unwrap_or_else(|| Decision::on_tunnel(asker, known.answer(), unverifiable_forwards))
+}
+
+const FILE: &str = "\
+User-agent: *
+Disallow: /private
+Allow: /private/open
+
+User-agent: NamedBot
+Disallow: /named
+";

@@ -1,1 +1,164 @@
+mod end;
+mod order;
+mod stall;
+mod trouble;
 
+use std::{
+    collections::VecDeque,
+    future::Future,
+    pin::{Pin, pin},
+    task::Poll,
+};
+
+use super::*;
+
+/// An output that a test holds the other end of.
+#[derive(Clone, Default)]
+struct Sink(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: Vec<u8>,
+    /// While it is shut, a write blocks, as on a disk that hangs.
+    shut: bool,
+    /// What befalls the next writes, in order; those after them are fine.
+    troubles: VecDeque<Trouble>,
+    /// Whether a write is blocked.
+    blocked: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Trouble {
+    Error(io::ErrorKind),
+    /// A write that takes only so many bytes.
+    Short(usize),
+}
+
+impl Sink {
+    /// It takes nothing until it is opened.
+    fn shut() -> Self {
+        let sink = Self::default();
+        sink.lock().shut = true;
+        sink
+    }
+
+    fn with_troubles(troubles: impl IntoIterator<Item = Trouble>) -> Self {
+        let sink = Self::default();
+        sink.lock().troubles = troubles.into_iter().collect();
+        sink
+    }
+
+    fn open(&self) {
+        self.lock().shut = false;
+        self.0.changed.notify_all();
+    }
+
+    fn log(&self) -> AuditLog {
+        AuditLog::to_sink(Box::new(self.clone())).expect("a thread")
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.lock().bytes.clone()).expect("UTF-8")
+    }
+
+    /// Waits for what the writer's thread does, and fails where it never does.
+    fn wait_until(&self, done: impl Fn(&State) -> bool) {
+        let waited = self
+            .0
+            .changed
+            .wait_timeout_while(self.lock(), Duration::from_secs(30), |state| !done(state));
+        let timed_out = waited.expect("no panic in a sink").1.timed_out();
+        assert!(!timed_out, "the writer never came so far");
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().expect("no panic in a sink")
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.lock();
+        while state.shut {
+            state.blocked = true;
+            self.0.changed.notify_all();
+            state = self.0.changed.wait(state).expect("no panic in a sink");
+        }
+        state.blocked = false;
+        let taken = match state.troubles.pop_front() {
+            Some(Trouble::Error(kind)) => return Err(kind.into()),
+            Some(Trouble::Short(most)) => bytes.len().min(most),
+            None => bytes.len(),
+        };
+        state.bytes.extend_from_slice(&bytes[..taken]);
+        self.0.changed.notify_all();
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What `future` says when it is asked once.
+async fn ask_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+}
+
+#[tokio::test]
+async fn a_line_is_with_the_output_when_write_returns() {
+    let sink = Sink::default();
+    let log = sink.log();
+    for number in 0..100 {
+        let line = format!("{number}\n");
+        log.write(line.as_bytes()).await.expect("it is written");
+        assert!(sink.text().ends_with(&line), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn write_does_not_return_before_the_output_has_the_line() {
+    let sink = Sink::shut();
+    let log = sink.log();
+    let mut write = pin!(log.write(b"line\n"));
+    assert!(ask_once(write.as_mut()).await.is_pending());
+    sink.wait_until(|state| state.blocked);
+    assert!(
+        ask_once(write.as_mut()).await.is_pending(),
+        "the output has been asked, no more"
+    );
+    assert_eq!(sink.text(), "");
+    sink.open();
+    write.await.expect("it is written");
+    assert_eq!(sink.text(), "line\n");
+}
+
+#[tokio::test]
+async fn append_does_not_wait_for_the_output() {
+    let sink = Sink::shut();
+    let log = sink.log();
+    let mut expected = String::new();
+    for number in 0..1000 {
+        let line = format!("{number}\n");
+        let appended = ask_once(pin!(log.append(line.as_bytes()))).await;
+        assert!(matches!(appended, Poll::Ready(Ok(()))), "{number}");
+        expected.push_str(&line);
+    }
+    sink.open();
+    log.close();
+    assert_eq!(sink.text(), expected);
+}
+
+#[tokio::test]
+async fn a_line_that_nobody_waits_for_is_written_by_itself() {
+    let sink = Sink::default();
+    let log = sink.log();
+    log.append(b"line\n").await.expect("there is room");
+    sink.wait_until(|state| state.bytes == b"line\n");
+}

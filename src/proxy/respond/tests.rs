@@ -1,1 +1,120 @@
+mod accept;
+mod hostile;
+mod problem;
+mod refusal;
+mod wire;
 
+use sfv::{BareItem, Item, List, ListEntry, Parser};
+
+use super::*;
+use crate::{bot::Enforcement, decision::Verdict};
+
+/// A structured item: its value and its parameters, in order, as they stand in the field.
+type Field = (String, Vec<(String, String)>);
+
+fn plain(item: &BareItem) -> String {
+    match item {
+        BareItem::Token(token) => token.as_str().to_owned(),
+        BareItem::String(string) => format!("\"{}\"", string.as_str()),
+        BareItem::Integer(number) => i64::from(*number).to_string(),
+        other => panic!("robotgate sends none of these: {other:?}"),
+    }
+}
+
+fn field(item: Item) -> Field {
+    let params = item
+        .params
+        .iter()
+        .map(|(key, value)| (key.as_str().to_owned(), plain(value)));
+    (plain(&item.bare_item), params.collect())
+}
+
+/// A field whose value is one item, such as `Robots-Decision`.
+fn item(value: &str) -> Field {
+    let item = Parser::new(value).parse::<Item>();
+    field(item.unwrap_or_else(|error| panic!("{error}: {value:?}")))
+}
+
+/// A field whose value is a list with one member, such as robotgate's own `Proxy-Status`.
+fn only_member(value: &str) -> Field {
+    let list = Parser::new(value).parse::<List>();
+    let mut list = list.unwrap_or_else(|error| panic!("{error}: {value:?}"));
+    assert_eq!(list.len(), 1, "{value:?}");
+    match list.pop() {
+        Some(ListEntry::Item(item)) => field(item),
+        other => panic!("no item: {other:?}"),
+    }
+}
+
+/// The field as it should be read.
+fn expected(value: &str, params: &[(&str, &str)]) -> Field {
+    let params = params
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    (value.to_owned(), params.collect())
+}
+
+fn header<'a>(answer: &'a Answer, name: &str) -> &'a str {
+    let mut values = answer.head.headers.get_all(name).iter();
+    let value = values.next().unwrap_or_else(|| panic!("it has no {name}"));
+    assert_eq!(values.next(), None, "{name} stands there once");
+    value.to_str().expect("printable ASCII")
+}
+
+fn has(answer: &Answer, name: &str) -> bool {
+    answer.head.headers.contains_key(name)
+}
+
+fn json(answer: &Answer) -> serde_json::Value {
+    assert_eq!(header(answer, "content-type"), "application/problem+json");
+    serde_json::from_slice(&answer.body).expect("JSON")
+}
+
+fn text(answer: &Answer) -> &str {
+    assert_eq!(header(answer, "content-type"), "text/plain; charset=utf-8");
+    std::str::from_utf8(&answer.body).expect("UTF-8")
+}
+
+/// A request that says what it accepts.
+fn accepting(values: &[&str]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for value in values {
+        headers.append(header::ACCEPT, value.parse().expect("a field value"));
+    }
+    headers
+}
+
+fn decided(verdict: Verdict, reason: Reason) -> Decision {
+    Decision {
+        verdict,
+        reason,
+        rule: None,
+        enforcement: Enforcement::Enforce,
+        forwards: verdict == Verdict::Allow,
+    }
+}
+
+/// The grounds of a decision that no rule was found for.
+fn grounds(decision: &Decision) -> Grounds<'_> {
+    Grounds {
+        decision,
+        rule: None,
+        line: None,
+        group: None,
+        robots_url: "https://a.example/robots.txt",
+        robots_error: None,
+        id: ID,
+    }
+}
+
+/// The grounds of a decision by a rule.
+fn by_rule<'a>(decision: &'a Decision, rule: &'a str) -> Grounds<'a> {
+    Grounds {
+        rule: Some(rule),
+        line: Some(3),
+        group: Some("*"),
+        ..grounds(decision)
+    }
+}
+
+const ID: &str = "0192f0c1-2345-7abc-8def-0123456789ab";

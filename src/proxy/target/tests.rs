@@ -1,1 +1,190 @@
+mod refuse;
 
+use super::*;
+
+/// A request with these fields, its target as it came off the wire.
+fn request(method: &str, target: &[u8], hosts: &[&str]) -> RequestHeader {
+    let mut request = RequestHeader::build(method, target, None).expect("a target that pingora takes");
+    for host in hosts {
+        request.append_header(header::HOST, *host).expect("a field value");
+    }
+    request
+}
+
+/// A request as pingora builds it from HTTP/2's pseudo-fields.
+fn http2_request(uri: &str, hosts: &[&str]) -> RequestHeader {
+    let (mut parts, ()) = http::Request::get(uri).body(()).expect("a URI").into_parts();
+    for host in hosts {
+        parts.headers.append(header::HOST, host.parse().expect("a field value"));
+    }
+    parts.version = http::Version::HTTP_2;
+    parts.into()
+}
+
+fn origin(scheme: Scheme, authority: &str) -> Origin {
+    Origin::new(scheme, Authority::parse(authority.as_bytes()).expect("an authority"))
+}
+
+fn through(scheme: Scheme, authority: &str) -> Through {
+    Through(origin(scheme, authority))
+}
+
+/// The origin and the path, as text.
+fn read(request: &RequestHeader, through: Option<&Through>) -> Result<(String, String), TargetError> {
+    let target = Target::of(request, through)?;
+    let path = String::from_utf8(target.path).expect("UTF-8");
+    Ok((target.origin.to_string(), path))
+}
+
+#[test]
+fn an_absolute_form_names_its_origin_and_its_path() {
+    for (target, host, origin, path) in [
+        ("http://a.example/p?q", "a.example", "http://a.example", "/p?q"),
+        ("HTTP://A.Example/P", "a.example", "http://a.example", "/P"),
+        ("https://a.example/", "a.example", "https://a.example", "/"),
+        ("http://a.example:80/", "a.example", "http://a.example", "/"),
+        ("http://a.example:443/", "a.example:443", "http://a.example:443", "/"),
+        (
+            "https://a.example:8443/x",
+            "a.example:8443",
+            "https://a.example:8443",
+            "/x",
+        ),
+        ("http://a.example", "a.example", "http://a.example", "/"),
+        ("http://a.example?q=1", "a.example", "http://a.example", "/?q=1"),
+        ("http://a.example?q=/../x", "a.example", "http://a.example", "/?q=/../x"),
+        ("http://[::1]:8080/", "[::1]:8080", "http://[::1]:8080", "/"),
+        ("http://0x7f.1/", "127.0.0.1", "http://127.0.0.1", "/"),
+        (
+            "http://a.example/%2e%2E//x;y",
+            "a.example",
+            "http://a.example",
+            "/%2e%2E//x;y",
+        ),
+        (
+            "http://a.example/http://b.example/",
+            "a.example",
+            "http://a.example",
+            "/http://b.example/",
+        ),
+    ] {
+        let found = read(&request("GET", target.as_bytes(), &[host]), None);
+        assert_eq!(found, Ok((origin.to_owned(), path.to_owned())), "{target}");
+    }
+}
+
+#[test]
+fn inside_a_tunnel_the_origin_is_the_tunnels() {
+    let https = through(Scheme::Https, "a.example");
+    let plain = through(Scheme::Http, "a.example:8080");
+    for (through, target, host, origin, path) in [
+        (&https, "/p?q", "a.example", "https://a.example", "/p?q"),
+        (&https, "/", "a.example:443", "https://a.example", "/"),
+        (
+            &https,
+            "//b.example/x",
+            "a.example",
+            "https://a.example",
+            "//b.example/x",
+        ),
+        (&https, "?q", "a.example", "https://a.example", "/?q"),
+        (&https, "https://a.example/p", "a.example", "https://a.example", "/p"),
+        (&https, "https://A.EXAMPLE:443", "a.example", "https://a.example", "/"),
+        (&plain, "/p", "a.example:8080", "http://a.example:8080", "/p"),
+        (
+            &plain,
+            "http://a.example:8080/p",
+            "a.example:8080",
+            "http://a.example:8080",
+            "/p",
+        ),
+    ] {
+        let found = read(&request("GET", target.as_bytes(), &[host]), Some(through));
+        assert_eq!(found, Ok((origin.to_owned(), path.to_owned())), "{target} {host}");
+    }
+    let found = read(&request("GET", b"/p", &[]), Some(&https));
+    assert_eq!(
+        found,
+        Ok(("https://a.example".to_owned(), "/p".to_owned())),
+        "HTTP/1.0 has no Host"
+    );
+}
+
+#[test]
+fn an_http2_request_is_checked_by_its_authority() {
+    let tunnel = through(Scheme::Https, "a.example");
+    for (uri, hosts, found) in [
+        ("https://a.example/p?q", &[][..], Ok("/p?q")),
+        ("https://A.example:443/p", &[], Ok("/p")),
+        ("https://a.example", &[], Ok("/")),
+        ("/p", &["a.example"], Ok("/p")),
+        ("https://a.example/p", &["a.example"], Ok("/p")),
+        ("https://b.example/p", &[], Err(TargetError::ThroughDiffers)),
+        ("https://a.example:444/p", &[], Err(TargetError::ThroughDiffers)),
+        ("https://a.example/p", &["b.example"], Err(TargetError::ThroughDiffers)),
+        ("/p", &["b.example"], Err(TargetError::ThroughDiffers)),
+        (
+            "https://user@a.example/p",
+            &[],
+            Err(TargetError::Host(AuthorityError::UserInfo)),
+        ),
+    ] {
+        let found = found.map(|path: &str| ("https://a.example".to_owned(), path.to_owned()));
+        assert_eq!(
+            read(&http2_request(uri, hosts), Some(&tunnel)),
+            found,
+            "{uri} {hosts:?}"
+        );
+    }
+}
+
+#[test]
+fn a_host_spelled_differently_is_the_same_host() {
+    for (target, hosts) in [
+        ("http://a.example/", &["A.EXAMPLE"][..]),
+        ("http://a.example/", &["a.example:80"]),
+        ("http://a.example/", &["a.example:"]),
+        ("http://a.example/", &["a.example."]),
+        ("http://a.example./", &["a.example"]),
+        ("http://a.example/", &["a%2Eexample"]),
+        ("https://a.example/", &["a.example:443"]),
+        ("http://127.0.0.1/", &["2130706433"]),
+        ("http://[::1]/", &["[0:0::1]"]),
+        ("http://a.example/", &["a.example", "A.example"]),
+        ("http://a.example/", &[]),
+    ] {
+        let found = read(&request("GET", target.as_bytes(), hosts), None);
+        assert!(found.is_ok(), "{target} {hosts:?}: {found:?}");
+    }
+}
+
+#[test]
+fn options_may_be_of_the_server_as_a_whole_which_is_decided_as_its_root() {
+    let tunnel = through(Scheme::Https, "a.example");
+    for (target, through, path, decided) in [
+        ("*", Some(&tunnel), "*", "/"),
+        ("http://a.example", None, "*", "/"),
+        ("https://a.example", Some(&tunnel), "*", "/"),
+        ("http://a.example/", None, "/", "/"),
+        ("http://a.example?q", None, "/?q", "/?q"),
+        ("http://a.example/*", None, "/*", "/*"),
+        ("/p", Some(&tunnel), "/p", "/p"),
+    ] {
+        let request = request("OPTIONS", target.as_bytes(), &["a.example"]);
+        let target_read = Target::of(&request, through).expect("a target");
+        assert_eq!(target_read.path, path.as_bytes(), "{target}");
+        assert_eq!(target_read.decided_path(), decided.as_bytes(), "{target}");
+    }
+}
+
+#[test]
+fn a_fragment_never_reaches_the_origin() {
+    for (target, path) in [
+        ("http://a.example/p#f", "/p"),
+        ("http://a.example#f", "/"),
+        ("http://a.example?q#f?g", "/?q"),
+    ] {
+        let found = read(&request("GET", target.as_bytes(), &["a.example"]), None);
+        assert_eq!(found.map(|(_, path)| path), Ok(path.to_owned()), "{target}");
+    }
+}

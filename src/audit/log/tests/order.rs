@@ -1,0 +1,82 @@
+//! Lines arrive whole and in order, however many write at a time.
+
+use super::*;
+
+const WRITERS: usize = 64;
+const LINES: usize = 50;
+
+/// A line that shows where it was torn or mixed with another.
+fn line(writer: usize, number: usize) -> String {
+    format!(
+        "<{writer} {number} {}>\n",
+        "x".repeat((writer * 31 + number * 17) % 300)
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn lines_of_many_writers_are_whole_and_each_writers_are_in_order() {
+    // An output that takes a few bytes at a time, and never the same number.
+    let sink = Sink::with_troubles((0..10_000).map(|n| Trouble::Short(1 + n * 7 % 97)));
+    let log = Arc::new(sink.log());
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let log = log.clone();
+            tokio::spawn(async move {
+                for number in 0..LINES {
+                    let line = line(writer, number);
+                    if (writer + number) % 3 == 0 {
+                        log.write(line.as_bytes()).await.expect("it is written");
+                    } else {
+                        log.append(line.as_bytes()).await.expect("there is room");
+                    }
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.expect("no panic");
+    }
+    log.close();
+
+    let text = sink.text();
+    let mut next = [0; WRITERS];
+    for found in text.split_inclusive('\n') {
+        let writer = found.strip_prefix('<').and_then(|rest| rest.split(' ').next());
+        let writer: usize = writer.and_then(|writer| writer.parse().ok()).expect("a whole line");
+        assert_eq!(found, line(writer, next[writer]));
+        next[writer] += 1;
+    }
+    assert_eq!(next, [LINES; WRITERS], "nothing is lost");
+}
+
+#[tokio::test]
+async fn a_write_after_appends_comes_after_them() {
+    let sink = Sink::default();
+    let log = sink.log();
+    for round in 0..50 {
+        log.append(format!("a{round}\n").as_bytes())
+            .await
+            .expect("there is room");
+        log.append(format!("b{round}\n").as_bytes())
+            .await
+            .expect("there is room");
+        log.write(format!("c{round}\n").as_bytes())
+            .await
+            .expect("it is written");
+        let text = sink.text();
+        assert!(text.ends_with(&format!("a{round}\nb{round}\nc{round}\n")), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn the_line_of_a_writer_that_went_away_is_written_all_the_same() {
+    let sink = Sink::shut();
+    let log = sink.log();
+    {
+        let mut write = pin!(log.write(b"gone\n"));
+        assert!(ask_once(write.as_mut()).await.is_pending());
+    }
+    sink.open();
+    log.write(b"stays\n").await.expect("it is written");
+    assert_eq!(sink.text(), "gone\nstays\n");
+}

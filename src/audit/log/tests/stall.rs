@@ -1,0 +1,57 @@
+//! An output that takes nothing: requests are told so after a while, on a clock that stands still
+//! until nothing else can happen.
+
+use tokio::time::Instant;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_takes_too_long_is_an_error_and_the_line_comes_later() {
+    let sink = Sink::shut();
+    let log = sink.log();
+    let started = Instant::now();
+    let stalled = log.write(b"line\n").await;
+    assert!(matches!(stalled, Err(AuditError::Stalled)));
+    assert_eq!(started.elapsed().as_secs(), MAX_WAIT.as_secs());
+    assert_eq!(sink.text(), "");
+    sink.open();
+    sink.wait_until(|state| state.bytes == b"line\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_writer_waits_its_own_time() {
+    let sink = Sink::shut();
+    let log = Arc::new(sink.log());
+    let started = Instant::now();
+    let first = tokio::spawn({
+        let log = log.clone();
+        async move { log.write(b"first\n").await }
+    });
+    tokio::time::sleep(MAX_WAIT / 2).await;
+    assert!(matches!(log.write(b"second\n").await, Err(AuditError::Stalled)));
+    assert_eq!(started.elapsed().as_secs(), MAX_WAIT.as_secs() * 3 / 2);
+    assert!(matches!(first.await, Ok(Err(AuditError::Stalled))));
+    sink.open();
+    log.close();
+    assert_eq!(sink.text(), "first\nsecond\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_in_vain_for_room_is_told_so() {
+    let sink = Sink::shut();
+    let log = sink.log();
+    let line = [b"x".repeat(1024 * 1024), b"\n".to_vec()].concat();
+    let mut accepted = 0;
+    while log.append(&line).await.is_ok() {
+        accepted += 1;
+        assert!(accepted * line.len() <= 3 * MAX_PENDING, "memory is bounded");
+    }
+    assert!(accepted * line.len() >= MAX_PENDING, "{accepted} lines were taken");
+    assert!(matches!(log.write(b"line\n").await, Err(AuditError::Full)));
+    sink.open();
+    log.close();
+    assert!(
+        sink.lock().bytes.len() >= accepted * line.len(),
+        "what was taken is written"
+    );
+}

@@ -1,0 +1,83 @@
+//! An output that fails for a while loses nothing.
+
+use super::*;
+
+/// Writes two lines to an output with these troubles.
+async fn written_in_spite_of(troubles: Vec<Trouble>) {
+    let sink = Sink::with_troubles(troubles.clone());
+    let log = sink.log();
+    log.write(b"first line\n").await.expect("it is written in the end");
+    assert_eq!(sink.text(), "first line\n", "{troubles:?}");
+    log.write(b"second line\n").await.expect("it is written");
+    assert_eq!(sink.text(), "first line\nsecond line\n", "{troubles:?}");
+}
+
+#[tokio::test]
+async fn after_an_error_the_output_is_tried_again_from_the_byte_where_it_stopped() {
+    let mixed = vec![
+        Trouble::Short(3),
+        Trouble::Error(io::ErrorKind::Interrupted),
+        Trouble::Short(1),
+        Trouble::Error(io::ErrorKind::WouldBlock),
+        Trouble::Short(4),
+    ];
+    tokio::join!(
+        written_in_spite_of(vec![Trouble::Error(io::ErrorKind::StorageFull)]),
+        written_in_spite_of(mixed),
+        // It takes nothing and calls that no error.
+        written_in_spite_of(vec![Trouble::Short(5), Trouble::Short(0)]),
+    );
+}
+
+#[tokio::test]
+async fn an_interruption_or_a_short_write_is_no_trouble() {
+    let troubles = (0..200).map(|n| match n % 2 {
+        0 => Trouble::Error(io::ErrorKind::Interrupted),
+        _ => Trouble::Short(1),
+    });
+    let sink = Sink::with_troubles(troubles);
+    let log = sink.log();
+    log.write(b"a line of some bytes\n").await.expect("it is written");
+    assert_eq!(sink.text(), "a line of some bytes\n");
+}
+
+#[tokio::test]
+async fn lines_that_come_while_the_output_fails_wait_their_turn() {
+    let sink = Sink::with_troubles([Trouble::Short(2), Trouble::Error(io::ErrorKind::StorageFull)]);
+    let log = sink.log();
+    let mut first = pin!(log.write(b"first\n"));
+    assert!(ask_once(first.as_mut()).await.is_pending());
+    sink.wait_until(|state| state.troubles.is_empty());
+    log.append(b"second\n").await.expect("there is room");
+    log.append(b"third\n").await.expect("there is room");
+    log.write(b"fourth\n").await.expect("it is written");
+    assert_eq!(sink.text(), "first\nsecond\nthird\nfourth\n");
+    first.await.expect("it is written");
+}
+
+#[tokio::test]
+async fn where_too_much_waits_a_line_waits_for_room() {
+    let sink = Sink::shut();
+    let log = sink.log();
+    let line = [b"x".repeat(64 * 1024), b"\n".to_vec()].concat();
+    let mut accepted = 0;
+    loop {
+        let mut append = pin!(log.append(&line));
+        if ask_once(append.as_mut()).await.is_ready() {
+            accepted += 1;
+            continue;
+        }
+        assert!(accepted * line.len() >= MAX_PENDING, "{accepted} lines were taken");
+        sink.open();
+        append.await.expect("there is room again");
+        break;
+    }
+    log.close();
+    // What the writer's thread holds already may be as much again.
+    assert!(
+        accepted * line.len() <= 2 * (MAX_PENDING + line.len()),
+        "{accepted} lines were taken"
+    );
+    assert_eq!(sink.text().lines().count(), accepted + 1);
+    assert_eq!(sink.lock().bytes.len(), (accepted + 1) * line.len());
+}

@@ -1,0 +1,159 @@
+//! Whether to fetch, how long an answer holds, and a clock that runs backwards.
+
+use super::*;
+
+#[test]
+fn a_copy_is_fresh_then_refreshed_in_the_background_and_then_before_its_use() {
+    let history = History::new().then(0, received_for(200, 1000));
+    for (second, due) in [
+        (0, Due::No),
+        (799, Due::No),
+        (800, Due::Background),
+        (999, Due::Background),
+        (1000, Due::Now),
+        (100 * DAYS, Due::Now),
+    ] {
+        assert_eq!(history.due(second), due, "second {second}");
+    }
+}
+
+#[test]
+fn what_is_due_is_the_same_whatever_the_answer_says() {
+    for fetched in [received(404, ""), received(500, "File not found"), received(200, "")] {
+        let history = History::new().then(0, fetched.clone());
+        let life = history.expires();
+        assert_eq!(history.due(life * 8 / 10 - 1), Due::No, "{fetched:?}");
+        assert_eq!(history.due(life * 8 / 10), Due::Background, "{fetched:?}");
+        assert_eq!(history.due(life), Due::Now, "{fetched:?}");
+    }
+}
+
+#[test]
+fn a_failing_origin_is_left_alone_until_its_retry() {
+    let history = History::new().then(0, time_out());
+    for (second, due) in [(0, Due::No), (59, Due::No), (60, Due::Now), (29 * DAYS, Due::Now)] {
+        assert_eq!(history.due(second), due, "second {second}");
+        assert!(
+            matches!(history.answer(second), Answer::Unreachable(Some(_))),
+            "second {second}"
+        );
+    }
+}
+
+#[test]
+fn while_the_refresh_of_a_fresh_copy_fails_the_copy_holds() {
+    let history = History::new().then(0, received_for(200, 1000)).then(800, time_out());
+    for (second, due) in [
+        (800, Due::No),
+        (859, Due::No),
+        (860, Due::Background),
+        (999, Due::Background),
+    ] {
+        assert_eq!(history.due(second), due, "second {second}");
+        assert!(matches!(history.answer(second), Answer::Rules(_)), "second {second}");
+    }
+    assert_eq!(
+        history.due(1000),
+        Due::Now,
+        "past the copy's time the overdue retry is waited for"
+    );
+    assert!(matches!(history.answer(1000), Answer::Unreachable(Some(_))));
+}
+
+#[test]
+fn a_copy_that_ends_before_the_retry_denies_without_asking() {
+    let history = History::new().then(0, received_for(200, 1000)).then(990, time_out());
+    assert!(matches!(history.answer(999), Answer::Rules(_)));
+    assert!(matches!(history.answer(1000), Answer::Unreachable(Some(_))));
+    assert_eq!(history.due(1000), Due::No);
+    assert_eq!(history.due(1050), Due::Now);
+}
+
+#[test]
+fn the_life_of_an_answer_has_defaults_and_bounds() {
+    let rules = |life| match life {
+        Some(seconds) => received_for(200, seconds),
+        None => received(200, RULES),
+    };
+    let no_robots = |life| match life {
+        Some(seconds) => received_for(404, seconds),
+        None => received(404, ""),
+    };
+    for (fetched, life) in [
+        (rules(None), DAYS),
+        (rules(Some(0)), 5 * MINUTE),
+        (rules(Some(299)), 5 * MINUTE),
+        (rules(Some(300)), 5 * MINUTE),
+        (rules(Some(HOUR)), HOUR),
+        (rules(Some(DAYS)), DAYS),
+        (rules(Some(DAYS + 1)), DAYS),
+        (rules(Some(u64::from(u32::MAX))), DAYS),
+        (no_robots(None), HOUR),
+        (no_robots(Some(0)), 5 * MINUTE),
+        (no_robots(Some(2 * HOUR)), 2 * HOUR),
+        (no_robots(Some(2 * DAYS)), DAYS),
+        (received(500, "Page not found"), HOUR),
+        (Fetched::TooManyRedirects { status: 302 }, HOUR),
+    ] {
+        let history = History::new().then(7, fetched.clone());
+        assert_eq!(history.expires(), 7 + life, "{fetched:?}");
+    }
+}
+
+#[test]
+fn the_bounds_hold_for_the_defaults_too_and_may_even_cross() {
+    let seconds = Duration::from_secs;
+    let policy = |min_ttl, max_ttl| Policy {
+        min_ttl: seconds(min_ttl),
+        max_ttl: seconds(max_ttl),
+        ..Policy::default()
+    };
+    for (policy, fetched, life) in [
+        (policy(1, 60), received(200, RULES), 60),
+        (policy(1, 60), received(404, ""), 60),
+        (policy(2 * HOUR, DAYS), received(404, ""), 2 * HOUR),
+        (policy(100, 50), received_for(200, 70), 50),
+    ] {
+        assert_eq!(History::under(policy).then(0, fetched).expires(), life, "{policy:?}");
+    }
+}
+
+#[test]
+fn a_clock_set_back_by_more_than_a_minute_puts_a_copy_in_doubt() {
+    let history = History::new().then(1000, received(200, RULES));
+    for (second, due) in [
+        (1000, Due::No),
+        (999, Due::No),
+        (940, Due::No),
+        (939, Due::Now),
+        (0, Due::Now),
+    ] {
+        assert_eq!(history.due(second), due, "second {second}");
+    }
+}
+
+#[test]
+fn a_clock_set_back_tries_a_failing_origin_again_and_allows_nothing() {
+    let history = History::new().then(1000, time_out());
+    for (second, due) in [(1000, Due::No), (940, Due::No), (939, Due::Now), (0, Due::Now)] {
+        assert_eq!(history.due(second), due, "second {second}");
+        assert!(
+            matches!(history.answer(second), Answer::Unreachable(Some(_))),
+            "second {second}"
+        );
+    }
+}
+
+#[test]
+fn a_failure_on_a_clock_set_back_leaves_no_copy_that_could_be_fresh_or_not() {
+    let history = History::new().then(2 * DAYS, received(404, "")).then(DAYS, time_out());
+    assert!(matches!(history.answer(DAYS), Answer::Unreachable(Some(_))));
+    assert_eq!(history.due(DAYS), Due::No);
+    assert_eq!(history.due(DAYS + MINUTE), Due::Now);
+}
+
+#[test]
+fn a_clock_set_back_for_good_does_not_shorten_the_time_of_grace() {
+    let history = History::new().then(50 * DAYS, time_out()).then(10 * DAYS, time_out());
+    assert!(matches!(history.answer(40 * DAYS - 1), Answer::Unreachable(Some(_))));
+}

@@ -1,0 +1,140 @@
+//! When a failed fetch is tried again.
+
+use super::*;
+
+/// The delays between tries, each made as soon as it is due, of an origin that always answers so.
+fn delays(fetched: &Fetched, tries: usize) -> Vec<u64> {
+    let (mut history, mut now, mut delays) = (History::new(), 0, Vec::new());
+    for _ in 0..tries {
+        history = history.then(now, fetched.clone());
+        let next = history.expires();
+        assert_eq!(history.due(next - 1), Due::No, "{fetched:?} before second {next}");
+        assert_ne!(history.due(next), Due::No, "{fetched:?} at second {next}");
+        delays.push(next - now);
+        now = next;
+    }
+    delays
+}
+
+#[test]
+fn a_failure_is_tried_again_after_a_minute_and_then_ever_later_up_to_an_hour() {
+    let doubling = [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600];
+    for fetched in [time_out(), received(500, ""), received(502, ""), received(206, RULES)] {
+        assert_eq!(delays(&fetched, doubling.len()), doubling, "{fetched:?}");
+    }
+}
+
+#[test]
+fn a_busy_origin_is_asked_every_five_minutes() {
+    for status in [503, 429] {
+        assert_eq!(delays(&received(status, ""), 8), [300; 8], "{status}");
+    }
+}
+
+#[test]
+fn the_doubling_counts_every_failure_of_the_series() {
+    let history = History::new()
+        .then(0, time_out())
+        .then(60, received(503, ""))
+        .then(360, time_out());
+    assert_eq!(history.expires(), 360 + 240);
+}
+
+#[test]
+fn no_number_of_failures_overflows() {
+    let mut history = History::new();
+    for second in 0..100 {
+        history = history.then(second, time_out());
+    }
+    assert_eq!(history.expires(), 99 + HOUR);
+    let failure = failure_of(&time_out());
+    assert_eq!(failure.retry_delay(u32::MAX), Duration::from_secs(HOUR));
+    assert_eq!(failure.retry_delay(0), Duration::from_secs(MINUTE));
+}
+
+#[test]
+fn retry_after_holds_within_ten_seconds_and_an_hour() {
+    for (asked, delay) in [
+        (0, 10),
+        (9, 10),
+        (10, 10),
+        (11, 11),
+        (120, 120),
+        (3599, 3599),
+        (3600, 3600),
+        (3601, 3600),
+        (u64::from(u32::MAX), 3600),
+    ] {
+        for status in [503, 429, 500] {
+            assert_eq!(
+                delays(&asked_to_wait(status, asked), 3),
+                [delay; 3],
+                "{status}, Retry-After: {asked}"
+            );
+        }
+    }
+}
+
+#[test]
+fn past_the_time_of_grace_every_try_is_an_hour_after_the_last() {
+    let grace = 30 * DAYS;
+    for (fetched, before) in [
+        (time_out(), 120),
+        (received(503, ""), 300),
+        (asked_to_wait(503, 10), 10),
+    ] {
+        let history = History::new().then(0, time_out());
+        let history = history.then(grace - 1, fetched.clone());
+        assert_eq!(
+            history.expires(),
+            grace - 1 + before,
+            "{fetched:?} within the time of grace"
+        );
+        let history = history.then(grace, fetched.clone());
+        assert_eq!(history.expires(), grace + HOUR, "{fetched:?} past it");
+        assert_eq!(history.due(grace + HOUR - 1), Due::No);
+        assert_eq!(
+            history.due(grace + HOUR),
+            Due::Background,
+            "the last copy, or none, holds meanwhile"
+        );
+    }
+}
+
+#[test]
+fn the_time_of_grace_is_the_policys() {
+    let policy = Policy {
+        deny_for: Duration::from_secs(HOUR),
+        ..Policy::default()
+    };
+    let history = History::under(policy).then(0, time_out());
+    assert!(matches!(history.answer(HOUR - 1), Answer::Unreachable(Some(_))));
+    assert!(matches!(history.answer(HOUR), Answer::UnreachableTooLong(_)));
+}
+
+#[test]
+fn jitter_makes_a_try_later_by_a_tenth_at_most_and_never_earlier() {
+    for (fetched, delay) in [
+        (time_out(), 60.0),
+        (received(503, ""), 300.0),
+        (asked_to_wait(503, 100_000), 3600.0),
+    ] {
+        for (spread, part) in [
+            (0.0, 1.0),
+            (0.25, 1.025),
+            (0.5, 1.05),
+            (1.0, 1.1),
+            (7.0, 1.1),
+            (-7.0, 1.0),
+        ] {
+            let history = History::new().then_spread(0, fetched.clone(), spread);
+            let expires = history.ground().expires.expect("it failed");
+            let waited = expires.duration_since(at(0)).expect("later").as_secs_f64();
+            let expected = delay * part;
+            assert!(
+                (waited - expected).abs() < 1e-6,
+                "{fetched:?}, {spread}: {waited} s, not {expected}"
+            );
+        }
+    }
+}

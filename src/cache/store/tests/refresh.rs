@@ -1,0 +1,106 @@
+//! Refreshing what is known: in the background while it holds, before its use afterwards.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn an_old_copy_is_refreshed_in_the_background_and_nobody_waits() {
+    let (bench, mut calls) = Bench::new();
+    let site = origin("a.example");
+    bench.known_since(&site, 20 * HOUR, &rules(OLD));
+    for _ in 0..10 {
+        // The refresh never ends in this loop, so a lookup that waited for it would run into the bound.
+        let lookup = bench.lookup(&site).await;
+        assert_eq!((lookup.status, lookup.pending), (CacheStatus::Hit, false));
+        assert_eq!(lookup.waited, Duration::ZERO);
+        assert!(holds(&lookup, OLD));
+    }
+    let call = calls.next().await;
+    assert!(calls.none_more().await, "one refresh runs for all of them");
+    call.ends(rules(NEW));
+    settle().await;
+    let lookup = bench.lookup(&site).await;
+    assert_eq!(lookup.status, CacheStatus::Hit);
+    assert!(holds(&lookup, NEW));
+    assert!(calls.none_more().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_holds_outlives_a_refresh_that_fails() {
+    let (bench, mut calls) = Bench::new();
+    let site = origin("a.example");
+    bench.known_since(&site, 20 * HOUR, &rules(OLD));
+    bench.lookup(&site).await;
+    calls.next().await.ends(answered(503, ""));
+    settle().await;
+    let lookup = bench.lookup(&site).await;
+    assert_eq!(lookup.status, CacheStatus::Hit);
+    assert!(holds(&lookup, OLD));
+    assert!(calls.none_more().await, "the retry is not due yet");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_that_panics_is_begun_again_by_the_next_lookup() {
+    let (bench, mut calls) = Bench::new();
+    let site = origin("a.example");
+    bench.known_since(&site, 20 * HOUR, &rules(OLD));
+    bench.lookup(&site).await;
+    calls.next().await.panics();
+    settle().await;
+    assert!(holds(&bench.lookup(&site).await, OLD));
+    calls.next().await.ends(rules(NEW));
+    settle().await;
+    assert!(holds(&bench.lookup(&site).await, NEW));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_copy_is_fetched_before_it_is_used() {
+    let (bench, mut calls) = Bench::new();
+    let site = origin("a.example");
+    bench.known_since(&site, 25 * HOUR, &rules(OLD));
+    let lookup = bench.fetch(&mut calls, &site, rules(NEW)).await;
+    assert_eq!(lookup.status, CacheStatus::Miss);
+    assert!(holds(&lookup, NEW));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_copy_whose_refresh_fails_allows_nothing() {
+    let (bench, mut calls) = Bench::new();
+    let site = origin("a.example");
+    bench.known_since(&site, 25 * HOUR, &rules(OLD));
+    let lookup = bench.fetch(&mut calls, &site, answered(503, "")).await;
+    assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_background_refresh_that_is_still_running_is_joined_when_the_copy_ends() {
+    let (bench, mut calls) = Bench::new();
+    let site = origin("a.example");
+    bench.known_since(&site, 20 * HOUR, &rules(OLD));
+    bench.lookup(&site).await;
+    let call = calls.next().await;
+    bench.known_since(&site, 25 * HOUR, &rules(OLD));
+    let lookup = bench.spawn(&site);
+    assert!(calls.none_more().await);
+    call.ends(rules(NEW));
+    let lookup = lookup.await.expect("a lookup");
+    assert_eq!(lookup.status, CacheStatus::Collapsed);
+    assert!(holds(&lookup, NEW));
+}
+
+#[tokio::test(start_paused = true)]
+async fn past_the_time_of_grace_the_last_copy_decides_and_the_try_runs_beside_it() {
+    let (bench, mut calls) = Bench::new();
+    let site = origin("a.example");
+    bench.known_since(&site, 40 * 24 * HOUR, &rules(OLD));
+    bench.known_since(&site, 31 * 24 * HOUR, &answered(500, ""));
+    // The last try is of an hour ago, so another one has only just become due.
+    bench.known_since(&site, HOUR + HOUR / 60, &answered(500, ""));
+    let lookup = bench.lookup(&site).await;
+    assert_eq!(lookup.status, CacheStatus::Stale);
+    assert_eq!(rules_of(lookup.answer(&POLICY)).map(|(_, last)| last), Ok(true));
+    calls.next().await.ends(rules(NEW));
+    settle().await;
+    let lookup = bench.lookup(&site).await;
+    assert_eq!(rules_of(lookup.answer(&POLICY)).map(|(_, last)| last), Ok(false));
+    assert!(holds(&lookup, NEW));
+}

@@ -1,0 +1,186 @@
+//! Decisions on a path.
+
+use super::*;
+
+#[test]
+fn the_verdict_its_reason_and_its_rule() {
+    use Reason::{LastCopy, NoRobots, NoRule, Rule, Soft404, Unreachable, UnreachableTooLong};
+    use Verdict::{Allow, Deny};
+    let rules = Known::rules(FILE);
+    let last = Known::last_copy(FILE);
+    for (known, token, path, verdict, reason, line) in [
+        (&rules, "AnyBot", "/", Allow, NoRule, None),
+        (&rules, "AnyBot", "/private", Deny, Rule, Some(2)),
+        (&rules, "AnyBot", "/private?q", Deny, Rule, Some(2)),
+        (&rules, "AnyBot", "/private/open", Allow, Rule, Some(3)),
+        (&rules, "AnyBot", "/Private", Allow, NoRule, None),
+        (&rules, "NamedBot", "/private", Allow, NoRule, None),
+        (&rules, "namedbot", "/named", Deny, Rule, Some(6)),
+        (&last, "AnyBot", "/", Allow, LastCopy, None),
+        (&last, "AnyBot", "/private", Deny, LastCopy, Some(2)),
+        (&last, "AnyBot", "/private/open", Allow, LastCopy, Some(3)),
+        (&Known::rules(""), "AnyBot", "/", Allow, NoRule, None),
+        (&Known::NoRobots, "AnyBot", "/private", Allow, NoRobots, None),
+        (&Known::Soft404, "AnyBot", "/private", Allow, Soft404, None),
+        (&Known::Unreachable, "AnyBot", "/", Deny, Unreachable, None),
+        (
+            &Known::too_long(),
+            "AnyBot",
+            "/private",
+            Allow,
+            UnreachableTooLong,
+            None,
+        ),
+    ] {
+        let decision = decide(Asker::Token(token), known, path);
+        let found = (decision.verdict, decision.reason, known.line(&decision));
+        assert_eq!(found, (verdict, reason, line), "{token} {path} {known:?}");
+        assert_eq!(decision.enforcement, Enforcement::Enforce, "{token} {path}");
+        assert_eq!(decision.forwards, verdict == Allow, "{token} {path}");
+    }
+}
+
+#[test]
+fn an_empty_disallow_is_a_rule_that_allows() {
+    let known = Known::rules("User-agent: *\nDisallow:\n");
+    let decision = decide(Asker::Wildcard, &known, "/any");
+    assert_eq!((decision.verdict, decision.reason), (Verdict::Allow, Reason::Rule));
+    assert_eq!(known.line(&decision), Some(2));
+}
+
+#[test]
+fn of_two_readings_the_stricter_decides_with_its_rule() {
+    let known = Known::rules(FILE);
+    for (path, verdict, reason, line) in [
+        // Disallowed only as an origin that normalises would understand it.
+        ("/x/../private", Verdict::Deny, Reason::Rule, Some(2)),
+        ("/%70rivate", Verdict::Deny, Reason::Rule, Some(2)),
+        ("/./private", Verdict::Deny, Reason::Rule, Some(2)),
+        ("/private/open/../shut", Verdict::Deny, Reason::Rule, Some(2)),
+        // Disallowed only as sent.
+        ("/private/../public", Verdict::Deny, Reason::Rule, Some(2)),
+        // Disallowed both ways.
+        ("/private/%61", Verdict::Deny, Reason::Rule, Some(2)),
+        // Allowed both ways: the reading as sent names the rule.
+        ("/private/open/%61", Verdict::Allow, Reason::Rule, Some(3)),
+        ("/private/open/../open", Verdict::Allow, Reason::Rule, Some(3)),
+        ("/public/%61", Verdict::Allow, Reason::NoRule, None),
+        ("/public/../private/open", Verdict::Allow, Reason::NoRule, None),
+    ] {
+        let decision = decide(Asker::Token("AnyBot"), &known, path);
+        let found = (decision.verdict, decision.reason, known.line(&decision));
+        assert_eq!(found, (verdict, reason, line), "{path}");
+    }
+}
+
+#[test]
+fn each_of_two_disallowed_readings_has_its_own_rule_and_the_one_as_sent_is_named() {
+    let known = Known::rules("User-agent: *\nDisallow: /a/%62\nDisallow: /a/b\n");
+    let decision = decide(Asker::Wildcard, &known, "/a/%62");
+    assert_eq!(known.line(&decision), Some(2));
+}
+
+#[test]
+fn the_robots_file_itself_is_always_allowed() {
+    let nothing_allowed = Known::rules("User-agent: *\nDisallow: /\n");
+    let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
+    for asker in [
+        Asker::Token("AnyBot"),
+        Asker::Wildcard,
+        Asker::Nobody,
+        Asker::Bot(&exempt),
+    ] {
+        for known in [&nothing_allowed, &Known::Unreachable] {
+            let decision = decide(asker, known, "/robots.txt");
+            assert_eq!(
+                (decision.verdict, decision.reason, decision.rule),
+                (Verdict::Allow, Reason::RobotsFile, None),
+                "{asker:?} {known:?}"
+            );
+            assert!(decision.forwards, "{asker:?} {known:?}");
+        }
+    }
+}
+
+#[test]
+fn what_only_looks_like_the_robots_file_is_decided_like_any_other_path() {
+    let known = Known::rules("User-agent: *\nDisallow: /\n");
+    for path in [
+        "/robots.txt?x",
+        "/robots.txt?",
+        "/ROBOTS.txt",
+        "/./robots.txt",
+        "/x/../robots.txt",
+        "/%72obots.txt",
+        "/robots%2Etxt",
+        "/robots.txt#f",
+        "/robots.txt/",
+        "/robots.txt/../secret",
+        "//robots.txt",
+        "/robots.txt;v=1",
+        "/a/robots.txt",
+    ] {
+        let decision = decide(Asker::Token("AnyBot"), &known, path);
+        assert_eq!(
+            (decision.verdict, decision.reason),
+            (Verdict::Deny, Reason::Rule),
+            "{path}"
+        );
+        assert_eq!(known.line(&decision), Some(2), "{path}");
+    }
+}
+
+#[test]
+fn an_exempt_bot_needs_no_copy() {
+    let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
+    let decision = Decision::without_copy(Asker::Bot(&exempt), &readings(b"/private"));
+    let decision = decision.expect("a decision without a copy");
+    assert_eq!((decision.verdict, decision.reason), (Verdict::Allow, Reason::Exempt));
+    assert_eq!(decision.enforcement, Enforcement::Exempt);
+    assert!(decision.forwards);
+}
+
+#[test]
+fn nobody_is_refused_without_a_copy() {
+    let decision = Decision::without_copy(Asker::Nobody, &readings(b"/"));
+    let decision = decision.expect("a decision without a copy");
+    assert_eq!(
+        (decision.verdict, decision.reason),
+        (Verdict::Deny, Reason::Unidentified)
+    );
+    assert!(!decision.forwards);
+}
+
+#[test]
+fn all_others_are_decided_by_a_copy() {
+    let enforced = bot(Enforcement::Enforce, &["AcmeBot"]);
+    let reported = bot(Enforcement::Report, &["AcmeBot"]);
+    for asker in [
+        Asker::Bot(&enforced),
+        Asker::Bot(&reported),
+        Asker::Token("AnyBot"),
+        Asker::Wildcard,
+    ] {
+        assert_eq!(Decision::without_copy(asker, &readings(b"/")), None, "{asker:?}");
+        assert_eq!(Decision::of_asker(asker), None, "{asker:?}");
+    }
+}
+
+#[test]
+fn report_says_deny_and_forwards() {
+    let reported = bot(Enforcement::Report, &["AcmeBot"]);
+    for (known, path, reason) in [
+        (Known::rules(FILE), "/private", Reason::Rule),
+        (Known::last_copy(FILE), "/private", Reason::LastCopy),
+        (Known::Unreachable, "/", Reason::Unreachable),
+    ] {
+        let decision = decide(Asker::Bot(&reported), &known, path);
+        assert_eq!(
+            (decision.verdict, decision.reason),
+            (Verdict::Deny, reason),
+            "{known:?}"
+        );
+        assert_eq!(decision.enforcement, Enforcement::Report, "{known:?}");
+        assert!(decision.forwards, "{known:?}");
+    }
+}

@@ -1,0 +1,72 @@
+//! The list of reasons: complete, distinct, and fit to stand in a header.
+
+use std::collections::HashSet;
+
+use super::*;
+
+#[test]
+fn every_reason_is_reached_by_some_decision() {
+    let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
+    let any = Asker::Token("AnyBot");
+    let reached: HashSet<Reason> = [
+        decide(any, &Known::rules(FILE), "/private"),
+        decide(any, &Known::rules(FILE), "/"),
+        decide(any, &Known::rules(FILE), "/robots.txt"),
+        decide(any, &Known::NoRobots, "/"),
+        decide(any, &Known::Soft404, "/"),
+        decide(any, &Known::Unreachable, "/"),
+        decide(any, &Known::last_copy(FILE), "/"),
+        decide(any, &Known::too_long(), "/"),
+        decide(Asker::Bot(&exempt), &Known::Unreachable, "/"),
+        decide(Asker::Nobody, &Known::NoRobots, "/"),
+        decide_tunnel(any, &Known::rules(FILE), false),
+        Decision::connect_refused(any),
+    ]
+    .map(|decision| decision.reason)
+    .into();
+    assert_eq!(reached, Reason::ALL.into());
+}
+
+#[test]
+fn every_name_is_a_token_of_its_own() {
+    let names: HashSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+    assert_eq!(names.len(), Reason::ALL.len());
+    let verdicts = [Verdict::Allow, Verdict::Deny, Verdict::Unverifiable].map(Verdict::as_str);
+    for name in names.into_iter().chain(verdicts) {
+        assert!(sfv::TokenRef::from_str(name).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn phrases_and_sentences_are_plain_lines() {
+    for reason in Reason::ALL {
+        for text in [reason.phrase(), reason.sentence()] {
+            assert!(!text.is_empty(), "{reason:?}");
+            assert!(
+                text.bytes().all(|byte| matches!(byte, b' '..=b'~')),
+                "{reason:?}: {text:?}"
+            );
+            assert!(!text.contains("  "), "{reason:?}: {text:?}");
+        }
+        assert!(reason.sentence().ends_with('.'), "{reason:?}");
+    }
+}
+
+#[test]
+fn the_phrase_of_a_refusal_says_that_it_is_one() {
+    for reason in [
+        Reason::Rule,
+        Reason::LastCopy,
+        Reason::Unreachable,
+        Reason::Unidentified,
+        Reason::Unverifiable,
+        Reason::ConnectRefused,
+    ] {
+        let phrase = reason.phrase();
+        assert!(phrase.starts_with("Disallowed"), "{reason:?}: {phrase}");
+        assert!(
+            phrase.len() <= 64,
+            "{reason:?}: it has to fit into a line of an error message"
+        );
+    }
+}

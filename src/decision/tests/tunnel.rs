@@ -1,0 +1,134 @@
+//! Decisions on a CONNECT.
+
+use super::*;
+
+const ALL_ALLOWED: &str = "User-agent: *\nAllow: /\n";
+const ALL_DISALLOWED: &str = "User-agent: *\nDisallow: /\n";
+
+#[test]
+fn a_tunnel_is_decided_by_what_holds_of_the_whole_origin() {
+    use Reason::{LastCopy, NoRobots, NoRule, Rule, Soft404, Unreachable, UnreachableTooLong, Unverifiable};
+    for (known, verdict, reason, line) in [
+        (Known::rules(""), Verdict::Allow, NoRule, None),
+        (Known::rules(ALL_ALLOWED), Verdict::Allow, Rule, Some(2)),
+        (
+            Known::rules("User-agent: *\nDisallow:\n"),
+            Verdict::Allow,
+            Rule,
+            Some(2),
+        ),
+        (Known::rules(ALL_DISALLOWED), Verdict::Deny, Rule, Some(2)),
+        (
+            Known::rules("User-agent: *\nDisallow: /a\nDisallow: *\n"),
+            Verdict::Deny,
+            Rule,
+            Some(3),
+        ),
+        (Known::rules(FILE), Verdict::Unverifiable, Unverifiable, None),
+        (
+            Known::rules("User-agent: *\nDisallow: /\nAllow: /a\n"),
+            Verdict::Unverifiable,
+            Unverifiable,
+            None,
+        ),
+        (Known::last_copy(""), Verdict::Allow, LastCopy, None),
+        (Known::last_copy(ALL_ALLOWED), Verdict::Allow, LastCopy, Some(2)),
+        (Known::last_copy(ALL_DISALLOWED), Verdict::Deny, LastCopy, Some(2)),
+        (Known::last_copy(FILE), Verdict::Unverifiable, Unverifiable, None),
+        (Known::NoRobots, Verdict::Allow, NoRobots, None),
+        (Known::Soft404, Verdict::Allow, Soft404, None),
+        (Known::Unreachable, Verdict::Deny, Unreachable, None),
+        (Known::too_long(), Verdict::Allow, UnreachableTooLong, None),
+    ] {
+        let decision = decide_tunnel(Asker::Token("AnyBot"), &known, false);
+        let found = (decision.verdict, decision.reason, known.line(&decision));
+        assert_eq!(found, (verdict, reason, line), "{known:?}");
+        assert_eq!(decision.forwards, verdict == Verdict::Allow, "{known:?}");
+    }
+}
+
+#[test]
+fn a_tunnel_is_decided_by_the_askers_own_group() {
+    let known = Known::rules("User-agent: *\nDisallow: /\n\nUser-agent: GoodBot\nDisallow:\n");
+    for (token, verdict, line) in [("GoodBot", Verdict::Allow, 5), ("OtherBot", Verdict::Deny, 2)] {
+        let decision = decide_tunnel(Asker::Token(token), &known, false);
+        assert_eq!(
+            (decision.verdict, known.line(&decision)),
+            (verdict, Some(line)),
+            "{token}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_verified_is_forwarded_only_by_the_setting_or_for_a_reported_bot() {
+    let known = Known::rules(FILE);
+    let enforced = bot(Enforcement::Enforce, &["AcmeBot"]);
+    let reported = bot(Enforcement::Report, &["AcmeBot"]);
+    for (asker, setting, forwards) in [
+        (Asker::Bot(&enforced), false, false),
+        (Asker::Bot(&enforced), true, true),
+        (Asker::Bot(&reported), false, true),
+        (Asker::Bot(&reported), true, true),
+        (Asker::Token("AnyBot"), false, false),
+        (Asker::Token("AnyBot"), true, true),
+        (Asker::Wildcard, false, false),
+    ] {
+        let decision = decide_tunnel(asker, &known, setting);
+        let found = (decision.verdict, decision.reason, decision.rule);
+        assert_eq!(
+            found,
+            (Verdict::Unverifiable, Reason::Unverifiable, None),
+            "{asker:?} {setting}"
+        );
+        assert_eq!(decision.forwards, forwards, "{asker:?} {setting}");
+    }
+}
+
+#[test]
+fn the_setting_for_the_unverifiable_opens_nothing_else() {
+    for known in [
+        Known::rules(ALL_DISALLOWED),
+        Known::last_copy(ALL_DISALLOWED),
+        Known::Unreachable,
+    ] {
+        let decision = decide_tunnel(Asker::Token("AnyBot"), &known, true);
+        assert_eq!(
+            (decision.verdict, decision.forwards),
+            (Verdict::Deny, false),
+            "{known:?}"
+        );
+    }
+    assert!(!decide_tunnel(Asker::Nobody, &Known::NoRobots, true).forwards);
+}
+
+#[test]
+fn report_forwards_a_tunnel_that_is_denied() {
+    let reported = bot(Enforcement::Report, &["AcmeBot"]);
+    let decision = decide_tunnel(Asker::Bot(&reported), &Known::rules(ALL_DISALLOWED), false);
+    assert_eq!((decision.verdict, decision.reason), (Verdict::Deny, Reason::Rule));
+    assert!(decision.forwards);
+}
+
+#[test]
+fn an_exempt_bot_and_nobody_need_no_copy_for_a_tunnel() {
+    let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
+    let allowed = Decision::of_asker(Asker::Bot(&exempt)).expect("a decision without a copy");
+    assert_eq!((allowed.verdict, allowed.reason), (Verdict::Allow, Reason::Exempt));
+    assert!(allowed.forwards);
+    let denied = Decision::of_asker(Asker::Nobody).expect("a decision without a copy");
+    assert_eq!((denied.verdict, denied.reason), (Verdict::Deny, Reason::Unidentified));
+    assert!(!denied.forwards);
+}
+
+#[test]
+fn where_no_connect_is_taken_nobody_gets_one() {
+    let bots = [Enforcement::Enforce, Enforcement::Report, Enforcement::Exempt].map(|how| bot(how, &["AcmeBot"]));
+    let askers = bots.iter().map(Asker::Bot);
+    for asker in askers.chain([Asker::Token("AnyBot"), Asker::Wildcard, Asker::Nobody]) {
+        let decision = Decision::connect_refused(asker);
+        let found = (decision.verdict, decision.reason, decision.rule);
+        assert_eq!(found, (Verdict::Deny, Reason::ConnectRefused, None), "{asker:?}");
+        assert!(!decision.forwards, "{asker:?}");
+    }
+}

@@ -1,0 +1,59 @@
+//! How long a head may take, on a clock that stands still until nothing else can happen.
+
+use tokio::time::Instant;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_stays_silent_is_given_up_after_the_idle_time() {
+    let (mut stream, _client) = pipe(1024);
+    let started = Instant::now();
+    assert_eq!(Head::read(&mut stream, TIMES).await.err(), Some(HeadError::Gone));
+    assert_eq!(started.elapsed().as_secs(), TIMES.idle.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_was_begun_has_its_own_time() {
+    let (mut stream, mut client) = pipe(1024);
+    let started = Instant::now();
+    let sender = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        client.write_all(b"GET /").await.expect("a reader");
+        client
+    });
+    assert_eq!(Head::read(&mut stream, TIMES).await.err(), Some(HeadError::Timeout));
+    assert_eq!(started.elapsed().as_secs(), 30 + TIMES.head.as_secs());
+    drop(sender.await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_that_trickle_in_buy_no_time() {
+    let (mut stream, mut client) = pipe(1024);
+    let started = Instant::now();
+    tokio::spawn(async move {
+        for byte in GET.bytes().cycle() {
+            if client.write_all(&[byte]).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    });
+    assert_eq!(Head::read(&mut stream, TIMES).await.err(), Some(HeadError::Timeout));
+    assert_eq!(started.elapsed().as_secs(), TIMES.head.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_head_within_its_time_is_taken() {
+    let (mut stream, mut client) = pipe(1024);
+    let (first, rest) = GET.split_at(20);
+    let sender = tokio::spawn(async move {
+        tokio::time::sleep(TIMES.idle - Duration::from_secs(1)).await;
+        client.write_all(first.as_bytes()).await.expect("a reader");
+        tokio::time::sleep(TIMES.head - Duration::from_secs(1)).await;
+        client.write_all(rest.as_bytes()).await.expect("a reader");
+        client
+    });
+    let head = Head::read(&mut stream, TIMES).await.expect("a head");
+    assert_eq!(parts(&head), (GET, ""));
+    drop(sender.await);
+}

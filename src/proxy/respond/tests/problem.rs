@@ -1,0 +1,136 @@
+//! Errors as a client is told of them.
+
+use std::collections::HashSet;
+
+use super::*;
+use crate::{
+    egress::{EgressError, Guard, ResolveError},
+    origin::AuthorityError,
+};
+
+fn told(problem: &Problem<'_>) -> (u16, String, String) {
+    let answer = Answer::problem(problem, &HeaderMap::new(), "robotgate");
+    assert!(!has(&answer, "robots-decision"), "an error is no verdict");
+    assert_eq!(header(&answer, "cache-control"), "no-store");
+    assert_eq!(header(&answer, "content-length"), answer.body.len().to_string());
+
+    let (name, params) = only_member(header(&answer, "proxy-status"));
+    assert_eq!(name, "robotgate");
+    let names: Vec<&str> = params.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["error", "details"]);
+    let (_, error) = params[0].clone();
+
+    let body = json(&answer);
+    let status = answer.head.status.as_u16();
+    assert_eq!(body["status"], status);
+    assert_eq!(body["type"], format!("http://robotgate.internal/problems#{error}"));
+    assert_eq!(body["title"].as_str(), answer.head.get_reason_phrase());
+    let members: HashSet<&str> = body
+        .as_object()
+        .expect("an object")
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(members, HashSet::from(["type", "title", "status", "detail"]));
+    let (logged, detail) = problem.for_log();
+    assert_eq!(
+        (logged, body["detail"].as_str()),
+        (error.as_str(), Some(detail.as_str()))
+    );
+    let phrase = answer.head.get_reason_phrase().unwrap_or_default().to_owned();
+    (status, error, phrase)
+}
+
+#[test]
+fn a_head_that_cannot_be_used_is_the_clients_error() {
+    for (error, status, title) in [
+        (HeadError::Timeout, 408, "Request Timeout"),
+        (HeadError::TooLarge, 431, "Request Header Fields Too Large"),
+        (HeadError::TooManyFields, 431, "Request Header Fields Too Large"),
+        (HeadError::Syntax("x"), 400, "Bad Request"),
+        (HeadError::TargetCharacter('<'), 400, "Bad Request"),
+        (HeadError::ConnectTarget(AuthorityError::Host), 400, "Bad Request"),
+        (HeadError::ConnectPort, 400, "Bad Request"),
+        (HeadError::HostDiffers, 400, "Bad Request"),
+        (HeadError::NestedConnect, 400, "Bad Request"),
+    ] {
+        let expected = (status, "http_request_error".to_owned(), title.to_owned());
+        assert_eq!(told(&Problem::Head(&error)), expected, "{error:?}");
+    }
+}
+
+#[test]
+fn a_target_that_cannot_be_used_is_the_clients_error() {
+    for error in [
+        TargetError::OriginForm,
+        TargetError::Scheme,
+        TargetError::Authority(AuthorityError::UserInfo),
+        TargetError::Host(AuthorityError::Port),
+        TargetError::HostDiffers,
+        TargetError::ThroughDiffers,
+        TargetError::Encoding,
+        TargetError::Ambiguous,
+    ] {
+        let expected = (400, "http_request_error".to_owned(), "Bad Request".to_owned());
+        assert_eq!(told(&Problem::Target(&error)), expected, "{error:?}");
+    }
+}
+
+#[test]
+fn a_fault_on_the_way_has_the_type_and_the_status_of_rfc_9209() {
+    let address = "169.254.169.254".parse().expect("an address");
+    let prohibited = Guard::default().check(address).expect_err("prohibited");
+    let resolve = |error| Fault::from(EgressError::from(error));
+    let text = || "x".to_owned();
+    for (fault, status, error) in [
+        (resolve(ResolveError::NotFound), 502, "dns_error"),
+        (resolve(ResolveError::NoAddress), 502, "dns_error"),
+        (resolve(ResolveError::Code(text())), 502, "dns_error"),
+        (resolve(ResolveError::Other(text())), 502, "dns_error"),
+        (resolve(ResolveError::Timeout), 504, "dns_timeout"),
+        (EgressError::from(prohibited).into(), 502, "destination_ip_prohibited"),
+        (Fault::Unroutable, 502, "destination_ip_unroutable"),
+        (Fault::ConnectionRefused, 502, "connection_refused"),
+        (Fault::ConnectionTerminated, 502, "connection_terminated"),
+        (Fault::ConnectionTimeout, 504, "connection_timeout"),
+        (Fault::ReadTimeout, 504, "connection_read_timeout"),
+        (Fault::WriteTimeout, 504, "connection_write_timeout"),
+        (Fault::TlsProtocol(text()), 502, "tls_protocol_error"),
+        (Fault::TlsCertificate(text()), 502, "tls_certificate_error"),
+        (Fault::TlsAlert(text()), 502, "tls_alert_received"),
+        (Fault::ResponseIncomplete, 502, "http_response_incomplete"),
+        (Fault::HttpProtocol, 502, "http_protocol_error"),
+        (Fault::Internal(text()), 500, "proxy_internal_error"),
+    ] {
+        let title = match status {
+            500 => "Internal Server Error",
+            502 => "Bad Gateway",
+            _ => "Gateway Timeout",
+        };
+        let expected = (status, error.to_owned(), title.to_owned());
+        assert_eq!(told(&Problem::Fault(&fault)), expected, "{fault:?}");
+    }
+}
+
+#[test]
+fn what_goes_wrong_in_the_proxy_itself_is_told_apart() {
+    for (problem, status, error, title) in [
+        (Problem::Loop, 502, "proxy_loop_detected", "Proxy Loop Detected"),
+        (Problem::Audit, 503, "proxy_internal_error", "Audit Log Unavailable"),
+        (Problem::Leaf, 500, "proxy_internal_error", "Internal Server Error"),
+        (Problem::Request, 400, "http_request_error", "Bad Request"),
+    ] {
+        let expected = (status, error.to_owned(), title.to_owned());
+        assert_eq!(told(&problem), expected, "{problem:?}");
+    }
+}
+
+#[test]
+fn a_person_gets_a_problem_as_text() {
+    let answer = Answer::problem(
+        &Problem::Fault(&Fault::ConnectionRefused),
+        &accepting(&["text/html,*/*;q=0.8"]),
+        "robotgate",
+    );
+    assert_eq!(text(&answer), "502 Bad Gateway\n\nthe server refused the connection\n");
+}

@@ -1,0 +1,186 @@
+//! What a bot is told when it is refused.
+
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn a_refusal_by_a_rule_says_which() {
+    let decision = decided(Verdict::Deny, Reason::Rule);
+    let grounds = by_rule(&decision, "Disallow: /private");
+    let answer = Answer::refusal(&grounds, &HeaderMap::new(), "robotgate");
+
+    assert_eq!(answer.head.status, 403);
+    assert_eq!(answer.head.get_reason_phrase(), Some("Disallowed by robots.txt"));
+    assert_eq!(
+        header(&answer, "robots-decision"),
+        "deny; reason=rule; line=3; rule=\"Disallow: /private\"; group=\"*\"; \
+         robots=\"https://a.example/robots.txt\"; id=\"0192f0c1-2345-7abc-8def-0123456789ab\""
+    );
+    assert_eq!(
+        header(&answer, "proxy-status"),
+        "robotgate; error=http_request_denied; details=\"robots.txt line 3: Disallow: /private\""
+    );
+    assert_eq!(header(&answer, "cache-control"), "no-store");
+    assert_eq!(header(&answer, "content-length"), answer.body.len().to_string());
+    assert_eq!(
+        json(&answer),
+        json!({
+            "type": "http://robotgate.internal/problems#rule",
+            "title": "Disallowed by robots.txt",
+            "status": 403,
+            "detail": "A rule of the site's robots.txt decides this. \
+                       Line 3 of https://a.example/robots.txt: Disallow: /private",
+            "instance": "urn:uuid:0192f0c1-2345-7abc-8def-0123456789ab",
+            "reason": "rule",
+            "rule": "Disallow: /private",
+            "line": 3,
+            "group": "*",
+            "robots": "https://a.example/robots.txt",
+        })
+    );
+}
+
+#[test]
+fn a_person_gets_the_same_as_text() {
+    let decision = decided(Verdict::Deny, Reason::Rule);
+    let grounds = by_rule(&decision, "Disallow: /private");
+    let request = accepting(&["text/plain"]);
+    let answer = Answer::refusal(&grounds, &request, "robotgate");
+    assert_eq!(
+        text(&answer),
+        "403 Disallowed by robots.txt\n\n\
+         A rule of the site's robots.txt decides this. \
+         Line 3 of https://a.example/robots.txt: Disallow: /private\n\n\
+         The decision's id in the audit log: 0192f0c1-2345-7abc-8def-0123456789ab\n"
+    );
+    assert_eq!(header(&answer, "content-length"), answer.body.len().to_string());
+    let as_json = Answer::refusal(&grounds, &HeaderMap::new(), "robotgate");
+    for name in ["robots-decision", "proxy-status", "cache-control"] {
+        assert_eq!(header(&answer, name), header(&as_json, name));
+    }
+}
+
+#[test]
+fn a_parser_of_structured_fields_reads_what_was_written() {
+    let decision = decided(Verdict::Deny, Reason::LastCopy);
+    let grounds = by_rule(&decision, r#"Disallow: /"quoted"\path"#);
+    let answer = Answer::refusal(&grounds, &HeaderMap::new(), "gate-1.example");
+    assert_eq!(
+        item(header(&answer, "robots-decision")),
+        expected(
+            "deny",
+            &[
+                ("reason", "last-copy"),
+                ("line", "3"),
+                ("rule", r#""Disallow: /"quoted"\path""#),
+                ("group", "\"*\""),
+                ("robots", "\"https://a.example/robots.txt\""),
+                ("id", "\"0192f0c1-2345-7abc-8def-0123456789ab\""),
+            ]
+        )
+    );
+    assert_eq!(
+        only_member(header(&answer, "proxy-status")),
+        expected(
+            "gate-1.example",
+            &[
+                ("error", "http_request_denied"),
+                ("details", r#""robots.txt line 3: Disallow: /"quoted"\path""#),
+            ]
+        )
+    );
+}
+
+#[test]
+fn a_refusal_without_a_rule_gives_its_cause() {
+    for (verdict, reason, title) in [
+        (
+            Verdict::Deny,
+            Reason::Unreachable,
+            "Disallowed: robots.txt is unreachable",
+        ),
+        (
+            Verdict::Deny,
+            Reason::Unidentified,
+            "Disallowed: bot not identified by its User-Agent",
+        ),
+        (
+            Verdict::Unverifiable,
+            Reason::Unverifiable,
+            "Disallowed: robots.txt cannot be verified through a tunnel",
+        ),
+        (
+            Verdict::Deny,
+            Reason::ConnectRefused,
+            "Disallowed: CONNECT is refused here",
+        ),
+    ] {
+        let decision = decided(verdict, reason);
+        let answer = Answer::refusal(&grounds(&decision), &HeaderMap::new(), "robotgate");
+        assert_eq!(answer.head.status, 403, "{reason:?}");
+        assert_eq!(answer.head.get_reason_phrase(), Some(title), "{reason:?}");
+        let (value, params) = item(header(&answer, "robots-decision"));
+        assert_eq!(value, verdict.as_str(), "{reason:?}");
+        let names: Vec<&str> = params.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["reason", "robots", "id"], "{reason:?}");
+        assert_eq!(params[0].1, reason.as_str());
+        let (_, params) = only_member(header(&answer, "proxy-status"));
+        assert_eq!(params[1], ("details".to_owned(), format!("\"{title}\"")), "{reason:?}");
+        let body = json(&answer);
+        assert_eq!(body["detail"], reason.sentence(), "{reason:?}");
+        assert_eq!(body["reason"], reason.as_str(), "{reason:?}");
+        for member in ["rule", "line", "group"] {
+            assert_eq!(body.get(member), None, "{reason:?} has no {member}");
+        }
+    }
+}
+
+#[test]
+fn a_robots_file_that_cannot_be_had_is_told_with_the_error() {
+    let decision = decided(Verdict::Deny, Reason::Unreachable);
+    let grounds = Grounds {
+        robots_error: Some("the server answered 503"),
+        ..grounds(&decision)
+    };
+    let answer = Answer::refusal(&grounds, &HeaderMap::new(), "robotgate");
+    let (_, params) = only_member(header(&answer, "proxy-status"));
+    let details = "\"Disallowed: robots.txt is unreachable: the server answered 503\"";
+    assert_eq!(params[1].1, details);
+    let body = json(&answer);
+    let detail = body["detail"].as_str().expect("a text");
+    assert!(detail.starts_with(Reason::Unreachable.sentence()), "{detail}");
+    assert!(
+        detail.ends_with(" https://a.example/robots.txt: the server answered 503."),
+        "{detail}"
+    );
+}
+
+#[test]
+fn what_report_lets_through_is_marked() {
+    for (enforcement, params) in [
+        (Enforcement::Enforce, &["reason", "robots", "id"][..]),
+        (Enforcement::Report, &["reason", "enforcement", "robots", "id"]),
+        (Enforcement::Exempt, &["reason", "robots", "id"]),
+    ] {
+        let decision = Decision {
+            enforcement,
+            ..decided(Verdict::Deny, Reason::Unreachable)
+        };
+        let (_, found) = item(&grounds(&decision).field());
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, params, "{enforcement}");
+    }
+}
+
+#[test]
+fn every_verdict_and_reason_makes_a_field_that_parses() {
+    for reason in Reason::ALL {
+        for verdict in [Verdict::Allow, Verdict::Deny, Verdict::Unverifiable] {
+            let decision = decided(verdict, reason);
+            let (value, params) = item(&by_rule(&decision, "Allow: /").field());
+            assert_eq!(value, verdict.as_str());
+            assert_eq!(params[0], ("reason".to_owned(), reason.as_str().to_owned()));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Requests of which nobody can say what they are for, each with its cause.
+
+use super::*;
+
+#[test]
+fn another_host_is_not() {
+    let tunnel = through(Scheme::Https, "a.example");
+    for hosts in [
+        &["b.example"][..],
+        &["a.example:81"],
+        &["a.example.b"],
+        &["sub.a.example"],
+        &["a.example", "b.example"],
+    ] {
+        let found = read(&request("GET", b"https://a.example/", hosts), None);
+        assert_eq!(found, Err(TargetError::HostDiffers), "{hosts:?}");
+        for target in ["/", "https://a.example/"] {
+            let found = read(&request("GET", target.as_bytes(), hosts), Some(&tunnel));
+            assert_eq!(found, Err(TargetError::ThroughDiffers), "{target} {hosts:?}");
+        }
+    }
+    // The default port is the scheme's: under http it is not 443.
+    let found = read(&request("GET", b"http://a.example/", &["a.example:443"]), None);
+    assert_eq!(found, Err(TargetError::HostDiffers));
+}
+
+#[test]
+fn an_absolute_form_inside_a_tunnel_cannot_lead_out_of_it() {
+    let tunnel = through(Scheme::Https, "a.example");
+    for target in [
+        "https://b.example/",
+        "http://a.example/",
+        "https://a.example:8443/",
+        "https://sub.a.example/",
+    ] {
+        let found = read(&request("GET", target.as_bytes(), &[]), Some(&tunnel));
+        assert_eq!(found, Err(TargetError::ThroughDiffers), "{target}");
+    }
+}
+
+#[test]
+fn what_nobody_can_say_is_refused_with_its_cause() {
+    for (target, hosts, error) in [
+        (&b"/p"[..], &["a.example"][..], TargetError::OriginForm),
+        (b"?q", &["a.example"], TargetError::OriginForm),
+        (b"*", &["a.example"], TargetError::OriginForm),
+        (b"ftp://a.example/", &["a.example"], TargetError::Scheme),
+        (b"ws://a.example/", &["a.example"], TargetError::Scheme),
+        (b"wss://a.example/", &["a.example"], TargetError::Scheme),
+        (
+            b"http://user:secret@a.example/",
+            &["a.example"],
+            TargetError::Authority(AuthorityError::UserInfo),
+        ),
+        (b"http://a..example/", &[], TargetError::Authority(AuthorityError::Host)),
+        (b"http://:80/", &[], TargetError::Authority(AuthorityError::NoHost)),
+        (
+            b"http://a.example:0/",
+            &[],
+            TargetError::Authority(AuthorityError::Port),
+        ),
+        (
+            b"http://a.example:x/",
+            &[],
+            TargetError::Authority(AuthorityError::Port),
+        ),
+        (
+            b"http://a.example/",
+            &["a.example:x"],
+            TargetError::Host(AuthorityError::Port),
+        ),
+        (
+            b"http://a.example/",
+            &["user@a.example"],
+            TargetError::Host(AuthorityError::UserInfo),
+        ),
+        (b"http://a.example/", &[""], TargetError::Host(AuthorityError::NoHost)),
+        (b"http://a.example/", &["a b"], TargetError::Host(AuthorityError::Host)),
+        (b"http://a.example/\xFF", &["a.example"], TargetError::Encoding),
+        (b"/\xFF", &["a.example"], TargetError::Encoding),
+        (b"http:a.example/", &["a.example"], TargetError::Ambiguous),
+        (b"http:/a.example/", &["a.example"], TargetError::Ambiguous),
+        (b"http:///a.example/", &["a.example"], TargetError::Ambiguous),
+        (b"http://a.example\\b.example/", &["a.example"], TargetError::Ambiguous),
+        (b"ht_tp://a.example/", &["a.example"], TargetError::Ambiguous),
+    ] {
+        let found = read(&request("GET", target, hosts), None);
+        assert_eq!(found, Err(error), "{} {hosts:?}", target.escape_ascii());
+    }
+}
+
+#[test]
+fn inside_a_tunnel_only_the_forms_for_an_origin_are_read() {
+    let tunnel = through(Scheme::Https, "a.example");
+    for (method, target, error) in [
+        ("GET", &b"*"[..], TargetError::Ambiguous),
+        ("POST", b"*", TargetError::Ambiguous),
+        ("OPTIONS", b"*x", TargetError::Ambiguous),
+        ("GET", b"p", TargetError::Ambiguous),
+        ("GET", b"a.example:443", TargetError::Ambiguous),
+        ("GET", b"https:/p", TargetError::Ambiguous),
+        ("GET", b"ftp://a.example/", TargetError::Scheme),
+        ("GET", b"/\xC3", TargetError::Encoding),
+    ] {
+        let found = read(&request(method, target, &["a.example"]), Some(&tunnel));
+        assert_eq!(found, Err(error), "{method} {}", target.escape_ascii());
+    }
+}
+
+#[test]
+fn each_error_tells_the_sender_what_to_change() {
+    for (error, hint) in [
+        (TargetError::OriginForm, "http_proxy"),
+        (TargetError::Scheme, "http and https"),
+        (
+            TargetError::Authority(AuthorityError::UserInfo),
+            "send credentials in a header",
+        ),
+        (TargetError::Host(AuthorityError::Port), "Host field"),
+        (TargetError::HostDiffers, "Host field"),
+        (TargetError::ThroughDiffers, "CONNECT"),
+        (TargetError::Encoding, "percent-encode"),
+        (TargetError::Ambiguous, "two ways"),
+    ] {
+        assert!(error.to_string().contains(hint), "{error:?}: {error}");
+    }
+}
