@@ -2,17 +2,17 @@
 //! that every complaint gets a clear answer, time and size are bounded over the whole head, and
 //! nothing that two parsers would read differently goes on.
 
+mod checks;
+
 use std::time::Duration;
 
 use bytes::BytesMut;
 use http::Method;
-use pingora::protocols::{
-    Stream,
-    http::authority::{RawTargetAuthority, raw_target_authority},
-};
+use pingora::protocols::Stream;
 use tokio::io::AsyncReadExt as _;
 
-use crate::origin::{Authority, AuthorityError, Scheme};
+use self::checks::{check_framing, check_line_ends, check_target, only_host, respelled_host};
+use crate::origin::{Authority, AuthorityError};
 
 /// A checked head, and what came after it already.
 #[derive(Debug)]
@@ -209,97 +209,6 @@ impl From<httparse::Error> for HeadError {
             httparse::Error::Version => Self::Syntax("its version is neither HTTP/1.0 nor 1.1"),
             _ => Self::Syntax("its first line is no request"),
         }
-    }
-}
-
-/// Characters that cannot stand in a URL (RFC 3986 §2) and that pingora does not forward; most
-/// others that should not stand in one either pass as they came.
-fn check_target(target: &[u8]) -> Result<(), HeadError> {
-    let query = memchr::memchr(b'?', target).unwrap_or(target.len());
-    let (path, query) = target.split_at(query);
-    let in_path = path.iter().find(|byte| matches!(byte, b'<' | b'>' | b'`'));
-    let in_query = query.iter().find(|byte| matches!(byte, b'<' | b'>' | b'"'));
-    match in_path.or(in_query) {
-        Some(byte) => Err(HeadError::TargetCharacter(char::from(*byte))),
-        None => Ok(()),
-    }
-}
-
-/// A bare LF is a line end to some parsers only (RFC 9112 §2.2).
-fn check_line_ends(head: &[u8]) -> Result<(), HeadError> {
-    let bare = memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r');
-    if bare {
-        return Err(HeadError::Syntax("a line does not end in CRLF"));
-    }
-    Ok(())
-}
-
-/// One framing, or none (RFC 9112 §6.3).
-fn check_framing(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
-    let mut lengths = values_of(request, "content-length");
-    let length = lengths.next();
-    if lengths.next().is_some() {
-        return Err(HeadError::Syntax("it has several Content-Length fields"));
-    }
-    if length.is_some_and(|value| value.is_empty() || !value.iter().all(u8::is_ascii_digit)) {
-        return Err(HeadError::Syntax("its Content-Length is no number"));
-    }
-    let mut codings = values_of(request, "transfer-encoding");
-    if let Some(coding) = codings.next() {
-        if length.is_some() {
-            return Err(HeadError::Syntax(
-                "it has both a Content-Length and a Transfer-Encoding",
-            ));
-        }
-        if codings.next().is_some() || !coding.eq_ignore_ascii_case(b"chunked") {
-            return Err(HeadError::Syntax("its Transfer-Encoding is not \"chunked\""));
-        }
-        if request.version == Some(0) {
-            return Err(HeadError::Syntax("HTTP/1.0 has no Transfer-Encoding"));
-        }
-    }
-    Ok(())
-}
-
-fn values_of<'r, 'b>(request: &'r httparse::Request<'_, 'b>, name: &'r str) -> impl Iterator<Item = &'b [u8]> + 'r {
-    request
-        .headers
-        .iter()
-        .filter(move |field| field.name.eq_ignore_ascii_case(name))
-        .map(|field| field.value)
-}
-
-/// The Host field, of which there is at most one (RFC 9112 §3.2).
-fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Option<&'b [u8]>, HeadError> {
-    let mut hosts = values_of(request, "host");
-    let host = hosts.next();
-    if hosts.next().is_some() {
-        return Err(HeadError::Syntax("it has several Host fields"));
-    }
-    // Not every client sends one with a CONNECT, whose target says it all.
-    if host.is_none() && request.version == Some(1) && request.method != Some("CONNECT") {
-        return Err(HeadError::Syntax("it has no Host field"));
-    }
-    Ok(host)
-}
-
-/// What the Host field has to be made, where it names the host of an absolute-form target in
-/// other letters. Where the target has no host, or none that can be read, what the request is
-/// for is looked at later.
-fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
-    let RawTargetAuthority::Absolute { scheme, authority, .. } = raw_target_authority(target) else {
-        return Ok(None);
-    };
-    let Some(host) = host.filter(|host| *host != authority) else {
-        return Ok(None);
-    };
-    let Some(default_port) = Scheme::parse(scheme).map(Scheme::default_port) else {
-        return Ok(None);
-    };
-    let port = |authority: &Authority| authority.port.unwrap_or(default_port);
-    match (Authority::parse(authority), Authority::parse(host)) {
-        (Ok(there), Ok(here)) if there.host == here.host && port(&there) == port(&here) => Ok(Some(authority)),
-        _ => Err(HeadError::HostDiffers),
     }
 }
 

@@ -1,20 +1,18 @@
 //! The one place that turns a refusal or an error into an HTTP response: the status, the
 //! `Robots-Decision` and `Proxy-Status` fields, and a body for a program (RFC 9457) or a person.
 
+mod accept;
+mod problem;
+
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, StatusCode};
 use pingora_http::ResponseHeader;
 use serde::Serialize;
 
-use super::{
-    fields::{PROXY_STATUS, ROBOTS_DECISION, push_string},
-    head::HeadError,
-    target::TargetError,
-};
-use crate::{
-    decision::{Decision, Reason},
-    upstream::Fault,
-};
+use self::accept::prefers_text;
+pub(super) use self::problem::Problem;
+use super::fields::{PROXY_STATUS, ROBOTS_DECISION, push_string};
+use crate::decision::{Decision, Reason};
 
 /// A response of robotgate's own.
 #[derive(Debug)]
@@ -34,24 +32,6 @@ pub(super) struct Grounds<'a> {
     /// Why the robots.txt could not be had.
     pub(super) robots_error: Option<&'a str>,
     pub(super) id: &'a str,
-}
-
-/// An error that a client is told of.
-#[derive(Debug)]
-pub(super) enum Problem<'a> {
-    Head(&'a HeadError),
-    Target(&'a TargetError),
-    Fault(&'a Fault),
-    /// The request has come by here before.
-    Loop,
-    /// The audit log takes nothing, so nothing may be forwarded.
-    Audit,
-    /// The client sent something that pingora took for an error.
-    Request,
-    /// The client was silent for too long in the middle of its request.
-    Slow,
-    /// A leaf certificate could not be made.
-    Leaf,
 }
 
 /// A problem's body (RFC 9457 §3.1).
@@ -234,71 +214,6 @@ impl Answer {
     }
 }
 
-// === impl Problem ===
-
-impl Problem<'_> {
-    /// The status, the error type of RFC 9209 §2.3, and the title.
-    fn kind(&self) -> (StatusCode, &'static str, &'static str) {
-        match self {
-            Problem::Head(HeadError::Timeout) | Problem::Slow => {
-                (StatusCode::REQUEST_TIMEOUT, "http_request_error", "Request Timeout")
-            }
-            Problem::Head(HeadError::TooLarge | HeadError::TooManyFields) => (
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                "http_request_error",
-                "Request Header Fields Too Large",
-            ),
-            Problem::Target(TargetError::TooLong) => (StatusCode::URI_TOO_LONG, "http_request_error", "URI Too Long"),
-            Problem::Head(_) | Problem::Target(_) | Problem::Request => {
-                (StatusCode::BAD_REQUEST, "http_request_error", "Bad Request")
-            }
-            Problem::Fault(fault) => {
-                let title = match fault.status() {
-                    StatusCode::GATEWAY_TIMEOUT => "Gateway Timeout",
-                    StatusCode::INTERNAL_SERVER_ERROR => "Internal Server Error",
-                    _ => "Bad Gateway",
-                };
-                (fault.status(), fault.proxy_status_type(), title)
-            }
-            Problem::Loop => (StatusCode::BAD_GATEWAY, "proxy_loop_detected", "Proxy Loop Detected"),
-            Problem::Audit => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "proxy_internal_error",
-                "Audit Log Unavailable",
-            ),
-            Problem::Leaf => (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "proxy_internal_error",
-                "Internal Server Error",
-            ),
-        }
-    }
-
-    /// The error type and what it is about, as the log names them.
-    pub(super) fn for_log(&self) -> (&'static str, String) {
-        let (_, error, _) = self.kind();
-        (error, self.detail())
-    }
-
-    fn detail(&self) -> String {
-        match self {
-            Problem::Head(error) => error.to_string(),
-            Problem::Target(error) => error.to_string(),
-            Problem::Fault(fault) => fault.to_string(),
-            Problem::Loop => "the request has come through this proxy before (its Via field says \
-                              so); check the proxy settings along the way, or give this proxy \
-                              another proxy.name"
-                .to_owned(),
-            Problem::Audit => "the audit log cannot be written, and without it nothing is \
-                               forwarded"
-                .to_owned(),
-            Problem::Request => "the request is not valid HTTP".to_owned(),
-            Problem::Slow => "the request did not come in time".to_owned(),
-            Problem::Leaf => "no certificate can be made for the host".to_owned(),
-        }
-    }
-}
-
 /// A URI for each kind of problem, which the proxy itself will explain (RFC 9457 §3.1.1).
 fn type_of(kind: &str) -> String {
     format!("http://robotgate.internal/problems#{kind}")
@@ -311,54 +226,6 @@ fn text_body(details: &Details<'_>) -> Vec<u8> {
         text.push_str(&format!("\nThe decision's id in the audit log: {id}\n"));
     }
     text.into_bytes()
-}
-
-/// Whether `Accept` prefers text to JSON (RFC 9110 §12.5.1). Without preference, it is JSON.
-fn prefers_text(request: &HeaderMap) -> bool {
-    let accept = Accept::of(request);
-    let json = accept.quality(&["application/problem+json", "application/json", "application/*", "*/*"]);
-    let text = accept.quality(&["text/plain", "text/*", "*/*"]);
-    // A browser shows plain text, and would offer JSON as a download.
-    let page = accept.quality(&["text/html"]);
-    text.max(page) > json
-}
-
-/// The media ranges of `Accept`, each with its weight in thousandths.
-struct Accept(Vec<(String, u16)>);
-
-// === impl Accept ===
-
-impl Accept {
-    fn of(request: &HeaderMap) -> Self {
-        let fields = request.get_all(header::ACCEPT);
-        let ranges = fields
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-            .map(|range| {
-                let mut parts = range.split(';').map(str::trim);
-                let media_range = parts.next().unwrap_or_default().to_ascii_lowercase();
-                let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-                (media_range, weight.map_or(1000, thousandths))
-            });
-        Self(ranges.collect())
-    }
-
-    /// The weight of the first of `ranges` that is there; they go from the most to the least
-    /// specific.
-    fn quality(&self, ranges: &[&str]) -> u16 {
-        ranges
-            .iter()
-            .find_map(|range| self.0.iter().find(|(there, _)| there == range))
-            .map_or(0, |(_, weight)| *weight)
-    }
-}
-
-/// A weight (RFC 9110 §12.4.2); what is none counts as nothing.
-fn thousandths(weight: &str) -> u16 {
-    let weight: f32 = weight.parse().unwrap_or(0.0);
-    // The cast saturates, and takes what is not a number for 0.
-    (weight.clamp(0.0, 1.0) * 1000.0) as u16
 }
 
 /// Bytes of a rule or a URL that stand in a header field.

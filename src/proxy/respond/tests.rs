@@ -6,8 +6,14 @@ mod wire;
 
 use sfv::{BareItem, Item, List, ListEntry, Parser};
 
-use super::*;
+use super::{accept::thousandths, *};
+use http::header;
+
 use crate::{bot::Enforcement, decision::Verdict};
+use crate::{
+    proxy::{head::HeadError, target::TargetError},
+    upstream::Fault,
+};
 
 /// A structured item: its value and its parameters, in order, as they stand in the field.
 type Field = (String, Vec<(String, String)>);

@@ -1,0 +1,51 @@
+//! Which form of a body a client prefers, by its `Accept` (RFC 9110 §12.5.1). Pure.
+
+use http::{HeaderMap, header};
+
+/// Whether `Accept` prefers text to JSON (RFC 9110 §12.5.1). Without preference, it is JSON.
+pub(super) fn prefers_text(request: &HeaderMap) -> bool {
+    let accept = Accept::of(request);
+    let json = accept.quality(&["application/problem+json", "application/json", "application/*", "*/*"]);
+    let text = accept.quality(&["text/plain", "text/*", "*/*"]);
+    // A browser shows plain text, and would offer JSON as a download.
+    let page = accept.quality(&["text/html"]);
+    text.max(page) > json
+}
+
+/// The media ranges of `Accept`, each with its weight in thousandths.
+struct Accept(Vec<(String, u16)>);
+
+// === impl Accept ===
+
+impl Accept {
+    fn of(request: &HeaderMap) -> Self {
+        let fields = request.get_all(header::ACCEPT);
+        let ranges = fields
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .map(|range| {
+                let mut parts = range.split(';').map(str::trim);
+                let media_range = parts.next().unwrap_or_default().to_ascii_lowercase();
+                let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+                (media_range, weight.map_or(1000, thousandths))
+            });
+        Self(ranges.collect())
+    }
+
+    /// The weight of the first of `ranges` that is there; they go from the most to the least
+    /// specific.
+    fn quality(&self, ranges: &[&str]) -> u16 {
+        ranges
+            .iter()
+            .find_map(|range| self.0.iter().find(|(there, _)| there == range))
+            .map_or(0, |(_, weight)| *weight)
+    }
+}
+
+/// A weight (RFC 9110 §12.4.2); what is none counts as nothing.
+pub(super) fn thousandths(weight: &str) -> u16 {
+    let weight: f32 = weight.parse().unwrap_or(0.0);
+    // The cast saturates, and takes what is not a number for 0.
+    (weight.clamp(0.0, 1.0) * 1000.0) as u16
+}

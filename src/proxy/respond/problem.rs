@@ -1,0 +1,92 @@
+//! What can go wrong with a request, and what each is in HTTP: a status, an error type of RFC 9209
+//! and a sentence.
+
+use http::StatusCode;
+
+use crate::{
+    proxy::{head::HeadError, target::TargetError},
+    upstream::Fault,
+};
+
+/// An error that a client is told of.
+#[derive(Debug)]
+pub(in crate::proxy) enum Problem<'a> {
+    Head(&'a HeadError),
+    Target(&'a TargetError),
+    Fault(&'a Fault),
+    /// The request has come by here before.
+    Loop,
+    /// The audit log takes nothing, so nothing may be forwarded.
+    Audit,
+    /// The client sent something that pingora took for an error.
+    Request,
+    /// The client was silent for too long in the middle of its request.
+    Slow,
+    /// A leaf certificate could not be made.
+    Leaf,
+}
+
+// === impl Problem ===
+
+impl Problem<'_> {
+    /// The status, the error type of RFC 9209 §2.3, and the title.
+    pub(super) fn kind(&self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Problem::Head(HeadError::Timeout) | Problem::Slow => {
+                (StatusCode::REQUEST_TIMEOUT, "http_request_error", "Request Timeout")
+            }
+            Problem::Head(HeadError::TooLarge | HeadError::TooManyFields) => (
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "http_request_error",
+                "Request Header Fields Too Large",
+            ),
+            Problem::Target(TargetError::TooLong) => (StatusCode::URI_TOO_LONG, "http_request_error", "URI Too Long"),
+            Problem::Head(_) | Problem::Target(_) | Problem::Request => {
+                (StatusCode::BAD_REQUEST, "http_request_error", "Bad Request")
+            }
+            Problem::Fault(fault) => {
+                let title = match fault.status() {
+                    StatusCode::GATEWAY_TIMEOUT => "Gateway Timeout",
+                    StatusCode::INTERNAL_SERVER_ERROR => "Internal Server Error",
+                    _ => "Bad Gateway",
+                };
+                (fault.status(), fault.proxy_status_type(), title)
+            }
+            Problem::Loop => (StatusCode::BAD_GATEWAY, "proxy_loop_detected", "Proxy Loop Detected"),
+            Problem::Audit => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "proxy_internal_error",
+                "Audit Log Unavailable",
+            ),
+            Problem::Leaf => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "proxy_internal_error",
+                "Internal Server Error",
+            ),
+        }
+    }
+
+    /// The error type and what it is about, as the log names them.
+    pub(in crate::proxy) fn for_log(&self) -> (&'static str, String) {
+        let (_, error, _) = self.kind();
+        (error, self.detail())
+    }
+
+    pub(super) fn detail(&self) -> String {
+        match self {
+            Problem::Head(error) => error.to_string(),
+            Problem::Target(error) => error.to_string(),
+            Problem::Fault(fault) => fault.to_string(),
+            Problem::Loop => "the request has come through this proxy before (its Via field says \
+                              so); check the proxy settings along the way, or give this proxy \
+                              another proxy.name"
+                .to_owned(),
+            Problem::Audit => "the audit log cannot be written, and without it nothing is \
+                               forwarded"
+                .to_owned(),
+            Problem::Request => "the request is not valid HTTP".to_owned(),
+            Problem::Slow => "the request did not come in time".to_owned(),
+            Problem::Leaf => "no certificate can be made for the host".to_owned(),
+        }
+    }
+}
