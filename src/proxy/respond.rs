@@ -165,7 +165,9 @@ impl Answer {
             ("text/plain; charset=utf-8", text_body(details))
         } else {
             // Serialising strings and numbers into memory cannot fail.
-            let body = serde_json::to_vec(details).unwrap_or_default();
+            let mut body = serde_json::to_vec(details).unwrap_or_default();
+            // So that a terminal's prompt does not stand behind it.
+            body.push(b'\n');
             ("application/problem+json", body)
         };
         let mut head = match ResponseHeader::build(status, Some(8)) {
