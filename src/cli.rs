@@ -25,7 +25,7 @@ pub struct Cli {
 enum Command {
     /// Run the proxy; without a file, by the built-in defaults on 127.0.0.1:3128
     Run(run::RunArgs),
-    /// Check a configuration file and its [[expect]] cases
+    /// Check a configuration file and the cases in it
     Check(check::CheckArgs),
     /// Decide cases from standard input, JSON lines in and out, as Google's parser would
     Eval(eval::EvalArgs),

@@ -1,6 +1,6 @@
 //! The gate on the way of each request, as pingora calls it step by step: asks for a decision,
 //! logs it, and then forwards or refuses. What the steps share is in the
-//! [`Exchange`](super::exchange::Exchange).
+//! [`Exchange`].
 
 use std::{
     net::SocketAddr,
