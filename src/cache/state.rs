@@ -188,8 +188,9 @@ impl OriginState {
 
     fn after_failure(&self, failure: Failure, now: SystemTime, spread: f64, policy: &Policy) -> Self {
         let (since, attempts) = match &self.failing {
-            // A clock that was set back must not make the failures older than they are.
-            Some(failing) => (failing.since.min(now), failing.attempts.saturating_add(1)),
+            // Not the earlier of the two: a clock that was set back for a while must not make the
+            // failures older than they are.
+            Some(failing) => (failing.since, failing.attempts.saturating_add(1)),
             None => (now, 1),
         };
         let delay = if elapsed(since, now) >= policy.deny_for {
@@ -247,7 +248,7 @@ impl OriginState {
             (Some(answered), None) if answered.is_old(now) => Due::Background,
             (Some(_), _) => Due::No,
             (None, Some(failing)) if !failing.retry_is_due(now) => Due::No,
-            (None, Some(failing)) if elapsed(failing.since, now) >= policy.deny_for => Due::Background,
+            (None, Some(failing)) if failing.is_asked_hourly(now, policy) => Due::Background,
             (None, _) => Due::Now,
         }
     }
@@ -323,6 +324,12 @@ impl Answered {
 // === impl Failing ===
 
 impl Failing {
+    /// Whether the last try of a long series is of the last hours. When nobody has asked since, one
+    /// failure of long ago is no reason to go on without a try.
+    fn is_asked_hourly(&self, now: SystemTime, policy: &Policy) -> bool {
+        elapsed(self.since, now) >= policy.deny_for && elapsed(self.tried, now) < self.retry + MAX_RETRY
+    }
+
     fn retry_is_due(&self, now: SystemTime) -> bool {
         match now.duration_since(self.tried) {
             Ok(waited) => waited >= self.retry,

@@ -63,12 +63,17 @@ impl Gate {
         let generation = exchange.generation.clone();
         let head = session.req_header();
         let through = through(session.digest());
+        let client = session.client_addr().and_then(|client| client.as_inet().copied());
         if fields::has_passed(&head.headers, &generation.config.proxy.name) {
-            tracing::warn!(client = ?session.client_addr(), "a request came by here before and was refused");
+            let client = client.map(tracing::field::display);
+            tracing::warn!(client, "a request came by here before and was refused");
             return Err(exchange.problem(&Problem::Loop, &head.headers));
         }
-        let target =
-            Target::of(head, through).map_err(|error| exchange.problem(&Problem::Target(&error), &head.headers))?;
+        let target = Target::of(head, through).map_err(|error| {
+            let client = client.map(tracing::field::display);
+            tracing::info!(client, %error, "a request was refused as malformed");
+            exchange.problem(&Problem::Target(&error), &head.headers)
+        })?;
         let identity = identify(&generation.config.bots, &head.headers);
         let asker = Asker::new(&identity, generation.config.identity.unidentified);
         let readings = readings(target.decided_path());
@@ -81,7 +86,7 @@ impl Gate {
         let request = Request {
             method: &head.method,
             headers: &head.headers,
-            client: session.client_addr().and_then(|client| client.as_inet().copied()),
+            client,
             identity: &identity,
             asker,
             exception: None,

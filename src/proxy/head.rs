@@ -48,6 +48,10 @@ pub(super) enum HeadError {
     Syntax(&'static str),
     #[error("the request target has a character that has to be percent-encoded: {0}")]
     TargetCharacter(char),
+    #[error("the request target's host cannot be read: {0}")]
+    TargetHost(AuthorityError),
+    #[error("the Host field cannot be read: {0}")]
+    Host(AuthorityError),
     #[error("the target of the CONNECT cannot be used: {0}")]
     ConnectTarget(AuthorityError),
     #[error("a CONNECT names a host and a port, as in \"CONNECT example.com:443\"")]
@@ -94,12 +98,16 @@ impl Head {
             if bytes.len() > MAX_HEAD {
                 return Err(HeadError::TooLarge);
             }
+            let seen = bytes.len();
             bytes.reserve(INITIAL);
             match stream.read_buf(&mut bytes).await {
                 Ok(1..) => {}
                 Ok(0) | Err(_) => return Err(HeadError::Gone),
             }
-            if let Some(head) = Self::parse(&mut bytes)? {
+            // Not after each piece: a head that comes byte by byte would be read as often.
+            if may_end(&bytes[seen.saturating_sub(END.len() - 1)..])
+                && let Some(head) = Self::parse(&mut bytes)?
+            {
                 return Ok(head);
             }
         }
@@ -178,7 +186,7 @@ impl ConnectHead {
             return Err(HeadError::ConnectPort);
         }
         if let Some(host) = host {
-            let host = Authority::parse(host).map_err(HeadError::ConnectTarget)?;
+            let host = Authority::parse(host).map_err(HeadError::Host)?;
             let same_port = host.port.is_none() || host.port == authority.port;
             if host.host != authority.host || !same_port {
                 return Err(HeadError::HostDiffers);
@@ -212,6 +220,15 @@ impl From<httparse::Error> for HeadError {
     }
 }
 
+/// Whether a head may end in `bytes`, by either line end.
+fn may_end(bytes: &[u8]) -> bool {
+    [END, b"\n\n"]
+        .iter()
+        .any(|end| memchr::memmem::find(bytes, end).is_some())
+}
+
+/// The end of a line, and an empty one.
+const END: &[u8] = b"\n\r\n";
 /// Bytes of a head.
 const MAX_HEAD: usize = 64 * 1024;
 /// Fields of a head.

@@ -22,10 +22,16 @@ pub(super) async fn read(session: &mut HttpSession, head: &ResponseHeader) -> Re
         _ => return Ok(Vec::new()),
     };
     let mut body = Decoder::new(head, limit)?;
+    let mut empty = true;
     while let Some(chunk) = session.read_body_bytes().await.map_err(Fault::of_body)? {
+        empty &= chunk.is_empty();
         if body.push(&chunk)? == Room::Full {
             return Ok(without_cut_line(body.into_bytes()));
         }
+    }
+    if empty {
+        // Nothing is nothing in every coding.
+        return Ok(Vec::new());
     }
     body.finish()
 }

@@ -60,7 +60,11 @@ impl Hop {
             status,
             freshness: Freshness::from_headers(&head.headers, now),
             retry_after: freshness::retry_after(&head.headers, now),
-            body: body::read(&mut session, &head).await?,
+            body: match body::read(&mut session, &head).await {
+                // What a server error means does not hang on its page coming whole.
+                Err(_) if status >= 500 => Vec::new(),
+                body => body?,
+            },
         }))
     }
 

@@ -90,9 +90,12 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     let Some(default_port) = Scheme::parse(scheme).map(Scheme::default_port) else {
         return Ok(None);
     };
+    let there = Authority::parse(authority).map_err(HeadError::TargetHost)?;
+    let here = Authority::parse(host).map_err(HeadError::Host)?;
     let port = |authority: &Authority| authority.port.unwrap_or(default_port);
-    match (Authority::parse(authority), Authority::parse(host)) {
-        (Ok(there), Ok(here)) if there.host == here.host && port(&there) == port(&here) => Ok(Some(authority)),
-        _ => Err(HeadError::HostDiffers),
+    if there.host == here.host && port(&there) == port(&here) {
+        Ok(Some(authority))
+    } else {
+        Err(HeadError::HostDiffers)
     }
 }

@@ -17,6 +17,16 @@ async fn a_success_is_its_body_whatever_its_type() {
         ("200, no type", Reply::status(200).body(RULES), Rules),
         ("200, empty", Reply::status(200), Open("no-rule")),
         (
+            "200, empty and called gzip",
+            Reply::status(200).header("Content-Encoding", "gzip"),
+            Open("no-rule"),
+        ),
+        (
+            "200, in a transfer coding that nobody undoes",
+            Reply::status(200).header("Transfer-Encoding", "gzip, chunked"),
+            Closed,
+        ),
+        (
             "200, not found in HTML",
             Reply::ok("text/html", "<h1>Page not found</h1>"),
             Open("no-rule"),

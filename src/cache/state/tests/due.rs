@@ -157,3 +157,25 @@ fn a_clock_set_back_for_good_does_not_shorten_the_time_of_grace() {
     let history = History::new().then(50 * DAYS, time_out()).then(10 * DAYS, time_out());
     assert!(matches!(history.answer(40 * DAYS - 1), Answer::Unreachable(Some(_))));
 }
+
+#[test]
+fn a_clock_that_was_wrong_for_one_failure_does_not_open_the_origin() {
+    let history = History::new()
+        .then(50 * DAYS, time_out())
+        .then(10 * DAYS, time_out())
+        .then(50 * DAYS + 600, time_out());
+    let answer = history.answer(50 * DAYS + 601);
+    assert!(matches!(answer, Answer::Unreachable(Some(_))), "{answer:?}");
+}
+
+#[test]
+fn one_failure_a_month_ago_does_not_open_the_origin_without_a_try() {
+    let history = History::new().then(0, received(503, ""));
+    assert_eq!(history.due(31 * DAYS), Due::Now);
+    let history = history.then(31 * DAYS, time_out());
+    assert_eq!(
+        history.due(31 * DAYS + HOUR + MINUTE),
+        Due::Background,
+        "it is asked hourly"
+    );
+}
