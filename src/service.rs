@@ -12,6 +12,7 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
 };
+use tokio_util::sync::CancellationToken;
 
 use self::reload::Reloads;
 use crate::{
@@ -38,6 +39,8 @@ pub enum ServiceError {
     Setup(#[from] SetupError),
     #[error(transparent)]
     Listen(#[from] ListenError),
+    #[error("listening ended by a fault of robotgate's own: {0:?}")]
+    Listening(Option<tokio::task::JoinError>),
 }
 
 // === impl Service ===
@@ -78,26 +81,36 @@ impl Service {
         announce(&live.generation(), &listeners);
 
         let reloading = tokio::spawn(reload::run(live.clone(), reloads, hangup));
-        let mut serving = tokio::spawn(listeners.serve(live.clone(), stopping));
+        let cut_off = CancellationToken::new();
+        let mut serving = tokio::spawn(listeners.serve(live.clone(), stopping, cut_off.clone()));
         let signal = tokio::select! {
             signal = stop.asked() => signal,
-            // Listening ends by itself only when its task fails, which has been said.
-            _ = &mut serving => "none: listening failed",
+            // Listening ends by itself only when its task fails.
+            ended = &mut serving => {
+                close_audit(&live).await;
+                return Err(ServiceError::Listening(ended.err()));
+            }
         };
         tracing::info!(signal, "stopping");
         reloading.abort();
         // Nobody may be left to tell.
         let _ = shutdown.send(true);
         let ending = async {
-            if !serving.is_finished() && !matches!(serving.await, Ok(true)) {
-                tracing::warn!("connections were cut off; proxy.shutdown-timeout is over");
+            if !matches!(serving.await, Ok(true)) {
+                tracing::warn!("what still ran was cut off");
             }
             close_audit(&live).await;
         };
+        tokio::pin!(ending);
         tokio::select! {
-            () = ending => tracing::info!("stopped"),
-            signal = stop.asked() => tracing::warn!(signal, "stopped at once, on a second signal"),
+            () = &mut ending => {}
+            signal = stop.asked() => {
+                tracing::warn!(signal, "a second signal: stopping at once");
+                cut_off.cancel();
+                ending.await;
+            }
         }
+        tracing::info!("stopped");
         Ok(())
     }
 }

@@ -63,6 +63,13 @@ pub fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN, timeouts: Timeouts
     peer
 }
 
+/// What one of `left` addresses may take to connect, of `total` for all, of which `spent` is over:
+/// one that never answers must leave time for the others.
+pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
+    let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
+    (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))
+}
+
 /// Makes `peer` one for a request to upgrade. Its connection is never shared with other requests.
 pub fn for_upgrade(mut peer: HttpPeer) -> HttpPeer {
     peer.group_key = UPGRADES;
@@ -72,5 +79,7 @@ pub fn for_upgrade(mut peer: HttpPeer) -> HttpPeer {
     peer
 }
 
+/// Less is no fair try.
+const MIN_CONNECT: Duration = Duration::from_secs(1);
 /// Sets the connections for upgrades apart in pingora's pool.
 const UPGRADES: u64 = 1;

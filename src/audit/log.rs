@@ -8,7 +8,7 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
     os::{fd::AsFd as _, unix::fs::FileExt as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
     time::Duration,
@@ -42,6 +42,10 @@ pub enum AuditError {
     Full,
 }
 
+/// A line on its way.
+#[derive(Debug)]
+pub struct Enqueued(oneshot::Receiver<()>);
+
 #[derive(Debug, Default)]
 struct Shared {
     pending: Mutex<Pending>,
@@ -62,17 +66,30 @@ struct Pending {
 // === impl AuditLog ===
 
 impl AuditLog {
-    /// Opens the log, appending to what is there.
+    /// Opens the log, appending to what is there, on a line of its own.
     ///
     /// # Errors
     /// The file cannot be opened for writing, or no thread can be started.
     pub fn open(output: &Output) -> Result<Self, AuditError> {
+        Self::open_with(output, append_on_a_new_line)
+    }
+
+    /// Opens a file that this process may be writing to as well, after someone may have moved it
+    /// away.
+    ///
+    /// # Errors
+    /// As [`AuditLog::open`].
+    pub fn reopen(output: &Output) -> Result<Self, AuditError> {
+        Self::open_with(output, append_to)
+    }
+
+    fn open_with(output: &Output, open: fn(&Path) -> io::Result<File>) -> Result<Self, AuditError> {
         let sink: Box<dyn Write + Send> = match output {
             // Not `io::stdout()`, which has a buffer of its own.
             Output::Stdout => Box::new(File::from(
                 io::stdout().as_fd().try_clone_to_owned().map_err(AuditError::Stdout)?,
             )),
-            Output::File(path) => Box::new(append_to(path).map_err(|error| AuditError::Open {
+            Output::File(path) => Box::new(open(path).map_err(|error| AuditError::Open {
                 path: path.clone(),
                 error,
             })?),
@@ -100,6 +117,15 @@ impl AuditLog {
     /// # Errors
     /// The output takes nothing for [`MAX_WAIT`].
     pub async fn write(&self, line: &[u8]) -> Result<(), AuditError> {
+        self.enqueue(line).await?.written().await
+    }
+
+    /// Hands a line over, which is written then whatever becomes of the caller, and returns before
+    /// it is.
+    ///
+    /// # Errors
+    /// There is no room for [`MAX_WAIT`]; the line is not in the log and will not be.
+    pub async fn enqueue(&self, line: &[u8]) -> Result<Enqueued, AuditError> {
         self.room().await?;
         let (written, wait) = oneshot::channel();
         {
@@ -109,7 +135,7 @@ impl AuditLog {
             pending.unhurried = false;
         }
         self.shared.work.notify_one();
-        finished(wait).await
+        Ok(Enqueued(wait))
     }
 
     /// Logs a line without waiting until it is written, as long as not too many are.
@@ -169,6 +195,18 @@ impl Drop for AuditLog {
     fn drop(&mut self) {
         self.shared.lock().closed = true;
         self.shared.work.notify_one();
+    }
+}
+
+// === impl Enqueued ===
+
+impl Enqueued {
+    /// Waits until the operating system has the line.
+    ///
+    /// # Errors
+    /// The output takes nothing for [`MAX_WAIT`].
+    pub async fn written(self) -> Result<(), AuditError> {
+        finished(self.0).await
     }
 }
 
@@ -259,16 +297,20 @@ async fn finished(wait: oneshot::Receiver<()>) -> Result<(), AuditError> {
     }
 }
 
-fn append_to(path: &PathBuf) -> io::Result<File> {
+fn append_to(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
 
-    let mut file = OpenOptions::new()
+    OpenOptions::new()
         .append(true)
         .read(true)
         .create(true)
         // It names every URL that a bot asked for: not for every user of the machine to read.
         .mode(0o640)
-        .open(path)?;
+        .open(path)
+}
+
+fn append_on_a_new_line(path: &Path) -> io::Result<File> {
+    let mut file = append_to(path)?;
     if ends_inside_a_line(&file) {
         // A crash or a full disk cut it; the next line must not become a part of it.
         tracing::warn!(path = %path.display(), "the audit log ends inside a line, which is left as it is");

@@ -115,8 +115,8 @@ pub(super) async fn answer_and_close(mut stream: L4Stream, answer: &Answer, exch
     exchange
         .complete(End {
             status,
-            bytes_in: 0,
-            bytes_out: answer.body.len() as u64,
+            bytes_in: Some(0),
+            bytes_out: Some(answer.body.len() as u64),
         })
         .await;
 }

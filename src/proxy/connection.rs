@@ -14,6 +14,7 @@ use super::{
     connect,
     generation::Live,
     head::{Head, HeadError, HeadTimes},
+    listen::Running,
     respond::{Answer, Problem},
 };
 
@@ -22,6 +23,8 @@ use super::{
 pub(super) struct Context {
     pub(super) live: Arc<Live>,
     pub(super) client: SocketAddr,
+    /// Those that a stop waits for.
+    pub(super) running: Running,
     /// Whether this is the inside of a CONNECT.
     pub(super) inside: bool,
     /// Turns true when the proxy is to stop.

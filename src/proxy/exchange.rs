@@ -71,8 +71,8 @@ pub(super) struct Request<'a> {
 #[derive(Debug, Default)]
 pub(super) struct End {
     pub(super) status: Option<u16>,
-    pub(super) bytes_in: u64,
-    pub(super) bytes_out: u64,
+    pub(super) bytes_in: Option<u64>,
+    pub(super) bytes_out: Option<u64>,
 }
 
 // === impl Exchange ===
@@ -115,12 +115,11 @@ impl Exchange {
             judgement,
         };
         let line = self.decision_line(request, &decided);
-        let written = self.generation.audit.write(&line).await;
-        if !matches!(written, Err(AuditError::Full)) {
-            // Only a decision that is in the log gets an end there.
-            self.decided = Some(decided);
-        }
-        written
+        let generation = self.generation.clone();
+        let line = generation.audit.enqueue(&line).await?;
+        // Only a decision that is in the log gets an end there, and each of them does.
+        self.decided = Some(decided);
+        line.written().await
     }
 
     /// Whether the request goes on to the origin.
@@ -195,13 +194,14 @@ impl Exchange {
 
     /// Logs the end. Does nothing for a request that no decision was made on.
     pub(super) async fn complete(&mut self, end: End) {
-        self.completed = true;
-        let Some(line) = self.completion_line(&end) else {
-            return;
-        };
-        if let Err(error) = self.generation.audit.append(&line).await {
-            tracing::error!(%error, id = self.id(), "a completion is missing from the audit log");
+        if let Some(line) = self.completion_line(&end) {
+            let audit = self.generation.audit.clone();
+            // Room is waited for, so that a slow disk slows requests down; but not for ever.
+            if audit.append(&line).await.is_err() {
+                audit.append_now(&line);
+            }
         }
+        self.completed = true;
     }
 
     fn completion_line(&self, end: &End) -> Option<Vec<u8>> {

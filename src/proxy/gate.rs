@@ -107,10 +107,12 @@ impl Gate {
 
     async fn send(session: &mut Session, answer: Answer) -> Result<()> {
         let head_only = session.req_header().method == http::Method::HEAD;
-        session.write_response_header(Box::new(answer.head), head_only).await?;
+        let sent = session.write_response_header(Box::new(answer.head), head_only).await;
+        sent.map_err(Error::into_down)?;
         // Without content the end has still to be said, in HTTP/2.
         let body = if head_only { bytes::Bytes::new() } else { answer.body };
-        session.write_response_body(Some(body), true).await
+        let sent = session.write_response_body(Some(body), true).await;
+        sent.map_err(Error::into_down)
     }
 }
 
@@ -143,6 +145,7 @@ impl ProxyHttp for Gate {
             Ok(()) => Ok(false),
             Err(answer) => {
                 Self::send(session, answer).await?;
+                linger(session).await;
                 Ok(true)
             }
         }
@@ -169,10 +172,7 @@ impl ProxyHttp for Gate {
         passage.exchange.upstream = Some(address);
         let proxy = &generation.config.proxy;
         let timeouts = Timeouts {
-            connect: proxy
-                .connect_timeout
-                .saturating_sub(connecting.elapsed())
-                .max(MIN_CONNECT),
+            connect: upstream::share_of(proxy.connect_timeout, connecting.elapsed(), passage.addresses.len()),
             read: silence(session, proxy),
             write: proxy.write_timeout,
             idle: proxy.idle_timeout,
@@ -376,8 +376,8 @@ impl ProxyHttp for Gate {
         exchange
             .complete(End {
                 status: session.response_written().map(|response| response.status.as_u16()),
-                bytes_in: session.body_bytes_read() as u64,
-                bytes_out: session.body_bytes_sent() as u64,
+                bytes_in: Some(session.body_bytes_read() as u64),
+                bytes_out: Some(session.body_bytes_sent() as u64),
             })
             .await;
     }
@@ -413,6 +413,25 @@ fn silence(session: &Session, times: &crate::config::Proxy) -> Duration {
     }
 }
 
+/// Reads on for a while after an answer that came before the request's end: many clients send to
+/// the end before they look, and a closed connection would take the answer from them.
+async fn linger(session: &mut Session) {
+    if session.is_http2() || session.is_body_done() {
+        return;
+    }
+    let rest = async {
+        let mut left = MAX_LINGER;
+        while let Ok(Some(chunk)) = session.read_request_body().await {
+            left = left.saturating_sub(chunk.len());
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    // Past it, the client has had its time.
+    let _ = tokio::time::timeout(LINGER, rest).await;
+}
+
 /// Whether an error on the client's side says that it is not there any more.
 fn is_gone(error: &Error) -> bool {
     matches!(
@@ -429,5 +448,6 @@ fn through(digest: Option<&Digest>) -> Option<&Through> {
 
 /// An origin that sends more of them never comes to an end.
 const MAX_INFORMATIONAL: usize = 32;
-/// What is left of the time to connect for an address that is tried late.
-const MIN_CONNECT: Duration = Duration::from_secs(1);
+/// How long, and for how many bytes, content is read that nobody wants.
+const LINGER: Duration = Duration::from_secs(2);
+const MAX_LINGER: usize = 64 * 1024 * 1024;

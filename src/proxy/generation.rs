@@ -20,7 +20,7 @@ use crate::{
     audit::{AuditError, AuditLog},
     authority::{self, Authority, AuthorityError, Leaves},
     cache::{Fetcher, FetcherOptions, Policy, Store},
-    config::{Config, HttpsMode},
+    config::{Config, HttpsMode, Output},
     egress::{Egress, Guard, Resolver, ResolverError, Roots, RootsError},
 };
 
@@ -79,10 +79,6 @@ impl Generation {
     fn build(config: Config, before: Option<&Generation>, anew: bool) -> Result<Self, SetupError> {
         let unchanged =
             |same: fn(&Config, &Config) -> bool| before.filter(|before| !anew && same(&before.config, &config));
-        let audit = match unchanged(|old, new| old.audit.output == new.audit.output) {
-            Some(before) => before.audit.clone(),
-            None => Arc::new(AuditLog::open(&config.audit.output)?),
-        };
         let resolver = match unchanged(|old, new| old.egress.dns == new.egress.dns) {
             Some(before) => before.egress.resolver.clone(),
             None => Resolver::new(&config.egress.dns)?,
@@ -111,6 +107,13 @@ impl Generation {
                 total_timeout: config.robots.fetch_timeout,
             },
         );
+        // Last, because it makes a file, and a reload that fails leaves no trace.
+        let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
+            // Two writers to one pipe would tear each other's lines.
+            Some(before) if !anew || config.audit.output == Output::Stdout => before.audit.clone(),
+            Some(_) => Arc::new(AuditLog::reopen(&config.audit.output)?),
+            None => Arc::new(AuditLog::open(&config.audit.output)?),
+        };
         Ok(Self {
             number: before.map_or(1, |before| before.number + 1),
             policy: policy(&config),

@@ -25,6 +25,7 @@ use super::{
     connection::{self, Context},
     exchange::Exchange,
     generation::Live,
+    listen::Running,
     respond::Problem,
     target::Through,
 };
@@ -84,7 +85,7 @@ pub(super) async fn serve(mut stream: L4Stream, origin: Origin, leaves: &Leaves,
 async fn serve_inside(stream: Stream, context: &Context) {
     if stream.selected_alpn_proto() == Some(ALPN::H2) {
         let within = context.live.generation().config.proxy.header_timeout;
-        let streams = Arc::new(Streams::new(context.live.clone()));
+        let streams = Arc::new(Streams::new(context));
         let begun = streams.begun.clone();
         let serving = streams.process_new(stream, &context.shutdown);
         tokio::pin!(serving);
@@ -109,6 +110,8 @@ async fn serve_inside(stream: Stream, context: &Context) {
 /// The streams of an HTTP/2 connection, each to the forwarder that is in force when it begins.
 struct Streams {
     live: Arc<Live>,
+    /// pingora gives each stream a task of its own, which ends after its connection's.
+    running: Running,
     options: HttpServerOptions,
     /// Told when the first one begins.
     begun: Arc<Notify>,
@@ -117,11 +120,12 @@ struct Streams {
 // === impl Streams ===
 
 impl Streams {
-    fn new(live: Arc<Live>) -> Self {
+    fn new(context: &Context) -> Self {
         let mut options = HttpServerOptions::default();
-        options.h2_idle_timeout = Some(live.generation().config.proxy.idle_timeout);
+        options.h2_idle_timeout = Some(context.live.generation().config.proxy.idle_timeout);
         Self {
-            live,
+            live: context.live.clone(),
+            running: context.running.clone(),
             options,
             begun: Arc::default(),
         }
@@ -137,7 +141,10 @@ impl HttpServerApp for Streams {
     ) -> Option<ReusedHttpStream> {
         self.begun.notify_one();
         let http = self.live.forwarder().http.clone();
-        http.process_new_http(session, shutdown).await
+        self.running
+            .track(http.process_new_http(session, shutdown))
+            .await
+            .flatten()
     }
 
     fn server_options(&self) -> Option<&HttpServerOptions> {
@@ -183,16 +190,20 @@ fn tell_of_handshake(error: &pingora::Error, origin: &Origin, client: SocketAddr
         .iter()
         .any(|alert| text.contains(alert));
     let gone = text.contains("handshake eof") || text.contains("reset by peer");
-    if distrust || gone {
+    let alert = cause(&text);
+    if distrust {
         tracing::warn!(
-            %client, %origin, alert = %cause(&text),
-            "a client does not trust the interception's certificate: install the authority's \
-             certificate in it (robotgate ca export > robotgate-ca.pem; then curl --cacert, \
-             SSL_CERT_FILE, REQUESTS_CA_BUNDLE or NODE_EXTRA_CA_CERTS), or let the host through \
-             in [[https.tunnel]]"
+            %client, %origin, alert,
+            "a client does not trust the interception's certificate: {TRUST}"
+        );
+    } else if gone {
+        tracing::warn!(
+            %client, %origin, alert,
+            "a client closed the connection during the TLS handshake; often it does not trust the \
+             interception's certificate: {TRUST}"
         );
     } else {
-        tracing::info!(%client, %origin, error = %cause(&text), "a TLS handshake failed");
+        tracing::info!(%client, %origin, error = alert, "a TLS handshake failed");
     }
 }
 
@@ -201,6 +212,9 @@ fn cause(text: &str) -> &str {
     text.rsplit(": ").next().unwrap_or(text).trim()
 }
 
+/// What an operator can do about it.
+const TRUST: &str = "install the authority's certificate in it (robotgate ca export > robotgate-ca.pem; then curl \
+    --cacert, SSL_CERT_FILE, REQUESTS_CA_BUNDLE or NODE_EXTRA_CA_CERTS), or let the host through in [[https.tunnel]]";
 /// The record type of a TLS handshake (RFC 8446 §5.1).
 const TLS_HANDSHAKE: u8 = 0x16;
 const MAX_STREAMS: u32 = 100;

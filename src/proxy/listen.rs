@@ -17,10 +17,10 @@ use pingora::server::ShutdownWatch;
 #[derive(Debug)]
 pub struct Listeners(Vec<TcpListener>);
 
-/// The connections that run.
-#[derive(Clone)]
-struct Connections {
-    running: TaskTracker,
+/// What runs, to be waited for and at last cut off.
+#[derive(Debug, Clone)]
+pub(super) struct Running {
+    tasks: TaskTracker,
     cut_off: CancellationToken,
 }
 
@@ -57,53 +57,65 @@ impl Listeners {
     }
 
     /// Accepts connections until `shutdown` turns true, then waits for those that run, at most
-    /// as long as the configuration says. `true` where all of them ended.
-    pub async fn serve(self, live: Arc<Live>, shutdown: ShutdownWatch) -> bool {
-        let connections = Connections {
-            running: TaskTracker::new(),
-            cut_off: CancellationToken::new(),
+    /// as long as the configuration says or until `cut_off`. `true` where all of them ended.
+    pub async fn serve(self, live: Arc<Live>, shutdown: ShutdownWatch, cut_off: CancellationToken) -> bool {
+        let running = Running {
+            tasks: TaskTracker::new(),
+            cut_off,
         };
         let accepting: Vec<_> = self
             .0
             .into_iter()
-            .map(|listener| tokio::spawn(accept(listener, connections.clone(), live.clone(), shutdown.clone())))
+            .map(|listener| tokio::spawn(accept(listener, running.clone(), live.clone(), shutdown.clone())))
             .collect();
         for task in accepting {
             // A task that panicked has said so; the others go on to their end.
             let _ = task.await;
         }
         let bound = live.generation().config.proxy.shutdown_timeout;
-        connections.drain(bound).await
+        running.drain(bound).await
     }
 }
 
-// === impl Connections ===
+// === impl Running ===
 
-impl Connections {
+impl Running {
+    /// Runs `task` to its end or to the cut-off, where it is dropped: an exchange says so in the log
+    /// then.
+    pub(super) async fn track<T>(&self, task: impl Future<Output = T>) -> Option<T> {
+        self.tasks.track_future(self.cut_off.run_until_cancelled(task)).await
+    }
+
     fn spawn(&self, stream: TcpStream, context: Context) {
-        let cut_off = self.cut_off.clone();
-        self.running.spawn(async move {
-            let serving = connection::serve(Box::new(prepare(stream)), &context);
-            // Dropped, an exchange says so in the log.
-            let _ = cut_off.run_until_cancelled(serving).await;
+        let running = self.clone();
+        // Counted before the task has begun.
+        let token = self.tasks.token();
+        tokio::spawn(async move {
+            let stream = Box::new(prepare(stream, context.client));
+            running.track(connection::serve(stream, &context)).await;
+            drop(token);
         });
     }
 
     /// Waits until all have ended, at most for `bound`; then cuts off those that have not.
     async fn drain(&self, bound: Duration) -> bool {
-        self.running.close();
-        let running = self.running.len();
-        tracing::info!(connections = running, ?bound, "waiting for running connections to end");
-        let all_ended = tokio::time::timeout(bound, self.running.wait()).await.is_ok();
+        self.tasks.close();
+        let running = self.tasks.len();
+        tracing::info!(running, ?bound, "waiting for what runs to end");
+        let all_ended = tokio::select! {
+            () = self.tasks.wait() => true,
+            () = tokio::time::sleep(bound) => false,
+            () = self.cut_off.cancelled() => false,
+        };
         if !all_ended {
             self.cut_off.cancel();
-            self.running.wait().await;
+            self.tasks.wait().await;
         }
         all_ended
     }
 }
 
-async fn accept(listener: TcpListener, connections: Connections, live: Arc<Live>, mut shutdown: ShutdownWatch) {
+async fn accept(listener: TcpListener, running: Running, live: Arc<Live>, mut shutdown: ShutdownWatch) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -114,10 +126,11 @@ async fn accept(listener: TcpListener, connections: Connections, live: Arc<Live>
                 let context = Context {
                     live: live.clone(),
                     client,
+                    running: running.clone(),
                     inside: false,
                     shutdown: shutdown.clone(),
                 };
-                connections.spawn(stream, context);
+                running.spawn(stream, context);
             }
             Err(error) => {
                 // Most often the process has too many files open. The waiting connections stay
@@ -130,12 +143,14 @@ async fn accept(listener: TcpListener, connections: Connections, live: Arc<Live>
 }
 
 /// Makes of a socket what pingora works with.
-fn prepare(stream: TcpStream) -> L4Stream {
+fn prepare(stream: TcpStream, client: SocketAddr) -> L4Stream {
     let mut stream = L4Stream::from(stream);
     if let Err(error) = stream.set_nodelay() {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let digest = SocketDigest::from_raw_fd(stream.id());
+    // Asked of the socket later, it may be gone with the client.
+    let _ = digest.peer_addr.set(Some(client.into()));
     stream.set_socket_digest(digest);
     stream
 }

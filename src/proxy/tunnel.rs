@@ -3,7 +3,10 @@
 
 mod pass;
 
-use std::{net::SocketAddr, time::Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use http::HeaderMap;
 use pingora::protocols::l4::stream::Stream as L4Stream;
@@ -15,7 +18,7 @@ use super::{
     exchange::{End, Exchange},
     respond::Problem,
 };
-use crate::upstream::Fault;
+use crate::upstream::{self, Fault};
 
 /// Opens the tunnel that `exchange` was decided on, and serves it to its end.
 pub(super) async fn serve(mut stream: L4Stream, mut exchange: Exchange, request: &HeaderMap) {
@@ -46,8 +49,8 @@ pub(super) async fn serve(mut stream: L4Stream, mut exchange: Exchange, request:
     exchange
         .complete(End {
             status,
-            bytes_in,
-            bytes_out,
+            bytes_in: Some(bytes_in),
+            bytes_out: Some(bytes_out),
         })
         .await;
 }
@@ -62,12 +65,13 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
         .egress
         .addresses(&target.origin.host, target.origin.port)
         .await?;
-    // One bound for all of them.
-    let deadline = tokio::time::Instant::now() + generation.config.proxy.connect_timeout;
+    let started = Instant::now();
+    let total = generation.config.proxy.connect_timeout;
     let mut last = Fault::Unroutable;
-    for address in addresses {
-        exchange.upstream = Some(address);
-        match connect(address, deadline).await {
+    for (tried, address) in addresses.iter().enumerate() {
+        exchange.upstream = Some(*address);
+        let within = upstream::share_of(total, started.elapsed(), addresses.len() - tried);
+        match connect(*address, within).await {
             Ok(stream) => return Ok(stream),
             Err(fault) => last = fault,
         }
@@ -75,8 +79,8 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
     Err(last)
 }
 
-async fn connect(address: SocketAddr, deadline: tokio::time::Instant) -> Result<TcpStream, Fault> {
-    match tokio::time::timeout_at(deadline, TcpStream::connect(address)).await {
+async fn connect(address: SocketAddr, within: Duration) -> Result<TcpStream, Fault> {
+    match tokio::time::timeout(within, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => {
             // Without it a small write may wait for an answer; with an error it only does that.
             let _ = stream.set_nodelay(true);
