@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::fs::OFlags;
 use tokio::sync::oneshot;
 
 use crate::config::Output;
@@ -263,14 +264,22 @@ impl Shared {
     /// on an output that takes nothing: `false` then.
     fn write_all(&self, sink: &mut Box<dyn Write + Send>, mut rest: &[u8]) -> bool {
         let mut stalled = false;
+        let mut pauses = 0;
         while !rest.is_empty() {
             let error = match sink.write(rest) {
                 Ok(0) => io::ErrorKind::WriteZero.into(),
                 Ok(written) => {
                     rest = &rest[written..];
+                    pauses = 0;
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // A pipe whose reader is a little behind.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && pauses < MAX_PAUSES => {
+                    pauses += 1;
+                    std::thread::sleep(PAUSE);
+                    continue;
+                }
                 Err(error) => error,
             };
             if !stalled {
@@ -302,16 +311,17 @@ fn append_to(path: &Path) -> io::Result<File> {
 
     OpenOptions::new()
         .append(true)
-        .read(true)
         .create(true)
         // It names every URL that a bot asked for: not for every user of the machine to read.
         .mode(0o640)
+        // A FIFO that nobody reads is an error then, and no wait without an end.
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
 }
 
 fn append_on_a_new_line(path: &Path) -> io::Result<File> {
     let mut file = append_to(path)?;
-    if ends_inside_a_line(&file) {
+    if ends_inside_a_line(path) {
         // A crash or a full disk cut it; the next line must not become a part of it.
         tracing::warn!(path = %path.display(), "the audit log ends inside a line, which is left as it is");
         file.write_all(b"\n")?;
@@ -320,12 +330,14 @@ fn append_on_a_new_line(path: &Path) -> io::Result<File> {
 }
 
 /// Pipes and devices have no end to look at.
-fn ends_inside_a_line(file: &File) -> bool {
-    let Ok(length @ 1..) = file.metadata().map(|metadata| metadata.len()) else {
-        return false;
+fn ends_inside_a_line(path: &Path) -> bool {
+    let length = match path.metadata() {
+        Ok(metadata) if metadata.is_file() => metadata.len(),
+        _ => return false,
     };
-    let mut last = [0];
-    file.read_exact_at(&mut last, length - 1).is_ok() && last != *b"\n"
+    let mut last = [b'\n'];
+    let read = File::open(path).and_then(|file| file.read_exact_at(&mut last, length.saturating_sub(1)));
+    read.is_ok() && last != *b"\n"
 }
 
 /// Bytes that may wait to be written before requests wait for room.
@@ -336,6 +348,9 @@ pub const MAX_WAIT: Duration = Duration::from_secs(10);
 const GATHER: Duration = Duration::from_millis(20);
 /// Between two tries to write to an output that took nothing.
 const RETRY: Duration = Duration::from_millis(500);
+/// Between two tries to write to a pipe that is full, and how often before that is a trouble.
+const PAUSE: Duration = Duration::from_millis(5);
+const MAX_PAUSES: u32 = 100;
 
 #[cfg(test)]
 mod tests;

@@ -51,6 +51,8 @@ impl Failure {
             return asked.clamp(MIN_RETRY_AFTER, MAX_RETRY);
         }
         match self.error {
+            // The origin is not at fault: robotgate has too many files open, say.
+            FetchError::Fault(Fault::Internal(_)) => LOCAL_RETRY,
             FetchError::Status(429 | 503) => BUSY_RETRY,
             _ => FIRST_RETRY
                 .saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)))
@@ -60,6 +62,7 @@ impl Failure {
 }
 
 const MIN_RETRY_AFTER: Duration = Duration::from_secs(10);
+const LOCAL_RETRY: Duration = Duration::from_secs(1);
 const FIRST_RETRY: Duration = Duration::from_secs(60);
 const BUSY_RETRY: Duration = Duration::from_secs(5 * 60);
 /// The longest time between two tries, whatever was asked for.

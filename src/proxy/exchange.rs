@@ -34,6 +34,8 @@ pub(super) struct Exchange {
     pub(super) upstream: Option<std::net::SocketAddr>,
     /// What the client was told instead of the origin's response.
     pub(super) failed: Option<(&'static str, String)>,
+    /// The status of the response that the client is being sent.
+    pub(super) status: Option<u16>,
     /// Whether the end stands in the log.
     completed: bool,
 }
@@ -89,6 +91,7 @@ impl Exchange {
             timings: Timings::default(),
             upstream: None,
             failed: None,
+            status: None,
             completed: false,
         }
     }
@@ -170,6 +173,16 @@ impl Exchange {
     /// Notes that the client was silent for too long.
     pub(super) fn note_client_slow(&mut self) {
         self.failed.get_or_insert_with(|| Problem::Slow.for_log());
+    }
+
+    /// Notes that the client took no bytes of the response for too long.
+    pub(super) fn note_client_full(&mut self) {
+        self.failed.get_or_insert_with(|| {
+            (
+                "connection_write_timeout",
+                "the client did not take the response in time".to_owned(),
+            )
+        });
     }
 
     /// Notes that nothing passed for too long.
@@ -309,7 +322,10 @@ impl Drop for Exchange {
         }
         self.failed
             .get_or_insert_with(|| ("aborted", "robotgate stopped before the exchange had ended".to_owned()));
-        if let Some(line) = self.completion_line(&End::default()) {
+        if let Some(line) = self.completion_line(&End {
+            status: self.status,
+            ..End::default()
+        }) {
             self.generation.audit.append_now(&line);
         }
     }

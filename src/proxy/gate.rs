@@ -256,7 +256,7 @@ impl ProxyHttp for Gate {
 
     async fn upstream_response_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         response: &mut ResponseHeader,
         passage: &mut Passage,
     ) -> Result<()> {
@@ -271,7 +271,12 @@ impl ProxyHttp for Gate {
         let elapsed = exchange.elapsed();
         exchange.timings.first_byte.get_or_insert(elapsed);
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
-            return Ok(());
+            if session.is_upgrade_req() {
+                return Ok(());
+            }
+            // Nobody asked for another protocol (RFC 9110 §15.2.2).
+            passage.fault = Some(Fault::HttpProtocol);
+            return Err(Error::new_up(ErrorType::InvalidHTTPHeader));
         }
         for name in fields::hop_by_hop(&response.headers) {
             response.remove_header(&name);
@@ -295,6 +300,9 @@ impl ProxyHttp for Gate {
         if session.req_header().version == Version::HTTP_10 {
             // HTTP/1.0 knows no chunks: the end of the connection ends the content (RFC 9112 §6.1).
             response.remove_header(&header::TRANSFER_ENCODING);
+        }
+        if !response.status.is_informational() || response.status == StatusCode::SWITCHING_PROTOCOLS {
+            passage.exchange.status = Some(response.status.as_u16());
         }
         let exchange = &passage.exchange;
         let proxy = &exchange.generation.config.proxy;
@@ -337,11 +345,14 @@ impl ProxyHttp for Gate {
             .response_written()
             .is_some_and(|response| !response.status.is_informational() || response.status == 101);
         let exchange = &mut passage.exchange;
-        let too_slow = matches!(error.etype(), ErrorType::ReadTimedout | ErrorType::WriteTimedout);
+        let silent = *error.etype() == ErrorType::ReadTimedout;
         match &fault {
+            // A WebSocket has no side that has to say something.
+            _ if silent && session.was_upgraded() => exchange.note_idle(),
             Some(fault) if begun => exchange.note_fault(fault),
             Some(_) => {}
-            None if too_slow => exchange.note_client_slow(),
+            None if silent => exchange.note_client_slow(),
+            None if *error.etype() == ErrorType::WriteTimedout => exchange.note_client_full(),
             None if begun || is_gone(error) => exchange.note_client_gone(),
             None => {}
         }
@@ -353,7 +364,7 @@ impl ProxyHttp for Gate {
         }
         let problem = match &fault {
             Some(fault) => Problem::Fault(fault),
-            None if too_slow => Problem::Slow,
+            None if silent => Problem::Slow,
             None => Problem::Request,
         };
         let answer = exchange.problem(&problem, &session.req_header().headers);
@@ -436,7 +447,11 @@ async fn linger(session: &mut Session) {
 fn is_gone(error: &Error) -> bool {
     matches!(
         error.etype(),
-        ErrorType::ReadError | ErrorType::WriteError | ErrorType::ConnectionClosed | ErrorType::H2Error
+        ErrorType::ReadError
+            | ErrorType::WriteError
+            | ErrorType::WriteTimedout
+            | ErrorType::ConnectionClosed
+            | ErrorType::H2Error
     )
 }
 

@@ -35,6 +35,7 @@ pub(super) async fn serve(mut stream: L4Stream, mut exchange: Exchange, request:
     let mut status = None;
     if stream.write_all(ESTABLISHED).await.is_ok() && stream.flush().await.is_ok() {
         status = Some(200);
+        exchange.status = status;
         let idle = exchange.generation.config.proxy.tunnel_idle_timeout;
         match pass::pass(&mut stream, &mut origin, idle, &count).await {
             Ended::Both => {}

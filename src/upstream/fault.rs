@@ -62,6 +62,9 @@ impl Fault {
             {
                 Self::HttpProtocol
             }
+            _ if error.to_string().contains("Too many open files") => {
+                Self::Internal("it has too many files open".to_owned())
+            }
             _ => Self::Internal(error.to_string()),
         }
     }

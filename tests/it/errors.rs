@@ -63,6 +63,11 @@ async fn an_answer_that_is_none_is_told_apart() {
             Reply::raw("220 mail.example ESMTP\r\n\r\n"),
             &["http_protocol_error"],
         ),
+        (
+            "another protocol, unasked",
+            Reply::raw("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"),
+            &["http_protocol_error"],
+        ),
     ] {
         println!("{way}");
         let origin = Origin::start().reply("/x", reply).spawn().await;

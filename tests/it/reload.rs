@@ -7,7 +7,7 @@ use std::sync::{
 
 use tokio::task::JoinHandle;
 
-use crate::support::{Ask, Gate, Latch, Origin, Reply, Signal, allowed, refused, wait};
+use crate::support::{Ask, Gate, Latch, Origin, Reply, Signal, Step, allowed, refused, wait};
 
 const EXEMPT: &str = "[[bot]]\nname = \"tester\"\nuser-agents = [\"TestBot\"]\nenforcement = \"exempt\"\n";
 
@@ -158,6 +158,40 @@ async fn what_outlasts_the_bound_is_cut_off_and_has_its_end_in_the_log() {
     running.abort();
     let (_, completions) = gate.audited(1).await;
     assert_eq!(completions[0]["error"], "aborted", "{completions:#?}");
+    assert!(completions[0]["status"].is_null(), "{completions:#?}");
+}
+
+#[tokio::test]
+async fn what_is_cut_off_in_its_response_has_the_status_in_the_log() {
+    let origin = Origin::start()
+        .reply(
+            "/half",
+            Reply::script([
+                Step::send("HTTP/1.1 203 OK\r\nContent-Length: 8\r\n\r\nhalf"),
+                Step::Stall,
+            ]),
+        )
+        .spawn()
+        .await;
+    let mut gate = Gate::with("[proxy]\nshutdown-timeout = \"200ms\"").await;
+    let mut client = gate.dial().await;
+    client
+        .send(format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: TestBot\r\n\r\n",
+            origin.url("/half"),
+            origin.authority()
+        ))
+        .await;
+    let mut response = Vec::new();
+    while !response.ends_with(b"half") {
+        response.extend(client.read().await);
+    }
+
+    assert_eq!(gate.stop().await.code(), Some(0));
+
+    let (_, completions) = gate.audited(1).await;
+    assert_eq!(completions[0]["error"], "aborted", "{completions:#?}");
+    assert_eq!(completions[0]["status"], 203, "{completions:#?}");
 }
 
 #[tokio::test]

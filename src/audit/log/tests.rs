@@ -1,5 +1,6 @@
 mod end;
 mod order;
+mod pipe;
 mod stall;
 mod trouble;
 

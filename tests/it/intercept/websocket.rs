@@ -64,3 +64,21 @@ async fn a_disallowed_upgrade_is_refused() {
 
     assert_eq!(origin.count("/private/chat"), 0);
 }
+
+#[tokio::test]
+async fn one_on_which_nothing_is_said_any_more_is_idle() {
+    let origin = echo(true).await;
+    let gate = Gate::with("[proxy]\ntunnel-idle-timeout = \"300ms\"").await;
+    let mut inside = gate
+        .connect(&origin.authority())
+        .await
+        .opened()
+        .tls(NAME, Alpn::Http1)
+        .await;
+
+    assert_eq!(upgrade(&mut inside, "/chat").await.status, 101);
+
+    let (_, completions) = gate.audited(1).await;
+    assert_eq!(completions[0]["error"], "idle", "{completions:#?}");
+    assert_eq!(completions[0]["status"], 101, "{completions:#?}");
+}
