@@ -17,6 +17,11 @@ async fn echo(tls: bool) -> Origin {
     }
 }
 
+async fn inside_tls(gate: &Gate, origin: &Origin) -> Connection {
+    let tunnel = gate.connect(&origin.authority()).await.opened();
+    tunnel.tls(NAME, Alpn::Http1).await
+}
+
 fn upgrade<'a>(inside: &'a mut Connection, path: &str) -> Ask<'a> {
     inside
         .get(path)
@@ -53,12 +58,7 @@ async fn an_upgrade_is_decided_and_then_passed_through() {
 async fn a_disallowed_upgrade_is_refused() {
     let origin = echo(true).await;
     let gate = Gate::start().await;
-    let mut inside = gate
-        .connect(&origin.authority())
-        .await
-        .opened()
-        .tls(NAME, Alpn::Http1)
-        .await;
+    let mut inside = inside_tls(&gate, &origin).await;
 
     refused(&upgrade(&mut inside, "/private/chat").await, "rule");
 
@@ -69,12 +69,7 @@ async fn a_disallowed_upgrade_is_refused() {
 async fn one_on_which_nothing_is_said_any_more_is_idle() {
     let origin = echo(true).await;
     let gate = Gate::with("[proxy]\ntunnel-idle-timeout = \"300ms\"").await;
-    let mut inside = gate
-        .connect(&origin.authority())
-        .await
-        .opened()
-        .tls(NAME, Alpn::Http1)
-        .await;
+    let mut inside = inside_tls(&gate, &origin).await;
 
     assert_eq!(upgrade(&mut inside, "/chat").await.status, 101);
 
