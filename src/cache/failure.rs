@@ -45,7 +45,8 @@ impl<E: Into<FetchError>> From<E> for Failure {
 impl Failure {
     /// How long to wait after the `attempt`-th failure in a row (from 1) before trying again, for
     /// an origin that failed for less than the time of grace: `Retry-After` within bounds; else
-    /// five minutes after 429 and 503, whose senders are busy; else a minute, doubled each time.
+    /// a second where robotgate itself failed; five minutes after 429 and 503, whose senders are
+    /// busy; else a minute, doubled each time.
     pub fn retry_delay(&self, attempt: u32) -> Duration {
         if let Some(asked) = self.retry_after {
             return asked.clamp(MIN_RETRY_AFTER, MAX_RETRY);
@@ -67,3 +68,35 @@ const FIRST_RETRY: Duration = Duration::from_secs(60);
 const BUSY_RETRY: Duration = Duration::from_secs(5 * 60);
 /// The longest time between two tries, whatever was asked for.
 pub(super) const MAX_RETRY: Duration = Duration::from_secs(60 * 60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_failed_and_how_often_says_how_long_to_wait() {
+        let of = |error: FetchError| Failure::from(error);
+        let fault = |fault: Fault| Failure::from(FetchError::Fault(fault));
+        let local = fault(Fault::Internal("it has too many files open".to_owned()));
+        let asked = Failure {
+            retry_after: Some(Duration::from_secs(20)),
+            ..of(FetchError::Status(503))
+        };
+        for (failure, attempt, seconds) in [
+            (&local, 1, 1),
+            (&local, 9, 1),
+            (&of(FetchError::Status(503)), 1, 300),
+            (&of(FetchError::Status(500)), 1, 60),
+            (&of(FetchError::Status(500)), 3, 240),
+            (&of(FetchError::Status(500)), 99, 3600),
+            (&fault(Fault::ConnectionRefused), 1, 60),
+            (&asked, 1, 20),
+        ] {
+            assert_eq!(
+                failure.retry_delay(attempt).as_secs(),
+                seconds,
+                "{failure:?}, {attempt}"
+            );
+        }
+    }
+}

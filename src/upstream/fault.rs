@@ -158,6 +158,20 @@ mod tests {
     }
 
     #[test]
+    fn too_many_open_files_are_told_in_words_and_are_not_the_origins_fault() {
+        // EMFILE and ENFILE, as pingora's connector wraps what the system says.
+        for code in [24, 23] {
+            let cause = std::io::Error::from_raw_os_error(code);
+            let error = Error::because(ErrorType::InternalError, "Fail to connect to 192.0.2.1:80", cause);
+            assert_eq!(
+                Fault::from_pingora(&error),
+                Fault::Internal("it has too many files open".to_owned()),
+                "{code}"
+            );
+        }
+    }
+
+    #[test]
     fn a_time_out_is_a_504_and_the_rest_a_502() {
         for (fault, status, kind) in [
             (Fault::ConnectionRefused, 502, "connection_refused"),

@@ -19,6 +19,7 @@ use pingora::{
         virt::{VirtualSockOpt, VirtualSocket, VirtualSocketStream},
     },
 };
+use rustix::io::Errno;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -47,6 +48,10 @@ impl Connect for Patiently {
             let kind = match error.kind() {
                 io::ErrorKind::ConnectionRefused => ErrorType::ConnectRefused,
                 io::ErrorKind::TimedOut => ErrorType::ConnectTimedout,
+                // As pingora's own connector has it: the origin is not at fault.
+                _ if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) => {
+                    ErrorType::InternalError
+                }
                 _ => ErrorType::ConnectNoRoute,
             };
             Error::because(kind, "connecting for an upgrade", error)
