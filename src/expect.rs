@@ -76,7 +76,11 @@ fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
 fn decide(expectation: &Expectation, config: &Config) -> Decision {
     let identity = config.bots.identify([expectation.agent.as_bytes()]);
     let asker = Asker::new(&identity, config.identity.unidentified);
-    let copy = Arc::new(RobotsCopy::new(expectation.robots.as_bytes(), SystemTime::UNIX_EPOCH));
+    let copy = Arc::new(RobotsCopy::new(
+        config.robots.profile,
+        expectation.robots.as_bytes(),
+        SystemTime::UNIX_EPOCH,
+    ));
     let answer = Answer::Rules(&copy);
     if expectation.verdict == Verdict::Unverifiable {
         return Decision::of_asker(asker).unwrap_or_else(|| Decision::on_tunnel(asker, answer, false));

@@ -1,5 +1,6 @@
 //! robots.txt: parse a file once, pick the group for an agent, match a path, and say which rule
-//! and line decided. RFC 9309, read as Google's open-source parser reads it, bit for bit.
+//! and line decided. RFC 9309, read as Google's open-source parser reads it, bit for bit, or to the
+//! letter: see [`Profile`].
 //!
 //! Never does I/O, never looks at the time, never allocates to decide. It knows no size limit and
 //! no exception for `/robots.txt` itself: those are the fetcher's and the decision's.
@@ -15,6 +16,7 @@ mod escape;
 mod line;
 mod names;
 mod pattern;
+mod profile;
 mod record;
 mod rule;
 mod sieve;
@@ -23,6 +25,7 @@ mod table;
 mod url;
 
 pub use agent::{Agent, Match, Whole};
+pub use profile::Profile;
 pub use rule::{Rule, RuleId, RuleKind};
 pub use url::path_of_url;
 
@@ -58,6 +61,7 @@ use table::{Ranked, Table};
 /// ```
 #[derive(Debug)]
 pub struct RobotsTxt {
+    profile: Profile,
     /// All that is quoted: rules, patterns, names.
     text: Box<str>,
     /// In file order.
@@ -78,27 +82,6 @@ pub struct RobotsTxt {
     words: Names,
 }
 
-/// Whose reading of robots.txt holds.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Profile {
-    /// As Google's open-source parser.
-    #[default]
-    Google,
-}
-
-// === impl Profile ===
-
-impl Profile {
-    /// Its name in the configuration and the log.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Google => "google",
-        }
-    }
-}
-
 // === impl RobotsTxt ===
 
 impl RobotsTxt {
@@ -106,7 +89,13 @@ impl RobotsTxt {
     /// (RFC 9309 §2.2).
     #[must_use]
     pub fn parse(body: &[u8]) -> Self {
-        Draft::read(body).finish()
+        Self::parse_as(Profile::Google, body)
+    }
+
+    /// As [`parse`](Self::parse), in the reading of `profile`.
+    #[must_use]
+    pub fn parse_as(profile: Profile, body: &[u8]) -> Self {
+        Draft::read(profile, body).finish()
     }
 
     /// The rules for `agent`, exactly as Google's parser picks them: groups whose user-agent,

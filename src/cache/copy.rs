@@ -4,7 +4,7 @@ use std::{fmt, time::SystemTime};
 
 use sha2::{Digest, Sha256};
 
-use crate::robots::RobotsTxt;
+use crate::robots::{Profile, RobotsTxt};
 
 /// A copy of a robots.txt, parsed.
 pub struct RobotsCopy {
@@ -18,10 +18,10 @@ pub struct RobotsCopy {
 // === impl RobotsCopy ===
 
 impl RobotsCopy {
-    /// Parses `body`, which was received at `fetched`.
-    pub fn new(body: &[u8], fetched: SystemTime) -> Self {
+    /// Parses `body`, which was received at `fetched`, in the reading of `profile`.
+    pub fn new(profile: Profile, body: &[u8], fetched: SystemTime) -> Self {
         Self {
-            robots: RobotsTxt::parse(body),
+            robots: RobotsTxt::parse_as(profile, body),
             sha256: data_encoding::HEXLOWER.encode(&Sha256::digest(body)),
             fetched,
         }

@@ -64,7 +64,7 @@ impl Fetched {
     /// What the fetch says of the origin.
     pub fn meaning(&self, policy: &Policy, at: SystemTime) -> Meaning {
         match self {
-            Fetched::Received(received) => Meaning::of(received, policy.soft_404, at),
+            Fetched::Received(received) => Meaning::of(received, policy, at),
             Fetched::TooManyRedirects { .. } => Meaning::NoRobots,
             Fetched::Failed(failure) => Meaning::Failed(failure.clone()),
         }

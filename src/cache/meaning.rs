@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use super::{Failure, FetchError, Freshness, RobotsCopy};
+use super::{Failure, FetchError, Freshness, Policy, RobotsCopy};
+use crate::robots::Profile;
 
 /// A complete answer of an origin, redirects followed, body decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +31,9 @@ pub enum Meaning {
 // === impl Meaning ===
 
 impl Meaning {
-    /// What `received` means. With `soft_404`, a 5xx whose page says that it was not found counts
-    /// as a 404, as Google's specification has it.
-    pub fn of(received: &Received, soft_404: bool, at: SystemTime) -> Self {
+    /// What `received` means. Google's specification counts 429 as a server error, and a 5xx whose
+    /// page says that it was not found as a 404 (where `policy` has it so); RFC 9309 does neither.
+    pub fn of(received: &Received, policy: &Policy, at: SystemTime) -> Self {
         let failed = || {
             Meaning::Failed(Failure {
                 error: FetchError::Status(received.status),
@@ -42,10 +43,10 @@ impl Meaning {
         match received.status {
             // No Range was asked for, so the server is at fault.
             206 => failed(),
-            200..=299 => Meaning::Rules(Arc::new(RobotsCopy::new(&received.body, at))),
-            429 => failed(),
+            200..=299 => Meaning::Rules(Arc::new(RobotsCopy::new(policy.profile, &received.body, at))),
+            429 if policy.profile == Profile::Google => failed(),
             400..=499 => Meaning::NoRobots,
-            500.. if soft_404 && says_not_found(&received.body) => Meaning::Soft404,
+            500.. if policy.soft_404 && says_not_found(&received.body) => Meaning::Soft404,
             _ => failed(),
         }
     }
@@ -81,13 +82,17 @@ mod tests {
     use super::*;
 
     fn meaning(status: u16, body: &str) -> Meaning {
+        meaning_under(&Policy::default(), status, body)
+    }
+
+    fn meaning_under(policy: &Policy, status: u16, body: &str) -> Meaning {
         let received = Received {
             status,
             body: body.as_bytes().to_vec(),
             freshness: Freshness::default(),
             retry_after: None,
         };
-        Meaning::of(&received, true, SystemTime::UNIX_EPOCH)
+        Meaning::of(&received, policy, SystemTime::UNIX_EPOCH)
     }
 
     #[test]
@@ -105,6 +110,15 @@ mod tests {
                 "{status}"
             );
         }
+    }
+
+    #[test]
+    fn to_the_letter_of_the_rfc_429_is_like_any_other_4xx() {
+        let policy = Policy {
+            profile: Profile::Rfc9309,
+            ..Policy::default()
+        };
+        assert_eq!(meaning_under(&policy, 429, ""), Meaning::NoRobots);
     }
 
     #[test]

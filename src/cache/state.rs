@@ -10,10 +10,13 @@ use std::{
 };
 
 use super::{Failure, FetchError, Freshness, Meaning, RobotsCopy, failure::MAX_RETRY};
+use crate::robots::Profile;
 
 /// How long things hold. The defaults are the specification's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
+    /// Whose reading of robots.txt and of statuses holds.
+    pub profile: Profile,
     /// For rules whose answer says nothing of its life (RFC 9309 §2.4).
     pub default_ttl: Duration,
     /// For an origin without a robots.txt whose answer says nothing of its life.
@@ -100,6 +103,7 @@ pub enum Due {
 impl Default for Policy {
     fn default() -> Self {
         Self {
+            profile: Profile::Google,
             default_ttl: DAY,
             no_robots_ttl: Duration::from_secs(60 * 60),
             min_ttl: Duration::from_secs(5 * 60),

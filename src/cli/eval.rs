@@ -1,4 +1,5 @@
-//! `robotgate eval`: decides JSON lines, one case each, as Google's parser would.
+//! `robotgate eval`: decides JSON lines, one case each, as Google's parser would, or
+//! to the letter of RFC 9309.
 //!
 //! Never stops at a bad line, never keeps more than one line and a bounded cache in memory. It
 //! answers for the parser alone: no exception for `/robots.txt`, no tokens but Google's.
@@ -37,9 +38,8 @@ pub struct Outcome {
 /// early is no failure.
 #[must_use]
 pub fn run(args: &EvalArgs) -> ExitCode {
-    let Profile::Google = args.profile;
     let outcome = pipe::between(io::stdin().lock(), io::stdout().lock(), |input, output| {
-        eval(input, output)
+        eval(args.profile, input, output)
     });
     match outcome {
         Ok(Outcome { failed: 0, .. }) => ExitCode::SUCCESS,
@@ -58,9 +58,9 @@ pub fn run(args: &EvalArgs) -> ExitCode {
 ///
 /// Only what reading and writing give. A line that is no case is answered with an object of its
 /// other fields, `error` (a sentence) and `input_line` (from 1).
-pub fn eval(mut input: impl BufRead, mut output: impl Write) -> io::Result<Outcome> {
+pub fn eval(profile: Profile, mut input: impl BufRead, mut output: impl Write) -> io::Result<Outcome> {
     let mut outcome = Outcome::default();
-    let mut files = Files::default();
+    let mut files = Files::new(profile);
     let mut line = Vec::new();
     let mut number = 0_u64;
     loop {

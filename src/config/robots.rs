@@ -36,7 +36,8 @@ pub struct Robots {
     pub max_ttl: Duration,
     /// `no-robots-ttl`: how long a 4xx holds whose response names no time.
     pub no_robots_ttl: Duration,
-    /// Whether a 5xx whose page says "not found" counts as a 404.
+    /// Whether a 5xx whose page says "not found" counts as a 404. Unless written, it does in the
+    /// profile of Google, whose clause it is.
     pub soft_404: bool,
     /// How long a request waits for a fetch before it is refused.
     pub wait: Duration,
@@ -88,7 +89,7 @@ impl Robots {
             min_ttl,
             max_ttl,
             no_robots_ttl: checker.duration(written.no_robots_ttl, HOUR, TTLS),
-            soft_404: written.soft_404.unwrap_or(true),
+            soft_404: written.soft_404.unwrap_or(written.profile == Profile::Google),
             wait: checker.duration(written.wait, Duration::from_secs(5), WAITS),
             fetch_timeout: checker.duration(written.fetch_timeout, Duration::from_secs(30), WAITS),
         }

@@ -6,6 +6,7 @@ mod tunnel;
 use std::{sync::Arc, time::SystemTime};
 
 use super::*;
+use crate::robots::Profile;
 use crate::{
     cache::{Failure, FetchError, RobotsCopy},
     origin::readings,
@@ -55,7 +56,11 @@ impl Known {
 }
 
 fn copy(file: &str) -> Arc<RobotsCopy> {
-    Arc::new(RobotsCopy::new(file.as_bytes(), SystemTime::UNIX_EPOCH))
+    Arc::new(RobotsCopy::new(
+        Profile::Google,
+        file.as_bytes(),
+        SystemTime::UNIX_EPOCH,
+    ))
 }
 
 fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {

@@ -166,6 +166,7 @@ fn leaves(config: &Config) -> Result<Option<Leaves>, SetupError> {
 
 fn policy(config: &Config) -> Policy {
     Policy {
+        profile: config.robots.profile,
         default_ttl: config.robots.default_ttl,
         no_robots_ttl: config.robots.no_robots_ttl,
         min_ttl: config.robots.min_ttl,

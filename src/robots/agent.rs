@@ -3,7 +3,7 @@
 //! Never allocates, reads no clock and does no I/O: this is what runs for every request.
 
 use super::{
-    RobotsTxt, RuleId,
+    RobotsTxt, RuleId, escape,
     names::Name,
     table::{NONE, Reach, Table},
 };
@@ -95,6 +95,7 @@ impl<'a> Agent<'a> {
     /// ```
     #[must_use]
     pub fn decide(&self, path: &[u8]) -> Match {
+        let path = &*escape::of_path(self.robots.profile, path);
         let ranked = self.robots.ranked();
         let mut sieve = None;
         let best = self

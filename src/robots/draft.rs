@@ -7,8 +7,7 @@
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, ops::Range};
 
 use super::{
-    RobotsTxt,
-    escape::escape,
+    Profile, RobotsTxt, escape,
     line::Lines,
     names::{Named, Names, Roll},
     pattern::Pattern,
@@ -19,8 +18,8 @@ use super::{
 };
 
 /// What has been read so far.
-#[derive(Default)]
 pub(super) struct Draft {
+    profile: Profile,
     text: String,
     rules: Vec<StoredRule>,
     /// In file order.
@@ -55,10 +54,20 @@ struct Binder<'a> {
 // === impl Draft ===
 
 impl Draft {
-    pub(super) fn read(body: &[u8]) -> Self {
-        let mut draft = Self::default();
+    pub(super) fn read(profile: Profile, body: &[u8]) -> Self {
+        let mut draft = Self {
+            profile,
+            text: String::new(),
+            rules: Vec::new(),
+            patterns: Vec::new(),
+            groups: Vec::new(),
+            open: false,
+            everyone: None,
+            tokens: Roll::new(),
+            words: Roll::new(),
+        };
         for (line, bytes) in Lines::new(body) {
-            let Some(record) = Record::read(bytes) else {
+            let Some(record) = Record::read(profile, bytes) else {
                 continue;
             };
             match record.key {
@@ -89,6 +98,7 @@ impl Draft {
         let words = Names::new(self.words, |groups| binder.bind(groups));
         let Binder { tables, sets, .. } = binder;
         RobotsTxt {
+            profile: self.profile,
             text: self.text.into(),
             rules: self.rules.into(),
             patterns: patterns.into(),
@@ -139,14 +149,14 @@ impl Draft {
         };
         self.open = false;
         let text = Span::push(&mut self.text, &String::from_utf8_lossy(record.text));
-        let written = match escape(record.value) {
+        let written = match escape::of_pattern(self.profile, record.value) {
             // Then the line ends with it, byte for byte.
             Cow::Borrowed(same) => text.tail(same.len()),
             Cow::Owned(escaped) => Span::push(&mut self.text, &escaped),
         };
         let id = RuleId::new(self.rules.len());
         self.patterns.push(Pattern::new(&self.text, written, kind, id));
-        if kind == RuleKind::Allow {
+        if kind == RuleKind::Allow && self.profile == Profile::Google {
             self.patterns.extend(Pattern::directory(&self.text, written, id));
         }
         group.patterns.end = self.patterns.len();

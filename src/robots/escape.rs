@@ -1,41 +1,102 @@
-//! Brings a pattern into the one spelling that paths are compared with (RFC 9309 §2.2.2, as far as
-//! Google's parser follows it: hex digits in upper case, non-ASCII octets escaped).
+//! Brings patterns and paths into the one spelling that they are compared in (RFC 9309 §2.2.2).
 //!
-//! Never decodes, and never touches paths: those come escaped.
+//! Google's parser never touches a path, and of a pattern only the hex digits' case and the
+//! non-ASCII octets. To the letter of the RFC both sides change: what an escape means counts, not
+//! how it is written, but for `%2A` and `%24`, which are never wildcards.
 
 use std::borrow::Cow;
 
-/// `pattern` with the hex digits of its `%xx` in upper case and each octet from 0x80 up as `%XX`.
-/// The result is ASCII.
-pub(super) fn escape(pattern: &[u8]) -> Cow<'_, str> {
+use super::Profile;
+
+/// `pattern` as it is compared. The result is ASCII.
+pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     if let Ok(plain) = std::str::from_utf8(pattern)
         && plain.is_ascii()
-        && is_upper(pattern)
+        && is_compared_as_written(profile, pattern)
     {
         return Cow::Borrowed(plain);
     }
-    let mut escaped = String::with_capacity(pattern.len() + 16);
-    let mut rest = pattern;
-    loop {
-        rest = match rest {
-            [b'%', a, b, rest @ ..] if is_hex(*a, *b) => {
-                escaped.push('%');
-                escaped.push(a.to_ascii_uppercase().into());
-                escaped.push(b.to_ascii_uppercase().into());
-                rest
-            }
-            [byte @ ..=0x7F, rest @ ..] => {
-                escaped.push((*byte).into());
-                rest
-            }
-            [byte, rest @ ..] => {
-                escaped.push('%');
-                escaped.push(hex_digit(byte >> 4));
-                escaped.push(hex_digit(byte & 0x0F));
-                rest
-            }
-            [] => return Cow::Owned(escaped),
+    let (inner, anchor) = match (profile, pattern) {
+        (Profile::Rfc9309, [inner @ .., b'$']) => (inner, "$"),
+        _ => (pattern, ""),
+    };
+    let mut spelled = String::with_capacity(pattern.len() + 16);
+    for unit in Units(inner) {
+        match (profile, unit) {
+            // Only at the end is it an anchor.
+            (Profile::Rfc9309, Unit::Raw(b'$')) => push_escaped(&mut spelled, b'$'),
+            (Profile::Rfc9309, Unit::Escaped(octet)) if has_a_plain_spelling(octet) => spelled.push(octet.into()),
+            (_, Unit::Raw(octet @ ..=0x7F)) => spelled.push(octet.into()),
+            (_, Unit::Raw(octet) | Unit::Escaped(octet)) => push_escaped(&mut spelled, octet),
+        }
+    }
+    spelled.push_str(anchor);
+    Cow::Owned(spelled)
+}
+
+/// `path` as it is compared. Allocates only for a path that to the letter of the RFC is not in the
+/// spelling that is compared.
+pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
+    let special = |octet: &u8| matches!(octet, b'%' | b'*' | b'$' | 0x80..);
+    if profile == Profile::Google || !path.iter().any(special) {
+        return Cow::Borrowed(path);
+    }
+    let mut spelled = String::with_capacity(path.len() + 16);
+    for unit in Units(path) {
+        match unit {
+            Unit::Escaped(octet) if has_a_plain_spelling(octet) => spelled.push(octet.into()),
+            Unit::Raw(octet @ ..=0x7F) if !matches!(octet, b'*' | b'$') => spelled.push(octet.into()),
+            Unit::Raw(octet) | Unit::Escaped(octet) => push_escaped(&mut spelled, octet),
+        }
+    }
+    Cow::Owned(spelled.into_bytes())
+}
+
+/// What a pattern or a path consists of.
+enum Unit {
+    Raw(u8),
+    /// A `%xx`.
+    Escaped(u8),
+}
+
+struct Units<'a>(&'a [u8]);
+
+// === impl Units ===
+
+impl Iterator for Units<'_> {
+    type Item = Unit;
+
+    fn next(&mut self) -> Option<Unit> {
+        let (unit, rest) = match self.0 {
+            [b'%', high, low, rest @ ..] if let Some(octet) = octet(*high, *low) => (Unit::Escaped(octet), rest),
+            [octet, rest @ ..] => (Unit::Raw(*octet), rest),
+            [] => return None,
         };
+        self.0 = rest;
+        Some(unit)
+    }
+}
+
+fn octet(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    Some(digit(high)? << 4 | digit(low)?)
+}
+
+/// Whether an escape is another spelling of a character: the unreserved ones (RFC 3986 §2.3) and
+/// the reserved ones (§2.2), whose two spellings RFC 9309 §2.2.2 compares as equal. Not `*` and
+/// `$`: written plainly, those are wildcards.
+fn has_a_plain_spelling(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || b"-._~:/?#[]@!&'()+,;=".contains(&octet)
+}
+
+/// Whether an ASCII pattern needs no change.
+fn is_compared_as_written(profile: Profile, pattern: &[u8]) -> bool {
+    match profile {
+        Profile::Google => is_upper(pattern),
+        Profile::Rfc9309 => {
+            let inner = pattern.strip_suffix(b"$").unwrap_or(pattern);
+            memchr::memchr2(b'%', b'$', inner).is_none()
+        }
     }
 }
 
@@ -44,8 +105,8 @@ fn is_upper(pattern: &[u8]) -> bool {
     let mut rest = pattern;
     while let Some(at) = memchr::memchr(b'%', rest) {
         rest = match &rest[at + 1..] {
-            [a, b, rest @ ..] if is_hex(*a, *b) => {
-                if a.is_ascii_lowercase() || b.is_ascii_lowercase() {
+            [high, low, rest @ ..] if octet(*high, *low).is_some() => {
+                if high.is_ascii_lowercase() || low.is_ascii_lowercase() {
                     return false;
                 }
                 rest
@@ -56,12 +117,11 @@ fn is_upper(pattern: &[u8]) -> bool {
     true
 }
 
-fn is_hex(a: u8, b: u8) -> bool {
-    a.is_ascii_hexdigit() && b.is_ascii_hexdigit()
-}
-
-fn hex_digit(nibble: u8) -> char {
-    char::from(b"0123456789ABCDEF"[usize::from(nibble & 0x0F)])
+fn push_escaped(spelled: &mut String, octet: u8) {
+    spelled.push('%');
+    for nibble in [octet >> 4, octet & 0x0F] {
+        spelled.push(char::from(b"0123456789ABCDEF"[usize::from(nibble)]));
+    }
 }
 
 #[cfg(test)]
@@ -69,17 +129,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_hex_case_and_non_ascii_change() {
-        assert_eq!(escape(b"/a%2fb"), "/a%2Fb");
-        assert_eq!(escape("/\u{30c4}".as_bytes()), "/%E3%83%84");
-        assert_eq!(escape(b"/\xFF%c3"), "/%FF%C3");
-        assert_eq!(escape(b"/%zz%a%%aa%"), "/%zz%a%%AA%");
-        assert_eq!(escape(b"/%61*$ \x7F"), "/%61*$ \x7F");
+    fn google_changes_only_hex_case_and_non_ascii_of_patterns() {
+        for (pattern, spelled) in [
+            (&b"/a%2fb"[..], "/a%2Fb"),
+            ("/\u{30c4}".as_bytes(), "/%E3%83%84"),
+            (b"/\xFF%c3", "/%FF%C3"),
+            (b"/%zz%a%%aa%", "/%zz%a%%AA%"),
+            (b"/%61*$ \x7F", "/%61*$ \x7F"),
+        ] {
+            assert_eq!(of_pattern(Profile::Google, pattern), spelled);
+        }
+        assert_eq!(&*of_path(Profile::Google, b"/%61*$\xFF"), b"/%61*$\xFF");
+    }
+
+    #[test]
+    fn to_the_letter_of_the_rfc_spellings_are_equal() {
+        for (pattern, path, spelled) in [
+            (&b"/%62%61%7A"[..], &b"/ba%7a"[..], "/baz"),
+            (b"/?u=http://x", b"/?u=http%3A%2f%2Fx", "/?u=http://x"),
+            ("/\u{30c4}".as_bytes(), b"/%e3%83%84", "/%E3%83%84"),
+            (b"/%2a", b"/*", "/%2A"),
+            (b"/%24", b"/$", "/%24"),
+            (b"/$x", b"/%24x", "/%24x"),
+            (b"/%zz%", b"/%zz%", "/%zz%"),
+            (b"/%25%20%7b", b"/%25%20%7B", "/%25%20%7B"),
+        ] {
+            assert_eq!(of_pattern(Profile::Rfc9309, pattern), spelled);
+            assert_eq!(String::from_utf8_lossy(&of_path(Profile::Rfc9309, path)), spelled);
+        }
+        assert_eq!(of_pattern(Profile::Rfc9309, b"/*%61$"), "/*a$", "wildcards stay");
     }
 
     #[test]
     fn what_is_right_already_is_borrowed() {
-        assert!(matches!(escape(b"/a%2Fb%z"), Cow::Borrowed(_)));
-        assert!(matches!(escape(b""), Cow::Borrowed(_)));
+        for profile in [Profile::Google, Profile::Rfc9309] {
+            assert!(matches!(of_pattern(profile, b"/a*b$"), Cow::Borrowed(_)));
+            assert!(matches!(of_pattern(profile, b""), Cow::Borrowed(_)));
+            assert!(matches!(of_path(profile, b"/a?b=c"), Cow::Borrowed(_)));
+        }
+        assert!(matches!(of_pattern(Profile::Google, b"/a%2Fb%z"), Cow::Borrowed(_)));
     }
 }

@@ -5,6 +5,8 @@
 
 use memchr::{memchr, memchr2};
 
+use super::Profile;
+
 /// One meaningful line.
 #[derive(Debug)]
 pub(super) struct Record<'a> {
@@ -28,10 +30,10 @@ pub(super) enum Key {
 impl<'a> Record<'a> {
     /// `None` for a line that decides nothing: blank, a comment, no separator, or a key that is
     /// none of ours (sitemaps and crawl delays neither decide nor end a group).
-    pub(super) fn read(line: &'a [u8]) -> Option<Self> {
+    pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
         let text = trim(memchr(b'#', line).map_or(line, |at| &line[..at]));
-        let at = separator(text)?;
-        let key = Key::read(trim(&text[..at]))?;
+        let at = separator(profile, text)?;
+        let key = Key::read(profile, trim(&text[..at]))?;
         Some(Self {
             key,
             value: trim(&text[at + 1..]),
@@ -43,7 +45,11 @@ impl<'a> Record<'a> {
 // === impl Key ===
 
 impl Key {
-    fn read(written: &[u8]) -> Option<Self> {
+    fn read(profile: Profile, written: &[u8]) -> Option<Self> {
+        if profile == Profile::Rfc9309 {
+            let is = |spelling: &[u8]| written.eq_ignore_ascii_case(spelling);
+            return GRAMMAR.iter().find_map(|&(spelling, key)| is(spelling).then_some(key));
+        }
         let begins = |spelling: &[u8]| {
             written
                 .get(..spelling.len())
@@ -56,10 +62,14 @@ impl Key {
 }
 
 /// Where the key ends: at the first colon. A line without one may use white space, but only where
-/// it holds exactly two words, so that prose is not taken for a rule.
-fn separator(text: &[u8]) -> Option<usize> {
+/// it holds exactly two words, so that prose is not taken for a rule; the RFC's grammar knows no
+/// such line.
+fn separator(profile: Profile, text: &[u8]) -> Option<usize> {
     if let Some(colon) = memchr(b':', text) {
         return Some(colon);
+    }
+    if profile == Profile::Rfc9309 {
+        return None;
     }
     let blank = memchr2(b' ', b'\t', text)?;
     let second = text[blank..].iter().position(|b| !is_blank(*b))?;
@@ -91,7 +101,14 @@ fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The spellings that count, in order; a key need only *begin* with one, in any case.
+/// The keys of RFC 9309 §2.2, in any case.
+const GRAMMAR: &[(&[u8], Key)] = &[
+    (b"user-agent", Key::UserAgent),
+    (b"allow", Key::Allow),
+    (b"disallow", Key::Disallow),
+];
+
+/// The spellings that count for Google, in order; a key need only *begin* with one, in any case.
 const SPELLINGS: &[(&[u8], Key)] = &[
     (b"user-agent", Key::UserAgent),
     (b"useragent", Key::UserAgent),
@@ -110,7 +127,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Option<(Key, &str)> {
-        let record = Record::read(line.as_bytes())?;
+        let record = Record::read(Profile::Google, line.as_bytes())?;
         let value = std::str::from_utf8(record.value).expect("the tests are text");
         Some((record.key, value))
     }
@@ -126,6 +143,23 @@ mod tests {
         assert_eq!(read("Disllow: /"), None);
         assert_eq!(read("xDisallow: /"), None);
         assert_eq!(read("Sitemap: /"), None);
+    }
+
+    #[test]
+    fn the_grammar_of_the_rfc_has_no_typos_and_no_missing_colons() {
+        let read = |line: &'static str| Some(Record::read(Profile::Rfc9309, line.as_bytes())?.key);
+        assert_eq!(read(" DISALLOW\t: /x # why"), Some(Key::Disallow));
+        assert_eq!(read("user-agent:a"), Some(Key::UserAgent));
+        assert_eq!(read("Allow:"), Some(Key::Allow));
+        for line in [
+            "Disalow: /x",
+            "Disallowed: /x",
+            "useragent: a",
+            "user agent: a",
+            "allow /x",
+        ] {
+            assert_eq!(read(line), None, "{line}");
+        }
     }
 
     #[test]
@@ -147,7 +181,7 @@ mod tests {
 
     #[test]
     fn comments_and_white_space_are_not_part_of_the_text() {
-        let record = Record::read(b" \x0c Allow : /x y \x0b # /z").expect("a record");
+        let record = Record::read(Profile::Google, b" \x0c Allow : /x y \x0b # /z").expect("a record");
         assert_eq!(record.text, b"Allow : /x y");
         assert_eq!(record.value, b"/x y");
     }

@@ -179,7 +179,7 @@ fn the_log_is_told_of_the_fetch_that_the_answer_rests_on() {
 
 #[test]
 fn an_answer_names_the_verdict_where_no_file_decides() {
-    let copy = Arc::new(RobotsCopy::new(RULES.as_bytes(), at(0)));
+    let copy = Arc::new(RobotsCopy::new(Profile::Google, RULES.as_bytes(), at(0)));
     let failure = failure_of(&time_out());
     for (answer, says) in [
         (Answer::NoRobots, (Verdict::Allow, Reason::NoRobots)),

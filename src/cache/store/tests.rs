@@ -9,6 +9,7 @@ use tokio::{
 };
 
 use super::*;
+use crate::robots::Profile;
 use crate::{
     cache::{Freshness, Received},
     decision::{Reason, Verdict, rules_of},
@@ -138,7 +139,9 @@ fn answered(status: u16, body: &str) -> Fetched {
 /// Whether the rules of `body` hold.
 fn holds(lookup: &Lookup, body: &str) -> bool {
     let copy = lookup.answer(&POLICY).copy().cloned();
-    copy.is_some_and(|copy| copy.sha256 == crate::cache::RobotsCopy::new(body.as_bytes(), lookup.at).sha256)
+    copy.is_some_and(|copy| {
+        copy.sha256 == crate::cache::RobotsCopy::new(Profile::Google, body.as_bytes(), lookup.at).sha256
+    })
 }
 
 /// What is said of everything where no file decides.
@@ -153,6 +156,7 @@ const POLICY: Policy = Policy {
     no_robots_ttl: HOUR,
     min_ttl: Duration::from_secs(5 * 60),
     max_ttl: Duration::from_secs(24 * 60 * 60),
+    profile: Profile::Google,
     soft_404: true,
     deny_for: Duration::from_secs(30 * 24 * 60 * 60),
 };

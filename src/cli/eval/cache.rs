@@ -6,11 +6,11 @@
 
 use std::{collections::HashMap, rc::Rc};
 
-use crate::robots::RobotsTxt;
+use crate::robots::{Profile, RobotsTxt};
 
 /// Parsed files, within a budget.
-#[derive(Default)]
 pub(super) struct Cache {
+    profile: Profile,
     files: HashMap<Rc<str>, Rc<RobotsTxt>>,
     /// The file last asked for, found again without hashing.
     last: Option<(Rc<str>, Rc<RobotsTxt>)>,
@@ -20,6 +20,16 @@ pub(super) struct Cache {
 // === impl Cache ===
 
 impl Cache {
+    /// Empty; files are read as `profile` has it.
+    pub(super) fn new(profile: Profile) -> Self {
+        Self {
+            profile,
+            files: HashMap::new(),
+            last: None,
+            bytes: 0,
+        }
+    }
+
     /// The file kept for `json`, or else what `body` makes of it.
     pub(super) fn file<B: AsRef<[u8]>, E>(
         &mut self,
@@ -35,7 +45,7 @@ impl Cache {
             self.last = Some((Rc::clone(key), Rc::clone(file)));
             return Ok(Rc::clone(file));
         }
-        let file = Rc::new(RobotsTxt::parse(body()?.as_ref()));
+        let file = Rc::new(RobotsTxt::parse_as(self.profile, body()?.as_ref()));
         self.keep(json, &file);
         Ok(file)
     }
@@ -46,7 +56,7 @@ impl Cache {
             return;
         }
         if self.bytes + bytes > BUDGET {
-            *self = Self::default();
+            *self = Self::new(self.profile);
         }
         let key: Rc<str> = json.into();
         self.bytes += bytes;
@@ -69,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_file_is_parsed_once_and_the_budget_holds() {
-        let mut cache = Cache::default();
+        let mut cache = Cache::new(Profile::Google);
         let mut parsed = 0;
         let rules = "Disallow: /x\n".repeat(40_000);
         for round in 0..60 {

@@ -13,12 +13,11 @@ use data_encoding::{BASE64, BASE64_NOPAD, DecodeError};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{error::Category, value::RawValue};
 
-use crate::robots::{RobotsTxt, path_of_url};
+use crate::robots::{Profile, RobotsTxt, path_of_url};
 
 use super::cache::Cache;
 
 /// Files by the field that they came in.
-#[derive(Default)]
 pub(super) struct Files {
     text: Cache,
     base64: Cache,
@@ -93,6 +92,18 @@ pub(super) fn answer(
         Err(bad) => {
             fields.write_error(&bad, number, output)?;
             Ok(Err(bad))
+        }
+    }
+}
+
+// === impl Files ===
+
+impl Files {
+    /// None yet; they are read as `profile` has it.
+    pub(super) fn new(profile: Profile) -> Self {
+        Self {
+            text: Cache::new(profile),
+            base64: Cache::new(profile),
         }
     }
 }

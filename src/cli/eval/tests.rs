@@ -2,7 +2,7 @@ use super::*;
 
 fn answers(input: &[u8]) -> (Vec<String>, Outcome) {
     let mut output = Vec::new();
-    let outcome = eval(input, &mut output).expect("memory does not fail");
+    let outcome = eval(Profile::Google, input, &mut output).expect("memory does not fail");
     let output = String::from_utf8(output).expect("JSON is UTF-8");
     (output.lines().map(String::from).collect(), outcome)
 }
@@ -93,6 +93,6 @@ fn an_answer_is_out_before_more_is_asked_for() {
 
     let screen = Screen::default();
     let typist = Typist(0, screen.clone());
-    let outcome = pipe::between(typist, screen, |input, output| eval(input, output));
+    let outcome = pipe::between(typist, screen, |input, output| eval(Profile::Google, input, output));
     assert_eq!(outcome.expect("the screen is there").decided, 3);
 }
