@@ -11,30 +11,35 @@
 //! [`RobotsTxt::rule`].
 
 mod agent;
+mod buckets;
 mod draft;
+mod entry;
 mod escape;
+mod index;
+mod layout;
 mod line;
 mod names;
-mod pattern;
 mod profile;
+mod rank;
 mod record;
 mod rule;
+mod ruleset;
+mod search;
 mod sieve;
-mod span;
-mod table;
 mod url;
+mod whole;
+mod width;
+mod wild;
 
-pub use agent::{Agent, Match, Whole};
+pub use agent::{Agent, Match};
 pub use profile::Profile;
 pub use rule::{Rule, RuleId, RuleKind};
 pub use url::path_of_url;
+pub use whole::Whole;
 
 use draft::Draft;
-use names::Names;
-use pattern::Pattern;
-use rule::StoredRule;
-use span::Span;
-use table::{Ranked, Table};
+use record::{Key, Record};
+use ruleset::Ruleset;
 
 /// A robots.txt, parsed and compiled.
 ///
@@ -62,24 +67,21 @@ use table::{Ranked, Table};
 #[derive(Debug)]
 pub struct RobotsTxt {
     profile: Profile,
-    /// All that is quoted: rules, patterns, names.
-    text: Box<str>,
-    /// In file order.
-    rules: Box<[StoredRule]>,
-    /// By rank: the first that matches decides.
-    patterns: Box<[Pattern]>,
-    /// The first user-agent of each group.
-    openers: Box<[Span]>,
-    tables: Box<[Table]>,
+    /// The file, and behind it the patterns that are compared in another spelling than they are
+    /// written in, each after the offset of what is written, in four bytes.
+    text: Box<[u8]>,
+    /// How long the file itself is.
+    length: u32,
     /// How many patterns have wildcards, over all tables.
-    wildest: usize,
-    /// What agents are given: indices into `tables`, nearly always one.
-    sets: Box<[Box<[u32]>]>,
-    /// The set of the groups for `*`.
-    everyone: Option<u32>,
-    tokens: Names,
-    /// Names that Google's parser cuts short, whole.
-    words: Names,
+    wilds: u32,
+    rules: Rules,
+}
+
+/// The compiled rules, with offsets as wide as the file needs.
+#[derive(Debug)]
+enum Rules {
+    Narrow(Ruleset<u16>),
+    Wide(Ruleset<u32>),
 }
 
 // === impl RobotsTxt ===
@@ -95,7 +97,15 @@ impl RobotsTxt {
     /// As [`parse`](Self::parse), in the reading of `profile`.
     #[must_use]
     pub fn parse_as(profile: Profile, body: &[u8]) -> Self {
-        Draft::read(profile, body).finish()
+        let body = &body[..body.len().min(line::MAX_BODY)];
+        let (rules, text) = Ruleset::new(Draft::read(profile, body));
+        Self {
+            profile,
+            text,
+            length: width::offset(body.len()),
+            wilds: width::offset(rules.index.wilds()),
+            rules: rules.narrow().map_or(Rules::Wide(rules), Rules::Narrow),
+        }
     }
 
     /// The rules for `agent`, exactly as Google's parser picks them: groups whose user-agent,
@@ -103,7 +113,10 @@ impl RobotsTxt {
     /// (RFC 9309 §2.2.1). An empty `agent` equals a user-agent that is cut to nothing.
     #[must_use]
     pub fn agent(&self, agent: &str) -> Agent<'_> {
-        self.pick(&self.tokens, agent)
+        match &self.rules {
+            Rules::Narrow(rules) => self.pick(rules.tokens.find(&self.text, agent), rules.everyone),
+            Rules::Wide(rules) => self.pick(rules.tokens.find(&self.text, agent), rules.everyone),
+        }
     }
 
     /// As [`agent`](Self::agent), for a bot's configured product token. Google's parser never
@@ -118,12 +131,12 @@ impl RobotsTxt {
     /// ```
     #[must_use]
     pub fn product(&self, token: &str) -> Agent<'_> {
-        if token.is_empty() {
-            Agent::unnamed(self)
-        } else if names::is_product_token(token) {
-            self.agent(token)
-        } else {
-            self.pick(&self.words, token)
+        if names::is_product_token(token) {
+            return self.agent(token);
+        }
+        match &self.rules {
+            Rules::Narrow(rules) => self.pick(rules.words.find(&self.text, token), rules.everyone),
+            Rules::Wide(rules) => self.pick(rules.words.find(&self.text, token), rules.everyone),
         }
     }
 
@@ -134,52 +147,65 @@ impl RobotsTxt {
     /// May panic on the id of another file's rule; never on this one's.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Rule<'_> {
-        let rule = &self.rules[id.index()];
+        let body = self.body();
+        let line = line::line_at(body, self.written_at(id));
+        let record = Record::read(self.profile, line).filter(|record| record.key != Key::UserAgent);
+        let Some(record) = record else {
+            unreachable!("an id of another file: {id:?}");
+        };
         Rule {
-            kind: rule.kind,
-            pattern: rule.pattern.of(&self.text),
-            text: rule.text.of(&self.text),
-            line: rule.line,
-            group: self.openers[rule.group as usize].of(&self.text),
+            kind: match record.key {
+                Key::Allow => RuleKind::Allow,
+                Key::Disallow | Key::UserAgent => RuleKind::Disallow,
+            },
+            pattern: escape::of_pattern(self.profile, record.value),
+            text: String::from_utf8_lossy(record.text),
+            line: id.line,
         }
+    }
+
+    /// The file as it was parsed.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.text[..self.length as usize]
+    }
+
+    /// Whose reading it was parsed in.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        self.profile
     }
 
     /// How much work a decision on a path of `length` bytes may be at worst: patterns with
     /// wildcards times bytes that each may have to be searched in.
     #[must_use]
     pub fn work(&self, length: usize) -> usize {
-        self.wildest.saturating_mul(length)
+        (self.wilds as usize).saturating_mul(length)
     }
 
     /// The bytes of memory it holds, for a cache bounded by size; the allocator's overhead apart.
     #[must_use]
     pub fn weight(&self) -> usize {
-        let tables: usize = self.tables.iter().map(Table::weight).sum();
-        let sets: usize = self.sets.iter().map(|set| size_of_val(&**set)).sum();
-        size_of::<Self>()
-            + self.text.len()
-            + size_of_val(&*self.rules)
-            + size_of_val(&*self.patterns)
-            + size_of_val(&*self.openers)
-            + size_of_val(&*self.tables)
-            + tables
-            + size_of_val(&*self.sets)
-            + sets
-            + self.tokens.weight()
-            + self.words.weight()
+        let rules = match &self.rules {
+            Rules::Narrow(rules) => rules.weight(),
+            Rules::Wide(rules) => rules.weight(),
+        };
+        size_of::<Self>() + self.text.len() + rules
     }
 
-    fn pick(&self, names: &Names, agent: &str) -> Agent<'_> {
-        match names.find(&self.text, agent) {
-            Some(name) => Agent::named(self, name),
-            None => Agent::unnamed(self),
+    fn pick<'a>(&'a self, named: Option<(&'a str, u32)>, everyone: Option<u32>) -> Agent<'a> {
+        match named {
+            Some((name, set)) => Agent::named(self, name, set),
+            None => Agent::unnamed(self, everyone),
         }
     }
 
-    fn ranked(&self) -> Ranked<'_> {
-        Ranked {
-            text: &self.text,
-            patterns: &self.patterns,
-        }
+    /// Where in the file the pattern of a rule is written.
+    fn written_at(&self, id: RuleId) -> usize {
+        let (file, spelled) = self.text.split_at(self.length as usize);
+        let start = id.start as usize;
+        // A pattern in another spelling has the place of what is written before it.
+        let before = start.checked_sub(file.len()).and_then(|at| spelled[..at].last_chunk());
+        before.map_or(start, |place| u32::from_le_bytes(*place) as usize)
     }
 }

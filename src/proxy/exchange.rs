@@ -246,7 +246,7 @@ impl Exchange {
         let policy = &self.generation.policy;
         let rule = decided.judgement.rule(policy);
         let error = decided.judgement.robots_error(policy);
-        let text = rule.as_ref().map(|rule| plain(rule.text, MAX_TEXT));
+        let text = rule.as_ref().map(|rule| plain(&rule.text, MAX_TEXT));
         let group = decided.group.as_deref().filter(|_| rule.is_some());
         f(&Grounds {
             decision: &decided.judgement.decision,
@@ -296,7 +296,7 @@ impl Exchange {
             method: request.method.as_str(),
             url: &plain(&url, MAX_URL),
             origin: &origin,
-            rule: rule.as_ref().map(|rule| plain(rule.text, MAX_TEXT)).as_deref(),
+            rule: rule.as_ref().map(|rule| plain(&rule.text, MAX_TEXT)).as_deref(),
             line: rule.as_ref().map(|rule| rule.line),
             group: decided.group.as_deref().map(|text| plain(text, MAX_TEXT)).as_deref(),
             robots_url,

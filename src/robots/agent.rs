@@ -1,19 +1,17 @@
 //! What a robots.txt says to one agent, and the decision on one path (RFC 9309 §2.2).
 //!
-//! Never allocates, reads no clock and does no I/O: this is what runs for every request.
+//! Reads no clock, does no I/O and allocates for nothing but a path that, to the letter of the RFC,
+//! has to be spelled otherwise: this is what runs for every request.
 
-use super::{
-    RobotsTxt, RuleId, escape,
-    names::Name,
-    table::{NONE, Reach, Table},
-};
+use super::{RobotsTxt, RuleId, Rules, escape, search::Search, whole::Whole};
 
 /// The rules that a file has for one agent: those of all groups that name it, else those of all
 /// groups for `*`, else none.
 #[derive(Clone, Copy, Debug)]
 pub struct Agent<'a> {
     robots: &'a RobotsTxt,
-    tables: &'a [u32],
+    /// Its set of rules; see [`super::ruleset`].
+    set: Option<u32>,
     group: Option<&'a str>,
     specific: bool,
 }
@@ -28,36 +26,24 @@ pub struct Match {
     pub rule: Option<RuleId>,
 }
 
-/// What can be said of an origin as a whole, when the path is out of sight.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Whole {
-    /// Every path is allowed.
-    AllAllowed,
-    /// Every path is disallowed (but `/robots.txt`, which no rule can forbid).
-    AllDisallowed,
-    /// It depends on the path, or may.
-    Mixed,
-}
-
 // === impl Agent ===
 
 impl<'a> Agent<'a> {
-    /// Of an agent that the file names.
-    pub(super) fn named(robots: &'a RobotsTxt, name: &Name) -> Self {
+    /// Of an agent that the file names as `group`.
+    pub(super) fn named(robots: &'a RobotsTxt, group: &'a str, set: u32) -> Self {
         Self {
             robots,
-            tables: &robots.sets[name.set as usize],
-            group: Some(name.written.of(&robots.text)),
+            set: Some(set),
+            group: Some(group),
             specific: true,
         }
     }
 
-    /// Of any other.
-    pub(super) fn unnamed(robots: &'a RobotsTxt) -> Self {
-        let set = robots.everyone.map(|set| &*robots.sets[set as usize]);
+    /// Of any other; `set` is the one for everyone.
+    pub(super) fn unnamed(robots: &'a RobotsTxt, set: Option<u32>) -> Self {
         Self {
             robots,
-            tables: set.unwrap_or_default(),
+            set,
             group: set.map(|_| "*"),
             specific: false,
         }
@@ -96,45 +82,27 @@ impl<'a> Agent<'a> {
     #[must_use]
     pub fn decide(&self, path: &[u8]) -> Match {
         let path = &*escape::of_path(self.robots.profile, path);
-        let ranked = self.robots.ranked();
-        let mut sieve = None;
-        let best = self
-            .tables()
-            .fold(NONE, |best, table| table.find(ranked, path, &mut sieve, best));
-        if best == NONE {
-            return Match {
-                allowed: true,
-                rule: None,
-            };
+        let mut search = Search::new(&self.robots.text, path);
+        if let Some(set) = self.set {
+            match &self.robots.rules {
+                Rules::Narrow(rules) => rules.search(set, &mut search),
+                Rules::Wide(rules) => rules.search(set, &mut search),
+            }
         }
-        let pattern = ranked.pattern(best);
-        Match {
-            allowed: pattern.allows(),
-            rule: Some(pattern.rule),
-        }
+        let (allowed, rule) = search.finish();
+        Match { allowed, rule }
     }
 
-    /// What holds whatever the path, for a tunnel whose paths cannot be seen. It errs to
-    /// [`Whole::Mixed`]: patterns are looked at one by one, not at what several cover together.
+    /// What holds whatever the path, for a tunnel whose paths cannot be seen. Looks at every rule.
     #[must_use]
     pub fn whole(&self) -> Whole {
-        let reach = self
-            .tables()
-            .fold(Reach::NOWHERE, |reach, table| reach.and(table.reach()));
-        // A pattern that matches every path hides all that rank below it, so what matters is which
-        // kinds stand above it, itself included. Without one, `universal` is `NONE`, which nothing
-        // exceeds.
-        if reach.disallow == NONE || reach.disallow > reach.universal {
-            Whole::AllAllowed
-        } else if reach.allow > reach.universal {
-            Whole::AllDisallowed
-        } else {
-            Whole::Mixed
+        let Some(set) = self.set else {
+            return Whole::AllAllowed;
+        };
+        match &self.robots.rules {
+            Rules::Narrow(rules) => rules.reach(set, &self.robots.text),
+            Rules::Wide(rules) => rules.reach(set, &self.robots.text),
         }
-    }
-
-    fn tables(&self) -> impl Iterator<Item = &'a Table> {
-        let tables = &self.robots.tables;
-        self.tables.iter().map(|table| &tables[*table as usize])
+        .whole()
     }
 }

@@ -4,7 +4,7 @@
 //! Never looks inside a line but for the NUL that ends it early; what a line says is
 //! [`super::record`]'s.
 
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr2, memrchr2};
 
 /// The lines of a file, numbered from 1.
 ///
@@ -48,6 +48,16 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
+/// The content of the line in which the byte at `place` stands.
+pub(super) fn line_at(body: &[u8], place: usize) -> &[u8] {
+    let start = memrchr2(b'\n', b'\r', &body[..place]).map(|end| end + 1);
+    let line = match start {
+        Some(start) => &body[start..],
+        None => without_mark(body),
+    };
+    content(memchr2(b'\n', b'\r', line).map_or(line, |end| &line[..end]))
+}
+
 /// Skips a byte-order mark, or as much of one as there is: files cut apart and glued together
 /// again start with pieces of it.
 fn without_mark(body: &[u8]) -> &[u8] {
@@ -68,8 +78,8 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 pub(super) const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// What is read of a file, in bytes. Fetched files are far smaller; this only keeps offsets in four
-/// bytes: a file's text grows at most six-fold (each byte of a pattern escaped to three, and kept
-/// once more in the rule's text).
+/// bytes: a file's text grows at most five-fold (each byte of a pattern escaped to three and kept
+/// beside what was written, and four bytes to find that by).
 pub(super) const MAX_BODY: usize = 512 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -78,7 +88,7 @@ const _: () = assert!(MAX_BODY <= (u32::MAX / 6) as usize);
 
 #[cfg(test)]
 mod tests {
-    use super::{super::span::offset, *};
+    use super::{super::width::offset, *};
 
     fn lines(body: &[u8]) -> Vec<&[u8]> {
         Lines::new(body).map(|(_, line)| line).collect()

@@ -2,23 +2,25 @@
 //!
 //! Never sees a User-Agent field: what it looks up is a product token.
 
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::cmp::Ordering;
 
-use super::{record::is_space, span::Span};
+use super::{
+    record::is_space,
+    width::{Width, offset},
+};
 
-/// Names in the order of their lower-case spelling.
+/// Names in the order of their lower-case spelling, each once.
 #[derive(Debug)]
-pub(super) struct Names {
-    names: Box<[Name]>,
-}
+pub(super) struct Names<W>(Box<[Name<W>]>);
 
 /// One agent that the file names.
-#[derive(Debug)]
-pub(super) struct Name {
-    /// As written where the file first names it.
-    pub(super) written: Span,
+#[derive(Clone, Copy, Debug)]
+struct Name<W> {
+    /// Where it stands in the file's text, as first written.
+    start: W,
     /// Which of the file's sets of rules is its own.
-    pub(super) set: u32,
+    set: W,
+    length: u16,
 }
 
 /// What one user-agent record names.
@@ -34,33 +36,96 @@ pub(super) enum Named<'a> {
     },
 }
 
-/// Names being collected: by lower-case spelling, the first one as written and the groups, each
-/// once and in order.
-pub(super) type Roll = BTreeMap<String, (Span, Vec<u32>)>;
+/// Where a file names an agent.
+#[derive(Clone, Copy)]
+pub(super) struct Mention {
+    start: u32,
+    length: u16,
+    /// The group that the user-agent line belongs to.
+    group: u32,
+}
 
 // === impl Names ===
 
-impl Names {
-    /// Takes over `roll`; `set_of` says which set of rules stands for a list of groups.
-    pub(super) fn new(roll: Roll, mut set_of: impl FnMut(Vec<u32>) -> u32) -> Self {
-        let names = roll.into_values().map(|(written, groups)| Name {
-            written,
-            set: set_of(groups),
+impl Names<u32> {
+    /// Sorts `mentions`, which are in file order; `set_of` says which set of rules stands for a
+    /// list of groups.
+    pub(super) fn new(mut mentions: Vec<Mention>, text: &[u8], mut set_of: impl FnMut(&[u32]) -> u32) -> Self {
+        mentions.sort_by(|a, b| caseless(a.of(text), b.of(text)));
+        let mut groups = Vec::new();
+        let names = mentions.chunk_by(|a, b| caseless(a.of(text), b.of(text)).is_eq());
+        let names = names.map(|alike| {
+            groups.clear();
+            groups.extend(alike.iter().map(|mention| mention.group));
+            groups.dedup();
+            Name {
+                start: alike[0].start,
+                set: set_of(&groups),
+                length: alike[0].length,
+            }
         });
-        Self { names: names.collect() }
+        Self(names.collect())
     }
 
-    /// The name equal to `wanted`, ignoring ASCII case.
-    pub(super) fn find(&self, text: &str, wanted: &str) -> Option<&Name> {
-        let at = self
-            .names
-            .binary_search_by(|name| caseless(name.written.of(text), wanted));
-        at.ok().map(|at| &self.names[at])
+    /// The set of each name.
+    pub(super) fn sets(&mut self) -> impl Iterator<Item = &mut u32> {
+        self.0.iter_mut().map(|name| &mut name.set)
+    }
+
+    /// The same with its offsets in two bytes, if they fit.
+    pub(super) fn narrow(&self) -> Option<Names<u16>> {
+        let name = |name: &Name<u32>| {
+            Some(Name {
+                start: name.start.try_into().ok()?,
+                set: name.set.try_into().ok()?,
+                length: name.length,
+            })
+        };
+        Some(Names(self.0.iter().map(name).collect::<Option<_>>()?))
+    }
+}
+
+impl<W: Width> Names<W> {
+    /// The name equal to `wanted`, ignoring ASCII case, as first written, and its set.
+    pub(super) fn find<'t>(&self, text: &'t [u8], wanted: &str) -> Option<(&'t str, u32)> {
+        let wanted = wanted.as_bytes();
+        let at = self.0.binary_search_by(|name| caseless(name.of(text), wanted)).ok()?;
+        let name = &self.0[at];
+        // What is no text has not been made a name.
+        Some((str::from_utf8(name.of(text)).ok()?, name.set.into()))
     }
 
     /// Bytes of memory behind the names, their text apart.
     pub(super) fn weight(&self) -> usize {
-        size_of_val(&*self.names)
+        size_of_val(&*self.0)
+    }
+}
+
+// === impl Name ===
+
+impl<W: Width> Name<W> {
+    fn of<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        let start = self.start.at();
+        &text[start..start + usize::from(self.length)]
+    }
+}
+
+// === impl Mention ===
+
+impl Mention {
+    /// Of the `name` that stands at `start`, in a line of a user-agent of `group`.
+    pub(super) fn new(start: usize, name: &str, group: u32) -> Self {
+        Self {
+            start: offset(start),
+            // MAX_LINE bounds it.
+            length: u16::try_from(name.len()).unwrap_or(u16::MAX),
+            group,
+        }
+    }
+
+    fn of(self, text: &[u8]) -> &[u8] {
+        let start = self.start.at();
+        &text[start..start + usize::from(self.length)]
     }
 }
 
@@ -99,8 +164,8 @@ fn utf8(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// The order of `a` and `b` in ASCII lower case, which is [`Roll`]'s.
-fn caseless(a: &str, b: &str) -> Ordering {
-    let a = a.bytes().map(|b| b.to_ascii_lowercase());
-    a.cmp(b.bytes().map(|b| b.to_ascii_lowercase()))
+/// The order of `a` and `b` in ASCII lower case.
+fn caseless(a: &[u8], b: &[u8]) -> Ordering {
+    let a = a.iter().map(u8::to_ascii_lowercase);
+    a.cmp(b.iter().map(u8::to_ascii_lowercase))
 }

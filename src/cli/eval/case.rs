@@ -13,7 +13,7 @@ use data_encoding::{BASE64, BASE64_NOPAD, DecodeError};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{error::Category, value::RawValue};
 
-use crate::robots::{Profile, RobotsTxt, path_of_url};
+use crate::robots::{Profile, RobotsTxt, RuleId, path_of_url};
 
 use super::cache::Cache;
 
@@ -43,7 +43,7 @@ struct Answer<'a> {
     allowed: bool,
     /// 0 where no rule decided.
     line: u32,
-    rule: Option<&'a str>,
+    rule: Option<Cow<'a, str>>,
     group: Option<&'a str>,
 }
 
@@ -214,11 +214,10 @@ impl Question<'_> {
     fn answer(&self) -> Answer<'_> {
         let agent = self.robots.agent(&self.agent);
         let found = agent.decide(&path_of_url(self.url.as_bytes()));
-        let rule = found.rule.map(|id| self.robots.rule(id));
         Answer {
             allowed: found.allowed,
-            line: rule.map_or(0, |rule| rule.line),
-            rule: rule.map(|rule| rule.text),
+            line: found.rule.map_or(0, RuleId::line),
+            rule: found.rule.map(|id| self.robots.rule(id).text),
             group: agent.group(),
         }
     }

@@ -15,7 +15,6 @@ fn a_rule_is_shown_as_written() {
     assert_eq!(rule.pattern, "/caf%C3%A9%2F");
     assert_eq!(rule.text, "Disalow : /caf\u{e9}%2f");
     assert_eq!(rule.line, 3);
-    assert_eq!(rule.group, "Foo");
 }
 
 #[test]

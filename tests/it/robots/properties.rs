@@ -54,7 +54,7 @@ proptest! {
                 continue;
             };
             let lines: Vec<&str> = body.split('\n').collect();
-            prop_assert!(lines[rule.line as usize - 1].contains(rule.text));
+            prop_assert!(lines[rule.line as usize - 1].contains(&*rule.text));
             prop_assert!(rule.pattern.is_ascii());
         }
     }

@@ -1,0 +1,166 @@
+//! Lays out tables of patterns for the [`Index`]: sorts them, leaves out what can never decide, and
+//! links each to its parent.
+//!
+//! Never matches. Takes time in proportion to the patterns, but for the logarithm of sorting.
+
+use std::cmp::Reverse;
+
+use super::{
+    buckets::{Bucket, Buckets, Pair, Range},
+    entry::{Entry, Shape},
+    index::{Index, Table},
+    width::offset,
+};
+
+/// The tables laid out so far.
+pub(super) struct Layout<'t> {
+    text: &'t [u8],
+    entries: Vec<Entry<u32>>,
+    tables: Vec<Table<u32>>,
+    ranges: Vec<Range<u32>>,
+    buckets: Vec<Bucket<u32>>,
+    // Kept from table to table, to be allocated once.
+    literals: Vec<Entry<u32>>,
+    wilds: Vec<Entry<u32>>,
+    above: Vec<usize>,
+}
+
+// === impl Layout ===
+
+impl<'t> Layout<'t> {
+    /// `text` is what entries point into; about `patterns` of them are to come.
+    pub(super) fn new(text: &'t [u8], patterns: usize) -> Self {
+        Self {
+            text,
+            entries: Vec::with_capacity(patterns),
+            tables: Vec::new(),
+            ranges: Vec::new(),
+            buckets: Vec::new(),
+            literals: Vec::with_capacity(patterns),
+            wilds: Vec::new(),
+            above: Vec::new(),
+        }
+    }
+
+    /// Lays out a table of `entries`, which are in file order, and says which one it is.
+    pub(super) fn table<'e>(&mut self, entries: impl Iterator<Item = &'e Entry<u32>>) -> u32 {
+        self.literals.clear();
+        self.wilds.clear();
+        // What no path can match need not be looked at again.
+        for entry in entries.filter(|entry| entry.is_live(self.text)) {
+            if entry.is_wild() {
+                self.wilds.push(*entry);
+            } else {
+                self.literals.push(*entry);
+            }
+        }
+        self.lay_literals();
+        let wilds = offset(self.entries.len());
+        self.lay_wilds();
+        let end = offset(self.entries.len());
+        self.tables.push(Table { wilds, end });
+        offset(self.tables.len() - 1)
+    }
+
+    pub(super) fn tables(&self) -> usize {
+        self.tables.len()
+    }
+
+    pub(super) fn finish(self) -> Index<u32> {
+        Index {
+            entries: self.entries.into(),
+            tables: self.tables.into(),
+            buckets: Buckets {
+                ranges: self.ranges.into(),
+                buckets: self.buckets.into(),
+            },
+        }
+    }
+
+    fn lay_literals(&mut self) {
+        let Self { text, literals, .. } = self;
+        let text = *text;
+        literals.sort_unstable_by(|a, b| {
+            let in_order = a.literal(text).cmp(b.literal(text));
+            in_order.then_with(|| (a.shape(), Reverse(a.rank())).cmp(&(b.shape(), Reverse(b.rank()))))
+        });
+        self.above.clear();
+        let mut last: Option<&Entry<u32>> = None;
+        for entry in &self.literals {
+            let literal = entry.literal(text);
+            // The first of its kind is the best.
+            let same = |last: &Entry<u32>| last.shape() == entry.shape() && last.literal(text) == literal;
+            if last.replace(entry).is_some_and(same) {
+                continue;
+            }
+            while let Some(&top) = self.above.last()
+                && !literal.starts_with(self.entries[top].literal(text))
+            {
+                self.above.pop();
+            }
+            let here = self.entries.len();
+            let Some(&parent) = self.above.last() else {
+                self.entries.push(*entry);
+                if entry.shape() == Shape::Prefix {
+                    self.above.push(here);
+                }
+                continue;
+            };
+            if self.entries[parent].rank() > entry.rank() {
+                continue;
+            }
+            self.entries.push(entry.linked(here - parent));
+            if entry.shape() == Shape::Prefix {
+                self.above.push(here);
+            }
+        }
+    }
+
+    fn lay_wilds(&mut self) {
+        let text = self.text;
+        if self.wilds.len() <= MANY {
+            self.wilds.sort_unstable_by_key(|entry| Reverse(entry.rank()));
+            self.entries.extend_from_slice(&self.wilds);
+            return;
+        }
+        self.wilds.sort_unstable_by(|a, b| {
+            let alike = (a.body(text), a.shape()).cmp(&(b.body(text), b.shape()));
+            alike.then_with(|| b.rank().cmp(&a.rank()))
+        });
+        self.wilds
+            .dedup_by(|b, a| (a.body(text), a.shape()) == (b.body(text), b.shape()));
+        self.lay_buckets();
+    }
+
+    fn lay_buckets(&mut self) {
+        let text = self.text;
+        let mut count = vec![0_u32; 1 << 16];
+        let of = |Pair(pair): Pair| usize::from(u16::from_be_bytes(pair));
+        for pair in self.wilds.iter().flat_map(|entry| Pair::all(entry.body(text))) {
+            count[of(pair)] += 1;
+        }
+        let rarest = |entry: &Entry<u32>| {
+            let pairs = Pair::all(entry.body(text));
+            pairs.min_by_key(|pair| count[of(*pair)]).unwrap_or(Pair::NONE)
+        };
+        let mut paired: Vec<_> = self.wilds.iter().map(|entry| (rarest(entry), *entry)).collect();
+        paired.sort_unstable_by_key(|(pair, entry)| (*pair, Reverse(entry.rank())));
+        let mut end = 0;
+        for alike in paired.chunk_by(|a, b| a.0 == b.0) {
+            end += alike.len();
+            self.buckets.push(Bucket {
+                pair: alike[0].0,
+                end: offset(end),
+            });
+        }
+        self.entries.extend(paired.iter().map(|(_, entry)| *entry));
+        self.ranges.push(Range {
+            // The table that is being laid out.
+            table: offset(self.tables.len()),
+            end: offset(self.buckets.len()),
+        });
+    }
+}
+
+/// More entries with wildcards than this are sorted into buckets.
+const MANY: usize = 32;

@@ -1,0 +1,178 @@
+//! What each agent gets of a file: all groups that name it, as one table of patterns or, where
+//! there is no room for that, as several (RFC 9309 §2.2.1).
+//!
+//! Never matches. Memory stays in proportion to the file whatever is in it.
+
+use std::{collections::HashMap, mem::take};
+
+use super::{
+    draft::Draft,
+    index::Index,
+    layout::Layout,
+    names::Names,
+    search::Search,
+    whole::Reach,
+    width::{Width, offset},
+};
+
+/// The compiled rules of a file; `W` is what its offsets take.
+#[derive(Debug)]
+pub(super) struct Ruleset<W> {
+    pub(super) index: Index<W>,
+    /// The set of the groups for `*`.
+    pub(super) everyone: Option<u32>,
+    pub(super) tokens: Names<W>,
+    /// Names that Google's parser cuts short, whole.
+    pub(super) words: Names<W>,
+    /// The sets that are several tables, in order; they are numbered on from the tables, each of
+    /// which is a set by itself.
+    unions: Box<[Box<[u32]>]>,
+}
+
+/// Lays out tables and shares them among the agents that are given the same groups.
+struct Binder<'d> {
+    draft: &'d Draft<'d>,
+    layout: Layout<'d>,
+    table_of_group: Vec<Option<u32>>,
+    set_of_groups: HashMap<Box<[u32]>, u32>,
+    unions: Vec<Box<[u32]>>,
+    /// How many more patterns may be laid out a second time.
+    spare: usize,
+}
+
+// === impl Ruleset ===
+
+impl Ruleset<u32> {
+    pub(super) fn new(mut draft: Draft<'_>) -> (Self, Box<[u8]>) {
+        let (tokens, words) = (take(&mut draft.tokens), take(&mut draft.words));
+        let mut binder = Binder::new(&draft);
+        // First, so that of all sets the one for everyone is sure to have one table.
+        let mut everyone = (!draft.everyone.is_empty()).then(|| binder.bind(&draft.everyone));
+        let mut tokens = Names::new(tokens, &draft.text, |groups| binder.bind(groups));
+        let mut words = Names::new(words, &draft.text, |groups| binder.bind(groups));
+        let tables = offset(binder.layout.tables());
+        let sets = tokens.sets().chain(words.sets()).chain(&mut everyone);
+        for set in sets.filter(|set| **set & UNION != 0) {
+            *set = (*set & !UNION) + tables;
+        }
+        let ruleset = Self {
+            index: binder.layout.finish(),
+            everyone,
+            tokens,
+            words,
+            unions: binder.unions.into(),
+        };
+        (ruleset, draft.text.into())
+    }
+
+    /// The same with its offsets in two bytes, if they fit.
+    pub(super) fn narrow(&self) -> Option<Ruleset<u16>> {
+        Some(Ruleset {
+            index: self.index.narrow()?,
+            everyone: self.everyone,
+            tokens: self.tokens.narrow()?,
+            words: self.words.narrow()?,
+            unions: self.unions.clone(),
+        })
+    }
+}
+
+impl<W: Width> Ruleset<W> {
+    /// Looks through the rules of `set`.
+    pub(super) fn search(&self, set: u32, search: &mut Search<'_>) {
+        match self.union(set) {
+            None => self.index.search(set as usize, search),
+            Some(tables) => {
+                for table in tables {
+                    self.index.search(*table as usize, search);
+                }
+            }
+        }
+    }
+
+    /// What the rules of `set` reach.
+    pub(super) fn reach(&self, set: u32, text: &[u8]) -> Reach {
+        let of_table = |reach: Reach, table: u32| {
+            let (literals, wilds) = self.index.entries_of(table as usize);
+            let entries = literals.iter().chain(wilds);
+            entries.fold(reach, |reach, entry| reach.with(entry, text))
+        };
+        match self.union(set) {
+            None => of_table(Reach::NOWHERE, set),
+            Some(tables) => tables.iter().copied().fold(Reach::NOWHERE, of_table),
+        }
+    }
+
+    /// Bytes of memory behind it.
+    pub(super) fn weight(&self) -> usize {
+        let unions: usize = self.unions.iter().map(|union| size_of_val(&**union)).sum();
+        self.index.weight() + self.tokens.weight() + self.words.weight() + size_of_val(&*self.unions) + unions
+    }
+
+    fn union(&self, set: u32) -> Option<&[u32]> {
+        let union = (set as usize).checked_sub(self.index.tables.len())?;
+        Some(&self.unions[union])
+    }
+}
+
+// === impl Binder ===
+
+impl<'d> Binder<'d> {
+    fn new(draft: &'d Draft<'d>) -> Self {
+        Self {
+            draft,
+            layout: Layout::new(&draft.text, draft.patterns.len()),
+            table_of_group: vec![None; draft.groups.len()],
+            set_of_groups: HashMap::new(),
+            unions: Vec::new(),
+            spare: SPARE * draft.patterns.len(),
+        }
+    }
+
+    /// The set of rules for whoever is named by exactly these groups: a table, or with [`UNION`] the
+    /// place of a union.
+    fn bind(&mut self, groups: &[u32]) -> u32 {
+        if let [group] = *groups {
+            return self.table_of_group(group);
+        }
+        if let Some(set) = self.set_of_groups.get(groups) {
+            return *set;
+        }
+        let set = match self.merged(groups) {
+            Some(table) => table,
+            None => {
+                let tables = groups.iter().map(|group| self.table_of_group(*group)).collect();
+                self.unions.push(tables);
+                UNION | offset(self.unions.len() - 1)
+            }
+        };
+        self.set_of_groups.insert(groups.into(), set);
+        set
+    }
+
+    fn table_of_group(&mut self, group: u32) -> u32 {
+        if let Some(table) = self.table_of_group[group as usize] {
+            return table;
+        }
+        let table = self.layout.table(self.draft.patterns_of(group).iter());
+        self.table_of_group[group as usize] = Some(table);
+        table
+    }
+
+    /// One table for several groups, as long as there is room for it.
+    fn merged(&mut self, groups: &[u32]) -> Option<u32> {
+        let draft = self.draft;
+        let patterns = groups.iter().map(|group| draft.patterns_of(*group));
+        let count = patterns.clone().map(<[_]>::len).sum();
+        self.spare = self.spare.checked_sub(count)?;
+        Some(self.layout.table(patterns.flatten()))
+    }
+}
+
+/// How often each pattern may be laid out again, on average, so that agents with several groups
+/// have one table. Without a bound, a file in which thousands of agents share a large group and
+/// have a small one each would grow to the square of its size.
+const SPARE: usize = 4;
+
+/// Marks a set that is several tables, until it is known how many tables there are.
+const UNION: u32 = 1 << 31;

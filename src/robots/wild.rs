@@ -1,0 +1,73 @@
+//! Matches what follows the literal beginning of a pattern with wildcards (RFC 9309 §2.2.3).
+//!
+//! Never allocates, and takes at most time proportional to path and pattern together: `*` is the
+//! only wildcard, so the leftmost place of each piece is always good enough and nothing is retried.
+
+use memchr::{memchr, memmem};
+
+/// Whether `tail`, which begins with a `*`, matches `path`; the last piece at its end if `to_end`.
+pub(super) fn matches(path: &[u8], tail: &[u8], to_end: bool) -> bool {
+    let (mut path, mut tail) = (path, &tail[1..]);
+    while let Some(star) = memchr(b'*', tail) {
+        let Some(end) = find_end(path, &tail[..star]) else {
+            return false;
+        };
+        path = &path[end..];
+        tail = &tail[star + 1..];
+    }
+    if to_end {
+        path.ends_with(tail)
+    } else {
+        find_end(path, tail).is_some()
+    }
+}
+
+/// Where the leftmost `piece` in `path` ends.
+fn find_end(path: &[u8], piece: &[u8]) -> Option<usize> {
+    match piece {
+        [] => Some(0),
+        [byte] => memchr(*byte, path).map(|at| at + 1),
+        _ if path.len() <= SHORT => {
+            let at = path.windows(piece.len()).position(|window| window == piece)?;
+            Some(at + piece.len())
+        }
+        _ => memmem::find(path, piece).map(|at| at + piece.len()),
+    }
+}
+
+/// In a path this short, trying each place takes less time than preparing a search.
+const SHORT: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_match_in_order_and_never_overlap() {
+        for (tail, to_end, path, expected) in [
+            ("*b", false, "ab", true),
+            ("*b", false, "a", false),
+            ("**b", false, "b", true),
+            ("*ab*ba", false, "aba", false),
+            ("*ab*ba", false, "abba", true),
+            ("*a*b", false, "ba", false),
+            ("*.php", true, "x.php", true),
+            ("*.php", true, "x.php5", false),
+            ("*.php*.php", true, "x.php", false),
+            ("*a", true, "aa", true),
+        ] {
+            assert_eq!(
+                matches(path.as_bytes(), tail.as_bytes(), to_end),
+                expected,
+                "{tail} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_long_path_is_searched_as_a_short_one() {
+        let path = [vec![b'a'; 500], b"needle".to_vec()].concat();
+        assert!(matches(&path, b"*aaa*needle", true));
+        assert!(!matches(&path, b"*needle*a", false));
+    }
+}
