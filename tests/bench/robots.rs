@@ -1,0 +1,46 @@
+//! The robots engine beside two others, on the same files and paths in the same run: `cargo bench`.
+//!
+//! `cargo bench -- hostile/nested` runs the rows whose `section/row` contain that; the sections are `decision`,
+//! `parsing`, `memory` and `hostile`. Without `--bench`, as `cargo test` runs it, everything runs once and nothing is
+//! measured. Numbers are of the machine that they are measured on; the ratios say more.
+
+use std::{env, thread};
+
+use robots::{
+    decisions, files, hostile, keeping,
+    run::{Run, SHORT},
+};
+
+/// The benchmark's parts, in the directory of that name.
+mod robots {
+    pub mod attacks;
+    pub mod decisions;
+    pub mod engines;
+    pub mod files;
+    pub mod generate;
+    pub mod heap;
+    pub mod hostile;
+    pub mod keeping;
+    pub mod race;
+    pub mod run;
+    pub mod table;
+}
+
+fn main() {
+    let Some(mut run) = Run::from_arguments(env::args().skip(1)) else {
+        return;
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    run.say(&format!(
+        "robots engines side by side, one thread of {cores} cores, taking turns; medians"
+    ));
+    let mut subjects = files::all();
+    for subject in &mut subjects {
+        run.shorten(&mut subject.file, SHORT);
+    }
+    decisions::report(&mut run, &subjects);
+    keeping::parsing(&mut run, &subjects);
+    keeping::memory(&mut run, &subjects);
+    hostile::report(&mut run);
+    run.say(&format!("\n{}", run.goals.summary()));
+}

@@ -1,0 +1,196 @@
+//! Files and paths made to cost an engine as much as can be: what one hostile site may do to the bots of all.
+//!
+//! No file is over the fetcher's limit. The paths match nothing, or only at the very end.
+
+use super::generate::{Lines, Random};
+
+/// A hostile file and the paths to ask of it, the shortest first.
+pub struct Attack {
+    pub name: &'static str,
+    pub file: Vec<u8>,
+    pub agent: &'static str,
+    pub paths: Vec<String>,
+}
+
+const LENGTHS: [usize; 2] = [8 * 1024, 60 * 1024];
+
+pub fn all() -> Vec<Attack> {
+    let (pieces, random) = pieces();
+    let mut attacks = vec![
+        both(
+            "one /*a*a*a*a*a*b",
+            "User-agent: *\nDisallow: /*a*a*a*a*a*b".into(),
+            plain,
+        ),
+        both("500 KiB of /*a*a*a*a*a*b1234", tails(), plain),
+        both("500 KiB of /*a*a*a*a*a*b1234, decoys", tails(), early),
+        both("500 KiB of *wxyz, a random path", pieces, |length| {
+            random[..length].into()
+        }),
+        both("500 KiB of /*b*l*c…, falling letters", orders(), falling),
+        both("500 KiB of /*b*l*c…, halves", orders(), halves),
+        both("500 KiB of *ab, *aab, *aaab, …", runs(), early),
+        both("500 KiB of lines of 16 KB", long("a"), plain),
+        both("500 KiB of lines of 16 KB, *a*a*a…", long("*a"), early),
+        both("nested /, /a, /aa, …", nested(""), plain),
+        both("nested /*b1, /a*b2, /aa*b3, …", nested("*b"), plain),
+        both("20,000 times one prefix", same("/private/area"), plain),
+        both("20,000 times /*a*a*b", same("/*a*a*b"), early),
+        both("groups for *, a prefix each", groups("", "/a"), plain),
+        both("groups for *, /*a*1234 each", groups("", "/*a*"), early),
+        both("groups for * and another agent", groups("and", "/*a*"), early),
+        both("groups for * and another, as that one", groups("and", "/*a*"), early),
+        both("100 agents, each in its own groups", shifting(), early),
+    ];
+    attacks[0].paths.splice(0..0, [256, 2048].map(plain));
+    for attack in attacks.iter_mut().rev().take(2) {
+        attack.agent = "Bot-aaab";
+    }
+    attacks
+}
+
+fn both(name: &'static str, file: Vec<u8>, path: impl Fn(usize) -> String) -> Attack {
+    Attack {
+        name,
+        file,
+        agent: "ExampleBot",
+        paths: LENGTHS.map(path).into(),
+    }
+}
+
+/// `a`s only.
+fn plain(length: usize) -> String {
+    format!("/{}", "a".repeat(length - 1))
+}
+
+/// `a`s, and before them decoys: where it is of no use, all that the patterns want after an `a`: every digit after every other
+/// one and after a `b`.
+fn early(length: usize) -> String {
+    let pairs: String = (0..100).map(|pair| format!("b{pair:02}")).collect();
+    format!("/{pairs}{}", "a".repeat(length - 1 - pairs.len()))
+}
+
+fn tails() -> Vec<u8> {
+    let mut number = 0;
+    Lines::fill(usize::MAX, |lines| {
+        number += 1;
+        lines.rule(false, &format!("/*a*a*a*a*a*b{number}"))
+    })
+}
+
+/// Patterns of four letters that are not in the path, whose every pair of letters is.
+fn pieces() -> (Vec<u8>, String) {
+    const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
+    let mut random = Random::new(4);
+    let path = format!("/{}", random.word(LETTERS, LENGTHS[1]));
+    let mut seen: std::collections::HashSet<Vec<u8>> = path.as_bytes().windows(4).map(Vec::from).collect();
+    let file = Lines::fill(usize::MAX, |lines| {
+        let mut word = random.word(LETTERS, 4);
+        while !seen.insert(word.clone().into_bytes()) {
+            word = random.word(LETTERS, 4);
+        }
+        lines.rule(false, &format!("*{word}"))
+    });
+    (file, path)
+}
+
+/// The letters a to l in any order, a wildcard before each.
+fn orders() -> Vec<u8> {
+    let mut random = Random::new(5);
+    let mut letters: Vec<char> = ('a'..='l').collect();
+    Lines::fill(usize::MAX, |lines| {
+        random.shuffle(&mut letters);
+        lines.rule(
+            false,
+            &letters
+                .iter()
+                .fold(String::from("/"), |path, letter| format!("{path}*{letter}")),
+        )
+    })
+}
+
+/// A run of each letter, from l down to a.
+fn falling(length: usize) -> String {
+    let runs = ('a'..='l').rev().map(|letter| String::from(letter).repeat(length / 12));
+    format!("/{}", runs.collect::<String>())
+}
+
+/// Rounds of a to f, then rounds of g to l: half of a pattern may be found before it fails.
+fn halves(length: usize) -> String {
+    format!("/{}{}", "abcdef".repeat(length / 12), "ghijkl".repeat(length / 12))
+}
+
+fn nested(end: &str) -> Vec<u8> {
+    let mut letters = String::from("/");
+    let mut number = 0;
+    Lines::fill(usize::MAX, |lines| {
+        number += 1;
+        let number = if end.is_empty() {
+            String::new()
+        } else {
+            number.to_string()
+        };
+        let fits = lines.rule(false, &format!("{letters}{end}{number}"));
+        letters.push('a');
+        fits
+    })
+}
+
+/// Each a little longer than the one before, and found in every path but for its last letter.
+fn runs() -> Vec<u8> {
+    let mut letters = String::from("*");
+    Lines::fill(usize::MAX, |lines| {
+        letters.push('a');
+        lines.rule(false, &format!("{letters}b"))
+    })
+}
+
+/// Lines as long as they are read, with nothing but `piece`s between their ends.
+fn long(piece: &str) -> Vec<u8> {
+    let mut number = 0;
+    Lines::fill(usize::MAX, |lines| {
+        number += 1;
+        lines.rule(false, &format!("/{}b{number}", piece.repeat(16_600 / piece.len())))
+    })
+}
+
+fn same(path: &str) -> Vec<u8> {
+    Lines::fill(20_000, |lines| lines.rule(false, path))
+}
+
+/// A group for `*` to each number, and for one more agent if `other` is not empty.
+fn groups(other: &str, path: &str) -> Vec<u8> {
+    let mut number = 0;
+    Lines::fill(usize::MAX, |lines| {
+        let name = if other.is_empty() {
+            String::new()
+        } else {
+            format!("User-agent: {}\n", bot(number))
+        };
+        number += 1;
+        lines.line(&format!("User-agent: *\n{name}Disallow: {path}{number}\n"))
+    })
+}
+
+/// Groups of 99 out of 100 agents, another left out of each.
+fn shifting() -> Vec<u8> {
+    let mut number = 0;
+    Lines::fill(usize::MAX, |lines| {
+        let agents = (0..100).filter(|agent| *agent != number % 100);
+        let names: String = agents.map(|agent| format!("User-agent: {}\n", bot(agent))).collect();
+        number += 1;
+        lines.line(&format!("{names}Disallow: /*a*{number}\n"))
+    })
+}
+
+/// A name of letters only, for other characters end one.
+fn bot(number: usize) -> String {
+    let letter = |place: usize| char::from(b'a' + (number / place % 26) as u8);
+    format!(
+        "Bot-{}{}{}{}",
+        letter(26 * 26 * 26),
+        letter(26 * 26),
+        letter(26),
+        letter(1)
+    )
+}

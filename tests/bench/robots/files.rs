@@ -1,0 +1,63 @@
+//! The files that decisions, parsing and memory are measured on, with the paths that each is asked.
+
+use super::generate;
+
+/// A file, who asks, and for what.
+pub struct Subject {
+    pub name: &'static str,
+    pub size: Size,
+    pub file: Vec<u8>,
+    pub agent: &'static str,
+    /// 64 of them: allowed, disallowed and under no rule; shallow, deep and with queries.
+    pub paths: Vec<String>,
+}
+
+/// What is asked of an engine depends on it.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub enum Size {
+    /// 30 rules in about 1 KB, as most sites have.
+    Typical,
+    /// Thousands of rules.
+    Large,
+    /// As much as is read of any file.
+    Largest,
+}
+
+pub fn all() -> Vec<Subject> {
+    let typical = |name, file: &str, paths: &str| Subject {
+        name,
+        size: Size::Typical,
+        file: file.into(),
+        agent: "ExampleBot",
+        paths: paths.lines().map(String::from).collect(),
+    };
+    let generated = |name, size, file: Vec<u8>| Subject {
+        name,
+        size,
+        agent: "ExampleBot",
+        paths: generate::paths(&file),
+        file,
+    };
+    vec![
+        typical("shop", include_str!("files/shop.txt"), include_str!("files/shop.urls")),
+        typical("blog", include_str!("files/blog.txt"), include_str!("files/blog.urls")),
+        typical("news", include_str!("files/news.txt"), include_str!("files/news.urls")),
+        generated("2,000 rules", Size::Large, generate::mixed(2_000)),
+        generated("500 KiB", Size::Largest, generate::mixed(usize::MAX)),
+        generated("200 wildcards", Size::Large, generate::wildcards(200)),
+        generated("500 KiB wildcards", Size::Largest, generate::wildcards(usize::MAX)),
+    ]
+}
+
+// === impl Size ===
+
+impl Size {
+    /// What a decision has to take less than, in words and in nanoseconds.
+    pub fn goal(self) -> Option<(&'static str, f64)> {
+        match self {
+            Self::Typical => Some(("<200 ns", 200.0)),
+            Self::Large => None,
+            Self::Largest => Some(("<5 µs", 5e3)),
+        }
+    }
+}

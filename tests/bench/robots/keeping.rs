@@ -1,0 +1,140 @@
+//! How fast files are parsed, and how much memory that leaves in use.
+
+use std::hint::black_box;
+
+use super::{
+    engines::{Engine, Robotgate, Robotxt, TextingRobots},
+    files::{Size, Subject},
+    heap,
+    race::{Lane, Pace},
+    run::Run,
+    table::{bytes, digits},
+};
+
+pub fn parsing(run: &mut Run, subjects: &[Subject]) {
+    let wanted: Vec<&Subject> = subjects
+        .iter()
+        .filter(|subject| run.wants("parsing", subject.name))
+        .collect();
+    if wanted.is_empty() {
+        return;
+    }
+    run.say("\nPARSING, in MB/s, with the freeing: robotgate keeps the rules of all agents, the others of one.\n");
+    run.say(&row([
+        "file",
+        "bytes",
+        Robotgate::NAME,
+        Robotxt::NAME,
+        TextingRobots::NAME,
+        "",
+    ]));
+    for subject in wanted {
+        let lanes = [
+            lane::<Robotgate>(subject),
+            lane::<Robotxt>(subject),
+            lane::<TextingRobots>(subject),
+        ];
+        let speed = run.race(Pace::MEASURE, lanes.map(Some)).map(|time| {
+            let nanoseconds = time.map_or(f64::INFINITY, |time| time.median);
+            subject.file.len() as f64 / nanoseconds * 1e3
+        });
+        let what = format!("parsing, {}", subject.name);
+        let goal = match subject.size {
+            Size::Typical => run
+                .goals
+                .judge(&what, &digits(speed[0]), "≥200 MB/s", speed[0] >= 200.0),
+            _ => String::new(),
+        };
+        let [ours, robotxt, texting] = speed.map(digits);
+        run.say(&row([
+            subject.name,
+            &bytes(subject.file.len()),
+            &ours,
+            &robotxt,
+            &texting,
+            &goal,
+        ]));
+    }
+}
+
+pub fn memory(run: &mut Run, subjects: &[Subject]) {
+    let wanted: Vec<&Subject> = subjects
+        .iter()
+        .filter(|subject| run.wants("memory", subject.name))
+        .collect();
+    if wanted.is_empty() {
+        return;
+    }
+    run.say("\nMEMORY of a parsed file on the heap, its own struct with it, as a multiple of the file's bytes.\n");
+    run.say(&row([
+        "file",
+        "bytes",
+        Robotgate::NAME,
+        Robotxt::NAME,
+        TextingRobots::NAME,
+        "",
+    ]));
+    let mut requests = [0; 3];
+    let mut asked = 0;
+    for subject in wanted {
+        let found = [
+            ask::<Robotgate>(subject),
+            ask::<Robotxt>(subject),
+            ask::<TextingRobots>(subject),
+        ];
+        let [ours, robotxt, texting] = found.map(|(kept, _)| kept as f64 / subject.file.len() as f64);
+        for (sum, (_, count)) in requests.iter_mut().zip(found) {
+            *sum += count;
+        }
+        asked += subject.paths.len();
+        let goal = match subject.size {
+            Size::Typical => {
+                let what = format!("memory, {}", subject.name);
+                run.goals.judge(&what, &digits(ours), "≤1.5x", ours <= 1.5)
+            }
+            _ => String::new(),
+        };
+        let [ours, robotxt, texting] = [ours, robotxt, texting].map(|ratio| digits(ratio) + "x");
+        run.say(&row([
+            subject.name,
+            &bytes(subject.file.len()),
+            &ours,
+            &robotxt,
+            &texting,
+            &goal,
+        ]));
+    }
+    let [ours, robotxt, texting] = requests;
+    assert_eq!(ours, 0, "a decision never allocates");
+    run.say(&format!(
+        "\nAllocations in {asked} decisions: robotgate 0, robotxt {robotxt}, texting_robots {texting}."
+    ));
+}
+
+/// A unit of work is a file.
+pub fn lane<E: Engine>(subject: &Subject) -> Lane<'_> {
+    Box::new(|units| {
+        for _ in 0..units {
+            black_box(E::parse(black_box(&subject.file), subject.agent));
+        }
+    })
+}
+
+/// The bytes that a parsed file keeps, and how often decisions on its paths ask for memory.
+fn ask<E: Engine>(subject: &Subject) -> (u64, u64) {
+    let (parsed, kept) = heap::kept(|| Box::new(E::parse(&subject.file, subject.agent)));
+    let Some(parsed) = &*parsed else {
+        return (kept, 0);
+    };
+    let requests = heap::requests(|| {
+        let picked = E::pick(parsed, subject.agent);
+        for path in &subject.paths {
+            black_box(E::allows(&picked, path));
+        }
+    });
+    (kept, requests)
+}
+
+fn row([name, size, ours, robotxt, texting, goal]: [&str; 6]) -> String {
+    format!("{name:<19}{size:>10}{ours:>12}{robotxt:>12}{texting:>17}  {goal}")
+}

@@ -1,0 +1,140 @@
+//! Times of several lanes that do the same work, taken in turns, so that a noisy machine is noisy for all.
+//!
+//! Never runs anything in parallel, and never drops a time that it took.
+
+use std::time::{Duration, Instant};
+
+/// Does the given number of units of work.
+pub type Lane<'a> = Box<dyn FnMut(usize) + 'a>;
+
+/// What a unit took, in nanoseconds.
+#[derive(Clone, Copy)]
+pub struct Time {
+    pub median: f64,
+    pub min: f64,
+}
+
+/// How long a race may take.
+pub struct Pace {
+    rounds: usize,
+    /// Of a lane in a round.
+    turn: Duration,
+    /// Of all, but for the first three rounds.
+    limit: Duration,
+}
+
+/// A runner whose first try takes longer gets no other.
+const SLOW: Duration = Duration::from_millis(100);
+
+struct Runner<'a> {
+    lane: Lane<'a>,
+    first: Duration,
+    /// That fill a turn; none if the first took too long.
+    units: usize,
+    /// Of a unit in each turn, in nanoseconds.
+    times: Vec<f64>,
+}
+
+// === impl Pace ===
+
+impl Pace {
+    pub const MEASURE: Self = Self {
+        rounds: 101,
+        turn: Duration::from_millis(1),
+        limit: Duration::from_secs(3),
+    };
+
+    /// For files that are many and work that is long.
+    pub const BRIEF: Self = Self {
+        rounds: 15,
+        limit: Duration::from_millis(500),
+        ..Self::MEASURE
+    };
+
+    /// Runs everything, measures nothing.
+    pub const SMOKE: Self = Self {
+        rounds: 0,
+        turn: Duration::ZERO,
+        limit: Duration::ZERO,
+    };
+
+    /// What each lane takes for a unit; `None` for an empty lane.
+    pub fn race<const LANES: usize>(&self, lanes: [Option<Lane<'_>>; LANES]) -> [Option<Time>; LANES] {
+        let mut runners = lanes.map(|lane| lane.map(|lane| self.warm_up(lane)));
+        let start = Instant::now();
+        for round in 0..self.rounds {
+            if round >= 3 && start.elapsed() > self.limit {
+                break;
+            }
+            for runner in runners.iter_mut().flatten() {
+                runner.turn();
+            }
+        }
+        runners.map(|runner| runner.map(Runner::time))
+    }
+
+    fn warm_up<'a>(&self, mut lane: Lane<'a>) -> Runner<'a> {
+        let first = took(&mut lane, 1);
+        let units = if self.rounds == 0 || first > SLOW {
+            0
+        } else {
+            let unit = took(&mut lane, 1).as_nanos().max(1);
+            usize::try_from(self.turn.as_nanos().div_ceil(unit)).unwrap_or(1)
+        };
+        Runner {
+            lane,
+            first,
+            units,
+            times: Vec::new(),
+        }
+    }
+}
+
+// === impl Runner ===
+
+impl Runner<'_> {
+    fn turn(&mut self) {
+        if self.units > 0 {
+            if self.units > 1 {
+                // The lane before has used the caches for itself.
+                (self.lane)(1);
+            }
+            let time = took(&mut self.lane, self.units);
+            self.times.push(time.as_secs_f64() * 1e9 / self.units as f64);
+        }
+    }
+
+    fn time(mut self) -> Time {
+        self.times.sort_by(f64::total_cmp);
+        let first = self.first.as_secs_f64() * 1e9;
+        Time {
+            median: self.times.get(self.times.len() / 2).copied().unwrap_or(first),
+            min: self.times.first().copied().unwrap_or(first),
+        }
+    }
+}
+
+// === impl Time ===
+
+impl Time {
+    pub const ZERO: Self = Self { median: 0.0, min: 0.0 };
+
+    /// The one with the longer median.
+    pub fn max(self, other: Self) -> Self {
+        if other.median > self.median { other } else { self }
+    }
+
+    /// Of each of `parts` equal parts of a unit.
+    pub fn each(self, parts: usize) -> Self {
+        Self {
+            median: self.median / parts as f64,
+            min: self.min / parts as f64,
+        }
+    }
+}
+
+fn took(lane: &mut Lane<'_>, units: usize) -> Duration {
+    let start = Instant::now();
+    lane(units);
+    start.elapsed()
+}
