@@ -2,5 +2,6 @@
 
 mod cases;
 mod engine;
+mod holds;
 mod model;
 mod properties;

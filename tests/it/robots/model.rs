@@ -21,6 +21,9 @@ pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
     best.map_or((true, 0), |(weight, allow, line)| (allow || weight == 0, line))
 }
 
+/// So many bytes of a line count.
+pub const LONGEST_LINE: usize = 16_663;
+
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Name {
     Star,
@@ -61,7 +64,12 @@ fn rules_for(records: &[Record], wanted: &Name) -> Option<Vec<Rule>> {
 }
 
 fn records(body: &[u8]) -> Vec<Record> {
-    let mut body = body;
+    let numbered = (1..).zip(lines(body));
+    numbered.filter_map(|(number, line)| record(number, line)).collect()
+}
+
+/// The lines of a file, whole.
+pub fn lines(mut body: &[u8]) -> Vec<Vec<u8>> {
     for mark in [0xEF, 0xBB, 0xBF] {
         match body {
             [first, rest @ ..] if *first == mark => body = rest,
@@ -78,12 +86,11 @@ fn records(body: &[u8]) -> Vec<Record> {
         }
         after_cr = byte == b'\r';
     }
-    let numbered = (1..).zip(lines);
-    numbered.filter_map(|(number, line)| record(number, line)).collect()
+    lines
 }
 
 fn record(number: u32, mut line: Vec<u8>) -> Option<Record> {
-    line.truncate(16_663);
+    line.truncate(LONGEST_LINE);
     let end = line.iter().position(|b| *b == 0 || *b == b'#');
     line.truncate(end.unwrap_or(usize::MAX));
     let line = trim(&line);

@@ -1,62 +1,62 @@
 //! What holds for any file, agent and URL.
 
-use proptest::prelude::*;
-use robotgate::robots::{RobotsTxt, Whole, path_of_url};
+use proptest::{collection::vec, prelude::*, sample::select};
+use robotgate::robots::{RobotsTxt, path_of_url};
 
-use super::model;
+use super::{
+    holds::{holds, likely_urls},
+    model::LONGEST_LINE,
+};
 
-const AGENTS: &[&str] = &["a", "FooBot", "foo-bot", "MJ", "b", "*", ""];
+const AGENTS: &[&str] = &[
+    "a",
+    "FooBot",
+    "foo-bot",
+    "MJ",
+    "MJ12bot",
+    "b",
+    "*",
+    "",
+    "8",
+    "foo\u{e9}",
+];
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 512, ..Default::default() })]
+    #![proptest_config(of_cases(200))]
 
     #[test]
-    fn any_bytes_parse_and_decide(body: Vec<u8>, agent: String, url: Vec<u8>) {
-        agrees_with_the_model(&body, &agent, &url)?;
+    fn any_bytes(body: Vec<u8>, agent: String, url: Vec<u8>) {
+        holds(&body, &agent, &[&url]);
     }
 
     #[test]
-    fn files_that_look_like_files_decide_as_the_model(
-        body in body(),
-        agent in prop::sample::select(AGENTS),
-        urls in prop::collection::vec(url(), 1..8),
+    fn files_that_look_like_files(body in body(line()), agent in select(AGENTS), urls in urls()) {
+        holds(&body, agent, &slices(&urls));
+    }
+
+    #[test]
+    fn files_that_are_damaged(
+        body in body(line()),
+        damage in vec((any::<prop::sample::Index>(), select(DAMAGE)), 1..6),
+        agent in select(AGENTS),
+        urls in urls(),
     ) {
-        for url in &urls {
-            agrees_with_the_model(body.as_bytes(), agent, url.as_bytes())?;
+        let mut body = body;
+        for (at, bytes) in damage {
+            let at = at.index(body.len() + 1);
+            body.splice(at..at, bytes.iter().copied());
         }
+        holds(&body, agent, &slices(&urls));
     }
 
     #[test]
-    fn the_whole_holds_for_each_path(
-        body in body(),
-        agent in prop::sample::select(AGENTS),
-        urls in prop::collection::vec(url(), 1..20),
-    ) {
-        let robots = RobotsTxt::parse(body.as_bytes());
-        let agent = robots.agent(agent);
-        for url in &urls {
-            let allowed = agent.decide(&path_of_url(url.as_bytes())).allowed;
-            match agent.whole() {
-                Whole::AllAllowed => prop_assert!(allowed, "{url}"),
-                Whole::AllDisallowed => prop_assert!(!allowed, "{url}"),
-                Whole::Mixed => {}
-            }
-        }
+    fn groups_that_share_agents(body in body(crowded_line()), agent in select(CROWD), urls in urls()) {
+        holds(&body, agent, &slices(&urls));
     }
 
     #[test]
-    fn a_rule_is_found_in_its_line(body in body(), url in url()) {
-        let robots = RobotsTxt::parse(body.as_bytes());
-        for agent in AGENTS {
-            let found = robots.product(agent).decide(&path_of_url(url.as_bytes()));
-            let Some(rule) = found.rule.map(|id| robots.rule(id)) else {
-                prop_assert!(found.allowed);
-                continue;
-            };
-            let lines: Vec<&str> = body.split('\n').collect();
-            prop_assert!(lines[rule.line as usize - 1].contains(&*rule.text));
-            prop_assert!(rule.pattern.is_ascii());
-        }
+    fn patterns_that_are_likely_to_match(body in body(line()), agent in select(AGENTS)) {
+        holds(&body, agent, &slices(&likely_urls(&body, 12)));
     }
 
     #[test]
@@ -70,30 +70,162 @@ proptest! {
     }
 }
 
-fn agrees_with_the_model(body: &[u8], agent: &str, url: &[u8]) -> Result<(), TestCaseError> {
-    let robots = RobotsTxt::parse(body);
-    let found = robots.agent(agent).decide(&path_of_url(url));
-    let line = found.rule.map_or(0, |id| robots.rule(id).line);
-    prop_assert_eq!((found.allowed, line), model::decide(body, agent, url));
-    Ok(())
+proptest! {
+    #![proptest_config(of_cases(64))]
+
+    /// Where the limit of a line cuts it: in the key, the value, an escape, a character, or the line's end.
+    #[test]
+    fn lines_about_as_long_as_they_may_be(
+        key in select(&["Disallow:", "Allow:", "User-agent:", "Disallow", "#", "x:"][..]),
+        filling in select(&[b' ', b'\t', b':', b'b'][..]),
+        value in bytes(PATTERN),
+        tail in select(&["", "$", "*b", "\u{e9}", "\u{30c4}", "%2f", "/index.htm", "#x", " "][..]),
+        over in 0..24_usize,
+        end in line_end(),
+        urls in urls(),
+    ) {
+        let head = [key.as_bytes(), b" "].concat();
+        let rest = [&*value, tail.as_bytes()].concat();
+        let fill = (LONGEST_LINE + over).saturating_sub(head.len() + rest.len() + 12);
+        let long = [head, vec![filling; fill], rest].concat();
+        let body = [b"User-agent: a\n".to_vec(), long, end, b"Disallow: /b\nAllow: /b/a\n".to_vec()].concat();
+        let urls: Vec<_> = urls.into_iter().chain(likely(&value, tail)).collect();
+        for agent in ["a", "b"] {
+            holds(&body, agent, &slices(&urls));
+        }
+    }
 }
 
-/// Lines of LF only, so that they are easily numbered.
-fn body() -> impl Strategy<Value = String> {
-    let agent = text("(user-agent|User agent): ?(\\*|\\* x|a|b|FooBot|foobot/1|foo-bot|MJ12bot|8|)");
-    let rule = text(&format!("([Dd]isallow|Disalow|Allow):? ?{PATTERN}"));
-    let other = text("(sitemap|crawl-delay|#|foo)?:? ?[a-z/:]{0,4}");
-    let line = prop_oneof![3 => agent, 8 => rule, 1 => other];
-    prop::collection::vec(line, 0..24).prop_map(|lines| lines.join("\n"))
+proptest! {
+    #![proptest_config(of_cases(2))]
+
+    #[test]
+    fn files_of_many_rules(
+        rules in vec(bytes(LONG_RULE), 10_000..12_000),
+        every in 1..4_000_usize,
+        asked in vec(any::<prop::sample::Index>(), 3),
+    ) {
+        let mut body = b"User-agent: a\nUser-agent: b\n".to_vec();
+        for (n, rule) in rules.iter().enumerate() {
+            if n % every == every - 1 {
+                body.extend(b"User-agent: c\nUser-agent: a\n");
+            }
+            body.extend(rule);
+            body.push(b'\n');
+        }
+        let asked: Vec<Vec<u8>> = asked.iter().flat_map(|at| likely_urls(at.get::<Vec<u8>>(&rules), 1)).collect();
+        for agent in ["a", "c"] {
+            holds(&body, agent, &slices(&asked));
+        }
+    }
 }
 
-fn url() -> impl Strategy<Value = String> {
-    text(&format!("(https?://e|//e|e|)({PATTERN}|/|[?;#]{PATTERN})"))
+/// The longer a pattern, the later it is cut: what is left of it, and the whole.
+fn likely(value: &[u8], tail: &str) -> Vec<Vec<u8>> {
+    let line = [b":", value, tail.as_bytes()].concat();
+    let mut urls = likely_urls(&line, 1);
+    urls.push([b"http://e", value].concat());
+    urls
 }
 
-fn text(regex: &str) -> impl Strategy<Value = String> + use<> {
-    prop::string::string_regex(regex).expect("the tests' expressions are sound")
+/// A weight that is in proportion for any file is not for one of a handful of bytes: see `most_weight`.
+#[test]
+fn the_weight_of_nothing_is_little() {
+    assert!(RobotsTxt::parse(b"").weight() < 1_000);
 }
+
+fn of_cases(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        cases,
+        ..ProptestConfig::default()
+    }
+}
+
+fn body(line: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
+    let start = prop_oneof![9 => Just(&b""[..]), 1 => select(MARKS)];
+    let lines = vec((line, line_end()), 0..24);
+    (start, lines).prop_map(|(start, lines)| {
+        let lines = lines.into_iter().flat_map(|(line, end)| [line, end]);
+        [start.to_vec()].into_iter().chain(lines).collect::<Vec<_>>().concat()
+    })
+}
+
+fn line_end() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        12 => Just("\n"),
+        4 => Just("\r\n"),
+        2 => Just("\r"),
+        1 => select(&["\n\r", "\r\r\n", "\0\n", "\0", "\x0b\n", "\u{2028}", "\u{85}", ""][..]),
+    ]
+    .prop_map(|end| end.as_bytes().to_vec())
+}
+
+fn line() -> impl Strategy<Value = Vec<u8>> {
+    let agent = bytes(concat!(
+        r"(?i-u:user-agent|useragent|user agent)(?-u: ?:? ?)",
+        r"(?-u:\*|\* x|\*\t|\*/|\*\*|a|b|FooBot|foobot/1|FooBot x|foo-bot|foo\xc3\xa9|a\xff|MJ12bot|MJ12bot/2|8|)",
+    ));
+    let rule = bytes(&[RULE, PATTERN, r"(?-u:|| |\t# x|#| /y|\x00|\x00y)"].concat());
+    let other = bytes(r"(?-u:sitemap|crawl-delay|#|foo|)(?-u::?)(?-u: ?[a-z/:]{0,4})");
+    prop_oneof![4 => agent, 9 => rule, 1 => other]
+}
+
+/// Few names in many groups, so that each has rules from all over the file.
+fn crowded_line() -> impl Strategy<Value = Vec<u8>> {
+    let agent = bytes(r"(?-u:User-agent: (?:[a-d*]|[a-d]/1|\* [a-d]))");
+    let rule = bytes(&[r"(?-u:Disallow|Allow)(?-u:: ?)", PATTERN].concat());
+    prop_oneof![1 => agent, 1 => rule]
+}
+
+fn urls() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let url = format!("(?-u:https?://e|//e|e|)(?-u:{PATTERN}|/|[?;#]{PATTERN})");
+    vec(bytes(&url), 1..8)
+}
+
+fn slices(urls: &[Vec<u8>]) -> Vec<&[u8]> {
+    urls.iter().map(Vec::as_slice).collect()
+}
+
+fn bytes(regex: &str) -> impl Strategy<Value = Vec<u8>> + use<> {
+    prop::string::bytes_regex(regex).expect("the tests' expressions are sound")
+}
+
+const RULE: &str = r"(?i-u:disallow|dissallow|dissalow|disalow|diasllow|disallaw|disallows|allow|allowed)(?-u: ?:? ?)";
+
+const CROWD: &[&str] = &["a", "b", "c", "d", "e"];
+
+/// Byte-order marks, whole and not.
+const MARKS: &[&[u8]] = &[
+    b"\xEF\xBB\xBF",
+    b"\xEF\xBB",
+    b"\xEF",
+    b"\xEF\xBB\xBF\xEF\xBB\xBF",
+    b"\xFF\xFE",
+];
+
+/// What is put into a file where it does not belong.
+const DAMAGE: &[&[u8]] = &[
+    b"\0",
+    b"\r",
+    b"\n",
+    b"#",
+    b":",
+    b"%",
+    b"*",
+    b"$",
+    b" ",
+    b"\xEF\xBB\xBF",
+    b"\xC3",
+    b"\xFF",
+    b"\x0B",
+    b"\x80",
+];
 
 /// Few letters and many signs, so that patterns and paths often meet.
-const PATTERN: &str = "(/|\\*)?([ab/*]|\\*a|/index\\.html?|\\?|\\$|%2f|%2F|\u{e9}|%C3%A9){0,6}\\$?";
+const PATTERN: &str = concat!(
+    r"(?-u:(?:/|\*)?(?:[ab/*]|\*a|\*\*|/index\.html?|/index\.htm[*$/]|\?|\$|\$\*",
+    r"|%2f|%2F|%C3%A9|%c3%a9|\xc3\xa9|\xff|%|%4){0,6}\$?)",
+);
+
+const LONG_RULE: &str = r"(?-u:(?:Disallow|Allow): /[a-c]{1,3}/(?:\*|[a-c]{1,4})/?[a-c]{0,3}(?:/index\.html)?[$*]?)";

@@ -1,0 +1,124 @@
+//! What holds for any file, agent and URL, for the generated tests and for the fuzz target, which includes this file.
+//!
+//! Panics where something does not hold, and says what.
+
+use robotgate::robots::{Match, RobotsTxt, Whole, path_of_url};
+
+use super::model;
+
+/// One way to read robots.txt: the engine's and the model's, which have to agree.
+pub struct Way {
+    pub name: &'static str,
+    pub engine: fn(&[u8]) -> RobotsTxt,
+    pub model: Model,
+}
+
+/// Of a file, an agent and a URL: whether it may be fetched, and the line that says so.
+pub type Model = fn(&[u8], &str, &[u8]) -> (bool, u32);
+
+/// Every profile has a line here.
+pub const WAYS: &[Way] = &[Way {
+    name: "google",
+    engine: RobotsTxt::parse,
+    model: model::decide,
+}];
+
+/// All of what holds, in every profile.
+pub fn holds(body: &[u8], agent: &str, urls: &[&[u8]]) {
+    for way in WAYS {
+        let robots = (way.engine)(body);
+        assert!(
+            robots.weight() <= most_weight(body.len()),
+            "{}: {} bytes for a file of {}",
+            way.name,
+            robots.weight(),
+            body.len()
+        );
+        for url in urls {
+            agrees_with_the_model(way, &robots, body, agent, url);
+            rules_are_quoted_from_their_lines(way, &robots, body, agent, url);
+            the_whole_is_of_each_path(way, &robots, agent, url);
+        }
+    }
+}
+
+/// The memory that a file of `length` bytes may take: a rule in seven bytes (`allow:/`) is the dearest.
+pub fn most_weight(length: usize) -> usize {
+    40 * length + 100_000
+}
+
+fn agrees_with_the_model(way: &Way, robots: &RobotsTxt, body: &[u8], agent: &str, url: &[u8]) {
+    let found = robots.agent(agent).decide(&path_of_url(url));
+    let line = found.rule.map_or(0, |id| robots.rule(id).line);
+    assert_eq!(
+        (found.allowed, line),
+        (way.model)(body, agent, url),
+        "{}: engine and model differ for {agent:?}, {}, in:\n{}",
+        way.name,
+        url.escape_ascii(),
+        body.escape_ascii()
+    );
+}
+
+fn rules_are_quoted_from_their_lines(way: &Way, robots: &RobotsTxt, body: &[u8], agent: &str, url: &[u8]) {
+    let lines = model::lines(body);
+    let path = path_of_url(url);
+    for picked in [robots.agent(agent), robots.product(agent)] {
+        let Match { allowed, rule } = picked.decide(&path);
+        let Some(id) = rule else {
+            assert!(allowed, "{}: disallowed by no rule", way.name);
+            continue;
+        };
+        let rule = robots.rule(id);
+        let line = (rule.line as usize).checked_sub(1).and_then(|index| lines.get(index));
+        let line = line.unwrap_or_else(|| panic!("{}: line {} of {}", way.name, rule.line, lines.len()));
+        // A character that the limit of a line cuts in two is shown as what cannot be read.
+        let line = String::from_utf8_lossy(&line[..line.len().min(model::LONGEST_LINE)]);
+        let text = rule.text.to_string();
+        assert!(line.contains(&text), "{}: {text:?} is not in {line:?}", way.name);
+        assert!(rule.pattern.is_ascii(), "{}: {:?}", way.name, rule.pattern);
+        assert!(picked.group().is_some(), "{}: a rule of no group", way.name);
+    }
+}
+
+fn the_whole_is_of_each_path(way: &Way, robots: &RobotsTxt, agent: &str, url: &[u8]) {
+    for picked in [robots.agent(agent), robots.product(agent)] {
+        let allowed = picked.decide(&path_of_url(url)).allowed;
+        let holds = match picked.whole() {
+            Whole::AllAllowed => allowed,
+            Whole::AllDisallowed => !allowed,
+            Whole::Mixed => true,
+        };
+        assert!(
+            holds,
+            "{}: {:?} is not so for {}",
+            way.name,
+            picked.whole(),
+            url.escape_ascii()
+        );
+    }
+}
+
+/// URLs that a file's own patterns are likely to match, at most `count`. Paths made without a look at the file seldom
+/// meet more than its shortest patterns.
+pub fn likely_urls(body: &[u8], count: usize) -> Vec<Vec<u8>> {
+    let lines = model::lines(body);
+    let values = lines.iter().filter_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        Some(line[colon + 1..].trim_ascii())
+    });
+    values.take(count).map(url_for).collect()
+}
+
+/// The URL that has something in each place of a `*`.
+fn url_for(pattern: &[u8]) -> Vec<u8> {
+    let mut url = b"http://e".to_vec();
+    for byte in pattern.strip_suffix(b"$").unwrap_or(pattern) {
+        match byte {
+            b'*' => url.extend_from_slice(b"a/"),
+            0x80.. => url.extend(format!("%{byte:02X}").bytes()),
+            _ => url.push(*byte),
+        }
+    }
+    url
+}
