@@ -6,35 +6,43 @@
 
 use std::borrow::Cow;
 
-/// The readings of one request's path and query. Each begins with `/`.
+/// The readings of one request's path and query. Each begins with `/`. A fragment is in none of them: it is the client's,
+/// and does not go upstream (RFC 9110 §7.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readings<'a> {
     /// The path and query as sent, in the canonical form that a matcher takes: a `/` in front
-    /// where the target had an empty path, a fragment cut off (Google's `GetPathParamsQuery`).
+    /// where the target had an empty path (Google's `GetPathParamsQuery`).
     pub sent: Cow<'a, [u8]>,
     /// Unreserved octets decoded, hex digits upper case, everything outside printable ASCII
     /// escaped, dot segments resolved (RFC 3986 §6.2.2). `None` where that changes nothing.
     pub resolved: Option<Vec<u8>>,
     /// The same without decoding, for a rule that is itself written with an escape that need not
     /// be one: `/%7Euser` is reached by neither of the others when it is asked for as `/%7euser`.
-    /// `None` where that is one of the others.
+    /// Escaped dot segments are resolved here, too; any other `%2E` stays. `None` where that is one of the others.
     pub upper: Option<Vec<u8>>,
+}
+
+/// What [`resolve`] makes of the escapes of unreserved octets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unreserved {
+    Decode,
+    Keep,
 }
 
 /// Reads `path_and_query`, the part of a request target after its authority: empty, or beginning
 /// with `/`, `?` or `#`.
 pub fn readings(path_and_query: &[u8]) -> Readings<'_> {
     let sent = rooted(before_fragment(path_and_query));
-    if !changes(path_and_query) {
+    if !changes(&sent) {
         return Readings {
             sent,
             resolved: None,
             upper: None,
         };
     }
-    let resolved = Some(resolve(path_and_query, is_unreserved)).filter(|resolved| **resolved != *sent);
-    let upper = Some(resolve(path_and_query, |octet| octet == b'.'))
-        .filter(|upper| **upper != *sent && resolved.as_ref() != Some(upper));
+    let resolved = Some(resolve(&sent, Unreserved::Decode)).filter(|resolved| **resolved != *sent);
+    let upper =
+        Some(resolve(&sent, Unreserved::Keep)).filter(|upper| **upper != *sent && resolved.as_ref() != Some(upper));
     Readings { sent, resolved, upper }
 }
 
@@ -55,25 +63,21 @@ fn rooted(path_and_query: &[u8]) -> Cow<'_, [u8]> {
 
 /// Whether normalising may change anything, at a glance.
 fn changes(target: &[u8]) -> bool {
-    target
-        .iter()
-        .any(|byte| matches!(byte, b'%' | b'#') || !byte.is_ascii_graphic())
-        || memchr::memmem::find(target, b"/.").is_some()
+    target.iter().any(|byte| *byte == b'%' || !byte.is_ascii_graphic()) || memchr::memmem::find(target, b"/.").is_some()
 }
 
-/// Decodes the escapes of octets that `decodes`, and resolves dot segments.
-fn resolve(target: &[u8], decodes: fn(u8) -> bool) -> Vec<u8> {
-    let decoded = decode(&rooted(target), decodes);
+/// Puts escapes into one form, and resolves dot segments.
+fn resolve(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
+    let decoded = decode(target, unreserved);
     let path_end = memchr::memchr(b'?', &decoded).unwrap_or(decoded.len());
     let (path, query) = decoded.split_at(path_end);
-    let mut resolved = remove_dot_segments(path);
+    let mut resolved = remove_dot_segments(path, unreserved);
     resolved.extend_from_slice(query);
     resolved
 }
 
-/// RFC 3986 §6.2.2.1 and §6.2.2.2, and escapes for what must not stand raw in a URL. A `#` is
-/// escaped too: an origin that was sent one may take it for a part of the path.
-fn decode(target: &[u8], decodes: fn(u8) -> bool) -> Vec<u8> {
+/// RFC 3986 §6.2.2.1 and §6.2.2.2, and escapes for what must not stand raw in a URL.
+fn decode(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(target.len());
     let mut rest = target;
     while let [first, tail @ ..] = rest {
@@ -81,13 +85,13 @@ fn decode(target: &[u8], decodes: fn(u8) -> bool) -> Vec<u8> {
         match escaped_octet(rest) {
             Some(octet) if *first == b'%' => {
                 rest = &rest[2..];
-                if decodes(octet) {
+                if unreserved == Unreserved::Decode && is_unreserved(octet) {
                     decoded.push(octet);
                 } else {
                     push_escaped(&mut decoded, octet);
                 }
             }
-            _ if *first == b'#' || !first.is_ascii_graphic() => push_escaped(&mut decoded, *first),
+            _ if !first.is_ascii_graphic() => push_escaped(&mut decoded, *first),
             _ => decoded.push(*first),
         }
     }
@@ -114,14 +118,14 @@ fn push_escaped(out: &mut Vec<u8>, octet: u8) {
 }
 
 /// RFC 3986 §5.2.4, for a path that begins with `/`.
-fn remove_dot_segments(path: &[u8]) -> Vec<u8> {
+fn remove_dot_segments(path: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     let mut segments = path.split(|byte| *byte == b'/').skip(1).peekable();
     while let Some(segment) = segments.next() {
         let last = segments.peek().is_none();
-        match segment {
-            b"." | b".." => {
-                if segment == b".." {
+        match dots(segment, unreserved) {
+            Some(dots) => {
+                if dots == 2 {
                     let parent = memchr::memrchr(b'/', &out).unwrap_or(0);
                     out.truncate(parent);
                 }
@@ -129,13 +133,28 @@ fn remove_dot_segments(path: &[u8]) -> Vec<u8> {
                     out.push(b'/');
                 }
             }
-            _ => {
+            None => {
                 out.push(b'/');
                 out.extend_from_slice(segment);
             }
         }
     }
     out
+}
+
+/// How many dots a dot segment has; `None` for any other. Where escapes were decoded, one that is left is none of a dot:
+/// `%2%45` made it.
+fn dots(mut segment: &[u8], unreserved: Unreserved) -> Option<usize> {
+    let mut dots = 0;
+    while !segment.is_empty() {
+        segment = match segment {
+            [b'.', rest @ ..] => rest,
+            [b'%', b'2', b'E', rest @ ..] if unreserved == Unreserved::Keep => rest,
+            _ => return None,
+        };
+        dots += 1;
+    }
+    matches!(dots, 1 | 2).then_some(dots)
 }
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -171,8 +190,14 @@ mod tests {
             ("/.well-known/x", "/.well-known/x", None),
             ("/a?x=/../b", "/a?x=/../b", None),
             ("/a?x=%61", "/a?x=%61", Some("/a?x=a")),
-            ("/a#b", "/a", Some("/a%23b")),
-            ("/x#/../a", "/x", Some("/a")),
+            ("/a#b", "/a", None),
+            ("/x#/../a", "/x", None),
+            ("/a/../b#/../c", "/a/../b", Some("/b")),
+            ("/%61#/../c", "/%61", Some("/a")),
+            ("#?/../a", "/", None),
+            ("/a?b#c?d", "/a?b", None),
+            ("/a/%2%45/b", "/a/%2%45/b", Some("/a/%2E/b")),
+            ("/...", "/...", None),
             ("/100%", "/100%", None),
             ("/%zz", "/%zz", None),
         ] {
@@ -193,6 +218,9 @@ mod tests {
             ("/%7euser", Some("/%7Euser")),
             ("/x/../%7Euser", Some("/%7Euser")),
             ("/x/%2e%2e/%7Euser", Some("/%7Euser")),
+            ("/a%2eb", Some("/a%2Eb")),
+            ("/x/%2e%2e/a%2eb", Some("/a%2Eb")),
+            ("/x/%2E./%2e/%2e%2e%2e", Some("/%2E%2E%2E")),
             ("/%41b", None),
             ("/a%2fb", None),
         ] {
@@ -205,7 +233,53 @@ mod tests {
         }
     }
 
+    /// A letter escaped or not, in either hex.
+    fn spelt(letter: char) -> impl Strategy<Value = String> {
+        let escape = u32::from(letter);
+        prop_oneof![
+            Just(letter.to_string()),
+            Just(format!("%{escape:02x}")),
+            Just(format!("%{escape:02X}")),
+        ]
+    }
+
+    /// `.` or `..`, its dots escaped or not.
+    fn spelt_dots(dots: usize) -> impl Strategy<Value = String> {
+        proptest::collection::vec(spelt('.'), dots).prop_map(|dots| dots.concat())
+    }
+
+    /// What goes before a segment and changes nothing. At the root, there is no way further up.
+    fn detour(at_root: bool) -> impl Strategy<Value = String> {
+        let nowhere = spelt_dots(1).prop_map(|dot| format!("/{dot}"));
+        let there_and_back = ("[a-z;=]{1,3}", spelt_dots(2)).prop_map(|(step, dots)| format!("/{step}/{dots}"));
+        let up = spelt_dots(2).prop_map(move |dots| if at_root { format!("/{dots}") } else { String::new() });
+        prop_oneof![4 => Just(String::new()), 1 => nowhere, 1 => there_and_back, 1 => up]
+    }
+
     proptest! {
+        #[test]
+        fn however_a_path_is_spelt_it_resolves_to_itself(
+            (plain, spelt) in proptest::collection::vec("[a-zA-Z0-9_~-]{1,5}", 1..5).prop_flat_map(|segments| {
+                let spelt: Vec<_> = segments
+                    .iter()
+                    .enumerate()
+                    .map(|(n, segment)| {
+                        let letters: Vec<_> = segment.chars().map(spelt).collect();
+                        (detour(n == 0), letters).prop_map(|(detour, letters)| format!("{detour}/{}", letters.concat()))
+                    })
+                    .collect();
+                let plain: String = segments.iter().map(|segment| format!("/{segment}")).collect();
+                (Just(plain), spelt.prop_map(|segments| segments.concat()))
+            }),
+            tail in prop::sample::select(&["", "?", "?/../x", "?q=1", "#", "#/../x", "?#/.."][..]),
+        ) {
+            let wanted = [&plain, tail.split('#').next().unwrap_or_default()].concat();
+            let target = [&*spelt, tail].concat();
+            let read = readings(target.as_bytes());
+            let resolved = read.resolved.as_deref().unwrap_or(&read.sent);
+            prop_assert_eq!(String::from_utf8_lossy(resolved), wanted, "{}", target);
+        }
+
         #[test]
         fn readings_are_rooted_and_resolving_twice_changes_nothing(tail in proptest::collection::vec(any::<u8>(), 0..40)) {
             let mut target = b"/".to_vec();

@@ -91,13 +91,16 @@ fn the_robots_file_itself_is_always_allowed() {
         Asker::Bot(&exempt),
     ] {
         for known in [&nothing_allowed, &Known::Unreachable] {
-            let decision = decide(asker, known, "/robots.txt");
-            assert_eq!(
-                (decision.verdict, decision.reason, decision.rule),
-                (Verdict::Allow, Reason::RobotsFile, None),
-                "{asker:?} {known:?}"
-            );
-            assert!(decision.forwards, "{asker:?} {known:?}");
+            // A fragment does not go upstream.
+            for path in ["/robots.txt", "/robots.txt#f"] {
+                let decision = decide(asker, known, path);
+                assert_eq!(
+                    (decision.verdict, decision.reason, decision.rule),
+                    (Verdict::Allow, Reason::RobotsFile, None),
+                    "{asker:?} {known:?}"
+                );
+                assert!(decision.forwards, "{asker:?} {known:?}");
+            }
         }
     }
 }
@@ -113,7 +116,6 @@ fn what_only_looks_like_the_robots_file_is_decided_like_any_other_path() {
         "/x/../robots.txt",
         "/%72obots.txt",
         "/robots%2Etxt",
-        "/robots.txt#f",
         "/robots.txt/",
         "/robots.txt/../secret",
         "//robots.txt",
