@@ -1,0 +1,101 @@
+//! The ways that a request target can take to an origin, so that a test can ask the same of all of them.
+
+use crate::support::{Alpn, Connection, Gate, NAME, Origin, Response};
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Way {
+    /// An `http://` URL as the request target.
+    Absolute,
+    /// An `https://` URL as the request target.
+    AbsoluteHttps,
+    /// Plain HTTP inside a CONNECT.
+    PlainInside,
+    /// HTTP/1.1 inside an interception.
+    Http1Inside,
+    /// HTTP/2 inside an interception.
+    Http2Inside,
+}
+
+/// An origin with a robots.txt, and a way to it.
+pub struct Site<'g> {
+    pub origin: Origin,
+    way: Way,
+    gate: &'g Gate,
+    inside: Option<Connection>,
+}
+
+// === impl Way ===
+
+impl Way {
+    pub const ALL: [Self; 5] = [
+        Self::Absolute,
+        Self::AbsoluteHttps,
+        Self::PlainInside,
+        Self::Http1Inside,
+        Self::Http2Inside,
+    ];
+
+    fn is_absolute(self) -> bool {
+        matches!(self, Self::Absolute | Self::AbsoluteHttps)
+    }
+
+    fn is_plain(self) -> bool {
+        matches!(self, Self::Absolute | Self::PlainInside)
+    }
+
+    /// The connection through a CONNECT, where the way is one.
+    async fn inside(self, gate: &Gate, origin: &Origin) -> Option<Connection> {
+        if self.is_absolute() {
+            return None;
+        }
+        let tunnel = gate.connect(&origin.authority()).await.opened();
+        Some(match self {
+            Self::Http1Inside => tunnel.tls(NAME, Alpn::Http1).await,
+            Self::Http2Inside => tunnel.tls(NAME, Alpn::Http2).await,
+            _ => tunnel.plain(),
+        })
+    }
+}
+
+// === impl Site ===
+
+impl<'g> Site<'g> {
+    /// An origin whose robots.txt is `rules` for everyone, from line 2 on; every other path is a page.
+    pub async fn reached_by(way: Way, gate: &'g Gate, rules: &str) -> Self {
+        let origin = Origin::start()
+            .robots(&format!("User-agent: *\n{rules}\n"))
+            .anything("page");
+        let origin = if way.is_plain() { origin } else { origin.tls() };
+        let origin = origin.spawn().await;
+        Self {
+            inside: way.inside(gate, &origin).await,
+            origin,
+            way,
+            gate,
+        }
+    }
+
+    /// Takes the way anew, after a bad request has ended the connection.
+    pub async fn again(&mut self) {
+        self.inside = self.way.inside(self.gate, &self.origin).await;
+    }
+
+    /// Asks for a path and query, written as `target`.
+    pub async fn get(&mut self, target: &str) -> Response {
+        println!("{:?} | {target}", self.way);
+        match &mut self.inside {
+            Some(inside) => inside.get(target).await,
+            None => {
+                // Of an odd target, it could not be told what the host is.
+                let host = self.origin.authority();
+                self.gate.get(&self.origin.url(target)).set("Host", &host).await
+            }
+        }
+    }
+
+    /// What the origin was asked for last.
+    pub fn last_target(&self) -> String {
+        let requests = self.origin.requests();
+        requests.last().expect("it was asked for its robots.txt").target.clone()
+    }
+}
