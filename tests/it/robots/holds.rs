@@ -42,9 +42,9 @@ pub fn holds(body: &[u8], agent: &str, urls: &[&[u8]]) {
     }
 }
 
-/// The memory that a file of `length` bytes may take: a rule in seven bytes (`allow:/`) is the dearest.
-pub fn most_weight(length: usize) -> usize {
-    40 * length + 100_000
+/// The memory that a file of `length` bytes may take: many short rules are the dearest.
+fn most_weight(length: usize) -> usize {
+    40 * length + 10_000
 }
 
 fn agrees_with_the_model(way: &Way, robots: &RobotsTxt, body: &[u8], agent: &str, url: &[u8]) {

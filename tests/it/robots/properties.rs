@@ -1,7 +1,7 @@
 //! What holds for any file, agent and URL.
 
 use proptest::{collection::vec, prelude::*, sample::select};
-use robotgate::robots::{RobotsTxt, path_of_url};
+use robotgate::robots::path_of_url;
 
 use super::{
     holds::{holds, likely_urls},
@@ -126,12 +126,6 @@ fn likely(value: &[u8], tail: &str) -> Vec<Vec<u8>> {
     let mut urls = likely_urls(&line, 1);
     urls.push([b"http://e", value].concat());
     urls
-}
-
-/// A weight that is in proportion for any file is not for one of a handful of bytes: see `most_weight`.
-#[test]
-fn the_weight_of_nothing_is_little() {
-    assert!(RobotsTxt::parse(b"").weight() < 1_000);
 }
 
 fn of_cases(cases: u32) -> ProptestConfig {
