@@ -225,6 +225,9 @@ const OTHER_PAGES: &[&str] = &[
     "/priv\u{ad}ate",
 ];
 
+/// Ways on which the target stands in a line, and can hold what ends one.
+const ONE_LINE_WAYS: [Way; 4] = [Way::Absolute, Way::AbsoluteHttps, Way::PlainInside, Way::Http1Inside];
+
 #[tokio::test]
 async fn what_is_disallowed_is_refused_however_it_is_written() {
     let gate = Gate::start().await;
@@ -325,7 +328,7 @@ async fn an_empty_path_is_the_root_and_keeps_its_query() {
 #[tokio::test]
 async fn white_space_and_control_characters_are_a_bad_request() {
     let gate = Gate::start().await;
-    for way in [Way::Absolute, Way::AbsoluteHttps, Way::PlainInside, Way::Http1Inside] {
+    for way in ONE_LINE_WAYS {
         let mut site = Site::reached_by(way, &gate, "Disallow: /private").await;
         for target in [
             "/x /private",
@@ -345,6 +348,27 @@ async fn white_space_and_control_characters_are_a_bad_request() {
             let response = site.get(target).await;
             assert_eq!(response.status, 400, "{target:?}: {response:#?}");
             assert_eq!(response.field("Robots-Decision"), None, "no verdict: {response:#?}");
+            assert!(site.origin.requests().is_empty(), "{:#?}", site.origin.requests());
+            site.again().await;
+        }
+    }
+}
+
+/// Longer UTF-8 than need be is none, so that no server can take it for a slash or a dot.
+#[tokio::test]
+async fn octets_that_are_not_utf8_are_a_bad_request() {
+    let gate = Gate::start().await;
+    for way in ONE_LINE_WAYS {
+        let mut site = Site::reached_by(way, &gate, "Disallow: /private").await;
+        for target in [
+            &b"/\xC0\xAFprivate"[..],
+            b"/x/\xC0\xAE\xC0\xAE/private",
+            b"/x\xE0\x80\xAF..",
+            b"/private\xFF",
+            b"/x?\xE9",
+        ] {
+            let response = site.get_octets(target).await;
+            assert_eq!(response.status, 400, "{}: {response:#?}", target.escape_ascii());
             assert!(site.origin.requests().is_empty(), "{:#?}", site.origin.requests());
             site.again().await;
         }

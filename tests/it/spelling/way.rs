@@ -93,6 +93,29 @@ impl<'g> Site<'g> {
         }
     }
 
+    /// As [`get`](Self::get), of octets that need be no text, over HTTP/1.1.
+    pub async fn get_octets(&mut self, target: &[u8]) -> Response {
+        println!("{:?} | {}", self.way, target.escape_ascii());
+        let authority = self.origin.authority();
+        let front = if self.inside.is_some() {
+            String::new()
+        } else {
+            self.origin.url("")
+        };
+        let head = format!(" HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: TestBot/1.0\r\n\r\n");
+        let request = [b"GET ", front.as_bytes(), target, head.as_bytes()].concat();
+        let mut dialled;
+        let connection = match &mut self.inside {
+            Some(inside) => inside,
+            None => {
+                dialled = self.gate.dial().await;
+                &mut dialled
+            }
+        };
+        connection.send(request).await;
+        connection.response_to("GET").await
+    }
+
     /// What the origin was asked for last.
     pub fn last_target(&self) -> String {
         let requests = self.origin.requests();
