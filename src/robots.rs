@@ -2,8 +2,8 @@
 //! and line decided. RFC 9309, read as Google's open-source parser reads it, bit for bit, or to the
 //! letter: see [`Profile`].
 //!
-//! Never does I/O, never looks at the time, never allocates to decide. It knows no size limit and
-//! no exception for `/robots.txt` itself: those are the fetcher's and the decision's.
+//! Never does I/O, never looks at the time, never allocates to decide. Parsing knows no size limit
+//! and deciding no exception for `/robots.txt` itself: those are the fetcher's and the decision's.
 //!
 //! The way of a file: `line` → `record` → `draft`, which compiles each `pattern` (after `escape`),
 //! ranks them all, and builds a `table` for each set of groups that some agent is given. The way of
@@ -17,6 +17,7 @@ mod entry;
 mod escape;
 mod index;
 mod layout;
+mod limit;
 mod line;
 mod names;
 mod profile;
@@ -32,6 +33,7 @@ mod width;
 mod wild;
 
 pub use agent::{Agent, Match};
+pub use limit::{LIMIT, whole_lines};
 pub use profile::Profile;
 pub use rule::{Rule, RuleId, RuleKind};
 pub use url::path_of_url;

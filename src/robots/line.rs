@@ -25,12 +25,10 @@ impl<'a> Lines<'a> {
             number: 0,
         }
     }
-}
 
-impl<'a> Iterator for Lines<'a> {
-    type Item = (u32, &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
+    /// The next line as it stands in the file, without what ends it.
+    #[inline]
+    pub(super) fn next_raw(&mut self) -> Option<(u32, &'a [u8])> {
         let rest = self.rest?;
         let line = match memchr2(b'\n', b'\r', rest) {
             Some(end) => {
@@ -44,7 +42,16 @@ impl<'a> Iterator for Lines<'a> {
             }
         };
         self.number += 1;
-        Some((self.number, content(line)))
+        Some((self.number, line))
+    }
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = (u32, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (number, line) = self.next_raw()?;
+        Some((number, content(line)))
     }
 }
 
@@ -64,7 +71,8 @@ fn without_mark(body: &[u8]) -> &[u8] {
     &body[common_prefix(body, BYTE_ORDER_MARK)..]
 }
 
-fn content(line: &[u8]) -> &[u8] {
+/// What counts of a line.
+pub(super) fn content(line: &[u8]) -> &[u8] {
     let line = &line[..line.len().min(MAX_LINE)];
     memchr(0, line).map_or(line, |end| &line[..end])
 }
@@ -82,7 +90,7 @@ pub(super) const MAX_LINE: usize = 2083 * 8 - 1;
 /// beside what was written, and four bytes to find that by).
 pub(super) const MAX_BODY: usize = 512 << 20;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 const _: () = assert!(MAX_BODY <= (u32::MAX / 6) as usize);
 

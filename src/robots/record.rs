@@ -45,7 +45,7 @@ impl<'a> Record<'a> {
 // === impl Key ===
 
 impl Key {
-    fn read(profile: Profile, written: &[u8]) -> Option<Self> {
+    pub(super) fn read(profile: Profile, written: &[u8]) -> Option<Self> {
         if profile == Profile::Rfc9309 {
             let is = |spelling: &[u8]| written.eq_ignore_ascii_case(spelling);
             return GRAMMAR.iter().find_map(|&(spelling, key)| is(spelling).then_some(key));
@@ -87,7 +87,7 @@ pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t'..=b'\r' | b' ')
 }
 
-fn trim(mut bytes: &[u8]) -> &[u8] {
+pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = bytes
         && is_space(*first)
     {

@@ -9,6 +9,7 @@ use pingora_http::ResponseHeader;
 
 use crate::{
     cache::{Failure, FetchError},
+    robots,
     upstream::Fault,
 };
 
@@ -152,16 +153,12 @@ impl std::io::Write for Bounded {
 
 /// A line that the limit cut could say something else than its author meant: it is dropped.
 fn without_cut_line(mut body: Vec<u8>) -> Vec<u8> {
-    let end = body
-        .iter()
-        .rposition(|byte| matches!(byte, b'\n' | b'\r'))
-        .map_or(0, |last| last + 1);
-    body.truncate(end);
+    body.truncate(robots::whole_lines(&body).len());
     body
 }
 
 /// Decoded bytes of a robots.txt that count.
-const MAX_ROBOTS: usize = 500 * 1024;
+const MAX_ROBOTS: usize = robots::LIMIT;
 const MAX_ERROR_PAGE: usize = 32 * 1024;
 
 #[cfg(test)]
