@@ -8,7 +8,7 @@
 //! The way of a file: `line` → `record` → `draft`, which compiles each `pattern` (after `escape`),
 //! ranks them all, and builds a `table` for each set of groups that some agent is given. The way of
 //! a decision: [`RobotsTxt::agent`] (`names`) → [`Agent::decide`] (`table`, `sieve`, `pattern`) →
-//! [`RobotsTxt::rule`].
+//! [`RobotsTxt::rule`]. Beside them, `lint` tells what a person should know of a file.
 
 mod agent;
 mod buckets;
@@ -19,6 +19,7 @@ mod index;
 mod layout;
 mod limit;
 mod line;
+mod lint;
 mod names;
 mod profile;
 mod rank;
@@ -34,6 +35,7 @@ mod wild;
 
 pub use agent::{Agent, Match};
 pub use limit::{LIMIT, whole_lines};
+pub use lint::{Finding, Lint, Severity, lint};
 pub use profile::Profile;
 pub use rule::{Rule, RuleId, RuleKind};
 pub use url::path_of_url;

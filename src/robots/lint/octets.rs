@@ -1,0 +1,153 @@
+//! What can be said of a file's bytes before anything is read in them: that it is too long, that it
+//! is no robots.txt at all, or what an editor left in it.
+//!
+//! Never knows keys or values.
+
+use memchr::{memchr, memmem};
+
+use super::{
+    super::{
+        limit::{LIMIT, whole_lines},
+        line::{BYTE_ORDER_MARK, Lines, MAX_LINE, common_prefix, content},
+        record::trim,
+    },
+    Findings, Lint,
+};
+
+/// What some file is that is no robots.txt. Its lines are no news then.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Disguise {
+    Html,
+    Utf16,
+}
+
+// === impl Disguise ===
+
+impl Disguise {
+    pub(super) fn of(body: &[u8]) -> Option<Self> {
+        let unmarked = body.strip_prefix(b"\xFF\xFE").or(body.strip_prefix(b"\xFE\xFF"));
+        let wide = matches!(
+            unmarked.unwrap_or(body),
+            [1..=255, 0, 1..=255, 0, ..] | [0, 1..=255, 0, 1..=255, ..]
+        );
+        if wide {
+            return Some(Self::Utf16);
+        }
+        let text = trim(&body[common_prefix(body, BYTE_ORDER_MARK)..]);
+        let markup = matches!(text, [b'<', b'a'..=b'z' | b'A'..=b'Z' | b'!' | b'?', ..]);
+        markup.then_some(Self::Html)
+    }
+
+    /// Says so. `ruled` is whether there are rules that bind somebody in spite of it.
+    pub(super) fn tell(self, ruled: bool, findings: &mut Findings) {
+        let (code, message) = match (self, ruled) {
+            (Self::Html, false) => (
+                Lint::Html,
+                "This is a web page (HTML or XML) and no robots.txt: crawlers find no rule in it and may fetch \
+                 everything. Serve plain text, or answer 404 where there are no rules.",
+            ),
+            (Self::Html, true) => (
+                Lint::Html,
+                "This is a web page (HTML or XML) around some rules: crawlers skip the markup line by line. Serve the \
+                 rules as plain text.",
+            ),
+            (Self::Utf16, false) => (
+                Lint::Utf16,
+                "This is UTF-16, in which crawlers find no rule: they may fetch everything. Save the file as UTF-8.",
+            ),
+            (Self::Utf16, true) => (
+                Lint::Utf16,
+                "This begins as UTF-16, of which crawlers read nothing. Save the file as UTF-8.",
+            ),
+        };
+        findings.add(0, code, message);
+    }
+}
+
+/// What counts of `body`, as the fetcher cuts it.
+pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
+    if body.len() <= LIMIT {
+        return body;
+    }
+    let kept = whole_lines(&body[..LIMIT]);
+    // Of a line that has an end, another begins after it.
+    let line = Lines::new(kept).last().map_or(1, |(number, _)| number);
+    let message = "The file goes on past 500 KiB, where Google and robotgate stop reading: this line and all after it \
+                   count for nothing. Shorten the file, best with fewer and broader patterns.";
+    findings.add(line, Lint::TooLarge, message);
+    kept
+}
+
+/// What an editor left at the start.
+pub(super) fn start(body: &[u8], findings: &mut Findings) {
+    let message = match common_prefix(body, BYTE_ORDER_MARK) {
+        0 => return,
+        3 => {
+            "The file begins with a byte-order mark. Google skips it, but other parsers may take it for a part of the \
+             first line: save the file without one."
+        }
+        _ => {
+            "The file begins with a part of a byte-order mark. Google skips it, but other parsers may not: save the \
+             file anew as UTF-8."
+        }
+    };
+    findings.add(1, Lint::ByteOrderMark, message);
+}
+
+/// What can be said of a line, given as it stands in the file. Comments may hold anything.
+pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
+    let content = content(raw);
+    let comment = memchr(b'#', content);
+    if comment.is_none() && content.len() < raw.len() {
+        if content.len() < MAX_LINE {
+            let message =
+                "A NUL byte ends what is read of this line: remove it, or what follows it counts for nothing.";
+            findings.add(number, Lint::Nul, message);
+        } else if !trim(&raw[MAX_LINE..]).is_empty() {
+            let message = format!(
+                "The line has {} bytes, of which Google reads the first {MAX_LINE}: what follows counts for nothing.",
+                raw.len()
+            );
+            findings.add(number, Lint::LongLine, message);
+        }
+    }
+    let text = trim(&content[..comment.unwrap_or(content.len())]);
+    if text.is_ascii() || text == BYTE_ORDER_MARK {
+        return;
+    }
+    if text.starts_with(BYTE_ORDER_MARK) {
+        let message = "A byte-order mark is skipped at the start of the file alone; here it is a part of the key, and \
+                       the line counts for nothing. Remove it; it comes from files that were glued together.";
+        findings.add(number, Lint::MisplacedByteOrderMark, message);
+    } else if std::str::from_utf8(text).is_err() {
+        let message = "The line is not UTF-8, so its octets are not what browsers make of the same characters: save \
+                       the file as UTF-8.";
+        findings.add(number, Lint::NotUtf8, message);
+    } else if let Some(name) = invisible(text) {
+        let message = format!("There is {name} in this line. It counts as any other character does: remove it.");
+        findings.add(number, Lint::InvisibleCharacter, message);
+    }
+}
+
+/// The first character that an editor shows as nothing or as a space.
+fn invisible(text: &[u8]) -> Option<&'static str> {
+    INVISIBLE
+        .iter()
+        .find_map(|&(char, name)| memmem::find(text, char.as_bytes()).map(|_| name))
+}
+
+const INVISIBLE: &[(&str, &str)] = &[
+    ("\u{a0}", "a no-break space (U+00A0)"),
+    ("\u{ad}", "a soft hyphen (U+00AD)"),
+    ("\u{200b}", "a zero-width space (U+200B)"),
+    ("\u{200c}", "a zero-width non-joiner (U+200C)"),
+    ("\u{200d}", "a zero-width joiner (U+200D)"),
+    ("\u{200e}", "a left-to-right mark (U+200E)"),
+    ("\u{200f}", "a right-to-left mark (U+200F)"),
+    ("\u{202a}", "a mark that turns text (U+202A)"),
+    ("\u{202c}", "a mark that turns text (U+202C)"),
+    ("\u{202f}", "a narrow no-break space (U+202F)"),
+    ("\u{2060}", "a word joiner (U+2060)"),
+    ("\u{3000}", "an ideographic space (U+3000)"),
+    ("\u{feff}", "a byte-order mark (U+FEFF)"),
+];

@@ -1,0 +1,368 @@
+//! Files and what is said of them; whether it is true is tested in `tests/truth.rs`.
+
+mod hostile;
+mod truth;
+
+use super::{super::LIMIT, Lint::*, *};
+
+/// Each file and what is said of it.
+fn check(cases: &[(&[u8], &[(u32, Lint)])]) {
+    for (file, expected) in cases {
+        let findings = lint(file);
+        let found: Vec<(u32, Lint)> = findings.iter().map(|finding| (finding.line, finding.code)).collect();
+        assert_eq!(found, *expected, "{}\n{findings:#?}", file.escape_ascii());
+    }
+}
+
+#[test]
+fn what_is_well_says_nothing() {
+    check(&[
+        (b"User-agent: *\nDisallow:", &[]),
+        (b"User-agent: *\nDisallow: /a # why\n\n# B\nuser-agent: b\nUSER-AGENT : c-d_e\nAllow: /", &[]),
+        (b"User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\n\nSitemap: https://a.example/s.xml", &[]),
+        (b"Sitemap: https://a.example/\xC3\xA9.xml\nUser-agent: a\nDisallow: /\xC3\xA9\nDisallow: /*.pdf$\nDisallow: *x", &[]),
+        (b"# \xFF \0 https://a.example:80\nUser-agent: a\r\nDisallow: /%20%2f%C3%a9\rDisallow: /$", &[]),
+    ]);
+}
+
+#[test]
+fn the_file_as_a_whole() {
+    check(&[
+        (b"", &[(0, EmptyFile)]),
+        (b"\n\n", &[(0, NoRules)]),
+        (b"# nothing", &[(0, NoRules)]),
+        (b"Sitemap: https://a.example/s.xml\n", &[(0, NoRules)]),
+        (b"User-agent: *\nDisallow: /", &[(2, BlocksEverything)]),
+        (b"User-agent: *\nDisallow: *\nAllow: /$", &[]),
+        (b"User-agent: a\nDisallow: /", &[]),
+        (b" \n<!DOCTYPE html>\n<p>Allow me: 1 < 2\n\xFF", &[(0, Html)]),
+        (b"\xEF\xBB\xBF<?xml version='1.0'?>", &[(0, Html)]),
+        (
+            b"<pre>\nUser-agent: *\nDisallow: b\n</pre>",
+            &[(0, Html), (3, NoLeadingSlash)],
+        ),
+        (b"< 2", &[(0, NoRules), (1, NotARecord)]),
+        (b"\xFF\xFEU\0s\0e\0r\0", &[(0, Utf16)]),
+        (b"\0U\0s\0e\0r", &[(0, Utf16)]),
+    ]);
+}
+
+#[test]
+fn bytes() {
+    let long = [b"User-agent: *\nDisallow: /", &[b'x'; 17_000][..]].concat();
+    let long_with_comment = [b"User-agent: *\nDisallow: /a #", &[b'x'; 17_000][..]].concat();
+    let long_with_blanks = [b"User-agent: *\nDisallow: /a", &[b' '; 17_000][..]].concat();
+    check(&[
+        (b"\xEF\xBB\xBFUser-agent: *\nDisallow: /a", &[(1, ByteOrderMark)]),
+        (b"\xEF\xBBUser-agent: *\nDisallow: /a", &[(1, ByteOrderMark)]),
+        (
+            b"User-agent: *\nDisallow: /a\n\xEF\xBB\xBFDisallow: /b\n\xEF\xBB\xBF# c\n",
+            &[(3, MisplacedByteOrderMark)],
+        ),
+        (b"User-agent: *\nDisallow: /a\0b", &[(2, Nul)]),
+        (b"User-agent: *\nDisallow: /a # \0", &[]),
+        (b"User-agent: *\nDisallow: /a\0 # b", &[(2, Nul)]),
+        (&long, &[(2, LongLine)]),
+        (&long_with_comment, &[]),
+        (&long_with_blanks, &[]),
+        (b"User-agent: *\nDisallow: /\xE9", &[(2, NotUtf8)]),
+        (b"User-agent: *\nDisallow: /a\xC2\xA0", &[(2, InvisibleCharacter)]),
+        (
+            b"User-agent: *\n\xC2\xA0Disallow: /a",
+            &[
+                (0, NoRules),
+                (1, GroupWithoutRules),
+                (2, InvisibleCharacter),
+                (2, MisspeltKey),
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_file_past_the_limit_is_cut_at_a_line() {
+    let rule = b"Disallow: /123456789\n";
+    let head = b"User-agent: *\nDisallow:\n";
+    let fill = [&head[..], &vec![b'#'; LIMIT - head.len() - 1], b"\n"].concat();
+    assert_eq!(fill.len(), LIMIT);
+    check(&[
+        (&fill, &[]),
+        (&[&fill[..], b"x"].concat(), &[(4, TooLarge)]),
+        (&[&fill[..LIMIT - 1], b"x\nno rule"].concat(), &[(3, TooLarge)]),
+        (&vec![b'x'; LIMIT + 1], &[(0, NoRules), (1, TooLarge)]),
+        // The rest is not told of.
+        (&[&fill[..], &rule.repeat(1000)].concat(), &[(4, TooLarge)]),
+    ]);
+    let findings = lint(&[&fill[..], rule].concat());
+    assert_eq!(findings[0].text, "Disallow: /123456789");
+}
+
+#[test]
+fn keys() {
+    check(&[
+        (
+            b"Useragent: *\nDisalow: /a\nDisallowed: /b\nAllows: /a/b\nuser agent: b\nDisallow: /c",
+            &[
+                (1, AcceptedTypo),
+                (2, AcceptedTypo),
+                (3, AcceptedTypo),
+                (4, AcceptedTypo),
+                (5, AcceptedTypo),
+            ],
+        ),
+        (
+            b"User-agent *\nDisallow /a\nDisalow /b",
+            &[
+                (1, MissingColon),
+                (2, MissingColon),
+                (3, AcceptedTypo),
+                (3, MissingColon),
+            ],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a\nDisallow /b /c\nAllow",
+            &[(3, LostRecord), (4, LostRecord)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a\nDisallow /b:c",
+            &[(3, MissingColon), (3, NoLeadingSlash)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a\nDisllow: /b\nAlow /c\nuser_agent: b",
+            &[(3, MisspeltKey), (4, MisspeltKey), (5, MisspeltKey)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a\nCrawl-delay: 5\nHost: a.example\nNoindex: /b\nFoo-bar: 1\ncrawl-delay 5",
+            &[
+                (3, IgnoredKey),
+                (4, IgnoredKey),
+                (5, IndexKey),
+                (6, UnknownKey),
+                (7, IgnoredKey),
+            ],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a\n// rules: none\nsome prose\n: /b\n<br>",
+            &[(3, NotARecord), (4, NotARecord), (5, NotARecord), (6, NotARecord)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a#b\nDisallow: /c # d\nDisallow: /e# f\nDisallow: /g#\nDisallow:#h\n",
+            &[(2, HashInValue), (6, EmptyRule)],
+        ),
+    ]);
+}
+
+#[test]
+fn agents() {
+    check(&[
+        (
+            b"User-agent:\nDisallow: /a",
+            &[(0, NoRules), (1, EmptyUserAgent), (1, UnreachableGroup)],
+        ),
+        (
+            b"User-agent: *bot\nUser-agent: ?\nDisallow: /a",
+            &[(0, NoRules), (1, UnreachableGroup)],
+        ),
+        (b"User-agent: *bot\nUser-agent: a\nDisallow: /a", &[(1, UnnamedAgent)]),
+        (b"User-agent: 360Spider\nDisallow: /a", &[(1, UnnamedAgent)]),
+        (b"User-agent: a, b\nDisallow: /a", &[(1, SeveralAgents)]),
+        (b"User-agent: a b\nDisallow: /a", &[(1, CutAgent)]),
+        (b"User-agent: MJ12bot\nDisallow: /a", &[(1, CutAgent)]),
+        (b"User-agent: Googlebot*\nDisallow: /a", &[(1, CutAgent)]),
+        (b"User-agent: * b\nDisallow: /a", &[(1, CutAgent)]),
+        (
+            b"User-agent: Mozilla/5.0 (compatible; a/1.0)\nDisallow: /a",
+            &[(1, CutAgent)],
+        ),
+        (b"User-agent: Googlebot/2.1\nDisallow: /a", &[(1, AgentVersion)]),
+        (
+            b"User-agent: a\nUser-agent: b\nUser-agent: A\nDisallow: /a",
+            &[(3, RepeatedAgent)],
+        ),
+    ]);
+}
+
+#[test]
+fn groups() {
+    check(&[
+        (
+            b"Disallow: /a\nAllow: /b\n",
+            &[(0, NoRules), (1, RuleBeforeUserAgent), (2, RuleBeforeUserAgent)],
+        ),
+        (
+            b"User-agent: a\nDisallow: /a\n\nUser-agent: A/2\nDisallow: /b",
+            &[(4, AgentVersion), (4, MergedGroups)],
+        ),
+        (b"User-agent: a\n\nUser-agent: b\nDisallow: /a", &[(3, JoinedGroups)]),
+        (
+            b"User-agent: a\nCrawl-delay: 1\nUser-agent: b\nDisallow: /a",
+            &[(2, IgnoredKey), (3, JoinedGroups)],
+        ),
+        (b"User-agent: a\n# b\nUser-agent: b\n\nDisallow: /a", &[]),
+        (
+            b"User-agent: a\nDisallow: /a\nUser-agent: b\n",
+            &[(3, GroupWithoutRules)],
+        ),
+        (b"User-agent: a\nDisallow: /a\nUser-agent: a\n", &[(3, MergedGroups)]),
+        (b"User-agent: *\n", &[(0, NoRules), (1, GroupWithoutRules)]),
+        (b"User-agent: a\nAllow: /a\nAllow: /b", &[(2, OnlyAllows)]),
+        (
+            b"User-agent: a\nAllow: /a\nUser-agent: a\nDisallow: /b",
+            &[(2, RedundantRule), (3, MergedGroups)],
+        ),
+        (b"User-agent: a\nAllow: /", &[]),
+    ]);
+}
+
+#[test]
+fn patterns() {
+    check(&[
+        (b"User-agent: *\nDisallow: https://a.example/b", &[(2, UrlInRule)]),
+        (
+            b"User-agent: *\nDisallow: b/\nDisallow: ?c\nAllow: b/index.html",
+            &[(2, NoLeadingSlash), (3, NoLeadingSlash), (4, NoLeadingSlash)],
+        ),
+        (b"User-agent: *\nDisallow: $", &[(2, NeverMatches)]),
+        (b"User-agent: *\nDisallow: /a /b", &[(2, SpaceInPattern)]),
+        (
+            b"User-agent: *\nDisallow: /a$b\nDisallow: /c$$",
+            &[(2, DollarInside), (3, DollarInside)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a\\.html\nDisallow: /[0-9]",
+            &[(2, RegularExpression), (3, RegularExpression)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a/../b\nDisallow: /.\nDisallow: /?/../",
+            &[(2, DotSegment)],
+        ),
+        (b"User-agent: *\nDisallow: /%61\nDisallow: /%2F", &[(2, NeedlessEscape)]),
+        (
+            b"User-agent: *\nDisallow: /%\nDisallow: /a%zz",
+            &[(2, BrokenEscape), (3, BrokenEscape)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a*\nDisallow: /b**c\nDisallow: /d*$\nDisallow: /*e$",
+            &[(2, UselessWildcard), (3, UselessWildcard), (4, UselessWildcard)],
+        ),
+        (b"User-agent: *\nDisallow: /robots.txt", &[(2, RobotsTxtRule)]),
+    ]);
+}
+
+#[test]
+fn rules_against_each_other() {
+    check(&[
+        (b"User-agent: *\nDisallow: /a\nDisallow: /a", &[(3, DuplicateRule)]),
+        (
+            b"User-agent: *\nDisallow: /a%c3\nDisallow: /a%C3",
+            &[(3, DuplicateRule)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a\nUser-agent: *\nDisallow: /a",
+            &[(3, MergedGroups), (4, DuplicateRule)],
+        ),
+        // The tie is the allow's.
+        (b"User-agent: *\nDisallow: /a\nAllow: /a", &[(2, ShadowedRule)]),
+        (
+            b"User-agent: *\nAllow: /*\nDisallow: /a\nDisallow: /ab",
+            &[(3, ShadowedRule)],
+        ),
+        (b"User-agent: *\nDisallow: /*.x$\nAllow: *.x$", &[(3, ShadowedRule)]),
+        // The longer one wins.
+        (
+            b"User-agent: *\nAllow: /a\nDisallow: /a*",
+            &[(2, ShadowedRule), (3, UselessWildcard)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a\nDisallow: /a*",
+            &[(2, RedundantRule), (3, UselessWildcard)],
+        ),
+        (b"User-agent: *\nDisallow: /a/b\nDisallow: /a/", &[(2, RedundantRule)]),
+        (b"User-agent: *\nDisallow: /a/*b$\nDisallow: /a/", &[(2, RedundantRule)]),
+        (b"User-agent: *\nDisallow: /a/b/c\nAllow: /a/b\nDisallow: /a", &[]),
+        (b"User-agent: *\nDisallow: /a/b/cde\nDisallow: /a\nAllow: /*b", &[]),
+        (
+            b"User-agent: *\nDisallow: /a/b\nDisallow: /a\nAllow: /*bcd",
+            &[(2, RedundantRule)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a\nAllow: /b\nAllow: /",
+            &[(3, RedundantRule), (4, RedundantRule)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /\nAllow: /a\nAllow: /a/b",
+            &[(4, RedundantRule)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a\nAllow:\nDisallow:",
+            &[(3, EmptyRule), (4, EmptyRule)],
+        ),
+        // An index page's directory.
+        (
+            b"User-agent: *\nDisallow: /a/\nAllow: /a/index.html\nAllow: /a/$",
+            &[(4, RedundantRule)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a/$\nAllow: /a/index.html",
+            &[(2, ShadowedRule)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /a/\nAllow: /a/index.html*\nAllow: /a/index.html",
+            &[(3, UselessWildcard), (4, RedundantRule)],
+        ),
+    ]);
+}
+
+#[test]
+fn rules_that_no_agent_has_together_are_not_compared() {
+    check(&[
+        (b"User-agent: *\nDisallow: /a\nUser-agent: b\nDisallow: /a", &[]),
+        // `a` has an allow between the two, `b` has not.
+        (
+            b"User-agent: a\nUser-agent: b\nDisallow: /a/b/c\nDisallow: /a\nUser-agent: a\nAllow: /a/b",
+            &[(5, MergedGroups)],
+        ),
+        (
+            b"User-agent: MJ12\nDisallow: /a/b/c\nDisallow: /a\nUser-agent: MJ13\nAllow: /a/b",
+            &[(1, CutAgent), (4, CutAgent)],
+        ),
+    ]);
+}
+
+#[test]
+fn sitemaps() {
+    check(&[
+        (
+            b"User-agent: *\nDisallow:\nSitemap: /s.xml\nSitemap:\nSitemap: a.example/s",
+            &[(3, RelativeSitemap), (4, RelativeSitemap), (5, RelativeSitemap)],
+        ),
+        (
+            b"User-agent: *\nDisallow:\nSitemap: https://a.example/s\nsite-map: https://a.example/s",
+            &[(4, DuplicateSitemap)],
+        ),
+        (
+            b"User-agent: *\nDisallow:\nSitemap https://a.example/s",
+            &[(3, MissingColon), (3, RelativeSitemap)],
+        ),
+    ]);
+}
+
+#[test]
+fn codes_are_kebab_case_and_each_its_own() {
+    let names: std::collections::BTreeSet<&str> = Lint::ALL.iter().map(|lint| lint.as_str()).collect();
+    assert_eq!(names.len(), Lint::ALL.len());
+    let kebab = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
+    assert!(names.iter().all(|name| name.chars().all(kebab)));
+}
+
+#[test]
+fn a_finding_says_all_that_a_reader_needs() {
+    let findings = lint(b"User-agent: *\nDisallow: /a\n Allow: /a\x1b \n\tDisallow: /a\r\n");
+    let [control, duplicate] = &findings[..] else {
+        panic!("{findings:#?}");
+    };
+    assert_eq!(control.text, " Allow: /a\\u{1b}");
+    assert_eq!((duplicate.line, duplicate.related), (4, Some(2)));
+    assert_eq!(duplicate.message, "This is the same rule as line 2: remove one.");
+    assert_eq!(duplicate.severity, Severity::Note);
+}

@@ -1,0 +1,70 @@
+//! Files made to cost as much as they can. Debug builds take a second for each at most; what would
+//! take the square of the file would take minutes.
+
+use std::time::{Duration, Instant};
+
+use super::super::{super::LIMIT, lint};
+
+fn check(name: &str, piece: impl Fn(usize) -> String) {
+    let mut file = String::new();
+    for n in 0.. {
+        let piece = piece(n);
+        if file.len() + piece.len() > LIMIT {
+            break;
+        }
+        file.push_str(&piece);
+    }
+    let start = Instant::now();
+    let findings = lint(file.as_bytes());
+    let taken = start.elapsed();
+    println!("{name}: {} findings in {taken:?}", findings.len());
+    assert!(taken < Duration::from_secs(20), "{name}: {taken:?}");
+    let said: usize = findings
+        .iter()
+        .map(|finding| finding.message.len() + finding.text.len())
+        .sum();
+    assert!(said < 200 * LIMIT, "{name}: {said}");
+}
+
+#[test]
+fn no_file_takes_the_square_of_its_size() {
+    let agent = |n: usize, rest: String| if n == 0 { format!("User-agent: *\n{rest}") } else { rest };
+    check("rules", |n| agent(n, format!("Disallow:/{n}\n")));
+    check("one rule", |n| agent(n, "Allow:/\n".to_owned()));
+    check("deep", |n| agent(n, format!("Disallow: /{}\n", "a".repeat(n % 1000))));
+    check("deep and wide", |n| {
+        agent(
+            n,
+            if n < 500 {
+                format!("Allow:/{}\n", "a".repeat(n))
+            } else {
+                format!("Disallow:/{}{n}\n", "a".repeat(100))
+            },
+        )
+    });
+    check("wild", |n| {
+        agent(n, format!("{}:/*{n}\n", ["Allow", "Disallow"][n % 2]))
+    });
+    check("wild and deep", |n| {
+        agent(
+            n,
+            format!("{}:/{}*{n}\n", ["Allow", "Disallow"][n % 2], "a".repeat(n % 300)),
+        )
+    });
+    check("stars", |n| agent(n, format!("Allow:/{}\n", "*".repeat(8_000 + n))));
+    check("agents", |n| format!("User-agent: a{n}\nDisallow: /\n"));
+    check("one agent", |_| "User-agent: a\nDisallow: /\n".to_owned());
+    check("a run of agents", |n| {
+        format!("User-agent: {}\n\n", "a".repeat(n % 700))
+    });
+    check("groups of many", |n| {
+        format!("User-agent: {}\nUser-agent: b\nDisallow:\n", "a".repeat(n % 90))
+    });
+    check("near keys", |_| "disxxlow:\n".to_owned());
+    check("short keys", |_| "a:\n".to_owned());
+    check("nothing", |_| "\0\n".to_owned());
+    check("sitemaps", |n| format!("sitemap:{n}\n"));
+    check("long lines", |n| {
+        agent(n, format!("Disallow: /{}\n", "%61".repeat(6_000)))
+    });
+}

@@ -1,0 +1,243 @@
+//! Whether findings are true: the engine is asked, over all paths of a small alphabet and random
+//! files.
+
+use std::collections::BTreeSet;
+
+use proptest::{prelude::*, sample::select};
+
+use super::super::{super::RobotsTxt, *};
+
+/// What says that a line can go and nothing changes.
+const NO_USE: &[Lint] = &[
+    Lint::ShadowedRule,
+    Lint::DuplicateRule,
+    Lint::RedundantRule,
+    Lint::NoLeadingSlash,
+    Lint::NeverMatches,
+    Lint::UrlInRule,
+    Lint::EmptyRule,
+    Lint::RuleBeforeUserAgent,
+];
+
+const AGENTS: &[&str] = &["a", "b", "c", "MJ12", "MJ13", "MJ", "other"];
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 8000, ..Default::default() })]
+
+    #[test]
+    fn what_is_of_no_use_can_go_all_at_once(file in file()) {
+        let findings = lint(file.as_bytes());
+        let lines: BTreeSet<u32> = lines_of(&findings, NO_USE);
+        // In its place comes a rule that does nothing, so that groups stay what they are.
+        let without: Vec<&str> = (1..).zip(file.lines()).map(|(number, line)| {
+            if lines.contains(&number) { "Disallow:" } else { line }
+        }).collect();
+        let (before, after) = (RobotsTxt::parse(file.as_bytes()), RobotsTxt::parse(without.join("\n").as_bytes()));
+        for agent in AGENTS {
+            let (before, after) = (before.product(agent), after.product(agent));
+            for path in paths() {
+                prop_assert_eq!(before.decide(&path).allowed, after.decide(&path).allowed, "{} {}\n{:#?}", agent, path.escape_ascii(), findings);
+            }
+        }
+    }
+
+    #[test]
+    fn what_never_decides_never_decides(file in file()) {
+        let robots = RobotsTxt::parse(file.as_bytes());
+        let findings = lint(file.as_bytes());
+        let never: BTreeSet<u32> = findings
+            .iter()
+            .filter(|finding| {
+                matches!(
+                    finding.code,
+                    Lint::ShadowedRule | Lint::DuplicateRule | Lint::NoLeadingSlash | Lint::NeverMatches
+                        | Lint::UrlInRule | Lint::RuleBeforeUserAgent
+                ) || finding.message.starts_with("This never decides")
+            })
+            .map(|finding| finding.line)
+            .collect();
+        for agent in AGENTS {
+            for path in paths() {
+                let decider = robots.product(agent).decide(&path).rule.map(|id| robots.rule(id).line);
+                prop_assert!(decider.is_none_or(|line| !never.contains(&line)), "{agent} {decider:?}\n{findings:#?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_agents_is_true(file in file()) {
+        let robots = RobotsTxt::parse(file.as_bytes());
+        let findings = lint(file.as_bytes());
+        let has = |code| findings.iter().any(|finding| finding.code == code);
+        let allowed = |agent: &str| paths().iter().all(|path| robots.product(agent).decide(path).allowed);
+        if has(Lint::NoRules) || has(Lint::EmptyFile) {
+            prop_assert!(AGENTS.iter().all(|agent| allowed(agent)));
+        }
+        if has(Lint::BlocksEverything) {
+            prop_assert!(paths().iter().all(|path| !robots.product("other").decide(path).allowed));
+        }
+        for finding in findings.iter().filter(|finding| finding.code == Lint::GroupWithoutRules) {
+            let name = finding.text.split_once(": ").map_or("", |(_, name)| name);
+            prop_assert!(allowed(if name == "*" { "other" } else { name }), "{findings:#?}");
+        }
+        for finding in findings.iter().filter(|finding| finding.code == Lint::OnlyAllows) {
+            let number = finding.line as usize;
+            let before: Vec<&str> = file.lines().take(number).collect();
+            let name = before.iter().rev().find_map(|line| line.strip_prefix("User-agent: ")).unwrap_or_default();
+            prop_assert!(allowed(if name == "*" { "other" } else { name }), "{findings:#?}");
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_taken(body: Vec<u8>) {
+        for finding in lint(&body) {
+            prop_assert!(!finding.message.contains(char::is_control) && !finding.text.contains(char::is_control));
+        }
+    }
+}
+
+#[test]
+fn a_rule_that_says_something_is_let_be() {
+    // The converse of the above, for the plain cases that people write: each rule matters.
+    for file in [
+        "User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /a/b/c",
+        "User-agent: *\nDisallow: /\nAllow: /a$\nAllow: /*.x",
+        "User-agent: *\nDisallow: /*a\nAllow: /ab",
+    ] {
+        assert_eq!(lines_of(&lint(file.as_bytes()), NO_USE), BTreeSet::new(), "{file}");
+    }
+}
+
+#[test]
+fn what_lines_are_said_to_mean_they_mean() {
+    for (file, code, agent, path, allowed) in [
+        (
+            "User-agent: a\n\nUser-agent: b\nDisallow: /a",
+            Lint::JoinedGroups,
+            "a",
+            "/a",
+            false,
+        ),
+        (
+            "User-agent: a\nCrawl-delay: 1\nUser-agent: b\nDisallow: /a",
+            Lint::JoinedGroups,
+            "a",
+            "/a",
+            false,
+        ),
+        (
+            "User-agent: a\nDisallow: /a\nUser-agent: a/2\nDisallow: /b",
+            Lint::MergedGroups,
+            "a",
+            "/b",
+            false,
+        ),
+        ("User-agent: a, b\nDisallow: /a", Lint::SeveralAgents, "b", "/a", true),
+        ("User-agent: a, b\nDisallow: /a", Lint::SeveralAgents, "a", "/a", false),
+        ("User-agent: *\nDisallow: /a#b", Lint::HashInValue, "a", "/a", false),
+        ("User-agent: *\nDisallow /a", Lint::MissingColon, "a", "/a", false),
+        ("User-agent: *\nDisallow /a /b", Lint::LostRecord, "a", "/a", true),
+        ("User-agent: *\nDisalow: /a", Lint::AcceptedTypo, "a", "/a", false),
+        ("User-agent: *\nDisllow: /a", Lint::MisspeltKey, "a", "/a", true),
+        (
+            "User-agent: *\n\u{feff}Disallow: /a",
+            Lint::MisplacedByteOrderMark,
+            "a",
+            "/a",
+            true,
+        ),
+        (
+            "\u{feff}User-agent: *\nDisallow: /a",
+            Lint::ByteOrderMark,
+            "a",
+            "/a",
+            false,
+        ),
+        ("User-agent: *\nDisallow: /a\0b", Lint::Nul, "a", "/a", false),
+        ("User-agent: *\nDisallow: /%61", Lint::NeedlessEscape, "a", "/a", true),
+        ("User-agent: *\nDisallow: /a$b", Lint::DollarInside, "a", "/a$b", false),
+        (
+            "User-agent: *\nDisallow: /a*$",
+            Lint::UselessWildcard,
+            "a",
+            "/ab",
+            false,
+        ),
+        ("User-agent: *\nDisallow: /a /b", Lint::SpaceInPattern, "a", "/a", true),
+        (
+            "User-agent: *\nDisallow: /\\.html",
+            Lint::RegularExpression,
+            "a",
+            "/.html",
+            true,
+        ),
+        ("Disallow: /a", Lint::RuleBeforeUserAgent, "a", "/a", true),
+        (
+            "User-agent: *bot\nDisallow: /a",
+            Lint::UnreachableGroup,
+            "bot",
+            "/a",
+            true,
+        ),
+        ("User-agent: 3a\nDisallow: /a", Lint::UnnamedAgent, "3a", "/a", false),
+        ("User-agent: a3\nDisallow: /a", Lint::CutAgent, "a", "/a", false),
+        ("User-agent: a3\nDisallow: /a", Lint::CutAgent, "a3", "/a", false),
+        (
+            "User-agent: *\nDisallow: /a\nUser-agent: a",
+            Lint::GroupWithoutRules,
+            "a",
+            "/a",
+            true,
+        ),
+    ] {
+        let found = lint(file.as_bytes()).iter().any(|finding| finding.code == code);
+        assert!(found, "{file:?}: {code}");
+        let robots = RobotsTxt::parse(file.as_bytes());
+        assert_eq!(
+            robots.product(agent).decide(path.as_bytes()).allowed,
+            allowed,
+            "{file:?}"
+        );
+    }
+}
+
+fn lines_of(findings: &[Finding], codes: &[Lint]) -> BTreeSet<u32> {
+    let of = findings.iter().filter(|finding| codes.contains(&finding.code));
+    of.map(|finding| finding.line).collect()
+}
+
+/// All paths of up to five characters of those that the patterns are made of, and some longer.
+fn paths() -> Vec<Vec<u8>> {
+    let mut paths = vec![b"/".to_vec()];
+    let mut last = paths.clone();
+    for _ in 0..4 {
+        last = last
+            .iter()
+            .flat_map(|path| b"/ab$".iter().map(|byte| [&path[..], &[*byte]].concat()))
+            .collect();
+        paths.extend_from_slice(&last);
+    }
+    for dir in ["/", "/a/", "/a/b/", "/b/"] {
+        for page in ["index.html", "index.htm", "index.htmla"] {
+            paths.push(format!("{dir}{page}").into_bytes());
+        }
+    }
+    paths
+}
+
+fn file() -> impl Strategy<Value = String> {
+    let agent =
+        select(vec!["*", "*", "a", "a", "b", "c", "MJ12", "MJ13", "?"]).prop_map(|name| format!("User-agent: {name}"));
+    let rule = (select(vec!["Allow", "Disallow"]), pattern()).prop_map(|(key, pattern)| format!("{key}: {pattern}"));
+    let line = prop_oneof![2 => agent, 9 => rule, 1 => Just(String::new())];
+    prop::collection::vec(line, 0..14).prop_map(|lines| lines.join("\n"))
+}
+
+fn pattern() -> impl Strategy<Value = String> {
+    prop_oneof![
+        6 => "/(a|b|/|a/|\\*|\\*\\*|\\$){0,4}[*]{0,3}[$]?",
+        1 => "[*]?(a|b|/|\\*){0,3}[$]?",
+        1 => "(/|/a/|/a/b/|/b/|\\*/)index[.]htm(l|a|l[*]|l[$])?",
+        1 => "(https://a/b)?",
+    ]
+}
