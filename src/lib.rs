@@ -20,7 +20,8 @@
 //!
 //! The core, which touches no socket, no file and no clock:
 //!
-//! - [`robots`]: a robots.txt, parsed once and matched many times; which rule and line decided.
+//! - [`robots`]: a robots.txt, parsed once and matched many times; which rule and line decided; what
+//!   a person should know of it.
 //! - [`origin`]: scheme, host and port; the readings of a request target.
 //! - [`bot`]: from the User-Agent to a configured bot or a product token.
 //! - [`decision`]: bot, path and what holds of the robots.txt → a verdict and its [`decision::Reason`].

@@ -18,6 +18,7 @@ mod hostile;
 mod identity;
 mod intercept;
 mod lifecycle_http;
+mod lint;
 mod plain;
 mod real_clients;
 mod refuse_mode;

@@ -55,6 +55,8 @@ catalogue! {
     Html = "html", Error;
     /// UTF-16, of which a parser sees one character a line.
     Utf16 = "utf-16", Error;
+    /// No text at all, or a compressed one.
+    Binary = "binary", Error;
     /// Nothing is in the file.
     EmptyFile = "empty-file", Note;
     /// Something is, but no rule that binds anybody.

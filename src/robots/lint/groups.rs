@@ -12,9 +12,7 @@ use super::{
     },
     Findings, Lint,
     agents::{Id, UserAgent},
-    patterns,
-    quote::quoted,
-    reading,
+    patterns, reading,
 };
 
 /// The groups read so far.
@@ -173,12 +171,12 @@ impl Group<'_> {
         }
         for agent in self.agents.iter().filter(|agent| agent.is_a_word_alone()) {
             let message = match &agent.id {
-                Some(Id::Word(word)) => format!(
+                Some(_) => format!(
                     "Names are of letters, `-` and `_` for Google's parser, which finds nobody here. robotgate finds {} \
                      for an agent of that name, other crawlers may not.",
-                    quoted(word.as_bytes())
+                    agent.shown
                 ),
-                _ => "This names nobody: a name begins with a letter, and `*` stands for everyone only by itself."
+                None => "This names nobody: a name begins with a letter, and `*` stands for everyone only by itself."
                     .to_owned(),
             };
             findings.add(agent.line, Lint::UnnamedAgent, message);

@@ -3,13 +3,13 @@
 //!
 //! Never knows keys or values.
 
-use memchr::{memchr, memmem};
+use memchr::memchr;
 
 use super::{
     super::{
         limit::{LIMIT, whole_lines},
         line::{BYTE_ORDER_MARK, Lines, MAX_LINE, common_prefix, content},
-        record::trim,
+        record::{is_space, trim},
     },
     Findings, Lint,
 };
@@ -19,6 +19,7 @@ use super::{
 pub(super) enum Disguise {
     Html,
     Utf16,
+    Binary,
 }
 
 // === impl Disguise ===
@@ -32,6 +33,9 @@ impl Disguise {
         );
         if wide {
             return Some(Self::Utf16);
+        }
+        if is_binary(body) {
+            return Some(Self::Binary);
         }
         let text = trim(&body[common_prefix(body, BYTE_ORDER_MARK)..]);
         let markup = matches!(text, [b'<', b'a'..=b'z' | b'A'..=b'Z' | b'!' | b'?', ..]);
@@ -58,6 +62,15 @@ impl Disguise {
             (Self::Utf16, true) => (
                 Lint::Utf16,
                 "This begins as UTF-16, of which crawlers read nothing. Save the file as UTF-8.",
+            ),
+            (Self::Binary, false) => (
+                Lint::Binary,
+                "This is no text, and crawlers find no rule in it: they may fetch everything. Save it as plain text, not \
+                 compressed.",
+            ),
+            (Self::Binary, true) => (
+                Lint::Binary,
+                "This is no text, though crawlers find some rules in it. Save it as plain text.",
             ),
         };
         findings.add(0, code, message);
@@ -123,31 +136,31 @@ pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
         let message = "The line is not UTF-8, so its octets are not what browsers make of the same characters: save \
                        the file as UTF-8.";
         findings.add(number, Lint::NotUtf8, message);
-    } else if let Some(name) = invisible(text) {
-        let message = format!("There is {name} in this line. It counts as any other character does: remove it.");
+    } else if let Some(char) = invisible(text) {
+        let message = format!(
+            "The character U+{:04X} shows as nothing or as a space, and is neither to a crawler: remove it.",
+            u32::from(char)
+        );
         findings.add(number, Lint::InvisibleCharacter, message);
     }
 }
 
-/// The first character that an editor shows as nothing or as a space.
-fn invisible(text: &[u8]) -> Option<&'static str> {
-    INVISIBLE
-        .iter()
-        .find_map(|&(char, name)| memmem::find(text, char.as_bytes()).map(|_| name))
+/// The first character that editors do not show. Joiners are not among them: there are languages
+/// that need them.
+fn invisible(text: &[u8]) -> Option<char> {
+    let is_invisible = |char: &char| {
+        matches!(
+            char,
+            '\u{a0}' | '\u{ad}' | '\u{2000}'..='\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202f}'
+                | '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{feff}'
+        )
+    };
+    std::str::from_utf8(text).ok()?.chars().find(is_invisible)
 }
 
-const INVISIBLE: &[(&str, &str)] = &[
-    ("\u{a0}", "a no-break space (U+00A0)"),
-    ("\u{ad}", "a soft hyphen (U+00AD)"),
-    ("\u{200b}", "a zero-width space (U+200B)"),
-    ("\u{200c}", "a zero-width non-joiner (U+200C)"),
-    ("\u{200d}", "a zero-width joiner (U+200D)"),
-    ("\u{200e}", "a left-to-right mark (U+200E)"),
-    ("\u{200f}", "a right-to-left mark (U+200F)"),
-    ("\u{202a}", "a mark that turns text (U+202A)"),
-    ("\u{202c}", "a mark that turns text (U+202C)"),
-    ("\u{202f}", "a narrow no-break space (U+202F)"),
-    ("\u{2060}", "a word joiner (U+2060)"),
-    ("\u{3000}", "an ideographic space (U+3000)"),
-    ("\u{feff}", "a byte-order mark (U+FEFF)"),
-];
+/// Whether the bytes are no text at all: one in ten controls, or the mark of gzip.
+fn is_binary(body: &[u8]) -> bool {
+    let head = &body[..body.len().min(1024)];
+    let controls = head.iter().filter(|b| b.is_ascii_control() && !is_space(**b)).count();
+    body.starts_with(b"\x1f\x8b") || (controls > 2 && 10 * controls >= head.len())
+}

@@ -34,8 +34,8 @@ pub(super) fn check(rule: &Rule<'_>, findings: &mut Findings) {
     }
     if let Some(piece) = regular_expression(value) {
         let message = format!(
-            "Patterns are no regular expressions: only `*` and a final `$` have a meaning, and {} is compared as it \
-             stands.",
+            "Patterns are no regular expressions: all in {} but `*` and a final `$` stands for itself, and `*` for any run \
+             of characters.",
             quoted(piece)
         );
         add(Lint::RegularExpression, message);

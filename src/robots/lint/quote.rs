@@ -8,7 +8,7 @@ pub(super) fn quoted(bytes: &[u8]) -> String {
 }
 
 /// `bytes`, with what cannot be shown written out as in `\u{1b}` and `\xff`, and `…` in place of
-/// what goes beyond `max` characters.
+/// what goes beyond about `max` characters.
 pub(super) fn shown(bytes: &[u8], max: usize) -> String {
     // No character has more bytes than four; a line of a megabyte is not looked at.
     let head = &bytes[..bytes.len().min(4 * max + 4)];
@@ -18,17 +18,18 @@ pub(super) fn shown(bytes: &[u8], max: usize) -> String {
         let valid = chunk.valid().chars().map(Shown::Char);
         let invalid = chunk.invalid().iter().copied().map(Shown::Byte);
         for unit in valid.chain(invalid) {
-            if count == max {
+            if count >= max {
                 out.push('…');
                 return out;
             }
-            count += 1;
+            let before = out.len();
             match unit {
                 // What `escape_debug` would touch for the sake of Rust's literals alone.
                 Shown::Char(char @ ('"' | '\'' | '\\')) => out.push(char),
                 Shown::Char(char) => out.extend(char.escape_debug()),
                 Shown::Byte(byte) => out.extend(byte.escape_ascii().map(char::from)),
             }
+            count += out[before..].chars().count();
         }
     }
     out
@@ -68,6 +69,7 @@ mod tests {
         assert_eq!(shown("ツツツ".as_bytes(), 2), "ツツ…");
         assert_eq!(shown("ツツ".as_bytes(), 2), "ツツ");
         assert_eq!(shown(&vec![b'x'; 1 << 20], 3), "xxx…");
+        assert_eq!(shown(b"\0\x1b\0", 5), "\\0\\u{1b}…");
         assert_eq!(quoted(b"/a"), "`/a`");
     }
 }

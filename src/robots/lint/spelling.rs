@@ -20,10 +20,10 @@ pub(super) fn find(key: &[u8]) -> Option<Known> {
     if let Some(name) = NAMES.iter().find(|name| is(name)) {
         return Some(Known::Record(name));
     }
-    if IGNORED.iter().any(|name| is(name)) {
+    if IGNORED.iter().any(is) {
         return Some(Known::Ignored);
     }
-    if INDEX.iter().any(|name| is(name)) {
+    if INDEX.iter().any(is) {
         return Some(Known::Index);
     }
     if key.len() > MAX_NEAR {

@@ -5,8 +5,10 @@ mod truth;
 
 use super::{super::LIMIT, Lint::*, *};
 
-/// Each file and what is said of it.
-fn check(cases: &[(&[u8], &[(u32, Lint)])]) {
+/// A file, and what is said of which line.
+type Case<'a> = (&'a [u8], &'a [(u32, Lint)]);
+
+fn check(cases: &[Case<'_>]) {
     for (file, expected) in cases {
         let findings = lint(file);
         let found: Vec<(u32, Lint)> = findings.iter().map(|finding| (finding.line, finding.code)).collect();
@@ -44,6 +46,11 @@ fn the_file_as_a_whole() {
         (b"< 2", &[(0, NoRules), (1, NotARecord)]),
         (b"\xFF\xFEU\0s\0e\0r\0", &[(0, Utf16)]),
         (b"\0U\0s\0e\0r", &[(0, Utf16)]),
+        (b"\x1f\x8b\x08\0compressed", &[(0, Binary)]),
+        (
+            b"\x7fELF\x02\x01\x01\0\0\0\0\nUser-agent: *\nDisallow: /a\0",
+            &[(0, Binary)],
+        ),
     ]);
 }
 
@@ -67,6 +74,7 @@ fn bytes() {
         (&long_with_blanks, &[]),
         (b"User-agent: *\nDisallow: /\xE9", &[(2, NotUtf8)]),
         (b"User-agent: *\nDisallow: /a\xC2\xA0", &[(2, InvisibleCharacter)]),
+        ("User-agent: *\nDisallow: /\u{647}\u{200c}\u{627}".as_bytes(), &[]),
         (
             b"User-agent: *\n\xC2\xA0Disallow: /a",
             &[

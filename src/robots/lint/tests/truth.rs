@@ -22,7 +22,7 @@ const NO_USE: &[Lint] = &[
 const AGENTS: &[&str] = &["a", "b", "c", "MJ12", "MJ13", "MJ", "other"];
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 8000, ..Default::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..Default::default() })]
 
     #[test]
     fn what_is_of_no_use_can_go_all_at_once(file in file()) {

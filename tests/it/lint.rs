@@ -1,0 +1,144 @@
+//! `robotgate lint`, as a person and a program run it.
+
+use std::{
+    fs,
+    io::Write as _,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+/// Runs lint in an empty folder of its own with `file` there as `robots.txt`, and on its input.
+fn lint(file: &[u8], arguments: &[&str]) -> (String, Output) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("robots.txt"), file).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_robotgate"))
+        .arg("lint")
+        .args(arguments)
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Nobody may read it.
+    let _ = child.stdin.take().unwrap().write_all(file);
+    let output = child.wait_with_output().unwrap();
+    (String::from_utf8(output.stdout.clone()).unwrap(), output)
+}
+
+#[test]
+fn a_person_is_told_by_line_and_the_line_is_shown() {
+    let (said, output) = lint(
+        b"User-agent: *\nDisallow: tmp/\n\nAllow: /shop\nDisallow: /shop\n",
+        &["robots.txt"],
+    );
+    insta::assert_snapshot!(said, @r"
+    robots.txt:2: error: Paths begin with `/`, so `tmp/` never matches: begin it with `/`, or with `*` where it may stand anywhere. [no-leading-slash]
+         2 | Disallow: tmp/
+
+    robots.txt:5: warning: This never decides: `Allow: /shop` of line 4 matches all that this does and wins the tie, as an allow does. [shadowed-rule]
+         5 | Disallow: /shop
+
+    robots.txt: 1 error, 1 warning
+    ");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn a_file_without_a_fault_is_fine() {
+    let (said, output) = lint(b"User-agent: *\nDisallow: /a\n", &["robots.txt"]);
+    assert_eq!(said, "robots.txt: nothing to remark\n");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn notes_are_no_failure() {
+    let (said, output) = lint(b"User-agent: *\nDisallow: /a\nCrawl-delay: 1\n", &["-"]);
+    assert!(said.starts_with("standard input:3: note: "), "{said}");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_program_gets_one_object() {
+    let file = [&b"User-agent: *\n"[..], &b"Disallow: /a\x1b\n".repeat(50)].concat();
+    let (said, output) = lint(&file, &["--json", "robots.txt"]);
+    assert_eq!(said.matches('\n').count(), 1);
+    let report: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(report["source"], "robots.txt");
+    assert_eq!(
+        (&report["warnings"], &report["notes"]),
+        (&Value::from(50), &Value::from(49))
+    );
+    let findings = report["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 99);
+    let last = &findings[98];
+    assert_eq!(last["line"], 51);
+    assert_eq!(last["severity"], "note");
+    assert_eq!(last["code"], "duplicate-rule");
+    assert_eq!(last["related"], 2);
+    assert_eq!(last["text"], "Disallow: /a\\u{1b}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn what_is_there_hundreds_of_times_is_shown_ten_times() {
+    let file = [&b"User-agent: *\n"[..], &b"Disallow: /a\n".repeat(331)].concat();
+    let (said, _) = lint(&file, &["robots.txt"]);
+    assert_eq!(said.matches("This is the same rule").count(), 10);
+    assert!(
+        said.contains("robots.txt: note: 320 more in lines 13 to 332 (see --all) [duplicate-rule]\n"),
+        "{said}"
+    );
+    assert!(said.ends_with("robots.txt: 330 notes\n"), "{said}");
+    let (said, _) = lint(&file, &["--all", "robots.txt"]);
+    assert_eq!(said.matches("This is the same rule").count(), 330);
+}
+
+#[test]
+fn nothing_of_the_file_reaches_the_terminal_raw() {
+    let file: Vec<u8> = b"User-agent: \x1b[2J\nDisallow: \x07\xE2\x80\xAE\nx: "
+        .iter()
+        .copied()
+        .chain(0..=255)
+        .collect();
+    let (said, _) = lint(&file, &["--all", "robots.txt"]);
+    assert!(said.chars().all(|char| char == '\n' || !char.is_control()), "{said:?}");
+    assert!(!said.contains('\u{202e}'), "{said:?}");
+}
+
+#[test]
+fn more_than_what_counts_is_told() {
+    let file = [
+        &b"User-agent: *\nDisallow: /a\n"[..],
+        &vec![b'\n'; 500 * 1024],
+        &b"Disallow: /b\n".repeat(50_000),
+    ]
+    .concat();
+    for name in ["robots.txt", "-"] {
+        let (said, output) = lint(&file, &["--json", name]);
+        let report: Value = serde_json::from_str(&said).unwrap();
+        let findings = report["findings"].as_array().unwrap();
+        assert_eq!(findings.len(), 1, "{said}");
+        assert_eq!(
+            (&findings[0]["code"], &findings[0]["line"]),
+            (&"too-large".into(), &511_976.into())
+        );
+        assert_eq!(output.status.code(), Some(1));
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error() {
+    for (name, said) in [
+        ("nothing.txt", "robotgate: cannot read nothing.txt: No such file"),
+        (".", "robotgate: cannot read .: "),
+    ] {
+        let (out, output) = lint(b"", &[name]);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.starts_with(said), "{error}");
+        assert_eq!((&*out, output.status.code()), ("", Some(1)));
+    }
+    assert_eq!(lint(b"", &[]).1.status.code(), Some(2));
+    assert_eq!(lint(b"", &["--nothing", "robots.txt"]).1.status.code(), Some(2));
+}
