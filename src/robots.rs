@@ -5,16 +5,21 @@
 //! Never does I/O, never looks at the time, never allocates to decide. Parsing knows no size limit
 //! and deciding no exception for `/robots.txt` itself: those are the fetcher's and the decision's.
 //!
-//! The way of a file: `line` → `record` → `draft`, which compiles each `pattern` (after `escape`),
-//! ranks them all, and builds a `table` for each set of groups that some agent is given. The way of
-//! a decision: [`RobotsTxt::agent`] (`names`) → [`Agent::decide`] (`table`, `sieve`, `pattern`) →
-//! [`RobotsTxt::rule`]. Beside them, `lint` tells what a person should know of a file.
+//! The way of a file: `line` → `record` → `draft`, which compiles each pattern (`entry`, after
+//! `escape`) → `ruleset`, which finds out what each agent gets and has `layout` lay it out as tables
+//! of an `index`. The way of a decision: [`RobotsTxt::agent`] (`names`) → [`Agent::decide`]
+//! (`search`, `sieve`, `wild`) → [`RobotsTxt::rule`], which reads the rule's line again.
+//!
+//! Beside them stand [`explain()`], which says of all rules why they won or lost, [`statements`],
+//! what else a file says, and [`lint()`], what a person should know of it. All three read the file's
+//! text anew, for people.
 
 mod agent;
 mod buckets;
 mod draft;
 mod entry;
 mod escape;
+mod explain;
 mod index;
 mod layout;
 mod limit;
@@ -28,16 +33,19 @@ mod rule;
 mod ruleset;
 mod search;
 mod sieve;
+mod statement;
 mod url;
 mod whole;
 mod width;
 mod wild;
 
 pub use agent::{Agent, Match};
+pub use explain::{AgentLine, Choice, Competitor, Explanation, Group, Lost, Weighed, explain, numbered_lines};
 pub use limit::{LIMIT, whole_lines};
 pub use lint::{Finding, Lint, Severity, lint};
 pub use profile::Profile;
 pub use rule::{Rule, RuleId, RuleKind};
+pub use statement::{Statement, StatementKind, statements};
 pub use url::path_of_url;
 pub use whole::Whole;
 
@@ -63,7 +71,7 @@ use ruleset::Ruleset;
 /// let refused = agent.decide(b"/search?q=1");
 /// assert!(!refused.allowed);
 /// let rule = robots.rule(refused.rule.expect("a rule forbids it"));
-/// assert_eq!((rule.line, rule.text), (2, "Disallow: /search"));
+/// assert_eq!((rule.line, &*rule.text), (2, "Disallow: /search"));
 ///
 /// // Who is not named, and has no group for `*`, may fetch everything.
 /// assert!(robots.agent("BarBot").decide(b"/search").allowed);

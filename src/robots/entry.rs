@@ -125,7 +125,7 @@ impl<W: Width> Entry<W> {
     }
 
     /// How far before this entry the next one is whose literal may begin this one's; see
-    /// [`super::table`].
+    /// [`super::index`].
     pub(super) fn parent(&self) -> Option<usize> {
         match self.link & DISTANCE {
             0 => None,

@@ -17,6 +17,14 @@ pub(super) struct Record<'a> {
     pub(super) text: &'a [u8],
 }
 
+/// Key and value of any line, whatever the key means; both without surrounding white space.
+pub(super) struct Parts<'a> {
+    /// As [`Record::text`].
+    pub(super) text: &'a [u8],
+    pub(super) key: &'a [u8],
+    pub(super) value: &'a [u8],
+}
+
 /// What a key means.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Key {
@@ -31,13 +39,23 @@ impl<'a> Record<'a> {
     /// `None` for a line that decides nothing: blank, a comment, no separator, or a key that is
     /// none of ours (sitemaps and crawl delays neither decide nor end a group).
     pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
+        let Parts { text, key, value } = Parts::read(profile, line)?;
+        let key = Key::read(profile, key)?;
+        Some(Self { key, value, text })
+    }
+}
+
+// === impl Parts ===
+
+impl<'a> Parts<'a> {
+    /// `None` for a line without a separator.
+    pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
         let text = trim(memchr(b'#', line).map_or(line, |at| &line[..at]));
         let at = separator(profile, text)?;
-        let key = Key::read(profile, trim(&text[..at]))?;
         Some(Self {
-            key,
-            value: trim(&text[at + 1..]),
             text,
+            key: trim(&text[..at]),
+            value: trim(&text[at + 1..]),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! One allow or disallow line, as it is shown to people: in refusals, in the log, by `explain`.
 //!
-//! Never matches; that is [`super::pattern`]'s.
+//! Never matches; that is [`super::search`]'s.
 
 use std::borrow::Cow;
 

@@ -2,6 +2,7 @@
 
 mod cases;
 mod engine;
+mod explain;
 mod holds;
 mod model;
 mod properties;

@@ -7,48 +7,50 @@ use serde::Deserialize;
 use super::model;
 
 #[derive(Deserialize)]
-struct Case {
-    id: String,
+pub struct Case {
+    pub id: String,
     robots: Option<String>,
     robots_b64: Option<String>,
-    agent: String,
-    url: String,
-    allowed: bool,
-    line: u32,
+    pub agent: String,
+    pub url: String,
+    pub allowed: bool,
+    pub line: u32,
     rfc_allowed: Option<bool>,
 }
 
 #[test]
 fn seeds() {
-    run(include_str!("../../cases/seeds.jsonl"), 99);
+    run(SEEDS);
 }
 
 #[test]
 fn rfc9309() {
-    run(include_str!("../../cases/rfc9309.jsonl"), 21);
+    run(RFC9309);
 }
 
 #[test]
 fn rfc9309_to_the_letter() {
-    let wrong: Vec<String> = read(include_str!("../../cases/rfc9309.jsonl"), 21)
-        .iter()
-        .filter_map(Case::fault_to_the_letter)
-        .collect();
+    let wrong: Vec<String> = read(RFC9309).iter().filter_map(Case::fault_to_the_letter).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn tricky() {
-    run(include_str!("../../cases/tricky.jsonl"), 188);
+    run(TRICKY);
+}
+
+/// Every case whose answer is Google's parser's.
+pub fn all() -> impl Iterator<Item = Case> {
+    [SEEDS, RFC9309, TRICKY].into_iter().flat_map(read)
 }
 
 /// Runs all cases before it fails, and names each that did.
-fn run(lines: &str, count: usize) {
-    let wrong: Vec<String> = read(lines, count).iter().filter_map(Case::fault).collect();
+fn run(file: (&str, usize)) {
+    let wrong: Vec<String> = read(file).iter().filter_map(Case::fault).collect();
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-fn read(lines: &str, count: usize) -> Vec<Case> {
+fn read((lines, count): (&str, usize)) -> Vec<Case> {
     let cases: Vec<Case> = lines
         .lines()
         .map(|line| serde_json::from_str(line).expect("a case is JSON"))
@@ -87,7 +89,7 @@ impl Case {
         })
     }
 
-    fn body(&self) -> Vec<u8> {
+    pub fn body(&self) -> Vec<u8> {
         match (&self.robots, &self.robots_b64) {
             (Some(text), None) => text.clone().into_bytes(),
             (None, Some(base64)) => BASE64.decode(base64.as_bytes()).expect("a case is base64"),
@@ -95,3 +97,8 @@ impl Case {
         }
     }
 }
+
+/// Each file and how many cases it has.
+const SEEDS: (&str, usize) = (include_str!("../../cases/seeds.jsonl"), 99);
+const RFC9309: (&str, usize) = (include_str!("../../cases/rfc9309.jsonl"), 21);
+const TRICKY: (&str, usize) = (include_str!("../../cases/tricky.jsonl"), 188);

@@ -136,7 +136,7 @@ fn of_cases(cases: u32) -> ProptestConfig {
     }
 }
 
-fn body(line: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
+pub fn body(line: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let start = prop_oneof![9 => Just(&b""[..]), 1 => select(MARKS)];
     let lines = vec((line, line_end()), 0..24);
     (start, lines).prop_map(|(start, lines)| {
@@ -155,7 +155,7 @@ fn line_end() -> impl Strategy<Value = Vec<u8>> {
     .prop_map(|end| end.as_bytes().to_vec())
 }
 
-fn line() -> impl Strategy<Value = Vec<u8>> {
+pub fn line() -> impl Strategy<Value = Vec<u8>> {
     let agent = bytes(concat!(
         r"(?i-u:user-agent|useragent|user agent)(?-u: ?:? ?)",
         r"(?-u:\*|\* x|\*\t|\*/|\*\*|a|b|FooBot|foobot/1|FooBot x|foo-bot|foo\xc3\xa9|a\xff|MJ12bot|MJ12bot/2|8|)",
@@ -172,7 +172,7 @@ fn crowded_line() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![1 => agent, 1 => rule]
 }
 
-fn urls() -> impl Strategy<Value = Vec<Vec<u8>>> {
+pub fn urls() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let url = format!("(?-u:https?://e|//e|e|)(?-u:{PATTERN}|/|[?;#]{PATTERN})");
     vec(bytes(&url), 1..8)
 }

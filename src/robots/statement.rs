@@ -1,0 +1,270 @@
+//! What a robots.txt says beside allow and disallow: sitemaps, crawl delays, and how content may be
+//! used. It is kept for people and programs to read.
+//!
+//! Nothing here decides, and no value is interpreted.
+
+use std::{borrow::Cow, sync::Arc};
+
+use super::{
+    AgentLine, Choice, Profile,
+    line::Lines,
+    record::{Key, Parts, Record},
+};
+
+/// One such line.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Statement<'a> {
+    pub kind: StatementKind,
+    /// As written, without comment and surrounding white space. Octets that are not UTF-8 are
+    /// replaced; control characters are kept.
+    pub value: Cow<'a, str>,
+    /// The line's number, from 1.
+    pub line: u32,
+    /// The user-agent lines that it stands under; none for what holds for the whole file, and for
+    /// what stands before the first of them.
+    pub agents: Arc<[AgentLine<'a>]>,
+}
+
+/// What a statement is about.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum StatementKind {
+    /// `Sitemap`, the URL of one (sitemaps.org). Holds for the whole file.
+    Sitemap,
+    /// `Crawl-delay`, a number of seconds between requests; never standardised.
+    CrawlDelay,
+    /// `Content-Signal`, as in `search=yes, ai-train=no` (contentsignals.org).
+    ContentSignal,
+    /// `Content-Usage`, as in `train-ai=n` or `/path train-ai=n` (draft-ietf-aipref-attach).
+    ContentUsage,
+    /// `License`, the URL of a licence (RSL 1.0). Holds for the whole file.
+    License,
+}
+
+/// All statements of `body`, in order.
+///
+/// What belongs to a group stands under the user-agent lines right above it: those that neither a
+/// rule nor another such statement ends. That is how their authors mean them, and where it differs
+/// from how rules are grouped: of `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`,
+/// `Disallow: /`, the delay is for `a` and the rule for both.
+///
+/// ```
+/// use robotgate::robots::{Choice, Profile, StatementKind, statements};
+///
+/// let body = b"Sitemap: https://example.com/map.xml\nUser-agent: a\nCrawl-delay: 9\n";
+/// let found = statements(Profile::Google, body);
+/// assert_eq!((found[0].kind, &*found[0].value), (StatementKind::Sitemap, "https://example.com/map.xml"));
+/// assert_eq!((found[1].line, found[1].speaks_to(Choice::Product("A"))), (3, true));
+/// assert!(!found[1].speaks_to(Choice::Everyone));
+/// ```
+#[must_use]
+pub fn statements(profile: Profile, body: &[u8]) -> Vec<Statement<'_>> {
+    let mut found = Vec::new();
+    let mut run = Run::default();
+    for (line, bytes) in Lines::new(body) {
+        if let Some(record) = Record::read(profile, bytes) {
+            match record.key {
+                Key::UserAgent => run.push(AgentLine::new(record.value, line)),
+                Key::Allow | Key::Disallow => {
+                    run.end();
+                }
+            }
+            continue;
+        }
+        let Some((kind, value)) = read(profile, bytes) else {
+            continue;
+        };
+        found.push(Statement {
+            kind,
+            value: String::from_utf8_lossy(value),
+            line,
+            agents: if kind.is_of_a_group() {
+                run.end()
+            } else {
+                Arc::default()
+            },
+        });
+    }
+    found
+}
+
+/// User-agent lines, until something ends their run.
+#[derive(Default)]
+struct Run<'a> {
+    open: Vec<AgentLine<'a>>,
+    /// The last run that has ended. Shared by all that stands under it, of which a file may have
+    /// as much as of user-agents.
+    ended: Arc<[AgentLine<'a>]>,
+}
+
+// === impl Run ===
+
+impl<'a> Run<'a> {
+    fn push(&mut self, agent: AgentLine<'a>) {
+        self.open.push(agent);
+    }
+
+    fn end(&mut self) -> Arc<[AgentLine<'a>]> {
+        if !self.open.is_empty() {
+            self.ended = std::mem::take(&mut self.open).into();
+        }
+        Arc::clone(&self.ended)
+    }
+}
+
+// === impl Statement ===
+
+impl Statement<'_> {
+    /// Whether it is for those of `choice`: for the whole file, or under a user-agent line that
+    /// names them.
+    #[must_use]
+    pub fn speaks_to(&self, choice: Choice<'_>) -> bool {
+        !self.kind.is_of_a_group() || self.agents.iter().any(|agent| agent.names(choice))
+    }
+}
+
+// === impl StatementKind ===
+
+impl StatementKind {
+    /// Its key, as its specification spells it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sitemap => "Sitemap",
+            Self::CrawlDelay => "Crawl-delay",
+            Self::ContentSignal => "Content-Signal",
+            Self::ContentUsage => "Content-Usage",
+            Self::License => "License",
+        }
+    }
+
+    /// Whether it holds for the agents that it stands under, not for the whole file.
+    #[must_use]
+    pub fn is_of_a_group(self) -> bool {
+        matches!(self, Self::CrawlDelay | Self::ContentSignal | Self::ContentUsage)
+    }
+}
+
+fn read(profile: Profile, line: &[u8]) -> Option<(StatementKind, &[u8])> {
+    let Parts { key, value, .. } = Parts::read(profile, line)?;
+    let begins = |spelling: &[u8]| {
+        key.get(..spelling.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(spelling))
+    };
+    if profile == Profile::Google && (begins(b"sitemap") || begins(b"site-map")) {
+        return Some((StatementKind::Sitemap, value));
+    }
+    let is = |kind: &StatementKind| key.eq_ignore_ascii_case(kind.as_str().as_bytes());
+    KINDS.into_iter().find(is).map(|kind| (kind, value))
+}
+
+const KINDS: [StatementKind; 5] = [
+    StatementKind::Sitemap,
+    StatementKind::CrawlDelay,
+    StatementKind::ContentSignal,
+    StatementKind::ContentUsage,
+    StatementKind::License,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Line, key, value and user-agent lines of each.
+    fn found(profile: Profile, body: &str) -> Vec<(u32, &'static str, String, Vec<u32>)> {
+        let found = statements(profile, body.as_bytes()).into_iter();
+        found
+            .map(|statement| {
+                let agents = statement.agents.iter().map(|agent| agent.line).collect();
+                (
+                    statement.line,
+                    statement.kind.as_str(),
+                    statement.value.into_owned(),
+                    agents,
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn keys_are_known_in_their_spellings() {
+        for (line, google, rfc9309) in [
+            ("Sitemap: https://e/s.xml", Some("Sitemap"), Some("Sitemap")),
+            ("SITEMAPS : https://e/s.xml", Some("Sitemap"), None),
+            ("site-map: https://e/s.xml", Some("Sitemap"), None),
+            ("sitemap https://e/s.xml", Some("Sitemap"), None),
+            ("sitemap /s.xml", Some("Sitemap"), None),
+            ("crawl-DELAY: 1.5 # s", Some("Crawl-delay"), Some("Crawl-delay")),
+            ("crawl-delays: 1", None, None),
+            (
+                "content-signal: search=yes,ai-train=no",
+                Some("Content-Signal"),
+                Some("Content-Signal"),
+            ),
+            (
+                "Content-Usage: /a train-ai=n",
+                Some("Content-Usage"),
+                Some("Content-Usage"),
+            ),
+            ("License: https://e/l.xml", Some("License"), Some("License")),
+            ("Licence: https://e/l.xml", None, None),
+            ("# Sitemap: https://e/s.xml", None, None),
+            ("Allow: /sitemap", None, None),
+        ] {
+            for (profile, expected) in [(Profile::Google, google), (Profile::Rfc9309, rfc9309)] {
+                let found = statements(profile, line.as_bytes());
+                let key = found.first().map(|statement| statement.kind.as_str());
+                assert_eq!(key, expected, "{line} as {profile:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_is_kept_as_written() {
+        let body = "Sitemap:https://e/a:b?c=d&e \u{b} # map\ncontent-usage:   /x  train-ai=n;q  ";
+        assert_eq!(
+            found(Profile::Google, body),
+            [
+                (1, "Sitemap", "https://e/a:b?c=d&e".to_owned(), vec![]),
+                (2, "Content-Usage", "/x  train-ai=n;q".to_owned(), vec![]),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_belongs_to_a_group_stands_under_the_agents_above() {
+        let body = "Crawl-delay: 0\nUser-agent: a\nLicense: l\nCrawl-delay: 1\nUser-agent: b\n\
+                    User-agent: c\nDisallow: /\nCrawl-delay: 2\nContent-Signal: search=yes\nSitemap: s\n\
+                    User-agent: *\nContent-Usage: train-ai=n";
+        let agents: Vec<_> = found(Profile::Google, body)
+            .into_iter()
+            .map(|(line, _, _, agents)| (line, agents))
+            .collect();
+        assert_eq!(
+            agents,
+            [
+                (1, vec![]),
+                (3, vec![]),
+                (4, vec![2]),
+                (8, vec![5, 6]),
+                (9, vec![5, 6]),
+                (10, vec![]),
+                (12, vec![11]),
+            ]
+        );
+    }
+
+    #[test]
+    fn it_speaks_to_those_it_stands_under() {
+        let body = b"License: l\nUser-agent: Foo/1\nCrawl-delay: 1\nUser-agent: *\nCrawl-delay: 2";
+        let found = statements(Profile::Google, body);
+        let heard = |choice| {
+            found
+                .iter()
+                .map(|statement| statement.speaks_to(choice))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(heard(Choice::Product("foo")), [true, true, false]);
+        assert_eq!(heard(Choice::Everyone), [true, false, true]);
+        assert_eq!(heard(Choice::Product("bar")), [true, false, false]);
+    }
+}
