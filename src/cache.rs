@@ -15,7 +15,7 @@ mod store;
 pub use self::{
     copy::RobotsCopy,
     failure::{Failure, FetchError},
-    fetch::{Fetch, Fetched, Fetcher, FetcherOptions},
+    fetch::{Asked, Fetch, Fetched, Fetcher, FetcherOptions, Traced, within_limit},
     freshness::Freshness,
     meaning::{Meaning, Received},
     state::{Answer, Due, Ground, OriginState, Policy},

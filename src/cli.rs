@@ -5,6 +5,7 @@ pub mod ca;
 pub mod check;
 pub mod eval;
 pub mod lint;
+pub mod live;
 pub mod run;
 
 use std::{path::Path, process::ExitCode};

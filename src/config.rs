@@ -22,6 +22,7 @@ mod error;
 mod expect;
 mod https;
 mod identity;
+mod parts;
 mod place;
 mod proxy;
 mod reader;

@@ -147,7 +147,7 @@ impl Decision {
             Ok(robots) => robots,
             Err((verdict, reason)) => return Self::new(asker, verdict, reason, None),
         };
-        let Match { allowed, rule } = strictest(asker.pick(robots).1, readings);
+        let (_, Match { allowed, rule }) = strictest(asker.pick(robots).1, readings);
         let verdict = if allowed { Verdict::Allow } else { Verdict::Deny };
         Self::new(asker, verdict, reason_of(rule, by_last_copy), rule)
     }
@@ -197,18 +197,18 @@ pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdic
     }
 }
 
-/// A disallow of any reading decides; else the reading as sent does.
-fn strictest(agent: Agent<'_>, readings: &Readings<'_>) -> Match {
+/// The reading that decides, and what it comes to: a disallow of any; else the reading as sent.
+pub fn strictest<'r>(agent: Agent<'_>, readings: &'r Readings<'_>) -> (&'r [u8], Match) {
     let sent = agent.decide(&readings.sent);
     if !sent.allowed {
-        return sent;
+        return (&readings.sent, sent);
     }
     [&readings.resolved, &readings.upper]
         .into_iter()
         .flatten()
-        .map(|reading| agent.decide(reading))
-        .find(|other| !other.allowed)
-        .unwrap_or(sent)
+        .map(|reading| (&**reading, agent.decide(reading)))
+        .find(|(_, other)| !other.allowed)
+        .unwrap_or((&readings.sent, sent))
 }
 
 fn reason_of(rule: Option<RuleId>, by_last_copy: bool) -> Reason {

@@ -6,16 +6,21 @@
 
 mod body;
 mod hop;
+mod trace;
 
 use std::{
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use async_trait::async_trait;
 use pingora::connectors::{ConnectorOptions, http::v1::Connector};
 
 use self::hop::{Hop, HopEnd};
+pub use self::{
+    body::within_limit,
+    trace::{Asked, Traced},
+};
 use super::{Failure, FetchError, Freshness, Meaning, Policy, Received};
 use crate::{
     egress::{Egress, Roots},
@@ -107,10 +112,30 @@ impl Fetcher {
         }
     }
 
-    async fn follow(&self, origin: &Origin) -> Result<Fetched, Failure> {
+    /// As [`Fetch::fetch`], and tells its way, too.
+    pub async fn trace(&self, origin: &Origin) -> Traced {
+        let total = self.options.total_timeout;
+        let started = Instant::now();
+        let mut hops = Vec::with_capacity(1);
+        let fetched = tokio::time::timeout(total, self.follow(origin, &mut hops))
+            .await
+            .unwrap_or_else(|_| Err(FetchError::Timeout(total).into()))
+            .unwrap_or_else(Fetched::Failed);
+        Traced {
+            fetched,
+            hops,
+            took: started.elapsed(),
+        }
+    }
+
+    async fn follow(&self, origin: &Origin, hops: &mut Vec<Asked>) -> Result<Fetched, Failure> {
         let (mut hop, mut status) = (Hop::first(origin), 0);
         for _ in 0..=MAX_REDIRECTS {
-            match hop.ask(self).await? {
+            let asked = hops.push_mut(Asked {
+                url: hop.url(),
+                status: None,
+            });
+            match hop.ask(self, &mut asked.status).await? {
                 HopEnd::Received(received) => return Ok(Fetched::Received(received)),
                 HopEnd::Redirect { to, status: last } => {
                     hop = to;
@@ -125,11 +150,7 @@ impl Fetcher {
 #[async_trait]
 impl Fetch for Fetcher {
     async fn fetch(&self, origin: &Origin) -> Fetched {
-        let total = self.options.total_timeout;
-        let fetched = tokio::time::timeout(total, self.follow(origin))
-            .await
-            .unwrap_or_else(|_| Err(FetchError::Timeout(total).into()))
-            .unwrap_or_else(Fetched::Failed);
+        let fetched = self.trace(origin).await.fetched;
         if let Fetched::Failed(failure) = &fetched {
             tracing::info!(%origin, error = %failure.error, "the robots.txt could not be fetched");
         }

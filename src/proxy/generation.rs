@@ -19,9 +19,9 @@ use super::gate::Gate;
 use crate::{
     audit::{AuditError, AuditLog},
     authority::{self, Authority, AuthorityError, Leaves},
-    cache::{Fetcher, FetcherOptions, Policy, Store},
+    cache::{Fetcher, Policy, Store},
     config::{Config, HttpsMode, Output},
-    egress::{Egress, Guard, Resolver, ResolverError, Roots, RootsError},
+    egress::{Egress, Resolver, ResolverError, Roots, RootsError},
 };
 
 /// One configuration in force.
@@ -91,22 +91,8 @@ impl Generation {
             Some(before) => before.leaves.clone(),
             None => leaves(&config)?,
         };
-        let egress = Egress {
-            resolver,
-            guard: Guard {
-                allow: config.egress.allow.clone(),
-                deny: config.egress.deny.clone(),
-            },
-        };
-        let fetcher = Fetcher::new(
-            egress.clone(),
-            &roots,
-            FetcherOptions {
-                user_agent: config.robots.user_agent.clone(),
-                connect_timeout: config.proxy.connect_timeout,
-                total_timeout: config.robots.fetch_timeout,
-            },
-        );
+        let egress = config.way_out(resolver);
+        let fetcher = config.fetcher(egress.clone(), &roots);
         // Last, because it makes a file, and a reload that fails leaves no trace.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
             // Two writers to one pipe would tear each other's lines.
@@ -116,7 +102,7 @@ impl Generation {
         };
         Ok(Self {
             number: before.map_or(1, |before| before.number + 1),
-            policy: policy(&config),
+            policy: config.policy(),
             egress,
             fetcher: Arc::new(fetcher),
             audit,
@@ -162,18 +148,6 @@ fn leaves(config: &Config) -> Result<Option<Leaves>, SetupError> {
         );
     }
     Ok(Some(Leaves::new(Arc::new(authority), MAX_LEAVES)))
-}
-
-fn policy(config: &Config) -> Policy {
-    Policy {
-        profile: config.robots.profile,
-        default_ttl: config.robots.default_ttl,
-        no_robots_ttl: config.robots.no_robots_ttl,
-        min_ttl: config.robots.min_ttl,
-        max_ttl: config.robots.max_ttl,
-        soft_404: config.robots.soft_404,
-        ..Policy::default()
-    }
 }
 
 // === impl Live ===

@@ -151,6 +151,16 @@ impl std::io::Write for Bounded {
     }
 }
 
+/// What counts of a robots.txt that was come by otherwise: as much as of a fetched one.
+pub fn within_limit(mut body: Vec<u8>) -> Vec<u8> {
+    if body.len() <= MAX_ROBOTS {
+        return body;
+    }
+    // One more, as it may be the end of the last line that counts.
+    body.truncate(MAX_ROBOTS + 1);
+    without_cut_line(body)
+}
+
 /// A line that the limit cut could say something else than its author meant: it is dropped.
 fn without_cut_line(mut body: Vec<u8>) -> Vec<u8> {
     body.truncate(robots::whole_lines(&body).len());

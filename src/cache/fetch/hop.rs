@@ -39,8 +39,12 @@ impl Hop {
         }
     }
 
-    /// Asks this URL.
-    pub(super) async fn ask(&self, fetcher: &Fetcher) -> Result<HopEnd, Failure> {
+    pub(super) fn url(&self) -> String {
+        format!("{}{}", self.origin, self.path_and_query)
+    }
+
+    /// Asks this URL. `seen` becomes the status as soon as there is one, whatever comes after.
+    pub(super) async fn ask(&self, fetcher: &Fetcher, seen: &mut Option<u16>) -> Result<HopEnd, Failure> {
         let mut session = self.connect(fetcher).await?;
         let request = self.request(fetcher).map_err(fault)?;
         session.write_request_header(Box::new(request)).await.map_err(fault)?;
@@ -48,6 +52,7 @@ impl Hop {
         let head = read_head(&mut session).await?;
 
         let status = head.status.as_u16();
+        *seen = Some(status);
         if matches!(status, 301 | 302 | 303 | 307 | 308) {
             return Ok(HopEnd::Redirect {
                 to: self.target(&head)?,
@@ -118,8 +123,7 @@ impl Hop {
             FetchError::Redirect(format!("{} ({why})", plain(&location, MAX_LOCATION)))
         };
         let text = std::str::from_utf8(location.as_bytes()).map_err(|_| lost("not UTF-8"))?;
-        let here = format!("{}{}", self.origin, self.path_and_query);
-        let there = Url::parse(&here)
+        let there = Url::parse(&self.url())
             .and_then(|here| here.join(text))
             .map_err(|error| lost(&error.to_string()))?;
         let scheme = Scheme::parse(there.scheme().as_bytes()).ok_or_else(|| lost("neither http nor https"))?;

@@ -1,0 +1,101 @@
+//! Fetches a robots.txt for a person, just as the proxy would: by the same fetcher, the same way
+//! out, the same trust, and with the same meaning.
+//!
+//! Nothing is kept, and nothing is decided about a bot.
+
+use std::{
+    io::{IsTerminal as _, stderr},
+    time::{Duration, SystemTime},
+};
+
+use crate::{
+    cache::{Answer, Fetched, Ground, OriginState, Policy, Traced},
+    config::Config,
+    egress::{Resolver, ResolverError, Roots, RootsError},
+    origin::Origin,
+};
+
+/// A fetch and what it means.
+#[derive(Debug)]
+pub struct Live {
+    pub traced: Traced,
+    pub policy: Policy,
+    /// When the fetch ended.
+    pub at: SystemTime,
+    state: OriginState,
+}
+
+/// Why there was no fetch at all. That a fetch failed is no such thing: it has a meaning.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    #[error(transparent)]
+    Resolver(#[from] ResolverError),
+    #[error(transparent)]
+    Roots(#[from] RootsError),
+    #[error("cannot start to fetch: {0}")]
+    Runtime(std::io::Error),
+}
+
+/// Fetches the robots.txt of `origin` as `config` has it, which takes at most
+/// `robots.fetch-timeout`. Where that is long, a terminal at standard error is told.
+///
+/// # Errors
+/// The name servers or the root certificates cannot be had.
+pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(LiveError::Runtime)?;
+    let traced = runtime.block_on(async {
+        let resolver = Resolver::new(&config.egress.dns)?;
+        let roots = Roots::gather(&config.https.extra_roots)?;
+        let fetcher = config.fetcher(config.way_out(resolver), &roots);
+        let mut traced = std::pin::pin!(fetcher.trace(origin));
+        tokio::select! {
+            traced = &mut traced => return Ok(traced),
+            () = tokio::time::sleep(PATIENCE) => {}
+        }
+        if stderr().is_terminal() {
+            eprintln!("robotgate: fetching {} …", origin.robots_url());
+        }
+        Ok::<_, LiveError>(traced.await)
+    })?;
+    Ok(Live::new(traced, config.policy(), SystemTime::now()))
+}
+
+// === impl Live ===
+
+impl Live {
+    fn new(traced: Traced, policy: Policy, at: SystemTime) -> Self {
+        let fetched = &traced.fetched;
+        let meaning = fetched.meaning(&policy, at);
+        let (status, freshness) = (fetched.status(), fetched.freshness());
+        Self {
+            state: OriginState::unknown().after(meaning, status, freshness, at, 0.0, &policy),
+            traced,
+            policy,
+            at,
+        }
+    }
+
+    /// What holds after the fetch, for an origin of which nothing was known before.
+    pub fn answer(&self) -> Answer<'_> {
+        self.state.answer(self.at, &self.policy)
+    }
+
+    /// The status that counts, and until when it does.
+    pub fn ground(&self) -> Ground {
+        self.state.ground(self.at)
+    }
+
+    /// The robots.txt, where one was had.
+    pub fn body(&self) -> Option<&[u8]> {
+        match (&self.traced.fetched, self.answer()) {
+            (Fetched::Received(received), Answer::Rules(_)) => Some(&received.body),
+            _ => None,
+        }
+    }
+}
+
+/// How long a person waits without a word.
+const PATIENCE: Duration = Duration::from_secs(1);

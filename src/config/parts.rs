@@ -1,0 +1,48 @@
+//! A [`Config`] in the words of those who work by it: the cache's policy, the fetcher, the egress
+//! guard. So all who fetch a robots.txt do so by the same rules.
+//!
+//! It opens no connection and reads no file.
+
+use super::Config;
+use crate::{
+    cache::{Fetcher, FetcherOptions, Policy},
+    egress::{Egress, Guard, Resolver, Roots},
+};
+
+// === impl Config ===
+
+impl Config {
+    /// How long copies of robots.txt hold, and what answers mean.
+    pub fn policy(&self) -> Policy {
+        Policy {
+            profile: self.robots.profile,
+            default_ttl: self.robots.default_ttl,
+            no_robots_ttl: self.robots.no_robots_ttl,
+            min_ttl: self.robots.min_ttl,
+            max_ttl: self.robots.max_ttl,
+            soft_404: self.robots.soft_404,
+            ..Policy::default()
+        }
+    }
+
+    /// The way out, with names looked up by `resolver`.
+    pub fn way_out(&self, resolver: Resolver) -> Egress {
+        Egress {
+            resolver,
+            guard: Guard {
+                allow: self.egress.allow.clone(),
+                deny: self.egress.deny.clone(),
+            },
+        }
+    }
+
+    /// What fetches robots.txt files, by `egress` and with certificates checked against `roots`.
+    pub fn fetcher(&self, egress: Egress, roots: &Roots) -> Fetcher {
+        let options = FetcherOptions {
+            user_agent: self.robots.user_agent.clone(),
+            connect_timeout: self.proxy.connect_timeout,
+            total_timeout: self.robots.fetch_timeout,
+        };
+        Fetcher::new(egress, roots, options)
+    }
+}
