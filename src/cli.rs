@@ -4,6 +4,7 @@
 pub mod ca;
 pub mod check;
 pub mod eval;
+pub mod explain;
 pub mod lint;
 pub mod live;
 pub mod run;
@@ -31,6 +32,7 @@ enum Command {
     Check(check::CheckArgs),
     /// Decide cases from standard input, JSON lines in and out, as Google's parser would
     Eval(eval::EvalArgs),
+    Explain(explain::ExplainArgs),
     Lint(lint::LintArgs),
     /// Show or export the certificate that clients of https have to trust
     Ca(ca::CaArgs),
@@ -46,6 +48,7 @@ impl Cli {
             Command::Run(args) => run::run(&args),
             Command::Check(args) => check::run(&args),
             Command::Eval(args) => eval::run(&args),
+            Command::Explain(args) => explain::run(&args),
             Command::Lint(args) => lint::run(&args),
             Command::Ca(args) => ca::run(&args),
         }

@@ -13,6 +13,7 @@ mod authority;
 mod bot;
 mod config;
 mod errors;
+mod explain;
 mod harness;
 mod hostile;
 mod identity;

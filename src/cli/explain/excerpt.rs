@@ -1,0 +1,95 @@
+//! The lines of a robots.txt around those that matter, with their numbers, fit for a terminal:
+//! what a hostile file holds is written out, and long lines are cut.
+
+use std::fmt::Write as _;
+
+use super::paint::{Colour, Paint};
+use crate::{audit::plain, robots::numbered_lines};
+
+/// What is shown and how.
+pub(super) struct Excerpt<'a> {
+    pub(super) body: &'a [u8],
+    /// The line with the mark, and others before and after it.
+    pub(super) rule: Option<u32>,
+    /// Lines that stand without neighbours, in order.
+    pub(super) agents: &'a [u32],
+    /// Columns of the terminal.
+    pub(super) width: usize,
+}
+
+// === impl Excerpt ===
+
+impl Excerpt<'_> {
+    pub(super) fn write(&self, out: &mut String, paint: Paint) {
+        let mut last = 0;
+        let digits = self.last().to_string().len();
+        let wanted = numbered_lines(self.body).filter(|(number, _)| self.shows(*number));
+        for (number, line) in wanted {
+            if number != last + 1 {
+                put(out, paint.in_colour(Colour::Faint, format_args!("  {:>digits$} …", "")));
+            }
+            last = number;
+            let text = String::from_utf8_lossy(line);
+            let text = plain(text.trim_end(), self.width.saturating_sub(digits + 6));
+            let (mark, colour) = match (self.rule == Some(number), self.agents.contains(&number)) {
+                (true, _) => ('>', Some(Colour::Strong)),
+                (false, true) => (' ', None),
+                (false, false) => (' ', Some(Colour::Faint)),
+            };
+            let numbered = format!("{mark} {number:>digits$} | {text}");
+            match colour {
+                Some(colour) => put(out, paint.in_colour(colour, numbered.trim_end())),
+                None => put(out, numbered.trim_end()),
+            }
+        }
+    }
+
+    fn shows(&self, number: u32) -> bool {
+        let near = self.rule.is_some_and(|rule| rule.abs_diff(number) <= AROUND);
+        near || self.agents.contains(&number)
+    }
+
+    /// The greatest number that may be shown.
+    fn last(&self) -> u32 {
+        let rule = self.rule.map_or(0, |rule| rule.saturating_add(AROUND));
+        self.agents.last().map_or(rule, |agent| rule.max(*agent))
+    }
+}
+
+fn put(out: &mut String, line: impl std::fmt::Display) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "{line}");
+}
+
+/// Lines before the rule, and as many after it.
+const AROUND: u32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_matters_is_shown_with_its_neighbours() {
+        let body = b"User-agent: a\n#\n#\n#\n#\nAllow: /\x1b[2J\n\nDisallow: /long/long/long\n# x\0y\n\n\n#\n";
+        let mut out = String::new();
+        let excerpt = Excerpt {
+            body,
+            rule: Some(8),
+            agents: &[1],
+            width: 28,
+        };
+        excerpt.write(&mut out, Paint::new(false));
+        let expected = "\
+\x20  1 | User-agent: a
+     …
+   5 | #
+   6 | Allow: /\\u{1b}[2J
+   7 |
+>  8 | Disallow: /long/long…
+   9 | # x
+  10 |
+  11 |
+";
+        assert_eq!(out, expected);
+    }
+}

@@ -1,0 +1,291 @@
+//! The report as one JSON object for a program. Every field stands in it always, `null` or empty
+//! where it says nothing; names that the audit log has, too, mean the same here.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::{report::Report, source::Source};
+use crate::{
+    audit::Timestamp,
+    bot::Identity,
+    cache::{Fetched, Received},
+    robots::{AgentLine, Choice, Competitor, Explanation, Lost, RuleKind, Statement, Weighed},
+};
+
+#[derive(Serialize)]
+struct Object<'a> {
+    verdict: &'static str,
+    reason: &'static str,
+    sentence: &'static str,
+    enforcement: &'static str,
+    /// Whether the proxy would forward the request.
+    forwarded: bool,
+    url: &'a str,
+    user_agent: &'a str,
+    bot: Option<&'a str>,
+    agent: &'a str,
+    /// Why the User-Agent names no bot.
+    unidentified: Option<&'static str>,
+    /// The path that decided, where it is another reading than the one as sent.
+    read_as: Option<Cow<'a, str>>,
+    group: Option<Group<'a>>,
+    rule: Option<Rule<'a>>,
+    considered: usize,
+    competitors: Vec<Loser<'a>>,
+    /// How many there are, of which `competitors` has the first 1,000.
+    competitors_total: usize,
+    robots: Robots<'a>,
+    statements: Vec<Said<'a>>,
+    statements_total: usize,
+    profile: &'static str,
+}
+
+/// The groups whose rules were considered, as one.
+#[derive(Serialize)]
+struct Group<'a> {
+    specific: bool,
+    /// Of the first user-agent that rules were picked under.
+    line: u32,
+    agents: Vec<Agent<'a>>,
+}
+
+#[derive(Serialize)]
+struct Agent<'a> {
+    agent: Cow<'a, str>,
+    line: u32,
+}
+
+#[derive(Serialize)]
+struct Rule<'a> {
+    text: &'a str,
+    line: u32,
+    kind: &'static str,
+    pattern: &'a str,
+    directory: bool,
+}
+
+#[derive(Serialize)]
+struct Loser<'a> {
+    #[serde(flatten)]
+    rule: Rule<'a>,
+    lost: &'static str,
+    /// Bytes of the pattern that the path fits, where it does not match.
+    fits: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct Robots<'a> {
+    url: String,
+    /// The file that was read instead of fetching.
+    file: Option<String>,
+    fetched: Option<Timestamp>,
+    status: Option<u16>,
+    redirects: Vec<Redirect<'a>>,
+    bytes: Option<usize>,
+    sha256: Option<&'a str>,
+    duration_us: Option<u128>,
+    expires: Option<Timestamp>,
+    error: Option<String>,
+}
+
+/// One that was followed.
+#[derive(Serialize)]
+struct Redirect<'a> {
+    status: Option<u16>,
+    to: &'a str,
+}
+
+#[derive(Serialize)]
+struct Said<'a> {
+    kind: &'static str,
+    value: &'a str,
+    line: u32,
+    /// The user-agents that it stands under, 100 at most.
+    agents: Vec<Agent<'a>>,
+    /// Whether it is for the bot that asks.
+    applies: bool,
+}
+
+/// The object and a line end.
+pub(super) fn write(report: &Report<'_>) -> String {
+    // Serialising strings, numbers and nulls into memory cannot fail.
+    let mut json = serde_json::to_string(&Object::new(report)).unwrap_or_default();
+    json.push('\n');
+    json
+}
+
+// === impl Object ===
+
+impl<'a> Object<'a> {
+    fn new(report: &'a Report<'a>) -> Self {
+        let decision = &report.decision;
+        let explanation = report.why.as_ref().map(|why| &why.explanation);
+        let choice = report.choice;
+        let competitors = explanation.map_or(&[][..], |explanation| &explanation.competitors);
+        let (bot, unidentified) = match report.identity {
+            Identity::Bot(bot) => (Some(&*bot.name), None),
+            Identity::Token(token) => (Some(*token), None),
+            Identity::Unidentified(cause) => (None, Some(cause.as_str())),
+        };
+        Self {
+            verdict: decision.verdict.as_str(),
+            reason: decision.reason.as_str(),
+            sentence: decision.reason.sentence(),
+            enforcement: decision.enforcement.as_str(),
+            forwarded: decision.forwards,
+            url: report.url,
+            user_agent: report.user_agent,
+            bot,
+            agent: report.agent,
+            unidentified,
+            read_as: report
+                .why
+                .as_ref()
+                .and_then(|why| why.read_as)
+                .map(String::from_utf8_lossy),
+            group: explanation.and_then(Group::new),
+            rule: explanation
+                .and_then(|explanation| explanation.rule.as_ref())
+                .map(Rule::new),
+            considered: explanation.map_or(0, |explanation| explanation.considered),
+            competitors: competitors.iter().take(MAX).map(Loser::new).collect(),
+            competitors_total: competitors.len(),
+            robots: Robots::new(report),
+            statements: report
+                .statements
+                .iter()
+                .take(MAX)
+                .map(|said| Said::new(said, choice))
+                .collect(),
+            statements_total: report.statements.len(),
+            profile: report.profile.as_str(),
+        }
+    }
+}
+
+// === impl Group ===
+
+impl<'a> Group<'a> {
+    fn new(explanation: &'a Explanation<'a>) -> Option<Self> {
+        let agents = || explanation.groups.iter().flat_map(|group| &group.agents);
+        Some(Self {
+            specific: explanation.choice != Choice::Everyone,
+            line: agents().find(|agent| agent.names(explanation.choice))?.line,
+            agents: agents().take(MAX).map(Agent::new).collect(),
+        })
+    }
+}
+
+// === impl Agent ===
+
+impl<'a> Agent<'a> {
+    fn new(agent: &AgentLine<'a>) -> Self {
+        Self {
+            agent: agent.name(),
+            line: agent.line,
+        }
+    }
+}
+
+// === impl Rule ===
+
+impl<'a> Rule<'a> {
+    fn new(rule: &'a Weighed<'a>) -> Self {
+        Self {
+            text: &rule.text,
+            line: rule.line,
+            kind: match rule.kind {
+                RuleKind::Allow => "allow",
+                RuleKind::Disallow => "disallow",
+            },
+            pattern: &rule.pattern,
+            directory: rule.directory,
+        }
+    }
+}
+
+// === impl Loser ===
+
+impl<'a> Loser<'a> {
+    fn new(competitor: &'a Competitor<'a>) -> Self {
+        let (lost, fits) = match competitor.lost {
+            Lost::TieAllowWins => ("tie-allow-wins", None),
+            Lost::TieEarlier => ("tie-earlier", None),
+            Lost::ShorterMatch => ("shorter-match", None),
+            Lost::DoesNotMatch { fits } => ("does-not-match", Some(fits)),
+            Lost::NeverMatches => ("never-matches", None),
+        };
+        Self {
+            rule: Rule::new(&competitor.rule),
+            lost,
+            fits,
+        }
+    }
+}
+
+// === impl Robots ===
+
+impl<'a> Robots<'a> {
+    fn new(report: &'a Report<'a>) -> Self {
+        let copy = report.source.answer().and_then(|answer| answer.copy());
+        let mut robots = Self {
+            url: report.target.origin.robots_url(),
+            file: None,
+            fetched: None,
+            status: None,
+            redirects: Vec::new(),
+            bytes: report.source.body().map(<[u8]>::len),
+            sha256: copy.map(|copy| &*copy.sha256),
+            duration_us: None,
+            expires: None,
+            error: None,
+        };
+        match report.source {
+            Source::Unasked => {}
+            Source::File(file) => robots.file = Some(file.path.display().to_string()),
+            Source::Live(live) => {
+                let traced = &live.traced;
+                robots.fetched = Some(Timestamp(live.at));
+                robots.redirects = std::iter::zip(&traced.hops, traced.hops.iter().skip(1))
+                    .map(|(from, to)| Redirect {
+                        status: from.status,
+                        to: &to.url,
+                    })
+                    .collect();
+                robots.status = traced.hops.last().and_then(|asked| asked.status);
+                robots.duration_us = Some(traced.took.as_micros());
+                robots.expires = live.ground().expires.map(Timestamp);
+                match &traced.fetched {
+                    Fetched::Received(Received { body, .. }) => robots.bytes = Some(body.len()),
+                    Fetched::TooManyRedirects { .. } => {
+                        robots.error = Some("more than 5 redirects, or a loop".to_owned());
+                    }
+                    Fetched::Failed(failure) => robots.error = Some(failure.error.to_string()),
+                }
+                if let Some(failure) = live.answer().failure() {
+                    robots.error = Some(failure.error.to_string());
+                }
+            }
+        }
+        robots
+    }
+}
+
+// === impl Said ===
+
+impl<'a> Said<'a> {
+    fn new(statement: &'a Statement<'a>, choice: Choice<'_>) -> Self {
+        Self {
+            kind: statement.kind.as_str(),
+            value: &statement.value,
+            line: statement.line,
+            agents: statement.agents.iter().take(MAX_AGENTS).map(Agent::new).collect(),
+            applies: statement.speaks_to(choice),
+        }
+    }
+}
+
+/// Of rules, user-agents and statements.
+const MAX: usize = 1000;
+const MAX_AGENTS: usize = 100;

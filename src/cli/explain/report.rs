@@ -1,0 +1,95 @@
+//! All that is told, before it is written: the decision, and what stands behind it.
+//!
+//! The decision comes first and from [`Decision`]; the explanation is of the reading that decided.
+
+use super::{ExplainArgs, Source, Target};
+use crate::{
+    bot::Identity,
+    cache::Answer,
+    config::{Config, HttpsMode},
+    decision::{Asker, Decision, strictest},
+    origin::{Readings, Scheme},
+    robots::{Choice, Explanation, Profile, Statement, explain, statements},
+};
+
+/// Everything about one question.
+pub(super) struct Report<'a> {
+    pub(super) user_agent: &'a str,
+    pub(super) url: &'a str,
+    pub(super) target: &'a Target,
+    pub(super) identity: &'a Identity<'a>,
+    pub(super) profile: Profile,
+    pub(super) decision: Decision,
+    /// The token that the bot went by.
+    pub(super) agent: &'a str,
+    /// For whom rules are picked, and so whom a statement must name to hold for the bot.
+    pub(super) choice: Choice<'a>,
+    /// Where the rules of a robots.txt decide.
+    pub(super) why: Option<Why<'a>>,
+    pub(super) statements: Vec<Statement<'a>>,
+    pub(super) source: &'a Source,
+    /// Set where requests for the URL would come through a CONNECT that is not intercepted.
+    pub(super) unseen: Option<HttpsMode>,
+}
+
+/// The rules behind a decision.
+pub(super) struct Why<'a> {
+    pub(super) explanation: Explanation<'a>,
+    pub(super) body: &'a [u8],
+    /// The path on which it was decided, where that is not the one as sent.
+    pub(super) read_as: Option<&'a [u8]>,
+}
+
+// === impl Report ===
+
+impl<'a> Report<'a> {
+    pub(super) fn new(
+        args: &'a ExplainArgs,
+        config: &Config,
+        target: &'a Target,
+        (identity, asker): (&'a Identity<'a>, Asker<'a>),
+        readings: &'a Readings<'a>,
+        source: &'a Source,
+    ) -> Self {
+        let profile = config.robots.profile;
+        let without_copy = Decision::without_copy(asker, readings);
+        let answer = source.answer().unwrap_or(Answer::Unreachable(None));
+        let decision = without_copy.unwrap_or_else(|| Decision::on_path(asker, answer, readings));
+        let (agent, choice) = choose(asker, answer);
+        let why = source.body().filter(|_| without_copy.is_none()).and_then(|body| {
+            let picked = asker.pick(&answer.copy()?.robots).1;
+            let (path, _) = strictest(picked, readings);
+            let explanation = explain(profile, body, choice, path);
+            debug_assert_eq!(explanation.rule.is_some(), decision.rule.is_some());
+            Some(Why {
+                explanation,
+                body,
+                read_as: (*path != *readings.sent).then_some(path),
+            })
+        });
+        Self {
+            user_agent: &args.agent,
+            url: &args.url,
+            target,
+            identity,
+            profile,
+            decision,
+            agent,
+            choice,
+            statements: source.body().map_or_else(Vec::new, |body| statements(profile, body)),
+            why,
+            source,
+            unseen: Some(config.https.mode)
+                .filter(|mode| target.origin.scheme == Scheme::Https && *mode != HttpsMode::Intercept),
+        }
+    }
+}
+
+/// The token that the bot goes by, and whether its rules are picked by it.
+fn choose<'a>(asker: Asker<'a>, answer: Answer<'_>) -> (&'a str, Choice<'a>) {
+    match answer.copy().map(|copy| asker.pick(&copy.robots)) {
+        Some((token, agent)) if agent.is_specific() => (token, Choice::Product(token)),
+        Some((token, _)) => (token, Choice::Everyone),
+        None => (asker.token(), Choice::Everyone),
+    }
+}

@@ -1,0 +1,163 @@
+//! The report as text for a person: the verdict first, then its reason, the lines that decide, and
+//! what is of use beyond. Everything from outside is made fit for a terminal.
+
+mod fetch;
+mod rules;
+
+use std::fmt::Write as _;
+
+use super::{
+    paint::{Colour, Paint},
+    report::Report,
+};
+use crate::{
+    audit::plain,
+    bot::{Enforcement, Identity},
+    config::HttpsMode,
+    decision::Verdict,
+    robots::{AgentLine, Choice, Profile, Statement},
+};
+
+/// The whole report.
+pub(super) fn write(report: &Report<'_>, paint: Paint) -> String {
+    let mut out = String::new();
+    let width = width();
+    // Writing to a string cannot fail, here and below.
+    let _ = verdict(report, paint, &mut out);
+    if let Some(why) = &report.why {
+        let _ = rules::write(report, why, paint, width, &mut out);
+    }
+    let _ = fetch::write(report, paint, &mut out);
+    let _ = statements(report, paint, &mut out);
+    out
+}
+
+fn verdict(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::Result {
+    let decision = &report.decision;
+    let word = match decision.verdict {
+        Verdict::Allow => paint.in_colour(Colour::Good, "ALLOWED").to_string(),
+        Verdict::Deny | Verdict::Unverifiable => paint.in_colour(Colour::Bad, "REFUSED").to_string(),
+    };
+    writeln!(
+        out,
+        "{word}  {}",
+        paint.in_colour(Colour::Strong, plain(report.url, MAX_URL))
+    )?;
+    let agent = plain(report.user_agent, MAX_VALUE);
+    match report.identity {
+        Identity::Bot(bot) => writeln!(
+            out,
+            "for the bot \"{}\", found by \"{agent}\"",
+            plain(&bot.name, MAX_VALUE)
+        )?,
+        Identity::Token(token) if **token == *report.user_agent => writeln!(out, "for {agent}")?,
+        Identity::Token(token) => writeln!(out, "for {}, found in \"{agent}\"", plain(token, MAX_VALUE))?,
+        Identity::Unidentified(cause) => writeln!(out, "for nobody: {cause} (\"{agent}\")")?,
+    }
+    writeln!(out, "{}", decision.reason.sentence())?;
+    if decision.enforcement == Enforcement::Report && decision.verdict != Verdict::Allow {
+        writeln!(
+            out,
+            "It is forwarded all the same, and logged: the bot's enforcement is \"report\"."
+        )?;
+    }
+    if let Some(path) = report.why.as_ref().and_then(|why| why.read_as) {
+        let path = String::from_utf8_lossy(path);
+        let path = plain(&path, MAX_URL);
+        writeln!(
+            out,
+            "What decides is another reading of the path, as a server may understand it: {path}"
+        )?;
+    }
+    if report.profile == Profile::Rfc9309 {
+        writeln!(
+            out,
+            "The file is read to the letter of RFC 9309, not as Google reads it."
+        )?;
+    }
+    match report.unseen {
+        Some(HttpsMode::Tunnel) => writeln!(
+            out,
+            "Note: by https.mode = \"tunnel\" no path is seen inside a CONNECT; it is decided for the site as a whole."
+        ),
+        Some(HttpsMode::Refuse) => writeln!(out, "Note: by https.mode = \"refuse\" there is no CONNECT to the site."),
+        Some(HttpsMode::Intercept) | None => Ok(()),
+    }
+}
+
+fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::Result {
+    if report.statements.is_empty() {
+        return Ok(());
+    }
+    let choice = report.choice;
+    writeln!(
+        out,
+        "\n{}",
+        paint.in_colour(Colour::Strong, "The file also says, deciding nothing:")
+    )?;
+    // Those for this bot first, so that they are not among those that are left out.
+    let (own, others): (Vec<_>, Vec<_>) = report.statements.iter().partition(|found| found.speaks_to(choice));
+    for found in own.iter().chain(&others).take(MAX_STATEMENTS) {
+        let text = plain(&found.value, MAX_VALUE);
+        write!(out, "  line {:<4} {}: {text}", found.line, found.kind.as_str())?;
+        match whom(found, choice) {
+            Some(whom) => writeln!(out, "  {}", paint.in_colour(Colour::Faint, format_args!("({whom})")))?,
+            None => writeln!(out)?,
+        }
+    }
+    more(report.statements.len(), MAX_STATEMENTS, out)
+}
+
+/// For whom a statement is, where it is not for the whole file.
+fn whom(found: &Statement<'_>, choice: Choice<'_>) -> Option<String> {
+    if !found.kind.is_of_a_group() {
+        return None;
+    }
+    Some(match found.agents.first() {
+        None => "for nobody: it stands before the first user-agent".to_owned(),
+        Some(_) if found.speaks_to(choice) => "for this bot".to_owned(),
+        Some(_) => format!("only for {}", names(&found.agents)),
+    })
+}
+
+/// The names of some user-agent lines; of many, the first few.
+fn names(agents: &[AgentLine<'_>]) -> String {
+    let shown: Vec<String> = agents
+        .iter()
+        .take(MAX_NAMES)
+        .map(|agent| plain(&agent.name(), MAX_NAME).into_owned())
+        .collect();
+    let more = agents.len().saturating_sub(MAX_NAMES);
+    match more {
+        0 => shown.join(", "),
+        _ => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Says how many were left out.
+fn more(all: usize, shown: usize, out: &mut String) -> std::fmt::Result {
+    match all.saturating_sub(shown) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more (--json has them)"),
+    }
+}
+
+/// `3 rules`, `1 rule`.
+fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// Columns to fill.
+fn width() -> usize {
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    told.unwrap_or(100).clamp(40, 200)
+}
+
+/// Bytes of what is shown of a URL, of a value, of a user-agent's name.
+const MAX_URL: usize = 500;
+const MAX_VALUE: usize = 200;
+const MAX_NAME: usize = 60;
+/// How many of each are shown.
+const MAX_STATEMENTS: usize = 12;
+const MAX_NAMES: usize = 4;

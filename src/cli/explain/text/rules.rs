@@ -1,0 +1,128 @@
+//! The rules behind a decision: the lines around the one that decided, and those that lost.
+
+use std::fmt::{Result, Write as _};
+
+use super::{MAX_NAMES, count, more, names};
+use crate::{
+    audit::plain,
+    cli::explain::{
+        excerpt::Excerpt,
+        paint::{Colour, Paint},
+        report::{Report, Why},
+    },
+    robots::{Choice, Competitor, Explanation, Lost},
+};
+
+pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usize, out: &mut String) -> Result {
+    let explanation = &why.explanation;
+    let named: Vec<u32> = naming(explanation).collect();
+    if !named.is_empty() {
+        writeln!(out)?;
+        let rule = explanation.rule.as_ref().map(|rule| rule.line);
+        // The user-agents right above the rule, and in a file that repeats itself not all the others.
+        let end = match rule {
+            Some(rule) => named.partition_point(|line| *line < rule),
+            None => named.len().min(MAX_NAMES),
+        };
+        let excerpt = Excerpt {
+            body: why.body,
+            rule,
+            agents: &named[end.saturating_sub(MAX_NAMES)..end],
+            width,
+        };
+        excerpt.write(out, paint);
+    }
+    writeln!(out)?;
+    if let Some(rule) = explanation.rule.as_ref().filter(|rule| rule.directory) {
+        writeln!(
+            out,
+            "An allow of an index page is one of its directory, too: {}",
+            rule.pattern
+        )?;
+    }
+    considered(report, explanation, out)?;
+    losers(explanation, width, paint, out)
+}
+
+/// The lines under which the rules were picked.
+fn naming<'e>(explanation: &'e Explanation<'_>) -> impl Iterator<Item = u32> + 'e {
+    let agents = explanation.groups.iter().flat_map(|group| &group.agents);
+    agents
+        .filter(|agent| agent.names(explanation.choice))
+        .map(|agent| agent.line)
+}
+
+fn considered(report: &Report<'_>, explanation: &Explanation<'_>, out: &mut String) -> Result {
+    let agent = plain(report.agent, super::MAX_NAME);
+    let Some(line) = naming(explanation).next() else {
+        return writeln!(
+            out,
+            "The file has no group for {agent} and none for *, so it forbids nothing."
+        );
+    };
+    let rules = count(explanation.considered, "rule");
+    let groups = match explanation.groups.as_slice() {
+        [group] => format!("the group of {}", names(&group.agents)),
+        groups => format!("{} groups", groups.len()),
+    };
+    write!(out, "Considered {rules} in {groups} (line {line}")?;
+    let others: Vec<String> = naming(explanation)
+        .skip(1)
+        .take(MAX_NAMES)
+        .map(|line| line.to_string())
+        .collect();
+    if !others.is_empty() {
+        write!(out, ", {}", others.join(", "))?;
+    }
+    match explanation.choice {
+        Choice::Everyone if agent != "*" => writeln!(out, "), as no group names {agent}."),
+        _ => writeln!(out, ")."),
+    }
+}
+
+fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut String) -> Result {
+    let all = &explanation.competitors;
+    if all.is_empty() {
+        return Ok(());
+    }
+    let title = match explanation.rule {
+        Some(_) => "Rules that lost:",
+        None => "The nearest rules:",
+    };
+    writeln!(out, "\n{}", paint.in_colour(Colour::Strong, title))?;
+    let shown = &all[..all.len().min(MAX_LOSERS)];
+    let texts: Vec<_> = shown.iter().map(|other| plain(&other.rule.text, width / 2)).collect();
+    let column = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+    for (other, text) in shown.iter().zip(texts) {
+        let why = reason(explanation, other);
+        writeln!(out, "  line {:<4} {text:<column$}  {why}", other.rule.line)?;
+    }
+    more(all.len(), MAX_LOSERS, out)
+}
+
+fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>) -> String {
+    let bytes = other.rule.pattern.len();
+    match (other.lost, &explanation.rule) {
+        (Lost::ShorterMatch, Some(won)) => {
+            format!(
+                "matches, but is shorter: {bytes} against {}",
+                count(won.pattern.len(), "byte")
+            )
+        }
+        (Lost::ShorterMatch, None) => "matches, but is shorter".to_owned(),
+        (Lost::TieAllowWins, _) => "matches and is as long, but then an allow wins".to_owned(),
+        (Lost::TieEarlier, _) => "matches and is as long, but stands later".to_owned(),
+        (Lost::DoesNotMatch { fits: 0 | 1 }, _) => "does not match".to_owned(),
+        (Lost::DoesNotMatch { fits }, _) => {
+            // A pattern is ASCII.
+            let part = other.rule.pattern.get(..fits).unwrap_or_default();
+            format!("does not match: fits only up to {}", plain(part, MAX_PART))
+        }
+        (Lost::NeverMatches, _) => "never matches: a pattern has to begin with / or *".to_owned(),
+    }
+}
+
+/// How many are shown.
+const MAX_LOSERS: usize = 5;
+/// Bytes of a part of a pattern.
+const MAX_PART: usize = 60;

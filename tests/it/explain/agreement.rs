@@ -1,0 +1,120 @@
+//! The program and the proxy, asked the same, answer the same.
+
+use serde_json::Value;
+
+use super::{explain, text};
+use crate::support::{Gate, Origin, Record, Reply};
+
+#[tokio::test]
+async fn the_proxy_and_the_program_agree() {
+    let origin = Origin::start().robots(RULES).anything("page").spawn().await;
+    let gate = Gate::with(BOTS).await;
+    for agent in [
+        "ExampleBot/1.0",
+        "Other",
+        "Reporter",
+        "Scanner",
+        "Mozilla/5.0",
+        "MJ12bot/1.4",
+    ] {
+        for path in [
+            "/",
+            "/private",
+            "/private/ok",
+            "/x/../private",
+            "/%70rivate",
+            "/private/index.html",
+            "/private/dir/",
+            "/~a",
+            "/%7ea",
+            "/robots.txt",
+        ] {
+            let url = origin.url(path);
+            let said = compare(&gate, agent, &url, &format!("{url}?{}", agent.len())).await;
+            println!("{agent} {path}: {} {}", said["verdict"], said["reason"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn they_agree_on_what_an_answer_means() {
+    for reply in [
+        Reply::ok("text/html", RULES),
+        Reply::gzip(RULES.as_bytes()),
+        Reply::status(404),
+        Reply::status(403).header("Cache-Control", "max-age=7200"),
+        Reply::status(503).header("Retry-After", "120"),
+        Reply::status(500).body("<h1>Page not found</h1>"),
+        Reply::status(429),
+        Reply::status(206).body(RULES),
+        Reply::status(302),
+        Reply::redirect("/robots.txt"),
+        Reply::redirect("http://10.0.0.1/robots.txt"),
+        Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nUser-agent: *"),
+        Reply::raw("nonsense\r\n\r\n"),
+    ] {
+        let origin = Origin::start()
+            .reply("/robots.txt", reply)
+            .anything("page")
+            .spawn()
+            .await;
+        let gate = Gate::start().await;
+        let url = origin.url("/private");
+        compare(&gate, "ExampleBot/1.0", &url, &url).await;
+    }
+}
+
+/// Asks both, the proxy for `asked`, and returns what the program said.
+async fn compare(gate: &Gate, agent: &str, url: &str, asked: &str) -> Value {
+    // A query tells the proxy's records apart; only of the robots.txt itself it would make another path.
+    let asked = if url.ends_with("/robots.txt") { url } else { asked };
+    gate.get(asked).user_agent(agent).await;
+    let records = gate.audit();
+    let about =
+        |record: &&Record| record["event"] == "decision" && record["url"] == asked && record["user_agent"] == agent;
+    let decided = records.iter().find(about).expect("the proxy has decided");
+
+    let config = gate.file("robotgate.toml");
+    let told = explain(&["--config", text(&config), "--json", "--agent", agent, asked]).await;
+    let said = told.json();
+    for field in ["verdict", "reason", "enforcement", "agent", "profile"] {
+        assert_eq!(said[field], decided[field], "{field}\n{said:#}\n{decided:#}");
+    }
+    assert_eq!(said["rule"]["text"], decided["rule"], "{said:#}\n{decided:#}");
+    assert_eq!(said["rule"]["line"], decided["line"], "{said:#}\n{decided:#}");
+    assert_eq!(said["robots"]["url"], decided["robots_url"]);
+    assert_eq!(
+        said["robots"]["sha256"], decided["robots_sha256"],
+        "{said:#}\n{decided:#}"
+    );
+    assert_eq!(told.code, Some(i32::from(decided["verdict"] != "allow")));
+    if decided["robots_error"] != Value::Null {
+        assert_eq!(said["robots"]["error"], decided["robots_error"]);
+    }
+    said
+}
+
+const RULES: &str = "\
+User-agent: *
+Disallow: /private
+Allow: /private/ok
+Allow: /private/dir/index.html
+Disallow: /%7Ea
+
+User-agent: MJ12bot
+Disallow: /
+";
+
+const BOTS: &str = r#"
+[[bot]]
+name = "Reporter"
+user-agents = ["Reporter"]
+robots-agents = ["Reporter"]
+enforcement = "report"
+
+[[bot]]
+name = "Scanner"
+user-agents = ["Scanner"]
+robots-agents = ["Scanner"]
+enforcement = "exempt"
+"#;

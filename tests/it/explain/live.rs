@@ -1,0 +1,178 @@
+//! What is said of a fetch: its way, what came of it, and for how long it holds.
+
+use super::{Explained, explain, text};
+use crate::support::{Gate, Latch, Origin, Reply};
+
+/// The explanation of `/private` by what the origin answers now.
+async fn fetched(gate: &Gate, origin: &Origin, more: &[&str]) -> Explained {
+    let (config, url) = (gate.file("robotgate.toml"), origin.url("/private"));
+    let args = ["--config", text(&config), "--agent", "ExampleBot", &url];
+    explain(&[&args, more].concat()).await
+}
+
+/// The text with what differs from run to run masked.
+fn masked(told: &Explained, origin: &Origin) -> String {
+    let text = told.out.replace(&origin.port().to_string(), "PORT");
+    let line = |line: &str| {
+        let line = line.split(", until ").next().unwrap_or_default();
+        let is_time = |word: &str| word.len() >= 5 && word.parse::<f64>().is_ok();
+        let words = line.split(' ').map(|word| if is_time(word) { "TIME" } else { word });
+        words.collect::<Vec<_>>().join(" ") + "\n"
+    };
+    text.lines().map(line).collect()
+}
+
+#[tokio::test]
+async fn redirects_are_shown_hop_by_hop() {
+    let origin = Origin::start()
+        .reply("/robots.txt", Reply::status(301).header("Location", "/a?b=c"))
+        .reply("/a?b=c", Reply::redirect("http://other.example/nowhere"))
+        .otherwise(|_| Reply::redirect("/end"))
+        .reply("/end", Reply::ok("text/plain", "User-agent: *\nDisallow: /private\n"))
+        .spawn()
+        .await;
+    // The handlers go by the path without its query.
+    let gate = Gate::start().await;
+    let told = fetched(&gate, &origin, &[]).await;
+    let expected = "\
+REFUSED  http://shop.example:PORT/private
+for ExampleBot
+A rule of the site's robots.txt decides this.
+
+  1 | User-agent: *
+> 2 | Disallow: /private
+
+Considered 1 rule in the group of * (line 1), as no group names ExampleBot.
+
+Fetched:
+  301  http://shop.example:PORT/robots.txt
+  302  http://shop.example:PORT/a?b=c
+  200  http://shop.example:PORT/end
+  33 bytes in TIME s
+  holds for 24 h
+";
+    assert_eq!(masked(&told, &origin), expected);
+    assert_eq!(told.code, Some(1));
+
+    let json = fetched(&gate, &origin, &["--json"]).await.json();
+    let robots = &json["robots"];
+    assert_eq!(robots["status"], 200);
+    assert_eq!(robots["bytes"], 33);
+    assert_eq!(robots["redirects"][0]["status"], 301);
+    assert_eq!(robots["redirects"][1]["to"], origin.url("/end"));
+    assert_eq!(robots["redirects"].as_array().map(Vec::len), Some(2));
+    assert!(robots["fetched"].as_str() < robots["expires"].as_str());
+    assert_eq!(json["group"]["specific"], false);
+}
+
+#[tokio::test]
+async fn no_robots_txt_is_told_with_its_status() {
+    let origin = Origin::start().spawn().await;
+    let gate = Gate::start().await;
+    let told = fetched(&gate, &origin, &[]).await;
+    let expected = "\
+ALLOWED  http://shop.example:PORT/private
+for ExampleBot
+The site has no robots.txt, so everything is allowed.
+
+Fetched:
+  404  http://shop.example:PORT/robots.txt
+  0 bytes in TIME s
+  holds for 1 h
+";
+    assert_eq!(masked(&told, &origin), expected);
+    assert_eq!(told.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_failure_is_told_with_its_cause_and_the_next_try() {
+    let origin = Origin::start()
+        .reply("/robots.txt", Reply::status(503).header("Retry-After", "90"))
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    let told = fetched(&gate, &origin, &[]).await;
+    let expected = "\
+REFUSED  http://shop.example:PORT/private
+for ExampleBot
+The site's robots.txt cannot be fetched, so everything is disallowed until it can. robotgate tries again by itself.
+
+Fetched:
+  503  http://shop.example:PORT/robots.txt
+  0 bytes in TIME s
+  tried again in 1 min 30 s
+";
+    assert_eq!(masked(&told, &origin), expected);
+    let json = fetched(&gate, &origin, &["--json"]).await.json();
+    assert_eq!(json["robots"]["error"], "the server answered 503");
+    assert_eq!(json["reason"], "unreachable");
+}
+
+#[tokio::test]
+async fn a_loop_is_told() {
+    let origin = Origin::start()
+        .reply("/robots.txt", Reply::redirect("/again"))
+        .reply("/again", Reply::redirect("/robots.txt"))
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    let told = masked(&fetched(&gate, &origin, &[]).await, &origin);
+    assert!(
+        told.contains("  more than 5 redirects, or a loop, in TIME s\n"),
+        "{told}"
+    );
+    assert_eq!(told.matches("\n  302  ").count(), 6, "{told}");
+    assert!(told.starts_with("ALLOWED"), "{told}");
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_told_after_the_time_out() {
+    let latch = Latch::new();
+    let origin = Origin::start()
+        .reply("/robots.txt", Reply::ok("text/plain", "").after(&latch))
+        .spawn()
+        .await;
+    let gate = Gate::with("[robots]\nfetch-timeout = '300ms'").await;
+    let told = masked(&fetched(&gate, &origin, &[]).await, &origin);
+    let expected = "  ---  http://shop.example:PORT/robots.txt\n  \
+                    after TIME s: the answer was not complete within 0.3 s\n";
+    assert!(told.contains(expected), "{told}");
+    assert!(told.starts_with("REFUSED"), "{told}");
+}
+
+#[tokio::test]
+async fn the_certificate_is_checked_against_the_configured_roots() {
+    let rules = "User-agent: *\nDisallow: /private\n";
+    let origin = Origin::start().robots(rules).tls().spawn().await;
+    let gate = Gate::start().await;
+    let known = fetched(&gate, &origin, &["--json"]).await.json();
+    assert_eq!(
+        (&known["reason"], &known["robots"]["status"]),
+        (&"rule".into(), &200.into())
+    );
+
+    origin.present(&crate::support::Certificate::of_unknown_root(&[crate::support::NAME]));
+    let unknown = fetched(&gate, &origin, &["--json"]).await.json();
+    assert_eq!(unknown["reason"], "unreachable");
+    let error = unknown["robots"]["error"].as_str().unwrap_or_default();
+    assert!(error.contains("certificate"), "{error}");
+}
+
+#[tokio::test]
+async fn what_needs_no_robots_txt_fetches_none() {
+    let origin = Origin::start().spawn().await;
+    let gate = Gate::start().await;
+    let config = gate.file("robotgate.toml");
+    for (agent, path, reason) in [
+        ("Mozilla/5.0", "/", "unidentified"),
+        ("ExampleBot", "/robots.txt", "robots-file"),
+    ] {
+        let url = origin.url(path);
+        let told = explain(&["--config", text(&config), "--json", "--agent", agent, &url]).await;
+        let json = told.json();
+        assert_eq!(json["reason"], reason);
+        assert_eq!(json["robots"]["fetched"], serde_json::Value::Null);
+        assert_eq!(json["unidentified"].is_string(), reason == "unidentified");
+    }
+    assert_eq!(origin.connections(), 0);
+}

@@ -1,0 +1,168 @@
+//! What a person sees, and how a run ends.
+
+use super::{explain, explain_input, of_file};
+
+#[tokio::test]
+async fn an_allowed_url_is_told_with_its_rule_and_the_losers() {
+    let told = of_file(SHOP, "ExampleBot/1.0", "https://shop.example/shop/sale/1").await;
+    assert_eq!(told.code, Some(0), "{}", told.errors);
+    let expected = "\
+ALLOWED  https://shop.example/shop/sale/1
+for ExampleBot, found in \"ExampleBot/1.0\"
+A rule of the site's robots.txt decides this.
+
+     …
+   9 | User-agent: *
+  10 | Crawl-delay: 1
+  11 | Disallow: /shop
+> 12 | Allow: /shop/sale/
+  13 | Allow: /shop/*.css$
+  14 | Disallow: private
+
+Considered 4 rules in the group of * (line 9), as no group names ExampleBot.
+
+Rules that lost:
+  line 11   Disallow: /shop      matches, but is shorter: 5 against 11 bytes
+  line 13   Allow: /shop/*.css$  does not match: fits only up to /shop/*
+  line 14   Disallow: private    never matches: a pattern has to begin with / or *
+
+Read from -, 262 bytes.
+
+The file also says, deciding nothing:
+  line 1    Sitemap: https://shop.example/map.xml
+  line 10   Crawl-delay: 1  (for this bot)
+  line 5    Crawl-delay: 10  (only for GPTBot, CCBot)
+  line 6    Content-Signal: search=yes, ai-train=no  (only for GPTBot, CCBot)
+";
+    assert_eq!(told.out, expected);
+    assert_eq!(told.errors, "");
+}
+
+#[tokio::test]
+async fn a_refused_url_is_told_by_its_first_word_and_the_exit_status() {
+    let told = of_file(SHOP, "gptbot", "https://shop.example/").await;
+    assert_eq!(told.code, Some(1), "{}", told.errors);
+    let expected = "\
+REFUSED  https://shop.example/
+for gptbot
+A rule of the site's robots.txt decides this.
+
+     …
+   3 | User-agent: GPTBot
+   4 | User-agent: CCBot
+   5 | Crawl-delay: 10
+   6 | Content-Signal: search=yes, ai-train=no
+>  7 | Disallow: /
+   8 |
+   9 | User-agent: *
+  10 | Crawl-delay: 1
+
+Considered 1 rule in the group of GPTBot, CCBot (line 3).
+";
+    assert!(told.out.starts_with(expected), "{}", told.out);
+}
+
+#[tokio::test]
+async fn another_reading_that_decides_is_shown() {
+    let told = of_file(SHOP, "ExampleBot", "https://shop.example/ok/../%73hop?q#f").await;
+    assert_eq!(told.code, Some(1), "{}", told.errors);
+    let note = "What decides is another reading of the path, as a server may understand it: /shop?q\n";
+    assert!(told.out.contains(note), "{}", told.out);
+}
+
+#[tokio::test]
+async fn who_has_no_group_and_what_no_rule_matches_is_said() {
+    let told = of_file("User-agent: b\nDisallow: /", "a", "https://shop.example/").await;
+    assert_eq!(told.code, Some(0));
+    let said = "The file has no group for a and none for *, so it forbids nothing.";
+    assert!(told.out.contains(said), "{}", told.out);
+
+    let told = of_file("User-agent: *\nDisallow: /a/b", "a", "https://shop.example/a/c").await;
+    assert_eq!(told.code, Some(0));
+    let said = "The nearest rules:\n  line 2    Disallow: /a/b  does not match: fits only up to /a/\n";
+    assert!(told.out.contains(said), "{}", told.out);
+}
+
+#[tokio::test]
+async fn what_a_hostile_file_or_url_holds_moves_no_cursor() {
+    let robots = "User-agent: *\nDisallow: /\u{1b}[2J\u{202e}\nCrawl-delay: \u{9b}31m\nAllow: /a\u{7}\n";
+    let told = of_file(robots, "a\u{1b}b", "https://shop.example/\u{1b}[2J\u{202e}").await;
+    let controls = told
+        .out
+        .chars()
+        .find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
+    assert_eq!(controls, None, "{}", told.out);
+    assert!(told.out.contains("Disallow: /\\u{1b}[2J\\u{202e}"), "{}", told.out);
+}
+
+#[tokio::test]
+async fn the_profile_can_be_chosen() {
+    let robots = "User-agent: *\nDisalow: /tpyo\n";
+    let args = ["--robots", "-", "--agent", "a", "https://shop.example/tpyo"];
+    assert_eq!(explain_input(&args, robots).await.code, Some(1));
+    let to_the_letter = [&args[..], &["--profile", "rfc9309"]].concat();
+    assert_eq!(explain_input(&to_the_letter, robots).await.code, Some(0));
+}
+
+#[tokio::test]
+async fn bad_input_and_bad_usage_are_told_apart() {
+    for (url, error) in [
+        ("shop.example/p", "robotgate: this is not a whole URL"),
+        (
+            "ftp://shop.example/p",
+            "robotgate: only http and https URLs have a robots.txt",
+        ),
+        ("http:///p", "robotgate: the URL's host cannot be read"),
+        ("http://user@shop.example/", "robotgate: the URL's host cannot be read"),
+    ] {
+        let told = of_file("", "a", url).await;
+        assert_eq!(told.code, Some(1), "{url}");
+        assert!(told.errors.starts_with(error), "{url}: {}", told.errors);
+        assert_eq!(told.out, "", "{url}");
+    }
+    let missing = explain(&["--agent", "a", "http://a.example/", "--robots", "/nowhere/robots.txt"]).await;
+    assert_eq!(missing.code, Some(1));
+    let error = "robotgate: cannot read /nowhere/robots.txt: No such file";
+    assert!(missing.errors.starts_with(error), "{}", missing.errors);
+    assert_eq!(explain(&["http://a.example/"]).await.code, Some(2), "no agent");
+    assert_eq!(explain(&["--agent", "a"]).await.code, Some(2), "no URL");
+}
+
+#[tokio::test]
+async fn what_is_beyond_the_limit_does_not_count() {
+    let robots = format!("User-agent: *\n{}Disallow: /\n", "# filling\n".repeat(52_000));
+    let told = of_file(&robots, "a", "https://shop.example/").await;
+    assert_eq!(told.code, Some(0), "{}", told.errors);
+    assert!(told.out.contains("only its first 500 KiB count"), "{}", told.out);
+}
+
+#[tokio::test]
+async fn many_losers_are_counted() {
+    let rules: String = (0..2000).map(|n| format!("Disallow: /a/{n}\n")).collect();
+    let robots = format!("User-agent: *\nAllow: /a\n{rules}");
+    let told = of_file(&robots, "a", "https://shop.example/a/x").await;
+    assert!(told.out.contains("  and 1995 more (--json has them)\n"), "{}", told.out);
+
+    let args = ["--json", "--robots", "-", "--agent", "a", "https://shop.example/a/x"];
+    let json = explain_input(&args, &robots).await.json();
+    assert_eq!(json["competitors_total"], 2000);
+    assert_eq!(json["competitors"].as_array().map(Vec::len), Some(1000));
+    assert_eq!(json["considered"], 2001);
+}
+
+const SHOP: &str = "\
+Sitemap: https://shop.example/map.xml
+
+User-agent: GPTBot
+User-agent: CCBot
+Crawl-delay: 10
+Content-Signal: search=yes, ai-train=no
+Disallow: /
+
+User-agent: *
+Crawl-delay: 1
+Disallow: /shop
+Allow: /shop/sale/
+Allow: /shop/*.css$
+Disallow: private
+";
