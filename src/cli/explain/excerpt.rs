@@ -23,8 +23,13 @@ impl Excerpt<'_> {
     pub(super) fn write(&self, out: &mut String, paint: Paint) {
         let mut last = 0;
         let digits = self.last().to_string().len();
-        let wanted = numbered_lines(self.body).filter(|(number, _)| self.shows(*number));
-        for (number, line) in wanted {
+        let mut lines = numbered_lines(self.body).peekable();
+        while let Some((number, line)) = lines.next() {
+            // After the last line end there is a line for the parser, but for no person.
+            let is_end = line.is_empty() && lines.peek().is_none();
+            if is_end || !self.shows(number) {
+                continue;
+            }
             if number != last + 1 {
                 put(out, paint.in_colour(Colour::Faint, format_args!("  {:>digits$} …", "")));
             }

@@ -24,7 +24,8 @@ struct Object<'a> {
     url: &'a str,
     user_agent: &'a str,
     bot: Option<&'a str>,
-    agent: &'a str,
+    /// The token that was found in the robots.txt, else the bot's first.
+    agent: Option<&'a str>,
     /// Why the User-Agent names no bot.
     unidentified: Option<&'static str>,
     /// The path that decided, where it is another reading than the one as sent.
@@ -137,7 +138,7 @@ impl<'a> Object<'a> {
             url: report.url,
             user_agent: report.user_agent,
             bot,
-            agent: report.agent,
+            agent: report.why.as_ref().map(|_| report.agent),
             unidentified,
             read_as: report
                 .why

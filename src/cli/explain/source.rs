@@ -47,11 +47,20 @@ pub(super) enum SourceError {
     Live(#[from] LiveError),
 }
 
+// === impl File ===
+
+impl File {
+    /// Whether it is no file but standard input.
+    pub(super) fn is_input(&self) -> bool {
+        self.path == Path::new(INPUT)
+    }
+}
+
 // === impl Source ===
 
 impl Source {
     pub(super) fn read(path: &Path, profile: Profile) -> Result<Self, SourceError> {
-        let whole = if path == Path::new("-") {
+        let whole = if path == Path::new(INPUT) {
             let mut input = Vec::new();
             io::stdin().read_to_end(&mut input).map(|_| input)
         } else {
@@ -93,3 +102,6 @@ impl Source {
         }
     }
 }
+
+/// What stands for standard input.
+const INPUT: &str = "-";

@@ -26,7 +26,7 @@ Rules that lost:
   line 13   Allow: /shop/*.css$  does not match: fits only up to /shop/*
   line 14   Disallow: private    never matches: a pattern has to begin with / or *
 
-Read from -, 262 bytes.
+Read from standard input, 247 bytes.
 
 The file also says, deciding nothing:
   line 1    Sitemap: https://shop.example/map.xml
@@ -64,7 +64,7 @@ Considered 1 rule in the group of GPTBot, CCBot (line 3).
 
 #[tokio::test]
 async fn another_reading_that_decides_is_shown() {
-    let told = of_file(SHOP, "ExampleBot", "https://shop.example/ok/../%73hop?q#f").await;
+    let told = of_file(SHOP, "ExampleBot", "https://shop.example/ok/../%73hop?q").await;
     assert_eq!(told.code, Some(1), "{}", told.errors);
     let note = "What decides is another reading of the path, as a server may understand it: /shop?q\n";
     assert!(told.out.contains(note), "{}", told.out);
@@ -86,7 +86,7 @@ async fn who_has_no_group_and_what_no_rule_matches_is_said() {
 #[tokio::test]
 async fn what_a_hostile_file_or_url_holds_moves_no_cursor() {
     let robots = "User-agent: *\nDisallow: /\u{1b}[2J\u{202e}\nCrawl-delay: \u{9b}31m\nAllow: /a\u{7}\n";
-    let told = of_file(robots, "a\u{1b}b", "https://shop.example/\u{1b}[2J\u{202e}").await;
+    let told = of_file(robots, "a (\u{1b}b)", "https://shop.example/\u{1b}[2J\u{202e}").await;
     let controls = told
         .out
         .chars()
@@ -112,7 +112,7 @@ async fn bad_input_and_bad_usage_are_told_apart() {
             "ftp://shop.example/p",
             "robotgate: only http and https URLs have a robots.txt",
         ),
-        ("http:///p", "robotgate: the URL's host cannot be read"),
+        ("http://a..example/p", "robotgate: the URL's host cannot be read"),
         ("http://user@shop.example/", "robotgate: the URL's host cannot be read"),
     ] {
         let told = of_file("", "a", url).await;

@@ -23,7 +23,10 @@ pub(super) fn write(report: &Report<'_>, paint: Paint, out: &mut String) -> Resu
     match report.source {
         Source::Unasked => Ok(()),
         Source::File(file) => {
-            let path = file.path.display().to_string();
+            let path = match file.is_input() {
+                true => "standard input".to_owned(),
+                false => file.path.display().to_string(),
+            };
             writeln!(
                 out,
                 "\nRead from {}, {}.",
