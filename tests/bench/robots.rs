@@ -32,7 +32,7 @@ fn main() {
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);
     run.say(&format!(
-        "robots engines side by side, one thread of {cores} cores, taking turns; medians"
+        "robots engines side by side, one thread of {cores} cores, taking turns; medians of its CPU time"
     ));
     let mut subjects = files::all();
     for subject in &mut subjects {

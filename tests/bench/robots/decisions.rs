@@ -84,10 +84,11 @@ fn measure(run: &mut Run, subject: &Subject) {
             .goals
             .judge(&what, &duration(of(times[0])), goal, of(times[0]) < limit);
     }
-    let [median, min] = [
-        times.map(|time| cell(time, |time| time.median)),
-        times.map(|time| cell(time, |time| time.min)),
-    ];
+    let median = times.map(|time| time.map_or_else(|| "refused".into(), |time| duration(time.median)));
+    let min = times.map(|time| {
+        time.and_then(|time| time.min)
+            .map_or_else(|| "one try".into(), duration)
+    });
     let size = format!("  {} bytes", bytes(subject.file.len()));
     run.say(&row([
         subject.name,
@@ -151,10 +152,6 @@ fn answers<E: Engine>(subject: &Subject) -> Vec<bool> {
     };
     let picked = E::pick(&parsed, subject.agent);
     subject.paths.iter().map(|path| E::allows(&picked, path)).collect()
-}
-
-fn cell(time: Option<Time>, of: impl Fn(Time) -> f64) -> String {
-    time.map_or_else(|| "refused".into(), |time| duration(of(time)))
 }
 
 fn row([name, which, ours, agent, robotxt, texting, goal]: [&str; 7]) -> String {

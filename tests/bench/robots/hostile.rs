@@ -12,7 +12,7 @@ use super::{
 };
 
 /// An engine that takes longer for a path is not asked about the next longer one.
-const PATIENCE: f64 = 100e6;
+const PATIENCE: f64 = 250e6;
 
 pub fn report(run: &mut Run) {
     let mut wanted: Vec<Attack> = attacks::all()
@@ -26,7 +26,7 @@ pub fn report(run: &mut Run) {
         run.shorten(&mut attack.file, SHORT);
         run.shorten(&mut attack.paths, 1);
     }
-    run.say("\nHOSTILE FILES: a decision. Who took over 100 ms is not asked about a longer path.\n");
+    run.say("\nHOSTILE FILES: a decision. Who took over 250 ms is not asked about a longer path.\n");
     run.say(&row([
         "rules",
         "path",

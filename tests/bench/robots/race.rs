@@ -1,17 +1,22 @@
-//! Times of several lanes that do the same work, taken in turns, so that a noisy machine is noisy for all.
+//! Times of several lanes that do the same work, taken in turns, so that a busy machine is busy for all.
 //!
 //! Never runs anything in parallel, and never drops a time that it took.
 
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
+use super::generate::Random;
+
 /// Does the given number of units of work.
 pub type Lane<'a> = Box<dyn FnMut(usize) + 'a>;
 
-/// What a unit took, in nanoseconds.
+/// What a unit took, in nanoseconds of the processor's time.
 #[derive(Clone, Copy)]
 pub struct Time {
     pub median: f64,
-    pub min: f64,
+    /// `None` after a single, slow try.
+    pub min: Option<f64>,
 }
 
 /// How long a race may take.
@@ -24,7 +29,7 @@ pub struct Pace {
 }
 
 /// A runner whose first try takes longer gets no other.
-const SLOW: Duration = Duration::from_millis(100);
+const SLOW: Duration = Duration::from_millis(400);
 
 struct Runner<'a> {
     lane: Lane<'a>,
@@ -61,13 +66,19 @@ impl Pace {
     /// What each lane takes for a unit; `None` for an empty lane.
     pub fn race<const LANES: usize>(&self, lanes: [Option<Lane<'_>>; LANES]) -> [Option<Time>; LANES] {
         let mut runners = lanes.map(|lane| lane.map(|lane| self.warm_up(lane)));
+        let mut order: Vec<usize> = (0..LANES).collect();
+        let mut random = Random::new(7);
         let start = Instant::now();
         for round in 0..self.rounds {
             if round >= 3 && start.elapsed() > self.limit {
                 break;
             }
-            for runner in runners.iter_mut().flatten() {
-                runner.turn();
+            // Who runs after whom matters, too: each leaves the processor's caches as it needs them.
+            random.shuffle(&mut order);
+            for &lane in &order {
+                if let Some(runner) = &mut runners[lane] {
+                    runner.turn();
+                }
             }
         }
         runners.map(|runner| runner.map(Runner::time))
@@ -109,7 +120,7 @@ impl Runner<'_> {
         let first = self.first.as_secs_f64() * 1e9;
         Time {
             median: self.times.get(self.times.len() / 2).copied().unwrap_or(first),
-            min: self.times.first().copied().unwrap_or(first),
+            min: self.times.first().copied(),
         }
     }
 }
@@ -117,7 +128,7 @@ impl Runner<'_> {
 // === impl Time ===
 
 impl Time {
-    pub const ZERO: Self = Self { median: 0.0, min: 0.0 };
+    pub const ZERO: Self = Self { median: 0.0, min: None };
 
     /// The one with the longer median.
     pub fn max(self, other: Self) -> Self {
@@ -128,13 +139,20 @@ impl Time {
     pub fn each(self, parts: usize) -> Self {
         Self {
             median: self.median / parts as f64,
-            min: self.min / parts as f64,
+            min: self.min.map(|min| min / parts as f64),
         }
     }
 }
 
 fn took(lane: &mut Lane<'_>, units: usize) -> Duration {
-    let start = Instant::now();
+    let start = spent();
     lane(units);
-    start.elapsed()
+    spent().saturating_sub(start)
+}
+
+/// The processor's time that this thread has had: the work waits for nothing, and what else the machine does meanwhile
+/// does not count.
+fn spent() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
