@@ -61,6 +61,10 @@ fn decisions(run: &mut Run, attack: &Attack, worst: &mut [Time; 3]) {
     let texting = TextingRobots::parse(&attack.file, attack.agent);
     let mut tired = [robotxt.is_none(), texting.is_none()];
     for path in &attack.paths {
+        if let Some(parsed) = &ours {
+            let mut lane = decision::<Robotgate>(parsed, attack, path);
+            assert_eq!(heap::requests(|| lane(1)), 0, "a decision never allocates");
+        }
         let robotxt = robotxt.as_ref().filter(|_| !tired[0]);
         let texting = texting.as_ref().filter(|_| !tired[1]);
         let times = run.race(
