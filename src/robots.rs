@@ -16,10 +16,12 @@
 
 mod agent;
 mod buckets;
+mod classes;
 mod draft;
 mod entry;
 mod escape;
 mod explain;
+mod head;
 mod index;
 mod layout;
 mod limit;
@@ -80,7 +82,7 @@ use ruleset::Ruleset;
 pub struct RobotsTxt {
     profile: Profile,
     /// The file, and behind it the patterns that are compared in another spelling than they are
-    /// written in, each after the offset of what is written, in four bytes.
+    /// written in, each after the offset of what is written, in four bytes; then a padding.
     text: Box<[u8]>,
     /// How long the file itself is.
     length: u32,

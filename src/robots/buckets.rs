@@ -6,7 +6,7 @@
 use super::width::Width;
 
 /// The buckets of all tables that have any.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Buckets<W> {
     /// In order of their tables.
     pub(super) ranges: Box<[Range<W>]>,
@@ -50,7 +50,7 @@ impl<W: Width> Buckets<W> {
 
     /// Bytes of memory behind them.
     pub(super) fn weight(&self) -> usize {
-        size_of_val(&*self.ranges) + size_of_val(&*self.buckets)
+        size_of::<Self>() + size_of_val(&*self.ranges) + size_of_val(&*self.buckets)
     }
 }
 

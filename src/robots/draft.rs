@@ -10,6 +10,7 @@ use super::{
     Profile,
     entry::Entry,
     escape,
+    head::Head,
     line::Lines,
     names::{Mention, Named},
     record::{Key, Record},
@@ -22,7 +23,7 @@ pub(super) struct Draft<'a> {
     profile: Profile,
     body: &'a [u8],
     /// The body, and behind it the patterns that are compared in another spelling than they are
-    /// written in, each after the offset of what is written, in four bytes.
+    /// written in, each after the offset of what is written, in four bytes; then [`PADDING`].
     pub(super) text: Vec<u8>,
     /// In file order.
     pub(super) patterns: Vec<Entry<u32>>,
@@ -41,10 +42,12 @@ pub(super) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     pub(super) fn read(profile: Profile, body: &'a [u8]) -> Self {
+        let mut text = Vec::with_capacity(body.len() + Head::BYTES);
+        text.extend_from_slice(body);
         let mut draft = Self {
             profile,
             body,
-            text: body.to_vec(),
+            text,
             patterns: Vec::with_capacity(body.len() / TYPICAL_LINE),
             groups: Vec::new(),
             everyone: Vec::new(),
@@ -62,6 +65,7 @@ impl<'a> Draft<'a> {
                 Key::Disallow => draft.rule(RuleKind::Disallow, line, record.value),
             }
         }
+        draft.text.extend_from_slice(&[0; Head::BYTES]);
         draft
     }
 

@@ -7,6 +7,7 @@
 use memchr::{memchr, memrchr};
 
 use super::{
+    head::Head,
     rank::Rank,
     rule::{RuleId, RuleKind},
     width::{Width, offset},
@@ -23,7 +24,8 @@ pub(super) struct Entry<W> {
     literal: u16,
     /// The length of the pattern as compared, its wildcards included.
     length: u16,
-    /// Kind and shape in the upper bits; below them, in a table, how far back the parent is.
+    /// Kind and shape in the upper bits; below them, in a table, how far back the parent is, or with
+    /// wildcards what a path must have.
     link: u16,
 }
 
@@ -98,6 +100,14 @@ impl Entry<u32> {
         }
     }
 
+    /// Notes what a path must have if the pattern is to match; of one with wildcards.
+    pub(super) fn with_needs(self, needs: u16) -> Self {
+        Self {
+            link: self.link & !DISTANCE | needs & DISTANCE,
+            ..self
+        }
+    }
+
     /// The same with its offsets in two bytes, if they fit.
     pub(super) fn narrow(self) -> Option<Entry<u16>> {
         Some(Entry {
@@ -153,6 +163,31 @@ impl<W: Width> Entry<W> {
     pub(super) fn literal<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         let start = self.start.at();
         &text[start..start + self.literal_len()]
+    }
+
+    /// Whether the literal is not after `path` in byte order. `head` is the path's; comparing the
+    /// first bytes as one number settles nearly all.
+    pub(super) fn is_up_to(&self, text: &[u8], path: &[u8], head: Head) -> bool {
+        let start = self.start.at();
+        let length = self.literal_len();
+        let (own, other) = (Head::at(text, start).first(length), head.first(length));
+        if own != other {
+            return own < other;
+        }
+        length <= Head::BYTES || self.literal(text) <= path
+    }
+
+    /// Whether `path`, whose head is `head`, begins with the literal.
+    pub(super) fn begins(&self, text: &[u8], path: &[u8], head: Head) -> bool {
+        let length = self.literal_len();
+        Head::at(text, self.start.at()).first(length) == head.first(length)
+            && (length <= Head::BYTES || path.starts_with(self.literal(text)))
+    }
+
+    /// What a path must have if the pattern, which has wildcards, is to match: of few patterns
+    /// [`super::classes`] says it, of many [`super::sieve`].
+    pub(super) fn needs(&self) -> u16 {
+        self.link & DISTANCE
     }
 
     /// What follows the literal and has to be matched, from its first `*` on.

@@ -16,7 +16,8 @@ use super::{buckets::Buckets, entry::Entry, search::Search, width::Width};
 pub(super) struct Index<W> {
     pub(super) entries: Box<[Entry<W>]>,
     pub(super) tables: Box<[Table<W>]>,
-    pub(super) buckets: Buckets<W>,
+    /// Few files have any.
+    pub(super) buckets: Option<Box<Buckets<W>>>,
 }
 
 /// Where the entries of one table stand; they begin where the table before ends.
@@ -37,7 +38,7 @@ impl<W: Width> Index<W> {
         if wilds.is_empty() {
             return;
         }
-        match self.buckets.of_table(table) {
+        match self.buckets.as_ref().and_then(|buckets| buckets.of_table(table)) {
             None => search.wilds(wilds),
             Some(buckets) => search.buckets(wilds, buckets),
         }
@@ -61,7 +62,8 @@ impl<W: Width> Index<W> {
 
     /// Bytes of memory behind it.
     pub(super) fn weight(&self) -> usize {
-        size_of_val(&*self.entries) + size_of_val(&*self.tables) + self.buckets.weight()
+        let buckets = self.buckets.as_ref().map_or(0, |buckets| buckets.weight());
+        size_of_val(&*self.entries) + size_of_val(&*self.tables) + buckets
     }
 }
 
@@ -71,7 +73,10 @@ impl Index<u32> {
         Some(Index {
             entries: self.entries.iter().map(|entry| entry.narrow()).collect::<Option<_>>()?,
             tables: self.tables.iter().map(|table| table.narrow()).collect::<Option<_>>()?,
-            buckets: self.buckets.narrow()?,
+            buckets: match &self.buckets {
+                Some(buckets) => Some(Box::new(buckets.narrow()?)),
+                None => None,
+            },
         })
     }
 }

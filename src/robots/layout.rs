@@ -7,8 +7,10 @@ use std::cmp::Reverse;
 
 use super::{
     buckets::{Bucket, Buckets, Pair, Range},
+    classes::Classes,
     entry::{Entry, Shape},
     index::{Index, Table},
+    sieve::Sieve,
     width::offset,
 };
 
@@ -70,10 +72,12 @@ impl<'t> Layout<'t> {
         Index {
             entries: self.entries.into(),
             tables: self.tables.into(),
-            buckets: Buckets {
-                ranges: self.ranges.into(),
-                buckets: self.buckets.into(),
-            },
+            buckets: (!self.ranges.is_empty()).then(|| {
+                Box::new(Buckets {
+                    ranges: self.ranges.into(),
+                    buckets: self.buckets.into(),
+                })
+            }),
         }
     }
 
@@ -120,7 +124,8 @@ impl<'t> Layout<'t> {
         let text = self.text;
         if self.wilds.len() <= MANY {
             self.wilds.sort_unstable_by_key(|entry| Reverse(entry.rank()));
-            self.entries.extend_from_slice(&self.wilds);
+            let noted = |entry: &Entry<u32>| entry.with_needs(Classes::needs(entry.body(text)));
+            self.entries.extend(self.wilds.iter().map(noted));
             return;
         }
         self.wilds.sort_unstable_by(|a, b| {
@@ -139,11 +144,16 @@ impl<'t> Layout<'t> {
         for pair in self.wilds.iter().flat_map(|entry| Pair::all(entry.body(text))) {
             count[of(pair)] += 1;
         }
-        let rarest = |entry: &Entry<u32>| {
-            let pairs = Pair::all(entry.body(text));
-            pairs.min_by_key(|pair| count[of(*pair)]).unwrap_or(Pair::NONE)
+        let rarest = |entry: &Entry<u32>, but: Pair| {
+            let pairs = Pair::all(entry.body(text)).filter(|pair| *pair != but);
+            pairs.min_by_key(|pair| count[of(*pair)]).unwrap_or(but)
         };
-        let mut paired: Vec<_> = self.wilds.iter().map(|entry| (rarest(entry), *entry)).collect();
+        let paired = |entry: &Entry<u32>| {
+            let first = rarest(entry, Pair::NONE);
+            let second = rarest(entry, first);
+            (first, entry.with_needs(Sieve::needs(second)))
+        };
+        let mut paired: Vec<_> = self.wilds.iter().map(paired).collect();
         paired.sort_unstable_by_key(|(pair, entry)| (*pair, Reverse(entry.rank())));
         let mut end = 0;
         for alike in paired.chunk_by(|a, b| a.0 == b.0) {

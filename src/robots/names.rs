@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 
 use super::{
+    head::Head,
     record::is_space,
     width::{Width, offset},
 };
@@ -89,7 +90,14 @@ impl<W: Width> Names<W> {
     /// The name equal to `wanted`, ignoring ASCII case, as first written, and its set.
     pub(super) fn find<'t>(&self, text: &'t [u8], wanted: &str) -> Option<(&'t str, u32)> {
         let wanted = wanted.as_bytes();
-        let at = self.0.binary_search_by(|name| caseless(name.of(text), wanted)).ok()?;
+        let head = Head::of(wanted).lower();
+        let order = |name: &Name<W>| {
+            let own = Head::at(text, name.start.at()).first(name.length.into()).lower();
+            let own = own.cmp(&head).then_with(|| caseless(rest(name.of(text)), rest(wanted)));
+            // The zeros of a head may be what is wanted.
+            own.then(usize::from(name.length).cmp(&wanted.len()))
+        };
+        let at = self.0.binary_search_by(order).ok()?;
         let name = &self.0[at];
         // What is no text has not been made a name.
         Some((str::from_utf8(name.of(text)).ok()?, name.set.into()))
@@ -162,6 +170,11 @@ fn is_token(byte: u8) -> bool {
 /// A word that is not UTF-8 is no agent's name, as those are text.
 fn utf8(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
+}
+
+/// What follows the head of `name`.
+fn rest(name: &[u8]) -> &[u8] {
+    name.get(Head::BYTES..).unwrap_or_default()
 }
 
 /// The order of `a` and `b` in ASCII lower case.

@@ -5,7 +5,9 @@
 
 use super::{
     buckets::{Bucket, Pair},
+    classes::Classes,
     entry::{Entry, Shape},
+    head::Head,
     line::common_prefix,
     rank::Rank,
     rule::RuleId,
@@ -20,7 +22,7 @@ pub(super) struct Search<'a> {
     path: &'a [u8],
     best: Rank,
     rule: Option<RuleId>,
-    sieve: Option<Sieve>,
+    head: Head,
 }
 
 // === impl Search ===
@@ -33,7 +35,7 @@ impl<'a> Search<'a> {
             path,
             best: Rank::NONE,
             rule: None,
-            sieve: None,
+            head: Head::of(path),
         }
     }
 
@@ -46,14 +48,14 @@ impl<'a> Search<'a> {
     pub(super) fn literals<W: Width>(&mut self, entries: &[Entry<W>]) {
         // In byte order, every literal that the path begins with stands at or above the last one
         // that is not after the path.
-        let after = entries.partition_point(|entry| entry.literal(self.text) <= self.path);
+        let after = entries.partition_point(|entry| entry.is_up_to(self.text, self.path, self.head));
         let Some(mut at) = after.checked_sub(1) else {
             return;
         };
-        let shared = common_prefix(entries[at].literal(self.text), self.path);
+        let (mut steps, mut shared) = (0, self.path.len());
         loop {
             let entry = &entries[at];
-            if entry.literal_len() <= shared && self.path.starts_with(entry.literal(self.text)) {
+            if entry.literal_len() <= shared && entry.begins(self.text, self.path, self.head) {
                 if entry.shape() == Shape::Prefix {
                     return self.found(entry);
                 }
@@ -65,15 +67,25 @@ impl<'a> Search<'a> {
                 return;
             };
             at -= distance;
+            steps += 1;
+            if steps == SHALLOW {
+                // Of what is nested deep, no more is compared than may be equal.
+                shared = common_prefix(entry.literal(self.text), self.path);
+            }
         }
     }
 
     /// Of a few entries with wildcards, best first.
     pub(super) fn wilds<W: Width>(&mut self, entries: &[Entry<W>]) {
-        if entries.len() > FEW {
-            self.sift();
+        let classes = Classes::of(self.path);
+        for entry in entries {
+            if entry.rank() <= self.best {
+                return;
+            }
+            if classes.meet(entry.needs()) && self.matches(entry) {
+                return self.found(entry);
+            }
         }
-        self.first_match(entries);
     }
 
     /// Of many, in `buckets`, best first in each.
@@ -82,40 +94,42 @@ impl<'a> Search<'a> {
             let start = bucket.checked_sub(1).map_or(0, |before| buckets[before].end.at());
             &entries[start..buckets[bucket].end.at()]
         };
-        self.sift();
+        let sieve = Sieve::new(self.path);
         if self.path.len() * STEPS < buckets.len() {
             for pair in [Pair::NONE].into_iter().chain(Pair::all(self.path)) {
                 if let Ok(bucket) = buckets.binary_search_by_key(&pair, |bucket| bucket.pair) {
-                    self.first_match(entries_of(bucket));
+                    self.first_match(&sieve, entries_of(bucket));
                 }
             }
             return;
         }
         for (at, bucket) in buckets.iter().enumerate() {
-            if bucket.pair == Pair::NONE || self.lets_through(|sieve| sieve.has(bucket.pair)) {
-                self.first_match(entries_of(at));
+            if sieve.has(bucket.pair) {
+                self.first_match(&sieve, entries_of(at));
             }
         }
     }
 
-    fn first_match<W: Width>(&mut self, entries: &[Entry<W>]) {
+    fn first_match<W: Width>(&mut self, sieve: &Sieve, entries: &[Entry<W>]) {
         for entry in entries {
             if entry.rank() <= self.best {
                 return;
             }
-            if self.matches(entry) {
+            if sieve.meets(entry.needs())
+                && entry.begins(self.text, self.path, self.head)
+                && sieve.lets_through(entry.tail(self.text))
+                && self.matches(entry)
+            {
                 return self.found(entry);
             }
         }
     }
 
     fn matches<W: Width>(&self, entry: &Entry<W>) -> bool {
-        let body = entry.body(self.text);
-        let (literal, tail) = body.split_at(entry.literal_len());
-        self.path.strip_prefix(literal).is_some_and(|rest| {
-            self.lets_through(|sieve| sieve.lets_through(tail))
-                && wild::matches(rest, tail, entry.shape() == Shape::WildToEnd)
-        })
+        entry.begins(self.text, self.path, self.head) && {
+            let rest = &self.path[entry.literal_len()..];
+            wild::matches(rest, entry.tail(self.text), entry.shape() == Shape::WildToEnd)
+        }
     }
 
     fn found<W: Width>(&mut self, entry: &Entry<W>) {
@@ -125,18 +139,10 @@ impl<'a> Search<'a> {
             self.rule = Some(entry.rule());
         }
     }
-
-    fn sift(&mut self) {
-        self.sieve.get_or_insert_with(|| Sieve::new(self.path));
-    }
-
-    fn lets_through(&self, test: impl FnOnce(&Sieve) -> bool) -> bool {
-        self.sieve.as_ref().is_none_or(test)
-    }
 }
 
-/// So many entries are matched faster than a sieve is made.
-const FEW: usize = 8;
+/// So many prefixes within each other are compared one by one.
+const SHALLOW: usize = 4;
 
 /// What it costs to look up a pair, in buckets looked at one by one.
 const STEPS: usize = 8;

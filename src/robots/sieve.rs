@@ -14,16 +14,29 @@ impl Sieve {
     pub(super) fn new(path: &[u8]) -> Self {
         let mut bits = [0; 16];
         for pair in path.array_windows() {
-            let bit = bit(*pair);
+            let bit = usize::from(bit(*pair));
             bits[bit >> 6] |= 1 << (bit & 63);
         }
         Self(bits)
     }
 
-    /// Whether the path may have `pair`.
-    pub(super) fn has(&self, Pair(pair): Pair) -> bool {
-        let bit = bit(pair);
-        self.0[bit >> 6] & 1 << (bit & 63) != 0
+    /// Whether the path may have `pair`; it has [`Pair::NONE`].
+    pub(super) fn has(&self, pair: Pair) -> bool {
+        self.meets(Self::needs(pair))
+    }
+
+    /// As [`has`](Self::has), of the pair that came to `needs`.
+    pub(super) fn meets(&self, needs: u16) -> bool {
+        let bit = usize::from(needs);
+        bit > 1023 || self.0[bit >> 6] & 1 << (bit & 63) != 0
+    }
+
+    /// `pair` in thirteen bits.
+    pub(super) fn needs(Pair(pair): Pair) -> u16 {
+        match Pair(pair) {
+            Pair::NONE => 1024,
+            Pair(pair) => bit(pair),
+        }
     }
 
     /// Whether the path may match a pattern with this body.
@@ -33,8 +46,8 @@ impl Sieve {
 }
 
 /// Keeps all pairs of lower-case letters apart, and most others.
-fn bit([first, second]: [u8; 2]) -> usize {
-    ((usize::from(first) * 33) ^ usize::from(second)) & 1023
+fn bit([first, second]: [u8; 2]) -> u16 {
+    ((u16::from(first) * 33) ^ u16::from(second)) & 1023
 }
 
 #[cfg(test)]

@@ -28,8 +28,14 @@ fn find_end(path: &[u8], piece: &[u8]) -> Option<usize> {
         [] => Some(0),
         [byte] => memchr(*byte, path).map(|at| at + 1),
         _ if path.len() <= SHORT => {
-            let at = path.windows(piece.len()).position(|window| window == piece)?;
-            Some(at + piece.len())
+            let mut from = 0;
+            loop {
+                let at = from + memchr(piece[0], &path[from..])?;
+                if path[at..].starts_with(piece) {
+                    return Some(at + piece.len());
+                }
+                from = at + 1;
+            }
         }
         _ => memmem::find(path, piece).map(|at| at + piece.len()),
     }

@@ -53,7 +53,7 @@ fn as_the_engine_decides(body: &[u8], agent: &str, path: &[u8]) -> Result<(), Te
             prop_assert_eq!(why.allowed, found.allowed);
             prop_assert_eq!(
                 why.rule.as_ref().map(|rule| (rule.kind, rule.line, &*rule.text)),
-                rule.map(|rule| (rule.kind, rule.line, rule.text))
+                rule.as_ref().map(|rule| (rule.kind, rule.line, &*rule.text))
             );
             prop_assert_eq!(why.choice != Choice::Everyone, picked.is_specific());
             prop_assert_eq!(why.groups.is_empty(), picked.group().is_none());

@@ -1,0 +1,84 @@
+//! The first bytes of a path, a literal or a name as one number: comparing those settles nearly all
+//! comparisons.
+//!
+//! Never tells two strings equal that are longer than it is.
+
+/// The first [`BYTES`](Head::BYTES) of a string, zeros behind its end. In order as the strings are;
+/// nothing that it is compared with has a zero.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct Head(u64);
+
+// === impl Head ===
+
+impl Head {
+    /// How many bytes it has; as many follow a file's text, so that they can be read anywhere.
+    pub(super) const BYTES: usize = size_of::<u64>();
+
+    pub(super) fn of(string: &[u8]) -> Self {
+        if let Some(head) = string.first_chunk() {
+            return Self(u64::from_be_bytes(*head));
+        }
+        let byte = |head: u64, at| head << 8 | u64::from(string.get(at).copied().unwrap_or(0));
+        Self((0..Self::BYTES).fold(0, byte))
+    }
+
+    /// Of what begins at `start` in `text`, whatever its length.
+    pub(super) fn at(text: &[u8], start: usize) -> Self {
+        let head = text.get(start..).and_then(<[u8]>::first_chunk);
+        Self(head.map_or(0, |head| u64::from_be_bytes(*head)))
+    }
+
+    /// Of its first `length` bytes.
+    pub(super) fn first(self, length: usize) -> Self {
+        let rest = Self::BYTES - length.min(Self::BYTES);
+        // Nothing stays where all is shifted out.
+        let mask = u64::MAX.checked_shl(8 * rest as u32).unwrap_or(0);
+        Self(self.0 & mask)
+    }
+
+    /// In ASCII lower case.
+    pub(super) fn lower(self) -> Self {
+        // All bytes at once: the high bit of each sum says whether its byte is at least that letter.
+        let low = self.0 & !EACH_HIGH;
+        let from_a = low + EACH * u64::from(0x80 - b'A');
+        let past_z = low + EACH * u64::from(0x7F - b'Z');
+        let upper = (from_a ^ past_z) & !self.0 & EACH_HIGH;
+        Self(self.0 | upper >> 2)
+    }
+}
+
+/// One in each byte.
+const EACH: u64 = u64::MAX / 0xFF;
+/// The high bit of each byte.
+const EACH_HIGH: u64 = EACH << 7;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_in_the_order_of_their_strings() {
+        let strings = ["", "/", "/a", "/a/", "/aaaaaa", "/aaaaaaa", "/aaaaaab", "/b", "a"];
+        for (a, b) in strings.iter().flat_map(|a| strings.iter().map(move |b| (a, b))) {
+            assert_eq!(Head::of(a.as_bytes()).cmp(&Head::of(b.as_bytes())), a.cmp(b), "{a} {b}");
+        }
+        assert_eq!(Head::of(b"/aaaaaaa"), Head::of(b"/aaaaaaab"));
+    }
+
+    #[test]
+    fn a_head_can_be_read_anywhere_and_cut() {
+        let text = b"/shop/list\0\0\0\0\0\0\0\0";
+        assert_eq!(Head::at(text, 5).first(5), Head::of(b"/list"));
+        assert_eq!(Head::at(text, 5).first(0), Head::of(b""));
+        assert_eq!(Head::at(text, 0).first(100), Head::of(b"/shop/li"));
+    }
+
+    #[test]
+    fn letters_alone_have_a_lower_case() {
+        for byte in 1..=u8::MAX {
+            let string = [b'x', byte, b'Y', byte];
+            let lower = Head::of(&string).lower();
+            assert_eq!(lower, Head::of(&string.to_ascii_lowercase()), "{byte}");
+        }
+    }
+}
