@@ -36,6 +36,7 @@ mod ruleset;
 mod search;
 mod sieve;
 mod statement;
+mod survey;
 mod url;
 mod whole;
 mod width;

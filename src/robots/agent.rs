@@ -3,7 +3,7 @@
 //! Reads no clock, does no I/O and allocates for nothing but a path that, to the letter of the RFC,
 //! has to be spelled otherwise: this is what runs for every request.
 
-use super::{RobotsTxt, RuleId, Rules, escape, search::Search, whole::Whole};
+use super::{RobotsTxt, RuleId, Rules, escape, search::Search, survey::Survey, whole::Whole};
 
 /// The rules that a file has for one agent: those of all groups that name it, else those of all
 /// groups for `*`, else none.
@@ -83,14 +83,11 @@ impl<'a> Agent<'a> {
     pub fn decide(&self, path: &[u8]) -> Match {
         let path = &*escape::of_path(self.robots.profile, path);
         let mut search = Search::new(&self.robots.text, path);
-        if let Some(set) = self.set {
-            match &self.robots.rules {
-                Rules::Narrow(rules) => rules.search(set, &mut search),
-                Rules::Wide(rules) => rules.search(set, &mut search),
-            }
+        self.search(&mut search);
+        if search.is_long() {
+            return self.survey(search, path);
         }
-        let (allowed, rule) = search.finish();
-        Match { allowed, rule }
+        Match::new(search)
     }
 
     /// What holds whatever the path, for a tunnel whose paths cannot be seen. Looks at every rule.
@@ -104,5 +101,54 @@ impl<'a> Agent<'a> {
             Rules::Wide(rules) => rules.reach(set, &self.robots.text),
         }
         .whole()
+    }
+
+    fn search(&self, search: &mut Search<'_>) {
+        let Some(set) = self.set else {
+            return;
+        };
+        match &self.robots.rules {
+            Rules::Narrow(rules) => rules.search(set, search),
+            Rules::Wide(rules) => rules.search(set, search),
+        }
+    }
+
+    /// A survey takes more of the stack than other decisions should.
+    #[inline(never)]
+    fn survey(&self, search: Search<'_>, path: &[u8]) -> Match {
+        let survey = Survey::new(path);
+        let mut search = search.with(&survey);
+        self.search(&mut search);
+        Match::new(search)
+    }
+}
+
+// === impl Match ===
+
+impl Match {
+    fn new(search: Search<'_>) -> Self {
+        let (allowed, rule) = search.finish();
+        Self { allowed, rule }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_survey_changes_no_decision(
+            rules in "(user-agent: (a|b|\\*)\n)?((dis)?allow: (/|\\*)[ab/]{0,4}(\\*[ab]{0,4}){0,3}\\$?\n){0,60}",
+            path in "/[ab/]{0,20}",
+        ) {
+            let robots = RobotsTxt::parse(format!("user-agent: *\n{rules}").as_bytes());
+            for agent in ["a", "x"].map(|name| robots.agent(name)) {
+                let search = Search::new(&robots.text, path.as_bytes());
+                prop_assert_eq!(agent.survey(search, path.as_bytes()), agent.decide(path.as_bytes()));
+            }
+        }
     }
 }

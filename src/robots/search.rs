@@ -12,6 +12,7 @@ use super::{
     rank::Rank,
     rule::RuleId,
     sieve::Sieve,
+    survey::Survey,
     width::Width,
     wild,
 };
@@ -23,6 +24,10 @@ pub(super) struct Search<'a> {
     best: Rank,
     rule: Option<RuleId>,
     head: Head,
+    /// Once a search has become long.
+    survey: Option<&'a Survey>,
+    /// How many bytes have been searched for wildcards.
+    searched: usize,
 }
 
 // === impl Search ===
@@ -36,6 +41,22 @@ impl<'a> Search<'a> {
             best: Rank::NONE,
             rule: None,
             head: Head::of(path),
+            survey: None,
+            searched: 0,
+        }
+    }
+
+    /// Whether so much has been searched that nothing more was: a search [`with`](Self::with) a
+    /// survey of the path has to take its place.
+    pub(super) fn is_long(&self) -> bool {
+        self.survey.is_none() && self.searched > LONG
+    }
+
+    /// With a survey of the path, for a search that is long.
+    pub(super) fn with(self, survey: &'a Survey) -> Self {
+        Self {
+            survey: Some(survey),
+            ..self
         }
     }
 
@@ -82,7 +103,7 @@ impl<'a> Search<'a> {
             if entry.rank() <= self.best {
                 return;
             }
-            if classes.meet(entry.needs()) && self.matches(entry) {
+            if classes.meet(entry.needs()) && self.matches(entry, None) {
                 return self.found(entry);
             }
         }
@@ -115,21 +136,28 @@ impl<'a> Search<'a> {
             if entry.rank() <= self.best {
                 return;
             }
-            if sieve.meets(entry.needs())
-                && entry.begins(self.text, self.path, self.head)
-                && sieve.lets_through(entry.tail(self.text))
-                && self.matches(entry)
-            {
+            if sieve.meets(entry.needs()) && self.matches(entry, Some(sieve)) {
                 return self.found(entry);
             }
         }
     }
 
-    fn matches<W: Width>(&self, entry: &Entry<W>) -> bool {
-        entry.begins(self.text, self.path, self.head) && {
-            let rest = &self.path[entry.literal_len()..];
-            wild::matches(rest, entry.tail(self.text), entry.shape() == Shape::WildToEnd)
+    fn matches<W: Width>(&mut self, entry: &Entry<W>, sieve: Option<&Sieve>) -> bool {
+        if !entry.begins(self.text, self.path, self.head) || self.is_long() {
+            return false;
         }
+        let (start, tail) = (entry.literal_len(), entry.tail(self.text));
+        let let_through = match (self.survey, sieve) {
+            (Some(survey), _) => survey.lets_through(tail, start),
+            (None, Some(sieve)) => sieve.lets_through(tail),
+            (None, None) => true,
+        };
+        if !let_through {
+            return false;
+        }
+        let rest = &self.path[start..];
+        self.searched += rest.len();
+        wild::matches(rest, tail, entry.shape() == Shape::WildToEnd)
     }
 
     fn found<W: Width>(&mut self, entry: &Entry<W>) {
@@ -140,6 +168,9 @@ impl<'a> Search<'a> {
         }
     }
 }
+
+/// So many bytes are searched in less time than a survey takes.
+const LONG: usize = 1 << 17;
 
 /// So many prefixes within each other are compared one by one.
 const SHALLOW: usize = 4;

@@ -8,7 +8,17 @@ use memchr::{memchr, memmem};
 /// Whether `tail`, which begins with a `*`, matches `path`; the last piece at its end if `to_end`.
 pub(super) fn matches(path: &[u8], tail: &[u8], to_end: bool) -> bool {
     let (mut path, mut tail) = (path, &tail[1..]);
-    while let Some(star) = memchr(b'*', tail) {
+    loop {
+        // Pieces of one byte are frequent where patterns are meant to be slow.
+        while let ([byte, b'*', further @ ..], [first, rest @ ..]) = (tail, path)
+            && byte == first
+            && *byte != b'*'
+        {
+            (path, tail) = (rest, further);
+        }
+        let Some(star) = memchr(b'*', tail) else {
+            break;
+        };
         let Some(end) = find_end(path, &tail[..star]) else {
             return false;
         };
@@ -61,6 +71,11 @@ mod tests {
             ("*.php", true, "x.php5", false),
             ("*.php*.php", true, "x.php", false),
             ("*a", true, "aa", true),
+            ("*a*b*c", false, "abc", true),
+            ("*a*b*c", false, "axbc", true),
+            ("*a*b*c", false, "ab", false),
+            ("*a*a*", false, "a", false),
+            ("***a", false, "*", false),
         ] {
             assert_eq!(
                 matches(path.as_bytes(), tail.as_bytes(), to_end),

@@ -152,6 +152,26 @@ fn files_made_to_be_slow_are_not() {
     }
 }
 
+/// All pieces of every pattern are in the path, but those of one alone in the right place.
+#[test]
+fn one_of_thousands_of_patterns_that_nearly_match_is_found() {
+    let numbers = 1000..4000;
+    let rules: String = numbers.map(|n| format!("Disallow: /*ab*x{n}y\n")).collect();
+    let robots = RobotsTxt::parse(format!("User-agent: *\n{rules}").as_bytes());
+    let pairs: String = (0..100).map(|n| format!("x{}-{n:02}-{}y-", n % 10, n % 10)).collect();
+    let decoys = format!("/{}{pairs}", "ab".repeat(200));
+    let decide = |path: &str| {
+        let found = robots.agent("a").decide(path.as_bytes());
+        found.rule.map(|id| robots.rule(id).text.into_owned())
+    };
+    assert_eq!(decide(&decoys), None);
+    for n in [1000, 2345, 3999] {
+        let found = decide(&format!("{decoys}x{n}y"));
+        assert_eq!(found.as_deref(), Some(&*format!("Disallow: /*ab*x{n}y")));
+        assert_eq!(decide(&format!("/x{n}y{decoys}")), None, "in the wrong order");
+    }
+}
+
 #[test]
 fn it_goes_between_threads() {
     fn shared<T: Send + Sync>() {}

@@ -59,6 +59,24 @@ proptest! {
         holds(&body, agent, &slices(&likely_urls(&body, 12)));
     }
 
+    /// So many that they are sorted by the pairs of bytes that they ask for.
+    #[test]
+    fn many_wildcards(
+        rules in vec(bytes(r"(?-u:Allow|Disallow): ?(?-u:/|\*|/b)([ab]{0,3}\*){1,3}[abc]{1,5}(?-u:\$|)"), 40..80),
+        path in bytes("/[ab]{20,200}c?"),
+        everyone: bool,
+    ) {
+        let mut body = if everyone { b"User-agent: *\n".to_vec() } else { b"User-agent: a\n".to_vec() };
+        for (n, rule) in rules.iter().enumerate() {
+            if n % 30 == 29 {
+                body.extend(b"User-agent: b\nUser-agent: a\n");
+            }
+            body.extend(rule);
+            body.push(b'\n');
+        }
+        holds(&body, "a", &[&path]);
+    }
+
     #[test]
     fn a_path_begins_with_a_slash_and_is_its_own(url: Vec<u8>) {
         let path = path_of_url(&url);

@@ -1,0 +1,128 @@
+//! What a path consists of, surveyed once for a file with so many patterns that searching the path
+//! for each takes too long. Most patterns then fail by what the path does not have, or has in
+//! another order.
+//!
+//! Never says no to a path that matches; it may say yes to one that does not. It is large, so only
+//! a search that has become long makes one, on its stack.
+
+/// Which runs of three and of four bytes a path has, and where each byte first and last occurs.
+pub(super) struct Survey {
+    runs: [u64; WORDS],
+    /// [`NOWHERE`] for a byte that does not occur.
+    first: [u32; 256],
+    last: [u32; 256],
+}
+
+// === impl Survey ===
+
+impl Survey {
+    pub(super) fn new(path: &[u8]) -> Self {
+        let mut survey = Self {
+            runs: [0; WORDS],
+            first: [NOWHERE; 256],
+            last: [0; 256],
+        };
+        for (at, byte) in (0..NOWHERE).zip(path) {
+            let byte = usize::from(*byte);
+            survey.first[byte] = survey.first[byte].min(at);
+            survey.last[byte] = at;
+        }
+        for run in path.array_windows() {
+            survey.add(three(*run));
+        }
+        for run in path.array_windows() {
+            survey.add(four(*run));
+        }
+        survey
+    }
+
+    /// Whether a pattern's `tail` may match what follows the first `from` bytes of the path.
+    pub(super) fn lets_through(&self, tail: &[u8], from: usize) -> bool {
+        let mut from = from;
+        for piece in tail.split(|byte| *byte == b'*').take(PIECES) {
+            let [head, ..] = piece else {
+                continue;
+            };
+            // Where the piece begins, at the earliest.
+            let start = from.max(self.first[usize::from(*head)] as usize);
+            let last = |(at, byte): (usize, &u8)| self.last[usize::from(*byte)] as usize >= start + at;
+            if !piece.iter().enumerate().all(last) || !self.has_runs_of(piece) {
+                return false;
+            }
+            from = start + piece.len();
+        }
+        true
+    }
+
+    fn has_runs_of(&self, piece: &[u8]) -> bool {
+        match piece {
+            [a, b, c] => self.has(three([*a, *b, *c])),
+            _ => piece.array_windows().all(|run| self.has(four(*run))),
+        }
+    }
+
+    fn add(&mut self, bit: usize) {
+        self.runs[bit >> 6] |= 1 << (bit & 63);
+    }
+
+    fn has(&self, bit: usize) -> bool {
+        self.runs[bit >> 6] & 1 << (bit & 63) != 0
+    }
+}
+
+fn three([a, b, c]: [u8; 3]) -> usize {
+    four([0, a, b, c])
+}
+
+/// One bit of all, well spread (by the golden ratio).
+fn four(run: [u8; 4]) -> usize {
+    (u32::from_le_bytes(run).wrapping_mul(0x9E37_79B1) >> (32 - BITS)) as usize
+}
+
+/// Looking at more pieces may take longer than the search that it is to save.
+const PIECES: usize = 16;
+
+/// A path of 60 KiB sets a tenth of the bits.
+const BITS: u32 = 20;
+const WORDS: usize = 1 << (BITS - 6);
+const NOWHERE: u32 = u32::MAX;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{super::wild, *};
+
+    proptest! {
+        #[test]
+        fn what_matches_is_let_through(
+            path in "/[ab1]{0,24}",
+            tail in "\\*([ab1*]{0,3}[ab1]){1,3}",
+            from in 0..3_usize,
+            to_end: bool,
+        ) {
+            let from = from.min(path.len());
+            if wild::matches(&path.as_bytes()[from..], tail.as_bytes(), to_end) {
+                prop_assert!(Survey::new(path.as_bytes()).lets_through(tail.as_bytes(), from));
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_path_lacks_or_has_too_early_is_not() {
+        let survey = Survey::new(b"/cccbbbaaa-1234");
+        for (tail, lets_through) in [
+            ("*c*b*a", true),
+            ("*a*b", false),
+            ("*b*a*c", false),
+            ("*aaa-12", true),
+            ("*aaa-13", false),
+            ("*bba", true),
+            ("*bab", false),
+            ("*x", false),
+            ("*4*4", false),
+        ] {
+            assert_eq!(survey.lets_through(tail.as_bytes(), 1), lets_through, "{tail}");
+        }
+    }
+}
