@@ -185,6 +185,17 @@ impl RobotsTxt {
         &self.text[..self.length as usize]
     }
 
+    /// What else the file says, deciding nothing; see [`statements`].
+    ///
+    /// ```
+    /// let robots = robotgate::robots::RobotsTxt::parse(b"Sitemap: https://example.com/map.xml");
+    /// assert_eq!(robots.statements()[0].value, "https://example.com/map.xml");
+    /// ```
+    #[must_use]
+    pub fn statements(&self) -> Vec<Statement<'_>> {
+        statements(self.profile, self.body())
+    }
+
     /// Whose reading it was parsed in.
     #[must_use]
     pub fn profile(&self) -> Profile {

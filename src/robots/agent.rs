@@ -3,7 +3,9 @@
 //! Reads no clock, does no I/O and allocates for nothing but a path that, to the letter of the RFC,
 //! has to be spelled otherwise: this is what runs for every request.
 
-use super::{RobotsTxt, RuleId, Rules, escape, search::Search, survey::Survey, whole::Whole};
+use super::{
+    Choice, Explanation, RobotsTxt, RuleId, Rules, escape, explain, names, search::Search, survey::Survey, whole::Whole,
+};
 
 /// The rules that a file has for one agent: those of all groups that name it, else those of all
 /// groups for `*`, else none.
@@ -101,6 +103,29 @@ impl<'a> Agent<'a> {
             Rules::Wide(rules) => rules.reach(set, &self.robots.text),
         }
         .whole()
+    }
+
+    /// Why [`decide`](Self::decide) says what it says of `path`. Reads the whole file again.
+    ///
+    /// ```
+    /// use robotgate::robots::{Lost, RobotsTxt};
+    ///
+    /// let robots = RobotsTxt::parse(b"User-agent: *\nDisallow: /shop\nAllow: /shop/sale");
+    /// let why = robots.agent("AnyBot").explain(b"/shop/sale/1");
+    /// assert!(why.allowed);
+    /// assert_eq!((why.considered, why.groups[0].agents[0].line), (2, 1));
+    /// let other = &why.competitors[0];
+    /// assert_eq!((&*other.rule.text, other.lost), ("Disallow: /shop", Lost::ShorterMatch));
+    /// ```
+    #[must_use]
+    pub fn explain(&self, path: &[u8]) -> Explanation<'a> {
+        let choice = match self.group {
+            Some(name) if self.specific && names::is_product_token(name) => Choice::Agent(name),
+            Some("") if self.specific => Choice::Agent(""),
+            Some(name) if self.specific => Choice::Product(name),
+            _ => Choice::Everyone,
+        };
+        explain(self.robots.profile, self.robots.body(), choice, path)
     }
 
     fn search(&self, search: &mut Search<'_>) {

@@ -1,7 +1,7 @@
 //! An explanation never says anything else than the engine decides.
 
 use proptest::prelude::*;
-use robotgate::robots::{Choice, Lost, Profile, RobotsTxt, RuleKind, explain, path_of_url};
+use robotgate::robots::{Choice, Explanation, Lost, Profile, RobotsTxt, RuleKind, explain, path_of_url};
 
 use super::{cases, properties};
 
@@ -49,6 +49,14 @@ fn as_the_engine_decides(body: &[u8], agent: &str, path: &[u8]) -> Result<(), Te
             let found = picked.decide(path);
             let rule = found.rule.map(|id| robots.rule(id));
             let why = explain(profile, body, choice, path);
+            let choice = why.choice;
+            prop_assert_eq!(
+                &Explanation {
+                    choice,
+                    ..picked.explain(path)
+                },
+                &why
+            );
 
             prop_assert_eq!(why.allowed, found.allowed);
             prop_assert_eq!(
