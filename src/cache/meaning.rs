@@ -11,6 +11,9 @@ pub struct Received {
     pub status: u16,
     /// At most the first 500 KiB of a 2xx (RFC 9309 §2.5), and some of a 5xx.
     pub body: Vec<u8>,
+    /// What was read behind that, where the answer goes on: the line that the limit cuts, and no
+    /// more than a byte past the limit. Never decides anything; it tells people that there is more.
+    pub cut_off: Vec<u8>,
     pub freshness: Freshness,
     pub retry_after: Option<std::time::Duration>,
 }
@@ -89,6 +92,7 @@ mod tests {
         let received = Received {
             status,
             body: body.as_bytes().to_vec(),
+            cut_off: Vec::new(),
             freshness: Freshness::default(),
             retry_after: None,
         };

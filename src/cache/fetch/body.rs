@@ -13,26 +13,36 @@ use crate::{
     upstream::Fault,
 };
 
+/// A body, as far as it was read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Body {
+    /// What counts of it: whole lines, where there is more.
+    pub(super) counts: Vec<u8>,
+    /// What was read behind that: the line that the limit cuts, and no more than a byte past the
+    /// limit. Empty where all counts.
+    pub(super) cut_off: Vec<u8>,
+}
+
 /// Reads what counts of the body: of a success the first 500 KiB (RFC 9309 §2.5, Google's limit),
 /// without a last line that the limit cut; of a server error enough to see what its page says.
-pub(super) async fn read(session: &mut HttpSession, head: &ResponseHeader) -> Result<Vec<u8>, Failure> {
+pub(super) async fn read(session: &mut HttpSession, head: &ResponseHeader) -> Result<Body, Failure> {
     let limit = match head.status.as_u16() {
-        206 => return Ok(Vec::new()),
+        206 => return Ok(Body::default()),
         200..=299 => MAX_ROBOTS,
         500.. => MAX_ERROR_PAGE,
-        _ => return Ok(Vec::new()),
+        _ => return Ok(Body::default()),
     };
     let mut body = Decoder::new(head, limit)?;
     let mut empty = true;
     while let Some(chunk) = session.read_body_bytes().await.map_err(Fault::of_body)? {
         empty &= chunk.is_empty();
         if body.push(&chunk)? == Room::Full {
-            return Ok(without_cut_line(body.into_bytes()));
+            return Ok(body.into_body());
         }
     }
     if empty {
         // Nothing is nothing in every coding.
-        return Ok(Vec::new());
+        return Ok(Body::default());
     }
     body.finish()
 }
@@ -55,6 +65,20 @@ enum Room {
 struct Bounded {
     bytes: Vec<u8>,
     limit: usize,
+}
+
+// === impl Body ===
+
+impl Body {
+    /// A line that the limit cut could say something else than its author meant: it is dropped.
+    fn new(mut read: Vec<u8>, limit: usize) -> Self {
+        let counts = match read.get(..limit) {
+            Some(within) if within.len() < read.len() => robots::whole_lines(within).len(),
+            _ => read.len(),
+        };
+        let cut_off = read.split_off(counts);
+        Self { counts: read, cut_off }
+    }
 }
 
 // === impl Decoder ===
@@ -104,26 +128,23 @@ impl Decoder {
         }
     }
 
-    fn into_bytes(mut self) -> Vec<u8> {
+    fn into_body(mut self) -> Body {
         let bounded = match &mut self {
             Self::Identity(bounded) => bounded,
             Self::Gzip(decoder) => decoder.get_mut(),
         };
-        bounded.bytes.truncate(bounded.limit);
-        std::mem::take(&mut bounded.bytes)
+        Body::new(std::mem::take(&mut bounded.bytes), bounded.limit)
     }
 
     /// The whole body, which came to its end below the limit.
-    fn finish(mut self) -> Result<Vec<u8>, Failure> {
+    fn finish(mut self) -> Result<Body, Failure> {
         if let Self::Gzip(decoder) = &mut self
             && let Err(error) = decoder.try_finish()
             && !decoder.get_ref().is_full()
         {
             return Err(FetchError::Coding(error.to_string()).into());
         }
-        let full = self.bounded().is_full();
-        let bytes = self.into_bytes();
-        Ok(if full { without_cut_line(bytes) } else { bytes })
+        Ok(self.into_body())
     }
 }
 
@@ -152,19 +173,8 @@ impl std::io::Write for Bounded {
 }
 
 /// What counts of a robots.txt that was come by otherwise: as much as of a fetched one.
-pub fn within_limit(mut body: Vec<u8>) -> Vec<u8> {
-    if body.len() <= MAX_ROBOTS {
-        return body;
-    }
-    // One more, as it may be the end of the last line that counts.
-    body.truncate(MAX_ROBOTS + 1);
-    without_cut_line(body)
-}
-
-/// A line that the limit cut could say something else than its author meant: it is dropped.
-fn without_cut_line(mut body: Vec<u8>) -> Vec<u8> {
-    body.truncate(robots::whole_lines(&body).len());
-    body
+pub fn within_limit(body: Vec<u8>) -> Vec<u8> {
+    Body::new(body, MAX_ROBOTS).counts
 }
 
 /// Decoded bytes of a robots.txt that count.
@@ -195,10 +205,10 @@ mod tests {
         let mut decoder = decoder(codings, limit)?;
         for chunk in chunks {
             if decoder.push(chunk)? == Room::Full {
-                return Ok(without_cut_line(decoder.into_bytes()));
+                return Ok(decoder.into_body().counts);
             }
         }
-        decoder.finish()
+        Ok(decoder.finish()?.counts)
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -279,6 +289,43 @@ mod tests {
     }
 
     #[test]
+    fn what_was_cut_off_is_told() {
+        let sent = b"Allow: /a\nDisallow: /\nAllow: /b";
+        for (limit, counts, cut_off) in [
+            (31, &sent[..], &b""[..]),
+            (30, &sent[..22], &sent[22..]),
+            (22, &sent[..22], b"A"),
+            (21, &sent[..10], b"Disallow: /\n"),
+            (5, b"", b"Allow:"),
+        ] {
+            let whole = gzip(sent);
+            for (codings, sent) in [(&[][..], &sent[..]), (&["gzip"], &whole)] {
+                let mut decoder = decoder(codings, limit).expect("a known coding");
+                let body = match decoder.push(sent).expect("no error") {
+                    Room::Full => decoder.into_body(),
+                    Room::Left => decoder.finish().expect("a whole body"),
+                };
+                assert_eq!(
+                    (&*body.counts, &*body.cut_off),
+                    (counts, cut_off),
+                    "{codings:?}, at most {limit}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_body_come_by_otherwise_is_cut_as_a_fetched_one() {
+        let line = b"Disallow: /abc\n";
+        for over in 0..=2 * line.len() {
+            let sent = [vec![b'\n'; MAX_ROBOTS - line.len()], line.repeat(3)].concat();
+            let sent = &sent[..MAX_ROBOTS - line.len() + over];
+            let fetched = body(&[], MAX_ROBOTS, [sent]);
+            assert_eq!(fetched.as_deref(), Ok(&*within_limit(sent.to_vec())), "{over}");
+        }
+    }
+
+    #[test]
     fn a_bomb_stops_at_the_limit() {
         let line = b"Disallow: /x\n";
         let bomb = gzip(&line.repeat(64 * 1024 * 1024 / line.len()));
@@ -295,7 +342,7 @@ mod tests {
                 size == bomb.len() || left > bomb.len() / 2,
                 "{left} bytes are never looked at"
             );
-            let kept = without_cut_line(decoder.into_bytes());
+            let kept = decoder.into_body().counts;
             assert_eq!(kept, line.repeat(MAX_ROBOTS / line.len()), "chunks of {size}");
         }
     }

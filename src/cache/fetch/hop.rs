@@ -7,7 +7,10 @@ use pingora::{
 use pingora_http::{RequestHeader, ResponseHeader};
 use url::Url;
 
-use super::{Fetcher, body};
+use super::{
+    Fetcher,
+    body::{self, Body},
+};
 use crate::{
     audit::plain,
     cache::{Failure, FetchError, Freshness, Received, freshness},
@@ -61,15 +64,17 @@ impl Hop {
         }
         check_framing(&head)?;
         let now = std::time::SystemTime::now();
+        let body = match body::read(&mut session, &head).await {
+            // What a server error means does not hang on its page coming whole.
+            Err(_) if status >= 500 => Body::default(),
+            body => body?,
+        };
         Ok(HopEnd::Received(Received {
             status,
             freshness: Freshness::from_headers(&head.headers, now),
             retry_after: freshness::retry_after(&head.headers, now),
-            body: match body::read(&mut session, &head).await {
-                // What a server error means does not hang on its page coming whole.
-                Err(_) if status >= 500 => Vec::new(),
-                body => body?,
-            },
+            body: body.counts,
+            cut_off: body.cut_off,
         }))
     }
 

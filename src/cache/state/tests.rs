@@ -29,6 +29,7 @@ fn received(status: u16, body: &str) -> Fetched {
     Fetched::Received(Received {
         status,
         body: body.into(),
+        cut_off: Vec::new(),
         freshness: Freshness::default(),
         retry_after: None,
     })
@@ -38,6 +39,7 @@ fn received_for(status: u16, life: u64) -> Fetched {
     Fetched::Received(Received {
         status,
         body: RULES.into(),
+        cut_off: Vec::new(),
         freshness: Freshness(Some(Duration::from_secs(life))),
         retry_after: None,
     })
@@ -47,6 +49,7 @@ fn asked_to_wait(status: u16, seconds: u64) -> Fetched {
     Fetched::Received(Received {
         status,
         body: Vec::new(),
+        cut_off: Vec::new(),
         freshness: Freshness::default(),
         retry_after: Some(Duration::from_secs(seconds)),
     })

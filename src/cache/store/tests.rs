@@ -131,6 +131,7 @@ fn answered(status: u16, body: &str) -> Fetched {
     Fetched::Received(Received {
         status,
         body: body.into(),
+        cut_off: Vec::new(),
         freshness: Freshness::default(),
         retry_after: None,
     })

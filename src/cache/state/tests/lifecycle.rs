@@ -58,6 +58,7 @@ impl Event {
             (None, None, Some(status)) => Fetched::Received(Received {
                 status,
                 body: self.body.clone().into(),
+                cut_off: Vec::new(),
                 freshness: self.freshness(),
                 retry_after: None,
             }),
