@@ -8,6 +8,7 @@ pub mod explain;
 pub mod lint;
 pub mod live;
 pub mod run;
+mod target;
 
 use std::{path::Path, process::ExitCode};
 

@@ -8,7 +8,6 @@ mod json;
 mod paint;
 mod report;
 mod source;
-mod target;
 mod text;
 
 use std::{
@@ -17,8 +16,8 @@ use std::{
     process::ExitCode,
 };
 
-use self::{paint::Paint, report::Report, source::Source, target::Target};
-use super::{fail, load};
+use self::{paint::Paint, report::Report, source::Source};
+use super::{fail, load, target::Target};
 use crate::{
     decision::{Asker, Decision, Verdict},
     origin::readings,

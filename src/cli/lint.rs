@@ -1,13 +1,16 @@
 //! `robotgate lint`: what a person should know of a robots.txt, with lines.
 //!
-//! Never decides what is worth telling: [`crate::robots::lint()`] does.
+//! Never decides what is worth telling: [`crate::robots::lint()`] does; nor what a site's answer means:
+//! the cache does, as for the proxy.
 
+mod absence;
 mod json;
 mod report;
 mod source;
 
 use std::{
     io::{self, BufWriter, IsTerminal as _, Write as _},
+    path::PathBuf,
     process::ExitCode,
 };
 
@@ -15,8 +18,9 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use super::fail;
 use crate::robots::{Finding, Severity, lint};
+use absence::Absence;
 use report::Style;
-use source::Source;
+use source::{Found, Source};
 
 /// Say what a webmaster or a crawler's author should know of a robots.txt
 ///
@@ -24,12 +28,18 @@ use source::Source;
 /// user-agent, patterns that never match, misspelt keys, what comes after 500 KiB), what means
 /// something else than it seems to (groups that run together, a `#` or `$` inside a pattern, names
 /// that are cut), and what does nothing (duplicate, shadowed and redundant rules).
+///
+/// Of a URL, whatever its path, the site's /robots.txt is fetched as the proxy would fetch it, with
+/// the same bounds and time-outs, and what was got is said first. Nothing else is fetched.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct LintArgs {
-    /// A file, `-` for standard input, or the URL of a robots.txt
+    /// A file, `-` for standard input, or any URL of a site
     #[arg(value_name = "FILE|URL", value_parser = OsStringValueParser::new().map(Source::from))]
     source: Source,
+    /// The configuration to fetch a site's robots.txt by: its way out, its roots, its time-outs
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Show every finding, not only the first ten of each code
     #[arg(long, conflicts_with = "json")]
     all: bool,
@@ -46,35 +56,51 @@ struct Counts {
     notes: usize,
 }
 
-/// Prints what there is to know. Fails if that is more than notes, or if there is nothing to read; a
-/// reader of the output that goes away early changes nothing.
+/// Prints what there is to know. Fails if that is more than notes, or if there is nothing to read
+/// where there should be something; a reader of the output that goes away early changes nothing.
 #[must_use]
 pub fn run(args: &LintArgs) -> ExitCode {
-    let body = match source::body_of(&args.source) {
-        Ok(body) => body,
+    let found = match args.source.find(args.config.as_deref()) {
+        Ok(found) => found,
         Err(error) => return fail(&error),
     };
-    let findings = lint(&body);
+    let absence = found.absence();
+    let findings = found.body().map_or_else(Vec::new, |body| lint(&body));
     let counts = Counts::of(&findings);
-    match print(args, &findings, counts) {
+    match print(args, &found, absence.as_ref(), &findings, counts) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             fail(&format_args!("cannot write to standard output: {error}"))
         }
         _ if counts.errors + counts.warnings > 0 => ExitCode::FAILURE,
+        _ if absence.is_some_and(|absence| absence.is_fault()) => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
     }
 }
 
-fn print(args: &LintArgs, findings: &[Finding], counts: Counts) -> io::Result<()> {
-    let name = args.source.to_string();
+fn print(
+    args: &LintArgs,
+    found: &Found,
+    absence: Option<&Absence>,
+    findings: &[Finding],
+    counts: Counts,
+) -> io::Result<()> {
+    let name = &*found.name;
     let stdout = io::stdout().lock();
     let style = Style::for_output(stdout.is_terminal());
     let mut out = BufWriter::new(stdout);
     if args.json {
-        json::write(&mut out, &name, findings, counts)?;
-    } else {
-        let limit = if args.all { usize::MAX } else { MAX_OF_ONE };
-        report::write(&mut out, &name, findings, counts, limit, style)?;
+        json::write(&mut out, found, absence, findings, counts)?;
+        return out.flush();
+    }
+    if let Some(live) = found.live() {
+        writeln!(out, "{}\n{}", style.strong("Fetched:"), live.way())?;
+    }
+    match absence {
+        Some(absence) => writeln!(out, "{name}: {absence}")?,
+        None => {
+            let limit = if args.all { usize::MAX } else { MAX_OF_ONE };
+            report::write(&mut out, name, findings, counts, limit, style)?;
+        }
     }
     out.flush()
 }
@@ -104,5 +130,9 @@ What counts:
   warning  it counts, but likely not as it was meant, or not for every crawler
   note     harmless, and good to know
 
-Exit status: 0 with nothing but notes, 1 with errors or warnings or where there is nothing to read,
-2 for a usage error.";
+Exit status: 0 with nothing but notes, or of a site without a robots.txt; 1 with errors or warnings,
+or where a robots.txt cannot be had; 2 for a usage error.
+
+Try it:
+  robotgate lint https://www.google.com
+  robotgate lint robots.txt";

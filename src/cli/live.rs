@@ -3,17 +3,24 @@
 //!
 //! Nothing is kept, and nothing is decided about a bot.
 
+mod record;
+mod way;
+
 use std::{
+    fmt::Display,
     io::{IsTerminal as _, stderr},
     time::{Duration, SystemTime},
 };
 
 use crate::{
-    cache::{Answer, Fetched, Ground, OriginState, Policy, Traced},
+    cache::{Answer, Fetched, Ground, OriginState, Policy, Received, Traced},
     config::Config,
     egress::{Resolver, ResolverError, Roots, RootsError},
     origin::Origin,
 };
+
+pub(super) use self::record::FetchRecord;
+use self::way::Way;
 
 /// A fetch and what it means.
 #[derive(Debug)]
@@ -90,8 +97,35 @@ impl Live {
 
     /// The robots.txt, where one was had.
     pub fn body(&self) -> Option<&[u8]> {
+        self.rules().map(|received| &*received.body)
+    }
+
+    /// As [`body`](Self::body), with what was read of it beyond what counts: it is longer than
+    /// [`LIMIT`](crate::robots::LIMIT) where the file is.
+    pub fn body_as_read(&self) -> Option<Vec<u8>> {
+        self.rules()
+            .map(|received| [&*received.body, &received.cut_off].concat())
+    }
+
+    /// Whether only a part of the robots.txt counts.
+    pub fn is_cut(&self) -> bool {
+        self.rules().is_some_and(|received| !received.cut_off.is_empty())
+    }
+
+    /// The way of the fetch, in lines for a person.
+    pub fn way(&self) -> impl Display {
+        Way(self)
+    }
+
+    /// The same for a program.
+    pub(super) fn record(&self) -> FetchRecord<'_> {
+        FetchRecord::new(self)
+    }
+
+    /// What was received, where it is rules.
+    fn rules(&self) -> Option<&Received> {
         match (&self.traced.fetched, self.answer()) {
-            (Fetched::Received(received), Answer::Rules(_)) => Some(&received.body),
+            (Fetched::Received(received), Answer::Rules(_)) => Some(received),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! The URL on the command line: split as the proxy splits a request target, so that odd spellings
+//! A URL on the command line: split as the proxy splits a request target, so that odd spellings
 //! come to the same. Nothing is normalised but the origin.
 
 use pingora::protocols::http::authority::{RawTargetAuthority, raw_target_authority};
@@ -13,7 +13,7 @@ pub(super) struct Target {
     pub(super) path: Vec<u8>,
 }
 
-/// The URL is none that can be explained.
+/// The URL is none that has a robots.txt.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TargetError {
     #[error("this is not a whole URL; write one like https://example.com/page")]

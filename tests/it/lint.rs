@@ -1,5 +1,7 @@
 //! `robotgate lint`, as a person and a program run it.
 
+mod live;
+
 use std::{
     fs,
     io::Write as _,

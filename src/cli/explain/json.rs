@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::{report::Report, source::Source};
 use crate::{
-    audit::Timestamp,
     bot::Identity,
-    cache::{Fetched, Received},
+    cache::Answer,
+    cli::live::FetchRecord,
     robots::{AgentLine, Choice, Competitor, Explanation, Lost, RuleKind, Statement, Weighed},
 };
 
@@ -80,21 +80,8 @@ struct Robots<'a> {
     url: String,
     /// The file that was read instead of fetching.
     file: Option<String>,
-    fetched: Option<Timestamp>,
-    status: Option<u16>,
-    redirects: Vec<Redirect<'a>>,
-    bytes: Option<usize>,
-    sha256: Option<&'a str>,
-    duration_us: Option<u128>,
-    expires: Option<Timestamp>,
-    error: Option<String>,
-}
-
-/// One that was followed.
-#[derive(Serialize)]
-struct Redirect<'a> {
-    status: Option<u16>,
-    to: &'a str,
+    #[serde(flatten)]
+    fetch: FetchRecord<'a>,
 }
 
 #[derive(Serialize)]
@@ -229,47 +216,23 @@ impl<'a> Loser<'a> {
 
 impl<'a> Robots<'a> {
     fn new(report: &'a Report<'a>) -> Self {
-        let copy = report.source.answer().and_then(|answer| answer.copy());
-        let mut robots = Self {
-            url: report.target.origin.robots_url(),
-            file: None,
-            fetched: None,
-            status: None,
-            redirects: Vec::new(),
-            bytes: report.source.body().map(<[u8]>::len),
-            sha256: copy.map(|copy| &*copy.sha256),
-            duration_us: None,
-            expires: None,
-            error: None,
-        };
-        match report.source {
-            Source::Unasked => {}
-            Source::File(file) => robots.file = Some(file.path.display().to_string()),
-            Source::Live(live) => {
-                let traced = &live.traced;
-                robots.fetched = Some(Timestamp(live.at));
-                robots.redirects = std::iter::zip(&traced.hops, traced.hops.iter().skip(1))
-                    .map(|(from, to)| Redirect {
-                        status: from.status,
-                        to: &to.url,
-                    })
-                    .collect();
-                robots.status = traced.hops.last().and_then(|asked| asked.status);
-                robots.duration_us = Some(traced.took.as_micros());
-                robots.expires = live.ground().expires.map(Timestamp);
-                match &traced.fetched {
-                    Fetched::Received(Received { body, .. }) => robots.bytes = Some(body.len()),
-                    Fetched::TooManyRedirects { .. } => {
-                        robots.error = Some("more than 5 redirects, or a loop".to_owned());
-                    }
-                    Fetched::Failed(failure) => robots.error = Some(failure.error.to_string()),
-                }
-                if let Some(failure) = live.answer().failure() {
-                    robots.error = Some(failure.error.to_string());
-                }
+        let (file, fetch) = match report.source {
+            Source::Unasked => (None, FetchRecord::default()),
+            Source::File(file) => {
+                let read = FetchRecord {
+                    bytes: Some(file.body.len()),
+                    sha256: report.source.answer().and_then(Answer::copy).map(|copy| &*copy.sha256),
+                    ..FetchRecord::default()
+                };
+                (Some(file.path.display().to_string()), read)
             }
+            Source::Live(live) => (None, live.record()),
+        };
+        Self {
+            url: report.target.origin.robots_url(),
+            file,
+            fetch,
         }
-        robots
     }
 }
 

@@ -2,12 +2,19 @@
 
 use std::io::{self, Write};
 
-use super::Counts;
-use crate::robots::Finding;
+use super::{Counts, absence::Absence, source::Found};
+use crate::{
+    cli::live::{FetchRecord, Live},
+    robots::Finding,
+};
 
 #[derive(serde::Serialize)]
 struct Report<'a> {
     source: &'a str,
+    /// How the fetch went, where there was one.
+    fetch: Option<FetchRecord<'a>>,
+    /// Why there is nothing to look at.
+    absent: Option<String>,
     errors: usize,
     warnings: usize,
     notes: usize,
@@ -25,7 +32,13 @@ struct Item<'a> {
     text: &'a str,
 }
 
-pub(super) fn write(out: &mut impl Write, source: &str, findings: &[Finding], counts: Counts) -> io::Result<()> {
+pub(super) fn write(
+    out: &mut impl Write,
+    found: &Found,
+    absence: Option<&Absence>,
+    findings: &[Finding],
+    counts: Counts,
+) -> io::Result<()> {
     let findings = findings.iter().map(|finding| Item {
         line: finding.line,
         severity: finding.severity.as_str(),
@@ -35,7 +48,9 @@ pub(super) fn write(out: &mut impl Write, source: &str, findings: &[Finding], co
         text: &finding.text,
     });
     let report = Report {
-        source,
+        source: &found.name,
+        fetch: found.live().map(Live::record),
+        absent: absence.map(Absence::to_string),
         errors: counts.errors,
         warnings: counts.warnings,
         notes: counts.notes,

@@ -115,6 +115,10 @@ impl Style {
         self.paint(code, severity.as_str())
     }
 
+    pub(super) fn strong(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
     fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }

@@ -1,21 +1,49 @@
 //! Where the robots.txt comes from, and its bytes: never more of them than are of use.
+//!
+//! What an answer means is not decided here: a site's robots.txt is fetched as the proxy fetches it.
 
 use std::{
+    borrow::Cow,
     ffi::OsString,
     fmt,
     fs::File,
     io::{self, Read},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
-use crate::robots::LIMIT;
+use super::absence::Absence;
+use crate::{
+    audit::plain,
+    cli::{
+        live::{self, Live, LiveError},
+        load,
+        target::{Target, TargetError},
+    },
+    config::ConfigError,
+    robots::LIMIT,
+};
 
 /// A robots.txt somewhere.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Source {
     File(PathBuf),
     Stdin,
+    /// Of a site: whatever the path, its robots.txt is meant.
     Url(String),
+}
+
+/// A robots.txt that was asked for, whether there is one or not.
+pub(super) struct Found {
+    /// Where it stands, fit for a terminal.
+    pub(super) name: String,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    /// From the disk.
+    Read(Vec<u8>),
+    /// From the site.
+    Fetched(Box<Live>),
 }
 
 /// Why there is nothing to look at.
@@ -23,28 +51,24 @@ pub(super) enum Source {
 pub(super) enum SourceError {
     #[error("cannot read {source_name}: {error}")]
     Read { source_name: String, error: io::Error },
-    #[error("lint cannot fetch {url} yet: save it to a file, and name that")]
-    Url { url: String },
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("{source_name}: {error}")]
+    Url { source_name: String, error: TargetError },
+    #[error(transparent)]
+    Live(#[from] LiveError),
 }
 
-/// The bytes of `source`. Of what is longer than what counts they end a little after that.
-pub(super) fn body_of(source: &Source) -> Result<Vec<u8>, SourceError> {
-    let read = match source {
-        Source::File(path) => File::open(path).and_then(read),
-        Source::Stdin => read(io::stdin().lock()),
-        Source::Url(_) => return fetch(source),
-    };
-    read.map_err(|error| SourceError::Read {
+/// The robots.txt of the URL's origin, fetched by the configuration in `config`.
+fn fetch(source: &Source, url: &str, config: Option<&Path>) -> Result<Found, SourceError> {
+    let config = load(config)?;
+    let target = Target::parse(url).map_err(|error| SourceError::Url {
         source_name: source.to_string(),
         error,
-    })
-}
-
-/// The boundary to the network: what is at the URL, redirects followed and content decoded. To tell
-/// that a file is too long, this needs a byte more of it than [`LIMIT`].
-fn fetch(source: &Source) -> Result<Vec<u8>, SourceError> {
-    Err(SourceError::Url {
-        url: source.to_string(),
+    })?;
+    Ok(Found {
+        name: plain(&target.origin.robots_url(), MAX_NAME).into_owned(),
+        bytes: Bytes::Fetched(Box::new(live::fetch(&config, &target.origin)?)),
     })
 }
 
@@ -54,7 +78,54 @@ fn read(input: impl Read) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
+// === impl Found ===
+
+impl Found {
+    /// What there is to read. Of what is longer than what counts it ends a little after that.
+    pub(super) fn body(&self) -> Option<Cow<'_, [u8]>> {
+        match &self.bytes {
+            Bytes::Read(bytes) => Some(bytes.into()),
+            Bytes::Fetched(live) => live.body_as_read().map(Cow::Owned),
+        }
+    }
+
+    /// The fetch, where there was one.
+    pub(super) fn live(&self) -> Option<&Live> {
+        match &self.bytes {
+            Bytes::Read(_) => None,
+            Bytes::Fetched(live) => Some(live),
+        }
+    }
+
+    /// Why there is nothing to read.
+    pub(super) fn absence(&self) -> Option<Absence> {
+        self.live().and_then(Absence::of)
+    }
+}
+
 // === impl Source ===
+
+impl Source {
+    /// What is there. `config` is for fetching.
+    pub(super) fn find(&self, config: Option<&Path>) -> Result<Found, SourceError> {
+        let read = match self {
+            Self::File(path) => File::open(path).and_then(read),
+            Self::Stdin => read(io::stdin().lock()),
+            Self::Url(url) => return fetch(self, url, config),
+        };
+        let name = self.to_string();
+        match read {
+            Ok(bytes) => Ok(Found {
+                name,
+                bytes: Bytes::Read(bytes),
+            }),
+            Err(error) => Err(SourceError::Read {
+                source_name: name,
+                error,
+            }),
+        }
+    }
+}
 
 impl From<OsString> for Source {
     fn from(written: OsString) -> Self {
@@ -81,7 +152,7 @@ impl fmt::Display for Source {
             Self::Stdin => return f.write_str("standard input"),
             Self::Url(url) => url.into(),
         };
-        f.write_str(&crate::audit::plain(&name, MAX_NAME))
+        f.write_str(&plain(&name, MAX_NAME))
     }
 }
 

@@ -1,0 +1,185 @@
+//! Of a URL: what was fetched and how, and that it is told from a site that has none.
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::support::{Gate, Origin, Reply, wait};
+
+/// What came of a run.
+#[derive(Debug)]
+struct Told {
+    code: Option<i32>,
+    out: String,
+    errors: String,
+}
+
+/// Lints a URL by the configuration of a gate, which knows the way to the origins.
+async fn lint(gate: &Gate, url: &str, more: &[&str]) -> Told {
+    let config = gate.file("robotgate.toml");
+    let child = Command::new(env!("CARGO_BIN_EXE_robotgate"))
+        .args(["lint", url, "--config"])
+        .arg(config)
+        .args(more)
+        .output();
+    let ended = wait::within("the findings", child).await.expect("the binary is there");
+    Told {
+        code: ended.status.code(),
+        out: String::from_utf8(ended.stdout).expect("text"),
+        errors: String::from_utf8(ended.stderr).expect("text"),
+    }
+}
+
+/// The text with what differs from run to run masked.
+fn masked(told: &Told, origin: &Origin) -> String {
+    let text = told.out.replace(&origin.port().to_string(), "PORT");
+    let line = |line: &str| {
+        let line = line.split(", until ").next().unwrap_or_default();
+        let is_time = |word: &str| word.len() >= 5 && word.parse::<f64>().is_ok();
+        let words = line.split(' ').map(|word| if is_time(word) { "TIME" } else { word });
+        words.collect::<Vec<_>>().join(" ") + "\n"
+    };
+    text.lines().map(line).collect()
+}
+
+#[tokio::test]
+async fn any_url_of_a_site_is_its_robots_txt_and_the_redirects_are_told() {
+    let origin = Origin::start()
+        .reply("/robots.txt", Reply::status(301).header("Location", "/a?b=c"))
+        .reply("/a", Reply::redirect("/end"))
+        .reply("/end", Reply::gzip(b"User-agent: *\nDisallow: private\n"))
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    let expected = "\
+Fetched:
+  301  http://shop.example:PORT/robots.txt
+  302  http://shop.example:PORT/a?b=c
+  200  http://shop.example:PORT/end
+  32 bytes in TIME s
+  holds for 24 h
+
+http://shop.example:PORT/robots.txt:2: error: Paths begin with `/`, so `private` never matches: begin it with `/`, or \
+with `*` where it may stand anywhere. [no-leading-slash]
+     2 | Disallow: private
+
+http://shop.example:PORT/robots.txt: 1 error
+";
+    for path in ["", "/", "/any/page?q=1", "/robots.txt"] {
+        let told = lint(&gate, &origin.url(path), &[]).await;
+        assert_eq!(
+            (&*masked(&told, &origin), told.code),
+            (expected, Some(1)),
+            "{path}: {told:?}"
+        );
+    }
+    assert_eq!((origin.count("/robots.txt"), origin.count("/any/page")), (4, 0));
+
+    let told = lint(&gate, &origin.url("/any/page"), &["--json"]).await;
+    let report: Value = serde_json::from_str(&told.out).expect("one object");
+    assert_eq!(report["source"], origin.url("/robots.txt"));
+    assert_eq!(report["findings"][0]["code"], "no-leading-slash");
+    let fetch = &report["fetch"];
+    assert_eq!((&fetch["status"], &fetch["bytes"]), (&200.into(), &32.into()));
+    assert_eq!(fetch["redirects"][0]["status"], 301);
+    assert_eq!(fetch["redirects"][1]["to"], origin.url("/end"));
+    assert_eq!(report["absent"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_site_without_a_robots_txt_is_fine() {
+    let origin = Origin::start().spawn().await;
+    let gate = Gate::start().await;
+    let told = lint(&gate, &origin.url("/page"), &[]).await;
+    let expected = "\
+Fetched:
+  404  http://shop.example:PORT/robots.txt
+  0 bytes in TIME s
+  holds for 1 h
+
+http://shop.example:PORT/robots.txt: the site has no robots.txt: everything is allowed
+";
+    assert_eq!((&*masked(&told, &origin), told.code), (expected, Some(0)), "{told:?}");
+
+    let told = lint(&gate, &origin.url("/page"), &["--json"]).await;
+    let report: Value = serde_json::from_str(&told.out).expect("one object");
+    assert_eq!(report["absent"], "the site has no robots.txt: everything is allowed");
+    assert_eq!((&report["findings"], told.code), (&Value::Array(vec![]), Some(0)));
+}
+
+#[tokio::test]
+async fn what_cannot_be_had_is_a_failure_with_its_reason() {
+    for (reply, said) in [
+        (
+            Reply::status(503),
+            "the robots.txt cannot be had, and until it can everything is disallowed: the server answered 503",
+        ),
+        (
+            Reply::raw("nonsense\r\n\r\n"),
+            "the robots.txt cannot be had, and until it can everything is disallowed: ",
+        ),
+        (
+            Reply::status(500).body("<h1>Page not found</h1>"),
+            "the server answers 500 with a page that says there is no robots.txt: ",
+        ),
+        (
+            Reply::redirect("/robots.txt"),
+            "the redirects lead to no robots.txt, which counts as having none: everything is allowed",
+        ),
+    ] {
+        let origin = Origin::start().reply("/robots.txt", reply).spawn().await;
+        let gate = Gate::start().await;
+        let told = lint(&gate, &origin.url("/"), &[]).await;
+        let last = told.out.lines().last().unwrap_or_default();
+        let said = format!("{}: {said}", origin.url("/robots.txt"));
+        assert!(last.starts_with(&said), "{said}\n{told:?}");
+        assert!(last.len() > said.len() || !last.ends_with(": "), "a reason: {told:?}");
+        assert_eq!((told.code, &*told.errors), (Some(1), ""));
+    }
+}
+
+#[tokio::test]
+async fn what_the_fetch_cut_is_told() {
+    let rule = b"Disallow: /abc/\n";
+    let full = [&b"User-agent: *\n##\n"[..], &rule.repeat(500 * 1024 / rule.len())].concat();
+    for (sent, line) in [(&full[..], Some(32_001)), (&full[..500 * 1024], None)] {
+        for reply in [Reply::ok("text/plain", sent), Reply::gzip(sent)] {
+            let origin = Origin::start().reply("/robots.txt", reply).spawn().await;
+            let gate = Gate::start().await;
+            let told = lint(&gate, &origin.url("/"), &["--json"]).await;
+            let report: Value = serde_json::from_str(&told.out).expect("one object");
+            let findings = report["findings"].as_array().expect("a list");
+            let cut = findings.iter().find(|finding| finding["code"] == "too-large");
+            assert_eq!(cut.and_then(|finding| finding["line"].as_i64()), line, "{cut:?}");
+            // The line that goes on past the limit is shown, as far as it was read.
+            assert_eq!(
+                cut.map(|finding| finding["text"] == "Disallow: /abc/"),
+                line.map(|_| true),
+                "{cut:?}"
+            );
+
+            let told = lint(&gate, &origin.url("/"), &[]).await;
+            let said = told
+                .out
+                .contains("  the file is longer, but only its first 500 KiB count\n");
+            assert_eq!(said, line.is_some(), "{}", &told.out[..500]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_url_of_a_site_is_an_error() {
+    let gate = Gate::start().await;
+    for (url, said) in [
+        ("http://", "robotgate: http://: "),
+        (
+            "https://a b/",
+            "robotgate: https://a b/: the URL's host cannot be read: ",
+        ),
+    ] {
+        let told = lint(&gate, url, &[]).await;
+        assert!(told.errors.starts_with(said), "{told:?}");
+        assert_eq!((told.code, &*told.out), (Some(1), ""));
+    }
+    let told = lint(&gate, "https://shop.example/", &["--config", "nothing.toml"]).await;
+    assert_eq!(told.code, Some(2), "two configurations: {told:?}");
+}
