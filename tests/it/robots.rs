@@ -6,3 +6,4 @@ mod explain;
 mod holds;
 mod model;
 mod properties;
+mod rfc9309;

@@ -1,4 +1,4 @@
-//! Holds the engine against the plain, slow model of the tests and against all else that holds for any file
+//! Holds the engine, in each profile, against the plain, slow model of the tests and against all else that holds for any file
 //! (`tests/it/robots/holds.rs`), and against work and memory out of proportion.
 //!
 //! An input is text that can be read and written: the agent in the first line, the URL in the second, and from the
@@ -21,6 +21,8 @@ mod holds;
 mod input;
 #[path = "../../it/robots/model.rs"]
 mod model;
+#[path = "../../it/robots/rfc9309.rs"]
+mod rfc9309;
 #[path = "../seeds.rs"]
 mod seeds;
 

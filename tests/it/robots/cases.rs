@@ -4,7 +4,7 @@ use data_encoding::BASE64;
 use robotgate::robots::{Profile, RobotsTxt, path_of_url};
 use serde::Deserialize;
 
-use super::model;
+use super::{model, rfc9309};
 
 #[derive(Deserialize)]
 pub struct Case {
@@ -24,14 +24,57 @@ fn seeds() {
 }
 
 #[test]
-fn rfc9309() {
+fn as_google_reads_what_the_rfc_says() {
     run(RFC9309);
 }
 
 #[test]
-fn rfc9309_to_the_letter() {
+fn to_the_letter_of_the_rfc() {
     let wrong: Vec<String> = read(RFC9309).iter().filter_map(Case::fault_to_the_letter).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What RFC 9309 §2.2.2 and §2.2.3 take for the same, and what not: the engine and the model.
+#[test]
+fn spellings_to_the_letter_of_the_rfc() {
+    for (pattern, path, same) in [
+        // The table of §2.2.2.
+        ("/foo/bar?baz=quz", "/foo/bar?baz=quz", true),
+        (
+            "/foo/bar?baz=https://foo.bar",
+            "/foo/bar?baz=https%3A%2F%2Ffoo.bar",
+            true,
+        ),
+        ("/foo/bar/\u{30c4}", "/foo/bar/%E3%83%84", true),
+        ("/foo/bar/%E3%83%84", "/foo/bar/%e3%83%84", true),
+        ("/foo/bar/%62%61%7A", "/foo/bar/baz", true),
+        // Special characters, and the escapes that stand for them.
+        ("/path/file-with-a-%2A.html", "/path/file-with-a-*.html", true),
+        ("/path/file-with-a-%2a.html", "/path/file-with-a-%2A.html", true),
+        ("/path/file-with-a-%2A.html", "/path/file-with-a-b.html", false),
+        ("/path/file-with-a-*.html", "/path/file-with-a-%2A.html", true),
+        ("/path/foo-%24", "/path/foo-$", true),
+        ("/path/foo-%24", "/path/foo-", false),
+        ("/path/foo-$", "/path/foo-$", false),
+        ("/a$b", "/a%24b", true),
+        ("/a$$", "/a$", true),
+        ("/a$$", "/a$b", false),
+        // Neither reserved nor unreserved: an escape is one, and a character is one.
+        ("/%7b", "/%7B", true),
+        ("/{", "/%7B", false),
+        ("/%20", "/%2520", false),
+        ("/%zz", "/%ZZ", false),
+        // No escape is undone twice.
+        ("/%2561", "/%61", false),
+        ("/%+1", "/%+1", true),
+    ] {
+        let body = format!("User-agent: *\nDisallow: {pattern}");
+        let robots = RobotsTxt::parse_as(Profile::Rfc9309, body.as_bytes());
+        let url = format!("http://e{path}");
+        let found = robots.agent("a").decide(&path_of_url(url.as_bytes())).allowed;
+        let modelled = rfc9309::decide(body.as_bytes(), "a", url.as_bytes()).0;
+        assert_eq!((found, modelled), (!same, !same), "{pattern} and {path}");
+    }
 }
 
 #[test]
@@ -68,8 +111,12 @@ impl Case {
         let wanted = self.rfc_allowed.expect("each case of the RFC has its answer");
         // A rule decides what is disallowed, and it is the one whose line the case has, where Google agrees.
         let line = found.rule.map_or(0, |id| robots.rule(id).line);
+        let modelled = rfc9309::decide(&self.body(), &self.agent, self.url.as_bytes());
         let right = found.allowed == wanted && (wanted != self.allowed || line == self.line);
-        (!right).then(|| format!("{}: allowed is {} by line {line}", self.id, found.allowed))
+        (!right || modelled != (found.allowed, line)).then(|| {
+            let Self { id, .. } = self;
+            format!("{id}: engine {:?}, model {modelled:?}", (found.allowed, line))
+        })
     }
 
     fn fault(&self) -> Option<String> {

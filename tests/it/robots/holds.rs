@@ -2,9 +2,9 @@
 //!
 //! Panics where something does not hold, and says what.
 
-use robotgate::robots::{Match, RobotsTxt, Whole, path_of_url};
+use robotgate::robots::{Match, Profile, RobotsTxt, Whole, path_of_url};
 
-use super::model;
+use super::{model, rfc9309};
 
 /// One way to read robots.txt: the engine's and the model's, which have to agree.
 pub struct Way {
@@ -17,11 +17,18 @@ pub struct Way {
 pub type Model = fn(&[u8], &str, &[u8]) -> (bool, u32);
 
 /// Every profile has a line here.
-pub const WAYS: &[Way] = &[Way {
-    name: "google",
-    engine: RobotsTxt::parse,
-    model: model::decide,
-}];
+pub const WAYS: &[Way] = &[
+    Way {
+        name: "google",
+        engine: RobotsTxt::parse,
+        model: model::decide,
+    },
+    Way {
+        name: "rfc9309",
+        engine: |body| RobotsTxt::parse_as(Profile::Rfc9309, body),
+        model: rfc9309::decide,
+    },
+];
 
 /// All of what holds, in every profile.
 pub fn holds(body: &[u8], agent: &str, urls: &[&[u8]]) {

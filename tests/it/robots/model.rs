@@ -1,28 +1,99 @@
 //! A second reading of robots.txt, as plain and slow as can be: it reads the file afresh for each
 //! question, byte by byte, and tries every way a `*` can go.
 //!
-//! Shares nothing with the engine, so that the same slip is unlikely in both.
+//! Shares nothing with the engine, so that the same slip is unlikely in both. What differs from profile to profile is a
+//! [`Reading`]; Google's stands here.
 
-/// Whether `agent` may fetch `url`, and the line that says so, 0 if none does.
+/// What one profile makes of lines, patterns and paths.
+pub struct Reading {
+    /// Of a line without comment and white space around it: what its key means, and where the key ends.
+    pub key: fn(&[u8]) -> Option<(Key, usize)>,
+    /// A pattern as it is compared.
+    pub pattern: fn(&[u8]) -> Vec<u8>,
+    /// A path as it is compared.
+    pub path: fn(&[u8]) -> Vec<u8>,
+    /// Whether an allow of an index page is one of its directory.
+    pub index_pages: bool,
+}
+
+/// What a key means.
+pub enum Key {
+    Agent,
+    Allow,
+    Disallow,
+}
+
+/// Whether `agent` may fetch `url`, and the line that says so, 0 if none does, in Google's reading.
 pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
-    let path = path(url);
-    let records = records(body);
-    let own = Name::Token(agent.to_ascii_lowercase());
-    let rules = rules_for(&records, &own).or_else(|| rules_for(&records, &Name::Star));
-    let mut best: Option<(usize, bool, u32)> = None;
-    for (line, allow, pattern) in rules.unwrap_or_default() {
-        let Some(weight) = weight(allow, &pattern, &path) else {
-            continue;
-        };
-        if best.is_none_or(|(most, allowed, _)| weight > most || (weight == most && allow && !allowed)) {
-            best = Some((weight, allow, line));
+    GOOGLE.decide(body, agent, url)
+}
+
+// === impl Reading ===
+
+impl Reading {
+    /// Whether `agent` may fetch `url`, and the line that says so, 0 if none does.
+    pub fn decide(&self, body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
+        let path = (self.path)(&path(url));
+        let records = self.records(body);
+        let own = Name::Token(agent.to_ascii_lowercase());
+        let rules = rules_for(&records, &own).or_else(|| rules_for(&records, &Name::Star));
+        let mut best: Option<(usize, bool, u32)> = None;
+        for (line, allow, pattern) in rules.unwrap_or_default() {
+            let Some(weight) = self.weight(allow, &pattern, &path) else {
+                continue;
+            };
+            if best.is_none_or(|(most, allowed, _)| weight > most || (weight == most && allow && !allowed)) {
+                best = Some((weight, allow, line));
+            }
         }
+        best.map_or((true, 0), |(weight, allow, line)| (allow || weight == 0, line))
     }
-    best.map_or((true, 0), |(weight, allow, line)| (allow || weight == 0, line))
+
+    fn records(&self, body: &[u8]) -> Vec<Record> {
+        let numbered = (1..).zip(lines(body));
+        numbered
+            .filter_map(|(number, line)| self.record(number, line))
+            .collect()
+    }
+
+    fn record(&self, number: u32, mut line: Vec<u8>) -> Option<Record> {
+        line.truncate(LONGEST_LINE);
+        let end = line.iter().position(|b| *b == 0 || *b == b'#');
+        line.truncate(end.unwrap_or(usize::MAX));
+        let line = trim(&line);
+        let (key, end) = (self.key)(line)?;
+        let value = trim(&line[end + 1..]);
+        Some(match key {
+            Key::Agent => Record::Agent(name(value)),
+            Key::Allow => Record::Rule((number, true, (self.pattern)(value))),
+            Key::Disallow => Record::Rule((number, false, (self.pattern)(value))),
+        })
+    }
+
+    /// How much the rule weighs for `path`; `None` where it does not match.
+    fn weight(&self, allow: bool, pattern: &[u8], path: &[u8]) -> Option<usize> {
+        if matches(pattern, path) {
+            return Some(pattern.len());
+        }
+        let slash = pattern.iter().rposition(|b| *b == b'/')?;
+        if !self.index_pages || !allow || !pattern[slash..].starts_with(b"/index.htm") {
+            return None;
+        }
+        let directory = [&pattern[..=slash], b"$"].concat();
+        matches(&directory, path).then_some(directory.len())
+    }
 }
 
 /// So many bytes of a line count.
 pub const LONGEST_LINE: usize = 16_663;
+
+/// Google's.
+const GOOGLE: Reading = Reading {
+    key: lenient_key,
+    pattern: escape,
+    path: <[u8]>::to_vec,
+    index_pages: true,
+};
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Name {
@@ -63,11 +134,6 @@ fn rules_for(records: &[Record], wanted: &Name) -> Option<Vec<Rule>> {
     found
 }
 
-fn records(body: &[u8]) -> Vec<Record> {
-    let numbered = (1..).zip(lines(body));
-    numbered.filter_map(|(number, line)| record(number, line)).collect()
-}
-
 /// The lines of a file, whole.
 pub fn lines(mut body: &[u8]) -> Vec<Vec<u8>> {
     for mark in [0xEF, 0xBB, 0xBF] {
@@ -89,11 +155,8 @@ pub fn lines(mut body: &[u8]) -> Vec<Vec<u8>> {
     lines
 }
 
-fn record(number: u32, mut line: Vec<u8>) -> Option<Record> {
-    line.truncate(LONGEST_LINE);
-    let end = line.iter().position(|b| *b == 0 || *b == b'#');
-    line.truncate(end.unwrap_or(usize::MAX));
-    let line = trim(&line);
+/// A forgotten colon and the usual typos count.
+fn lenient_key(line: &[u8]) -> Option<(Key, usize)> {
     let at = match line.iter().position(|b| *b == b':') {
         Some(colon) => colon,
         None => {
@@ -105,14 +168,13 @@ fn record(number: u32, mut line: Vec<u8>) -> Option<Record> {
         }
     };
     let key = String::from_utf8_lossy(trim(&line[..at])).to_ascii_lowercase();
-    let value = trim(&line[at + 1..]);
     let is = |names: &[&str]| names.iter().any(|name| key.starts_with(name));
     if is(&["user-agent", "useragent", "user agent"]) {
-        Some(Record::Agent(name(value)))
+        Some((Key::Agent, at))
     } else if is(&["allow"]) {
-        Some(Record::Rule((number, true, escape(value))))
+        Some((Key::Allow, at))
     } else if is(&["disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"]) {
-        Some(Record::Rule((number, false, escape(value))))
+        Some((Key::Disallow, at))
     } else {
         None
     }
@@ -145,19 +207,6 @@ fn escape(value: &[u8]) -> Vec<u8> {
         }
     }
     out
-}
-
-/// How much the rule weighs for `path`; `None` where it does not match.
-fn weight(allow: bool, pattern: &[u8], path: &[u8]) -> Option<usize> {
-    if matches(pattern, path) {
-        return Some(pattern.len());
-    }
-    let slash = pattern.iter().rposition(|b| *b == b'/')?;
-    if !allow || !pattern[slash..].starts_with(b"/index.htm") {
-        return None;
-    }
-    let directory = [&pattern[..=slash], b"$"].concat();
-    matches(&directory, path).then_some(directory.len())
 }
 
 /// Which beginnings of `path` the pattern reaches, one pattern byte at a time.
@@ -205,7 +254,7 @@ fn path(url: &[u8]) -> Vec<u8> {
     path
 }
 
-fn trim(mut bytes: &[u8]) -> &[u8] {
+pub fn trim(mut bytes: &[u8]) -> &[u8] {
     while bytes.first().is_some_and(|b| is_space(*b)) {
         bytes = &bytes[1..];
     }

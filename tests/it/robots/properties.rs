@@ -237,7 +237,7 @@ const DAMAGE: &[&[u8]] = &[
 /// Few letters and many signs, so that patterns and paths often meet.
 const PATTERN: &str = concat!(
     r"(?-u:(?:/|\*)?(?:[ab/*]|\*a|\*\*|/index\.html?|/index\.htm[*$/]|\?|\$|\$\*",
-    r"|%2f|%2F|%C3%A9|%c3%a9|\xc3\xa9|\xff|%|%4){0,6}\$?)",
+    r"|%2f|%2F|%2a|%24|%61|%C3%A9|%c3%a9|\xc3\xa9|\xff|%|%4){0,6}\$?)",
 );
 
 const LONG_RULE: &str = r"(?-u:(?:Disallow|Allow): /[a-c]{1,3}/(?:\*|[a-c]{1,4})/?[a-c]{0,3}(?:/index\.html)?[$*]?)";

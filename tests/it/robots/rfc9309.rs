@@ -1,0 +1,77 @@
+//! The second reading of robots.txt to the letter of RFC 9309: its keys (§2.2) and its comparison of octets (§2.2.2).
+//!
+//! Lines, groups and tokens are Google's here as there, so all else is the model's.
+
+use super::model::{Key, Reading, trim};
+
+/// Whether `agent` may fetch `url`, and the line that says so, 0 if none does.
+pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
+    READING.decide(body, agent, url)
+}
+
+const READING: Reading = Reading {
+    key,
+    pattern,
+    path: spelled,
+    index_pages: false,
+};
+
+/// `startgroupline` and `rule` of the grammar: one of three words in any case, white space, a colon.
+fn key(line: &[u8]) -> Option<(Key, usize)> {
+    let colon = line.iter().position(|b| *b == b':')?;
+    let key = match &*trim(&line[..colon]).to_ascii_lowercase() {
+        b"user-agent" => Key::Agent,
+        b"allow" => Key::Allow,
+        b"disallow" => Key::Disallow,
+        _ => return None,
+    };
+    Some((key, colon))
+}
+
+/// A `$` anywhere but at the end has no special meaning (§2.2.3), so it is the octet that `%24` is.
+fn pattern(value: &[u8]) -> Vec<u8> {
+    let (text, end) = match value.split_last() {
+        Some((b'$', text)) => (text, &b"$"[..]),
+        _ => (value, &b""[..]),
+    };
+    let pieces = text.split(|b| *b == b'*').map(|piece| spelled(piece));
+    [pieces.collect::<Vec<_>>().join(&b'*'), end.to_vec()].concat()
+}
+
+/// The one spelling of all that §2.2.2 takes for equal. An escape is undone where the character is unreserved; and where
+/// it is reserved, since both spellings of such a one are made the same. What is outside ASCII is escaped.
+///
+/// A `*` and a `$` stand for themselves here, and are escaped as §2.2.3 has such written.
+fn spelled(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let escape = text.get(at..at + 3).and_then(escaped);
+        let octet = escape.unwrap_or(text[at]);
+        let for_itself = b"*$".contains(&octet);
+        let as_is = match escape {
+            Some(octet) => UNRESERVED.contains(&octet) || RESERVED.contains(&octet),
+            None => octet.is_ascii(),
+        };
+        if as_is && !for_itself {
+            out.push(octet);
+        } else {
+            out.extend(format!("%{octet:02X}").bytes());
+        }
+        at += if escape.is_some() { 3 } else { 1 };
+    }
+    out
+}
+
+/// The octet of a `%xx`.
+fn escaped(three: &[u8]) -> Option<u8> {
+    let hex = three.strip_prefix(b"%")?;
+    // A sign is no digit, though the conversion would take one.
+    let digits = hex.iter().all(u8::is_ascii_hexdigit);
+    digits.then(|| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok())?
+}
+
+/// RFC 3986 §2.3.
+const UNRESERVED: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+/// RFC 3986 §2.2: gen-delims and sub-delims.
+const RESERVED: &[u8] = b":/?#[]@!$&'()*+,;=";
