@@ -83,6 +83,12 @@ impl<'a> Agent<'a> {
     /// ```
     #[must_use]
     pub fn decide(&self, path: &[u8]) -> Match {
+        if self.robots.profile.always_allows(path) {
+            return Match {
+                allowed: true,
+                rule: None,
+            };
+        }
         let path = &*escape::of_path(self.robots.profile, path);
         let mut search = Search::new(&self.robots.text, path);
         self.search(&mut search);

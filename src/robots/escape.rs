@@ -21,11 +21,15 @@ pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
         _ => (pattern, ""),
     };
     let mut spelled = String::with_capacity(pattern.len() + 16);
+    let mut in_query = false;
     for unit in Units(inner) {
+        in_query |= matches!(unit, Unit::Raw(b'?'));
         match (profile, unit) {
             // Only at the end is it an anchor.
             (Profile::Rfc9309, Unit::Raw(b'$')) => push_escaped(&mut spelled, b'$'),
-            (Profile::Rfc9309, Unit::Escaped(octet)) if has_a_plain_spelling(octet) => spelled.push(octet.into()),
+            (Profile::Rfc9309, Unit::Escaped(octet)) if is_the_same_plain(octet, in_query) => {
+                spelled.push(octet.into())
+            }
             (_, Unit::Raw(octet @ ..=0x7F)) => spelled.push(octet.into()),
             (_, Unit::Raw(octet) | Unit::Escaped(octet)) => push_escaped(&mut spelled, octet),
         }
@@ -42,9 +46,11 @@ pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
         return Cow::Borrowed(path);
     }
     let mut spelled = String::with_capacity(path.len() + 16);
+    let mut in_query = false;
     for unit in Units(path) {
+        in_query |= matches!(unit, Unit::Raw(b'?'));
         match unit {
-            Unit::Escaped(octet) if has_a_plain_spelling(octet) => spelled.push(octet.into()),
+            Unit::Escaped(octet) if is_the_same_plain(octet, in_query) => spelled.push(octet.into()),
             Unit::Raw(octet @ ..=0x7F) if !matches!(octet, b'*' | b'$') => spelled.push(octet.into()),
             Unit::Raw(octet) | Unit::Escaped(octet) => push_escaped(&mut spelled, octet),
         }
@@ -83,10 +89,11 @@ fn octet(high: u8, low: u8) -> Option<u8> {
 }
 
 /// Whether an escape is another spelling of a character: the unreserved ones (RFC 3986 §2.3) and
-/// the reserved ones (§2.2), whose two spellings RFC 9309 §2.2.2 compares as equal. Not `*` and
-/// `$`: written plainly, those are wildcards.
-fn has_a_plain_spelling(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || b"-._~:/?#[]@!&'()+,;=".contains(&octet)
+/// the reserved ones (§2.2), whose two spellings RFC 9309 §2.2.2 compares as equal. Not those that
+/// divide a URL, where they would (`/a%2Fb` is another path than `/a/b`), and not `*` and `$`:
+/// written plainly, those are wildcards.
+fn is_the_same_plain(octet: u8, in_query: bool) -> bool {
+    octet.is_ascii_alphanumeric() || b"-._~:[]@!&'()+,;=".contains(&octet) || in_query && b"/?#".contains(&octet)
 }
 
 /// Whether an ASCII pattern needs no change.
@@ -153,6 +160,9 @@ mod tests {
             (b"/$x", b"/%24x", "/%24x"),
             (b"/%zz%", b"/%zz%", "/%zz%"),
             (b"/%25%20%7b", b"/%25%20%7B", "/%25%20%7B"),
+            (b"/a%2fb", b"/a%2Fb", "/a%2Fb"),
+            (b"/a%3fb", b"/a%3Fb", "/a%3Fb"),
+            (b"/a%3a;", b"/a:%3b", "/a:;"),
         ] {
             assert_eq!(of_pattern(Profile::Rfc9309, pattern), spelled);
             assert_eq!(String::from_utf8_lossy(&of_path(Profile::Rfc9309, path)), spelled);

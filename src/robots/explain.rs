@@ -31,7 +31,7 @@ pub struct Explanation<'a> {
     /// The groups that hold for the agent, in the file's order: all that name it, else all for `*`,
     /// else none.
     pub groups: Vec<Group<'a>>,
-    /// How many rules these groups have.
+    /// How many rules these groups have, or none where the profile always allows the path.
     pub considered: usize,
     /// The rules that lost, the nearest to winning first: those that match, and those that would
     /// have won or tied had they matched.
@@ -111,7 +111,8 @@ pub fn explain<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>, path: &
     let choice = if named { choice } else { Choice::Everyone };
     let groups: Vec<_> = all.iter().filter(|group| group.names(choice)).collect();
     let scale = Scale::new(profile, path);
-    let rules = groups.iter().flat_map(|group| &group.rules);
+    let asked = !profile.always_allows(path);
+    let rules = groups.iter().flat_map(|group| &group.rules).filter(|_| asked);
     let weighings: Vec<Weighing<'a>> = rules.map(|rule| scale.weigh(rule)).collect();
     let winner = weigh::winner(&weighings);
     Explanation {

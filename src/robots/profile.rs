@@ -26,8 +26,8 @@ pub enum Profile {
     /// As Google's open-source parser, bit for bit.
     #[default]
     Google,
-    /// As RFC 9309 has it: no typos, no missing colons, no index rule, and octets are compared by
-    /// what their escapes mean (§2.2.2).
+    /// As RFC 9309 has it: no typos, no missing colons, no index rule; octets are compared by what
+    /// their escapes mean, and the robots.txt itself is always allowed (§2.2.2).
     Rfc9309,
 }
 
@@ -41,5 +41,11 @@ impl Profile {
             Self::Google => "google",
             Self::Rfc9309 => "rfc9309",
         }
+    }
+
+    /// Whether no rule is asked about `path`: RFC 9309 §2.2.2 implicitly allows the robots.txt
+    /// itself, of which Google's parser knows nothing.
+    pub(super) fn always_allows(self, path: &[u8]) -> bool {
+        self == Self::Rfc9309 && path == b"/robots.txt"
     }
 }

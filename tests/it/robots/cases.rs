@@ -30,7 +30,9 @@ fn as_google_reads_what_the_rfc_says() {
 
 #[test]
 fn to_the_letter_of_the_rfc() {
-    let wrong: Vec<String> = read(RFC9309).iter().filter_map(Case::fault_to_the_letter).collect();
+    let stated: Vec<Case> = all().filter(|case| case.rfc_allowed.is_some()).collect();
+    assert_eq!(stated.len(), 99 + 21 + 123);
+    let wrong: Vec<String> = stated.iter().filter_map(Case::fault_to_the_letter).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -62,6 +64,14 @@ fn spellings_to_the_letter_of_the_rfc() {
         // Neither reserved nor unreserved: an escape is one, and a character is one.
         ("/%7b", "/%7B", true),
         ("/{", "/%7B", false),
+        // What divides a URL is not the same escaped, but in a query.
+        ("/a%2Fb", "/a/b", false),
+        ("/a/b", "/a%2fb", false),
+        ("/a?b", "/a%3Fb", false),
+        ("/a%2Fb", "/a%2fb", true),
+        ("/a?b%2Fc%3fd", "/a?b/c?d", true),
+        ("/*?b*%2Fc", "/a?b/c", true),
+        ("/a%3Bb", "/a;b", true),
         ("/%20", "/%2520", false),
         ("/%zz", "/%ZZ", false),
         // No escape is undone twice.
@@ -109,11 +119,9 @@ impl Case {
         let robots = RobotsTxt::parse_as(Profile::Rfc9309, &self.body());
         let found = robots.agent(&self.agent).decide(&path_of_url(self.url.as_bytes()));
         let wanted = self.rfc_allowed.expect("each case of the RFC has its answer");
-        // A rule decides what is disallowed, and it is the one whose line the case has, where Google agrees.
         let line = found.rule.map_or(0, |id| robots.rule(id).line);
         let modelled = rfc9309::decide(&self.body(), &self.agent, self.url.as_bytes());
-        let right = found.allowed == wanted && (wanted != self.allowed || line == self.line);
-        (!right || modelled != (found.allowed, line)).then(|| {
+        (found.allowed != wanted || modelled != (found.allowed, line)).then(|| {
             let Self { id, .. } = self;
             format!("{id}: engine {:?}, model {modelled:?}", (found.allowed, line))
         })

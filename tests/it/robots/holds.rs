@@ -93,7 +93,8 @@ fn the_whole_is_of_each_path(way: &Way, robots: &RobotsTxt, agent: &str, url: &[
         let allowed = picked.decide(&path_of_url(url)).allowed;
         let holds = match picked.whole() {
             Whole::AllAllowed => allowed,
-            Whole::AllDisallowed => !allowed,
+            // No rule can forbid the robots.txt, where the profile knows of it.
+            Whole::AllDisallowed => !allowed || *path_of_url(url) == *b"/robots.txt",
             Whole::Mixed => true,
         };
         assert!(

@@ -232,7 +232,7 @@ fn matches(pattern: &[u8], path: &[u8]) -> bool {
     reached.contains(&true)
 }
 
-fn path(url: &[u8]) -> Vec<u8> {
+pub fn path(url: &[u8]) -> Vec<u8> {
     let url = if url.starts_with(b"//") { &url[2..] } else { url };
     let starts = |at: &usize| b"/?;".contains(&url[*at]);
     let scheme = (0..url.len()).find(|at| url[*at..].starts_with(b"://"));

@@ -2,10 +2,14 @@
 //!
 //! Lines, groups and tokens are Google's here as there, so all else is the model's.
 
-use super::model::{Key, Reading, trim};
+use super::model::{Key, Reading, path, trim};
 
 /// Whether `agent` may fetch `url`, and the line that says so, 0 if none does.
 pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
+    // §2.2.2: the file itself is implicitly allowed.
+    if *path(url) == *b"/robots.txt" {
+        return (true, 0);
+    }
     READING.decide(body, agent, url)
 }
 
@@ -34,15 +38,26 @@ fn pattern(value: &[u8]) -> Vec<u8> {
         Some((b'$', text)) => (text, &b"$"[..]),
         _ => (value, &b""[..]),
     };
-    let pieces = text.split(|b| *b == b'*').map(|piece| spelled(piece));
+    let mut start = 0;
+    let pieces = text.split(|b| *b == b'*').map(|piece| {
+        let before = &text[..start];
+        start += piece.len() + 1;
+        spelled_after(before, piece)
+    });
     [pieces.collect::<Vec<_>>().join(&b'*'), end.to_vec()].concat()
 }
 
 /// The one spelling of all that §2.2.2 takes for equal. An escape is undone where the character is unreserved; and where
 /// it is reserved, since both spellings of such a one are made the same. What is outside ASCII is escaped.
 ///
+/// What divides a URL (RFC 3986 §2.2) stays escaped where its plain spelling would: a `/`, `?` or `#` before the query.
+///
 /// A `*` and a `$` stand for themselves here, and are escaped as §2.2.3 has such written.
 fn spelled(text: &[u8]) -> Vec<u8> {
+    spelled_after(b"", text)
+}
+
+fn spelled_after(before: &[u8], text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at = 0;
     while at < text.len() {
@@ -50,6 +65,7 @@ fn spelled(text: &[u8]) -> Vec<u8> {
         let octet = escape.unwrap_or(text[at]);
         let for_itself = b"*$".contains(&octet);
         let as_is = match escape {
+            Some(b'/' | b'?' | b'#') => before.contains(&b'?') || text[..at].contains(&b'?'),
             Some(octet) => UNRESERVED.contains(&octet) || RESERVED.contains(&octet),
             None => octet.is_ascii(),
         };
