@@ -27,6 +27,16 @@ impl RobotsCopy {
         }
     }
 
+    /// The same text, in the reading of `profile`.
+    #[must_use]
+    pub fn under(&self, profile: Profile) -> Self {
+        Self {
+            robots: RobotsTxt::parse_as(profile, self.robots.body()),
+            sha256: self.sha256.clone(),
+            fetched: self.fetched,
+        }
+    }
+
     /// The bytes of memory that the copy holds.
     pub fn weight(&self) -> usize {
         size_of::<Self>() + self.robots.weight() + self.sha256.capacity()
@@ -37,6 +47,7 @@ impl fmt::Debug for RobotsCopy {
     /// The digest stands for the file, which may be half a megabyte.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RobotsCopy")
+            .field("profile", &self.robots.profile())
             .field("sha256", &self.sha256)
             .field("fetched", &self.fetched)
             .finish_non_exhaustive()
@@ -45,6 +56,10 @@ impl fmt::Debug for RobotsCopy {
 
 impl PartialEq for RobotsCopy {
     fn eq(&self, other: &Self) -> bool {
-        self.sha256 == other.sha256 && self.fetched == other.fetched
+        let profiles_are_equal = self.robots.profile() == other.robots.profile();
+        profiles_are_equal && self.sha256 == other.sha256 && self.fetched == other.fetched
     }
 }
+
+/// Bytes that take about half a millisecond to parse, which would keep other requests waiting.
+pub(super) const LARGE: usize = 64 * 1024;

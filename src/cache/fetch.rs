@@ -21,7 +21,7 @@ pub use self::{
     body::within_limit,
     trace::{Asked, Traced},
 };
-use super::{Failure, FetchError, Freshness, Meaning, Policy, Received};
+use super::{Failure, FetchError, Freshness, Meaning, Policy, Received, copy::LARGE};
 use crate::{
     egress::{Egress, Roots},
     origin::Origin,
@@ -165,7 +165,5 @@ impl<F: Fetch> Fetch for Arc<F> {
     }
 }
 
-/// Bytes that take about half a millisecond to parse.
-const LARGE: usize = 64 * 1024;
 /// RFC 9309 §2.3.1.2.
 const MAX_REDIRECTS: usize = 5;

@@ -47,12 +47,17 @@ impl Meaning {
             // No Range was asked for, so the server is at fault.
             206 => failed(),
             200..=299 => Meaning::Rules(Arc::new(RobotsCopy::new(policy.profile, &received.body, at))),
-            429 if policy.profile == Profile::Google => failed(),
+            status if is_busy(status, policy.profile) => failed(),
             400..=499 => Meaning::NoRobots,
             500.. if policy.soft_404 && says_not_found(&received.body) => Meaning::Soft404,
             _ => failed(),
         }
     }
+}
+
+/// Whether a client error says that the server is busy, and nothing of the robots.txt.
+pub(super) fn is_busy(status: u16, profile: Profile) -> bool {
+    status == 429 && profile == Profile::Google
 }
 
 /// Whether the page of a server error says that the file was not found. Only whole phrases: a

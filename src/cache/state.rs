@@ -4,6 +4,8 @@
 //! It never reads a clock, touches a socket or waits. Times are wall-clock times, because copies
 //! outlive a restart; a clock that runs backwards makes it fetch again, never allow more.
 
+mod reading;
+
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},
@@ -33,6 +35,8 @@ pub struct Policy {
 /// What is known of one origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OriginState {
+    /// Whose reading all of it is in; of no account where nothing is known.
+    profile: Profile,
     answered: Option<Answered>,
     failing: Option<Failing>,
     /// The last copy that had rules, even when an answer without any has come since.
@@ -148,10 +152,16 @@ impl OriginState {
     /// An origin of which nothing is known.
     pub fn unknown() -> Self {
         Self {
+            profile: Profile::default(),
             answered: None,
             failing: None,
             last_good: None,
         }
+    }
+
+    /// Whether a fetch has ended yet.
+    pub fn is_known(&self) -> bool {
+        self.answered.is_some() || self.failing.is_some()
     }
 
     /// The state after a fetch that ended at `now`.
@@ -168,6 +178,11 @@ impl OriginState {
         spread: f64,
         policy: &Policy,
     ) -> Self {
+        if !self.is_under(policy) {
+            return self
+                .under(policy)
+                .after(meaning, status, freshness, now, spread, policy);
+        }
         let (holding, default_ttl) = match meaning {
             Meaning::Rules(copy) => (Holding::Rules(copy), policy.default_ttl),
             Meaning::NoRobots => (Holding::NoRobots, policy.no_robots_ttl),
@@ -179,6 +194,7 @@ impl OriginState {
             Holding::NoRobots | Holding::Soft404 => self.last_good.clone(),
         };
         Self {
+            profile: policy.profile,
             answered: Some(Answered {
                 meaning: holding,
                 status,
@@ -203,6 +219,7 @@ impl OriginState {
             failure.retry_delay(attempts)
         };
         Self {
+            profile: policy.profile,
             failing: Some(Failing {
                 since,
                 attempts,
@@ -279,20 +296,25 @@ impl OriginState {
 
     /// The bytes of memory that the state holds.
     pub fn weight(&self) -> usize {
-        let current = match self.answered.as_ref().map(|answered| &answered.meaning) {
-            Some(Holding::Rules(copy)) => Some(copy),
-            _ => None,
-        };
+        size_of::<Self>() + self.copies().map(|copy| copy.weight()).sum::<usize>()
+    }
+
+    /// All copies that are held, each once.
+    fn copies(&self) -> impl Iterator<Item = &Arc<RobotsCopy>> {
+        let current = self.current();
         let last_good = self
             .last_good
             .as_ref()
             .filter(|last| current.is_none_or(|current| !Arc::ptr_eq(current, last)));
-        size_of::<Self>()
-            + [current, last_good]
-                .into_iter()
-                .flatten()
-                .map(|copy| copy.weight())
-                .sum::<usize>()
+        current.into_iter().chain(last_good)
+    }
+
+    /// The copy of the last answer.
+    fn current(&self) -> Option<&Arc<RobotsCopy>> {
+        match &self.answered.as_ref()?.meaning {
+            Holding::Rules(copy) => Some(copy),
+            Holding::NoRobots | Holding::Soft404 => None,
+        }
     }
 }
 

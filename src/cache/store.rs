@@ -64,6 +64,8 @@ struct Slot {
     state: ArcSwap<OriginState>,
     /// Of the fetch that runs, if one does. It closes when the state is in place.
     flight: Mutex<Option<watch::Receiver<()>>>,
+    /// Held by the lookup that reads the state anew.
+    rereading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Clone)]
@@ -155,8 +157,11 @@ impl Store {
         wait: Duration,
     ) -> Lookup {
         let slot = self.slot(origin);
+        let mut state = slot.state.load_full();
+        if !state.is_under(policy) {
+            state = self.reread(&slot, origin, policy).await;
+        }
         let now = SystemTime::now();
-        let state = slot.state.load_full();
         match state.due(now, policy) {
             Due::No => Lookup::at_once(state, now, policy),
             Due::Background => {
@@ -182,15 +187,47 @@ impl Store {
         let pending = tokio::time::timeout(wait, async { while landed.changed().await.is_ok() {} })
             .await
             .is_err();
+        let mut found = slot.state.load_full();
+        if !found.is_under(policy) {
+            // The fetch was begun before a reload.
+            found = self.reread(slot, origin, policy).await;
+        }
         Lookup {
-            state: slot.state.load_full(),
-            status: match pending && *state != OriginState::unknown() {
+            state: found,
+            status: match pending && state.is_known() {
                 true => CacheStatus::Stale,
                 false => status,
             },
             waited: started.elapsed(),
             at: SystemTime::now(),
             pending,
+        }
+    }
+
+    /// What is known, in the reading of `policy`, where a reload has changed whose reading holds: the
+    /// first lookup after it reads the copies anew, and the others wait for that. Nothing is fetched.
+    async fn reread(self: &Arc<Self>, slot: &Arc<Slot>, origin: &Origin, policy: &Policy) -> Arc<OriginState> {
+        let _turn = slot.rereading.lock().await;
+        loop {
+            let state = slot.state.load_full();
+            if state.is_under(policy) {
+                return state;
+            }
+            let reread = if state.is_large() {
+                let (state, policy) = (state.clone(), *policy);
+                let reread = tokio::task::spawn_blocking(move || state.under(&policy)).await;
+                // A panic has been reported; what cannot be read allows nothing.
+                reread.unwrap_or_else(|_| OriginState::unknown())
+            } else {
+                state.under(policy)
+            };
+            let reread = Arc::new(reread);
+            let before = slot.state.compare_and_swap(&state, reread.clone());
+            // Else a fetch has landed meanwhile, and what it brought counts.
+            if Arc::ptr_eq(&before, &state) {
+                self.weigh_anew(origin.clone(), slot);
+                return reread;
+            }
         }
     }
 
@@ -244,7 +281,11 @@ impl Store {
             policy,
         );
         slot.state.store(Arc::new(state));
-        // Again, because its weight is another one now.
+        self.weigh_anew(origin, slot);
+    }
+
+    /// Puts a slot in again, because its weight is another one now.
+    fn weigh_anew(&self, origin: Origin, slot: &Arc<Slot>) {
         let held = Held::new(&origin, slot.clone());
         self.slots.insert(origin, held);
     }
@@ -283,6 +324,7 @@ impl Default for Slot {
         Self {
             state: ArcSwap::from_pointee(OriginState::unknown()),
             flight: Mutex::new(None),
+            rereading: tokio::sync::Mutex::new(()),
         }
     }
 }

@@ -48,6 +48,37 @@ async fn a_good_change_takes_effect_however_it_is_written() {
 }
 
 #[tokio::test]
+async fn another_profile_reads_the_copies_that_are_held_anew() {
+    let origin = Origin::start()
+        .robots("User-agent: *\nDisallow: /%62%61%7A\n")
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    let url = origin.url("/baz");
+    allowed(&gate.get(&url).await, "no-rule");
+
+    gate.reconfigure("[robots]\nprofile = \"rfc9309\"");
+    gate.reloaded(1).await;
+    refused(&gate.get(&url).await, "rule");
+
+    gate.reconfigure("");
+    gate.reloaded(2).await;
+    allowed(&gate.get(&url).await, "no-rule");
+
+    assert_eq!(origin.count("/robots.txt"), 1);
+    let decisions: Vec<_> = gate.audit().into_iter().filter(|r| r["event"] == "decision").collect();
+    let profiles: Vec<_> = decisions.iter().map(|record| record["profile"].as_str()).collect();
+    assert_eq!(profiles, [Some("google"), Some("rfc9309"), Some("google")]);
+    for record in &decisions[1..] {
+        for field in ["robots_status", "robots_sha256", "robots_fetched", "robots_expires"] {
+            assert_eq!(record[field], decisions[0][field], "{field}");
+        }
+        assert_eq!(record["robots_cache"], "hit");
+    }
+}
+
+#[tokio::test]
 async fn a_bad_file_changes_nothing_and_the_log_says_what_is_wrong() {
     let origin = closed_origin().await;
     let gate = Gate::with(EXEMPT).await;

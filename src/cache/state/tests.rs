@@ -1,6 +1,7 @@
 mod due;
 mod lifecycle;
 mod properties;
+mod reading;
 mod retry;
 
 use super::*;

@@ -1,6 +1,7 @@
 mod crowd;
 mod eviction;
 mod refresh;
+mod reload;
 
 use async_trait::async_trait;
 use tokio::{
@@ -86,7 +87,11 @@ impl Bench {
     }
 
     async fn lookup(&self, origin: &Origin) -> Lookup {
-        self.store.lookup(origin, &self.puppet, &POLICY, WAIT).await
+        self.lookup_under(&POLICY, origin).await
+    }
+
+    async fn lookup_under(&self, policy: &Policy, origin: &Origin) -> Lookup {
+        self.store.lookup(origin, &self.puppet, policy, WAIT).await
     }
 
     fn spawn(&self, origin: &Origin) -> JoinHandle<Lookup> {

@@ -1,0 +1,132 @@
+//! What is known, after whose reading holds has changed.
+
+use super::*;
+
+const TYPO: &str = "User-agent: *\nDisalow: /p\n";
+
+fn google() -> Policy {
+    Policy::default()
+}
+
+fn rfc9309() -> Policy {
+    Policy {
+        profile: Profile::Rfc9309,
+        soft_404: false,
+        ..Policy::default()
+    }
+}
+
+impl History {
+    fn read_under(mut self, policy: Policy) -> Self {
+        self.state = self.state.under(&policy);
+        self.policy = policy;
+        assert!(self.state.is_under(&self.policy));
+        self
+    }
+
+    /// Whether `/p` is allowed.
+    fn allows(&self, second: u64) -> bool {
+        let copy = self.answer(second).copy().expect("a copy decides");
+        copy.robots.agent("a").decide(b"/p").allowed
+    }
+}
+
+#[test]
+fn copies_are_read_anew_and_are_of_the_same_age() {
+    let before = History::new().then(5, received(200, TYPO));
+    let ground = before.ground();
+    assert!(!before.allows(6));
+    let copy = before.answer(6).copy().expect("rules").clone();
+
+    let after = before.read_under(rfc9309());
+    assert!(after.allows(6));
+    assert_eq!(after.ground(), ground);
+    let reread = after.answer(6).copy().expect("rules");
+    assert_eq!((&reread.sha256, reread.fetched), (&copy.sha256, copy.fetched));
+    assert_eq!(reread.robots.profile(), Profile::Rfc9309);
+    assert_eq!(after.due(6), Due::No);
+    assert_eq!(after.due(5 + 20 * HOUR), Due::Background, "its time goes on");
+    assert_eq!(
+        after.state.weight(),
+        OriginState::unknown().weight() + reread.weight(),
+        "the copy and the last good one are one"
+    );
+    assert!(!after.read_under(google()).allows(6));
+}
+
+#[test]
+fn the_last_good_copy_is_read_anew() {
+    let history = History::new()
+        .then(0, received(200, TYPO))
+        .then(2 * DAYS, received(404, ""))
+        .then(3 * DAYS, time_out())
+        .read_under(rfc9309());
+    assert!(matches!(history.answer(33 * DAYS), Answer::LastCopy(_)));
+    assert!(history.allows(33 * DAYS));
+    assert!(!history.read_under(google()).allows(33 * DAYS));
+}
+
+#[test]
+fn of_an_unknown_origin_nothing_need_be_read() {
+    let unknown = OriginState::unknown();
+    assert!(unknown.is_under(&google()) && unknown.is_under(&rfc9309()));
+    let failed = History::new().then(0, time_out());
+    assert!(failed.state.is_under(&google()) && !failed.state.is_under(&rfc9309()));
+    let (since, expires) = (failed.ground().fetched, failed.expires());
+    let failed = failed.read_under(rfc9309());
+    assert_eq!((failed.ground().fetched, failed.expires()), (since, expires));
+}
+
+#[test]
+fn a_status_means_what_it_means_now() {
+    let busy = History::new()
+        .then(0, received(200, RULES))
+        .then(DAYS, received(429, ""));
+    assert!(matches!(busy.answer(DAYS), Answer::Unreachable(Some(_))));
+    let busy = busy.read_under(rfc9309());
+    assert_eq!(busy.answer(DAYS), Answer::NoRobots);
+    assert_eq!(busy.ground().status, Some(429));
+    assert_eq!(busy.expires(), DAYS + HOUR, "of the time when it came");
+    let busy = busy.read_under(google());
+    assert!(matches!(busy.answer(DAYS), Answer::Unreachable(Some(_))));
+    assert_eq!(busy.expires(), DAYS + 5 * MINUTE);
+    assert!(matches!(busy.answer(31 * DAYS), Answer::LastCopy(_)), "since it came");
+
+    // A refresh that failed while its copy holds would have been the answer.
+    let busy = History::new()
+        .then(0, received(200, RULES))
+        .then(20 * HOUR, received(429, ""));
+    assert!(matches!(busy.answer(21 * HOUR), Answer::Rules(_)));
+    assert_eq!(busy.read_under(rfc9309()).answer(20 * HOUR), Answer::NoRobots);
+
+    let soft = History::new().then(0, received(503, "Page not found"));
+    assert_eq!(soft.answer(1), Answer::Soft404);
+    let soft = soft.then(50 * MINUTE, time_out()).read_under(rfc9309());
+    assert!(matches!(soft.answer(51 * MINUTE), Answer::Unreachable(Some(_))));
+    assert!(
+        matches!(soft.answer(30 * DAYS), Answer::UnreachableTooLong(_)),
+        "since it came"
+    );
+
+    for status in [404, 403] {
+        let none = History::new().then(0, received(status, "")).read_under(rfc9309());
+        assert_eq!(none.answer(1), Answer::NoRobots);
+    }
+}
+
+#[test]
+fn a_fetch_that_was_begun_before_leaves_one_reading() {
+    let landed = History::new().then(0, received(200, TYPO)).read_under(rfc9309());
+    let state = |history: History, fetched| {
+        let mut late = History {
+            policy: google(),
+            ..history
+        };
+        late = late.then(20 * HOUR, fetched);
+        assert!(late.state.is_under(&google()) && !late.state.is_under(&rfc9309()));
+        late
+    };
+    let landed = state(landed, time_out());
+    assert!(!landed.allows(21 * HOUR), "what was known is read as the fetch was");
+    assert!(landed.read_under(rfc9309()).allows(21 * HOUR));
+}
