@@ -56,9 +56,9 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };
-    if let Some(profile) = args.profile {
-        // What a page of a server error says counts for Google alone.
-        config.robots.soft_404 &= profile == Profile::Google;
+    if let Some(profile) = args.profile.filter(|profile| *profile != config.robots.profile) {
+        // What a page of a server error says counts for Google alone, as where nothing else is written.
+        config.robots.soft_404 = profile == Profile::Google;
         config.robots.profile = profile;
     }
     let target = match Target::parse(&args.url) {

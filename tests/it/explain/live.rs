@@ -107,6 +107,24 @@ Fetched:
 }
 
 #[tokio::test]
+async fn another_profile_says_what_the_page_of_a_server_error_means() {
+    let origin = Origin::start()
+        .reply("/robots.txt", Reply::status(500).body("<h1>Page not found</h1>"))
+        .spawn()
+        .await;
+    for (config, profile, reason) in [
+        ("profile = 'google'", "rfc9309", "unreachable"),
+        ("profile = 'rfc9309'", "google", "soft-404"),
+        ("profile = 'rfc9309'\nsoft-404 = true", "rfc9309", "soft-404"),
+        ("profile = 'google'\nsoft-404 = false", "google", "unreachable"),
+    ] {
+        let gate = Gate::with(&format!("[robots]\n{config}")).await;
+        let json = fetched(&gate, &origin, &["--json", "--profile", profile]).await.json();
+        assert_eq!(json["reason"], reason, "{config}, --profile {profile}");
+    }
+}
+
+#[tokio::test]
 async fn a_loop_is_told() {
     let origin = Origin::start()
         .reply("/robots.txt", Reply::redirect("/again"))
