@@ -117,6 +117,24 @@ fn every_value_is_taken() {
 }
 
 #[test]
+fn a_soft_404_counts_by_default_for_google_alone() {
+    for (robots, counts) in [
+        ("", true),
+        ("profile = 'google'", true),
+        ("profile = 'rfc9309'", false),
+        ("profile = 'rfc9309'\nsoft-404 = true", true),
+        ("profile = 'google'\nsoft-404 = false", false),
+    ] {
+        let config = good(&format!("[robots]\n{robots}"));
+        assert_eq!(
+            (config.robots.soft_404, config.policy().soft_404),
+            (counts, counts),
+            "{robots}"
+        );
+    }
+}
+
+#[test]
 fn times_that_are_not_written_give_way() {
     let times = |text: &str| {
         let robots = good(&format!("[robots]\n{text}")).robots;
