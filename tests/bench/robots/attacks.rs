@@ -27,6 +27,9 @@ pub fn all() -> Vec<Attack> {
         both("500 KiB of *wxyz, a random path", pieces, |length| {
             random[..length].into()
         }),
+        both("500 KiB of *abbabaab…c, a random path", binary(), |length| {
+            format!("/acbc{}", Random::new(7).word(b"ab", length - 5))
+        }),
         both("500 KiB of /*b*l*c…, falling letters", orders(), falling),
         both("500 KiB of /*b*l*c…, halves", orders(), halves),
         both("500 KiB of *ab, *aab, *aaab, …", runs(), early),
@@ -92,6 +95,15 @@ fn pieces() -> (Vec<u8>, String) {
         lines.rule(false, &format!("*{word}"))
     });
     (file, path)
+}
+
+/// Words of two letters, every short run of which is in the path.
+fn binary() -> Vec<u8> {
+    let mut random = Random::new(6);
+    Lines::fill(usize::MAX, |lines| {
+        let length = 14 + random.below(2);
+        lines.rule(false, &format!("*{}c", random.word(b"ab", length)))
+    })
 }
 
 /// The letters a to l in any order, a wildcard before each.
