@@ -1,21 +1,28 @@
 //! How much of a long file counts, and what becomes of the line that the limit falls into.
 //!
-//! Never cuts by itself: the fetcher does, and `lint` tells of it.
+//! Never reads: the fetcher, `explain` and `lint` do, and all of them cut here.
 
 /// Bytes of a robots.txt that count, after content decoding: 500 KiB, Google's limit and the least
 /// that RFC 9309 §2.5 asks for. What comes after them is not read.
 pub const LIMIT: usize = 500 * 1024;
 
-/// All up to the end of the last line that has one: a line that was cut could say something else
-/// than its author meant.
+/// What counts of `read`, of which there may be more than `limit` bytes: a byte past the limit is
+/// enough to tell. A line that does not end within the limit could say something else than its
+/// author meant, and is dropped; without a limit in the way, the last line needs no end.
 ///
 /// ```
-/// use robotgate::robots::whole_lines;
+/// use robotgate::robots::counted;
 ///
-/// assert_eq!(whole_lines(b"Disallow: /a\nDisallow: /b"), b"Disallow: /a\n");
+/// assert_eq!(counted(b"Disallow: /a\nDisallow: /b", 20), b"Disallow: /a\n");
+/// assert_eq!(counted(b"Disallow: /a\nDisallow: /b", 25), b"Disallow: /a\nDisallow: /b");
 /// ```
 #[must_use]
-pub fn whole_lines(bytes: &[u8]) -> &[u8] {
-    let end = memchr::memrchr2(b'\n', b'\r', bytes).map_or(0, |last| last + 1);
-    &bytes[..end]
+pub fn counted(read: &[u8], limit: usize) -> &[u8] {
+    match read.get(..limit) {
+        Some(within) if within.len() < read.len() => {
+            let end = memchr::memrchr2(b'\n', b'\r', within).map_or(0, |last| last + 1);
+            &within[..end]
+        }
+        _ => read,
+    }
 }

@@ -72,11 +72,7 @@ struct Bounded {
 impl Body {
     /// A line that the limit cut could say something else than its author meant: it is dropped.
     fn new(mut read: Vec<u8>, limit: usize) -> Self {
-        let counts = match read.get(..limit) {
-            Some(within) if within.len() < read.len() => robots::whole_lines(within).len(),
-            _ => read.len(),
-        };
-        let cut_off = read.split_off(counts);
+        let cut_off = read.split_off(robots::counted(&read, limit).len());
         Self { counts: read, cut_off }
     }
 }

@@ -7,7 +7,7 @@ use memchr::memchr;
 
 use super::{
     super::{
-        limit::{LIMIT, whole_lines},
+        limit::{LIMIT, counted},
         line::{BYTE_ORDER_MARK, Lines, MAX_LINE, common_prefix, content},
         record::{is_space, trim},
     },
@@ -79,10 +79,10 @@ impl Disguise {
 
 /// What counts of `body`, as the fetcher cuts it.
 pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
-    if body.len() <= LIMIT {
+    let kept = counted(body, LIMIT);
+    if kept.len() == body.len() {
         return body;
     }
-    let kept = whole_lines(&body[..LIMIT]);
     // Of a line that has an end, another begins after it.
     let line = Lines::new(kept).last().map_or(1, |(number, _)| number);
     let message = "The file goes on past 500 KiB, where Google and robotgate stop reading: this line and all after it \

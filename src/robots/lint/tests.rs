@@ -3,7 +3,11 @@
 mod hostile;
 mod truth;
 
-use super::{super::LIMIT, Lint::*, *};
+use super::{
+    super::{LIMIT, RobotsTxt, counted},
+    Lint::*,
+    *,
+};
 
 /// A file, and what is said of which line.
 type Case<'a> = (&'a [u8], &'a [(u32, Lint)]);
@@ -103,6 +107,35 @@ fn a_file_past_the_limit_is_cut_at_a_line() {
     ]);
     let findings = lint(&[&fill[..], rule].concat());
     assert_eq!(findings[0].text, "Disallow: /123456789");
+}
+
+#[test]
+fn the_line_at_the_limit_is_told_as_the_proxy_reads_it() {
+    for (last, counts) in [
+        (&b"Disallow: /last\n"[..], [true, false]),
+        (b"Disallow: /last\r\n", [true, true]),
+        (b"Disallow: /last\r", [true, false]),
+        (b"Disallow: /last", [true, false]),
+    ] {
+        for (over, counts) in counts.into_iter().enumerate() {
+            let head = b"User-agent: *\n";
+            let fill = vec![b'\n'; LIMIT + over - head.len() - last.len()];
+            let file = [&head[..], &fill, last].concat();
+            let read = RobotsTxt::parse(counted(&file, LIMIT));
+            let shown = last.escape_ascii();
+            assert_eq!(
+                !read.product("a").decide(b"/last").allowed,
+                counts,
+                "{shown}, {over} over"
+            );
+            let findings = lint(&file);
+            let lost = findings.iter().find(|finding| finding.code == TooLarge);
+            let is_last = lost.map(|finding| finding.text.starts_with("Disallow: /last"));
+            assert_eq!(is_last, (over > 0).then_some(!counts), "{shown}, {over} over");
+            let none = findings.iter().any(|finding| finding.code == NoRules);
+            assert_eq!(none, !counts, "{shown}, {over} over");
+        }
+    }
 }
 
 #[test]
