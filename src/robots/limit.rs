@@ -14,12 +14,15 @@ pub const LIMIT: usize = 500 * 1024;
 /// use robotgate::robots::counted;
 ///
 /// assert_eq!(counted(b"Disallow: /a\nDisallow: /b", 20), b"Disallow: /a\n");
+/// assert_eq!(counted(b"Disallow: /a\nDisallow: /b", 12), b"Disallow: /a\n");
 /// assert_eq!(counted(b"Disallow: /a\nDisallow: /b", 25), b"Disallow: /a\nDisallow: /b");
 /// ```
 #[must_use]
 pub fn counted(read: &[u8], limit: usize) -> &[u8] {
-    match read.get(..limit) {
-        Some(within) if within.len() < read.len() => {
+    match read.split_at_checked(limit) {
+        // The limit falls between a line and its end, and so cuts nothing.
+        Some((_, [b'\n' | b'\r', ..])) => &read[..=limit],
+        Some((within, [_, ..])) => {
             let end = memchr::memrchr2(b'\n', b'\r', within).map_or(0, |last| last + 1);
             &within[..end]
         }

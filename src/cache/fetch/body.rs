@@ -258,14 +258,16 @@ mod tests {
     #[test]
     fn a_line_that_the_limit_cuts_is_dropped() {
         for (sent, limit, kept) in [
-            (&b"Allow: /a\nDisallow: /\n"[..], 21, &b"Allow: /a\n"[..]),
+            (&b"Allow: /a\nDisallow: /\n"[..], 21, &b"Allow: /a\nDisallow: /\n"[..]),
             (b"Allow: /a\nDisallow: /\n", 20, b"Allow: /a\n"),
             (b"Allow: /a\nDisallow: /\n", 11, b"Allow: /a\n"),
             (b"Allow: /a\nDisallow: /\n", 10, b"Allow: /a\n"),
-            (b"Allow: /a\nDisallow: /\n", 9, b""),
-            (b"Allow: /a\r\nDisallow: /\r\n", 23, b"Allow: /a\r\nDisallow: /\r"),
+            (b"Allow: /a\nDisallow: /\n", 9, b"Allow: /a\n"),
+            (b"Allow: /a\nDisallow: /\n", 8, b""),
+            (b"Allow: /a\r\nDisallow: /\r\n", 23, b"Allow: /a\r\nDisallow: /\r\n"),
             (b"Allow: /a\r\nDisallow: /\r\n", 11, b"Allow: /a\r\n"),
-            (b"Allow: /a\r\nDisallow: /\r\n", 10, b"Allow: /a\r"),
+            (b"Allow: /a\r\nDisallow: /\r\n", 10, b"Allow: /a\r\n"),
+            (b"Allow: /a\r\nDisallow: /\r\n", 9, b"Allow: /a\r"),
             (b"Allow: /a\rDisallow: /\r", 15, b"Allow: /a\r"),
             (b"Disallow: /and no line end at all", 12, b""),
         ] {
@@ -291,7 +293,8 @@ mod tests {
             (31, &sent[..], &b""[..]),
             (30, &sent[..22], &sent[22..]),
             (22, &sent[..22], b"A"),
-            (21, &sent[..10], b"Disallow: /\n"),
+            (21, &sent[..22], b""),
+            (20, &sent[..10], b"Disallow: /"),
             (5, b"", b"Allow:"),
         ] {
             let whole = gzip(sent);
