@@ -6,8 +6,9 @@
 //! sorting.
 //!
 //! The way of a file: `octets` (what can be said of the bytes) → `reading` (what each line says) →
-//! `groups` (who is bound by what, with `agents`) → `patterns` (each rule by itself) and `overlap`
-//! (rules against each other, by their `shape`).
+//! `groups` (who is bound by what, with `agents`) → `patterns` (each rule by itself) and `scopes` (rules
+//! against each other: by their `shape`, which `overlap`; by their length, `stars`) → `removals` (which
+//! lines can go).
 
 mod agents;
 mod catalogue;
@@ -18,10 +19,13 @@ mod overlap;
 mod patterns;
 mod quote;
 mod reading;
+mod removals;
 mod scopes;
 mod shape;
 mod sitemaps;
 mod spelling;
+mod stars;
+mod whole;
 
 pub use catalogue::{Lint, Severity};
 
@@ -91,7 +95,7 @@ pub fn lint(body: &[u8]) -> Vec<Finding> {
 
     let groups = groups.finish(&mut findings);
     scopes::compare(&groups, &mut findings);
-    scopes::whole(body, kept, disguise, &groups, &mut findings);
+    whole::check(body, kept, disguise, &groups, &mut findings);
     findings.finish(body)
 }
 

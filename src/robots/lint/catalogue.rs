@@ -151,8 +151,11 @@ catalogue! {
     NeedlessEscape = "needless-escape", Warning;
     /// A `%` that starts no escape.
     BrokenEscape = "broken-escape", Warning;
-    /// A `*` that changes nothing of what is matched.
+    /// A `*` that changes nothing of what is matched, nor which rule wins.
     UselessWildcard = "useless-wildcard", Note;
+    /// A `*` that changes nothing of what is matched, but maybe which rule wins: it adds to the
+    /// length.
+    WildcardWeight = "wildcard-weight", Note;
     /// A rule against the robots.txt itself, which crawlers fetch nonetheless.
     RobotsTxtRule = "robots-txt-rule", Note;
 
@@ -164,6 +167,8 @@ catalogue! {
     DuplicateRule = "duplicate-rule", Note;
     /// A rule without which every path is decided the same.
     RedundantRule = "redundant-rule", Note;
+    /// A rule that does nothing but to keep its group apart from the next one, and has to stay.
+    LoneRule = "lone-rule", Note;
 
     // Sitemaps.
 

@@ -20,7 +20,7 @@ impl Findings {
         self.push(line, Some(related), code, message.into());
     }
 
-    fn push(&mut self, line: u32, related: Option<u32>, code: Lint, message: String) {
+    pub(super) fn push(&mut self, line: u32, related: Option<u32>, code: Lint, message: String) {
         self.0.push(Finding {
             line,
             severity: code.severity(),

@@ -131,13 +131,13 @@ impl<'a> Groups<'a> {
         };
         let shown = &agent.shown;
         if *last == group {
-            let message = format!("The group names {shown} twice: remove one.");
+            let message = format!("The group names {shown} twice: remove this line.");
             findings.relate(agent.line, *first, Lint::RepeatedAgent, message);
         } else {
             *last = group;
             let message = format!(
                 "{shown} has a group at line {first}, too. Google and robotgate merge them, but some crawlers read only \
-                 one: put the rules into one group."
+                 one: give it one group with all its rules."
             );
             findings.relate(agent.line, *first, Lint::MergedGroups, message);
         }

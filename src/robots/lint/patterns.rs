@@ -46,11 +46,8 @@ pub(super) fn check(rule: &Rule<'_>, findings: &mut Findings) {
         add(Lint::DotSegment, message.to_owned());
     }
     check_escapes(value, &mut add);
-    if let Some(message) = useless_wildcard(value).filter(|_| !shape.is_universal()) {
-        add(Lint::UselessWildcard, message.to_owned());
-    }
     if rule.kind == RuleKind::Disallow && shape.is_for("/robots.txt") {
-        let message = "Crawlers fetch the robots.txt whatever it says of itself: remove the line.";
+        let message = "Crawlers fetch the robots.txt whatever it says of itself: this does not keep them from it.";
         add(Lint::RobotsTxtRule, message.to_owned());
     }
 }
@@ -135,21 +132,6 @@ fn has_dot_segment(value: &[u8]) -> bool {
     [&b"/../"[..], b"/./"]
         .iter()
         .any(|segment| memchr::memmem::find(path, segment).is_some())
-}
-
-fn useless_wildcard(value: &[u8]) -> Option<&'static str> {
-    if value.ends_with(b"*$") {
-        Some("A `*` before the final `$` takes its meaning away, and any path that begins so matches: leave out both.")
-    } else if value.ends_with(b"*") {
-        Some(
-            "A pattern matches all that begins so, with or without a `*` at the end, which only makes the pattern \
-             longer than others: leave it out.",
-        )
-    } else if memchr::memmem::find(value, b"**").is_some() {
-        Some("Two `*` in a row match what one does, and only make the pattern longer than others: leave one out.")
-    } else {
-        None
-    }
 }
 
 const REGULAR: &[&[u8]] = &[b"\\", b"(.*)", b"(?", b"[0-9", b"[a-z", b"[A-Z", b"[^", b".*$"];

@@ -1,5 +1,4 @@
-//! Rules against each other: within the groups that bind exactly the same agents, and of the file as
-//! a whole.
+//! Rules against each other, within the groups that bind exactly the same agents.
 //!
 //! Never compares rules that no agent is given together.
 
@@ -9,14 +8,15 @@ use std::{
 };
 
 use super::{
-    super::{Profile, RobotsTxt, Whole, escape::of_pattern, rule::RuleKind},
+    super::{Profile, escape::of_pattern, rule::RuleKind},
     Findings, Lint,
     agents::Id,
     groups::{Group, Rule},
-    octets::Disguise,
     overlap::{Entry, Fate, fates},
     quote::quoted,
+    removals::{Removal, Removals},
     shape::{Rank, Shape},
+    stars::{self, Lengths},
 };
 
 /// The rules of all groups with the same names.
@@ -35,48 +35,12 @@ struct Compiled<'a> {
 
 /// Says which rules do nothing beside others.
 pub(super) fn compare(groups: &[Group<'_>], findings: &mut Findings) {
+    let mut removals = Removals::default();
+    let all = Lengths::of(groups.iter().flat_map(|group| &group.rules));
     for scope in scopes(groups) {
-        scope.check(findings);
+        scope.check(&all, &mut removals, findings);
     }
-}
-
-/// What can be said of the file as a whole. `kept` is what counts of `body`.
-pub(super) fn whole(
-    body: &[u8],
-    kept: &[u8],
-    disguise: Option<Disguise>,
-    groups: &[Group<'_>],
-    findings: &mut Findings,
-) {
-    let binds = |group: &Group<'_>| !group.rules.is_empty() && group.agents.iter().any(|agent| agent.id.is_some());
-    let ruled = groups.iter().any(binds);
-    if let Some(disguise) = disguise {
-        disguise.tell(ruled, findings);
-    } else if body.is_empty() {
-        findings.add(
-            0,
-            Lint::EmptyFile,
-            "The file is empty: every crawler may fetch everything.",
-        );
-    } else if !ruled {
-        let message = "No rule in the file binds anybody: every crawler may fetch everything.";
-        findings.add(0, Lint::NoRules, message);
-    }
-    if ruled {
-        check_everyone(kept, findings);
-    }
-}
-
-fn check_everyone(kept: &[u8], findings: &mut Findings) {
-    let robots = RobotsTxt::parse(kept);
-    let everyone = robots.product("");
-    if everyone.whole() != Whole::AllDisallowed {
-        return;
-    }
-    if let Some(rule) = everyone.decide(b"/").rule {
-        let message = "This shuts every crawler that has no group of its own out of the whole site.";
-        findings.add(robots.rule(rule).line, Lint::BlocksEverything, message);
-    }
+    removals.tell(groups, findings);
 }
 
 fn scopes<'a>(groups: &'a [Group<'a>]) -> Vec<Scope<'a>> {
@@ -113,7 +77,8 @@ fn scopes<'a>(groups: &'a [Group<'a>]) -> Vec<Scope<'a>> {
 // === impl Scope ===
 
 impl Scope<'_> {
-    fn check(&self, findings: &mut Findings) {
+    /// `all` is of all rules in the file.
+    fn check(&self, all: &Lengths, removals: &mut Removals, findings: &mut Findings) {
         let patterns: Vec<Cow<'_, str>> = self
             .rules
             .iter()
@@ -124,27 +89,32 @@ impl Scope<'_> {
             .entries
             .iter()
             .any(|entry| entry.rank.kind == RuleKind::Disallow);
-        self.check_empty(&compiled, findings);
+        self.check_empty(&compiled, removals);
         if !disallows && self.alone {
             self.check_only_allows(&compiled, findings);
         }
         // Where nothing is disallowed, that has been said of all allows at once, or they say it
         // themselves: `Allow: /`.
         let fates = fates(&compiled.entries, self.alone && disallows);
+        let own = self.alone.then(|| Lengths::of(self.rules.iter().copied()));
+        let lengths = own.as_ref().unwrap_or(all);
         for (place, rule) in self.rules.iter().enumerate() {
-            self.tell(rule, place, &patterns, &compiled, &fates, findings);
+            stars::check(rule, &patterns[place], lengths, findings);
+            self.judge(place, &patterns, &compiled, &fates, removals, findings);
         }
     }
 
-    fn tell(
+    /// Says of the rule at `place` that it never decides, or that it does nothing.
+    fn judge(
         &self,
-        rule: &Rule<'_>,
         place: usize,
         patterns: &[Cow<'_, str>],
         compiled: &Compiled<'_>,
         fates: &[Fate],
+        removals: &mut Removals,
         findings: &mut Findings,
     ) {
+        let rule = self.rules[place];
         let [pattern, directory] = compiled.of_rule[place];
         let Some(own) = pattern.or(directory) else { return };
         let all = [pattern, directory].into_iter().flatten();
@@ -155,71 +125,84 @@ impl Scope<'_> {
             Fate::Idle(_) => true,
             Fate::Decides => false,
         };
-        match fates[own] {
-            Fate::Beaten(index) if by(index).kind != rule.kind && all.clone().all(beaten) => {
-                let winner = by(index);
-                let other = self.rules[winner.place];
-                let also = if compiled.of_rule[winner.place][0] == Some(index) {
-                    ""
-                } else {
-                    ", which stands for its directory as well,"
-                };
-                let why = if winner.length > by(own).length {
-                    "is longer"
-                } else {
-                    "wins the tie, as an allow does"
-                };
-                let message = format!(
-                    "This never decides: {} of line {}{also} matches all that this does and {why}.",
-                    shown(other),
-                    other.line
-                );
-                findings.relate(rule.line, other.line, Lint::ShadowedRule, message);
-            }
-            Fate::Beaten(winner) if all.clone().all(no_use) => {
-                let winner = by(winner);
-                let other = self.rules[winner.place];
-                if patterns[winner.place] == patterns[place] {
-                    let message = format!("This is the same rule as line {}: remove one.", other.line);
-                    findings.relate(rule.line, other.line, Lint::DuplicateRule, message);
-                } else {
-                    let message = format!(
-                        "This never decides: {} of line {} matches all that this does and wins. Remove it.",
-                        shown(other),
-                        other.line
-                    );
-                    findings.relate(rule.line, other.line, Lint::RedundantRule, message);
+        if let Fate::Beaten(index) = fates[own]
+            && by(index).kind != rule.kind
+            && all.clone().all(beaten)
+        {
+            let winner = by(index);
+            let other = self.rules[winner.place];
+            let also = if compiled.of_rule[winner.place][0] == Some(index) {
+                ""
+            } else {
+                ", which stands for its directory as well,"
+            };
+            let why = if winner.length > by(own).length {
+                "is longer"
+            } else {
+                "wins the tie, as an allow does"
+            };
+            let message = format!(
+                "This never decides: {} of line {}{also} matches all that this does and {why}.",
+                shown(other),
+                other.line
+            );
+            findings.relate(rule.line, other.line, Lint::ShadowedRule, message);
+        } else if all.clone().all(no_use) {
+            let other = |index: usize| self.rules[by(index).place];
+            let (code, related, why) = match fates[own] {
+                Fate::Beaten(index) if patterns[by(index).place] == patterns[place] => {
+                    let line = other(index).line;
+                    let why = format!("This is the same rule as line {line}");
+                    (Lint::DuplicateRule, Some(line), why)
                 }
-            }
-            Fate::Idle(Some(heir)) if all.clone().all(no_use) => {
-                let other = self.rules[by(heir).place];
-                let message = format!(
-                    "Without this every path is decided the same, as {} of line {} covers it: remove it.",
-                    shown(other),
-                    other.line
-                );
-                findings.relate(rule.line, other.line, Lint::RedundantRule, message);
-            }
-            Fate::Idle(None) if all.clone().all(no_use) => {
-                let message =
-                    "Without this every path is decided the same, as it wins against no `Disallow`: remove it.";
-                findings.add(rule.line, Lint::RedundantRule, message);
-            }
-            _ => {}
+                Fate::Beaten(index) => {
+                    let Rule { line, .. } = other(index);
+                    let winner = shown(other(index));
+                    let why =
+                        format!("This never decides, as {winner} of line {line} matches all that it does and wins");
+                    (Lint::RedundantRule, Some(*line), why)
+                }
+                Fate::Idle(Some(index)) => {
+                    let Rule { line, .. } = other(index);
+                    let why = format!(
+                        "This changes no decision, as {} of line {line} covers it",
+                        shown(other(index))
+                    );
+                    (Lint::RedundantRule, Some(*line), why)
+                }
+                Fate::Idle(None) | Fate::Decides => {
+                    let why = "This changes no decision, as it wins against no `Disallow`".to_owned();
+                    (Lint::RedundantRule, None, why)
+                }
+            };
+            removals.add(Removal {
+                line: rule.line,
+                related,
+                code,
+                why,
+                or: "",
+            });
         }
     }
 
-    fn check_empty(&self, compiled: &Compiled<'_>, findings: &mut Findings) {
+    fn check_empty(&self, compiled: &Compiled<'_>, removals: &mut Removals) {
         for rule in self.rules.iter().filter(|rule| rule.value.is_empty()) {
-            let message = match rule.kind {
-                RuleKind::Allow => "An empty `Allow` does nothing: remove it, or write `Allow: /` for everything.",
-                RuleKind::Disallow if !compiled.entries.is_empty() => {
-                    "An empty `Disallow` forbids nothing, and takes nothing back of what other rules forbid: remove it."
-                }
+            let (why, or) = match rule.kind {
+                RuleKind::Allow => ("An empty `Allow` does nothing", ", or write `Allow: /` for everything"),
+                RuleKind::Disallow if !compiled.entries.is_empty() => (
+                    "An empty `Disallow` forbids nothing, and takes nothing back of what other rules forbid",
+                    "",
+                ),
                 // By itself it says that everything is allowed.
                 RuleKind::Disallow => continue,
             };
-            findings.add(rule.line, Lint::EmptyRule, message);
+            removals.add(Removal {
+                line: rule.line,
+                related: None,
+                code: Lint::EmptyRule,
+                why: why.to_owned(),
+                or,
+            });
         }
     }
 

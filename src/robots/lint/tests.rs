@@ -1,5 +1,6 @@
 //! Files and what is said of them; whether it is true is tested in `tests/truth.rs`.
 
+mod advice;
 mod hostile;
 mod truth;
 
@@ -250,7 +251,7 @@ fn groups() {
         (b"User-agent: a\nAllow: /a\nAllow: /b", &[(2, OnlyAllows)]),
         (
             b"User-agent: a\nAllow: /a\nUser-agent: a\nDisallow: /b",
-            &[(2, RedundantRule), (3, MergedGroups)],
+            &[(2, LoneRule), (3, MergedGroups)],
         ),
         (b"User-agent: a\nAllow: /", &[]),
     ]);
@@ -301,7 +302,7 @@ fn rules_against_each_other() {
         ),
         (
             b"User-agent: *\nDisallow: /a\nUser-agent: *\nDisallow: /a",
-            &[(3, MergedGroups), (4, DuplicateRule)],
+            &[(3, MergedGroups), (4, LoneRule)],
         ),
         // The tie is the allow's.
         (b"User-agent: *\nDisallow: /a\nAllow: /a", &[(2, ShadowedRule)]),
@@ -313,7 +314,7 @@ fn rules_against_each_other() {
         // The longer one wins.
         (
             b"User-agent: *\nAllow: /a\nDisallow: /a*",
-            &[(2, ShadowedRule), (3, UselessWildcard)],
+            &[(2, ShadowedRule), (3, WildcardWeight)],
         ),
         (
             b"User-agent: *\nDisallow: /a\nDisallow: /a*",
@@ -405,6 +406,6 @@ fn a_finding_says_all_that_a_reader_needs() {
     };
     assert_eq!(control.text, " Allow: /a\\u{1b}");
     assert_eq!((duplicate.line, duplicate.related), (4, Some(2)));
-    assert_eq!(duplicate.message, "This is the same rule as line 2: remove one.");
+    assert_eq!(duplicate.message, "This is the same rule as line 2: remove it.");
     assert_eq!(duplicate.severity, Severity::Note);
 }

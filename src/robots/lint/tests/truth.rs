@@ -22,7 +22,7 @@ const NO_USE: &[Lint] = &[
 const AGENTS: &[&str] = &["a", "b", "c", "MJ12", "MJ13", "MJ", "other"];
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..Default::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, max_shrink_iters: 2000, ..Default::default() })]
 
     #[test]
     fn what_is_of_no_use_can_go_all_at_once(file in file()) {
@@ -38,6 +38,18 @@ proptest! {
             for path in paths() {
                 prop_assert_eq!(before.decide(&path).allowed, after.decide(&path).allowed, "{} {}\n{:#?}", agent, path.escape_ascii(), findings);
             }
+        }
+    }
+
+    #[test]
+    fn what_is_told_to_go_can_go_from_the_text(file in prop_oneof![file(), grouped()], mask: u64) {
+        let findings = lint(file.as_bytes());
+        let lines: Vec<u32> = told_to_go(&findings).into_iter().collect();
+        let picked = (0..).zip(&lines).filter(|(at, _)| mask >> (at % 64) & 1 == 1).map(|(_, line)| *line).collect();
+        let mut sets: Vec<BTreeSet<u32>> = vec![lines.iter().copied().collect(), picked];
+        sets.extend(lines.iter().map(|line| BTreeSet::from([*line])));
+        for without in sets.iter().filter(|lines| !lines.is_empty()) {
+            same(&file, &edited(&file, without, &findings), &findings)?;
         }
     }
 
@@ -93,6 +105,23 @@ proptest! {
         for finding in lint(&body) {
             prop_assert!(!finding.message.contains(char::is_control) && !finding.text.contains(char::is_control));
         }
+    }
+}
+
+#[test]
+fn a_line_that_keeps_groups_apart_stays() {
+    for file in [
+        "User-agent: *\nContent-Signal: x\nAllow: /\nUser-agent: b\nDisallow: /\nUser-agent: *\nDisallow: /c",
+        "User-agent: *\nDisallow:\nUser-agent: a\nDisallow: /\nUser-agent: *\nDisallow: /b",
+        "User-agent: *\nDisallow: /robots.txt\nUser-agent: a\nDisallow: /",
+        "User-agent: a\nDisallow: /b\nUser-agent: a\nDisallow: /b\nUser-agent: b\nDisallow: /",
+        "User-agent: *\nAllow: /a\nDisallow: /a*",
+        "User-agent: *\nAllow: /a\nDisallow: /a$*",
+    ] {
+        let findings = lint(file.as_bytes());
+        let lines = told_to_go(&findings);
+        let told = same(file, &edited(file, &lines, &findings), &findings);
+        assert!(told.is_ok(), "{told:?}");
     }
 }
 
@@ -201,6 +230,57 @@ fn what_lines_are_said_to_mean_they_mean() {
     }
 }
 
+/// The lines of which a finding says to remove them, whatever it is about.
+fn told_to_go(findings: &[Finding]) -> BTreeSet<u32> {
+    let told = findings
+        .iter()
+        .filter(|finding| finding.message.to_lowercase().contains("remove "));
+    told.map(|finding| finding.line).collect()
+}
+
+/// The file without `lines`, and without the `*` that are said to be of no use.
+fn edited(file: &str, lines: &BTreeSet<u32>, findings: &[Finding]) -> String {
+    let stars = lines_of(findings, &[Lint::UselessWildcard]);
+    let kept = (1..).zip(file.lines()).filter(|(number, _)| !lines.contains(number));
+    let edited = kept.map(|(number, line)| match stars.contains(&number) {
+        true => {
+            let short = line.strip_suffix("*$").unwrap_or(line).trim_end_matches('*');
+            let mut short = short.to_owned();
+            while short.contains("**") {
+                short = short.replace("**", "*");
+            }
+            short
+        }
+        false => line.to_owned(),
+    });
+    edited.collect::<Vec<String>>().join("\n")
+}
+
+/// That every agent is told the same of every path.
+fn same(before: &str, after: &str, findings: &[Finding]) -> Result<(), TestCaseError> {
+    let [old, new] = [before, after].map(|file| RobotsTxt::parse(file.as_bytes()));
+    for agent in AGENTS {
+        let google = [&old, &new].map(|robots| robots.agent(agent));
+        let robotgate = [&old, &new].map(|robots| robots.product(agent));
+        for path in short_paths() {
+            for [old, new] in [google, robotgate] {
+                let [old, new] = [old, new].map(|agent| agent.decide(&path).allowed);
+                prop_assert_eq!(
+                    old,
+                    new,
+                    "{} {}\n{}\n\n{}\n{:#?}",
+                    agent,
+                    path.escape_ascii(),
+                    before,
+                    after,
+                    findings
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
 fn lines_of(findings: &[Finding], codes: &[Lint]) -> BTreeSet<u32> {
     let of = findings.iter().filter(|finding| codes.contains(&finding.code));
     of.map(|finding| finding.line).collect()
@@ -223,6 +303,35 @@ fn paths() -> Vec<Vec<u8>> {
         }
     }
     paths
+}
+
+/// Those of up to three characters, and what is beyond them.
+fn short_paths() -> Vec<Vec<u8>> {
+    let mut paths = paths();
+    paths.retain(|path| path.len() <= 4 || path.ends_with(b"index.html"));
+    paths.extend([
+        b"/abcdefgh".to_vec(),
+        b"/robots.txt.a".to_vec(),
+        b"/a/b/ab".to_vec(),
+        b"/ab/".to_vec(),
+    ]);
+    paths
+}
+
+/// Short groups, of agents that come again, with few rules.
+fn grouped() -> impl Strategy<Value = String> {
+    let agent = select(vec!["*", "a", "b", "MJ12"]);
+    let agents = prop::collection::vec(agent.prop_map(|name| format!("User-agent: {name}\n")), 1..3);
+    let pattern = prop_oneof![
+        4 => select(vec!["", "/", "/a", "/a*", "/a*$", "/ab", "/a**b", "/a$*", "/a**/index.html", "/a/b", "/robots.txt", "x"]).prop_map(str::to_owned),
+        1 => pattern(),
+    ];
+    let rule = (select(vec!["Allow", "Disallow", "Disallow"]), pattern);
+    let rules = prop::collection::vec(rule.prop_map(|(key, pattern)| format!("{key}: {pattern}\n")), 1..4);
+    let between = select(vec!["", "", "\n", "Crawl-delay: 1\n", "Sitemap: https://a/\n"]);
+    let group =
+        (agents, between, rules).prop_map(|(agents, between, rules)| agents.concat() + between + &rules.concat());
+    prop::collection::vec(group, 1..6).prop_map(|groups| groups.concat())
 }
 
 fn file() -> impl Strategy<Value = String> {
