@@ -4,7 +4,8 @@
 //! has to be spelled otherwise: this is what runs for every request.
 
 use super::{
-    Choice, Explanation, RobotsTxt, RuleId, Rules, escape, explain, names, search::Search, survey::Survey, whole::Whole,
+    Choice, Explanation, Profile, RobotsTxt, RuleId, Rules, escape, explain, names, search::Search, survey::Survey,
+    whole::Whole,
 };
 
 /// The rules that a file has for one agent: those of all groups that name it, else those of all
@@ -83,19 +84,14 @@ impl<'a> Agent<'a> {
     /// ```
     #[must_use]
     pub fn decide(&self, path: &[u8]) -> Match {
-        if self.robots.profile.always_allows(path) {
-            return Match {
+        match self.robots.profile {
+            Profile::Google => self.decide_spelled(path),
+            profile if profile.always_allows(path) => Match {
                 allowed: true,
                 rule: None,
-            };
+            },
+            profile => self.decide_spelled(&escape::of_path(profile, path)),
         }
-        let path = &*escape::of_path(self.robots.profile, path);
-        let mut search = Search::new(&self.robots.text, path);
-        self.search(&mut search);
-        if search.is_long() {
-            return self.survey(search, path);
-        }
-        Match::new(search)
     }
 
     /// What holds whatever the path, for a tunnel whose paths cannot be seen. Looks at every rule.
@@ -132,6 +128,16 @@ impl<'a> Agent<'a> {
             _ => Choice::Everyone,
         };
         explain(self.robots.profile, self.robots.body(), choice, path)
+    }
+
+    /// Decides a path in the spelling that it is compared in.
+    fn decide_spelled(&self, path: &[u8]) -> Match {
+        let mut search = Search::new(&self.robots.text, path);
+        self.search(&mut search);
+        if search.is_long() {
+            return self.survey(search, path);
+        }
+        Match::new(search)
     }
 
     fn search(&self, search: &mut Search<'_>) {

@@ -99,11 +99,11 @@ impl<'a> Search<'a> {
     /// Of a few entries with wildcards, best first.
     pub(super) fn wilds<W: Width>(&mut self, entries: &[Entry<W>]) {
         let classes = Classes::of(self.path);
-        for entry in entries {
+        for entry in entries.iter().filter(|entry| classes.meet(entry.needs())) {
             if entry.rank() <= self.best {
                 return;
             }
-            if classes.meet(entry.needs()) && self.matches(entry, None) {
+            if self.matches(entry, None) {
                 return self.found(entry);
             }
         }
