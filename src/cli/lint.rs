@@ -19,7 +19,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use super::fail;
 use crate::robots::{Finding, Severity, lint};
 use absence::Absence;
-use report::Style;
+use report::{Extent, Style};
 use source::{Found, Source};
 
 /// Say what a webmaster or a crawler's author should know of a robots.txt
@@ -40,10 +40,10 @@ pub struct LintArgs {
     /// The configuration to fetch a site's robots.txt by: its way out, its roots, its time-outs
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Show every finding, not only the first ten of each code
-    #[arg(long, conflicts_with = "json")]
+    /// Show every finding, not only the first ten of each code, and of notes the first
+    #[arg(long)]
     all: bool,
-    /// Print one JSON object with all findings
+    /// Print one JSON object, always with every finding
     #[arg(long)]
     json: bool,
 }
@@ -98,8 +98,8 @@ fn print(
     match absence {
         Some(absence) => writeln!(out, "{name}: {absence}")?,
         None => {
-            let limit = if args.all { usize::MAX } else { MAX_OF_ONE };
-            report::write(&mut out, name, findings, counts, limit, style)?;
+            let extent = if args.all { Extent::All } else { Extent::Few };
+            report::write(&mut out, name, findings, counts, extent, style)?;
         }
     }
     out.flush()
@@ -120,9 +120,6 @@ impl Counts {
         counts
     }
 }
-
-/// Findings of one code that are shown where `--all` is not given.
-const MAX_OF_ONE: usize = 10;
 
 const AFTER_HELP: &str = "\
 What counts:

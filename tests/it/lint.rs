@@ -85,16 +85,45 @@ fn a_program_gets_one_object() {
 
 #[test]
 fn what_is_there_hundreds_of_times_is_shown_ten_times() {
-    let file = [&b"User-agent: *\n"[..], &b"Disallow: /a\n".repeat(331)].concat();
+    let file = [&b"User-agent: *\nDisallow: /a\n"[..], &b"Disallow: b\n".repeat(330)].concat();
     let (said, _) = lint(&file, &["robots.txt"]);
-    assert_eq!(said.matches("This is the same rule").count(), 10);
+    assert_eq!(said.matches("Paths begin with `/`").count(), 10);
     assert!(
-        said.contains("robots.txt: note: 320 more in lines 13 to 332 (see --all) [duplicate-rule]\n"),
+        said.contains("robots.txt: error: 320 more in lines 13 to 332 (see --all) [no-leading-slash]\n"),
         "{said}"
     );
-    assert!(said.ends_with("robots.txt: 330 notes\n"), "{said}");
+    assert!(said.ends_with("robots.txt: 330 errors\n"), "{said}");
     let (said, _) = lint(&file, &["--all", "robots.txt"]);
-    assert_eq!(said.matches("This is the same rule").count(), 330);
+    assert_eq!(said.matches("Paths begin with `/`").count(), 330);
+}
+
+#[test]
+fn notes_of_one_code_are_one_finding_that_counts_them() {
+    let file = b"User-agent: *\nDisallow: /a*\nDisallow: /b*\nHost: a\nCrawl-delay: 1\nDisallow: /c*\n";
+    let (said, _) = lint(file, &["robots.txt"]);
+    insta::assert_snapshot!(said, @r"
+    robots.txt:2: note: A pattern matches all that begins so, with or without a `*` at the end: leave it out. [useless-wildcard]
+         2 | Disallow: /a*
+           | … and 2 more in lines 3 to 6 (--all shows each)
+
+    robots.txt:4: note: Google ignores `Host`, and so does robotgate; other crawlers may heed it. [ignored-key]
+         4 | Host: a
+           | … and 1 more in line 5 (--all shows each)
+
+    robots.txt: 5 notes
+    ");
+    let (said, _) = lint(file, &["--all", "robots.txt"]);
+    assert_eq!(said.matches("[useless-wildcard]").count(), 3, "{said}");
+    assert!(!said.contains("more"), "{said}");
+}
+
+#[test]
+fn a_program_gets_every_finding_and_may_say_so() {
+    let file = [&b"User-agent: *\n"[..], &b"Disallow: /a\n".repeat(50)].concat();
+    let (every, output) = lint(&file, &["--all", "--json", "robots.txt"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(every, lint(&file, &["--json", "robots.txt"]).0);
+    assert_eq!(every.matches("duplicate-rule").count(), 49);
 }
 
 #[test]

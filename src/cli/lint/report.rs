@@ -4,6 +4,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     io::{self, Write},
 };
 
@@ -17,6 +18,15 @@ pub(super) enum Style {
     Colour,
 }
 
+/// How much to show.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Extent {
+    /// Of each code a few: notes are told once and counted.
+    Few,
+    /// Each finding.
+    All,
+}
+
 /// Findings of one code beyond those that are shown.
 struct More {
     count: usize,
@@ -24,42 +34,59 @@ struct More {
     last: u32,
 }
 
-/// Writes at most `limit` findings of each code, what is left out, and the sum.
+/// Writes the findings as far as `extent` has it, what is left out, and the sum.
 pub(super) fn write(
     out: &mut impl Write,
     name: &str,
     findings: &[Finding],
     counts: Counts,
-    limit: usize,
+    extent: Extent,
     style: Style,
 ) -> io::Result<()> {
+    let mut left_out = left_out(findings, extent);
     let mut shown: BTreeMap<Lint, usize> = BTreeMap::new();
-    let mut more: BTreeMap<Lint, More> = BTreeMap::new();
     for finding in findings {
-        let count = shown.entry(finding.code).or_default();
-        if *count < limit {
-            *count += 1;
-            write_finding(out, name, finding, style)?;
-        } else {
-            let left_out = more.entry(finding.code).or_insert(More {
-                count: 0,
-                first: finding.line,
-                last: finding.line,
-            });
-            left_out.count += 1;
-            left_out.last = finding.line;
+        let shown = shown.entry(finding.code).or_default();
+        if *shown == extent.of_one(finding.severity) {
+            continue;
         }
+        *shown += 1;
+        write_finding(out, name, finding, style)?;
+        if finding.severity == Severity::Note
+            && let Some(more) = left_out.remove(&finding.code)
+        {
+            let bar = style.dim(&format!("{:>6} |", ""));
+            writeln!(out, "{bar} … and {more} (--all shows each)")?;
+        }
+        writeln!(out)?;
     }
-    for (code, More { count, first, last }) in more {
+    for (code, more) in left_out {
         let severity = style.severity(code.severity());
-        let place = match count {
-            1 => format!("in line {first}"),
-            _ => format!("in lines {first} to {last}"),
-        };
         let code = style.dim(&format!("[{code}]"));
-        writeln!(out, "{name}: {severity}: {count} more {place} (see --all) {code}")?;
+        writeln!(out, "{name}: {severity}: {more} (see --all) {code}")?;
     }
     writeln!(out, "{name}: {}", sum(counts))
+}
+
+/// Of each code, the findings that are not shown.
+fn left_out(findings: &[Finding], extent: Extent) -> BTreeMap<Lint, More> {
+    let mut seen: BTreeMap<Lint, usize> = BTreeMap::new();
+    let mut left_out: BTreeMap<Lint, More> = BTreeMap::new();
+    for finding in findings {
+        let seen = seen.entry(finding.code).or_default();
+        if *seen < extent.of_one(finding.severity) {
+            *seen += 1;
+            continue;
+        }
+        let more = left_out.entry(finding.code).or_insert(More {
+            count: 0,
+            first: finding.line,
+            last: finding.line,
+        });
+        more.count += 1;
+        more.last = finding.line;
+    }
+    left_out
 }
 
 fn write_finding(out: &mut impl Write, name: &str, finding: &Finding, style: Style) -> io::Result<()> {
@@ -67,11 +94,11 @@ fn write_finding(out: &mut impl Write, name: &str, finding: &Finding, style: Sty
     let code = style.dim(&format!("[{}]", finding.code));
     let message = &finding.message;
     if finding.line == 0 {
-        return writeln!(out, "{name}: {severity}: {message} {code}\n");
+        return writeln!(out, "{name}: {severity}: {message} {code}");
     }
     let number = finding.line;
     writeln!(out, "{name}:{number}: {severity}: {message} {code}")?;
-    writeln!(out, "{} {}\n", style.dim(&format!("{number:>6} |")), finding.text)
+    writeln!(out, "{} {}", style.dim(&format!("{number:>6} |")), finding.text)
 }
 
 fn sum(counts: Counts) -> String {
@@ -89,6 +116,32 @@ fn sum(counts: Counts) -> String {
         "nothing to remark".to_owned()
     } else {
         parts.join(", ")
+    }
+}
+
+// === impl Extent ===
+
+impl Extent {
+    /// Findings of one code that are shown.
+    fn of_one(self, severity: Severity) -> usize {
+        match (self, severity) {
+            (Self::All, _) => usize::MAX,
+            (Self::Few, Severity::Note) => 1,
+            (Self::Few, Severity::Warning | Severity::Error) => 10,
+        }
+    }
+}
+
+// === impl More ===
+
+impl fmt::Display for More {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, first, last } = self;
+        if first == last {
+            write!(f, "{count} more in line {first}")
+        } else {
+            write!(f, "{count} more in lines {first} to {last}")
+        }
     }
 }
 
