@@ -25,6 +25,7 @@ mod shape;
 mod sitemaps;
 mod spelling;
 mod stars;
+mod swallowed;
 mod whole;
 
 pub use catalogue::{Lint, Severity};

@@ -9,6 +9,7 @@ use super::{
     },
     Findings, Lint,
     quote::quoted,
+    swallowed,
 };
 
 /// A user-agent line.
@@ -20,6 +21,8 @@ pub(super) struct UserAgent {
     pub(super) id: Option<Id>,
     /// As written, in backticks.
     pub(super) shown: String,
+    /// Whether nothing is written.
+    empty: bool,
 }
 
 /// What an agent's name is compared with, in lower case.
@@ -47,6 +50,7 @@ impl UserAgent {
                     ids: vec![Id::Everyone],
                     id: Some(Id::Everyone),
                     shown: "`*`".to_owned(),
+                    empty: false,
                 };
             }
             Named::Agent { token, word } => (token, word),
@@ -63,12 +67,14 @@ impl UserAgent {
             },
             ids: [Some(token_id), word_id].into_iter().flatten().collect(),
             shown: quoted(name.unwrap_or(token).as_bytes()),
+            empty: value.is_empty(),
         }
     }
 
-    /// Whether Google's parser finds nobody here, but others may.
+    /// Whether Google's parser finds nobody here, but others may. Of a line without any value that
+    /// has been said.
     pub(super) fn is_a_word_alone(&self) -> bool {
-        matches!(&*self.ids, [Id::Token(token), ..] if token.is_empty())
+        !self.empty && matches!(&*self.ids, [Id::Token(token), ..] if token.is_empty())
     }
 }
 
@@ -96,7 +102,7 @@ fn check(line: u32, value: &[u8], token: &str, name: Option<&str>, findings: &mu
             shown_token(token)
         );
         findings.add(line, Lint::AgentVersion, message);
-    } else {
+    } else if swallowed::find(value).is_none() {
         let why = match (rest[0], name) {
             (b'*', _) => "A `*` stands for everyone only by itself".to_owned(),
             (first, _) if is_space(first) => "A name is one word".to_owned(),
@@ -112,7 +118,7 @@ fn check(line: u32, value: &[u8], token: &str, name: Option<&str>, findings: &mu
 }
 
 fn check_everyone(line: u32, value: &[u8], findings: &mut Findings) {
-    if value != b"*" {
+    if value != b"*" && swallowed::find(value).is_none() {
         let message = "What follows the `*` is not read: the group is for everyone without one of their own.";
         findings.add(line, Lint::CutAgent, message);
     }

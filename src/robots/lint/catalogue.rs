@@ -87,6 +87,8 @@ catalogue! {
     MisspeltKey = "misspelt-key", Error;
     /// No colon, and not the two words that do without.
     LostRecord = "lost-record", Error;
+    /// A record behind another in one line, where it is a part of the value.
+    SwallowedRecord = "swallowed-record", Error;
     /// Neither a record nor a comment.
     NotARecord = "not-a-record", Warning;
     /// A key that nobody is known to understand.

@@ -34,8 +34,8 @@ pub(super) fn check(rule: &Rule<'_>, findings: &mut Findings) {
     }
     if let Some(piece) = regular_expression(value) {
         let message = format!(
-            "Patterns are no regular expressions: all in {} but `*` and a final `$` stands for itself, and `*` for any run \
-             of characters.",
+            "{} looks like a piece of a regular expression, but patterns are none: `*` stands for any run of characters, a \
+             `$` at the end for the end of the path, and every other character for itself.",
             quoted(piece)
         );
         add(Lint::RegularExpression, message);
@@ -120,11 +120,36 @@ fn is_unreserved(char: char) -> bool {
 }
 
 /// The first piece that only makes sense in a regular expression.
-fn regular_expression(value: &[u8]) -> Option<&'static [u8]> {
-    let pieces = REGULAR.iter().copied();
-    pieces
-        .filter(|piece| memchr::memmem::find(value, piece).is_some())
-        .min_by_key(|piece| memchr::memmem::find(value, piece))
+fn regular_expression(value: &[u8]) -> Option<&[u8]> {
+    let find = |piece: &&'static [u8]| memchr::memmem::find(value, piece).map(|at| &value[at..at + piece.len()]);
+    let pieces = REGULAR.iter().filter_map(find);
+    pieces.chain(character_class(value)).min_by_key(|piece| piece.as_ptr())
+}
+
+/// The first `[…]` that is a set of characters, with ranges in it: `[]` and `[name]` are found in
+/// queries.
+fn character_class(value: &[u8]) -> Option<&[u8]> {
+    memchr::memchr_iter(b'[', value).find_map(|open| {
+        let mut rest = &value[open + 1..];
+        let mut has_range = false;
+        loop {
+            rest = match rest {
+                [from, b'-', to, after @ ..] if is_range(*from, *to) => {
+                    has_range = true;
+                    after
+                }
+                [b'_' | b'-' | b'.' | b'%', after @ ..] => after,
+                [b']', after @ ..] => return has_range.then(|| &value[open..value.len() - after.len()]),
+                _ => return None,
+            };
+        }
+    })
+}
+
+/// Whether `from` and `to` are of one kind, in order.
+fn is_range(from: u8, to: u8) -> bool {
+    let of = |is: fn(&u8) -> bool| is(&from) && is(&to);
+    from < to && (of(u8::is_ascii_digit) || of(u8::is_ascii_lowercase) || of(u8::is_ascii_uppercase))
 }
 
 fn has_dot_segment(value: &[u8]) -> bool {
@@ -134,4 +159,4 @@ fn has_dot_segment(value: &[u8]) -> bool {
         .any(|segment| memchr::memmem::find(path, segment).is_some())
 }
 
-const REGULAR: &[&[u8]] = &[b"\\", b"(.*)", b"(?", b"[0-9", b"[a-z", b"[A-Z", b"[^", b".*$"];
+const REGULAR: &[&[u8]] = &[b"\\", b"(.*)", b"(?", b"[^", b".*$"];

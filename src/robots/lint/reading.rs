@@ -15,6 +15,7 @@ use super::{
     octets::{self, Disguise},
     quote::quoted,
     spelling::{self, Known},
+    swallowed,
 };
 
 /// What a line says.
@@ -60,6 +61,7 @@ impl Reader {
         if let Some(record) = record {
             check_key(number, &record, findings);
             check_hash(number, content, comment, &record, findings);
+            swallowed::check(number, record.value, findings);
             return Said::Record(record);
         }
         let text = trim(&content[..comment.unwrap_or(content.len())]);
@@ -87,6 +89,7 @@ impl<'a> Other<'a> {
             if key.iter().any(|b| is_space(*b)) {
                 self.tell_colon(b"Sitemap", findings);
             }
+            swallowed::check(self.number, value, findings);
             return Said::Sitemap(value);
         }
         self.tell_key(key, findings);

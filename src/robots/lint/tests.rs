@@ -189,6 +189,21 @@ fn keys() {
             &[(3, NotARecord), (4, NotARecord), (5, NotARecord), (6, NotARecord)],
         ),
         (
+            b"User-agent: Googlebot Disallow: /\nUser-agent: * Disallow: /\nDisallow: /a Allow: /b\nUser-agent: a b",
+            &[
+                (1, SwallowedRecord),
+                (2, SwallowedRecord),
+                (3, SwallowedRecord),
+                (3, SpaceInPattern),
+                (4, CutAgent),
+                (4, GroupWithoutRules),
+            ],
+        ),
+        (
+            b"User-agent: *\nDisallow:\nSitemap: https://a.example/s.xml User-agent: b # Disallow: /",
+            &[(3, SwallowedRecord)],
+        ),
+        (
             b"User-agent: *\nDisallow: /a#b\nDisallow: /c # d\nDisallow: /e# f\nDisallow: /g#\nDisallow:#h\n",
             &[(2, HashInValue), (6, EmptyRule)],
         ),
@@ -208,6 +223,11 @@ fn agents() {
         ),
         (b"User-agent: *bot\nUser-agent: a\nDisallow: /a", &[(1, UnnamedAgent)]),
         (b"User-agent: 360Spider\nDisallow: /a", &[(1, UnnamedAgent)]),
+        (b"User-agent :\nUser-agent: a\nDisallow: /a", &[(1, EmptyUserAgent)]),
+        (
+            b"User-agent: \xFF\nUser-agent: a\nDisallow: /a",
+            &[(1, NotUtf8), (1, UnnamedAgent)],
+        ),
         (b"User-agent: a, b\nDisallow: /a", &[(1, SeveralAgents)]),
         (b"User-agent: a b\nDisallow: /a", &[(1, CutAgent)]),
         (b"User-agent: MJ12bot\nDisallow: /a", &[(1, CutAgent)]),
@@ -274,6 +294,14 @@ fn patterns() {
         (
             b"User-agent: *\nDisallow: /a\\.html\nDisallow: /[0-9]",
             &[(2, RegularExpression), (3, RegularExpression)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /[a-f0-9]\nDisallow: /b[A-Z_-]+\nDisallow: /[^/]c",
+            &[(2, RegularExpression), (3, RegularExpression), (4, RegularExpression)],
+        ),
+        (
+            b"User-agent: *\nDisallow: /?a[]=\nDisallow: /?b[by-date]=\nDisallow: /?c[0]\nDisallow: /d[0-9",
+            &[],
         ),
         (
             b"User-agent: *\nDisallow: /a/../b\nDisallow: /.\nDisallow: /?/../",
@@ -354,6 +382,32 @@ fn rules_against_each_other() {
             &[(3, UselessWildcard), (4, RedundantRule)],
         ),
     ]);
+}
+
+#[test]
+fn what_is_lost_is_named() {
+    for (file, message) in [
+        (
+            "User-agent: Googlebot Disallow: /",
+            "A line holds one record, so `Disallow: /` is lost, a part of the value before it: give it a line of its own.",
+        ),
+        (
+            "User-agent: *\nDisallow: /.*\\.php$",
+            "`\\` looks like a piece of a regular expression, but patterns are none: `*` stands for any run of \
+             characters, a `$` at the end for the end of the path, and every other character for itself.",
+        ),
+        (
+            "User-agent: *\nDisallow: /x/[a-f0-9]\\d",
+            "`[a-f0-9]` looks like a piece of a regular expression, but patterns are none: `*` stands for any run of \
+             characters, a `$` at the end for the end of the path, and every other character for itself.",
+        ),
+    ] {
+        let findings = lint(file.as_bytes());
+        assert!(
+            findings.iter().any(|finding| finding.message == message),
+            "{file}: {findings:#?}"
+        );
+    }
 }
 
 #[test]

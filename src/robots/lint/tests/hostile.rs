@@ -64,6 +64,16 @@ fn no_file_takes_the_square_of_its_size() {
     check("short keys", |_| "a:\n".to_owned());
     check("nothing", |_| "\0\n".to_owned());
     check("sitemaps", |n| format!("sitemap:{n}\n"));
+    check("colons", |n| agent(n, format!("Disallow: {}\n", " :".repeat(8_000))));
+    check("brackets", |n| {
+        agent(n, format!("Disallow: /{}\n", "[a-z".repeat(4_000)))
+    });
+    check("long stars", |n| {
+        agent(n, format!("Allow: /{n}{}\n", "*a**".repeat(n % 90)))
+    });
+    check("lone rules", |n| {
+        format!("User-agent: *\n{}: /\n", ["Allow", "Disallow"][n % 2])
+    });
     check("long lines", |n| {
         agent(n, format!("Disallow: /{}\n", "%61".repeat(6_000)))
     });

@@ -200,6 +200,7 @@ fn what_lines_are_said_to_mean_they_mean() {
             "/.html",
             true,
         ),
+        ("User-agent: a Disallow: /", Lint::SwallowedRecord, "a", "/a", true),
         ("Disallow: /a", Lint::RuleBeforeUserAgent, "a", "/a", true),
         (
             "User-agent: *bot\nDisallow: /a",
