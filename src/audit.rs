@@ -15,3 +15,4 @@ pub use self::{
     text::plain,
     timestamp::Timestamp,
 };
+pub(crate) use text::is_plain;

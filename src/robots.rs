@@ -48,7 +48,7 @@ pub use limit::{LIMIT, counted};
 pub use lint::{Finding, Lint, Severity, lint};
 pub use profile::Profile;
 pub use rule::{Rule, RuleId, RuleKind};
-pub use statement::{Statement, StatementKind, statements};
+pub use statement::{Statement, StatementKind, audience, statements};
 pub use url::path_of_url;
 pub use whole::Whole;
 

@@ -26,7 +26,7 @@ pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
 
 /// Not: controls, line and paragraph separators, marks that turn the direction of text, and ones
 /// that show as nothing.
-fn is_plain(character: char) -> bool {
+pub(crate) fn is_plain(character: char) -> bool {
     !character.is_control()
         && !matches!(
             character,

@@ -87,6 +87,23 @@ pub fn statements(profile: Profile, body: &[u8]) -> Vec<Statement<'_>> {
     found
 }
 
+/// Of each of `statements`, in order, whether it speaks to those of `choice`.
+///
+/// As [`Statement::speaks_to`], but asked once of each run of user-agents: many statements may
+/// stand under the same many of them.
+pub fn audience<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> impl Iterator<Item = bool> + 's {
+    let mut last = None;
+    statements.iter().map(move |statement| match last {
+        _ if !statement.kind.is_of_a_group() => true,
+        Some((run, speaks)) if Arc::ptr_eq(run, &statement.agents) => speaks,
+        _ => {
+            let speaks = statement.speaks_to(choice);
+            last = Some((&statement.agents, speaks));
+            speaks
+        }
+    })
+}
+
 /// User-agent lines, until something ends their run.
 #[derive(Default)]
 struct Run<'a> {
@@ -263,6 +280,13 @@ mod tests {
                 .map(|statement| statement.speaks_to(choice))
                 .collect::<Vec<_>>()
         };
+        for choice in [Choice::Product("foo"), Choice::Everyone, Choice::Product("bar")] {
+            assert_eq!(
+                audience(&found, choice).collect::<Vec<_>>(),
+                heard(choice),
+                "{choice:?}"
+            );
+        }
         assert_eq!(heard(Choice::Product("foo")), [true, true, false]);
         assert_eq!(heard(Choice::Everyone), [true, false, true]);
         assert_eq!(heard(Choice::Product("bar")), [true, false, false]);

@@ -2,6 +2,7 @@
 //! than the proxy does.
 
 mod agreement;
+mod bounds;
 mod live;
 mod text;
 

@@ -1,16 +1,24 @@
 //! The report as one JSON object for a program. Every field stands in it always, `null` or empty
 //! where it says nothing; names that the audit log has, too, mean the same here.
+//!
+//! Of a list there stand as many as `bounded` lets in, and beside it how many there are.
+
+mod bounded;
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::{report::Report, source::Source};
+use self::bounded::{List, cut};
+use super::{
+    report::{Heard, Report},
+    source::Source,
+};
 use crate::{
     bot::Identity,
     cache::Answer,
     cli::live::FetchRecord,
-    robots::{AgentLine, Choice, Competitor, Explanation, Lost, RuleKind, Statement, Weighed},
+    robots::{AgentLine, Choice, Competitor, Explanation, Lost, RuleKind, Weighed},
 };
 
 #[derive(Serialize)]
@@ -30,25 +38,26 @@ struct Object<'a> {
     unidentified: Option<&'static str>,
     /// The path that decided, where it is another reading than the one as sent.
     read_as: Option<Cow<'a, str>>,
-    group: Option<Group<'a>>,
+    group: Option<Group>,
     rule: Option<Rule<'a>>,
     considered: usize,
-    competitors: Vec<Loser<'a>>,
-    /// How many there are, of which `competitors` has the first 1,000.
+    /// The first of them, the nearest to winning first.
+    competitors: List,
     competitors_total: usize,
     robots: Robots<'a>,
-    statements: Vec<Said<'a>>,
+    statements: List,
     statements_total: usize,
     profile: &'static str,
 }
 
 /// The groups whose rules were considered, as one.
 #[derive(Serialize)]
-struct Group<'a> {
+struct Group {
     specific: bool,
     /// Of the first user-agent that rules were picked under.
     line: u32,
-    agents: Vec<Agent<'a>>,
+    agents: List,
+    agents_total: usize,
 }
 
 #[derive(Serialize)]
@@ -59,10 +68,10 @@ struct Agent<'a> {
 
 #[derive(Serialize)]
 struct Rule<'a> {
-    text: &'a str,
+    text: Cow<'a, str>,
     line: u32,
     kind: &'static str,
-    pattern: &'a str,
+    pattern: Cow<'a, str>,
     directory: bool,
 }
 
@@ -87,18 +96,18 @@ struct Robots<'a> {
 #[derive(Serialize)]
 struct Said<'a> {
     kind: &'static str,
-    value: &'a str,
+    value: Cow<'a, str>,
     line: u32,
-    /// The user-agents that it stands under, 100 at most.
+    /// The first of the user-agents that it stands under.
     agents: Vec<Agent<'a>>,
-    /// Whether it is for the bot that asks.
-    applies: bool,
+    agents_total: usize,
+    /// Whether it is for the bot that asks; `null` where none does.
+    applies: Option<bool>,
 }
 
 /// The object and a line end.
 pub(super) fn write(report: &Report<'_>) -> String {
-    // Serialising strings, numbers and nulls into memory cannot fail.
-    let mut json = serde_json::to_string(&Object::new(report)).unwrap_or_default();
+    let mut json = bounded::to_string(&Object::new(report));
     json.push('\n');
     json
 }
@@ -109,7 +118,6 @@ impl<'a> Object<'a> {
     fn new(report: &'a Report<'a>) -> Self {
         let decision = &report.decision;
         let explanation = report.why.as_ref().map(|why| &why.explanation);
-        let choice = report.choice;
         let competitors = explanation.map_or(&[][..], |explanation| &explanation.competitors);
         let (bot, unidentified) = match report.identity {
             Identity::Bot(bot) => (Some(&*bot.name), None),
@@ -135,17 +143,12 @@ impl<'a> Object<'a> {
             group: explanation.and_then(Group::new),
             rule: explanation
                 .and_then(|explanation| explanation.rule.as_ref())
-                .map(Rule::new),
+                .map(|rule| Rule::new(rule, usize::MAX)),
             considered: explanation.map_or(0, |explanation| explanation.considered),
-            competitors: competitors.iter().take(MAX).map(Loser::new).collect(),
+            competitors: bounded::list(competitors.iter().map(Loser::new)),
             competitors_total: competitors.len(),
             robots: Robots::new(report),
-            statements: report
-                .statements
-                .iter()
-                .take(MAX)
-                .map(|said| Said::new(said, choice))
-                .collect(),
+            statements: bounded::list(report.statements.iter().map(Said::new)),
             statements_total: report.statements.len(),
             profile: report.profile.as_str(),
         }
@@ -154,13 +157,14 @@ impl<'a> Object<'a> {
 
 // === impl Group ===
 
-impl<'a> Group<'a> {
-    fn new(explanation: &'a Explanation<'a>) -> Option<Self> {
+impl Group {
+    fn new(explanation: &Explanation<'_>) -> Option<Self> {
         let agents = || explanation.groups.iter().flat_map(|group| &group.agents);
         Some(Self {
             specific: explanation.choice != Choice::Everyone,
             line: agents().find(|agent| agent.names(explanation.choice))?.line,
-            agents: agents().take(MAX).map(Agent::new).collect(),
+            agents: bounded::list(agents().map(Agent::new)),
+            agents_total: agents().count(),
         })
     }
 }
@@ -170,7 +174,7 @@ impl<'a> Group<'a> {
 impl<'a> Agent<'a> {
     fn new(agent: &AgentLine<'a>) -> Self {
         Self {
-            agent: agent.name(),
+            agent: cut(agent.name(), MAX_NAME),
             line: agent.line,
         }
     }
@@ -179,15 +183,15 @@ impl<'a> Agent<'a> {
 // === impl Rule ===
 
 impl<'a> Rule<'a> {
-    fn new(rule: &'a Weighed<'a>) -> Self {
+    fn new(rule: &'a Weighed<'a>, max: usize) -> Self {
         Self {
-            text: &rule.text,
+            text: cut(Cow::Borrowed(&rule.text), max),
             line: rule.line,
             kind: match rule.kind {
                 RuleKind::Allow => "allow",
                 RuleKind::Disallow => "disallow",
             },
-            pattern: &rule.pattern,
+            pattern: cut(Cow::Borrowed(&rule.pattern), max),
             directory: rule.directory,
         }
     }
@@ -205,7 +209,7 @@ impl<'a> Loser<'a> {
             Lost::NeverMatches => ("never-matches", None),
         };
         Self {
-            rule: Rule::new(&competitor.rule),
+            rule: Rule::new(&competitor.rule, MAX_TEXT),
             lost,
             fits,
         }
@@ -239,17 +243,21 @@ impl<'a> Robots<'a> {
 // === impl Said ===
 
 impl<'a> Said<'a> {
-    fn new(statement: &'a Statement<'a>, choice: Choice<'_>) -> Self {
+    fn new(heard: &'a Heard<'a>) -> Self {
+        let said = &heard.said;
         Self {
-            kind: statement.kind.as_str(),
-            value: &statement.value,
-            line: statement.line,
-            agents: statement.agents.iter().take(MAX_AGENTS).map(Agent::new).collect(),
-            applies: statement.speaks_to(choice),
+            kind: said.kind.as_str(),
+            value: cut(Cow::Borrowed(&said.value), MAX_TEXT),
+            line: said.line,
+            agents: said.agents.iter().take(MAX_AGENTS).map(Agent::new).collect(),
+            agents_total: said.agents.len(),
+            applies: heard.applies,
         }
     }
 }
 
-/// Of rules, user-agents and statements.
-const MAX: usize = 1000;
-const MAX_AGENTS: usize = 100;
+/// Characters of a user-agent's name, and of a rule that lost or a value.
+const MAX_NAME: usize = 200;
+const MAX_TEXT: usize = 2000;
+/// User-agents of one statement.
+const MAX_AGENTS: usize = 20;

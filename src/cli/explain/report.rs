@@ -9,7 +9,7 @@ use crate::{
     config::{Config, HttpsMode},
     decision::{Asker, Decision, strictest},
     origin::{Readings, Scheme},
-    robots::{Choice, Explanation, Profile, Statement, explain, statements},
+    robots::{Choice, Explanation, Profile, Statement, audience, explain, statements},
 };
 
 /// Everything about one question.
@@ -22,11 +22,9 @@ pub(super) struct Report<'a> {
     pub(super) decision: Decision,
     /// The token that the bot went by.
     pub(super) agent: &'a str,
-    /// For whom rules are picked, and so whom a statement must name to hold for the bot.
-    pub(super) choice: Choice<'a>,
     /// Where the rules of a robots.txt decide.
     pub(super) why: Option<Why<'a>>,
-    pub(super) statements: Vec<Statement<'a>>,
+    pub(super) statements: Vec<Heard<'a>>,
     pub(super) source: &'a Source,
     /// Set where requests for the URL would come through a CONNECT that is not intercepted.
     pub(super) unseen: Option<HttpsMode>,
@@ -38,6 +36,12 @@ pub(super) struct Why<'a> {
     pub(super) body: &'a [u8],
     /// The path on which it was decided, where that is not the one as sent.
     pub(super) read_as: Option<&'a [u8]>,
+}
+
+/// A statement, and whether it is for the bot; `None` where there is no bot.
+pub(super) struct Heard<'a> {
+    pub(super) said: Statement<'a>,
+    pub(super) applies: Option<bool>,
 }
 
 // === impl Report ===
@@ -75,14 +79,27 @@ impl<'a> Report<'a> {
             profile,
             decision,
             agent,
-            choice,
-            statements: source.body().map_or_else(Vec::new, |body| statements(profile, body)),
+            statements: source
+                .body()
+                .map_or_else(Vec::new, |body| heard(statements(profile, body), identity, choice)),
             why,
             source,
             unseen: Some(config.https.mode)
                 .filter(|mode| target.origin.scheme == Scheme::Https && *mode != HttpsMode::Intercept),
         }
     }
+}
+
+/// For whom each statement is. Who names no bot is not spoken to.
+fn heard<'a>(statements: Vec<Statement<'a>>, identity: &Identity<'_>, choice: Choice<'_>) -> Vec<Heard<'a>> {
+    let is_bot = !matches!(identity, Identity::Unidentified(_));
+    let audience: Vec<bool> = audience(&statements, choice).collect();
+    std::iter::zip(statements, audience)
+        .map(|(said, applies)| Heard {
+            said,
+            applies: is_bot.then_some(applies),
+        })
+        .collect()
 }
 
 /// The token that the bot goes by, and whether its rules are picked by it.

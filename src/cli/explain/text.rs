@@ -8,14 +8,14 @@ use std::fmt::Write as _;
 
 use super::{
     paint::{Colour, Paint},
-    report::Report,
+    report::{Heard, Report},
 };
 use crate::{
     audit::plain,
     bot::{Enforcement, Identity},
     config::HttpsMode,
     decision::Verdict,
-    robots::{AgentLine, Choice, Profile, Statement},
+    robots::{AgentLine, Profile},
 };
 
 /// The whole report.
@@ -89,18 +89,18 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
     if report.statements.is_empty() {
         return Ok(());
     }
-    let choice = report.choice;
     writeln!(
         out,
         "\n{}",
         paint.in_colour(Colour::Strong, "The file also says, deciding nothing:")
     )?;
     // Those for this bot first, so that they are not among those that are left out.
-    let (own, others): (Vec<_>, Vec<_>) = report.statements.iter().partition(|found| found.speaks_to(choice));
-    for found in own.iter().chain(&others).take(MAX_STATEMENTS) {
-        let text = plain(&found.value, MAX_VALUE);
-        write!(out, "  line {:<4} {}: {text}", found.line, found.kind.as_str())?;
-        match whom(found, choice) {
+    let (own, others): (Vec<_>, Vec<_>) = report.statements.iter().partition(|heard| heard.applies == Some(true));
+    for heard in own.iter().chain(&others).take(MAX_STATEMENTS) {
+        let said = &heard.said;
+        let text = plain(&said.value, MAX_VALUE);
+        write!(out, "  line {:<4} {}: {text}", said.line, said.kind.as_str())?;
+        match whom(heard) {
             Some(whom) => writeln!(out, "  {}", paint.in_colour(Colour::Faint, format_args!("({whom})")))?,
             None => writeln!(out)?,
         }
@@ -109,14 +109,16 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
 }
 
 /// For whom a statement is, where it is not for the whole file.
-fn whom(found: &Statement<'_>, choice: Choice<'_>) -> Option<String> {
-    if !found.kind.is_of_a_group() {
+fn whom(heard: &Heard<'_>) -> Option<String> {
+    let said = &heard.said;
+    if !said.kind.is_of_a_group() {
         return None;
     }
-    Some(match found.agents.first() {
-        None => "for nobody: it stands before the first user-agent".to_owned(),
-        Some(_) if found.speaks_to(choice) => "for this bot".to_owned(),
-        Some(_) => format!("only for {}", names(&found.agents)),
+    Some(match heard.applies {
+        _ if said.agents.is_empty() => "for nobody: it stands before the first user-agent".to_owned(),
+        Some(true) => "for this bot".to_owned(),
+        Some(false) => format!("only for {}", names(&said.agents)),
+        None => format!("for {}", names(&said.agents)),
     })
 }
 
@@ -138,7 +140,7 @@ fn names(agents: &[AgentLine<'_>]) -> String {
 fn more(all: usize, shown: usize, out: &mut String) -> std::fmt::Result {
     match all.saturating_sub(shown) {
         0 => Ok(()),
-        more => writeln!(out, "  and {more} more (--json has them)"),
+        more => writeln!(out, "  and {more} more"),
     }
 }
 

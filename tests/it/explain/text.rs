@@ -141,13 +141,30 @@ async fn many_losers_are_counted() {
     let rules: String = (0..2000).map(|n| format!("Disallow: /a/{n}\n")).collect();
     let robots = format!("User-agent: *\nAllow: /a\n{rules}");
     let told = of_file(&robots, "a", "https://shop.example/a/x").await;
-    assert!(told.out.contains("  and 1995 more (--json has them)\n"), "{}", told.out);
+    assert!(told.out.contains("  and 1995 more\n"), "{}", told.out);
 
     let args = ["--json", "--robots", "-", "--agent", "a", "https://shop.example/a/x"];
     let json = explain_input(&args, &robots).await.json();
     assert_eq!(json["competitors_total"], 2000);
     assert_eq!(json["competitors"].as_array().map(Vec::len), Some(1000));
     assert_eq!(json["considered"], 2001);
+}
+
+#[tokio::test]
+async fn who_is_no_bot_is_not_spoken_to() {
+    for agent in ["Mozilla/5.0", "", "*"] {
+        let told = of_file(SHOP, agent, "https://shop.example/").await;
+        assert!(told.out.contains("for nobody: "), "{}", told.out);
+        assert!(!told.out.contains("this bot)"), "{}", told.out);
+        let said = "  line 10   Crawl-delay: 1  (for *)\n";
+        assert!(told.out.contains(said), "{}", told.out);
+
+        let args = ["--json", "--robots", "-", "--agent", agent, "https://shop.example/"];
+        let json = explain_input(&args, SHOP).await.json();
+        let statements = json["statements"].as_array().expect("a list");
+        assert_eq!(statements.len(), 4);
+        assert!(statements.iter().all(|said| said["applies"].is_null()), "{json:#}");
+    }
 }
 
 const SHOP: &str = "\

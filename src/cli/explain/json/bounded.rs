@@ -1,0 +1,102 @@
+//! JSON of bounded length, whatever a file of 500 KiB holds, and without characters that a terminal
+//! would act on or not show: those are escaped.
+//!
+//! Nothing is left out silently: what is cut ends in `…`, and lists have their totals beside them.
+
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+};
+
+use serde::Serialize;
+use serde_json::{
+    ser::{Formatter, Serializer},
+    value::RawValue,
+};
+
+use crate::audit::is_plain;
+
+/// Items as they are written.
+pub(super) type List = Vec<Box<RawValue>>;
+
+/// As `serde_json` writes, but with more escapes.
+struct Visible;
+
+/// As `serde_json::to_string`, with escapes for all that is not plain.
+pub(super) fn to_string(value: &impl Serialize) -> String {
+    let mut json = Vec::new();
+    // Serialising strings, numbers and nulls into memory cannot fail, and makes text.
+    let _ = value.serialize(&mut Serializer::with_formatter(&mut json, Visible));
+    String::from_utf8(json).unwrap_or_default()
+}
+
+/// The first of `items`: [`MAX_ITEMS`] at most, and no more than fit into [`MAX_BYTES`].
+pub(super) fn list<T: Serialize>(items: impl Iterator<Item = T>) -> List {
+    let mut left = MAX_BYTES;
+    items
+        .take(MAX_ITEMS)
+        .map_while(|item| {
+            let json = to_string(&item);
+            left = left.checked_sub(json.len())?;
+            RawValue::from_string(json).ok()
+        })
+        .collect()
+}
+
+/// The first `max` characters.
+pub(super) fn cut(text: Cow<'_, str>, max: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => text,
+    }
+}
+
+// === impl Visible ===
+
+impl Formatter for Visible {
+    fn write_string_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let mut written = 0;
+        for (at, character) in fragment.char_indices().filter(|(_, character)| !is_plain(*character)) {
+            writer.write_all(&fragment.as_bytes()[written..at])?;
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                write!(writer, "\\u{unit:04x}")?;
+            }
+            written = at + character.len_utf8();
+        }
+        writer.write_all(&fragment.as_bytes()[written..])
+    }
+}
+
+const MAX_ITEMS: usize = 1000;
+/// With these and the rule that decided, which a line's length bounds, the whole stays under 1 MB.
+const MAX_BYTES: usize = 200 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_act_on_is_escaped() {
+        let text = "é\"\u{1b}[2J\u{7f}\u{9b}31m\u{202e}ツ\u{feff}";
+        let json = to_string(&[text]);
+        assert_eq!(json, "[\"é\\\"\\u001b[2J\\u007f\\u009b31m\\u202eツ\\ufeff\"]");
+        let back: Vec<String> = serde_json::from_str(&json).unwrap();
+        assert_eq!(back, [text]);
+    }
+
+    #[test]
+    fn a_list_is_bounded_in_items_and_in_bytes() {
+        assert_eq!(list(0..).len(), MAX_ITEMS);
+        let long = "\u{1}".repeat(1000);
+        let some = list(std::iter::repeat(&long));
+        assert_eq!(some.len(), MAX_BYTES / (6 * 1000 + 2));
+        assert_eq!(some[0].get(), to_string(&long));
+    }
+
+    #[test]
+    fn a_cut_is_between_characters() {
+        for (text, shown) in [("", ""), ("ツツ", "ツツ"), ("ツツツ", "ツツ…")] {
+            assert_eq!(cut(Cow::Borrowed(text), 2), shown);
+        }
+    }
+}
