@@ -1,5 +1,8 @@
 //! The subcommands, a file each: they read arguments, call the library and print. No logic lives
 //! here.
+//!
+//! `live` (fetching for a person), `source` (reading a file), `target` (a URL) and `paint` (colour)
+//! are shared by several.
 
 pub mod ca;
 pub mod check;
@@ -7,14 +10,19 @@ pub mod eval;
 pub mod explain;
 pub mod lint;
 pub mod live;
+mod paint;
 pub mod run;
+mod source;
 mod target;
 
 use std::{path::Path, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{Config, ConfigError};
+use crate::{
+    audit::plain,
+    config::{Config, ConfigError},
+};
 
 /// A forward proxy between your bots and the internet that checks every request against the
 /// robots.txt of the site it goes to.
@@ -61,9 +69,14 @@ fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
     file.map_or_else(|| Ok(Config::default()), Config::load)
 }
 
-/// Says on stderr why it cannot go on.
+/// Says on stderr why it cannot go on. Errors may quote arguments and files, and moves no cursor.
 fn fail(error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("robotgate: {error}");
+    let lines: Vec<String> = error
+        .to_string()
+        .split('\n')
+        .map(|line| plain(line, usize::MAX).into_owned())
+        .collect();
+    eprintln!("robotgate: {}", lines.join("\n"));
     ExitCode::FAILURE
 }
 

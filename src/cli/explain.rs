@@ -5,7 +5,6 @@
 
 mod excerpt;
 mod json;
-mod paint;
 mod report;
 mod source;
 mod text;
@@ -16,8 +15,8 @@ use std::{
     process::ExitCode,
 };
 
-use self::{paint::Paint, report::Report, source::Source};
-use super::{fail, load, target::Target};
+use self::{report::Report, source::Source};
+use super::{fail, load, paint::Paint, target::Target};
 use crate::{
     decision::{Asker, Decision, Verdict},
     origin::readings,
@@ -85,7 +84,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     let out = if args.json {
         json::write(&report)
     } else {
-        text::write(&report, Paint::new(io::stdout().is_terminal()))
+        text::write(&report, Paint::for_output(io::stdout().is_terminal()))
     };
     match io::stdout().write_all(out.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

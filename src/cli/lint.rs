@@ -16,10 +16,13 @@ use std::{
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
-use super::fail;
+use super::{
+    fail,
+    paint::{Colour, Paint},
+};
 use crate::robots::{Finding, Severity, lint};
 use absence::Absence;
-use report::{Extent, Style};
+use report::Extent;
 use source::{Found, Source};
 
 /// Say what a webmaster or a crawler's author should know of a robots.txt
@@ -86,20 +89,20 @@ fn print(
 ) -> io::Result<()> {
     let name = &*found.name;
     let stdout = io::stdout().lock();
-    let style = Style::for_output(stdout.is_terminal());
+    let paint = Paint::for_output(stdout.is_terminal());
     let mut out = BufWriter::new(stdout);
     if args.json {
         json::write(&mut out, found, absence, findings, counts)?;
         return out.flush();
     }
     if let Some(live) = found.live() {
-        writeln!(out, "{}\n{}", style.strong("Fetched:"), live.way())?;
+        writeln!(out, "{}\n{}", paint.in_colour(Colour::Strong, "Fetched:"), live.way())?;
     }
     match absence {
         Some(absence) => writeln!(out, "{name}: {absence}")?,
         None => {
             let extent = if args.all { Extent::All } else { Extent::Few };
-            report::write(&mut out, name, findings, counts, extent, style)?;
+            report::write(&mut out, name, findings, counts, extent, paint)?;
         }
     }
     out.flush()

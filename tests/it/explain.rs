@@ -4,6 +4,7 @@
 mod agreement;
 mod bounds;
 mod live;
+mod terminal;
 mod text;
 
 use std::{path::Path, process::Stdio};

@@ -3,8 +3,11 @@
 
 use std::fmt::Write as _;
 
-use super::paint::{Colour, Paint};
-use crate::{audit::plain, robots::numbered_lines};
+use super::text::cut;
+use crate::{
+    cli::paint::{Colour, Paint},
+    robots::numbered_lines,
+};
 
 /// What is shown and how.
 pub(super) struct Excerpt<'a> {
@@ -35,7 +38,7 @@ impl Excerpt<'_> {
             }
             last = number;
             let text = String::from_utf8_lossy(line);
-            let text = plain(text.trim_end(), self.width.saturating_sub(digits + 6));
+            let text = cut(text.trim_end(), self.width.saturating_sub(digits + 5));
             let (mark, colour) = match (self.rule == Some(number), self.agents.contains(&number)) {
                 (true, _) => ('>', Some(Colour::Strong)),
                 (false, true) => (' ', None),
@@ -83,7 +86,7 @@ mod tests {
             agents: &[1],
             width: 28,
         };
-        excerpt.write(&mut out, Paint::new(false));
+        excerpt.write(&mut out, Paint::none());
         let expected = "\
 \x20  1 | User-agent: a
      …

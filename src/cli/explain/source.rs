@@ -3,16 +3,19 @@
 //! What it says is read elsewhere.
 
 use std::{
-    fs,
-    io::{self, Read as _},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
 };
 
 use crate::{
+    audit::plain,
     cache::{Answer, RobotsCopy, within_limit},
-    cli::live::{self, Live, LiveError},
+    cli::{
+        live::{self, Live, LiveError},
+        source,
+    },
     config::Config,
     origin::Origin,
     robots::Profile,
@@ -41,8 +44,8 @@ pub(super) struct File {
 /// There is nothing to read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceError {
-    #[error("cannot read {path}: {source}")]
-    File { path: PathBuf, source: io::Error },
+    #[error("cannot read {name}: {error}")]
+    File { name: String, error: io::Error },
     #[error(transparent)]
     Live(#[from] LiveError),
 }
@@ -50,9 +53,9 @@ pub(super) enum SourceError {
 // === impl File ===
 
 impl File {
-    /// Whether it is no file but standard input.
-    pub(super) fn is_input(&self) -> bool {
-        self.path == Path::new(INPUT)
+    /// What it is called, fit for a terminal.
+    pub(super) fn name(&self) -> String {
+        named(&self.path)
     }
 }
 
@@ -61,14 +64,13 @@ impl File {
 impl Source {
     pub(super) fn read(path: &Path, profile: Profile) -> Result<Self, SourceError> {
         let whole = if path == Path::new(INPUT) {
-            let mut input = Vec::new();
-            io::stdin().read_to_end(&mut input).map(|_| input)
+            source::of_input()
         } else {
-            fs::read(path)
+            source::of_file(path)
         };
-        let whole = whole.map_err(|source| SourceError::File {
-            path: path.to_owned(),
-            source,
+        let whole = whole.map_err(|error| SourceError::File {
+            name: named(path),
+            error,
         })?;
         let length = whole.len();
         let body = within_limit(whole);
@@ -103,5 +105,15 @@ impl Source {
     }
 }
 
+fn named(path: &Path) -> String {
+    if path == Path::new(INPUT) {
+        "standard input".to_owned()
+    } else {
+        plain(&path.to_string_lossy(), MAX_NAME).into_owned()
+    }
+}
+
+/// Bytes of what is shown of a file's name.
+const MAX_NAME: usize = 1000;
 /// What stands for standard input.
 const INPUT: &str = "-";

@@ -1,18 +1,18 @@
 //! The report as text for a person: the verdict first, then its reason, the lines that decide, and
 //! what is of use beyond. Everything from outside is made fit for a terminal.
 
+mod columns;
 mod fetch;
 mod rules;
 
 use std::fmt::Write as _;
 
-use super::{
-    paint::{Colour, Paint},
-    report::{Heard, Report},
-};
+pub(super) use self::columns::cut;
+use super::report::{Heard, Report};
 use crate::{
     audit::plain,
     bot::{Enforcement, Identity},
+    cli::paint::{Colour, Paint},
     config::HttpsMode,
     decision::Verdict,
     robots::{AgentLine, Profile},
@@ -21,7 +21,7 @@ use crate::{
 /// The whole report.
 pub(super) fn write(report: &Report<'_>, paint: Paint) -> String {
     let mut out = String::new();
-    let width = width();
+    let width = columns::columns();
     // Writing to a string cannot fail, here and below.
     let _ = verdict(report, paint, &mut out);
     if let Some(why) = &report.why {
@@ -148,12 +148,6 @@ fn more(all: usize, shown: usize, out: &mut String) -> std::fmt::Result {
 fn count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
-}
-
-/// Columns to fill.
-fn width() -> usize {
-    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    told.unwrap_or(100).clamp(40, 200)
 }
 
 /// Bytes of what is shown of a URL, of a value, of a user-agent's name.

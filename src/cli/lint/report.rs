@@ -9,14 +9,10 @@ use std::{
 };
 
 use super::Counts;
-use crate::robots::{Finding, Lint, Severity};
-
-/// Whether to use colours.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Style {
-    Plain,
-    Colour,
-}
+use crate::{
+    cli::paint::{Colour, Paint},
+    robots::{Finding, Lint, Severity},
+};
 
 /// How much to show.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -41,7 +37,7 @@ pub(super) fn write(
     findings: &[Finding],
     counts: Counts,
     extent: Extent,
-    style: Style,
+    paint: Paint,
 ) -> io::Result<()> {
     let mut left_out = left_out(findings, extent);
     let mut shown: BTreeMap<Lint, usize> = BTreeMap::new();
@@ -51,18 +47,18 @@ pub(super) fn write(
             continue;
         }
         *shown += 1;
-        write_finding(out, name, finding, style)?;
+        write_finding(out, name, finding, paint)?;
         if finding.severity == Severity::Note
             && let Some(more) = left_out.remove(&finding.code)
         {
-            let bar = style.dim(&format!("{:>6} |", ""));
+            let bar = paint.in_colour(Colour::Faint, format!("{:>6} |", ""));
             writeln!(out, "{bar} … and {more} (--all shows each)")?;
         }
         writeln!(out)?;
     }
     for (code, more) in left_out {
-        let severity = style.severity(code.severity());
-        let code = style.dim(&format!("[{code}]"));
+        let severity = paint.in_colour(colour(code.severity()), code.severity().as_str());
+        let code = paint.in_colour(Colour::Faint, format!("[{code}]"));
         writeln!(out, "{name}: {severity}: {more} (see --all) {code}")?;
     }
     writeln!(out, "{name}: {}", sum(counts))
@@ -89,16 +85,16 @@ fn left_out(findings: &[Finding], extent: Extent) -> BTreeMap<Lint, More> {
     left_out
 }
 
-fn write_finding(out: &mut impl Write, name: &str, finding: &Finding, style: Style) -> io::Result<()> {
-    let severity = style.severity(finding.severity);
-    let code = style.dim(&format!("[{}]", finding.code));
+fn write_finding(out: &mut impl Write, name: &str, finding: &Finding, paint: Paint) -> io::Result<()> {
+    let severity = paint.in_colour(colour(finding.severity), finding.severity.as_str());
+    let code = paint.in_colour(Colour::Faint, format!("[{}]", finding.code));
     let message = &finding.message;
     if finding.line == 0 {
         return writeln!(out, "{name}: {severity}: {message} {code}");
     }
     let number = finding.line;
     writeln!(out, "{name}:{number}: {severity}: {message} {code}")?;
-    writeln!(out, "{} {}", style.dim(&format!("{number:>6} |")), finding.text)
+    writeln!(out, "{} {}", paint.in_colour(Colour::Faint, format!("{number:>6} |")), finding.text)
 }
 
 fn sum(counts: Counts) -> String {
@@ -145,41 +141,10 @@ impl fmt::Display for More {
     }
 }
 
-// === impl Style ===
-
-impl Style {
-    /// Colours at a terminal that shows them, where <https://no-color.org> does not forbid it.
-    pub(super) fn for_output(is_terminal: bool) -> Self {
-        let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_none_or(|value| value == "dumb");
-        if is_terminal && !forbidden && !dumb {
-            Self::Colour
-        } else {
-            Self::Plain
-        }
-    }
-
-    fn severity(self, severity: Severity) -> String {
-        let code = match severity {
-            Severity::Error => "1;31",
-            Severity::Warning => "1;33",
-            Severity::Note => "1;36",
-        };
-        self.paint(code, severity.as_str())
-    }
-
-    pub(super) fn strong(self, text: &str) -> String {
-        self.paint("1", text)
-    }
-
-    fn dim(self, text: &str) -> String {
-        self.paint("2", text)
-    }
-
-    fn paint(self, code: &str, text: &str) -> String {
-        match self {
-            Self::Plain => text.to_owned(),
-            Self::Colour => format!("\x1b[{code}m{text}\x1b[0m"),
-        }
+fn colour(severity: Severity) -> Colour {
+    match severity {
+        Severity::Error => Colour::Bad,
+        Severity::Warning => Colour::Warning,
+        Severity::Note => Colour::Note,
     }
 }

@@ -5,9 +5,7 @@
 use std::{
     borrow::Cow,
     ffi::OsString,
-    fmt,
-    fs::File,
-    io::{self, Read},
+    fmt, io,
     path::{Path, PathBuf},
 };
 
@@ -16,11 +14,10 @@ use crate::{
     audit::plain,
     cli::{
         live::{self, Live, LiveError},
-        load,
+        load, source,
         target::{Target, TargetError},
     },
     config::ConfigError,
-    robots::LIMIT,
 };
 
 /// A robots.txt somewhere.
@@ -72,12 +69,6 @@ fn fetch(source: &Source, url: &str, config: Option<&Path>) -> Result<Found, Sou
     })
 }
 
-fn read(input: impl Read) -> io::Result<Vec<u8>> {
-    let mut body = Vec::new();
-    input.take(MAX_READ).read_to_end(&mut body)?;
-    Ok(body)
-}
-
 // === impl Found ===
 
 impl Found {
@@ -109,8 +100,8 @@ impl Source {
     /// What is there. `config` is for fetching.
     pub(super) fn find(&self, config: Option<&Path>) -> Result<Found, SourceError> {
         let read = match self {
-            Self::File(path) => File::open(path).and_then(read),
-            Self::Stdin => read(io::stdin().lock()),
+            Self::File(path) => source::of_file(path),
+            Self::Stdin => source::of_input(),
             Self::Url(url) => return fetch(self, url, config),
         };
         let name = self.to_string();
@@ -155,9 +146,6 @@ impl fmt::Display for Source {
         f.write_str(&plain(&name, MAX_NAME))
     }
 }
-
-/// Bytes that are read: what counts, and the line after it to show.
-const MAX_READ: u64 = LIMIT as u64 + 64 * 1024;
 
 /// Bytes of a file's name that are shown.
 const MAX_NAME: usize = 1000;

@@ -124,6 +124,11 @@ async fn bad_input_and_bad_usage_are_told_apart() {
     assert_eq!(missing.code, Some(1));
     let error = "robotgate: cannot read /nowhere/robots.txt: No such file";
     assert!(missing.errors.starts_with(error), "{}", missing.errors);
+    let hostile = explain(&["--agent", "a", "http://a.example/", "--robots", "no\u{1b}[31m\u{202e}"]).await;
+    let error = "robotgate: cannot read no\\u{1b}[31m\\u{202e}: No such file";
+    assert!(hostile.errors.starts_with(error), "{}", hostile.errors);
+    let hostile = explain(&["--agent", "a", "http://a.example/", "--config", "no\u{9b}31m"]).await;
+    assert!(hostile.errors.contains("no\\u{9b}31m"), "{}", hostile.errors);
     assert_eq!(explain(&["http://a.example/"]).await.code, Some(2), "no agent");
     assert_eq!(explain(&["--agent", "a"]).await.code, Some(2), "no URL");
 }
@@ -134,6 +139,24 @@ async fn what_is_beyond_the_limit_does_not_count() {
     let told = of_file(&robots, "a", "https://shop.example/").await;
     assert_eq!(told.code, Some(0), "{}", told.errors);
     assert!(told.out.contains("only its first 500 KiB count"), "{}", told.out);
+}
+
+#[tokio::test]
+async fn a_file_without_an_end_is_read_so_far() {
+    for told in [
+        explain(&["--robots", "/dev/zero", "--agent", "a", "https://shop.example/"]).await,
+        explain(&[
+            "--robots",
+            "/dev/zero",
+            "--agent",
+            "a",
+            "--json",
+            "https://shop.example/",
+        ])
+        .await,
+    ] {
+        assert_eq!((told.code, &*told.errors), (Some(0), ""));
+    }
 }
 
 #[tokio::test]

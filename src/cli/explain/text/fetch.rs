@@ -2,30 +2,17 @@
 
 use std::fmt::{Result, Write as _};
 
-use super::{MAX_URL, count};
-use crate::{
-    audit::plain,
-    cli::explain::{
-        paint::{Colour, Paint},
-        report::Report,
-        source::Source,
-    },
+use super::count;
+use crate::cli::{
+    explain::{report::Report, source::Source},
+    paint::{Colour, Paint},
 };
 
 pub(super) fn write(report: &Report<'_>, paint: Paint, out: &mut String) -> Result {
     match report.source {
         Source::Unasked => Ok(()),
         Source::File(file) => {
-            let path = match file.is_input() {
-                true => "standard input".to_owned(),
-                false => file.path.display().to_string(),
-            };
-            writeln!(
-                out,
-                "\nRead from {}, {}.",
-                plain(&path, MAX_URL),
-                count(file.body.len(), "byte")
-            )?;
+            writeln!(out, "\nRead from {}, {}.", file.name(), count(file.body.len(), "byte"))?;
             if file.cut {
                 writeln!(out, "The file is longer, but only its first 500 KiB count.")?;
             }

@@ -2,13 +2,15 @@
 
 use std::fmt::{Result, Write as _};
 
-use super::{MAX_NAMES, count, more, names};
+use super::{MAX_NAMES, count, cut, more, names};
 use crate::{
     audit::plain,
-    cli::explain::{
-        excerpt::Excerpt,
+    cli::{
+        explain::{
+            excerpt::Excerpt,
+            report::{Report, Why},
+        },
         paint::{Colour, Paint},
-        report::{Report, Why},
     },
     robots::{Choice, Competitor, Explanation, Lost},
 };
@@ -91,16 +93,39 @@ fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut S
     };
     writeln!(out, "\n{}", paint.in_colour(Colour::Strong, title))?;
     let shown = &all[..all.len().min(MAX_LOSERS)];
-    let texts: Vec<_> = shown.iter().map(|other| plain(&other.rule.text, width / 2)).collect();
-    let column = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
-    for (other, text) in shown.iter().zip(texts) {
-        let why = reason(explanation, other);
-        writeln!(out, "  line {:<4} {text:<column$}  {why}", other.rule.line)?;
-    }
+    rows(explanation, shown, width, out)?;
     more(all.len(), MAX_LOSERS, out)
 }
 
-fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>) -> String {
+/// A row for each: its line, its text and its reason. In a narrow window the texts are cut, and in
+/// a very narrow one each reason has a row of its own.
+fn rows(explanation: &Explanation<'_>, shown: &[Competitor<'_>], width: usize, out: &mut String) -> Result {
+    let digits = shown.iter().map(|other| other.rule.line.to_string().len()).max();
+    let digits = digits.unwrap_or(0).max(4);
+    let lead = "  line ".len() + digits + 1;
+    let reasons: Vec<_> = shown.iter().map(|other| reason(explanation, other, width)).collect();
+    let longest = reasons.iter().map(|reason| reason.chars().count()).max().unwrap_or(0);
+    let beside = width.saturating_sub(lead + longest + 2);
+    let room = if beside < MIN_TEXT {
+        width - lead
+    } else {
+        beside.min(width / 2)
+    };
+    let texts: Vec<_> = shown.iter().map(|other| cut(&other.rule.text, room)).collect();
+    let column = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+    for ((other, text), reason) in shown.iter().zip(texts).zip(reasons) {
+        let line = other.rule.line;
+        if column <= beside {
+            writeln!(out, "  line {line:<digits$} {text:<column$}  {reason}")?;
+        } else {
+            writeln!(out, "  line {line:<digits$} {text}\n{:INDENT$}{reason}", "")?;
+        }
+    }
+    Ok(())
+}
+
+/// Why the other lost, in about `width` less an indent.
+fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -> String {
     let bytes = other.rule.pattern.len();
     match (other.lost, &explanation.rule) {
         (Lost::ShorterMatch, Some(won)) => {
@@ -116,7 +141,7 @@ fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>) -> String {
         (Lost::DoesNotMatch { fits }, _) => {
             // A pattern is ASCII.
             let part = other.rule.pattern.get(..fits).unwrap_or_default();
-            format!("does not match: fits only up to {}", plain(part, MAX_PART))
+            format!("does not match: fits only up to {}", cut(part, MAX_PART.min(width / 3)))
         }
         (Lost::NeverMatches, _) => "never matches: a pattern has to begin with / or *".to_owned(),
     }
@@ -124,5 +149,9 @@ fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>) -> String {
 
 /// How many are shown.
 const MAX_LOSERS: usize = 5;
-/// Bytes of a part of a pattern.
+/// Columns of a part of a pattern.
 const MAX_PART: usize = 60;
+/// Columns of a rule's text, less than which say nothing.
+const MIN_TEXT: usize = 16;
+/// Columns before a reason in a row of its own.
+const INDENT: usize = 4;

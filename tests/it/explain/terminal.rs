@@ -1,0 +1,88 @@
+//! What is written to a terminal fits into it, and is in colour where it can be.
+
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use rustix::{
+    fs::{Mode, OFlags},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
+
+/// What the explanation by `robots` is on a terminal with so many columns.
+fn shown(robots: &str, columns: u16, variables: &[(&str, &str)]) -> String {
+    let (ours, theirs) = terminal(columns);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_robotgate"))
+        .args(["explain", "--robots", "-", "--agent", "ExampleBot"])
+        .arg("https://shop.example/private/page")
+        .env_remove("NO_COLOR")
+        .env("TERM", "xterm")
+        .env("COLUMNS", "200")
+        .envs(variables.iter().copied())
+        .stdin(Stdio::piped())
+        .stdout(theirs)
+        .spawn()
+        .expect("the binary is there");
+    let mut input = child.stdin.take().expect("piped");
+    input.write_all(robots.as_bytes()).expect("it reads");
+    drop(input);
+    let mut shown = Vec::new();
+    // A terminal whose other end is closed ends with an error.
+    let _ = File::from(ours).read_to_end(&mut shown);
+    child.wait().expect("the child is ours");
+    String::from_utf8(shown).expect("text").replace("\r\n", "\n")
+}
+
+fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&ours).expect("ours");
+    unlockpt(&ours).expect("ours");
+    let name = ptsname(&ours, Vec::new()).expect("a name");
+    let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
+    let theirs = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("its other end");
+    let size = Winsize {
+        ws_row: 25,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&theirs, size).expect("a terminal");
+    (ours, theirs)
+}
+
+#[test]
+fn rows_fit_the_window() {
+    let robots = format!(
+        "User-agent: *\n# {0}\nAllow: /private/page\nDisallow: /private/\nDisallow: /private/page$\nDisallow: {0}\n\
+         Disallow: /private/{0}/*.css$\nDisallow: private/{0}\n",
+        "long/".repeat(40)
+    );
+    for columns in [60, 80, 120] {
+        let shown = shown(&robots, columns, &[("NO_COLOR", "1")]);
+        // Sentences wrap as they are; what stands in columns would not.
+        let rows = shown.lines().filter(|line| line.starts_with([' ', '>']));
+        let widest = rows.map(|line| line.chars().count()).max();
+        assert!(widest <= Some(columns.into()), "{columns}:\n{shown}");
+        for reason in [
+            "matches, but is shorter: 9 against 14 bytes",
+            "never matches: a pattern has to begin with / or *",
+        ] {
+            assert!(shown.contains(reason), "{columns}:\n{shown}");
+        }
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_that_show_it() {
+    let robots = "User-agent: *\nDisallow: /\n";
+    assert!(shown(robots, 80, &[]).starts_with("\u{1b}[1;31mREFUSED\u{1b}[0m"));
+    for plain in [("TERM", "dumb"), ("NO_COLOR", "1")] {
+        let shown = shown(robots, 80, &[plain]);
+        assert!(shown.starts_with("REFUSED") && !shown.contains('\u{1b}'), "{shown}");
+    }
+}
