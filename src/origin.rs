@@ -12,7 +12,7 @@ use std::{fmt, net::IpAddr, sync::Arc};
 
 pub use self::{
     authority::{Authority, AuthorityError},
-    target::{Readings, readings},
+    target::{MAX_TARGET, Readings, readings, unsendable},
 };
 
 /// The scheme of an origin. Only these two have a robots.txt here.

@@ -60,7 +60,8 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         config.robots.soft_404 = profile == Profile::Google;
         config.robots.profile = profile;
     }
-    let target = match Target::parse(&args.url) {
+    let target = Target::parse(&args.url).and_then(|target| target.check_sendable().map(|()| target));
+    let target = match target {
         Ok(target) => target,
         Err(error) => return fail(&error),
     };

@@ -46,6 +46,18 @@ pub fn readings(path_and_query: &[u8]) -> Readings<'_> {
     Readings { sent, resolved, upper }
 }
 
+/// The first character of a request target that cannot stand in a URL (RFC 3986 §2) and that the
+/// proxy does not take: controls and spaces, which end a request line or break it, and what pingora
+/// does not forward. Most others that should not stand in one pass as they came.
+pub fn unsendable(target: &[u8]) -> Option<u8> {
+    let query = memchr::memchr(b'?', target).unwrap_or(target.len());
+    let (path, query) = target.split_at(query);
+    let never = |byte: &u8| *byte <= b' ' || matches!(byte, 0x7F | b'<' | b'>');
+    let in_path = path.iter().find(|byte| never(byte) || **byte == b'`');
+    let in_query = || query.iter().find(|byte| never(byte) || **byte == b'"');
+    in_path.or_else(in_query).copied()
+}
+
 fn before_fragment(target: &[u8]) -> &[u8] {
     &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]
 }
@@ -157,6 +169,10 @@ fn dots(mut segment: &[u8], unreserved: Unreserved) -> Option<usize> {
     matches!(dots, 1 | 2).then_some(dots)
 }
 
+/// Bytes of a request target that are taken. Deciding takes longer the longer it is; RFC 9110 §4.1
+/// asks for 8,000 at the least.
+pub const MAX_TARGET: usize = 16 * 1024;
+
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 #[cfg(test)]
@@ -164,6 +180,23 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_cannot_be_sent_raw_is_found() {
+        for (target, found) in [
+            ("/a?b", None),
+            ("/é\"'{}|\\^?`", None),
+            ("/a b", Some(b' ')),
+            ("/a?\u{1b}", Some(0x1B)),
+            ("/\u{7f}", Some(0x7F)),
+            ("/<", Some(b'<')),
+            ("/?>", Some(b'>')),
+            ("/`", Some(b'`')),
+            ("/?\"", Some(b'"')),
+        ] {
+            assert_eq!(unsendable(target.as_bytes()), found, "{target:?}");
+        }
+    }
 
     #[test]
     fn both_readings_of_every_odd_spelling() {

@@ -5,7 +5,7 @@ use http::{Method, header};
 use pingora::protocols::http::authority::{RawTargetAuthority, raw_target_authority};
 use pingora_http::RequestHeader;
 
-use crate::origin::{Authority, AuthorityError, Origin, Scheme};
+use crate::origin::{Authority, AuthorityError, MAX_TARGET, Origin, Scheme};
 
 /// The CONNECT that an intercepted connection came through. pingora carries it to each request
 /// inside, over HTTP/1.1 and HTTP/2 alike.
@@ -126,10 +126,6 @@ fn origin_form(path_and_query: &[u8], method: &Method) -> Result<Vec<u8>, Target
         Some(_) => Err(TargetError::Ambiguous),
     }
 }
-
-/// Bytes of a request target. Deciding takes longer the longer it is; RFC 9110 §4.1 asks for 8,000
-/// at the least.
-const MAX_TARGET: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests;

@@ -4,19 +4,11 @@
 use pingora::protocols::http::authority::{RawTargetAuthority, raw_target_authority};
 
 use super::HeadError;
-use crate::origin::{Authority, Scheme};
+use crate::origin::{Authority, Scheme, unsendable};
 
-/// Characters that cannot stand in a URL (RFC 3986 §2) and that pingora does not forward; most
-/// others that should not stand in one either pass as they came.
+/// See [`unsendable`].
 pub(super) fn check_target(target: &[u8]) -> Result<(), HeadError> {
-    let query = memchr::memchr(b'?', target).unwrap_or(target.len());
-    let (path, query) = target.split_at(query);
-    let in_path = path.iter().find(|byte| matches!(byte, b'<' | b'>' | b'`'));
-    let in_query = query.iter().find(|byte| matches!(byte, b'<' | b'>' | b'"'));
-    match in_path.or(in_query) {
-        Some(byte) => Err(HeadError::TargetCharacter(char::from(*byte))),
-        None => Ok(()),
-    }
+    unsendable(target).map_or(Ok(()), |byte| Err(HeadError::TargetCharacter(char::from(byte))))
 }
 
 /// A bare LF is a line end to some parsers only (RFC 9112 §2.2).
