@@ -20,8 +20,9 @@
 //!
 //! The core, which touches no socket, no file and no clock:
 //!
-//! - [`robots`]: a robots.txt, parsed once and matched many times; which rule and line decided; what
-//!   a person should know of it.
+//! - [`robots`]: a robots.txt, parsed once and matched many times; which rule and line decided. For
+//!   people it reads the text anew: [`robots::explain()`], why each rule won or lost;
+//!   [`robots::statements`], what else the file says; [`robots::lint()`], what is amiss in it.
 //! - [`origin`]: scheme, host and port; the readings of a request target.
 //! - [`bot`]: from the User-Agent to a configured bot or a product token.
 //! - [`decision`]: bot, path and what holds of the robots.txt → a verdict and its [`decision::Reason`].
@@ -36,10 +37,19 @@
 //!   a request.
 //! - [`authority`]: the local certificate authority and its leaves.
 //! - [`audit`]: the log of decisions.
-//! - [`config`]: the file as written → a checked [`config::Config`]; watching the file.
+//! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Its `parts`
+//!   make of it what fetches a robots.txt, for the proxy and the commands alike.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
 //! - [`service`]: the daemon around all this: start, reload, stop.
-//! - [`cli`]: one file a subcommand.
+//! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::target` and `cli::paint` are
+//!   shared parts: a robots.txt fetched for a person, or read; a URL; colour.
+//!
+//! The tests beside the unit tests:
+//!
+//! - `tests/it`: the program as it runs, between an origin that can misbehave and real clients; the
+//!   engine against a plain model and the stated cases in `tests/cases`.
+//! - `tests/bench`: how long the engine takes to read and decide, beside others.
+//! - `tests/fuzz`: the engine against the same model on what a fuzzer makes up; a package of its own.
 //!
 //! # Invariants
 //!
