@@ -11,7 +11,7 @@
 //! (`search`, `sieve`, `wild`) → [`RobotsTxt::rule`], which reads the rule's line again.
 //!
 //! Beside them stand [`explain()`], which says of all rules why they won or lost, [`statements`],
-//! what else a file says, and [`lint()`], what a person should know of it. All three read the file's
+//! what else a file says (and [`audience`] to whom), and [`lint()`], what a person should know of it. All three read the file's
 //! text anew, for people.
 
 mod agent;
@@ -45,7 +45,7 @@ mod wild;
 pub use agent::{Agent, Match};
 pub use explain::{AgentLine, Choice, Competitor, Explanation, Group, Lost, Weighed, explain, numbered_lines};
 pub use limit::{LIMIT, counted};
-pub use lint::{Finding, Lint, Severity, lint};
+pub use lint::{Disguise, Finding, Lint, Severity, lint};
 pub use profile::Profile;
 pub use rule::{Rule, RuleId, RuleKind};
 pub use statement::{Statement, StatementKind, audience, statements};

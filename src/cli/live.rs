@@ -7,6 +7,7 @@ mod record;
 mod way;
 
 use std::{
+    collections::HashSet,
     fmt::Display,
     io::{IsTerminal as _, stderr},
     time::{Duration, SystemTime},
@@ -110,6 +111,19 @@ impl Live {
     /// Whether only a part of the robots.txt counts.
     pub fn is_cut(&self) -> bool {
         self.rules().is_some_and(|received| !received.cut_off.is_empty())
+    }
+
+    /// How the redirects went on and on, where they did.
+    pub fn detour(&self) -> Option<&'static str> {
+        if !matches!(self.traced.fetched, Fetched::TooManyRedirects { .. }) {
+            return None;
+        }
+        let urls: HashSet<&str> = self.traced.hops.iter().map(|asked| &*asked.url).collect();
+        Some(if urls.len() < self.traced.hops.len() {
+            "redirects in a circle"
+        } else {
+            "redirects too often"
+        })
     }
 
     /// The way of the fetch, in lines for a person.

@@ -70,6 +70,23 @@ pub struct Competitor<'a> {
     pub lost: Lost,
 }
 
+// === impl Competitor ===
+
+impl Competitor<'_> {
+    /// How many bytes of its pattern the path begins with, up to the first `*`: how near the rule
+    /// is to the path. A rule that never matches is near to none.
+    #[must_use]
+    pub fn literal_fit(&self) -> usize {
+        let pattern = &*self.rule.pattern;
+        let literal = pattern.find('*').unwrap_or(pattern.len());
+        match self.lost {
+            Lost::DoesNotMatch { fits } => fits.min(literal),
+            Lost::NeverMatches => 0,
+            Lost::TieAllowWins | Lost::TieEarlier | Lost::ShorterMatch => literal,
+        }
+    }
+}
+
 /// Why a rule did not decide.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Lost {

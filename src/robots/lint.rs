@@ -29,10 +29,10 @@ mod swallowed;
 mod whole;
 
 pub use catalogue::{Lint, Severity};
+pub use octets::Disguise;
 
 use findings::Findings;
 use groups::Groups;
-use octets::Disguise;
 use reading::{Reader, Said};
 use sitemaps::Sitemaps;
 

@@ -18,7 +18,7 @@ use crate::{
     bot::Identity,
     cache::Answer,
     cli::live::FetchRecord,
-    robots::{AgentLine, Choice, Competitor, Explanation, Lost, RuleKind, Weighed},
+    robots::{AgentLine, Choice, Competitor, Disguise, Explanation, Lost, RuleKind, Weighed},
 };
 
 #[derive(Serialize)]
@@ -89,6 +89,8 @@ struct Robots<'a> {
     url: String,
     /// The file that was read instead of fetching.
     file: Option<String>,
+    /// What was read instead of a robots.txt.
+    looks_like: Option<&'static str>,
     #[serde(flatten)]
     fetch: FetchRecord<'a>,
 }
@@ -225,6 +227,7 @@ impl<'a> Robots<'a> {
             Source::File(file) => {
                 let read = FetchRecord {
                     bytes: Some(file.body.len()),
+                    cut: Some(file.cut),
                     sha256: report.source.answer().and_then(Answer::copy).map(|copy| &*copy.sha256),
                     ..FetchRecord::default()
                 };
@@ -235,6 +238,11 @@ impl<'a> Robots<'a> {
         Self {
             url: report.target.origin.robots_url(),
             file,
+            looks_like: report.disguise.map(|disguise| match disguise {
+                Disguise::Html => "web-page",
+                Disguise::Utf16 => "utf-16",
+                Disguise::Binary => "binary",
+            }),
             fetch,
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     config::{Config, HttpsMode},
     decision::{Asker, Decision, strictest},
     origin::{Readings, Scheme},
-    robots::{Choice, Explanation, Profile, Statement, audience, explain, statements},
+    robots::{Choice, Disguise, Explanation, Profile, Statement, audience, explain, statements},
 };
 
 /// Everything about one question.
@@ -26,6 +26,8 @@ pub(super) struct Report<'a> {
     pub(super) why: Option<Why<'a>>,
     pub(super) statements: Vec<Heard<'a>>,
     pub(super) source: &'a Source,
+    /// Set where what was read is no robots.txt at all.
+    pub(super) disguise: Option<Disguise>,
     /// Set where requests for the URL would come through a CONNECT that is not intercepted.
     pub(super) unseen: Option<HttpsMode>,
 }
@@ -84,6 +86,7 @@ impl<'a> Report<'a> {
                 .map_or_else(Vec::new, |body| heard(statements(profile, body), identity, choice)),
             why,
             source,
+            disguise: source.body().and_then(Disguise::of),
             unseen: Some(config.https.mode)
                 .filter(|mode| target.origin.scheme == Scheme::Https && *mode != HttpsMode::Intercept),
         }

@@ -95,6 +95,14 @@ impl Source {
         }
     }
 
+    /// How the redirects went on and on, where they did.
+    pub(super) fn detour(&self) -> Option<&'static str> {
+        match self {
+            Self::Unasked | Self::File(_) => None,
+            Self::Live(live) => live.detour(),
+        }
+    }
+
     /// The text, where there is one.
     pub(super) fn body(&self) -> Option<&[u8]> {
         match self {

@@ -8,14 +8,17 @@ mod rules;
 use std::fmt::Write as _;
 
 pub(super) use self::columns::cut;
-use super::report::{Heard, Report};
+use super::{
+    report::{Heard, Report},
+    source::Source,
+};
 use crate::{
     audit::plain,
     bot::{Enforcement, Identity},
     cli::paint::{Colour, Paint},
     config::HttpsMode,
     decision::Verdict,
-    robots::{AgentLine, Profile},
+    robots::{AgentLine, Disguise, Profile},
 };
 
 /// The whole report.
@@ -23,7 +26,7 @@ pub(super) fn write(report: &Report<'_>, paint: Paint) -> String {
     let mut out = String::new();
     let width = columns::columns();
     // Writing to a string cannot fail, here and below.
-    let _ = verdict(report, paint, &mut out);
+    let _ = verdict(report, paint, width, &mut out);
     if let Some(why) = &report.why {
         let _ = rules::write(report, why, paint, width, &mut out);
     }
@@ -32,7 +35,7 @@ pub(super) fn write(report: &Report<'_>, paint: Paint) -> String {
     out
 }
 
-fn verdict(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::Result {
+fn verdict(report: &Report<'_>, paint: Paint, width: usize, out: &mut String) -> std::fmt::Result {
     let decision = &report.decision;
     let word = match decision.verdict {
         Verdict::Allow => paint.in_colour(Colour::Good, "ALLOWED").to_string(),
@@ -43,6 +46,11 @@ fn verdict(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::Res
         "{word}  {}",
         paint.in_colour(Colour::Strong, plain(report.url, MAX_URL))
     )?;
+    let rule = report.why.as_ref().and_then(|why| why.explanation.rule.as_ref());
+    if let Some(rule) = rule {
+        let line = format!("line {}: ", rule.line);
+        writeln!(out, "{line}{}", cut(&rule.text, width.saturating_sub(line.len())))?;
+    }
     let agent = plain(report.user_agent, MAX_VALUE);
     match report.identity {
         Identity::Bot(bot) => writeln!(
@@ -54,7 +62,16 @@ fn verdict(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::Res
         Identity::Token(token) => writeln!(out, "for {}, found in \"{agent}\"", plain(token, MAX_VALUE))?,
         Identity::Unidentified(cause) => writeln!(out, "for nobody: {cause} (\"{agent}\")")?,
     }
-    writeln!(out, "{}", decision.reason.sentence())?;
+    match report.source.detour() {
+        Some(detour) => writeln!(
+            out,
+            "The site's robots.txt {detour}, which counts as no robots.txt: everything is allowed."
+        )?,
+        None => writeln!(out, "{}", decision.reason.sentence())?,
+    }
+    if let Some(disguise) = report.disguise {
+        unmask(report, disguise, out)?;
+    }
     if decision.enforcement == Enforcement::Report && decision.verdict != Verdict::Allow {
         writeln!(
             out,
@@ -82,6 +99,25 @@ fn verdict(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::Res
         ),
         Some(HttpsMode::Refuse) => writeln!(out, "Note: by https.mode = \"refuse\" there is no CONNECT to the site."),
         Some(HttpsMode::Intercept) | None => Ok(()),
+    }
+}
+
+/// Says that what was read is no robots.txt.
+fn unmask(report: &Report<'_>, disguise: Disguise, out: &mut String) -> std::fmt::Result {
+    let what = match report.source {
+        Source::Live(_) => "What the site sent",
+        Source::File(_) | Source::Unasked => "What was read",
+    };
+    let is = match disguise {
+        Disguise::Html => "a web page",
+        Disguise::Utf16 => "text in UTF-16",
+        Disguise::Binary => "no text",
+    };
+    write!(out, "{what} is {is}, not a robots.txt")?;
+    match &report.why {
+        Some(why) if why.explanation.considered > 0 => writeln!(out, ": only what reads as rules in it counts."),
+        Some(_) => writeln!(out, ": it has no rules for this bot."),
+        None => writeln!(out, "."),
     }
 }
 

@@ -4,10 +4,7 @@
 use serde::Serialize;
 
 use super::Live;
-use crate::{
-    audit::Timestamp,
-    cache::{Fetched, Received},
-};
+use crate::{audit::Timestamp, cache::Fetched};
 
 /// What came of a fetch. The default is of none.
 #[derive(Default, Serialize)]
@@ -15,7 +12,10 @@ pub(in crate::cli) struct FetchRecord<'a> {
     pub(in crate::cli) fetched: Option<Timestamp>,
     pub(in crate::cli) status: Option<u16>,
     pub(in crate::cli) redirects: Vec<Redirect<'a>>,
+    /// Of what counts of a robots.txt; `null` where none was read.
     pub(in crate::cli) bytes: Option<usize>,
+    /// Whether the file is longer than what counts.
+    pub(in crate::cli) cut: Option<bool>,
     pub(in crate::cli) sha256: Option<&'a str>,
     pub(in crate::cli) duration_us: Option<u128>,
     pub(in crate::cli) expires: Option<Timestamp>,
@@ -34,10 +34,9 @@ pub(in crate::cli) struct Redirect<'a> {
 impl<'a> FetchRecord<'a> {
     pub(super) fn new(live: &'a Live) -> Self {
         let traced = &live.traced;
-        let (bytes, error) = match &traced.fetched {
-            Fetched::Received(Received { body, .. }) => (Some(body.len()), None),
-            Fetched::TooManyRedirects { .. } => (None, Some("more than 5 redirects, or a loop".to_owned())),
-            Fetched::Failed(failure) => (None, Some(failure.error.to_string())),
+        let error = match &traced.fetched {
+            Fetched::Failed(failure) => Some(failure.error.to_string()),
+            Fetched::Received(_) | Fetched::TooManyRedirects { .. } => live.detour().map(str::to_owned),
         };
         let answer = live.answer();
         Self {
@@ -49,7 +48,8 @@ impl<'a> FetchRecord<'a> {
                     to: &to.url,
                 })
                 .collect(),
-            bytes,
+            bytes: live.body().map(<[u8]>::len),
+            cut: live.body().map(|_| live.is_cut()),
             sha256: answer.copy().map(|copy| &*copy.sha256),
             duration_us: Some(traced.took.as_micros()),
             expires: live.ground().expires.map(Timestamp),

@@ -30,17 +30,21 @@ impl Display for Way<'_> {
             }
         }
         let took = live.traced.took.as_secs_f64();
-        match &live.traced.fetched {
-            Fetched::Received(received) => {
-                let bytes = received.body.len();
-                let plural = if bytes == 1 { "" } else { "s" };
-                writeln!(f, "  {bytes} byte{plural} in {took:.3} s")?;
-            }
-            Fetched::TooManyRedirects { .. } => writeln!(f, "  more than 5 redirects, or a loop, in {took:.3} s")?,
-            Fetched::Failed(failure) => {
+        match (&live.traced.fetched, live.body(), live.detour()) {
+            (Fetched::Failed(failure), ..) => {
                 let error = failure.error.to_string();
                 writeln!(f, "  after {took:.3} s: {}", plain(&error, MAX_ERROR))?;
             }
+            (_, Some(body), _) => {
+                let bytes = body.len();
+                let plural = if bytes == 1 { "" } else { "s" };
+                writeln!(f, "  {bytes} byte{plural} in {took:.3} s")?;
+            }
+            (_, None, Some(detour)) => {
+                writeln!(f, "  {detour}, which counts as no robots.txt; that took {took:.3} s")?;
+            }
+            // What such an answer says is not read.
+            (_, None, None) => writeln!(f, "  answered in {took:.3} s")?,
         }
         if live.is_cut() {
             writeln!(f, "  the file is longer, but only its first 500 KiB count")?;

@@ -33,6 +33,12 @@ fn each_loser_has_its_reason() {
                 (4, NeverMatches),
             ],
         ),
+        // The nearest is the one that begins as the path does, whatever stands behind a `*`.
+        (
+            "disallow: /*/*?*ls=\ndisallow: /p/x",
+            "/p/a?l",
+            vec![(3, DoesNotMatch { fits: 3 }), (2, DoesNotMatch { fits: 6 })],
+        ),
         ("disallow:\nallow:", "/", vec![(2, TieAllowWins)]),
         // Three ties, an allow being the last of them: it decides, and each says what it lost to.
         (

@@ -122,7 +122,8 @@ fn distance(other: &Competitor<'_>) -> (u8, Reverse<usize>) {
     match other.lost {
         Lost::TieAllowWins | Lost::TieEarlier => (0, Reverse(0)),
         Lost::ShorterMatch => (1, Reverse(other.rule.pattern.len())),
-        Lost::DoesNotMatch { fits } => (2, Reverse(fits)),
+        // What fits behind a `*` may be anywhere in the path.
+        Lost::DoesNotMatch { .. } => (2, Reverse(other.literal_fit())),
         Lost::NeverMatches => (3, Reverse(0)),
     }
 }

@@ -16,16 +16,21 @@ use super::{
 
 /// What some file is that is no robots.txt. Its lines are no news then.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Disguise {
+pub enum Disguise {
+    /// A web page, or other markup.
     Html,
+    /// Text in UTF-16, of which crawlers read nothing.
     Utf16,
+    /// No text: compressed, say.
     Binary,
 }
 
 // === impl Disguise ===
 
 impl Disguise {
-    pub(super) fn of(body: &[u8]) -> Option<Self> {
+    /// What `body` is, where it is one of these.
+    #[must_use]
+    pub fn of(body: &[u8]) -> Option<Self> {
         let unmarked = body.strip_prefix(b"\xFF\xFE").or(body.strip_prefix(b"\xFE\xFF"));
         let wide = matches!(
             unmarked.unwrap_or(body),

@@ -34,6 +34,7 @@ async fn redirects_are_shown_hop_by_hop() {
     let told = fetched(&gate, &origin, &[]).await;
     let expected = "\
 REFUSED  http://shop.example:PORT/private
+line 2: Disallow: /private
 for ExampleBot
 A rule of the site's robots.txt decides this.
 
@@ -75,11 +76,39 @@ The site has no robots.txt, so everything is allowed.
 
 Fetched:
   404  http://shop.example:PORT/robots.txt
-  0 bytes in TIME s
+  answered in TIME s
   holds for 1 h
 ";
     assert_eq!(masked(&told, &origin), expected);
     assert_eq!(told.code, Some(0));
+    let robots = &fetched(&gate, &origin, &["--json"]).await.json()["robots"];
+    assert_eq!(robots["status"], 404);
+    assert!(robots["bytes"].is_null() && robots["cut"].is_null(), "{robots:#}");
+}
+
+#[tokio::test]
+async fn what_the_limit_cuts_is_told() {
+    let robots = format!("User-agent: *\n{}Disallow: /\n", "# filling\n".repeat(52_000));
+    let origin = Origin::start().robots(&robots).spawn().await;
+    let gate = Gate::start().await;
+    let told = fetched(&gate, &origin, &[]).await;
+    let said = "  the file is longer, but only its first 500 KiB count\n";
+    assert!(told.out.contains(said), "{}", told.out);
+    let json = fetched(&gate, &origin, &["--json"]).await.json();
+    assert_eq!(json["robots"]["cut"], true);
+}
+
+#[tokio::test]
+async fn a_web_page_is_told() {
+    let page = Reply::ok("text/html", "<html>\n<body>Welcome\n");
+    let origin = Origin::start().reply("/robots.txt", page).spawn().await;
+    let gate = Gate::start().await;
+    let told = fetched(&gate, &origin, &[]).await;
+    let said = "What the site sent is a web page, not a robots.txt: it has no rules for this bot.\n";
+    assert!(told.out.contains(said), "{}", told.out);
+    let json = fetched(&gate, &origin, &["--json"]).await.json();
+    assert_eq!(json["robots"]["looks_like"], "web-page");
+    assert_eq!(json["robots"]["cut"], false);
 }
 
 #[tokio::test]
@@ -97,7 +126,7 @@ The site's robots.txt cannot be fetched, so everything is disallowed until it ca
 
 Fetched:
   503  http://shop.example:PORT/robots.txt
-  0 bytes in TIME s
+  answered in TIME s
   tried again in 1 min 30 s
 ";
     assert_eq!(masked(&told, &origin), expected);
@@ -133,12 +162,27 @@ async fn a_loop_is_told() {
         .await;
     let gate = Gate::start().await;
     let told = masked(&fetched(&gate, &origin, &[]).await, &origin);
-    assert!(
-        told.contains("  more than 5 redirects, or a loop, in TIME s\n"),
-        "{told}"
-    );
+    let said = "  redirects in a circle, which counts as no robots.txt; that took TIME s\n";
+    assert!(told.contains(said), "{told}");
+    let said = "The site's robots.txt redirects in a circle, which counts as no robots.txt: everything is allowed.\n";
+    assert!(told.contains(said), "{told}");
     assert_eq!(told.matches("\n  302  ").count(), 6, "{told}");
     assert!(told.starts_with("ALLOWED"), "{told}");
+    let json = fetched(&gate, &origin, &["--json"]).await.json();
+    assert_eq!(json["robots"]["error"], "redirects in a circle");
+}
+
+#[tokio::test]
+async fn more_redirects_than_are_followed_are_told() {
+    let mut origin = Origin::start().reply("/robots.txt", Reply::redirect("/0"));
+    for step in 0..7 {
+        origin = origin.reply(&format!("/{step}"), Reply::redirect(&format!("/{}", step + 1)));
+    }
+    let origin = origin.spawn().await;
+    let gate = Gate::start().await;
+    let told = fetched(&gate, &origin, &[]).await;
+    let said = "The site's robots.txt redirects too often, which counts as no robots.txt: everything is allowed.\n";
+    assert!(told.out.contains(said), "{}", told.out);
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ async fn an_allowed_url_is_told_with_its_rule_and_the_losers() {
     assert_eq!(told.code, Some(0), "{}", told.errors);
     let expected = "\
 ALLOWED  https://shop.example/shop/sale/1
+line 12: Allow: /shop/sale/
 for ExampleBot, found in \"ExampleBot/1.0\"
 A rule of the site's robots.txt decides this.
 
@@ -44,6 +45,7 @@ async fn a_refused_url_is_told_by_its_first_word_and_the_exit_status() {
     assert_eq!(told.code, Some(1), "{}", told.errors);
     let expected = "\
 REFUSED  https://shop.example/
+line 7: Disallow: /
 for gptbot
 A rule of the site's robots.txt decides this.
 
@@ -84,15 +86,77 @@ async fn who_has_no_group_and_what_no_rule_matches_is_said() {
 }
 
 #[tokio::test]
+async fn a_fragment_is_not_sent_and_may_hold_anything() {
+    let told = of_file(SHOP, "a", "https://shop.example/shop#a b<").await;
+    assert_eq!((told.code, &*told.errors), (Some(1), ""));
+}
+
+#[tokio::test]
+async fn what_only_a_wildcard_brings_near_is_not_shown() {
+    let robots = "User-agent: *\nDisallow: /*/*?*ls=\nDisallow: *.css$\nDisallow: /b\nDisallow: /private/x\n";
+    let told = of_file(robots, "a", "https://shop.example/private/a/b?q").await;
+    let said = "The nearest rules:\n  line 5    Disallow: /private/x  does not match: fits only up to /private/\n  \
+                and 3 more\n";
+    assert!(told.out.contains(said), "{}", told.out);
+
+    let told = of_file("User-agent: *\nDisallow: /b\n", "a", "https://shop.example/private").await;
+    assert!(!told.out.contains("nearest"), "{}", told.out);
+}
+
+#[tokio::test]
+async fn what_is_no_robots_txt_is_told_so() {
+    let page = "<!doctype html>\n<title>Shop</title>\n";
+    for (file, agent, said, code) in [
+        (
+            page.to_owned(),
+            "a",
+            "What was read is a web page, not a robots.txt: it has no rules for this bot.\n",
+            "web-page",
+        ),
+        (
+            format!("{page}User-agent: *\nDisallow: /\n"),
+            "a",
+            "What was read is a web page, not a robots.txt: only what reads as rules in it counts.\n",
+            "web-page",
+        ),
+        (
+            page.to_owned(),
+            "Mozilla/5.0",
+            "What was read is a web page, not a robots.txt.\n",
+            "web-page",
+        ),
+        (
+            "U\0s\0e\0r\0".to_owned(),
+            "a",
+            "What was read is text in UTF-16, not a robots.txt: it has no rules for this bot.\n",
+            "utf-16",
+        ),
+        (
+            "\u{1}\u{2}\u{3}\u{4}".to_owned(),
+            "a",
+            "What was read is no text, not a robots.txt: it has no rules for this bot.\n",
+            "binary",
+        ),
+    ] {
+        let told = of_file(&file, agent, "https://shop.example/").await;
+        assert!(told.out.contains(said), "{}", told.out);
+        let args = ["--json", "--robots", "-", "--agent", agent, "https://shop.example/"];
+        assert_eq!(explain_input(&args, &file).await.json()["robots"]["looks_like"], code);
+    }
+    let told = of_file(SHOP, "a", "https://shop.example/").await;
+    assert!(!told.out.contains("not a robots.txt"), "{}", told.out);
+}
+
+#[tokio::test]
 async fn what_a_hostile_file_or_url_holds_moves_no_cursor() {
-    let robots = "User-agent: *\nDisallow: /\u{1b}[2J\u{202e}\nCrawl-delay: \u{9b}31m\nAllow: /a\u{7}\n";
-    let told = of_file(robots, "a (\u{1b}b)", "https://shop.example/\u{1b}[2J\u{202e}").await;
+    let robots = "User-agent: *\nDisallow: /[2J\u{1b}[2J\u{202e}\nCrawl-delay: \u{9b}31m\nAllow: /a\u{7}\n";
+    let told = of_file(robots, "a (\u{1b}b)", "https://shop.example/[2J\u{202e}\u{9b}").await;
     let controls = told
         .out
         .chars()
         .find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
     assert_eq!(controls, None, "{}", told.out);
-    assert!(told.out.contains("Disallow: /\\u{1b}[2J\\u{202e}"), "{}", told.out);
+    assert!(told.out.contains("Disallow: /[2J\\u{1b}[2J\\u{202e}"), "{}", told.out);
 }
 
 #[tokio::test]
@@ -106,6 +170,7 @@ async fn the_profile_can_be_chosen() {
 
 #[tokio::test]
 async fn bad_input_and_bad_usage_are_told_apart() {
+    let long = format!("http://shop.example/{}", "a".repeat(16 * 1024));
     for (url, error) in [
         ("shop.example/p", "robotgate: this is not a whole URL"),
         (
@@ -114,6 +179,25 @@ async fn bad_input_and_bad_usage_are_told_apart() {
         ),
         ("http://a..example/p", "robotgate: the URL's host cannot be read"),
         ("http://user@shop.example/", "robotgate: the URL's host cannot be read"),
+        ("https://", "robotgate: the URL has no host; write one like"),
+        ("https:///x", "robotgate: the URL has no host; write one like"),
+        ("http://a\\b/", "robotgate: the URL can be read in two ways"),
+        (
+            "https://shop.example/a b",
+            "robotgate: the URL has a space, which has to be percent-encoded: write %20 for it",
+        ),
+        (
+            "https://shop.example/?\u{1b}[2J",
+            "robotgate: the URL has the control character U+001B, which has to be percent-encoded: write %1B for it",
+        ),
+        (
+            "https://shop.example/<a",
+            "robotgate: the URL has the character <, which has to be percent-encoded: write %3C for it",
+        ),
+        (
+            &long,
+            "robotgate: the URL is longer than 16 KiB, which the proxy refuses",
+        ),
     ] {
         let told = of_file("", "a", url).await;
         assert_eq!(told.code, Some(1), "{url}");
@@ -139,6 +223,9 @@ async fn what_is_beyond_the_limit_does_not_count() {
     let told = of_file(&robots, "a", "https://shop.example/").await;
     assert_eq!(told.code, Some(0), "{}", told.errors);
     assert!(told.out.contains("only its first 500 KiB count"), "{}", told.out);
+    let args = ["--json", "--robots", "-", "--agent", "a", "https://shop.example/"];
+    assert_eq!(explain_input(&args, &robots).await.json()["robots"]["cut"], true);
+    assert_eq!(explain_input(&args, SHOP).await.json()["robots"]["cut"], false);
 }
 
 #[tokio::test]

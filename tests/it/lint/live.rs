@@ -93,7 +93,7 @@ async fn a_site_without_a_robots_txt_is_fine() {
     let expected = "\
 Fetched:
   404  http://shop.example:PORT/robots.txt
-  0 bytes in TIME s
+  answered in TIME s
   holds for 1 h
 
 http://shop.example:PORT/robots.txt: the site has no robots.txt: everything is allowed

@@ -84,7 +84,12 @@ fn considered(report: &Report<'_>, explanation: &Explanation<'_>, out: &mut Stri
 
 fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut String) -> Result {
     let all = &explanation.competitors;
-    if all.is_empty() {
+    let shown: Vec<_> = all
+        .iter()
+        .filter(|other| is_of_interest(other))
+        .take(MAX_LOSERS)
+        .collect();
+    if shown.is_empty() {
         return Ok(());
     }
     let title = match explanation.rule {
@@ -92,14 +97,18 @@ fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut S
         None => "The nearest rules:",
     };
     writeln!(out, "\n{}", paint.in_colour(Colour::Strong, title))?;
-    let shown = &all[..all.len().min(MAX_LOSERS)];
-    rows(explanation, shown, width, out)?;
-    more(all.len(), MAX_LOSERS, out)
+    rows(explanation, &shown, width, out)?;
+    more(all.len(), shown.len(), out)
+}
+
+/// Whether it has more to do with the path than that both begin with `/`.
+fn is_of_interest(other: &Competitor<'_>) -> bool {
+    !matches!(other.lost, Lost::DoesNotMatch { .. }) || other.literal_fit() > 1
 }
 
 /// A row for each: its line, its text and its reason. In a narrow window the texts are cut, and in
 /// a very narrow one each reason has a row of its own.
-fn rows(explanation: &Explanation<'_>, shown: &[Competitor<'_>], width: usize, out: &mut String) -> Result {
+fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, out: &mut String) -> Result {
     let digits = shown.iter().map(|other| other.rule.line.to_string().len()).max();
     let digits = digits.unwrap_or(0).max(4);
     let lead = "  line ".len() + digits + 1;
