@@ -127,7 +127,7 @@ impl Counts {
 const AFTER_HELP: &str = "\
 What counts:
   error    something in the file counts for nothing, or it is no robots.txt
-  warning  it counts, but likely not as it was meant, or not for every crawler
+  warning  it is likely not what was meant, or not what every crawler takes it for
   note     harmless, and good to know
 
 Exit status: 0 with nothing but notes, or of a site without a robots.txt; 1 with errors or warnings,

@@ -9,7 +9,7 @@ use std::fmt;
 pub enum Severity {
     /// Something that stands in the file counts for nothing, or the file is no robots.txt.
     Error,
-    /// It counts, but probably not as it was meant, or not for every crawler.
+    /// It is probably not what was meant, or not what every crawler takes it for.
     Warning,
     /// Harmless, and good to know.
     Note,

@@ -25,8 +25,16 @@ pub(super) struct Groups<'a> {
     interrupted: bool,
     /// What to say of the last group once a rule comes.
     joined: Vec<Joined>,
-    /// Of each name, the line that first has it and the last group that does.
-    seen: HashMap<Id, (u32, usize)>,
+    seen: HashMap<Id, Seen>,
+}
+
+/// Where a name has been seen.
+#[derive(Clone, Copy)]
+struct Seen {
+    first: u32,
+    last: u32,
+    /// That of `last`.
+    group: usize,
 }
 
 /// Two user-agents that share rules and do not look like it.
@@ -125,21 +133,41 @@ impl<'a> Groups<'a> {
 
     /// Says where a name comes again.
     fn meet(&mut self, id: &Id, group: usize, agent: &UserAgent, findings: &mut Findings) {
-        let Some((first, last)) = self.seen.get_mut(id) else {
-            self.seen.insert(id.clone(), (agent.line, group));
+        let line = agent.line;
+        let Some(seen) = self.seen.get_mut(id) else {
+            let new = Seen {
+                first: line,
+                last: line,
+                group,
+            };
+            self.seen.insert(id.clone(), new);
             return;
         };
+        let Seen {
+            first,
+            last,
+            group: before,
+        } = *seen;
+        *seen = Seen {
+            first,
+            last: line,
+            group,
+        };
         let shown = &agent.shown;
-        if *last == group {
-            let message = format!("The group names {shown} twice: remove this line.");
-            findings.relate(agent.line, *first, Lint::RepeatedAgent, message);
+        if before == group {
+            // A word that no bot should be called by is a name all the same.
+            let advice = match agent.ids.last() == Some(id) {
+                true => ": remove this line",
+                false => "",
+            };
+            let message = format!("The group names {shown} twice{advice}.");
+            findings.relate(line, last, Lint::RepeatedAgent, message);
         } else {
-            *last = group;
             let message = format!(
                 "{shown} has a group at line {first}, too. Google and robotgate merge them, but some crawlers read only \
                  one: give it one group with all its rules."
             );
-            findings.relate(agent.line, *first, Lint::MergedGroups, message);
+            findings.relate(line, first, Lint::MergedGroups, message);
         }
     }
 }

@@ -54,8 +54,8 @@ impl Removals {
                 Some(agent) => (
                     Lint::LoneRule,
                     format!(
-                        "{why}. But leave it: no other rule ends the group of line {agent}, whose user-agents would \
-                         share the rules of the next one."
+                        "{why}. But leave it, as the one rule of the group of line {agent} that stays: without any, its \
+                         user-agents would share the rules of a group that follows."
                     ),
                 ),
             };

@@ -31,8 +31,9 @@ fn a_rule_that_keeps_groups_apart_is_not_told_to_go() {
     let findings = lint(b"User-agent: *\nDisallow:\nUser-agent: *\nDisallow: /c");
     assert_eq!(
         findings[0].message,
-        "An empty `Disallow` forbids nothing, and takes nothing back of what other rules forbid. But leave it: no other \
-         rule ends the group of line 1, whose user-agents would share the rules of the next one."
+        "An empty `Disallow` forbids nothing, and takes nothing back of what other rules forbid. But leave it, as the one \
+         rule of the group of line 1 that stays: without any, its user-agents would share the rules of a group that \
+         follows."
     );
 }
 
@@ -67,4 +68,20 @@ fn a_star_that_may_decide_is_not_told_to_go() {
         found.retain(|(_, code)| matches!(code, UselessWildcard | WildcardWeight));
         assert_eq!(found, expected, "{}\n{findings:#?}", rules.escape_ascii());
     }
+}
+
+#[test]
+fn a_name_that_comes_again_may_be_more_of_one() {
+    let findings = lint(b"User-agent: a\nDisallow: /a\nUser-agent: a\nUser-agent: A\nUser-agent: a*\nDisallow: /b");
+    let repeated = findings.iter().filter(|finding| finding.code == RepeatedAgent);
+    let told: Vec<_> = repeated
+        .map(|finding| (finding.line, finding.related, &*finding.message))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (4, Some(3), "The group names `A` twice: remove this line."),
+            (5, Some(4), "The group names `a` twice."),
+        ]
+    );
 }

@@ -19,7 +19,7 @@ const NO_USE: &[Lint] = &[
     Lint::RuleBeforeUserAgent,
 ];
 
-const AGENTS: &[&str] = &["a", "b", "c", "MJ12", "MJ13", "MJ", "other"];
+const AGENTS: &[&str] = &["a", "b", "c", "MJ12", "MJ13", "MJ", "a*", "other"];
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, max_shrink_iters: 2000, ..Default::default() })]
@@ -321,8 +321,8 @@ fn short_paths() -> Vec<Vec<u8>> {
 
 /// Short groups, of agents that come again, with few rules.
 fn grouped() -> impl Strategy<Value = String> {
-    let agent = select(vec!["*", "a", "b", "MJ12"]);
-    let agents = prop::collection::vec(agent.prop_map(|name| format!("User-agent: {name}\n")), 1..3);
+    let agent = select(vec!["*", "*", "a", "a", "b", "MJ12", "a*"]);
+    let agents = prop::collection::vec(agent.prop_map(|name| format!("User-agent: {name}\n")), 1..4);
     let pattern = prop_oneof![
         4 => select(vec!["", "/", "/a", "/a*", "/a*$", "/ab", "/a**b", "/a$*", "/a**/index.html", "/a/b", "/robots.txt", "x"]).prop_map(str::to_owned),
         1 => pattern(),
