@@ -64,6 +64,28 @@ async fn they_agree_on_what_an_answer_means() {
     }
 }
 
+#[tokio::test]
+async fn what_the_proxy_does_not_take_is_not_explained() {
+    let origin = Origin::start().robots("").anything("page").spawn().await;
+    let gate = Gate::start().await;
+    let config = gate.file("robotgate.toml");
+    for byte in (1..=0x7F)
+        .map(char::from)
+        .filter(|byte| *byte != '#' && !byte.is_ascii_alphanumeric())
+    {
+        for place in ["", "?"] {
+            let url = origin.url(&format!("/{place}{byte}x"));
+            let host = origin.url("");
+            let host = host.trim_start_matches("http://").trim_end_matches('/');
+            let sent = format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: a\r\nConnection: close\r\n\r\n");
+            let answer = gate.raw(sent).await;
+            let taken = !answer.starts_with(b"HTTP/1.1 400");
+            let told = explain(&["--config", text(&config), "--agent", "a", &url]).await;
+            assert_eq!(told.errors.is_empty(), taken, "{url:?}: {}", told.errors);
+        }
+    }
+}
+
 /// Asks both, the proxy for `asked`, and returns what the program said.
 async fn compare(gate: &Gate, agent: &str, url: &str, asked: &str) -> Value {
     // A query tells the proxy's records apart; only of the robots.txt itself it would make another path.
