@@ -44,7 +44,7 @@ mod wild;
 
 pub use agent::{Agent, Match};
 pub use explain::{AgentLine, Choice, Competitor, Explanation, Group, Lost, Weighed, explain, numbered_lines};
-pub use limit::{LIMIT, counted};
+pub use limit::{BEYOND, LIMIT, counted};
 pub use lint::{Disguise, Finding, Lint, Severity, lint};
 pub use profile::Profile;
 pub use rule::{Rule, RuleId, RuleKind};

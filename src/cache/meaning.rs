@@ -12,7 +12,7 @@ pub struct Received {
     /// At most the first 500 KiB of a 2xx (RFC 9309 §2.5), and some of a 5xx.
     pub body: Vec<u8>,
     /// What was read behind that, where the answer goes on: the line that the limit cuts, and no
-    /// more than a byte past the limit. Never decides anything; it tells people that there is more.
+    /// more than a few bytes past the limit. Never decides anything; it tells people that there is more.
     pub cut_off: Vec<u8>,
     pub freshness: Freshness,
     pub retry_after: Option<std::time::Duration>,

@@ -23,7 +23,7 @@ pub(super) struct Draft<'a> {
     profile: Profile,
     body: &'a [u8],
     /// The body, and behind it the patterns that are compared in another spelling than they are
-    /// written in, each after the offset of what is written, in four bytes; then [`PADDING`].
+    /// written in, each after the offset of what is written, in four bytes; then [`Head::BYTES`] zeros.
     pub(super) text: Vec<u8>,
     /// In file order.
     pub(super) patterns: Vec<Entry<u32>>,

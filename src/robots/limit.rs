@@ -6,8 +6,11 @@
 /// that RFC 9309 §2.5 asks for. What comes after them is not read.
 pub const LIMIT: usize = 500 * 1024;
 
-/// What counts of `read`, of which there may be more than `limit` bytes: a byte past the limit is
-/// enough to tell. A line that does not end within the limit could say something else than its
+/// How many bytes past the limit tell whether there is more than counts: a line's end, which still
+/// does, and one.
+pub const BEYOND: usize = 3;
+
+/// What counts of `read`, of which there may be more than `limit` bytes, [`BEYOND`] at the least. A line that does not end within the limit could say something else than its
 /// author meant, and is dropped; without a limit in the way, the last line needs no end.
 ///
 /// ```
@@ -21,6 +24,7 @@ pub const LIMIT: usize = 500 * 1024;
 pub fn counted(read: &[u8], limit: usize) -> &[u8] {
     match read.split_at_checked(limit) {
         // The limit falls between a line and its end, and so cuts nothing.
+        Some((_, [b'\r', b'\n', ..])) => &read[..limit + 2],
         Some((_, [b'\n' | b'\r', ..])) => &read[..=limit],
         Some((within, [_, ..])) => {
             let end = memchr::memrchr2(b'\n', b'\r', within).map_or(0, |last| last + 1);

@@ -153,7 +153,7 @@ fn more_than_what_counts_is_told() {
         assert_eq!(findings.len(), 1, "{said}");
         assert_eq!(
             (&findings[0]["code"], &findings[0]["line"]),
-            (&"too-large".into(), &511_976.into())
+            (&"too-large".into(), &511_977.into())
         );
         assert_eq!(output.status.code(), Some(1));
     }

@@ -18,8 +18,8 @@ use crate::{
 pub(super) struct Body {
     /// What counts of it: whole lines, where there is more.
     pub(super) counts: Vec<u8>,
-    /// What was read behind that: the line that the limit cuts, and no more than a byte past the
-    /// limit. Empty where all counts.
+    /// What was read behind that: the line that the limit cuts, and no more than a few bytes past
+    /// the limit. Empty where all counts.
     pub(super) cut_off: Vec<u8>,
 }
 
@@ -59,7 +59,7 @@ enum Room {
     Full,
 }
 
-/// A writer that takes one byte more than `limit`, to know that there was more, and then errs,
+/// A writer that takes a few bytes more than `limit`, to know that there was more, and then errs,
 /// which stops the decoder in front of it.
 #[derive(Debug)]
 struct Bounded {
@@ -148,7 +148,7 @@ impl Decoder {
 
 impl Bounded {
     fn is_full(&self) -> bool {
-        self.bytes.len() > self.limit
+        self.bytes.len() == self.limit + robots::BEYOND
     }
 }
 
@@ -157,7 +157,7 @@ impl std::io::Write for Bounded {
         if self.is_full() {
             return Err(std::io::Error::other("longer than what counts"));
         }
-        let room = self.limit + 1 - self.bytes.len();
+        let room = self.limit + robots::BEYOND - self.bytes.len();
         let taken = &chunk[..chunk.len().min(room)];
         self.bytes.extend_from_slice(taken);
         Ok(taken.len())
@@ -267,7 +267,7 @@ mod tests {
             (b"Allow: /a\r\nDisallow: /\r\n", 23, b"Allow: /a\r\nDisallow: /\r\n"),
             (b"Allow: /a\r\nDisallow: /\r\n", 11, b"Allow: /a\r\n"),
             (b"Allow: /a\r\nDisallow: /\r\n", 10, b"Allow: /a\r\n"),
-            (b"Allow: /a\r\nDisallow: /\r\n", 9, b"Allow: /a\r"),
+            (b"Allow: /a\r\nDisallow: /\r\n", 9, b"Allow: /a\r\n"),
             (b"Allow: /a\rDisallow: /\r", 15, b"Allow: /a\r"),
             (b"Disallow: /and no line end at all", 12, b""),
         ] {
@@ -292,10 +292,10 @@ mod tests {
         for (limit, counts, cut_off) in [
             (31, &sent[..], &b""[..]),
             (30, &sent[..22], &sent[22..]),
-            (22, &sent[..22], b"A"),
-            (21, &sent[..22], b""),
-            (20, &sent[..10], b"Disallow: /"),
-            (5, b"", b"Allow:"),
+            (22, &sent[..22], b"All"),
+            (21, &sent[..22], b"Al"),
+            (20, &sent[..10], b"Disallow: /\nA"),
+            (5, b"", b"Allow: /"),
         ] {
             let whole = gzip(sent);
             for (codings, sent) in [(&[][..], &sent[..]), (&["gzip"], &whole)] {
@@ -334,7 +334,10 @@ mod tests {
             let mut chunks = bomb.chunks(size);
             let full = chunks.find(|chunk| decoder.push(chunk).expect("no error before the limit") == Room::Full);
             assert!(full.is_some(), "chunks of {size}");
-            assert!(decoder.bounded().bytes.len() <= MAX_ROBOTS + 1, "chunks of {size}");
+            assert!(
+                decoder.bounded().bytes.len() <= MAX_ROBOTS + robots::BEYOND,
+                "chunks of {size}"
+            );
             assert!(decoder.bounded().bytes.capacity() <= 2 * MAX_ROBOTS, "chunks of {size}");
             let left: usize = chunks.map(<[u8]>::len).sum();
             assert!(

@@ -94,7 +94,12 @@ fn write_finding(out: &mut impl Write, name: &str, finding: &Finding, paint: Pai
     }
     let number = finding.line;
     writeln!(out, "{name}:{number}: {severity}: {message} {code}")?;
-    writeln!(out, "{} {}", paint.in_colour(Colour::Faint, format!("{number:>6} |")), finding.text)
+    writeln!(
+        out,
+        "{} {}",
+        paint.in_colour(Colour::Faint, format!("{number:>6} |")),
+        finding.text
+    )
 }
 
 fn sum(counts: Counts) -> String {
