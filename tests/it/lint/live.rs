@@ -140,8 +140,8 @@ async fn what_cannot_be_had_is_a_failure_with_its_reason() {
 #[tokio::test]
 async fn what_the_fetch_cut_is_told() {
     let rule = b"Disallow: /abc/\n";
-    let full = [&b"User-agent: *\n##\n"[..], &rule.repeat(500 * 1024 / rule.len())].concat();
-    for (sent, line) in [(&full[..], Some(32_002)), (&full[..500 * 1024], None)] {
+    let full = [&b"User-agent: *\n####\n"[..], &rule.repeat(500 * 1024 / rule.len())].concat();
+    for (sent, line) in [(&full[..], Some(32_001)), (&full[..500 * 1024], None)] {
         for reply in [Reply::ok("text/plain", sent), Reply::gzip(sent)] {
             let origin = Origin::start().reply("/robots.txt", reply).spawn().await;
             let gate = Gate::start().await;
