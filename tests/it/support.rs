@@ -13,6 +13,7 @@ mod io;
 mod latch;
 mod origin;
 mod tls;
+mod told;
 pub mod wait;
 mod wire;
 
@@ -26,4 +27,5 @@ pub use self::{
     latch::Latch,
     origin::{NAME, Origin, Reply, Step},
     tls::{Certificate, Roots},
+    told::Told,
 };

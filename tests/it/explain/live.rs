@@ -1,25 +1,13 @@
 //! What is said of a fetch: its way, what came of it, and for how long it holds.
 
-use super::{Explained, explain, text};
-use crate::support::{Gate, Latch, Origin, Reply};
+use super::{explain, text};
+use crate::support::{Gate, Latch, Origin, Reply, Told};
 
 /// The explanation of `/private` by what the origin answers now.
-async fn fetched(gate: &Gate, origin: &Origin, more: &[&str]) -> Explained {
+async fn fetched(gate: &Gate, origin: &Origin, more: &[&str]) -> Told {
     let (config, url) = (gate.file("robotgate.toml"), origin.url("/private"));
     let args = ["--config", text(&config), "--agent", "ExampleBot", &url];
     explain(&[&args, more].concat()).await
-}
-
-/// The text with what differs from run to run masked.
-fn masked(told: &Explained, origin: &Origin) -> String {
-    let text = told.out.replace(&origin.port().to_string(), "PORT");
-    let line = |line: &str| {
-        let line = line.split(", until ").next().unwrap_or_default();
-        let is_time = |word: &str| word.len() >= 5 && word.parse::<f64>().is_ok();
-        let words = line.split(' ').map(|word| if is_time(word) { "TIME" } else { word });
-        words.collect::<Vec<_>>().join(" ") + "\n"
-    };
-    text.lines().map(line).collect()
 }
 
 #[tokio::test]
@@ -50,7 +38,7 @@ Fetched:
   33 bytes in TIME s
   holds for 24 h
 ";
-    assert_eq!(masked(&told, &origin), expected);
+    assert_eq!(told.masked(&origin), expected);
     assert_eq!(told.code, Some(1));
 
     let json = fetched(&gate, &origin, &["--json"]).await.json();
@@ -79,7 +67,7 @@ Fetched:
   answered in TIME s
   holds for 1 h
 ";
-    assert_eq!(masked(&told, &origin), expected);
+    assert_eq!(told.masked(&origin), expected);
     assert_eq!(told.code, Some(0));
     let robots = &fetched(&gate, &origin, &["--json"]).await.json()["robots"];
     assert_eq!(robots["status"], 404);
@@ -129,7 +117,7 @@ Fetched:
   answered in TIME s
   tried again in 1 min 30 s
 ";
-    assert_eq!(masked(&told, &origin), expected);
+    assert_eq!(told.masked(&origin), expected);
     let json = fetched(&gate, &origin, &["--json"]).await.json();
     assert_eq!(json["robots"]["error"], "the server answered 503");
     assert_eq!(json["reason"], "unreachable");
@@ -161,7 +149,7 @@ async fn a_loop_is_told() {
         .spawn()
         .await;
     let gate = Gate::start().await;
-    let told = masked(&fetched(&gate, &origin, &[]).await, &origin);
+    let told = fetched(&gate, &origin, &[]).await.masked(&origin);
     let said = "  redirects in a circle, which counts as no robots.txt; that took TIME s\n";
     assert!(told.contains(said), "{told}");
     let said = "The site's robots.txt redirects in a circle, which counts as no robots.txt: everything is allowed.\n";
@@ -193,7 +181,7 @@ async fn a_server_that_never_answers_is_told_after_the_time_out() {
         .spawn()
         .await;
     let gate = Gate::with("[robots]\nfetch-timeout = '1s'").await;
-    let told = masked(&fetched(&gate, &origin, &[]).await, &origin);
+    let told = fetched(&gate, &origin, &[]).await.masked(&origin);
     let expected = "  ---  http://shop.example:PORT/robots.txt\n  \
                     after TIME s: the answer was not complete within 1 s\n";
     assert!(told.contains(expected), "{told}");

@@ -1,44 +1,14 @@
 //! Of a URL: what was fetched and how, and that it is told from a site that has none.
 
 use serde_json::Value;
-use tokio::process::Command;
 
-use crate::support::{Gate, Origin, Reply, wait};
-
-/// What came of a run.
-#[derive(Debug)]
-struct Told {
-    code: Option<i32>,
-    out: String,
-    errors: String,
-}
+use crate::support::{Gate, Origin, Reply, Told};
 
 /// Lints a URL by the configuration of a gate, which knows the way to the origins.
 async fn lint(gate: &Gate, url: &str, more: &[&str]) -> Told {
     let config = gate.file("robotgate.toml");
-    let child = Command::new(env!("CARGO_BIN_EXE_robotgate"))
-        .args(["lint", url, "--config"])
-        .arg(config)
-        .args(more)
-        .output();
-    let ended = wait::within("the findings", child).await.expect("the binary is there");
-    Told {
-        code: ended.status.code(),
-        out: String::from_utf8(ended.stdout).expect("text"),
-        errors: String::from_utf8(ended.stderr).expect("text"),
-    }
-}
-
-/// The text with what differs from run to run masked.
-fn masked(told: &Told, origin: &Origin) -> String {
-    let text = told.out.replace(&origin.port().to_string(), "PORT");
-    let line = |line: &str| {
-        let line = line.split(", until ").next().unwrap_or_default();
-        let is_time = |word: &str| word.len() >= 5 && word.parse::<f64>().is_ok();
-        let words = line.split(' ').map(|word| if is_time(word) { "TIME" } else { word });
-        words.collect::<Vec<_>>().join(" ") + "\n"
-    };
-    text.lines().map(line).collect()
+    let config = config.to_str().expect("the tests' paths are text");
+    Told::by(&[&["lint", url, "--config", config], more].concat(), "").await
 }
 
 #[tokio::test]
@@ -67,7 +37,7 @@ http://shop.example:PORT/robots.txt: 1 error
     for path in ["", "/", "/any/page?q=1", "/robots.txt"] {
         let told = lint(&gate, &origin.url(path), &[]).await;
         assert_eq!(
-            (&*masked(&told, &origin), told.code),
+            (&*told.masked(&origin), told.code),
             (expected, Some(1)),
             "{path}: {told:?}"
         );
@@ -98,7 +68,7 @@ Fetched:
 
 http://shop.example:PORT/robots.txt: the site has no robots.txt: everything is allowed
 ";
-    assert_eq!((&*masked(&told, &origin), told.code), (expected, Some(0)), "{told:?}");
+    assert_eq!((&*told.masked(&origin), told.code), (expected, Some(0)), "{told:?}");
 
     let told = lint(&gate, &origin.url("/page"), &["--json"]).await;
     let report: Value = serde_json::from_str(&told.out).expect("one object");
