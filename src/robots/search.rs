@@ -24,6 +24,9 @@ pub(super) struct Search<'a> {
     best: Rank,
     rule: Option<RuleId>,
     head: Head,
+    /// The path's, made for the first table that asks; an agent may have thousands of tables.
+    classes: Option<Classes>,
+    sieve: Option<Sieve>,
     /// Once a search has become long.
     survey: Option<&'a Survey>,
     /// How many bytes have been searched for wildcards.
@@ -41,6 +44,8 @@ impl<'a> Search<'a> {
             best: Rank::NONE,
             rule: None,
             head: Head::of(path),
+            classes: None,
+            sieve: None,
             survey: None,
             searched: 0,
         }
@@ -98,7 +103,7 @@ impl<'a> Search<'a> {
 
     /// Of a few entries with wildcards, best first.
     pub(super) fn wilds<W: Width>(&mut self, entries: &[Entry<W>]) {
-        let classes = Classes::of(self.path);
+        let classes = *self.classes.get_or_insert_with(|| Classes::of(self.path));
         for entry in entries.iter().filter(|entry| classes.meet(entry.needs())) {
             if entry.rank() <= self.best {
                 return;
@@ -115,7 +120,7 @@ impl<'a> Search<'a> {
             let start = bucket.checked_sub(1).map_or(0, |before| buckets[before].end.at());
             &entries[start..buckets[bucket].end.at()]
         };
-        let sieve = Sieve::new(self.path);
+        let sieve = *self.sieve.get_or_insert_with(|| Sieve::new(self.path));
         if self.path.len() * STEPS < buckets.len() {
             for pair in [Pair::NONE].into_iter().chain(Pair::all(self.path)) {
                 if let Ok(bucket) = buckets.binary_search_by_key(&pair, |bucket| bucket.pair) {

@@ -6,6 +6,7 @@
 use super::buckets::Pair;
 
 /// The pairs of neighbouring bytes of a path, each folded into one of 1,024 bits.
+#[derive(Clone, Copy)]
 pub(super) struct Sieve([u64; 16]);
 
 // === impl Sieve ===

@@ -49,6 +49,11 @@ pub fn all() -> Vec<Attack> {
     for attack in attacks.iter_mut().rev().take(2) {
         attack.agent = "Bot-aaab";
     }
+    attacks.push(Attack {
+        // The last by name is the one for whom there is no room.
+        agent: "Bot-aaaf",
+        ..both("6 agents, each in most groups", unmerged(), plain)
+    });
     attacks
 }
 
@@ -181,6 +186,17 @@ fn groups(other: &str, path: &str) -> Vec<u8> {
         };
         number += 1;
         lines.line(&format!("User-agent: *\n{name}Disallow: {path}{number}\n"))
+    })
+}
+
+/// Thousands of groups for nearly all of a few agents: too many to lay out anew for each of them.
+fn unmerged() -> Vec<u8> {
+    let mut number = 0;
+    Lines::fill(usize::MAX, |lines| {
+        let agents = (0..6).filter(|agent| (number + agent) % 37 != 0);
+        let names: String = agents.map(|agent| format!("User-agent: {}\n", bot(agent))).collect();
+        number += 1;
+        lines.line(&format!("{names}Disallow: *bx\n"))
     })
 }
 
