@@ -9,6 +9,7 @@ mod failure;
 mod fetch;
 mod freshness;
 mod meaning;
+mod policy;
 mod state;
 mod store;
 
@@ -18,6 +19,7 @@ pub use self::{
     fetch::{Asked, Fetch, Fetched, Fetcher, FetcherOptions, Traced, within_limit},
     freshness::Freshness,
     meaning::{Meaning, Received},
-    state::{Answer, Due, Ground, OriginState, Policy},
+    policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
+    state::{Answer, Due, Ground, OriginState},
     store::{CacheStatus, Lookup, Store},
 };

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::Retry;
 use crate::upstream::Fault;
 
 /// One failed fetch.
@@ -45,29 +46,25 @@ impl<E: Into<FetchError>> From<E> for Failure {
 impl Failure {
     /// How long to wait after the `attempt`-th failure in a row (from 1) before trying again, for
     /// an origin that failed for less than the time of grace: `Retry-After` within bounds; else
-    /// a second where robotgate itself failed; five minutes after 429 and 503, whose senders are
-    /// busy; else a minute, doubled each time.
-    pub fn retry_delay(&self, attempt: u32) -> Duration {
+    /// a second where robotgate itself failed; `retry.busy` after 429 and 503, whose senders are
+    /// busy; else `retry.first`, doubled each time.
+    pub fn retry_delay(&self, attempt: u32, retry: &Retry) -> Duration {
         if let Some(asked) = self.retry_after {
-            return asked.clamp(MIN_RETRY_AFTER, MAX_RETRY);
+            return asked.max(MIN_RETRY_AFTER).min(retry.longest);
         }
         match self.error {
             // The origin is not at fault: robotgate has too many files open, say.
             FetchError::Fault(Fault::Internal(_)) => LOCAL_RETRY,
-            FetchError::Status(429 | 503) => BUSY_RETRY,
-            _ => FIRST_RETRY
+            FetchError::Status(429 | 503) => retry.busy.min(retry.longest),
+            _ => (retry.first)
                 .saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)))
-                .min(MAX_RETRY),
+                .min(retry.longest),
         }
     }
 }
 
 const MIN_RETRY_AFTER: Duration = Duration::from_secs(10);
 const LOCAL_RETRY: Duration = Duration::from_secs(1);
-const FIRST_RETRY: Duration = Duration::from_secs(60);
-const BUSY_RETRY: Duration = Duration::from_secs(5 * 60);
-/// The longest time between two tries, whatever was asked for.
-pub(super) const MAX_RETRY: Duration = Duration::from_secs(60 * 60);
 
 #[cfg(test)]
 mod tests {
@@ -93,7 +90,7 @@ mod tests {
             (&asked, 1, 20),
         ] {
             assert_eq!(
-                failure.retry_delay(attempt).as_secs(),
+                failure.retry_delay(attempt, &Retry::default()).as_secs(),
                 seconds,
                 "{failure:?}, {attempt}"
             );

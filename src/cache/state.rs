@@ -11,26 +11,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Failure, FetchError, Freshness, Meaning, RobotsCopy, failure::MAX_RETRY};
+use super::{Failure, FetchError, Freshness, Meaning, Policy, RobotsCopy, Then, Unreachable, WithoutCopy};
 use crate::robots::Profile;
-
-/// How long things hold. The defaults are the specification's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Policy {
-    /// Whose reading of robots.txt and of statuses holds.
-    pub profile: Profile,
-    /// For rules whose answer says nothing of its life (RFC 9309 §2.4).
-    pub default_ttl: Duration,
-    /// For an origin without a robots.txt whose answer says nothing of its life.
-    pub no_robots_ttl: Duration,
-    /// Bounds of what an answer may say.
-    pub min_ttl: Duration,
-    pub max_ttl: Duration,
-    /// Whether a 5xx whose page says that it was not found counts as a 404.
-    pub soft_404: bool,
-    /// How long failures mean that everything is disallowed, from the first one on.
-    pub deny_for: Duration,
-}
 
 /// What is known of one origin.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,29 +82,6 @@ pub enum Due {
     Background,
     /// Before what is known may be used.
     Now,
-}
-
-// === impl Policy ===
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            profile: Profile::Google,
-            default_ttl: DAY,
-            no_robots_ttl: Duration::from_secs(60 * 60),
-            min_ttl: Duration::from_secs(5 * 60),
-            max_ttl: DAY,
-            soft_404: true,
-            deny_for: 30 * DAY,
-        }
-    }
-}
-
-impl Policy {
-    fn life(&self, freshness: Freshness, default: Duration) -> Duration {
-        // Not `clamp`, which panics where the bounds cross.
-        freshness.0.unwrap_or(default).max(self.min_ttl).min(self.max_ttl)
-    }
 }
 
 // === impl Answer ===
@@ -213,10 +172,11 @@ impl OriginState {
             Some(failing) => (failing.since, failing.attempts.saturating_add(1)),
             None => (now, 1),
         };
-        let delay = if elapsed(since, now) >= policy.deny_for {
-            MAX_RETRY
+        let retry = &policy.unreachable.retry;
+        let delay = if elapsed(since, now) >= policy.unreachable.deny_for.max(RARELY_FROM) {
+            retry.longest
         } else {
-            failure.retry_delay(attempts)
+            failure.retry_delay(attempts, retry)
         };
         Self {
             profile: policy.profile,
@@ -238,12 +198,33 @@ impl OriginState {
             return answered.answer();
         }
         match &self.failing {
-            Some(failing) if elapsed(failing.since, now) < policy.deny_for => Answer::Unreachable(Some(&failing.last)),
-            Some(failing) => match &self.last_good {
-                Some(copy) => Answer::LastCopy(copy),
-                None => Answer::UnreachableTooLong(&failing.last),
-            },
+            Some(failing) if elapsed(failing.since, now) < policy.unreachable.deny_for => {
+                Answer::Unreachable(Some(&failing.last))
+            }
+            Some(failing) => self.answer_of_old(&failing.last, policy),
             None => Answer::Unreachable(None),
+        }
+    }
+
+    /// What holds at `now` for a request that waited in vain for the fetch that is due: a copy past
+    /// its time is never used, and a fetch that is late is a failure, the first of its series.
+    pub fn answer_while_pending<'s>(&'s self, late: &'s Failure, policy: &Policy) -> Answer<'s> {
+        if policy.unreachable.deny_for.is_zero() {
+            return self.answer_of_old(late, policy);
+        }
+        Answer::Unreachable(Some(late))
+    }
+
+    /// What failures mean that go on for longer than [`deny_for`](super::Unreachable::deny_for).
+    fn answer_of_old<'s>(&'s self, last: &'s Failure, policy: &Policy) -> Answer<'s> {
+        match (
+            policy.unreachable.then,
+            &self.last_good,
+            policy.unreachable.without_copy,
+        ) {
+            (Then::Deny, _, _) | (Then::LastCopy, None, WithoutCopy::Deny) => Answer::Unreachable(Some(last)),
+            (Then::LastCopy, Some(copy), _) => Answer::LastCopy(copy),
+            (Then::Allow, _, _) | (Then::LastCopy, None, WithoutCopy::Allow) => Answer::UnreachableTooLong(last),
         }
     }
 
@@ -353,7 +334,8 @@ impl Failing {
     /// Whether the last try of a long series is of the last hours. When nobody has asked since, one
     /// failure of long ago is no reason to go on without a try.
     fn is_asked_hourly(&self, now: SystemTime, policy: &Policy) -> bool {
-        elapsed(self.since, now) >= policy.deny_for && elapsed(self.tried, now) < self.retry + MAX_RETRY
+        let Unreachable { deny_for, retry, .. } = &policy.unreachable;
+        elapsed(self.since, now) >= *deny_for && elapsed(self.tried, now) < self.retry + retry.longest
     }
 
     fn retry_is_due(&self, now: SystemTime) -> bool {
@@ -369,7 +351,9 @@ fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
 }
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// What fails for as long is tried again ever more rarely at once, however soon the policy stops to
+/// deny.
+const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
 /// From this part of its life on, a copy is refreshed in the background.
 const REFRESH_FROM: f64 = 0.8;
 /// A retry comes up to this part of its delay late, never early: a server may have asked for it.

@@ -91,7 +91,7 @@ impl Lookup {
     /// What holds. A copy past its time is never used: a fetch that is late is a failure.
     pub fn answer(&self, policy: &Policy) -> Answer<'_> {
         if self.pending {
-            return Answer::Unreachable(Some(PENDING));
+            return self.state.answer_while_pending(PENDING, policy);
         }
         self.state.answer(self.at, policy)
     }

@@ -87,7 +87,7 @@ impl OriginState {
                     attempts: later.attempts.saturating_add(1),
                     ..later.clone()
                 },
-                None => Failing::first(FetchError::Status(answered.status).into(), answered.fetched),
+                None => Failing::first(FetchError::Status(answered.status).into(), answered.fetched, policy),
             }),
             answered: None,
             ..self
@@ -98,12 +98,12 @@ impl OriginState {
 // === impl Failing ===
 
 impl Failing {
-    fn first(failure: Failure, at: SystemTime) -> Self {
+    fn first(failure: Failure, at: SystemTime, policy: &Policy) -> Self {
         Self {
             since: at,
             attempts: 1,
             tried: at,
-            retry: failure.retry_delay(1),
+            retry: failure.retry_delay(1, &policy.unreachable.retry),
             last: failure,
         }
     }

@@ -3,10 +3,11 @@ mod lifecycle;
 mod properties;
 mod reading;
 mod retry;
+mod unreachable;
 
 use super::*;
 use crate::{
-    cache::{FetchError, Fetched, Received},
+    cache::{FetchError, Fetched, Received, Retry},
     decision::{Reason, Verdict, rules_of},
 };
 
@@ -225,6 +226,17 @@ fn weight_counts_a_shared_copy_once() {
     assert_eq!(history.state.weight(), empty + copy, "as the last good one alone");
     let history = History::new().then(0, received(404, ""));
     assert_eq!(history.state.weight(), empty, "no copy ever");
+}
+
+/// The default policy with another time of grace, in seconds.
+fn denying_for(seconds: u64) -> Policy {
+    Policy {
+        unreachable: Unreachable {
+            deny_for: Duration::from_secs(seconds),
+            ..Unreachable::default()
+        },
+        ..Policy::default()
+    }
 }
 
 fn failure_of(fetched: &Fetched) -> Failure {

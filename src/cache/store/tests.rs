@@ -3,6 +3,8 @@ mod eviction;
 mod refresh;
 mod reload;
 
+use std::sync::LazyLock;
+
 use async_trait::async_trait;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -157,15 +159,7 @@ fn verdict(lookup: &Lookup) -> Option<(Verdict, Reason)> {
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const WAIT: Duration = Duration::from_secs(5);
-const POLICY: Policy = Policy {
-    default_ttl: Duration::from_secs(24 * 60 * 60),
-    no_robots_ttl: HOUR,
-    min_ttl: Duration::from_secs(5 * 60),
-    max_ttl: Duration::from_secs(24 * 60 * 60),
-    profile: Profile::Google,
-    soft_404: true,
-    deny_for: Duration::from_secs(30 * 24 * 60 * 60),
-};
+static POLICY: LazyLock<Policy> = LazyLock::new(Policy::default);
 const OLD: &str = "User-agent: *\nDisallow: /old\n";
 const NEW: &str = "User-agent: *\nDisallow: /new\n";
 

@@ -48,8 +48,9 @@ fn no_number_of_failures_overflows() {
     }
     assert_eq!(history.expires(), 99 + HOUR);
     let failure = failure_of(&time_out());
-    assert_eq!(failure.retry_delay(u32::MAX), Duration::from_secs(HOUR));
-    assert_eq!(failure.retry_delay(0), Duration::from_secs(MINUTE));
+    let retry = Retry::default();
+    assert_eq!(failure.retry_delay(u32::MAX, &retry), Duration::from_secs(HOUR));
+    assert_eq!(failure.retry_delay(0, &retry), Duration::from_secs(MINUTE));
 }
 
 #[test]
@@ -103,11 +104,7 @@ fn past_the_time_of_grace_every_try_is_an_hour_after_the_last() {
 
 #[test]
 fn the_time_of_grace_is_the_policys() {
-    let policy = Policy {
-        deny_for: Duration::from_secs(HOUR),
-        ..Policy::default()
-    };
-    let history = History::under(policy).then(0, time_out());
+    let history = History::under(denying_for(HOUR)).then(0, time_out());
     assert!(matches!(history.answer(HOUR - 1), Answer::Unreachable(Some(_))));
     assert!(matches!(history.answer(HOUR), Answer::UnreachableTooLong(_)));
 }
@@ -135,6 +132,43 @@ fn jitter_makes_a_try_later_by_a_tenth_at_most_and_never_earlier() {
                 (waited - expected).abs() < 1e-6,
                 "{fetched:?}, {spread}: {waited} s, not {expected}"
             );
+        }
+    }
+}
+
+#[test]
+fn a_shorter_time_of_grace_does_not_make_the_first_tries_rare() {
+    let mut history = History::under(denying_for(0));
+    for (second, retried_after) in [(0, 60), (60, 120), (180, 240), (11 * HOUR, 480), (12 * HOUR, HOUR)] {
+        history = history.then(second, time_out());
+        assert_eq!(history.expires(), second + retried_after, "second {second}");
+    }
+}
+
+#[test]
+fn the_times_between_tries_are_the_policys() {
+    let retry = Retry {
+        first: Duration::from_secs(2),
+        busy: Duration::from_secs(7),
+        longest: Duration::from_secs(9),
+    };
+    let policy = Policy {
+        unreachable: Unreachable {
+            retry,
+            ..Unreachable::default()
+        },
+        ..Policy::default()
+    };
+    for (fetched, expected) in [
+        (time_out(), vec![2, 4, 8, 9]),
+        (received(503, ""), vec![7, 7]),
+        (asked_to_wait(503, 1), vec![9, 9]),
+    ] {
+        let (mut history, mut now) = (History::under(policy), 0);
+        for delay in expected {
+            history = history.then(now, fetched.clone());
+            assert_eq!(history.expires() - now, delay, "{fetched:?}");
+            now += delay;
         }
     }
 }

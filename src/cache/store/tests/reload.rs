@@ -2,10 +2,10 @@
 
 use super::*;
 
-const RFC9309: Policy = Policy {
+static RFC9309: LazyLock<Policy> = LazyLock::new(|| Policy {
     profile: Profile::Rfc9309,
-    ..POLICY
-};
+    ..*POLICY
+});
 /// Only Google forgives the typo.
 const TYPO: &str = "User-agent: *\nDisalow: /p\n";
 

@@ -1,0 +1,78 @@
+//! What holds of an origin that goes on failing, by the policy.
+
+use super::*;
+
+/// What the policy makes of an origin that fails.
+fn policy(deny_for: u64, then: Then, without_copy: WithoutCopy) -> Policy {
+    let mut policy = denying_for(deny_for);
+    policy.unreachable.then = then;
+    policy.unreachable.without_copy = without_copy;
+    policy
+}
+
+fn says(answer: Answer<'_>) -> &'static str {
+    match answer {
+        Answer::Unreachable(Some(_)) => "deny",
+        Answer::LastCopy(_) => "last copy",
+        Answer::UnreachableTooLong(_) => "allow",
+        other => panic!("not of a failing origin: {other:?}"),
+    }
+}
+
+#[test]
+fn past_the_time_of_grace_the_policy_says_what_holds() {
+    const GRACE: u64 = 10 * HOUR;
+    for (then, without_copy, with, without) in [
+        (Then::LastCopy, WithoutCopy::Allow, "last copy", "allow"),
+        (Then::LastCopy, WithoutCopy::Deny, "last copy", "deny"),
+        (Then::Allow, WithoutCopy::Allow, "allow", "allow"),
+        (Then::Allow, WithoutCopy::Deny, "allow", "allow"),
+        (Then::Deny, WithoutCopy::Allow, "deny", "deny"),
+        (Then::Deny, WithoutCopy::Deny, "deny", "deny"),
+    ] {
+        let known = History::under(policy(GRACE, then, without_copy))
+            .then(0, received(200, RULES))
+            .then(DAYS, time_out());
+        let unknown = History::under(policy(GRACE, then, without_copy)).then(DAYS, time_out());
+        for (second, expected) in [(DAYS, ["deny"; 2]), (DAYS + GRACE - 1, ["deny"; 2])]
+            .into_iter()
+            .chain([(DAYS + GRACE, [with, without]), (99 * DAYS, [with, without])])
+        {
+            let found = [&known, &unknown].map(|history| says(history.answer(second)));
+            assert_eq!(found, expected, "{then:?} {without_copy:?}, second {second}");
+        }
+    }
+}
+
+#[test]
+fn without_a_time_of_grace_the_last_copy_holds_from_the_first_failure_on() {
+    let by_the_letter = policy(0, Then::LastCopy, WithoutCopy::Deny);
+    let history = History::under(by_the_letter)
+        .then(0, received(200, RULES))
+        .then(DAYS, time_out());
+    assert_eq!(says(history.answer(DAYS)), "last copy");
+    let history = History::under(by_the_letter).then(0, time_out());
+    assert_eq!(says(history.answer(0)), "deny");
+    assert_eq!(says(history.answer(99 * DAYS)), "deny");
+}
+
+#[test]
+fn a_fetch_that_is_late_is_the_first_failure() {
+    let late = failure_of(&time_out());
+    for (deny_for, expected) in [(0, "last copy"), (1, "deny"), (30 * DAYS, "deny")] {
+        let policy = policy(deny_for, Then::LastCopy, WithoutCopy::Allow);
+        let history = History::under(policy).then(0, received(200, RULES));
+        let answer = history.state.answer_while_pending(&late, &policy);
+        assert_eq!(says(answer), expected, "deny for {deny_for} s");
+    }
+}
+
+#[test]
+fn an_answer_ends_it_whatever_the_policy() {
+    for then in [Then::LastCopy, Then::Allow, Then::Deny] {
+        let history = History::under(policy(HOUR, then, WithoutCopy::Deny))
+            .then(0, time_out())
+            .then(2 * HOUR, received(200, RULES));
+        assert!(matches!(history.answer(2 * HOUR), Answer::Rules(_)), "{then:?}");
+    }
+}
