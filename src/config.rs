@@ -54,9 +54,9 @@ pub struct Config {
     pub proxy: Proxy,
     /// `[https]`: what a CONNECT gets, and whom robotgate trusts.
     pub https: Https,
-    /// `[robots]`: how robots.txt files are read and fetched, and how long they are kept.
+    /// `[robots]`: how robots.txt files are read and fetched, how long they are kept, and what failures mean.
     pub robots: Robots,
-    /// `[cache]`: how much is kept in memory.
+    /// `[cache]`: how much is kept in memory, and what is kept on disk.
     pub cache: Cache,
     /// `[egress]`: which addresses bots may reach.
     pub egress: Egress,

@@ -21,7 +21,7 @@ impl Config {
             min_ttl: self.robots.min_ttl,
             max_ttl: self.robots.max_ttl,
             soft_404: self.robots.soft_404,
-            ..Policy::default()
+            unreachable: self.robots.unreachable,
         }
     }
 

@@ -68,7 +68,9 @@ fn explain(message: &str, path: &[Step]) -> String {
     };
     let section = match path {
         [Step::Key(key)] | [Step::Key(key), Step::Index(_)] => key.clone(),
-        [Step::Key(https), Step::Key(key)] => format!("{https}.{key}"),
+        [Step::Key(section), Step::Key(key)] | [Step::Key(section), Step::Key(key), Step::Index(_)] => {
+            format!("{section}.{key}")
+        }
         _ => String::new(),
     };
     match (found, expected) {

@@ -1,4 +1,5 @@
-//! `[robots]`: how robots.txt files are read and fetched, and how long a copy of one holds.
+//! `[robots]`: how robots.txt files are read and fetched, how long a copy of one holds, and what holds where none can
+//! be had.
 //!
 //! It fetches nothing and knows no copy.
 
@@ -11,7 +12,10 @@ use toml::Spanned;
 use super::check::Checker;
 use super::units::Written;
 use super::written;
+use crate::cache::Unreachable;
 use crate::robots::Profile;
+
+mod unreachable;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -20,6 +24,9 @@ const USER_AGENT: &str = concat!("robotgate/", env!("CARGO_PKG_VERSION"));
 /// Under a second every request would fetch; over a month a site that changes its mind would not be heard.
 const TTLS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 60 * 60);
 const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10 * 60);
+/// Each holds a connection and up to 500 KiB; more than ten thousand are a slip.
+const FETCHES: RangeInclusive<usize> = 1..=10_000;
+const DEFAULT_FETCHES: usize = 256;
 
 /// The `[robots]` section. `min_ttl` ≤ `default_ttl` ≤ `max_ttl`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +50,12 @@ pub struct Robots {
     pub wait: Duration,
     /// How long a fetch may take, redirects and all.
     pub fetch_timeout: Duration,
+    /// How long a fetch may hear nothing.
+    pub fetch_idle_timeout: Duration,
+    /// How many fetches run at once, 1 to 10,000.
+    pub max_fetches: usize,
+    /// What holds while a robots.txt cannot be had. No wait before a retry is longer than the longest.
+    pub unreachable: Unreachable,
 }
 
 // === impl Robots ===
@@ -63,13 +76,6 @@ impl Robots {
             default_ttl.max(min_ttl)
         } else {
             default_ttl
-        };
-        let too_long = |what: Duration, key: &str, than: Duration| {
-            format!(
-                "{} is more than {key}, {}; this one must not be the longer",
-                Written(what),
-                Written(than)
-            )
         };
         if let Some(span) = default_at.clone().filter(|_| default_ttl > max_ttl) {
             checker.complain(span, too_long(default_ttl, "max-ttl", max_ttl));
@@ -92,6 +98,34 @@ impl Robots {
             soft_404: written.soft_404.unwrap_or(written.profile == Profile::Google),
             wait: checker.duration(written.wait, Duration::from_secs(5), WAITS),
             fetch_timeout: checker.duration(written.fetch_timeout, Duration::from_secs(30), WAITS),
+            fetch_idle_timeout: checker.duration(written.fetch_idle_timeout, Duration::from_secs(10), WAITS),
+            max_fetches: max_fetches(written.max_fetches, checker),
+            unreachable: unreachable::check(written.unreachable.0, checker),
+        }
+    }
+}
+
+/// What is said of a time that is longer than that of another key.
+fn too_long(time: Duration, key: &str, than: Duration) -> String {
+    format!(
+        "{} is more than {key}, {}; this one must not be the longer",
+        Written(time),
+        Written(than)
+    )
+}
+
+fn max_fetches(written: Option<Spanned<i64>>, checker: &mut Checker<'_>) -> usize {
+    let Some(written) = written else { return DEFAULT_FETCHES };
+    match usize::try_from(*written.get_ref()) {
+        Ok(fetches) if FETCHES.contains(&fetches) => fetches,
+        _ => {
+            let (low, high) = (FETCHES.start(), FETCHES.end());
+            let message = format!(
+                "{} fetches at once cannot be; write a number from {low} to {high}",
+                written.get_ref()
+            );
+            checker.complain(written.span(), message);
+            DEFAULT_FETCHES
         }
     }
 }

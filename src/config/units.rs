@@ -126,8 +126,10 @@ impl fmt::Display for Written {
             return f.write_str("0s");
         }
         let mut space = "";
-        // No weeks and no days: "24h" is how this file speaks.
-        for (names, unit) in &TIMES[2..] {
+        // No weeks, and days only where they are many and whole: "24h", "36h" and "30d" are how the file speaks.
+        let (days, rest) = (nanos / TIMES[1].1, nanos % TIMES[1].1);
+        let largest = if days >= 7 && rest == 0 { 1 } else { 2 };
+        for (names, unit) in &TIMES[largest..] {
             let count = nanos / unit;
             nanos %= unit;
             if count > 0 {
@@ -199,10 +201,35 @@ mod tests {
         }
     }
 
+    #[test]
+    fn many_whole_days_are_printed_as_days() {
+        for (text, printed) in [
+            ("0s", "0s"),
+            ("1d", "24h"),
+            ("90m", "1h 30m"),
+            ("6d", "144h"),
+            ("1w", "7d"),
+            ("365d", "365d"),
+            ("7d 1ms", "168h 1ms"),
+        ] {
+            assert_eq!(
+                duration(text).map(|it| Written(it).to_string()),
+                Ok(printed.into()),
+                "{text}"
+            );
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn what_is_printed_is_read_back(seconds: u32, millis in 0_u32..1000) {
             let it = Duration::new(u64::from(seconds), millis * 1_000_000);
+            assert_eq!(duration(&Written(it).to_string()), Ok(it));
+        }
+
+        #[test]
+        fn whole_days_are_read_back(days in 0_u32..4000) {
+            let it = Duration::from_secs(u64::from(days) * 86_400);
             assert_eq!(duration(&Written(it).to_string()), Ok(it));
         }
 

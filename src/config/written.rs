@@ -14,6 +14,7 @@ use toml::value::Datetime;
 
 use super::{HttpsMode, Unverifiable};
 use crate::bot::{Enforcement, Unidentified};
+use crate::cache::{Then, WithoutCopy};
 use crate::decision::Verdict;
 use crate::robots::Profile;
 
@@ -82,11 +83,28 @@ pub(super) struct Robots {
     pub soft_404: Option<bool>,
     pub wait: Option<Spanned<Amount>>,
     pub fetch_timeout: Option<Spanned<Amount>>,
+    pub fetch_idle_timeout: Option<Spanned<Amount>>,
+    pub max_fetches: Option<Spanned<i64>>,
+    pub unreachable: Table<Unreachable>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Unreachable {
+    pub deny_for: Option<Spanned<Amount>>,
+    pub then: Then,
+    pub without_copy: Option<Spanned<WithoutCopy>>,
+    pub retry_first: Option<Spanned<Amount>>,
+    pub retry_busy: Option<Spanned<Amount>>,
+    pub retry_longest: Option<Spanned<Amount>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Cache {
+    pub path: Text,
+    pub persist: Option<bool>,
+    pub keep: Option<Spanned<Amount>>,
     pub max_bytes: Option<Spanned<Amount>>,
 }
 

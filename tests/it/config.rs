@@ -9,6 +9,7 @@ use robotgate::decision::Verdict;
 
 mod bad;
 mod example;
+mod unreachable;
 mod watch;
 
 fn environment() -> Environment {
@@ -39,7 +40,14 @@ fn an_empty_file_means_the_defaults() {
         config.robots.user_agent,
         concat!("robotgate/", env!("CARGO_PKG_VERSION"))
     );
+    assert_eq!(config.robots.max_fetches, 256);
+    assert_eq!(config.robots.fetch_idle_timeout, Duration::from_secs(10));
     assert_eq!(config.cache.max_bytes, 268_435_456);
+    assert_eq!(
+        config.cache.path.as_deref(),
+        Some(Path::new("/var/lib/robotgate/robots.redb"))
+    );
+    assert_eq!(config.cache.keep, Duration::from_secs(90 * 86_400));
     assert_eq!(config.audit.output, Output::Stdout);
     assert_eq!(config.identity.unidentified, Unidentified::Deny);
     assert!(config.bots.is_empty() && config.expect.is_empty());
@@ -73,7 +81,12 @@ fn every_value_is_taken() {
         user-agent = "robotgate/9 (+https://acme.example)"
         soft-404 = false
         no-robots-ttl = "10m"
+        fetch-idle-timeout = "250ms"
+        max-fetches = 10_000
         [cache]
+        path = "state/robots.redb"
+        persist = true
+        keep = "3650d"
         max-bytes = 1048576
         [egress]
         allow = ["10.0.0.0/8", "192.0.2.7", "fd00::/8"]
@@ -103,6 +116,15 @@ fn every_value_is_taken() {
         (config.robots.soft_404, config.robots.no_robots_ttl),
         (false, Duration::from_secs(600))
     );
+    assert_eq!(
+        (config.robots.max_fetches, config.robots.fetch_idle_timeout),
+        (10_000, Duration::from_millis(250))
+    );
+    assert_eq!(
+        config.cache.path.as_deref(),
+        Some(Path::new("/etc/robotgate/state/robots.redb"))
+    );
+    assert_eq!(config.cache.keep, Duration::from_secs(3650 * 86_400));
     assert_eq!(config.cache.max_bytes, 1 << 20);
     let allow: Vec<_> = config.egress.allow.iter().map(ToString::to_string).collect();
     assert_eq!(allow, ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8"]);
@@ -146,6 +168,12 @@ fn times_that_are_not_written_give_way() {
     assert_eq!(times("default-ttl = '1m'"), [60, 60, 86_400]);
     assert_eq!(times("min-ttl = '2h'"), [7200, 86_400, 86_400]);
     assert_eq!(times("max-ttl = '48h'"), [300, 86_400, 172_800]);
+}
+
+#[test]
+fn a_cache_that_does_not_persist_has_no_file() {
+    let cache = good("[cache]\npersist = false\nkeep = '1d'").cache;
+    assert_eq!((cache.path, cache.keep), (None, Duration::from_secs(86_400)));
 }
 
 #[test]

@@ -34,6 +34,11 @@ const BAD: &[&str] = &[
     "[robots]\nwait = true",
     "[robots]\nwait = \"\\u001b[31m\\n5s\"",
     "[robots]\nprofile = 'bing'",
+    "[robots.unreachable]\ndeny-from = '1h'\ncolour = 'red'",
+    "[robots.unreachable]\nthen = 'ask'\nwithout-copy = 'last-copy'",
+    "[[robots.unreachable]]\nthen = 'deny'",
+    "[robots]\nunreachable = 'deny'\nmax-fetches = '8'",
+    "[cache]\npersist = 'no'\npath = false",
     // Addresses.
     "[proxy]\nlisten = ':3128'",
     "[proxy]\nlisten = '3128'",
@@ -54,6 +59,16 @@ const BAD: &[&str] = &[
     "[robots]\nmin-ttl = '2h'\nmax-ttl = '1h'",
     "[robots]\nmin-ttl = '2h'\ndefault-ttl = '1h'",
     "[robots]\ndefault-ttl = '48h'",
+    "[robots]\nmax-fetches = 0",
+    "[robots]\nmax-fetches = 10001",
+    "[robots]\nfetch-idle-timeout = '0s'",
+    "[robots.unreachable]\ndeny-for = '0'",
+    "[robots.unreachable]\ndeny-for = '366d'",
+    "[robots.unreachable]\nretry-first = '0s'\nretry-busy = '999ms'\nretry-longest = '25h'",
+    "[robots.unreachable]\nretry-first = '2h'",
+    "[robots.unreachable]\nretry-first = '2m'\nretry-busy = '3m'\nretry-longest = '1m'",
+    "[cache]\nkeep = '23h'",
+    "[cache]\nkeep = 90",
     "[cache]\nmax-bytes = '256M'",
     "[cache]\nmax-bytes = '64KiB'",
     "[cache]\nmax-bytes = -1",
@@ -66,6 +81,10 @@ const BAD: &[&str] = &[
     "[https]\nca-certificate = '~/ca.pem'",
     "[https]\nca-certificate = 'ca.pem'\nca-key = 'ca.pem'",
     "[https]\nextra-roots = ['/nowhere/root.pem']",
+    // What has no effect.
+    "[robots.unreachable]\nthen = 'allow'\nwithout-copy = 'allow'",
+    "[robots.unreachable]\nwithout-copy = 'deny'\nthen = 'deny'",
+    "[cache]\npersist = false\npath = 'robots.redb'",
     // Tunnels.
     "[[https.tunnel]]",
     "[[https.tunnel]]\nhost = '*.a.example'\nreason = ' '\nuntil = 2027-01-31T12:00:00",
@@ -152,7 +171,7 @@ fn roots_without_a_certificate_are_refused() {
 
 proptest::proptest! {
     #[test]
-    fn no_file_panics(text in "(\\[\\[?(proxy|bot|https.tunnel|robots)\\]?\\]|\n|[a-z-]{1,8}|=|'|\"|[0-9:é.T-]{1,12}|\\{|\\}| ){0,30}") {
+    fn no_file_panics(text in "(\\[\\[?(proxy|bot|https.tunnel|robots|robots.unreachable)\\]?\\]|\n|[a-z-]{1,8}|=|'|\"|[0-9:é.T-]{1,12}|\\{|\\}| ){0,30}") {
         let _ = parse(&text).map_err(|error| error.to_string());
     }
 }

@@ -1,0 +1,75 @@
+//! `[robots.unreachable]`: what is taken, and which times give way to which.
+
+use std::time::Duration;
+
+use robotgate::cache::{Policy, Retry, Then, Unreachable, WithoutCopy};
+
+use super::good;
+
+fn written(text: &str) -> Unreachable {
+    good(&format!("[robots.unreachable]\n{text}")).policy().unreachable
+}
+
+#[test]
+fn the_defaults_are_those_of_the_cache() {
+    assert_eq!(good("").policy(), Policy::default());
+    assert_eq!(written(""), Unreachable::default());
+    assert_eq!(good("").robots.unreachable, Unreachable::default());
+}
+
+#[test]
+fn every_value_is_taken() {
+    let unreachable = written(
+        r#"
+        deny-for = "2h"
+        then = "last-copy"
+        without-copy = "deny"
+        retry-first = "2s"
+        retry-busy = "3s"
+        retry-longest = "4s"
+        "#,
+    );
+    let expected = Unreachable {
+        deny_for: Duration::from_secs(7200),
+        then: Then::LastCopy,
+        without_copy: WithoutCopy::Deny,
+        retry: Retry {
+            first: Duration::from_secs(2),
+            busy: Duration::from_secs(3),
+            longest: Duration::from_secs(4),
+        },
+    };
+    assert_eq!(unreachable, expected);
+
+    for (text, then) in [("allow", Then::Allow), ("deny", Then::Deny)] {
+        let unreachable = written(&format!("then = '{text}'"));
+        assert_eq!(
+            unreachable,
+            Unreachable {
+                then,
+                ..Unreachable::default()
+            }
+        );
+    }
+    assert_eq!(written("without-copy = 'deny'").without_copy, WithoutCopy::Deny);
+}
+
+#[test]
+fn the_time_of_denial_may_be_none_and_a_year() {
+    assert_eq!(written("deny-for = '0s'").deny_for, Duration::ZERO);
+    assert_eq!(written("deny-for = '365d'").deny_for, Duration::from_secs(365 * 86_400));
+}
+
+#[test]
+fn waits_that_are_not_written_give_way_to_the_longest() {
+    let waits = |text: &str| {
+        let retry = written(text).retry;
+        [retry.first, retry.busy, retry.longest].map(|wait| wait.as_secs())
+    };
+    assert_eq!(waits(""), [60, 300, 3600]);
+    assert_eq!(waits("retry-longest = '2m'"), [60, 120, 120]);
+    assert_eq!(waits("retry-longest = '1s'"), [1, 1, 1]);
+    assert_eq!(waits("retry-longest = '1d'"), [60, 300, 86_400]);
+    assert_eq!(waits("retry-first = '1h'\nretry-busy = '1s'"), [3600, 1, 3600]);
+    assert_eq!(waits("retry-busy = '2h'\nretry-longest = '2h'"), [60, 7200, 7200]);
+}
