@@ -1,10 +1,17 @@
-//! `conf/robotgate.toml` must load, and say the truth about every default.
+//! `conf/robotgate.toml` must load, and say the truth about every default. The presets beside it must mean what they
+//! are for.
 
+use std::path::Path;
+use std::time::Duration;
+
+use robotgate::cache::{Policy, Then, Unreachable, WithoutCopy};
 use robotgate::config::Config;
 
 use super::{environment, good, parse};
 
 const EXAMPLE: &str = include_str!("../../../conf/robotgate.toml");
+const CACHED_COPY: &str = include_str!("../../../conf/rfc9309-cached-copy.toml");
+const TWELVE_HOURS: &str = include_str!("../../../conf/google-12-hours.toml");
 
 /// The example with every default written out: the lines that begin with `#` and a key.
 fn uncommented() -> String {
@@ -42,26 +49,81 @@ fn the_defaults_in_the_example_are_the_defaults() {
 fn the_example_shows_every_key() {
     let shown: toml::Table = uncommented().parse().unwrap();
     for section in [
-        "", "proxy", "https", "robots", "cache", "egress", "audit", "identity", "bot", "expect",
+        "",
+        "proxy",
+        "https",
+        "robots",
+        "robots.unreachable",
+        "cache",
+        "egress",
+        "audit",
+        "identity",
+        "bot",
+        "expect",
     ] {
         let header = match section {
             "" => String::new(),
             "bot" | "expect" => format!("[[{section}]]"),
             _ => format!("[{section}]"),
         };
-        let table = match shown.get(section) {
-            Some(toml::Value::Array(list)) => list[0].as_table().unwrap(),
-            Some(table) => table.as_table().unwrap(),
-            None => &shown,
-        };
+        let table = section
+            .split('.')
+            .filter(|key| !key.is_empty())
+            .fold(&shown, |table, key| match &table[key] {
+                toml::Value::Array(list) => list[0].as_table().unwrap(),
+                table => table.as_table().unwrap(),
+            });
         for key in known_keys(&header) {
             let shown_in_words = key == "tunnel" && EXAMPLE.contains("[[https.tunnel]]")
-                || key == "path" && EXAMPLE.contains("# path = ");
+                || section == "audit" && key == "path" && EXAMPLE.contains("# path = ");
             assert!(
                 table.contains_key(&key) || shown_in_words,
                 "{header} {key} is not in the example"
             );
         }
+    }
+}
+
+#[test]
+fn the_presets_set_what_holds_of_a_failing_origin_and_nothing_else() {
+    for (preset, deny_for, without_copy) in [
+        (CACHED_COPY, Duration::ZERO, WithoutCopy::Deny),
+        (TWELVE_HOURS, Duration::from_secs(12 * 60 * 60), WithoutCopy::Allow),
+    ] {
+        let mut config = good(preset);
+        let unreachable = Unreachable {
+            deny_for,
+            then: Then::LastCopy,
+            without_copy,
+            ..Unreachable::default()
+        };
+        let policy = Policy {
+            unreachable,
+            ..Policy::default()
+        };
+        assert_eq!(config.policy(), policy, "{preset}");
+        config.robots.unreachable = Unreachable::default();
+        assert_eq!(config, Config::built_in(&environment()), "{preset}");
+    }
+}
+
+#[test]
+fn the_presets_say_what_they_mean_though_it_is_the_default() {
+    for preset in [CACHED_COPY, TWELVE_HOURS] {
+        let written: toml::Table = preset.parse().unwrap();
+        let section = written["robots"]["unreachable"].as_table().unwrap();
+        for key in ["deny-for", "then", "without-copy"] {
+            assert!(section.contains_key(key), "{key} is not in {preset}");
+        }
+    }
+}
+
+#[test]
+fn every_shipped_file_is_fine() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("conf");
+    for entry in folder.read_dir().unwrap() {
+        let file = entry.unwrap().path();
+        Config::load(&file).unwrap_or_else(|error| panic!("{error}"));
     }
 }
 
