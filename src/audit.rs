@@ -1,7 +1,8 @@
 //! The audit log: one JSON object a line, from which alone every decision can be explained.
 //!
 //! A `decision` is with the operating system before a byte goes upstream or a refusal goes down;
-//! a `completion` follows when the exchange has ended. Nothing is dropped: when the disk is slow,
+//! a `completion` follows when the exchange has ended; a
+//! `robots` tells of each fetch of a robots.txt. Nothing is dropped: when the disk is slow,
 //! requests wait, and when it takes nothing at all, they are not forwarded.
 
 mod log;
@@ -11,7 +12,7 @@ mod timestamp;
 
 pub use self::{
     log::{AuditError, AuditLog, MAX_WAIT},
-    record::{Completion, DecisionRecord, Event},
+    record::{Completion, DecisionRecord, Event, Redirect, RobotsRecord},
     text::plain,
     timestamp::Timestamp,
 };

@@ -5,21 +5,25 @@
 //! origin runs at a time. Nothing in the state machine reads a clock or touches a socket.
 
 mod copy;
+mod disk;
 mod failure;
 mod fetch;
 mod freshness;
+mod lookup;
 mod meaning;
 mod policy;
 mod state;
 mod store;
 
 pub use self::{
-    copy::RobotsCopy,
+    copy::{RobotsCopy, Sha256},
+    disk::{Contents, CopyFile, Disk, DiskError, DiskOptions, FileError, Record, Why},
     failure::{Failure, FetchError},
-    fetch::{Asked, Fetch, Fetched, Fetcher, FetcherOptions, Traced, within_limit},
+    fetch::{Asked, Fetch, Fetched, Fetcher, FetcherOptions, Landed, Traced, within_limit},
     freshness::Freshness,
+    lookup::{CacheStatus, Lookup},
     meaning::{Meaning, Received},
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
-    state::{Answer, Due, Ground, OriginState},
-    store::{CacheStatus, Lookup, Store},
+    state::{Answer, Due, Ground, OriginState, Saved, SavedCopy},
+    store::{Memory, Store},
 };

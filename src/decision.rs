@@ -189,11 +189,20 @@ impl Decision {
 pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdict, Reason)> {
     match answer {
         Answer::Rules(copy) => Ok((&copy.robots, false)),
-        Answer::LastCopy(copy) => Ok((&copy.robots, true)),
+        Answer::LastCopy(copy, _) => Ok((&copy.robots, true)),
         Answer::NoRobots => Err((Verdict::Allow, Reason::NoRobots)),
         Answer::Soft404 => Err((Verdict::Allow, Reason::Soft404)),
         Answer::Unreachable(_) => Err((Verdict::Deny, Reason::Unreachable)),
         Answer::UnreachableTooLong(_) => Err((Verdict::Allow, Reason::UnreachableTooLong)),
+    }
+}
+
+/// What holds, in a word: `rules`, or the reason why no file decides or only an old one does.
+pub fn word_for(answer: Answer<'_>) -> &'static str {
+    match rules_of(answer) {
+        Ok((_, false)) => "rules",
+        Ok((_, true)) => Reason::LastCopy.as_str(),
+        Err((_, reason)) => reason.as_str(),
     }
 }
 

@@ -14,6 +14,7 @@
 mod connect;
 mod connection;
 mod exchange;
+mod fetching;
 mod fields;
 mod gate;
 mod generation;

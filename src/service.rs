@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use self::reload::Reloads;
 use crate::{
     audit::MAX_WAIT,
+    cache::Disk,
     config::{Config, Watcher},
     expect::{self, LoadError},
     proxy::{Generation, ListenError, Listeners, Live, SetupError},
@@ -87,7 +88,7 @@ impl Service {
             signal = stop.asked() => signal,
             // Listening ends by itself only when its task fails.
             ended = &mut serving => {
-                close_audit(&live).await;
+                close_files(&live).await;
                 return Err(ServiceError::Listening(ended.err()));
             }
         };
@@ -99,7 +100,7 @@ impl Service {
             if !matches!(serving.await, Ok(true)) {
                 tracing::warn!("what still ran was cut off");
             }
-            close_audit(&live).await;
+            close_files(&live).await;
         };
         tokio::pin!(ending);
         tokio::select! {
@@ -185,12 +186,20 @@ fn announce(generation: &Generation, listeners: &Listeners) {
     }
 }
 
-/// Waits until every log is written to its end, off the asynchronous threads; not for ever, as its
-/// output may take nothing.
-async fn close_audit(live: &Arc<Live>) {
-    let logs = live.audit_logs();
-    let closing = tokio::task::spawn_blocking(move || logs.iter().for_each(|log| log.close()));
-    if tokio::time::timeout(MAX_WAIT, closing).await.is_err() {
+/// Waits until every log and every copy is written, off the asynchronous threads; not for ever, as
+/// what they are written to may take nothing.
+async fn close_files(live: &Arc<Live>) {
+    let (logs, store) = (live.audit_logs(), live.store().clone());
+    let closing_logs = tokio::task::spawn_blocking(move || logs.iter().for_each(|log| log.close()));
+    let closing_copies = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
+    let (logs, copies) = tokio::join!(
+        tokio::time::timeout(MAX_WAIT, closing_logs),
+        tokio::time::timeout(MAX_WAIT, closing_copies),
+    );
+    if logs.is_err() {
         tracing::error!("the end of the audit log is lost: its output takes nothing");
+    }
+    if copies.is_err() {
+        tracing::error!("the last copies are not on disk: it takes nothing");
     }
 }

@@ -1,20 +1,20 @@
 //! The records of the log. Every field stands in every record, `null` where it says nothing, so
 //! that a reader need not guess.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::Timestamp;
+use crate::cache::Sha256;
 
 /// A record of the log.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it lives as long as it takes to write one line"
-)]
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event<'a> {
     Decision(DecisionRecord<'a>),
     Completion(Completion<'a>),
+    Robots(RobotsRecord<'a>),
 }
 
 /// What was decided and on what grounds. Written before anything is done about it.
@@ -47,8 +47,10 @@ pub struct DecisionRecord<'a> {
     pub group: Option<&'a str>,
     pub robots_url: &'a str,
     pub robots_status: Option<u16>,
-    pub robots_sha256: Option<&'a str>,
-    /// When the last fetch ended.
+    /// Of the copy that decided.
+    pub robots_sha256: Option<Sha256>,
+    /// When that copy was received or its origin last confirmed it; where there is none, when the
+    /// last fetch ended.
     pub robots_fetched: Option<Timestamp>,
     /// When what is known is fetched again.
     pub robots_expires: Option<Timestamp>,
@@ -84,6 +86,44 @@ pub struct Completion<'a> {
     pub connect_us: Option<u64>,
     /// From the request's head to the origin's first.
     pub first_byte_us: Option<u64>,
+}
+
+/// A fetch of a robots.txt, and what it changed. Written before a decision rests on it.
+#[derive(Debug, Serialize)]
+pub struct RobotsRecord<'a> {
+    pub time: Timestamp,
+    pub origin: &'a str,
+    pub robots_url: &'a str,
+    /// Those that were followed, in order.
+    pub redirects: Vec<Redirect<'a>>,
+    /// The last status that was received.
+    pub status: Option<u16>,
+    /// Of the last answer's content, decoded, as far as it was read; `null` where none was.
+    pub bytes: Option<usize>,
+    pub duration_us: u64,
+    /// Why there is no answer.
+    pub error: Option<&'a str>,
+    /// What held before: `rules`, or the reason why no file decided; `null` where nothing was known.
+    pub held: Option<&'static str>,
+    /// What holds now, in the same words.
+    pub holds: &'static str,
+    /// Of the copy that decided before, and of the one that does now.
+    pub held_sha256: Option<Sha256>,
+    pub robots_sha256: Option<Sha256>,
+    /// When the origin is asked again.
+    pub robots_expires: Option<Timestamp>,
+    /// When it first failed of the times that it failed without an answer between them.
+    pub failing_since: Option<Timestamp>,
+    pub profile: &'static str,
+    /// The configuration's generation.
+    pub config: u64,
+}
+
+/// A redirect that was followed.
+#[derive(Debug, Serialize)]
+pub struct Redirect<'a> {
+    pub status: Option<u16>,
+    pub to: Cow<'a, str>,
 }
 
 // === impl Event ===

@@ -2,18 +2,28 @@
 
 use std::{fmt, time::SystemTime};
 
-use sha2::{Digest, Sha256};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::robots::{Profile, RobotsTxt};
 
 /// A copy of a robots.txt, parsed.
 pub struct RobotsCopy {
     pub robots: RobotsTxt,
-    /// The SHA-256 of the bytes that were parsed, in lower-case hex: with it an auditor can tell
-    /// months later which text decided.
-    pub sha256: String,
+    /// Of the bytes that were parsed.
+    pub sha256: Sha256,
+    /// When it was received.
     pub fetched: SystemTime,
+    /// The status that it came with.
+    pub status: u16,
+    /// By which its origin tells whether it has changed (RFC 9110 §8.8.3); only of an answer without
+    /// redirects, since it speaks for one URL.
+    pub etag: Option<Box<str>>,
 }
+
+/// A SHA-256, in lower-case hex where it is written: with it an auditor can tell months later which
+/// text decided.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sha256(pub [u8; 32]);
 
 // === impl RobotsCopy ===
 
@@ -22,8 +32,10 @@ impl RobotsCopy {
     pub fn new(profile: Profile, body: &[u8], fetched: SystemTime) -> Self {
         Self {
             robots: RobotsTxt::parse_as(profile, body),
-            sha256: data_encoding::HEXLOWER.encode(&Sha256::digest(body)),
+            sha256: Sha256::of(body),
             fetched,
+            status: 200,
+            etag: None,
         }
     }
 
@@ -32,14 +44,18 @@ impl RobotsCopy {
     pub fn under(&self, profile: Profile) -> Self {
         Self {
             robots: RobotsTxt::parse_as(profile, self.robots.body()),
-            sha256: self.sha256.clone(),
+            sha256: self.sha256,
             fetched: self.fetched,
+            status: self.status,
+            etag: self.etag.clone(),
         }
     }
 
     /// The bytes of memory that the copy holds.
     pub fn weight(&self) -> usize {
-        size_of::<Self>() + self.robots.weight() + self.sha256.capacity()
+        // `RobotsTxt` counts itself.
+        let own = size_of::<Self>() - size_of::<RobotsTxt>();
+        own + self.robots.weight() + self.etag.as_deref().map_or(0, str::len)
     }
 }
 
@@ -50,6 +66,7 @@ impl fmt::Debug for RobotsCopy {
             .field("profile", &self.robots.profile())
             .field("sha256", &self.sha256)
             .field("fetched", &self.fetched)
+            .field("etag", &self.etag)
             .finish_non_exhaustive()
     }
 }
@@ -57,7 +74,46 @@ impl fmt::Debug for RobotsCopy {
 impl PartialEq for RobotsCopy {
     fn eq(&self, other: &Self) -> bool {
         let profiles_are_equal = self.robots.profile() == other.robots.profile();
-        profiles_are_equal && self.sha256 == other.sha256 && self.fetched == other.fetched
+        profiles_are_equal
+            && (self.sha256, self.fetched, self.status, &self.etag)
+                == (other.sha256, other.fetched, other.status, &other.etag)
+    }
+}
+
+// === impl Sha256 ===
+
+impl Sha256 {
+    pub fn of(bytes: &[u8]) -> Self {
+        use sha2::Digest as _;
+
+        Self(sha2::Sha256::digest(bytes).into())
+    }
+}
+
+impl fmt::Display for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(data_encoding::HEXLOWER.encode_mut_str(&self.0, &mut [0; 64]))
+    }
+}
+
+impl fmt::Debug for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Sha256 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(data_encoding::HEXLOWER.encode_mut_str(&self.0, &mut [0; 64]))
+    }
+}
+
+impl<'de> Deserialize<'de> for Sha256 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = data_encoding::HEXLOWER.decode(text.as_bytes());
+        let digest = bytes.ok().and_then(|bytes| bytes.try_into().ok());
+        digest.map(Self).ok_or_else(|| D::Error::custom("not a SHA-256 in hex"))
     }
 }
 

@@ -28,6 +28,9 @@ pub enum FetchError {
     Timeout(Duration),
     #[error("the answer's content coding cannot be decoded: {0}")]
     Coding(String),
+    /// One of an earlier run of the program, of which the text is left.
+    #[error("{0}")]
+    Earlier(String),
     #[error("the fetch has not ended yet")]
     Pending,
 }

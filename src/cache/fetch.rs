@@ -8,10 +8,7 @@ mod body;
 mod hop;
 mod trace;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant, SystemTime},
-};
+use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use pingora::connectors::{ConnectorOptions, http::v1::Connector};
@@ -21,7 +18,7 @@ pub use self::{
     body::within_limit,
     trace::{Asked, Traced},
 };
-use super::{Failure, FetchError, Freshness, Meaning, Policy, Received, copy::LARGE};
+use super::{Failure, FetchError, Freshness, Meaning, OriginState, Policy, Received, copy::LARGE};
 use crate::{
     egress::{Egress, Roots},
     origin::Origin,
@@ -30,14 +27,35 @@ use crate::{
 /// Something that fetches the robots.txt of origins.
 #[async_trait]
 pub trait Fetch: Send + Sync + 'static {
-    /// Fetches, however long it takes; the implementation bounds it.
-    async fn fetch(&self, origin: &Origin) -> Fetched;
+    /// Fetches, however long it takes; the implementation bounds it. With `etag`, the origin may
+    /// answer that what it gave under that tag has not changed.
+    async fn fetch(&self, origin: &Origin, etag: Option<&str>) -> Traced;
+
+    /// Told of each fetch before what it found is used.
+    async fn landed(&self, landed: &Landed<'_>);
+}
+
+/// A fetch that has ended, and what it changed.
+#[derive(Debug)]
+pub struct Landed<'a> {
+    pub origin: &'a Origin,
+    pub traced: &'a Traced,
+    /// What was known before, and what is now.
+    pub before: &'a OriginState,
+    pub after: &'a OriginState,
+    /// When it ended.
+    pub at: SystemTime,
+    pub policy: &'a Policy,
 }
 
 /// What came of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fetched {
     Received(Received),
+    /// What the origin gave under the entity tag that it was told holds still (RFC 9110 §15.4.5).
+    NotModified {
+        freshness: Freshness,
+    },
     /// More hops than five, or a loop. Counts as if there were no robots.txt.
     TooManyRedirects {
         status: u16,
@@ -70,6 +88,7 @@ impl Fetched {
     pub fn meaning(&self, policy: &Policy, at: SystemTime) -> Meaning {
         match self {
             Fetched::Received(received) => Meaning::of(received, policy, at),
+            Fetched::NotModified { .. } => Meaning::Unchanged,
             Fetched::TooManyRedirects { .. } => Meaning::NoRobots,
             Fetched::Failed(failure) => Meaning::Failed(failure.clone()),
         }
@@ -84,6 +103,7 @@ impl Fetched {
     pub fn status(&self) -> u16 {
         match self {
             Fetched::Received(received) => received.status,
+            Fetched::NotModified { .. } => 304,
             Fetched::TooManyRedirects { status } => *status,
             Fetched::Failed(_) => 0,
         }
@@ -92,6 +112,7 @@ impl Fetched {
     pub fn freshness(&self) -> Freshness {
         match self {
             Fetched::Received(received) => received.freshness,
+            Fetched::NotModified { freshness } => *freshness,
             Fetched::TooManyRedirects { .. } | Fetched::Failed(_) => Freshness::default(),
         }
     }
@@ -112,12 +133,13 @@ impl Fetcher {
         }
     }
 
-    /// As [`Fetch::fetch`], and tells its way, too.
-    pub async fn trace(&self, origin: &Origin) -> Traced {
+    /// Fetches the robots.txt of `origin`. With `etag`, its answer may be that what it gave under that
+    /// tag has not changed.
+    pub async fn trace(&self, origin: &Origin, etag: Option<&str>) -> Traced {
         let total = self.options.total_timeout;
         let started = Instant::now();
         let mut hops = Vec::with_capacity(1);
-        let fetched = tokio::time::timeout(total, self.follow(origin, &mut hops))
+        let fetched = tokio::time::timeout(total, self.follow(origin, etag, &mut hops))
             .await
             .unwrap_or_else(|_| Err(FetchError::Timeout(total).into()))
             .unwrap_or_else(Fetched::Failed);
@@ -128,41 +150,45 @@ impl Fetcher {
         }
     }
 
-    async fn follow(&self, origin: &Origin, hops: &mut Vec<Asked>) -> Result<Fetched, Failure> {
-        let (mut hop, mut status) = (Hop::first(origin), 0);
-        for _ in 0..=MAX_REDIRECTS {
-            let asked = hops.push_mut(Asked {
-                url: hop.url(),
-                status: None,
-            });
-            match hop.ask(self, &mut asked.status).await? {
-                HopEnd::Received(received) => return Ok(Fetched::Received(received)),
-                HopEnd::Redirect { to, status: last } => {
-                    hop = to;
-                    status = last;
-                }
+    async fn follow(&self, origin: &Origin, etag: Option<&str>, hops: &mut Vec<Asked>) -> Result<Fetched, Failure> {
+        if let Some(etag) = etag {
+            let first = Hop::first(origin);
+            match first.ask(self, Some(etag), note(hops, &first)).await? {
+                // Some servers do not understand the condition, and say so; without it they may have
+                // rules to give.
+                HopEnd::Received(received) if (400..500).contains(&received.status) => {}
+                end => return self.go_on(end, hops).await,
             }
         }
-        Ok(Fetched::TooManyRedirects { status })
+        let first = Hop::first(origin);
+        let end = first.ask(self, None, note(hops, &first)).await?;
+        self.go_on(end, hops).await
     }
-}
 
-#[async_trait]
-impl Fetch for Fetcher {
-    async fn fetch(&self, origin: &Origin) -> Fetched {
-        let fetched = self.trace(origin).await.fetched;
-        if let Fetched::Failed(failure) = &fetched {
-            tracing::info!(%origin, error = %failure.error, "the robots.txt could not be fetched");
+    /// Follows redirects to their end. They are asked without a condition: a tag speaks for one URL.
+    async fn go_on(&self, mut end: HopEnd, hops: &mut Vec<Asked>) -> Result<Fetched, Failure> {
+        for _ in 0..MAX_REDIRECTS {
+            let HopEnd::Redirect { to, .. } = end else { break };
+            end = to.ask(self, None, note(hops, &to)).await?;
+            if let HopEnd::Received(received) = &mut end {
+                received.etag = None;
+            }
         }
-        fetched
+        Ok(match end {
+            HopEnd::Received(received) => Fetched::Received(received),
+            HopEnd::NotModified(freshness) => Fetched::NotModified { freshness },
+            HopEnd::Redirect { status, .. } => Fetched::TooManyRedirects { status },
+        })
     }
 }
 
-#[async_trait]
-impl<F: Fetch> Fetch for Arc<F> {
-    async fn fetch(&self, origin: &Origin) -> Fetched {
-        (**self).fetch(origin).await
-    }
+/// Notes that a URL is asked, and gives where its status is noted.
+fn note<'h>(hops: &'h mut Vec<Asked>, hop: &Hop) -> &'h mut Option<u16> {
+    let asked = hops.push_mut(Asked {
+        url: hop.url(),
+        status: None,
+    });
+    &mut asked.status
 }
 
 /// RFC 9309 §2.3.1.2.

@@ -16,6 +16,8 @@ pub struct Received {
     pub cut_off: Vec<u8>,
     pub freshness: Freshness,
     pub retry_after: Option<std::time::Duration>,
+    /// Of an answer without redirects, where it has one.
+    pub etag: Option<Box<str>>,
 }
 
 /// What a fetch says of the origin.
@@ -23,6 +25,8 @@ pub struct Received {
 pub enum Meaning {
     /// These rules hold, whatever the content type.
     Rules(Arc<RobotsCopy>),
+    /// The rules that are known still hold.
+    Unchanged,
     /// There is no robots.txt.
     NoRobots,
     /// There is none, says the page of a server error.
@@ -46,7 +50,11 @@ impl Meaning {
         match received.status {
             // No Range was asked for, so the server is at fault.
             206 => failed(),
-            200..=299 => Meaning::Rules(Arc::new(RobotsCopy::new(policy.profile, &received.body, at))),
+            200..=299 => Meaning::Rules(Arc::new(RobotsCopy {
+                status: received.status,
+                etag: received.etag.clone(),
+                ..RobotsCopy::new(policy.profile, &received.body, at)
+            })),
             status if is_busy(status, policy.profile) => failed(),
             400..=499 => Meaning::NoRobots,
             500.. if policy.soft_404 && says_not_found(&received.body) => Meaning::Soft404,
@@ -100,6 +108,7 @@ mod tests {
             cut_off: Vec::new(),
             freshness: Freshness::default(),
             retry_after: None,
+            etag: None,
         };
         Meaning::of(&received, policy, SystemTime::UNIX_EPOCH)
     }

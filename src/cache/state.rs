@@ -5,12 +5,14 @@
 //! outlive a restart; a clock that runs backwards makes it fetch again, never allow more.
 
 mod reading;
+mod saved;
 
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
+pub use self::saved::{Saved, SavedCopy};
 use super::{Failure, FetchError, Freshness, Meaning, Policy, RobotsCopy, Then, Unreachable, WithoutCopy};
 use crate::robots::Profile;
 
@@ -59,16 +61,17 @@ pub enum Answer<'s> {
     NoRobots,
     Soft404,
     Unreachable(Option<&'s Failure>),
-    LastCopy(&'s Arc<RobotsCopy>),
+    /// The last copy that had rules decides, because of failures of which this is the last.
+    LastCopy(&'s Arc<RobotsCopy>, &'s Failure),
     UnreachableTooLong(&'s Failure),
 }
 
-/// The fetch that an answer rests on.
+/// The fetch that an answer rests on: of the copy that decides, or else the last one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ground {
     /// Its HTTP status, where it came to one.
     pub status: Option<u16>,
-    /// When it ended.
+    /// When it ended; of a copy, when its origin last said that it holds.
     pub fetched: Option<SystemTime>,
     /// When the origin is asked again.
     pub expires: Option<SystemTime>,
@@ -90,16 +93,16 @@ impl<'s> Answer<'s> {
     /// The copy that decides, where one does.
     pub fn copy(self) -> Option<&'s Arc<RobotsCopy>> {
         match self {
-            Answer::Rules(copy) | Answer::LastCopy(copy) => Some(copy),
+            Answer::Rules(copy) | Answer::LastCopy(copy, _) => Some(copy),
             _ => None,
         }
     }
 
-    /// The failure behind an answer that was made without one.
+    /// The failure behind an answer that was made without an answer of the origin.
     pub fn failure(self) -> Option<&'s Failure> {
         match self {
             Answer::Unreachable(failure) => failure,
-            Answer::UnreachableTooLong(failure) => Some(failure),
+            Answer::LastCopy(_, failure) | Answer::UnreachableTooLong(failure) => Some(failure),
             _ => None,
         }
     }
@@ -142,10 +145,15 @@ impl OriginState {
                 .under(policy)
                 .after(meaning, status, freshness, now, spread, policy);
         }
-        let (holding, default_ttl) = match meaning {
-            Meaning::Rules(copy) => (Holding::Rules(copy), policy.default_ttl),
-            Meaning::NoRobots => (Holding::NoRobots, policy.no_robots_ttl),
-            Meaning::Soft404 => (Holding::Soft404, policy.no_robots_ttl),
+        let (holding, status, default_ttl) = match meaning {
+            Meaning::Rules(copy) => (Holding::Rules(copy), status, policy.default_ttl),
+            Meaning::NoRobots => (Holding::NoRobots, status, policy.no_robots_ttl),
+            Meaning::Soft404 => (Holding::Soft404, status, policy.no_robots_ttl),
+            Meaning::Unchanged => match (&self.answered, self.current()) {
+                // What the answer does not say anew stays as it was (RFC 9111 §3.2).
+                (Some(answered), Some(copy)) => (Holding::Rules(copy.clone()), copy.status, answered.life),
+                _ => return self.after_failure(FetchError::Status(status).into(), now, spread, policy),
+            },
             Meaning::Failed(failure) => return self.after_failure(failure, now, spread, policy),
         };
         let last_good = match &holding {
@@ -169,7 +177,8 @@ impl OriginState {
         let (since, attempts) = match &self.failing {
             // Not the earlier of the two: a clock that was set back for a while must not make the
             // failures older than they are.
-            Some(failing) => (failing.since, failing.attempts.saturating_add(1)),
+            Some(failing) if failing.is_dated() || !can_be(now) => (failing.since, failing.attempts.saturating_add(1)),
+            Some(failing) => (now, failing.attempts.saturating_add(1)),
             None => (now, 1),
         };
         let retry = &policy.unreachable.retry;
@@ -198,7 +207,7 @@ impl OriginState {
             return answered.answer();
         }
         match &self.failing {
-            Some(failing) if elapsed(failing.since, now) < policy.unreachable.deny_for => {
+            Some(failing) if failing.lasts(now) < policy.unreachable.deny_for => {
                 Answer::Unreachable(Some(&failing.last))
             }
             Some(failing) => self.answer_of_old(&failing.last, policy),
@@ -223,7 +232,7 @@ impl OriginState {
             policy.unreachable.without_copy,
         ) {
             (Then::Deny, _, _) | (Then::LastCopy, None, WithoutCopy::Deny) => Answer::Unreachable(Some(last)),
-            (Then::LastCopy, Some(copy), _) => Answer::LastCopy(copy),
+            (Then::LastCopy, Some(copy), _) => Answer::LastCopy(copy, last),
             (Then::Allow, _, _) | (Then::LastCopy, None, WithoutCopy::Allow) => Answer::UnreachableTooLong(last),
         }
     }
@@ -256,22 +265,88 @@ impl OriginState {
     }
 
     /// The fetch that [`OriginState::answer`] rests on at `now`.
-    pub fn ground(&self, now: SystemTime) -> Ground {
-        match (self.fresh(now), &self.failing) {
-            (Some(answered), _) => Ground {
+    pub fn ground(&self, now: SystemTime, policy: &Policy) -> Ground {
+        if let Some(answered) = self.fresh(now) {
+            return Ground {
                 status: Some(answered.status).filter(|status| *status != 0),
                 fetched: Some(answered.fetched),
                 expires: answered.fetched.checked_add(answered.life),
-            },
-            (None, Some(failing)) => Ground {
+            };
+        }
+        let Some(failing) = &self.failing else {
+            return Ground::default();
+        };
+        let expires = failing.tried.checked_add(failing.retry);
+        match self.answer(now, policy) {
+            Answer::LastCopy(copy, _) => self.ground_of(copy, expires),
+            _ => Ground {
                 status: match failing.last.error {
                     FetchError::Status(status) => Some(status),
                     _ => None,
                 },
                 fetched: Some(failing.tried),
-                expires: failing.tried.checked_add(failing.retry),
+                expires,
             },
-            (None, None) => Ground::default(),
+        }
+    }
+
+    /// The fetch of `copy`, or the one that last confirmed it; its origin is asked again when it
+    /// `expires`.
+    pub(super) fn ground_of(&self, copy: &Arc<RobotsCopy>, expires: Option<SystemTime>) -> Ground {
+        let is_current = self.current().is_some_and(|current| Arc::ptr_eq(current, copy));
+        let confirmed = self.answered.as_ref().filter(|_| is_current);
+        Ground {
+            status: Some(copy.status),
+            fetched: Some(confirmed.map_or(copy.fetched, |answered| answered.fetched)),
+            expires,
+        }
+    }
+
+    /// The entity tag by which the origin can tell whether the rules that it gave last have changed.
+    pub fn etag(&self) -> Option<&str> {
+        self.current()?.etag.as_deref()
+    }
+
+    /// The last failure, while no answer has come since.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failing.as_ref().map(|failing| &failing.last)
+    }
+
+    /// Since when the origin fails, if it does.
+    pub fn failing_since(&self) -> Option<SystemTime> {
+        self.failing.as_ref().map(|failing| failing.since)
+    }
+
+    /// When the origin was last asked.
+    pub fn asked(&self) -> Option<SystemTime> {
+        let answered = self.answered.as_ref().map(|answered| answered.fetched);
+        answered.max(self.failing.as_ref().map(|failing| failing.tried))
+    }
+
+    /// What is known, together with what was known `earlier`, of which nothing was known when this
+    /// began: the later answer counts, and failures go on from the earlier ones. Both are in the
+    /// same reading, or the earlier one is of no use.
+    #[must_use]
+    pub fn resuming(&self, earlier: &Self) -> Self {
+        if !self.is_known() {
+            return earlier.clone();
+        }
+        if self.profile != earlier.profile {
+            return self.clone();
+        }
+        let failing = match (&self.answered, &self.failing, &earlier.failing) {
+            (None, Some(now), Some(before)) => Some(Failing {
+                since: before.since,
+                attempts: now.attempts.saturating_add(before.attempts),
+                ..now.clone()
+            }),
+            (_, now, _) => now.clone(),
+        };
+        Self {
+            profile: self.profile,
+            answered: self.answered.clone().or_else(|| earlier.answered.clone()),
+            failing,
+            last_good: self.last_good.clone().or_else(|| earlier.last_good.clone()),
         }
     }
 
@@ -335,7 +410,22 @@ impl Failing {
     /// failure of long ago is no reason to go on without a try.
     fn is_asked_hourly(&self, now: SystemTime, policy: &Policy) -> bool {
         let Unreachable { deny_for, retry, .. } = &policy.unreachable;
-        elapsed(self.since, now) >= *deny_for && elapsed(self.tried, now) < self.retry + retry.longest
+        self.lasts(now) >= *deny_for && elapsed(self.tried, now) < self.retry + retry.longest
+    }
+
+    /// How long the origin has been failing.
+    fn lasts(&self, now: SystemTime) -> Duration {
+        if self.is_dated() {
+            elapsed(self.since, now)
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Whether the clock can have been right when the failures began. A machine without a clock of its
+    /// own starts in 1970, and must not take its first failures for ones of many years.
+    fn is_dated(&self) -> bool {
+        can_be(self.since)
     }
 
     fn retry_is_due(&self, now: SystemTime) -> bool {
@@ -346,6 +436,11 @@ impl Failing {
     }
 }
 
+/// Whether a clock that says so can be right.
+fn can_be(now: SystemTime) -> bool {
+    now >= SystemTime::UNIX_EPOCH + EARLIEST
+}
+
 /// Time passed, and none where the clock ran backwards.
 fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
@@ -354,6 +449,8 @@ fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
 /// What fails for as long is tried again ever more rarely at once, however soon the policy stops to
 /// deny.
 const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
+/// 2025-01-01 since 1970, which lies before this was written.
+const EARLIEST: Duration = Duration::from_secs(1_735_689_600);
 /// From this part of its life on, a copy is refreshed in the background.
 const REFRESH_FROM: f64 = 0.8;
 /// A retry comes up to this part of its delay late, never early: a server may have asked for it.

@@ -1,107 +1,60 @@
-//! The copies of all origins, in memory: looks up what holds and sees to it that one fetch per
-//! origin runs at a time, which the other requests wait for.
+//! The copies of all origins: looks up what holds and sees to it that one fetch per origin runs at a
+//! time, which the other requests wait for. What memory has no room for comes back from disk.
 //!
 //! A fetch runs in a task of its own, so a client that goes away cancels nothing. This module
 //! decides nothing: the state machine does.
 
+mod flight;
+mod slot;
+
 use std::{
     hash::{BuildHasher, RandomState},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant, SystemTime},
 };
 
-use arc_swap::ArcSwap;
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter, sync::Cache, sync::DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, sync::Cache, sync::DefaultLifecycle};
 use tokio::sync::watch;
 
-use super::{Answer, Due, Failure, Fetch, FetchError, Fetched, OriginState, Policy};
+use self::{
+    flight::{Boarding, Flights},
+    slot::{Held, HeldWeight, Slot},
+};
+use super::{CacheStatus, Disk, Due, Fetch, Landed, Lookup, OriginState, Policy};
 use crate::origin::Origin;
-
-/// How a request came by the copy that it was decided on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CacheStatus {
-    /// It was there.
-    Hit,
-    /// This request fetched it.
-    Miss,
-    /// It was there and too old, and the fetch that should have replaced it failed or was waited
-    /// for in vain.
-    Stale,
-    /// Another request was fetching it already.
-    Collapsed,
-}
-
-/// What a lookup found.
-#[derive(Debug)]
-pub struct Lookup {
-    pub state: Arc<OriginState>,
-    pub status: CacheStatus,
-    /// How long the request waited for a fetch.
-    pub waited: Duration,
-    /// When the answer was looked up; it holds at this time.
-    pub at: SystemTime,
-    /// Whether a fetch was still running when the wait was over. What is known is too old then.
-    pub pending: bool,
-}
 
 /// The copies of all origins.
 #[derive(Debug)]
 pub struct Store {
     slots: Cache<Origin, Held, HeldWeight>,
+    flights: Arc<Flights>,
+    disk: Option<Disk>,
+    /// Failures of before this, in microseconds since 1970, are tried again at once.
+    retry_from: AtomicU64,
     spread: RandomState,
 }
 
-/// A slot as the cache holds it. The weight is that of the time when it was put there: the
-/// cache's books would not balance if it changed by itself.
-#[derive(Debug, Clone)]
-struct Held {
-    slot: Arc<Slot>,
-    weight: u64,
-}
-
-#[derive(Debug)]
-struct Slot {
-    state: ArcSwap<OriginState>,
-    /// Of the fetch that runs, if one does. It closes when the state is in place.
-    flight: Mutex<Option<watch::Receiver<()>>>,
-    /// Held by the lookup that reads the state anew.
-    rereading: tokio::sync::Mutex<()>,
-}
-
-#[derive(Debug, Clone)]
-struct HeldWeight;
-
-// === impl CacheStatus ===
-
-impl CacheStatus {
-    /// The status as the log names it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CacheStatus::Hit => "hit",
-            CacheStatus::Miss => "miss",
-            CacheStatus::Stale => "stale",
-            CacheStatus::Collapsed => "collapsed",
-        }
-    }
-}
-
-// === impl Lookup ===
-
-impl Lookup {
-    /// What holds. A copy past its time is never used: a fetch that is late is a failure.
-    pub fn answer(&self, policy: &Policy) -> Answer<'_> {
-        if self.pending {
-            return self.state.answer_while_pending(PENDING, policy);
-        }
-        self.state.answer(self.at, policy)
-    }
+/// What of the copies is in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    pub origins: usize,
+    /// Bytes that they hold, and may hold.
+    pub bytes: u64,
+    pub max_bytes: u64,
+    /// Fetches that run or wait for their turn.
+    pub fetches: usize,
 }
 
 // === impl Store ===
 
 impl Store {
-    /// A store that holds about `max_bytes` of copies.
-    pub fn new(max_bytes: u64) -> Self {
+    /// A store that holds about `max_bytes` of copies in memory, and all of them on `disk` where there
+    /// is one; its pages are among those bytes.
+    pub fn new(max_bytes: u64, disk: Option<Disk>) -> Self {
+        let max_bytes = max_bytes - disk.as_ref().map_or(0, |_| Self::disk_share(max_bytes) as u64);
         let expected = usize::try_from(max_bytes / TYPICAL_WEIGHT).unwrap_or(usize::MAX);
         let shards = usize::try_from(max_bytes / MIN_SHARD).unwrap_or(usize::MAX);
         let options = OptionsBuilder::new()
@@ -121,30 +74,60 @@ impl Store {
         };
         Self {
             slots,
+            flights: Arc::default(),
+            disk,
+            retry_from: AtomicU64::new(0),
             spread: RandomState::new(),
         }
     }
 
-    /// Changes how much is held. What is over the new bound goes as new copies come.
+    /// Changes how much is held in memory. What is over the new bound goes as new copies come.
     pub fn set_max_bytes(&self, max_bytes: u64) {
-        self.slots.set_capacity(max_bytes);
+        let share = self.disk.as_ref().map_or(0, |_| Self::disk_share(max_bytes) as u64);
+        self.slots.set_capacity(max_bytes - share);
+    }
+
+    /// Of `max_bytes` of memory, what the pages of the file on disk get.
+    pub fn disk_share(max_bytes: u64) -> usize {
+        let share = (max_bytes / 16).clamp(MIN_PAGES.min(max_bytes / 2), MAX_PAGES);
+        // It is bounded by one.
+        usize::try_from(share).unwrap_or(usize::MAX)
     }
 
     /// Has every origin that fails asked again when it is next needed, whenever that would have
     /// been.
     pub fn retry_failures(&self) {
+        self.retry_from.store(micros_of(SystemTime::now()), Ordering::Relaxed);
         for (_, held) in self.slots.iter() {
             held.slot.state.rcu(|state| state.retrying_now());
         }
     }
 
-    /// How many origins are known.
-    pub fn len(&self) -> usize {
-        self.slots.len()
+    /// The copies on disk, where they are kept there.
+    pub fn disk(&self) -> Option<&Disk> {
+        self.disk.as_ref()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+    pub fn memory(&self) -> Memory {
+        Memory {
+            origins: self.slots.len(),
+            bytes: self.slots.weight(),
+            max_bytes: self.slots.capacity(),
+            fetches: self.flights.len(),
+        }
+    }
+
+    /// Forgets all that is known of an origin, in memory and on disk: it is fetched when it is next
+    /// needed.
+    pub fn forget(&self, origin: &Origin) {
+        if let Some(flight) = self.flights.of(origin) {
+            // What it brings counts as the first that is known.
+            flight.state.store(Arc::new(OriginState::unknown()));
+        }
+        self.slots.remove(origin);
+        if let Some(disk) = &self.disk {
+            disk.forget(origin);
+        }
     }
 
     /// What is known of `origin`, fetched by `fetcher` where that is due. Waits for a fetch at
@@ -157,6 +140,9 @@ impl Store {
         wait: Duration,
     ) -> Lookup {
         let slot = self.slot(origin);
+        if !slot.is_recalled() {
+            self.recall(&slot, origin, policy).await;
+        }
         let mut state = slot.state.load_full();
         if !state.is_under(policy) {
             state = self.reread(&slot, origin, policy).await;
@@ -165,7 +151,9 @@ impl Store {
         match state.due(now, policy) {
             Due::No => Lookup::at_once(state, now, policy),
             Due::Background => {
-                self.fly(&slot, origin, fetcher, policy);
+                if !slot.flying.load(Ordering::Relaxed) {
+                    self.fly(&slot, origin, fetcher, policy);
+                }
                 Lookup::at_once(state, now, policy)
             }
             Due::Now => self.wait_for(&slot, &state, origin, fetcher, policy, wait).await,
@@ -182,7 +170,7 @@ impl Store {
         wait: Duration,
     ) -> Lookup {
         let started = Instant::now();
-        let (mut landed, status) = self.fly(slot, origin, fetcher, policy);
+        let (slot, mut landed, status) = self.fly(slot, origin, fetcher, policy);
         // `changed` fails when the sender is gone, which is the sign that is waited for.
         let pending = tokio::time::timeout(wait, async { while landed.changed().await.is_ok() {} })
             .await
@@ -190,7 +178,7 @@ impl Store {
         let mut found = slot.state.load_full();
         if !found.is_under(policy) {
             // The fetch was begun before a reload.
-            found = self.reread(slot, origin, policy).await;
+            found = self.reread(&slot, origin, policy).await;
         }
         Lookup {
             state: found,
@@ -204,96 +192,150 @@ impl Store {
         }
     }
 
+    /// Brings back what is known on disk. Where that cannot be read now, the slot goes on without it,
+    /// and the next lookup tries again.
+    async fn recall(&self, slot: &Arc<Slot>, origin: &Origin, policy: &Policy) {
+        let _turn = slot.turn.lock().await;
+        let Some(disk) = self.disk.as_ref().filter(|_| !slot.is_recalled()) else {
+            return;
+        };
+        match disk.recall(origin).await {
+            Ok(None) => slot.set_recalled(),
+            Ok(Some(earlier)) => {
+                let earlier = self.brought_up_to_date(earlier, policy).await;
+                slot.state.rcu(|state| match state.is_known() {
+                    true => Arc::new(state.resuming(&earlier)),
+                    false => earlier.clone(),
+                });
+                slot.set_recalled();
+                self.weigh_anew(origin, slot);
+            }
+            Err(error) => tracing::debug!(%origin, %error, "what is known of an origin could not be read"),
+        }
+    }
+
+    /// What was known, in the reading of `policy`, and with failures due that a reload may have mended.
+    async fn brought_up_to_date(&self, earlier: Arc<OriginState>, policy: &Policy) -> Arc<OriginState> {
+        let retry_from = Duration::from_micros(self.retry_from.load(Ordering::Relaxed));
+        let is_mended = earlier
+            .asked()
+            .is_some_and(|asked| asked < SystemTime::UNIX_EPOCH + retry_from);
+        let earlier = match is_mended {
+            true => Arc::new(earlier.retrying_now()),
+            false => earlier,
+        };
+        if earlier.is_under(policy) {
+            return earlier;
+        }
+        let policy = *policy;
+        let reread = at_leisure(earlier.is_large(), move || earlier.under(&policy)).await;
+        Arc::new(reread.unwrap_or_else(OriginState::unknown))
+    }
+
     /// What is known, in the reading of `policy`, where a reload has changed whose reading holds: the
     /// first lookup after it reads the copies anew, and the others wait for that. Nothing is fetched.
-    async fn reread(self: &Arc<Self>, slot: &Arc<Slot>, origin: &Origin, policy: &Policy) -> Arc<OriginState> {
-        let _turn = slot.rereading.lock().await;
+    async fn reread(&self, slot: &Arc<Slot>, origin: &Origin, policy: &Policy) -> Arc<OriginState> {
+        let _turn = slot.turn.lock().await;
         loop {
             let state = slot.state.load_full();
             if state.is_under(policy) {
                 return state;
             }
-            let reread = if state.is_large() {
-                let (state, policy) = (state.clone(), *policy);
-                let reread = tokio::task::spawn_blocking(move || state.under(&policy)).await;
-                // A panic has been reported; what cannot be read allows nothing.
-                reread.unwrap_or_else(|_| OriginState::unknown())
-            } else {
-                state.under(policy)
-            };
-            let reread = Arc::new(reread);
+            let (earlier, policy) = (state.clone(), *policy);
+            let reread = at_leisure(state.is_large(), move || earlier.under(&policy)).await;
+            // A panic has been reported; what cannot be read allows nothing.
+            let reread = Arc::new(reread.unwrap_or_else(OriginState::unknown));
             let before = slot.state.compare_and_swap(&state, reread.clone());
             // Else a fetch has landed meanwhile, and what it brought counts.
             if Arc::ptr_eq(&before, &state) {
-                self.weigh_anew(origin.clone(), slot);
+                self.weigh_anew(origin, slot);
                 return reread;
             }
         }
     }
 
-    /// Joins the fetch that runs for `slot`, or starts one.
+    /// Joins the fetch that runs for `origin`, or starts one.
     fn fly<F: Fetch>(
         self: &Arc<Self>,
         slot: &Arc<Slot>,
         origin: &Origin,
         fetcher: &Arc<F>,
         policy: &Policy,
-    ) -> (watch::Receiver<()>, CacheStatus) {
-        let mut flight = slot.lock_flight();
-        if let Some(landed) = flight.as_ref() {
-            return (landed.clone(), CacheStatus::Collapsed);
-        }
-        // Between the caller's look and this lock a fetch may have landed.
-        let (landing, landed) = watch::channel(());
-        if slot.state.load().due(SystemTime::now(), policy) == Due::No {
-            return (landed, CacheStatus::Collapsed);
-        }
-        *flight = Some(landed.clone());
-        let landing = Landing {
-            slot: slot.clone(),
-            _open: landing,
+    ) -> (Arc<Slot>, watch::Receiver<()>, CacheStatus) {
+        // Between the caller's look and this a fetch may have landed.
+        let is_due = || slot.state.load().due(SystemTime::now(), policy) != Due::No;
+        let landing = match self.flights.board(origin, slot, is_due) {
+            Boarding::Joined { slot, landed } => return (slot, landed, CacheStatus::Collapsed),
+            Boarding::First(landing) => landing,
         };
+        let landed = landing.landed();
         let (store, fetcher) = (self.clone(), fetcher.clone());
         let (origin, policy) = (origin.clone(), *policy);
         tokio::spawn(async move {
-            let fetched = fetcher.fetch(&origin).await;
-            if fetched.is_large() {
-                // Parsing takes long enough to keep other requests waiting.
-                let land = move || store.land(origin, &landing.slot, fetched, &policy);
-                // A panic has been reported; whoever waits goes on without a copy.
-                let _ = tokio::task::spawn_blocking(land).await;
-            } else {
-                store.land(origin, &landing.slot, fetched, &policy);
-            }
+            store.fetch(&origin, landing.slot(), &*fetcher, policy).await;
+            drop(landing);
         });
-        (landed, CacheStatus::Miss)
+        (slot.clone(), landed, CacheStatus::Miss)
     }
 
-    fn land(&self, origin: Origin, slot: &Arc<Slot>, fetched: Fetched, policy: &Policy) {
+    /// Fetches, and puts what was found in place.
+    async fn fetch<F: Fetch>(&self, origin: &Origin, slot: &Arc<Slot>, fetcher: &F, policy: Policy) {
+        let etag = slot.state.load().etag().map(str::to_owned);
+        let traced = fetcher.fetch(origin, etag.as_deref()).await;
         let now = SystemTime::now();
-        let spread = self.spread.hash_one((&origin, now)) as f64 / u64::MAX as f64;
-        let state = slot.state.load().after(
-            fetched.meaning(policy, now),
-            fetched.status(),
-            fetched.freshness(),
-            now,
-            spread,
-            policy,
-        );
-        slot.state.store(Arc::new(state));
-        self.weigh_anew(origin, slot);
+        let (status, freshness) = (traced.fetched.status(), traced.fetched.freshness());
+        // Parsing may take long enough to keep other requests waiting.
+        let understood = at_leisure(traced.fetched.is_large(), move || {
+            let meaning = traced.fetched.meaning(&policy, now);
+            (traced, meaning)
+        });
+        // A panic has been reported; whoever waits goes on without a copy.
+        let Some((traced, meaning)) = understood.await else {
+            return;
+        };
+        let spread = self.spread.hash_one((origin, now)) as f64 / u64::MAX as f64;
+        let mut told = false;
+        loop {
+            let before = slot.state.load_full();
+            let after = Arc::new(before.after(meaning.clone(), status, freshness, now, spread, &policy));
+            if !std::mem::replace(&mut told, true) {
+                let landed = Landed {
+                    origin,
+                    traced: &traced,
+                    before: &before,
+                    after: &after,
+                    at: now,
+                    policy: &policy,
+                };
+                fetcher.landed(&landed).await;
+            }
+            let found = slot.state.compare_and_swap(&before, after.clone());
+            // Else it was read anew meanwhile, or brought back from disk, or forgotten.
+            if Arc::ptr_eq(&found, &before) {
+                self.weigh_anew(origin, slot);
+                if let Some(disk) = &self.disk {
+                    disk.keep(origin, after, slot.is_recalled());
+                }
+                return;
+            }
+        }
     }
 
     /// Puts a slot in again, because its weight is another one now.
-    fn weigh_anew(&self, origin: Origin, slot: &Arc<Slot>) {
-        let held = Held::new(&origin, slot.clone());
-        self.slots.insert(origin, held);
+    fn weigh_anew(&self, origin: &Origin, slot: &Arc<Slot>) {
+        self.slots.insert(origin.clone(), Held::new(origin, slot.clone()));
     }
 
     fn slot(&self, origin: &Origin) -> Arc<Slot> {
-        let made = self.slots.get_or_insert_with(origin, || {
-            Ok::<_, std::convert::Infallible>(Held::new(origin, Arc::default()))
-        });
+        if let Some(held) = self.slots.get(origin) {
+            return held.slot;
+        }
+        // One whose fetch still runs may have had to leave the memory.
+        let flying = self.flights.of(origin);
+        let slot = flying.unwrap_or_else(|| Arc::new(Slot::new(self.disk.is_none())));
+        let made = self
+            .slots
+            .get_or_insert_with(origin, || Ok::<_, std::convert::Infallible>(Held::new(origin, slot)));
         match made {
             Ok(held) => held.slot,
             Err(never) => match never {},
@@ -301,91 +343,27 @@ impl Store {
     }
 }
 
-impl Lookup {
-    fn at_once(state: Arc<OriginState>, at: SystemTime, policy: &Policy) -> Self {
-        let status = match state.answer(at, policy) {
-            Answer::LastCopy(_) => CacheStatus::Stale,
-            _ => CacheStatus::Hit,
-        };
-        Self {
-            state,
-            status,
-            waited: Duration::ZERO,
-            at,
-            pending: false,
-        }
+/// Works off the asynchronous threads where that takes long. `None` after a panic there.
+async fn at_leisure<T: Send + 'static>(takes_long: bool, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    match takes_long {
+        true => tokio::task::spawn_blocking(work).await.ok(),
+        false => Some(work()),
     }
 }
 
-// === impl Slot ===
-
-impl Default for Slot {
-    fn default() -> Self {
-        Self {
-            state: ArcSwap::from_pointee(OriginState::unknown()),
-            flight: Mutex::new(None),
-            rereading: tokio::sync::Mutex::new(()),
-        }
-    }
+fn micros_of(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-impl Slot {
-    fn lock_flight(&self) -> std::sync::MutexGuard<'_, Option<watch::Receiver<()>>> {
-        // What the lock guards is replaced whole, so a panic cannot leave it half done.
-        self.flight.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Ends a flight when it is dropped, however its task ended: with a state, by a panic, or with
-/// the runtime. The requests that wait go on then.
-struct Landing {
-    slot: Arc<Slot>,
-    _open: watch::Sender<()>,
-}
-
-impl Drop for Landing {
-    fn drop(&mut self) {
-        *self.slot.lock_flight() = None;
-    }
-}
-
-// === impl Held ===
-
-impl Held {
-    fn new(origin: &Origin, slot: Arc<Slot>) -> Self {
-        let name = match &origin.host {
-            crate::origin::Host::Name(name) => name.len(),
-            crate::origin::Host::Ip(_) => 0,
-        };
-        let bytes = name + size_of::<Origin>() + size_of::<Slot>() + slot.state.load().weight() + ENTRY_OVERHEAD;
-        Self {
-            slot,
-            weight: bytes as u64,
-        }
-    }
-}
-
-// === impl HeldWeight ===
-
-impl Weighter<Origin, Held> for HeldWeight {
-    fn weight(&self, _origin: &Origin, held: &Held) -> u64 {
-        held.weight
-    }
-}
-
-/// What a fetch that is still running amounts to.
-static PENDING: &Failure = &Failure {
-    error: FetchError::Pending,
-    retry_after: None,
-};
-
+/// Bytes of memory for the pages of the file on disk.
+const MIN_PAGES: u64 = 1024 * 1024;
+const MAX_PAGES: u64 = 32 * 1024 * 1024;
 /// What an origin with a file of common size weighs, to size the cache's tables by.
 const TYPICAL_WEIGHT: u64 = 4096;
 /// A part of the cache has room for several files of the largest kind: a file that fits into
 /// none would be fetched anew for each request.
 const MIN_SHARD: u64 = 8 * 1024 * 1024;
-/// The cache's own bytes for an entry, about.
-const ENTRY_OVERHEAD: usize = 96;
 
 #[cfg(test)]
 mod tests;

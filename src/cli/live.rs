@@ -58,7 +58,7 @@ pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
         let resolver = Resolver::new(&config.egress.dns)?;
         let roots = Roots::gather(&config.https.extra_roots)?;
         let fetcher = config.fetcher(config.way_out(resolver), &roots);
-        let mut traced = std::pin::pin!(fetcher.trace(origin));
+        let mut traced = std::pin::pin!(fetcher.trace(origin, None));
         tokio::select! {
             traced = &mut traced => return Ok(traced),
             () = tokio::time::sleep(PATIENCE) => {}
@@ -93,7 +93,7 @@ impl Live {
 
     /// The status that counts, and until when it does.
     pub fn ground(&self) -> Ground {
-        self.state.ground(self.at)
+        self.state.ground(self.at, &self.policy)
     }
 
     /// The robots.txt, where one was had.

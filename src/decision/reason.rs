@@ -20,7 +20,8 @@ pub enum Reason {
     Unreachable,
     /// It cannot be had for so long that the last good copy decides again.
     LastCopy,
-    /// It could not be had for so long that, with no copy ever, everything is allowed.
+    /// It could not be had for so long that everything is allowed: there never was a copy, or the
+    /// configuration has it so.
     UnreachableTooLong,
     /// The bot is one that robots.txt does not speak to.
     Exempt,
@@ -108,8 +109,7 @@ impl Reason {
                  decides."
             }
             Reason::UnreachableTooLong => {
-                "The site's robots.txt has been unreachable for so long, without ever a copy, \
-                 that everything is allowed."
+                "The site's robots.txt has been unreachable for so long that everything is allowed."
             }
             Reason::Exempt => "This bot is exempt from robots.txt by configuration.",
             Reason::Unidentified => {

@@ -19,7 +19,7 @@ enum Known {
     NoRobots,
     Soft404,
     Unreachable,
-    LastCopy(Arc<RobotsCopy>),
+    LastCopy(Arc<RobotsCopy>, Failure),
     TooLong(Failure),
 }
 
@@ -29,7 +29,7 @@ impl Known {
     }
 
     fn last_copy(file: &str) -> Self {
-        Self::LastCopy(copy(file))
+        Self::LastCopy(copy(file), FetchError::Status(503).into())
     }
 
     fn too_long() -> Self {
@@ -42,7 +42,7 @@ impl Known {
             Self::NoRobots => Answer::NoRobots,
             Self::Soft404 => Answer::Soft404,
             Self::Unreachable => Answer::Unreachable(None),
-            Self::LastCopy(copy) => Answer::LastCopy(copy),
+            Self::LastCopy(copy, failure) => Answer::LastCopy(copy, failure),
             Self::TooLong(failure) => Answer::UnreachableTooLong(failure),
         }
     }

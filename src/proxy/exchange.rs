@@ -272,7 +272,7 @@ impl Exchange {
         let answer = judgement.answer(policy);
         let copy = answer.and_then(|answer| answer.copy());
         let rule = judgement.rule(policy);
-        let ground = judgement.ground();
+        let ground = judgement.ground(policy);
         let (bot, identity) = match request.identity {
             Identity::Bot(bot) => (Some(&*bot.name), "user-agent"),
             Identity::Token(token) => (Some(*token), "product-token"),
@@ -301,7 +301,7 @@ impl Exchange {
             group: decided.group.as_deref().map(|text| plain(text, MAX_TEXT)).as_deref(),
             robots_url,
             robots_status: ground.status,
-            robots_sha256: copy.map(|copy| copy.sha256.as_str()),
+            robots_sha256: copy.map(|copy| copy.sha256),
             robots_fetched: ground.fetched.map(Timestamp),
             robots_expires: ground.expires.map(Timestamp),
             robots_cache: judgement.lookup.as_ref().map(|lookup| lookup.status.as_str()),

@@ -15,12 +15,12 @@ use pingora::{
     server::{ShutdownWatch, configuration::ServerConf},
 };
 
-use super::gate::Gate;
+use super::{fetching::LoggedFetcher, gate::Gate};
 use crate::{
     audit::{AuditError, AuditLog},
     authority::{self, Authority, AuthorityError, Leaves},
-    cache::{Fetcher, Policy, Store},
-    config::{Config, HttpsMode, Output},
+    cache::{Disk, DiskOptions, Policy, Store},
+    config::{Cache, Config, HttpsMode, Output},
     egress::{Egress, Resolver, ResolverError, Roots, RootsError},
 };
 
@@ -31,7 +31,7 @@ pub struct Generation {
     pub config: Config,
     pub(super) policy: Policy,
     pub(super) egress: Egress,
-    pub(super) fetcher: Arc<Fetcher>,
+    pub(super) fetcher: Arc<LoggedFetcher>,
     pub(super) audit: Arc<AuditLog>,
     /// `None` where no CONNECT is intercepted.
     pub(super) leaves: Option<Leaves>,
@@ -100,8 +100,15 @@ impl Generation {
             Some(_) => Arc::new(AuditLog::reopen(&config.audit.output)?),
             None => Arc::new(AuditLog::open(&config.audit.output)?),
         };
+        let number = before.map_or(1, |before| before.number + 1);
+        let fetcher = LoggedFetcher {
+            fetcher,
+            audit: audit.clone(),
+            redact_query: config.audit.redact_query,
+            config: number,
+        };
         Ok(Self {
-            number: before.map_or(1, |before| before.number + 1),
+            number,
             policy: config.policy(),
             egress,
             fetcher: Arc::new(fetcher),
@@ -150,6 +157,24 @@ fn leaves(config: &Config) -> Result<Option<Leaves>, SetupError> {
     Ok(Some(Leaves::new(Arc::new(authority), MAX_LEAVES)))
 }
 
+/// The copies, on disk where they are to be kept there. Without a disk they are fetched anew after a
+/// restart, which is no reason not to start.
+fn store(config: &Cache) -> Store {
+    let disk = config.path.as_deref().and_then(|path| {
+        let opened = Disk::open(
+            path,
+            DiskOptions {
+                keep: config.keep,
+                cache_bytes: Store::disk_share(config.max_bytes),
+            },
+        );
+        opened
+            .inspect_err(|error| tracing::error!("{error}; until the next start, copies are kept in memory alone"))
+            .ok()
+    });
+    Store::new(config.max_bytes, disk)
+}
+
 // === impl Live ===
 
 impl Live {
@@ -158,8 +183,8 @@ impl Live {
     /// # Errors
     /// Something that it names cannot be had.
     pub fn new(config: Config, shutdown: ShutdownWatch) -> Result<Arc<Self>, SetupError> {
-        let store = Arc::new(Store::new(config.cache.max_bytes));
         let generation = Arc::new(Generation::build(config, None, false)?);
+        let store = Arc::new(store(&generation.config.cache));
         Ok(Arc::new_cyclic(|live| Self {
             forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
             store,
@@ -178,6 +203,9 @@ impl Live {
         let before = self.generation();
         let generation = Arc::new(Generation::build(config, Some(&before), anew)?);
         self.store.set_max_bytes(generation.config.cache.max_bytes);
+        if let Some(disk) = self.store.disk() {
+            disk.set_keep(generation.config.cache.keep);
+        }
         self.keep_audit_log(&before, &generation);
         let forwarder = self.forwarder.load();
         if Arc::ptr_eq(&before.roots, &generation.roots) {
@@ -202,6 +230,11 @@ impl Live {
         if !Arc::ptr_eq(&before.audit, &generation.audit) {
             logs.push(before.audit.clone());
         }
+    }
+
+    /// The copies of robots.txt.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
     }
 
     /// All logs that may have something left to write.

@@ -78,13 +78,9 @@ impl Judgement {
     }
 
     /// The fetch that the decision rests on.
-    pub(super) fn ground(&self) -> Ground {
-        match &self.lookup {
-            // What is known is too old, and the fetch that would replace it goes on.
-            Some(lookup) if lookup.pending => Ground::default(),
-            Some(lookup) => lookup.state.ground(lookup.at),
-            None => Ground::default(),
-        }
+    pub(super) fn ground(&self, policy: &Policy) -> Ground {
+        let lookup = self.lookup.as_ref();
+        lookup.map_or_else(Ground::default, |lookup| lookup.ground(policy))
     }
 
     /// Why the robots.txt could not be had, where that decided.

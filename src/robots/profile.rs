@@ -20,7 +20,7 @@
 /// assert!(google.agent("AnyBot").decide(b"/baz").allowed);
 /// assert!(!rfc9309.agent("AnyBot").decide(b"/baz").allowed);
 /// ```
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, clap::ValueEnum, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// As Google's open-source parser, bit for bit.

@@ -84,6 +84,9 @@ fn attempt(live: &Arc<Live>, file: &Path, cause: Cause) -> Result<(), ReloadErro
     if before.config.proxy.listen != config.proxy.listen || before.config.proxy.threads != config.proxy.threads {
         tracing::warn!("proxy.listen and proxy.threads take effect at the next start");
     }
+    if before.config.cache.path != config.cache.path {
+        tracing::warn!("cache.path and cache.persist take effect at the next start");
+    }
     // By SIGHUP an operator also says that files beside the configuration were replaced.
     let generation = live.replace(config, cause == Cause::Hangup)?;
     tracing::info!(generation = generation.number, %cause, "configuration reloaded");

@@ -67,12 +67,12 @@ async fn a_line_that_a_crash_cut_swallows_no_other() {
     let lines = wait::until("the end", || {
         let text = std::fs::read_to_string(&path).ok()?;
         let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-        (lines.len() == 3).then_some(lines)
+        (lines.len() == 4).then_some(lines)
     })
     .await;
     assert_eq!(lines[0], "{\"event\":\"completion\",\"id\":\"", "it is left as it is");
-    let decision: Value = serde_json::from_str(&lines[1]).expect("a whole line");
-    assert_eq!(decision["url"], origin.url("/x"));
+    let next: Value = serde_json::from_str(&lines[1]).expect("a whole line");
+    assert_eq!(next["robots_url"], origin.url("/robots.txt"));
 }
 
 #[track_caller]

@@ -28,7 +28,12 @@ pub(super) struct Hop {
 /// What one request came to.
 pub(super) enum HopEnd {
     Received(Received),
-    Redirect { to: Hop, status: u16 },
+    /// What is known under the tag that was named has not changed.
+    NotModified(Freshness),
+    Redirect {
+        to: Hop,
+        status: u16,
+    },
 }
 
 // === impl Hop ===
@@ -46,10 +51,16 @@ impl Hop {
         format!("{}{}", self.origin, self.path_and_query)
     }
 
-    /// Asks this URL. `seen` becomes the status as soon as there is one, whatever comes after.
-    pub(super) async fn ask(&self, fetcher: &Fetcher, seen: &mut Option<u16>) -> Result<HopEnd, Failure> {
+    /// Asks this URL; with `etag`, whether what it gave under that tag has changed. `seen` becomes the
+    /// status as soon as there is one, whatever comes after.
+    pub(super) async fn ask(
+        &self,
+        fetcher: &Fetcher,
+        etag: Option<&str>,
+        seen: &mut Option<u16>,
+    ) -> Result<HopEnd, Failure> {
         let mut session = self.connect(fetcher).await?;
-        let request = self.request(fetcher).map_err(fault)?;
+        let request = self.request(fetcher, etag).map_err(fault)?;
         session.write_request_header(Box::new(request)).await.map_err(fault)?;
         session.finish_body().await.map_err(fault)?;
         let head = read_head(&mut session).await?;
@@ -62,8 +73,13 @@ impl Hop {
                 status,
             });
         }
-        check_framing(&head)?;
         let now = std::time::SystemTime::now();
+        let freshness = Freshness::from_headers(&head.headers, now);
+        // Of a URL that was asked without a condition it is no answer.
+        if status == 304 && etag.is_some() {
+            return Ok(HopEnd::NotModified(freshness));
+        }
+        check_framing(&head)?;
         let body = match body::read(&mut session, &head).await {
             // What a server error means does not hang on its page coming whole.
             Err(_) if status >= 500 => Body::default(),
@@ -71,7 +87,8 @@ impl Hop {
         };
         Ok(HopEnd::Received(Received {
             status,
-            freshness: Freshness::from_headers(&head.headers, now),
+            freshness,
+            etag: etag_of(&head),
             retry_after: freshness::retry_after(&head.headers, now),
             body: body.counts,
             cut_off: body.cut_off,
@@ -107,13 +124,16 @@ impl Hop {
         Err(last.into())
     }
 
-    fn request(&self, fetcher: &Fetcher) -> pingora::Result<RequestHeader> {
+    fn request(&self, fetcher: &Fetcher, etag: Option<&str>) -> pingora::Result<RequestHeader> {
         let mut request = RequestHeader::build("GET", self.path_and_query.as_bytes(), Some(5))?;
         request.insert_header("Host", self.origin.host_field())?;
         request.insert_header("User-Agent", fetcher.options.user_agent.clone())?;
         request.insert_header("Accept", "text/plain,*/*;q=0.8")?;
         request.insert_header("Accept-Encoding", "gzip")?;
         request.insert_header("Connection", "close")?;
+        if let Some(etag) = etag {
+            request.insert_header("If-None-Match", etag)?;
+        }
         Ok(request)
     }
 
@@ -152,6 +172,15 @@ async fn read_head(session: &mut HttpSession) -> Result<Box<ResponseHeader>, Fai
     Err(Fault::HttpProtocol.into())
 }
 
+/// The entity tag of the answer, where it is one (RFC 9110 §8.8.3) and no longer than it need be.
+fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
+    let mut tags = head.headers.get_all(http::header::ETAG).iter();
+    let tag = tags.next().filter(|_| tags.next().is_none())?.to_str().ok()?;
+    let opaque = tag.strip_prefix("W/").unwrap_or(tag);
+    let opaque = opaque.strip_prefix('"')?.strip_suffix('"')?;
+    (tag.len() <= MAX_ETAG && !opaque.contains(['"', ' '])).then(|| tag.into())
+}
+
 /// Content in a transfer coding that nobody undoes would be read as a file without rules.
 fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
     let mut codings = head.headers.get_all(http::header::TRANSFER_ENCODING).iter();
@@ -169,4 +198,6 @@ fn fault(error: Box<pingora::Error>) -> Failure {
 
 /// Bytes of a redirect's target that an error repeats.
 const MAX_LOCATION: usize = 256;
+/// Bytes of an entity tag that is worth keeping.
+const MAX_ETAG: usize = 128;
 const MAX_INFORMATIONAL: usize = 16;

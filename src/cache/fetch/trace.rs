@@ -22,3 +22,27 @@ pub struct Asked {
     /// `None` where no answer came.
     pub status: Option<u16>,
 }
+
+// === impl Traced ===
+
+impl Traced {
+    /// The redirects that were followed: the status of each, and where it led.
+    pub fn redirects(&self) -> impl Iterator<Item = (Option<u16>, &str)> {
+        std::iter::zip(&self.hops, self.hops.iter().skip(1))
+            .filter(|(from, _)| from.is_redirect())
+            .map(|(from, to)| (from.status, &*to.url))
+    }
+
+    /// The last status that was received.
+    pub fn status(&self) -> Option<u16> {
+        self.hops.last().and_then(|asked| asked.status)
+    }
+}
+
+// === impl Asked ===
+
+impl Asked {
+    fn is_redirect(&self) -> bool {
+        self.status.is_some_and(|status| (300..400).contains(&status))
+    }
+}

@@ -17,7 +17,7 @@ const DAYS: u64 = 24 * HOUR;
 
 /// A second of the tests' own clock, which begins far from the epoch so that it can run backwards.
 fn at(second: u64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 + second)
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + second)
 }
 
 /// The second of the tests' clock that `time` is.
@@ -34,6 +34,7 @@ fn received(status: u16, body: &str) -> Fetched {
         cut_off: Vec::new(),
         freshness: Freshness::default(),
         retry_after: None,
+        etag: None,
     })
 }
 
@@ -44,6 +45,7 @@ fn received_for(status: u16, life: u64) -> Fetched {
         cut_off: Vec::new(),
         freshness: Freshness(Some(Duration::from_secs(life))),
         retry_after: None,
+        etag: None,
     })
 }
 
@@ -54,6 +56,7 @@ fn asked_to_wait(status: u16, seconds: u64) -> Fetched {
         cut_off: Vec::new(),
         freshness: Freshness::default(),
         retry_after: Some(Duration::from_secs(seconds)),
+        etag: None,
     })
 }
 
@@ -115,7 +118,7 @@ impl History {
 
     /// The fetch that the answer rests on, at the time of the last one.
     fn ground(&self) -> Ground {
-        self.state.ground(self.last)
+        self.state.ground(self.last, &self.policy)
     }
 }
 
@@ -162,7 +165,7 @@ fn past_the_time_of_grace_the_last_rules_come_back_even_if_there_were_none_since
         history.answer(3 * DAYS),
         Answer::Unreachable(Some(&failure_of(&time_out())))
     );
-    assert!(matches!(history.answer(33 * DAYS), Answer::LastCopy(copy) if copy.fetched == at(0)));
+    assert!(matches!(history.answer(33 * DAYS), Answer::LastCopy(copy, _) if copy.fetched == at(0)));
 }
 
 #[test]
@@ -202,9 +205,10 @@ fn an_answer_names_the_verdict_where_no_file_decides() {
         assert_eq!(rules_of(answer).err(), Some(says), "{answer:?}");
         assert_eq!(answer.copy(), None, "{answer:?}");
     }
-    for (answer, by_last_copy) in [(Answer::Rules(&copy), false), (Answer::LastCopy(&copy), true)] {
+    for (answer, by_last_copy) in [(Answer::Rules(&copy), false), (Answer::LastCopy(&copy, &failure), true)] {
         assert_eq!(rules_of(answer).map(|(_, last)| last), Ok(by_last_copy), "{answer:?}");
-        assert_eq!((answer.copy(), answer.failure()), (Some(&copy), None), "{answer:?}");
+        let because = by_last_copy.then_some(&failure);
+        assert_eq!((answer.copy(), answer.failure()), (Some(&copy), because), "{answer:?}");
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::{
 use super::*;
 use crate::robots::Profile;
 use crate::{
-    cache::{Freshness, Received},
+    cache::{FetchError, Fetched, Freshness, Received, Traced},
     decision::{Reason, Verdict, rules_of},
     origin::{Authority, Scheme},
 };
@@ -28,6 +28,8 @@ struct Calls(mpsc::UnboundedReceiver<Call>);
 /// A fetch that was begun. Dropped without an end, it panics.
 struct Call {
     origin: Origin,
+    /// What the origin may answer that it has not changed.
+    etag: Option<String>,
     end: oneshot::Sender<Fetched>,
 }
 
@@ -40,16 +42,23 @@ struct Bench {
 
 #[async_trait]
 impl Fetch for Puppet {
-    async fn fetch(&self, origin: &Origin) -> Fetched {
+    async fn fetch(&self, origin: &Origin, etag: Option<&str>) -> Traced {
         let (end, ended) = oneshot::channel();
         let call = Call {
             origin: origin.clone(),
+            etag: etag.map(str::to_owned),
             end,
         };
         // A test that looks at no more calls leaves its last ones running.
         let _ = self.0.send(call);
-        ended.await.expect("the test lets this fetch panic")
+        Traced {
+            fetched: ended.await.expect("the test lets this fetch panic"),
+            hops: Vec::new(),
+            took: Duration::ZERO,
+        }
     }
+
+    async fn landed(&self, _landed: &Landed<'_>) {}
 }
 
 impl Calls {
@@ -82,7 +91,7 @@ impl Bench {
     fn holding(max_bytes: u64) -> (Self, Calls) {
         let (calls, receiver) = mpsc::unbounded_channel();
         let bench = Self {
-            store: Arc::new(Store::new(max_bytes)),
+            store: Arc::new(Store::new(max_bytes, None)),
             puppet: Arc::new(Puppet(calls)),
         };
         (bench, Calls(receiver))
@@ -130,6 +139,16 @@ fn origin(host: &str) -> Origin {
     Origin::new(Scheme::Https, Authority::parse(host.as_bytes()).expect("a host"))
 }
 
+fn tagged(body: &str, etag: &str) -> Fetched {
+    match rules(body) {
+        Fetched::Received(received) => Fetched::Received(Received {
+            etag: Some(etag.into()),
+            ..received
+        }),
+        other => other,
+    }
+}
+
 fn rules(body: &str) -> Fetched {
     answered(200, body)
 }
@@ -141,6 +160,7 @@ fn answered(status: u16, body: &str) -> Fetched {
         cut_off: Vec::new(),
         freshness: Freshness::default(),
         retry_after: None,
+        etag: None,
     })
 }
 
@@ -224,8 +244,7 @@ async fn each_origin_is_fetched_on_its_own() {
     for lookup in lookups {
         assert_eq!(lookup.await.expect("a lookup").status, CacheStatus::Miss);
     }
-    assert_eq!(bench.store.len(), 3);
-    assert!(!bench.store.is_empty());
+    assert_eq!(bench.store.memory().origins, 3);
 }
 
 #[test]

@@ -228,7 +228,7 @@ impl<'a> Robots<'a> {
                 let read = FetchRecord {
                     bytes: Some(file.body.len()),
                     cut: Some(file.cut),
-                    sha256: report.source.answer().and_then(Answer::copy).map(|copy| &*copy.sha256),
+                    sha256: report.source.answer().and_then(Answer::copy).map(|copy| copy.sha256),
                     ..FetchRecord::default()
                 };
                 (Some(file.path.display().to_string()), read)

@@ -29,7 +29,7 @@ impl Absence {
     pub(super) fn of(live: &Live) -> Option<Self> {
         let fetched = &live.traced.fetched;
         match live.answer() {
-            Answer::Rules(_) | Answer::LastCopy(_) => None,
+            Answer::Rules(_) | Answer::LastCopy(..) => None,
             Answer::NoRobots if matches!(fetched, Fetched::TooManyRedirects { .. }) => Some(Self::LostOnTheWay),
             Answer::NoRobots => Some(Self::Missing),
             Answer::Soft404 => Some(Self::SoftMissing {

@@ -4,7 +4,10 @@
 use serde::Serialize;
 
 use super::Live;
-use crate::{audit::Timestamp, cache::Fetched};
+use crate::{
+    audit::{Redirect, Timestamp},
+    cache::{Fetched, Sha256},
+};
 
 /// What came of a fetch. The default is of none.
 #[derive(Default, Serialize)]
@@ -16,17 +19,10 @@ pub(in crate::cli) struct FetchRecord<'a> {
     pub(in crate::cli) bytes: Option<usize>,
     /// Whether the file is longer than what counts.
     pub(in crate::cli) cut: Option<bool>,
-    pub(in crate::cli) sha256: Option<&'a str>,
+    pub(in crate::cli) sha256: Option<Sha256>,
     pub(in crate::cli) duration_us: Option<u128>,
     pub(in crate::cli) expires: Option<Timestamp>,
     pub(in crate::cli) error: Option<String>,
-}
-
-/// One that was followed.
-#[derive(Serialize)]
-pub(in crate::cli) struct Redirect<'a> {
-    status: Option<u16>,
-    to: &'a str,
 }
 
 // === impl FetchRecord ===
@@ -36,21 +32,21 @@ impl<'a> FetchRecord<'a> {
         let traced = &live.traced;
         let error = match &traced.fetched {
             Fetched::Failed(failure) => Some(failure.error.to_string()),
-            Fetched::Received(_) | Fetched::TooManyRedirects { .. } => live.detour().map(str::to_owned),
+            Fetched::Received(_) | Fetched::NotModified { .. } | Fetched::TooManyRedirects { .. } => {
+                live.detour().map(str::to_owned)
+            }
         };
         let answer = live.answer();
         Self {
             fetched: Some(Timestamp(live.at)),
             status: traced.hops.last().and_then(|asked| asked.status),
-            redirects: std::iter::zip(&traced.hops, traced.hops.iter().skip(1))
-                .map(|(from, to)| Redirect {
-                    status: from.status,
-                    to: &to.url,
-                })
+            redirects: traced
+                .redirects()
+                .map(|(status, to)| Redirect { status, to: to.into() })
                 .collect(),
             bytes: live.body().map(<[u8]>::len),
             cut: live.body().map(|_| live.is_cut()),
-            sha256: answer.copy().map(|copy| &*copy.sha256),
+            sha256: answer.copy().map(|copy| copy.sha256),
             duration_us: Some(traced.took.as_micros()),
             expires: live.ground().expires.map(Timestamp),
             error: answer.failure().map(|failure| failure.error.to_string()).or(error),

@@ -61,6 +61,7 @@ impl Event {
                 cut_off: Vec::new(),
                 freshness: self.freshness(),
                 retry_after: None,
+                etag: None,
             }),
             _ => panic!("an event is an error, redirects or a status"),
         }
@@ -123,8 +124,8 @@ fn amounts_to(answer: Answer<'_>) -> &'static str {
                 other => panic!("no case has such a rule: {other:?}"),
             }
         }
-        Answer::LastCopy(copy) => {
-            assert!(!copy.robots.agent("*").decide(b"/p").allowed);
+        Answer::LastCopy(copy, failure) => {
+            assert!(!copy.robots.agent("*").decide(b"/p").allowed, "because of {failure:?}");
             "stale_rules"
         }
         Answer::NoRobots | Answer::Soft404 | Answer::UnreachableTooLong(_) => "allow_all",

@@ -32,6 +32,8 @@ fn fetches() -> impl Strategy<Value = Fetched> {
         2 => prop_oneof![Just(500_u16), Just(503), Just(429), Just(206), Just(302)]
             .prop_map(|status| received(status, "")),
         1 => (0..2 * HOUR).prop_map(|seconds| asked_to_wait(503, seconds)),
+        1 => Just(Fetched::NotModified { freshness: Freshness::default() }),
+        1 => (0..2 * DAYS).prop_map(|life| Fetched::NotModified { freshness: Freshness(Some(Duration::from_secs(life))) }),
     ]
 }
 
@@ -72,61 +74,104 @@ fn played(events: &[Event]) -> History {
     })
 }
 
-fn meaning(event: &Event) -> Meaning {
-    event.1.meaning(&Policy::default(), at(event.0))
+/// What an answer says; of rules, when they were received.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Word {
+    Rules(u64),
+    NoRobots,
+    Soft404,
 }
 
-fn failed(event: &Event) -> bool {
-    matches!(meaning(event), Meaning::Failed(_))
+/// What a fetch came to, given those before it.
+#[derive(Debug, Clone, Copy)]
+struct Outcome {
+    second: u64,
+    /// `None` where it failed.
+    answer: Option<Told>,
+}
+
+/// An answer of the origin.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    says: Word,
+    /// Seconds for which it holds.
+    life: u64,
+}
+
+/// What the fetches came to. That nothing has changed says something only of rules.
+fn outcomes(events: &[Event]) -> Vec<Outcome> {
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for (second, fetched) in events {
+        let before = outcomes.iter().rev().find_map(|outcome| outcome.answer);
+        let told = match fetched.meaning(&Policy::default(), at(*second)) {
+            Meaning::Rules(_) => Some((Word::Rules(*second), DAYS)),
+            Meaning::NoRobots => Some((Word::NoRobots, HOUR)),
+            Meaning::Soft404 => Some((Word::Soft404, HOUR)),
+            Meaning::Unchanged => before
+                .filter(|told| matches!(told.says, Word::Rules(_)))
+                .map(|told| (told.says, told.life)),
+            Meaning::Failed(_) => None,
+        };
+        let answer = told.map(|(says, default)| {
+            let life = fetched.freshness().0.map_or(default, |life| life.as_secs());
+            Told {
+                says,
+                life: life.clamp(5 * MINUTE, DAYS),
+            }
+        });
+        outcomes.push(Outcome {
+            second: *second,
+            answer,
+        });
+    }
+    outcomes
 }
 
 /// The failures since the last answer.
-fn failures(events: &[Event]) -> &[Event] {
-    let answers = events
+fn failures(outcomes: &[Outcome]) -> &[Outcome] {
+    let answers = outcomes
         .iter()
-        .rposition(|event| !failed(event))
+        .rposition(|outcome| outcome.answer.is_some())
         .map_or(0, |last| last + 1);
-    &events[answers..]
+    &outcomes[answers..]
 }
 
-fn last_answer(events: &[Event]) -> Option<&Event> {
-    events.iter().rfind(|event| !failed(event))
+fn last_answer(outcomes: &[Outcome]) -> Option<(u64, Told)> {
+    let mut answers = outcomes.iter().rev();
+    answers.find_map(|outcome| Some((outcome.second, outcome.answer?)))
 }
 
 /// Whether `now` lies within the life of `answer`, or before it by what clocks differ at most.
-fn holds(answer: &Event, now: u64) -> bool {
-    let default = match meaning(answer) {
-        Meaning::Rules(_) => DAYS,
-        _ => HOUR,
-    };
-    let life = answer.1.freshness().0.map_or(default, |life| life.as_secs());
-    (answer.0.saturating_sub(MINUTE)..answer.0 + life.clamp(5 * MINUTE, DAYS)).contains(&now)
+fn holds(answer: (u64, Told), now: u64) -> bool {
+    (answer.0.saturating_sub(MINUTE)..answer.0 + answer.1.life).contains(&now)
 }
 
-fn said_by(answer: &Event) -> Says {
-    match meaning(answer) {
-        Meaning::Rules(_) => Says::Rules(answer.0),
-        Meaning::NoRobots => Says::NoRobots,
-        Meaning::Soft404 => Says::Soft404,
-        Meaning::Failed(_) => unreachable!("an answer"),
+fn said_by(answer: Told) -> Says {
+    match answer.says {
+        Word::Rules(second) => Says::Rules(second),
+        Word::NoRobots => Says::NoRobots,
+        Word::Soft404 => Says::Soft404,
     }
 }
 
 /// What the table says at `now`, of a clock that only went on until the last event.
 fn table(events: &[Event], now: u64) -> Says {
-    if let Some(answer) = last_answer(events).filter(|answer| holds(answer, now)) {
-        return said_by(answer);
+    let outcomes = outcomes(events);
+    if let Some(answer) = last_answer(&outcomes).filter(|answer| holds(*answer, now)) {
+        return said_by(answer.1);
     }
-    let Some((since, _)) = failures(events).first() else {
+    let Some(first) = failures(&outcomes).first() else {
         return Says::Unreachable;
     };
-    if now.saturating_sub(*since) < 30 * DAYS {
+    if now.saturating_sub(first.second) < 30 * DAYS {
         return Says::Unreachable;
     }
-    events
-        .iter()
-        .rfind(|event| matches!(meaning(event), Meaning::Rules(_)))
-        .map_or(Says::UnreachableTooLong, |(second, _)| Says::LastCopy(*second))
+    let mut words = outcomes.iter().rev().filter_map(|outcome| Some(outcome.answer?.says));
+    let rules = words.find_map(|word| match word {
+        Word::Rules(second) => Some(second),
+        _ => None,
+    });
+    rules.map_or(Says::UnreachableTooLong, Says::LastCopy)
 }
 
 fn says(answer: Answer<'_>) -> Says {
@@ -135,7 +180,7 @@ fn says(answer: Answer<'_>) -> Says {
         Answer::NoRobots => Says::NoRobots,
         Answer::Soft404 => Says::Soft404,
         Answer::Unreachable(_) => Says::Unreachable,
-        Answer::LastCopy(copy) => Says::LastCopy(second_of(copy.fetched)),
+        Answer::LastCopy(copy, _) => Says::LastCopy(second_of(copy.fetched)),
         Answer::UnreachableTooLong(_) => Says::UnreachableTooLong,
     }
 }
@@ -153,9 +198,10 @@ proptest! {
         now in seconds(),
     ) {
         let history = played(&events);
-        let failures = failures(&events);
-        let young = failures.iter().all(|(second, _)| now.saturating_sub(*second) < 30 * DAYS);
-        let fresh = last_answer(&events).is_some_and(|answer| holds(answer, now));
+        let outcomes = outcomes(&events);
+        let failures = failures(&outcomes);
+        let young = failures.iter().all(|failed| now.saturating_sub(failed.second) < 30 * DAYS);
+        let fresh = last_answer(&outcomes).is_some_and(|answer| holds(answer, now));
         if !failures.is_empty() && young && !fresh {
             prop_assert!(matches!(history.answer(now), Answer::Unreachable(Some(_))));
         }
@@ -164,13 +210,46 @@ proptest! {
     #[test]
     fn no_answer_is_used_past_its_time_whatever_the_clock_did(events in histories(), now in seconds()) {
         let history = played(&events);
-        if let Some(answer) = last_answer(&events).filter(|answer| !holds(answer, now)) {
-            if failures(&events).is_empty() {
+        let outcomes = outcomes(&events);
+        if let Some(answer) = last_answer(&outcomes).filter(|answer| !holds(*answer, now)) {
+            if failures(&outcomes).is_empty() {
                 prop_assert_eq!(history.due(now), Due::Now);
             } else {
-                prop_assert_ne!(says(history.answer(now)), said_by(answer));
+                prop_assert_ne!(says(history.answer(now)), said_by(answer.1));
             }
         }
+    }
+
+    #[test]
+    fn what_is_saved_and_restored_is_what_it_was(events in histories(), now in seconds()) {
+        let history = played(&events);
+        let state = &history.state;
+        let restored = state.save().restore(state.text()).expect("it fits");
+        prop_assert_eq!(restored.save(), state.save());
+        prop_assert_eq!(says(restored.answer(at(now), &history.policy)), says(history.answer(now)));
+        prop_assert_eq!(restored.due(at(now), &history.policy), history.due(now));
+        prop_assert_eq!(restored.ground(at(now), &history.policy), state.ground(at(now), &history.policy));
+        prop_assert_eq!(restored.etag(), state.etag());
+    }
+
+    /// Where the disk could not be read in time, a state begins with nothing, and takes up what was
+    /// known when it can.
+    #[test]
+    fn what_began_anew_and_is_resumed_is_as_if_it_had_gone_on(
+        before in orderly_histories(),
+        after in histories(),
+        now in seconds(),
+    ) {
+        let start = before.last().expect("there is one").0;
+        let mut after: Vec<Event> = (after.into_iter())
+            .filter(|(_, fetched)| !matches!(fetched, Fetched::NotModified { .. }))
+            .map(|(second, fetched)| (start + second, fetched))
+            .collect();
+        after.sort_by_key(|(second, _)| *second);
+        let whole: Vec<Event> = before.iter().chain(&after).cloned().collect();
+        let resumed = played(&after).state.resuming(&played(&before).state);
+        let now = start + now;
+        prop_assert_eq!(says(resumed.answer(at(now), &Policy::default())), table(&whole, now));
     }
 
     #[test]

@@ -13,7 +13,7 @@ fn policy(deny_for: u64, then: Then, without_copy: WithoutCopy) -> Policy {
 fn says(answer: Answer<'_>) -> &'static str {
     match answer {
         Answer::Unreachable(Some(_)) => "deny",
-        Answer::LastCopy(_) => "last copy",
+        Answer::LastCopy(..) => "last copy",
         Answer::UnreachableTooLong(_) => "allow",
         other => panic!("not of a failing origin: {other:?}"),
     }

@@ -25,6 +25,31 @@ async fn an_old_copy_is_refreshed_in_the_background_and_nobody_waits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refresh_names_the_tag_of_the_rules_that_are_known_and_no_other() {
+    let (bench, mut calls) = Bench::new();
+    let site = origin("a.example");
+    bench.known_since(&site, 25 * HOUR, &tagged(OLD, "\"1\""));
+    let lookup = bench.spawn(&site);
+    let call = calls.next().await;
+    assert_eq!(call.etag.as_deref(), Some("\"1\""));
+    call.ends(Fetched::NotModified {
+        freshness: Freshness::default(),
+    });
+    let lookup = lookup.await.expect("a lookup");
+    assert_eq!(lookup.status, CacheStatus::Miss);
+    assert!(holds(&lookup, OLD), "the origin says that it holds still");
+    assert_eq!(bench.lookup(&site).await.status, CacheStatus::Hit);
+
+    // After another answer the tag says nothing.
+    bench.known_since(&site, 25 * HOUR, &answered(404, ""));
+    let lookup = bench.spawn(&site);
+    let call = calls.next().await;
+    assert_eq!(call.etag, None);
+    call.ends(rules(NEW));
+    assert!(holds(&lookup.await.expect("a lookup"), NEW));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_copy_that_holds_outlives_a_refresh_that_fails() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");

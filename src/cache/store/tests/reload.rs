@@ -34,7 +34,10 @@ async fn a_copy_that_is_held_is_read_anew_once_and_not_fetched() {
         assert_eq!((after.status, after.waited), (CacheStatus::Hit, Duration::ZERO));
         let (old, new) = (copy(&before, &POLICY), copy(&after, &RFC9309));
         assert_eq!((&old.sha256, old.fetched), (&new.sha256, new.fetched));
-        assert_eq!(before.state.ground(before.at), after.state.ground(before.at));
+        assert_eq!(
+            before.state.ground(before.at, &POLICY),
+            after.state.ground(before.at, &RFC9309)
+        );
 
         let again = bench.lookup_under(&RFC9309, &site).await;
         assert!(Arc::ptr_eq(&after.state, &again.state), "it was read once");

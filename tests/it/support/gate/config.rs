@@ -28,6 +28,9 @@ impl Config {
             ca-key = "ca-key.pem"
             extra-roots = ["{ORIGIN_ROOTS}"]
 
+            [cache]
+            path = "robots.redb"
+
             [egress]
             allow = ["127.0.0.0/8"]
             dns = ["{dns}"]

@@ -1,0 +1,231 @@
+//! Which file the copies are kept in: the configured one or, where that cannot be used, one beside
+//! it. A file that cannot be used is left as it is.
+
+use std::{
+    any::Any,
+    fmt,
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use redb::{Builder, DatabaseError, StorageError};
+
+use super::file::{CopyFile, FileError};
+
+/// A file that was opened.
+pub(super) struct Opened {
+    pub(super) file: CopyFile,
+    pub(super) path: PathBuf,
+    /// Why those before it were not taken.
+    pub(super) passed_over: Vec<Unusable>,
+}
+
+/// A file that cannot be used, and why.
+#[derive(Debug)]
+pub struct Unusable {
+    pub path: PathBuf,
+    pub why: Why,
+}
+
+/// Why a file cannot be used, so that a person knows what to do.
+#[derive(Debug)]
+pub enum Why {
+    /// Another process has it open.
+    Locked,
+    /// A later version wrote it.
+    Newer(String),
+    Damaged(String),
+    /// It cannot be read or written.
+    Io(io::Error),
+}
+
+/// Whether the whole file is looked through when it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    Through,
+    Here,
+}
+
+/// None of the files can be used.
+#[derive(Debug)]
+pub struct NoFile(pub Vec<Unusable>);
+
+/// Opens `path`, or the first file beside it that can be used; waits a little for one that is locked,
+/// whose holder may be about to end.
+pub(super) fn open(path: &Path, cache_bytes: usize) -> Result<Opened, NoFile> {
+    let mut passed_over = Vec::new();
+    for path in candidates(path) {
+        let patience = if passed_over.is_empty() {
+            PATIENCE
+        } else {
+            Duration::ZERO
+        };
+        match open_patiently(&path, cache_bytes, patience) {
+            Ok(file) => {
+                return Ok(Opened {
+                    file,
+                    path,
+                    passed_over,
+                });
+            }
+            Err(why) => passed_over.push(Unusable { path, why }),
+        }
+    }
+    Err(NoFile(passed_over))
+}
+
+/// The configured file, and those that may stand in for it: `robots.redb`, `robots.1.redb`, and so on.
+pub(super) fn candidates(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let beside = |number: usize| {
+        let extension = path.extension().map_or_else(
+            || number.to_string(),
+            |extension| format!("{number}.{}", extension.to_string_lossy()),
+        );
+        path.with_extension(extension)
+    };
+    std::iter::once(path.to_owned()).chain((1..=STAND_INS).map(beside))
+}
+
+fn open_patiently(path: &Path, cache_bytes: usize, patience: Duration) -> Result<CopyFile, Why> {
+    let started = Instant::now();
+    loop {
+        match open_at(path, cache_bytes, Look::Through) {
+            Err(Why::Locked) if started.elapsed() < patience => std::thread::sleep(PAUSE),
+            opened => return opened,
+        }
+    }
+}
+
+/// Opens the file at `path`, or makes it.
+pub(super) fn open_at(path: &Path, cache_bytes: usize, look: Look) -> Result<CopyFile, Why> {
+    if let Some(folder) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let is_new = !path.exists();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        // It tells where the bots go: not for every user of the machine to read.
+        .mode(0o640)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file").into());
+    }
+    let opened = guarded(|| open_file(file, path, cache_bytes, look));
+    if is_new && opened.is_err() {
+        // What was not there before holds nothing, and would be taken for a damaged one next time.
+        let _ = fs::remove_file(path);
+    }
+    Ok(opened?)
+}
+
+fn open_file(file: File, path: &Path, cache_bytes: usize, look: Look) -> Result<CopyFile, FileError> {
+    let mut builder = Builder::new();
+    builder.set_cache_size(cache_bytes);
+    let shown = path.display().to_string();
+    builder.set_repair_callback(move |repair| {
+        tracing::info!(
+            path = shown,
+            done = repair.progress(),
+            "the copies on disk are being repaired"
+        );
+    });
+    let mut database = builder.create_file(file)?;
+    if look == Look::Through && !CopyFile::check(&mut database)? {
+        tracing::warn!(path = %path.display(), "the copies on disk were damaged and have been repaired");
+    }
+    CopyFile::new(database)
+}
+
+/// Runs `work` on the database, which may panic on bytes that it did not write.
+pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
+    // Nobody sees what a panic left half done: the file is closed then.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(FileError::Panic(text_of(&*panic))))
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "for no reason that it tells".to_owned())
+}
+
+// === impl FileError ===
+
+impl FileError {
+    /// Whether another process has the file open.
+    pub(super) fn is_lock(&self) -> bool {
+        matches!(self, Self::Database(DatabaseError::DatabaseAlreadyOpen))
+    }
+
+    /// Whether the file holds what it should not, and would also after it is opened again.
+    pub(super) fn is_damage(&self) -> bool {
+        match self {
+            Self::Panic(_)
+            | Self::Table(_)
+            | Self::Database(DatabaseError::RepairAborted | DatabaseError::Storage(StorageError::Corrupted(_)))
+            | Self::Storage(StorageError::Corrupted(_)) => true,
+            Self::Database(DatabaseError::Storage(StorageError::Io(error)))
+            | Self::Storage(StorageError::Io(error)) => {
+                matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl From<FileError> for Why {
+    fn from(error: FileError) -> Self {
+        match error {
+            error if error.is_lock() => Why::Locked,
+            error @ (FileError::Version(_) | FileError::Database(DatabaseError::UpgradeRequired(_))) => {
+                Why::Newer(error.to_string())
+            }
+            error if error.is_damage() => Why::Damaged(error.to_string()),
+            FileError::Io(error)
+            | FileError::Storage(StorageError::Io(error))
+            | FileError::Database(DatabaseError::Storage(StorageError::Io(error))) => Why::Io(error),
+            other => Why::Io(io::Error::other(other)),
+        }
+    }
+}
+
+impl From<io::Error> for Why {
+    fn from(error: io::Error) -> Self {
+        Why::Io(error)
+    }
+}
+
+impl From<Why> for FileError {
+    fn from(why: Why) -> Self {
+        match why {
+            Why::Locked => DatabaseError::DatabaseAlreadyOpen.into(),
+            Why::Newer(error) | Why::Damaged(error) => StorageError::Corrupted(error).into(),
+            Why::Io(error) => error.into(),
+        }
+    }
+}
+
+// === impl Why ===
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Locked => f.write_str("another process has it open; give each robotgate a cache.path of its own"),
+            Why::Newer(error) => write!(f, "{error}; use a robotgate that is as new, or another cache.path"),
+            Why::Damaged(error) => write!(f, "it is damaged ({error}); move it away to start with a new one"),
+            Why::Io(error) => write!(f, "{error}; check the path, its permissions and the room on the disk"),
+        }
+    }
+}
+
+/// Files beside the configured one.
+const STAND_INS: usize = 9;
+/// How long a locked file is waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(50);

@@ -1,0 +1,86 @@
+//! The place of one origin in memory, and what it weighs.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use arc_swap::ArcSwap;
+use quick_cache::Weighter;
+
+use crate::{
+    cache::OriginState,
+    origin::{Host, Origin},
+};
+
+/// The place of one origin.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) state: ArcSwap<OriginState>,
+    /// Whether all that is known on disk is here.
+    recalled: AtomicBool,
+    /// Whether a fetch runs. Only a hint that spares a lock: the store's flights say it.
+    pub(super) flying: AtomicBool,
+    /// Held by the lookup that reads the disk, or the state anew.
+    pub(super) turn: tokio::sync::Mutex<()>,
+}
+
+/// A slot as the cache holds it. The weight is that of the time when it was put there: the
+/// cache's books would not balance if it changed by itself.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) slot: Arc<Slot>,
+    weight: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct HeldWeight;
+
+// === impl Slot ===
+
+impl Slot {
+    /// Of an origin of which nothing is known yet; `recalled` where the disk has no more to say.
+    pub(super) fn new(recalled: bool) -> Self {
+        Self {
+            state: ArcSwap::from_pointee(OriginState::unknown()),
+            recalled: AtomicBool::new(recalled),
+            flying: AtomicBool::new(false),
+            turn: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    pub(super) fn is_recalled(&self) -> bool {
+        self.recalled.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_recalled(&self) {
+        self.recalled.store(true, Ordering::Release);
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    pub(super) fn new(origin: &Origin, slot: Arc<Slot>) -> Self {
+        let name = match &origin.host {
+            Host::Name(name) => name.len(),
+            Host::Ip(_) => 0,
+        };
+        let bytes = name + size_of::<Origin>() + size_of::<Slot>() + slot.state.load().weight() + ENTRY_OVERHEAD;
+        Self {
+            slot,
+            weight: bytes as u64,
+        }
+    }
+}
+
+// === impl HeldWeight ===
+
+impl Weighter<Origin, Held> for HeldWeight {
+    fn weight(&self, _origin: &Origin, held: &Held) -> u64 {
+        held.weight
+    }
+}
+
+/// The cache's and the allocator's own bytes for an entry, about.
+const ENTRY_OVERHEAD: usize = 192;

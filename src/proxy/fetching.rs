@@ -1,0 +1,108 @@
+//! Fetches robots.txt files for the gate, and logs each fetch before a decision rests on it.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+use crate::{
+    audit::{AuditLog, Event, Redirect, RobotsRecord, Timestamp, plain},
+    cache::{Fetch, Fetched, Fetcher, Landed, Traced},
+    decision::word_for,
+    origin::Origin,
+};
+
+/// The fetcher of one configuration, and the log that it tells.
+pub(super) struct LoggedFetcher {
+    pub(super) fetcher: Fetcher,
+    pub(super) audit: Arc<AuditLog>,
+    /// Whether queries are left out of the log.
+    pub(super) redact_query: bool,
+    /// The configuration's generation.
+    pub(super) config: u64,
+}
+
+#[async_trait]
+impl Fetch for LoggedFetcher {
+    async fn fetch(&self, origin: &Origin, etag: Option<&str>) -> Traced {
+        self.fetcher.trace(origin, etag).await
+    }
+
+    async fn landed(&self, landed: &Landed<'_>) {
+        let line = self.line(landed);
+        // Room is waited for; but what happened stands in the log whether there is room or not.
+        if self.audit.append(&line).await.is_err() {
+            self.audit.append_now(&line);
+        }
+    }
+}
+
+// === impl LoggedFetcher ===
+
+impl LoggedFetcher {
+    fn line(&self, landed: &Landed<'_>) -> Vec<u8> {
+        let Landed {
+            origin,
+            traced,
+            before,
+            after,
+            at,
+            policy,
+        } = landed;
+        let name = origin.to_string();
+        let (held, holds) = (before.answer(*at, policy), after.answer(*at, policy));
+        let error = match &traced.fetched {
+            Fetched::Failed(failure) => Some(failure.error.to_string()),
+            Fetched::TooManyRedirects { .. } => Some("it redirects too often".to_owned()),
+            Fetched::Received(_) | Fetched::NotModified { .. } => {
+                after.failure().map(|failure| failure.error.to_string())
+            }
+        };
+        if let Some(error) = &error {
+            tracing::info!(%origin, %error, "the robots.txt could not be fetched");
+        }
+        Event::Robots(RobotsRecord {
+            time: Timestamp(*at),
+            origin: &name,
+            robots_url: &origin.robots_url(),
+            redirects: traced
+                .redirects()
+                .map(|(status, to)| Redirect {
+                    status,
+                    to: plain(self.logged(to), MAX_URL),
+                })
+                .collect(),
+            status: traced.status(),
+            bytes: match &traced.fetched {
+                Fetched::Received(received) => Some(received.body.len() + received.cut_off.len()),
+                _ => None,
+            },
+            duration_us: micros(traced.took),
+            error: error.as_deref().map(|error| plain(error, MAX_ERROR)).as_deref(),
+            held: before.is_known().then(|| word_for(held)),
+            holds: word_for(holds),
+            held_sha256: held.copy().map(|copy| copy.sha256),
+            robots_sha256: holds.copy().map(|copy| copy.sha256),
+            robots_expires: after.ground(*at, policy).expires.map(Timestamp),
+            failing_since: after.failing_since().map(Timestamp),
+            profile: policy.profile.as_str(),
+            config: self.config,
+        })
+        .to_line()
+    }
+
+    /// A URL as the log may show it.
+    fn logged<'u>(&self, url: &'u str) -> &'u str {
+        match url.split_once('?') {
+            Some((path, _)) if self.redact_query => path,
+            _ => url,
+        }
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Bytes of a redirect's target, and of the text of an error.
+const MAX_URL: usize = 2 * 1024;
+const MAX_ERROR: usize = 512;
