@@ -103,7 +103,11 @@ fn open_patiently(path: &Path, cache_bytes: usize, patience: Duration) -> Result
 /// Opens the file at `path`, or makes it.
 pub(super) fn open_at(path: &Path, cache_bytes: usize, look: Look) -> Result<CopyFile, Why> {
     if let Some(folder) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => io::ErrorKind::NotADirectory.into(),
+            _ => error,
+        })?;
     }
     let is_new = !path.exists();
     let file = OpenOptions::new()

@@ -63,7 +63,7 @@ impl Queue {
         }
         self.bytes += weight(&origin, &Change::Forget);
         self.waiting.insert(origin, Change::Forget);
-        !std::mem::replace(&mut self.overflowed, true)
+        std::mem::replace(&mut self.overflowed, true)
     }
 
     pub(super) fn find(&self, origin: &str) -> Queued {

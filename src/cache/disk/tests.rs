@@ -1,1 +1,242 @@
+mod damage;
+mod trouble;
 
+use std::collections::HashMap;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::{
+    cache::{Fetched, Freshness, Policy, Received, Saved},
+    origin::{Authority, Scheme},
+};
+
+/// A folder with one file of copies in it.
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("robots.redb")
+    }
+
+    fn open(&self) -> Disk {
+        Disk::open(&self.path(), OPTIONS).expect("the copies open")
+    }
+
+    /// Closes after all is written.
+    fn close(disk: Disk) {
+        disk.close();
+        drop(disk);
+    }
+}
+
+impl Disk {
+    async fn knows(&self, host: &str) -> Option<Saved> {
+        let state = self.recall(&origin(host)).await.expect("the file can be read");
+        state.map(|state| state.save())
+    }
+
+    fn learns(&self, host: &str, state: &OriginState) {
+        self.keep(&origin(host), Arc::new(state.clone()), true);
+    }
+
+    async fn flushed(&self) {
+        assert!(self.flush().await, "all is written in time");
+    }
+
+    fn contents(&self) -> Contents {
+        self.with_file(CopyFile::contents).expect("the file can be read")
+    }
+}
+
+fn origin(host: &str) -> Origin {
+    Origin::new(Scheme::Https, Authority::parse(host.as_bytes()).expect("a host"))
+}
+
+/// After one fetch more.
+fn then(state: &OriginState, second: u64, status: u16, body: &str) -> OriginState {
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + second);
+    let fetched = Fetched::Received(Received {
+        status,
+        body: body.into(),
+        cut_off: Vec::new(),
+        freshness: Freshness::default(),
+        retry_after: None,
+        etag: Some("\"tag\"".into()),
+    });
+    let policy = Policy::default();
+    let meaning = fetched.meaning(&policy, now);
+    state.after(meaning, status, fetched.freshness(), now, 0.5, &policy)
+}
+
+fn rules(body: &str) -> OriginState {
+    then(&OriginState::unknown(), 0, 200, body)
+}
+
+const OPTIONS: DiskOptions = DiskOptions {
+    keep: Duration::from_secs(90 * 24 * 60 * 60),
+    cache_bytes: 1024 * 1024,
+};
+const RULES: &str = "User-agent: *\nDisallow: /p\n";
+
+#[tokio::test]
+async fn what_is_known_outlives_the_program() {
+    let bench = Bench::new();
+    let states = [
+        ("rules.example", rules(RULES)),
+        ("none.example", then(&OriginState::unknown(), 0, 404, "")),
+        ("soft.example", then(&OriginState::unknown(), 0, 500, "Page not found")),
+        (
+            "failing.example",
+            then(&then(&rules(RULES), 90_000, 503, ""), 95_000, 500, ""),
+        ),
+        (
+            "gone.example",
+            then(&then(&rules(RULES), 90_000, 404, ""), 95_000, 503, ""),
+        ),
+        ("new.example", then(&OriginState::unknown(), 0, 503, "")),
+        ("empty.example", rules("")),
+    ];
+    let disk = bench.open();
+    for (host, state) in &states {
+        disk.learns(host, state);
+    }
+    Bench::close(disk);
+
+    let disk = bench.open();
+    assert_eq!(disk.path(), bench.path());
+    for (host, state) in &states {
+        let found = disk
+            .recall(&origin(host))
+            .await
+            .expect("it can be read")
+            .expect("it is known");
+        assert_eq!(found.save(), state.save(), "{host}");
+        assert_eq!(found.text(), state.text(), "{host}");
+    }
+    assert_eq!(disk.knows("other.example").await, None);
+    assert_eq!(
+        disk.knows("rules.example:8443").await,
+        None,
+        "another port is another origin"
+    );
+}
+
+#[tokio::test]
+async fn what_still_waits_to_be_written_is_known_already() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    for round in 0..50 {
+        let state = then(&OriginState::unknown(), round, 404, "");
+        disk.learns("a.example", &state);
+        assert_eq!(disk.knows("a.example").await, Some(state.save()), "round {round}");
+    }
+    disk.forget(&origin("a.example"));
+    assert_eq!(disk.knows("a.example").await, None, "at once, too");
+    disk.flushed().await;
+    assert_eq!(disk.knows("a.example").await, None);
+    assert_eq!(disk.waiting(), 0);
+}
+
+#[tokio::test]
+async fn a_text_that_several_origins_have_is_stored_once_and_goes_with_the_last() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    let hosts = ["a.example", "b.example", "c.example"];
+    for host in hosts {
+        disk.learns(host, &rules(RULES));
+        disk.flushed().await;
+    }
+    let one = Contents {
+        texts: 1,
+        text_bytes: RULES.len() as u64,
+    };
+    assert_eq!(disk.contents(), one);
+
+    // The same once more is no further use of it.
+    disk.learns("a.example", &then(&rules(RULES), 10, 200, RULES));
+    disk.flushed().await;
+    disk.forget(&origin("a.example"));
+    disk.learns("b.example", &rules("User-agent: *\nDisallow: /other\n"));
+    disk.flushed().await;
+    assert_eq!(disk.contents().texts, 2);
+    assert_eq!(disk.knows("c.example").await, Some(rules(RULES).save()));
+
+    disk.forget(&origin("c.example"));
+    disk.flushed().await;
+    assert_eq!(disk.contents().texts, 1);
+    disk.forget(&origin("b.example"));
+    disk.flushed().await;
+    assert_eq!(disk.contents(), Contents::default());
+}
+
+#[tokio::test]
+async fn the_last_good_copy_is_kept_while_the_origin_says_that_there_is_none() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    let gone = then(&rules(RULES), 90_000, 404, "");
+    disk.learns("a.example", &rules(RULES));
+    disk.learns("a.example", &gone);
+    Bench::close(disk);
+    let disk = bench.open();
+    let found = disk.recall(&origin("a.example")).await.expect("read").expect("known");
+    assert_eq!(found.text(), Some(RULES.as_bytes()));
+}
+
+#[tokio::test]
+async fn what_began_without_the_file_takes_up_what_the_file_knows() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    let failing = then(&rules(RULES), 90_000, 503, "");
+    disk.learns("a.example", &failing);
+    disk.flushed().await;
+    let anew = then(&OriginState::unknown(), 100_000, 503, "");
+    disk.keep(&origin("a.example"), Arc::new(anew.clone()), false);
+    disk.flushed().await;
+    let found = disk.recall(&origin("a.example")).await.expect("read").expect("known");
+    assert_eq!(found.save(), anew.resuming(&failing).save());
+    assert_eq!(
+        found.failing_since(),
+        failing.failing_since(),
+        "the clock of thirty days goes on"
+    );
+    assert_eq!(found.text(), Some(RULES.as_bytes()));
+}
+
+#[tokio::test]
+async fn origins_that_nobody_asks_for_are_forgotten_in_time_and_no_others() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    let day = 24 * 60 * 60;
+    for number in 0..25 {
+        let state = then(&OriginState::unknown(), number * day, 404, "");
+        disk.learns(&format!("{number:02}.example"), &state);
+    }
+    // It was answered long ago, but is asked for still.
+    let failing = then(&rules(RULES), 20 * day, 503, "");
+    disk.learns("failing.example", &failing);
+    disk.flushed().await;
+
+    let oldest = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + 10 * day);
+    let (mut next, mut seen, mut forgotten) = (Some(String::new()), 0, 0);
+    while let Some(start) = next {
+        let collected = disk.with_file(|file| file.collect(oldest, &start, 7)).expect("written");
+        seen += collected.seen;
+        forgotten += collected.forgotten;
+        next = collected.next;
+    }
+    assert_eq!((seen, forgotten), (26, 10));
+    for number in 0..25 {
+        let known = disk.knows(&format!("{number:02}.example")).await.is_some();
+        assert_eq!(known, number >= 10, "day {number}");
+    }
+    assert_eq!(disk.knows("failing.example").await, Some(failing.save()));
+}
