@@ -296,7 +296,7 @@ impl Shared {
                     if troubles == 0 {
                         tracing::error!(
                             path = %self.path.display(),
-                            "the copies cannot be kept on disk: {error}; they wait in memory until they can"
+                            "the copies cannot be kept on disk: {error}; they wait in memory until they can, so see to the disk"
                         );
                     }
                     if closing {

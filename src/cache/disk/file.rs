@@ -67,21 +67,17 @@ impl CopyFile {
     /// # Errors
     /// It cannot be read or written, or is of a later version of robotgate.
     pub(super) fn new(database: Database) -> Result<Self, FileError> {
-        let transaction = database.begin_write()?;
-        let version = {
-            let mut about = transaction.open_table(ABOUT)?;
-            let found = about.get(VERSION_KEY)?.map(|found| found.value());
-            if found.is_none() {
-                about.insert(VERSION_KEY, VERSION)?;
+        match version_of(&database)? {
+            Some(VERSION) => {}
+            Some(later) => return Err(FileError::Version(later)),
+            None => {
+                let transaction = database.begin_write()?;
+                transaction.open_table(ABOUT)?.insert(VERSION_KEY, VERSION)?;
+                // Made here, so that reading need not ask whether they are there.
+                drop(Tables::open(&transaction)?);
+                transaction.commit()?;
             }
-            found.unwrap_or(VERSION)
-        };
-        if version != VERSION {
-            return Err(FileError::Version(version));
         }
-        // Made here, so that reading need not ask whether they are there.
-        drop(Tables::open(&transaction)?);
-        transaction.commit()?;
         Ok(Self { database })
     }
 
@@ -259,6 +255,17 @@ impl<'t> Tables<'t> {
             self.texts.remove(&digest.0)?;
         }
         Ok(())
+    }
+}
+
+/// `None` of a file that nothing was written to yet. A file that only needs reading can be read even
+/// where the disk is full.
+fn version_of(database: &Database) -> Result<Option<u64>, FileError> {
+    let transaction = database.begin_read()?;
+    match transaction.open_table(ABOUT) {
+        Ok(about) => Ok(about.get(VERSION_KEY)?.map(|version| version.value())),
+        Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
