@@ -30,6 +30,8 @@ pub use self::{
     open::{NoFile, Unusable, Why},
     record::Record,
 };
+use tokio::sync::Semaphore;
+
 use super::OriginState;
 use crate::origin::Origin;
 
@@ -37,6 +39,8 @@ use crate::origin::Origin;
 pub struct Disk {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    /// So that a crowd of readers does not become a crowd of threads.
+    readers: Semaphore,
 }
 
 /// How the copies on disk are kept.
@@ -107,6 +111,7 @@ impl Disk {
         Ok(Self {
             shared,
             writer: Mutex::new(Some(writer)),
+            readers: Semaphore::new(MAX_READERS),
         })
     }
 
@@ -144,6 +149,7 @@ impl Disk {
         if !self.shared.is_open() {
             return Err(FileError::Closed);
         }
+        let _turn = self.readers.acquire().await.map_err(|_| FileError::Closed)?;
         let shared = self.shared.clone();
         let reading = tokio::task::spawn_blocking(move || shared.with_file(|file| file.read(&name)));
         let state = reading.await.map_err(|_| FileError::Closed)??;
@@ -451,6 +457,8 @@ const MAX_FLUSH: Duration = Duration::from_secs(10);
 const COLLECT_EVERY: Duration = Duration::from_secs(60 * 60);
 const COLLECT_ON: Duration = Duration::from_secs(1);
 const COLLECTED_AT_ONCE: usize = 2_000;
+/// Reads that are made at once: most are of memory, and take microseconds.
+const MAX_READERS: usize = 8;
 /// Bytes of memory for pages, for one that only reads.
 const READER_CACHE: usize = 16 * 1024 * 1024;
 

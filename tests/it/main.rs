@@ -20,6 +20,7 @@ mod identity;
 mod intercept;
 mod lifecycle_http;
 mod lint;
+mod persistence;
 mod plain;
 mod real_clients;
 mod refuse_mode;

@@ -178,6 +178,12 @@ impl Gate {
         wait::until("the gate to end", || self.child.try_wait().expect("the child is ours")).await
     }
 
+    /// Ends the gate without a word (`kill -9`).
+    pub async fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.ended().await;
+    }
+
     /// Whether the gate runs still.
     pub fn runs(&mut self) -> bool {
         self.child.try_wait().expect("the child is ours").is_none()

@@ -69,13 +69,7 @@ impl Builder {
             dns,
             folder,
         };
-        let listening = wait::until("the gate to listen", || {
-            assert!(gate.runs(), "the gate ended at once");
-            gate.log().into_iter().find(|line| line.message() == "listening")
-        })
-        .await;
-        let address = listening.field("address").expect("the address is told");
-        gate.address = address.parse().expect("an address and a port");
+        gate.listening().await;
         gate
     }
 
@@ -107,17 +101,44 @@ impl Builder {
         let text = self.text.unwrap_or_else(|| config.text(""));
         fs::write(folder.path().join(ORIGIN_ROOTS), tls::origin_root_pem()).expect("the folder is ours");
         fs::write(folder.path().join(FILE), text).expect("the folder is ours");
-        let child = command()
-            .args(["run", "--config"])
-            .arg(folder.path().join(FILE))
-            .current_dir(Path::new("/"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary is there");
+        let child = spawn(folder.path());
         (folder, config, dns, child)
     }
+}
+
+impl Gate {
+    /// Starts the gate again, in the same folder, after it has ended.
+    ///
+    /// # Panics
+    /// When it ends at once.
+    pub async fn start_again(&mut self) {
+        self.child = spawn(self.folder.path());
+        self.log = Log::collect(self.child.stderr.take().expect("piped"));
+        self.output = Log::collect(self.child.stdout.take().expect("piped"));
+        self.listening().await;
+    }
+
+    async fn listening(&mut self) {
+        let listening = wait::until("the gate to listen", || {
+            assert!(self.runs(), "the gate ended at once");
+            self.log().into_iter().find(|line| line.message() == "listening")
+        })
+        .await;
+        let address = listening.field("address").expect("the address is told");
+        self.address = address.parse().expect("an address and a port");
+    }
+}
+
+fn spawn(folder: &Path) -> Child {
+    command()
+        .args(["run", "--config"])
+        .arg(folder.join(FILE))
+        .current_dir(Path::new("/"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary is there")
 }
 
 /// The program under test: the one of this build, or the one that `ROBOTGATE_BIN` names.

@@ -1,0 +1,180 @@
+//! What is known of origins outlives the gate, however it ends.
+
+use std::fs;
+
+use crate::support::{Gate, Origin, Record, Reply, allowed, refused, wait};
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+
+/// Times that a test can wait for.
+const SHORT: &str = r#"
+[robots]
+default-ttl = "1s"
+min-ttl = "1s"
+max-ttl = "1s"
+
+[robots.unreachable]
+deny-for = "2s"
+retry-first = "1s"
+retry-busy = "1s"
+retry-longest = "1s"
+"#;
+
+async fn origin() -> Origin {
+    Origin::start().robots(ROBOTS).anything("page").spawn().await
+}
+
+/// Asks for `path` until it is decided for `reason`, and returns that decision's record.
+async fn until_decided(gate: &Gate, origin: &Origin, path: &str, reason: &str) -> Record {
+    for attempt in 0..2000 {
+        // A URL of its own, so that its record can be told.
+        let url = origin.url(&format!("{path}?{reason}-{attempt}"));
+        gate.get(&url).await;
+        let record = gate.decision_for(&url).await;
+        if record["reason"] == reason {
+            return record;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("never decided for {reason}");
+}
+
+fn known_by(record: &Record) -> [&Record; 4] {
+    ["robots_status", "robots_sha256", "robots_fetched", "robots_expires"].map(|field| &record[field])
+}
+
+#[tokio::test]
+async fn a_copy_serves_on_after_a_restart_without_a_fetch() {
+    let origin = origin().await;
+    let mut gate = Gate::start().await;
+    refused(&gate.get(&origin.url("/private/1")).await, "rule");
+    let before = gate.decision_for(&origin.url("/private/1")).await;
+
+    assert_eq!(gate.stop().await.code(), Some(0));
+    gate.start_again().await;
+
+    refused(&gate.get(&origin.url("/private/2")).await, "rule");
+    allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+    let after = gate.decision_for(&origin.url("/private/2")).await;
+    assert_eq!(after["robots_cache"], "hit");
+    assert_eq!(known_by(&before), known_by(&after));
+    assert_eq!(origin.count("/robots.txt"), 1);
+}
+
+#[tokio::test]
+async fn the_clock_of_a_failing_origin_goes_on_over_a_kill() {
+    let origin = origin().await;
+    let mut gate = Gate::with(SHORT).await;
+    refused(&gate.get(&origin.url("/private")).await, "rule");
+    let good = gate.decision_for(&origin.url("/private")).await;
+
+    origin.change("/robots.txt", Reply::status(503));
+    let denied = until_decided(&gate, &origin, "/x", "unreachable").await;
+    let since = failing_since(&gate).await;
+    // It is on disk when the gate says so.
+    wait_until_written(&gate).await;
+    gate.kill().await;
+    gate.start_again().await;
+
+    let decided = until_decided(&gate, &origin, "/private", "last-copy").await;
+    assert_eq!(decided["verdict"], "deny");
+    assert_eq!(decided["rule"], "Disallow: /private");
+    assert_eq!(decided["robots_sha256"], good["robots_sha256"]);
+    assert_eq!(decided["robots_status"], 200);
+    assert_eq!(decided["robots_cache"], "stale");
+    assert_eq!(decided["robots_error"], "the server answered 503");
+    assert_eq!(denied["robots_sha256"], Record::Null, "no copy decided then");
+    assert_eq!(failing_since(&gate).await, since, "the clock was not reset");
+
+    origin.change(
+        "/robots.txt",
+        Reply::ok("text/plain", "User-agent: *\nDisallow: /new\n"),
+    );
+    until_decided(&gate, &origin, "/new", "rule").await;
+}
+
+/// What the last record of a fetch says.
+async fn failing_since(gate: &Gate) -> Record {
+    wait::until("a failed fetch", || {
+        let fetches = gate.audit().into_iter().filter(|record| record["event"] == "robots");
+        let last = fetches.last()?["failing_since"].clone();
+        (!last.is_null()).then_some(last)
+    })
+    .await
+}
+
+/// Waits until the file of copies was written to once more.
+async fn wait_until_written(gate: &Gate) {
+    let path = gate.file("robots.redb");
+    let modified = || fs::metadata(&path).and_then(|metadata| metadata.modified()).ok();
+    let started = std::time::SystemTime::now();
+    wait::until("a write", || modified().filter(|modified| *modified > started - GATHER)).await;
+}
+
+/// Longer than changes gather before they are written.
+const GATHER: std::time::Duration = std::time::Duration::from_millis(500);
+
+#[tokio::test]
+async fn an_origin_that_never_had_a_copy_is_open_after_the_time_of_grace_and_says_why() {
+    let origin = Origin::start()
+        .reply("/robots.txt", Reply::status(500))
+        .anything("page")
+        .spawn()
+        .await;
+    let mut gate = Gate::with(SHORT).await;
+    refused(&gate.get(&origin.url("/x")).await, "unreachable");
+    gate.stop().await;
+    gate.start_again().await;
+    let decided = until_decided(&gate, &origin, "/x", "unreachable-too-long").await;
+    assert_eq!(decided["verdict"], "allow");
+    assert_eq!(decided["robots_status"], 500);
+    assert_eq!(decided["robots_error"], "the server answered 500");
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_named_and_left_as_it_is() {
+    let origin = origin().await;
+    let mut gate = Gate::start().await;
+    refused(&gate.get(&origin.url("/private")).await, "rule");
+    gate.stop().await;
+    let noise = b"not what it was".repeat(1000);
+    fs::write(gate.file("robots.redb"), &noise).expect("the folder is ours");
+    gate.start_again().await;
+
+    let told = gate
+        .wait_for_log("the damage", |line| line.message().contains("cannot be used"))
+        .await;
+    for part in ["it is damaged", "robots.1.redb", "left as it is"] {
+        assert!(told.message().contains(part), "{part}: {}", told.message());
+    }
+    refused(&gate.get(&origin.url("/private")).await, "rule");
+    assert_eq!(fs::read(gate.file("robots.redb")).expect("it is there"), noise);
+    assert_eq!(origin.count("/robots.txt"), 2, "nothing was known");
+}
+
+#[tokio::test]
+async fn without_a_file_copies_are_kept_in_memory() {
+    let origin = origin().await;
+    let mut gate = Gate::builder()
+        .without("cache.path")
+        .config("[cache]\npersist = false")
+        .start()
+        .await;
+    refused(&gate.get(&origin.url("/private")).await, "rule");
+    gate.stop().await;
+    assert!(!gate.file("robots.redb").exists());
+    gate.start_again().await;
+    refused(&gate.get(&origin.url("/private")).await, "rule");
+    assert_eq!(origin.count("/robots.txt"), 2);
+}
+
+#[tokio::test]
+async fn where_no_file_can_be_had_the_gate_starts_all_the_same() {
+    let origin = origin().await;
+    let gate = Gate::with("[cache]\npath = \"robotgate.toml/robots.redb\"").await;
+    let told = gate
+        .wait_for_log("the trouble", |line| line.message().contains("kept in memory alone"))
+        .await;
+    assert!(told.message().contains("not a directory"), "{}", told.message());
+    refused(&gate.get(&origin.url("/private")).await, "rule");
+}
