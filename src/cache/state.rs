@@ -4,6 +4,7 @@
 //! It never reads a clock, touches a socket or waits. Times are wall-clock times, because copies
 //! outlive a restart; a clock that runs backwards makes it fetch again, never allow more.
 
+mod answer;
 mod reading;
 mod saved;
 
@@ -12,7 +13,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-pub use self::saved::{Saved, SavedCopy};
+pub use self::{
+    answer::{Answer, Due, Ground},
+    saved::{Saved, SavedCopy},
+};
 use super::{Failure, FetchError, Freshness, Meaning, Policy, RobotsCopy, Then, Unreachable, WithoutCopy};
 use crate::robots::Profile;
 
@@ -52,60 +56,6 @@ struct Failing {
     tried: SystemTime,
     retry: Duration,
     last: Failure,
-}
-
-/// What holds for an origin at a time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Answer<'s> {
-    Rules(&'s Arc<RobotsCopy>),
-    NoRobots,
-    Soft404,
-    Unreachable(Option<&'s Failure>),
-    /// The last copy that had rules decides, because of failures of which this is the last.
-    LastCopy(&'s Arc<RobotsCopy>, &'s Failure),
-    UnreachableTooLong(&'s Failure),
-}
-
-/// The fetch that an answer rests on: of the copy that decides, or else the last one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ground {
-    /// Its HTTP status, where it came to one.
-    pub status: Option<u16>,
-    /// When it ended; of a copy, when its origin last said that it holds.
-    pub fetched: Option<SystemTime>,
-    /// When the origin is asked again.
-    pub expires: Option<SystemTime>,
-}
-
-/// Whether the origin has to be asked again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Due {
-    No,
-    /// Soon: what is known holds meanwhile.
-    Background,
-    /// Before what is known may be used.
-    Now,
-}
-
-// === impl Answer ===
-
-impl<'s> Answer<'s> {
-    /// The copy that decides, where one does.
-    pub fn copy(self) -> Option<&'s Arc<RobotsCopy>> {
-        match self {
-            Answer::Rules(copy) | Answer::LastCopy(copy, _) => Some(copy),
-            _ => None,
-        }
-    }
-
-    /// The failure behind an answer that was made without an answer of the origin.
-    pub fn failure(self) -> Option<&'s Failure> {
-        match self {
-            Answer::Unreachable(failure) => failure,
-            Answer::LastCopy(_, failure) | Answer::UnreachableTooLong(failure) => Some(failure),
-            _ => None,
-        }
-    }
 }
 
 // === impl OriginState ===

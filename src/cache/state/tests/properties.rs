@@ -69,8 +69,27 @@ fn orderly_histories() -> impl Strategy<Value = Vec<Event>> {
 }
 
 fn played(events: &[Event]) -> History {
-    events.iter().fold(History::new(), |history, (second, fetched)| {
-        history.then(*second, fetched.clone())
+    played_under(Policy::default(), events)
+}
+
+fn played_under(policy: Policy, events: &[Event]) -> History {
+    events
+        .iter()
+        .fold(History::under(policy), |history, (second, fetched)| {
+            history.then(*second, fetched.clone())
+        })
+}
+
+/// Every way to treat an origin that fails.
+fn policies() -> impl Strategy<Value = Policy> {
+    let deny_for = proptest::sample::select(vec![0, HOUR, 12 * HOUR, 30 * DAYS]);
+    let then = proptest::sample::select(vec![Then::LastCopy, Then::Allow, Then::Deny]);
+    let without_copy = proptest::sample::select(vec![WithoutCopy::Allow, WithoutCopy::Deny]);
+    (deny_for, then, without_copy).prop_map(|(deny_for, then, without_copy)| {
+        let mut policy = denying_for(deny_for);
+        policy.unreachable.then = then;
+        policy.unreachable.without_copy = without_copy;
+        policy
     })
 }
 
@@ -156,6 +175,10 @@ fn said_by(answer: Told) -> Says {
 
 /// What the table says at `now`, of a clock that only went on until the last event.
 fn table(events: &[Event], now: u64) -> Says {
+    table_under(&Policy::default(), events, now)
+}
+
+fn table_under(policy: &Policy, events: &[Event], now: u64) -> Says {
     let outcomes = outcomes(events);
     if let Some(answer) = last_answer(&outcomes).filter(|answer| holds(*answer, now)) {
         return said_by(answer.1);
@@ -163,7 +186,7 @@ fn table(events: &[Event], now: u64) -> Says {
     let Some(first) = failures(&outcomes).first() else {
         return Says::Unreachable;
     };
-    if now.saturating_sub(first.second) < 30 * DAYS {
+    if now.saturating_sub(first.second) < policy.unreachable.deny_for.as_secs() {
         return Says::Unreachable;
     }
     let mut words = outcomes.iter().rev().filter_map(|outcome| Some(outcome.answer?.says));
@@ -171,7 +194,11 @@ fn table(events: &[Event], now: u64) -> Says {
         Word::Rules(second) => Some(second),
         _ => None,
     });
-    rules.map_or(Says::UnreachableTooLong, Says::LastCopy)
+    match (policy.unreachable.then, rules, policy.unreachable.without_copy) {
+        (Then::Deny, ..) | (Then::LastCopy, None, WithoutCopy::Deny) => Says::Unreachable,
+        (Then::LastCopy, Some(second), _) => Says::LastCopy(second),
+        (Then::Allow, ..) | (Then::LastCopy, None, WithoutCopy::Allow) => Says::UnreachableTooLong,
+    }
 }
 
 fn says(answer: Answer<'_>) -> Says {
@@ -190,6 +217,16 @@ proptest! {
     fn whatever_happens_the_answer_is_the_tables(events in orderly_histories(), now in seconds()) {
         let history = played(&events);
         prop_assert_eq!(says(history.answer(now)), table(&events, now));
+    }
+
+    #[test]
+    fn whatever_the_policy_the_answer_is_its(
+        policy in policies(),
+        events in orderly_histories(),
+        now in seconds(),
+    ) {
+        let history = played_under(policy, &events);
+        prop_assert_eq!(says(history.answer(now)), table_under(&policy, &events, now));
     }
 
     #[test]

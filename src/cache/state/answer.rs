@@ -1,0 +1,59 @@
+//! What a state says at a time: what holds, what that rests on, and whether to ask the origin again.
+
+use std::{sync::Arc, time::SystemTime};
+
+use super::{Failure, RobotsCopy};
+
+/// What holds for an origin at a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Answer<'s> {
+    Rules(&'s Arc<RobotsCopy>),
+    NoRobots,
+    Soft404,
+    Unreachable(Option<&'s Failure>),
+    /// The last copy that had rules decides, because of failures of which this is the last.
+    LastCopy(&'s Arc<RobotsCopy>, &'s Failure),
+    UnreachableTooLong(&'s Failure),
+}
+
+/// The fetch that an answer rests on: of the copy that decides, or else the last one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ground {
+    /// Its HTTP status, where it came to one.
+    pub status: Option<u16>,
+    /// When it ended; of a copy, when its origin last said that it holds.
+    pub fetched: Option<SystemTime>,
+    /// When the origin is asked again.
+    pub expires: Option<SystemTime>,
+}
+
+/// Whether the origin has to be asked again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    No,
+    /// Soon: what is known holds meanwhile.
+    Background,
+    /// Before what is known may be used.
+    Now,
+}
+
+// === impl Answer ===
+
+impl<'s> Answer<'s> {
+    /// The copy that decides, where one does.
+    pub fn copy(self) -> Option<&'s Arc<RobotsCopy>> {
+        match self {
+            Answer::Rules(copy) | Answer::LastCopy(copy, _) => Some(copy),
+            _ => None,
+        }
+    }
+
+    /// The failure behind an answer that was made without an answer of the origin.
+    pub fn failure(self) -> Option<&'s Failure> {
+        match self {
+            Answer::Unreachable(failure) => failure,
+            Answer::LastCopy(_, failure) | Answer::UnreachableTooLong(failure) => Some(failure),
+            _ => None,
+        }
+    }
+}
