@@ -19,7 +19,7 @@ pub use self::{
     copy::{RobotsCopy, Sha256},
     disk::{Contents, CopyFile, Disk, DiskError, DiskOptions, FileError, Record, Why},
     failure::{Failure, FetchError},
-    fetch::{Asked, Fetch, Fetched, Fetcher, FetcherOptions, Landed, Traced, within_limit},
+    fetch::{Asked, Fetch, Fetched, Fetcher, FetcherOptions, Landed, Lanes, Traced, within_limit},
     freshness::Freshness,
     lookup::{CacheStatus, Lookup},
     meaning::{Meaning, Received},

@@ -1,14 +1,19 @@
 //! One fetch of a robots.txt: the I/O of RFC 9309 §2.3, with the bounds that a hostile server
 //! needs. What the outcome means is not decided here.
 //!
-//! The request is an unconditional GET without cookies or credentials. Redirects are followed up
-//! to five hops, across origins, each through the egress guard (RFC 9309 §2.3.1.2).
+//! The request is a GET without cookies or credentials, and without a condition but the origin's own
+//! entity tag. Redirects are followed up to five hops, across origins, each through the egress guard
+//! (RFC 9309 §2.3.1.2).
 
 mod body;
 mod hop;
+mod lanes;
 mod trace;
 
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
 
 use async_trait::async_trait;
 use pingora::connectors::{ConnectorOptions, http::v1::Connector};
@@ -16,6 +21,7 @@ use pingora::connectors::{ConnectorOptions, http::v1::Connector};
 use self::hop::{Hop, HopEnd};
 pub use self::{
     body::within_limit,
+    lanes::Lanes,
     trace::{Asked, Traced},
 };
 use super::{Failure, FetchError, Freshness, Meaning, OriginState, Policy, Received, copy::LARGE};
@@ -68,6 +74,7 @@ pub struct Fetcher {
     connector: Connector,
     egress: Egress,
     options: FetcherOptions,
+    lanes: Arc<Lanes>,
 }
 
 /// What of a fetch the configuration sets.
@@ -77,8 +84,10 @@ pub struct FetcherOptions {
     pub user_agent: http::HeaderValue,
     /// For connecting and the TLS handshake of one hop.
     pub connect_timeout: Duration,
-    /// For the whole fetch, redirects included.
+    /// For the whole fetch, redirects included, from when its turn has come.
     pub total_timeout: Duration,
+    /// How long a server may be silent. Each byte that comes begins it anew.
+    pub idle_timeout: Duration,
 }
 
 // === impl Fetched ===
@@ -121,8 +130,9 @@ impl Fetched {
 // === impl Fetcher ===
 
 impl Fetcher {
-    /// A fetcher that goes out by `egress` and checks certificates against `roots`.
-    pub fn new(egress: Egress, roots: &Roots, options: FetcherOptions) -> Self {
+    /// A fetcher that goes out by `egress` and checks certificates against `roots`. Of all fetchers that
+    /// share `lanes`, as many fetches run at once as these have room for.
+    pub fn new(egress: Egress, roots: &Roots, options: FetcherOptions, lanes: Arc<Lanes>) -> Self {
         // No connection is used twice: most origins are asked once a day.
         let mut settings = ConnectorOptions::new(1);
         settings.ca_file = Some(roots.path());
@@ -130,12 +140,22 @@ impl Fetcher {
             connector: Connector::new(Some(settings)),
             egress,
             options,
+            lanes,
         }
     }
 
-    /// Fetches the robots.txt of `origin`. With `etag`, its answer may be that what it gave under that
-    /// tag has not changed.
+    /// Fetches the robots.txt of `origin`, in its turn. With `etag`, its answer may be that what it gave
+    /// under that tag has not changed.
     pub async fn trace(&self, origin: &Origin, etag: Option<&str>) -> Traced {
+        let traced = self.lanes.run(|| self.trace_now(origin, etag)).await;
+        traced.unwrap_or_else(|fault| Traced {
+            fetched: Fetched::Failed(fault.into()),
+            hops: Vec::new(),
+            took: Duration::ZERO,
+        })
+    }
+
+    async fn trace_now(&self, origin: &Origin, etag: Option<&str>) -> Traced {
         let total = self.options.total_timeout;
         let started = Instant::now();
         let mut hops = Vec::with_capacity(1);

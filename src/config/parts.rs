@@ -3,9 +3,11 @@
 //!
 //! It opens no connection and reads no file.
 
+use std::sync::Arc;
+
 use super::Config;
 use crate::{
-    cache::{Fetcher, FetcherOptions, Policy},
+    cache::{Fetcher, FetcherOptions, Lanes, Policy},
     egress::{Egress, Guard, Resolver, Roots},
 };
 
@@ -36,13 +38,20 @@ impl Config {
         }
     }
 
-    /// What fetches robots.txt files, by `egress` and with certificates checked against `roots`.
-    pub fn fetcher(&self, egress: Egress, roots: &Roots) -> Fetcher {
+    /// Room for as many fetches at once as there may be.
+    pub fn lanes(&self) -> Arc<Lanes> {
+        Arc::new(Lanes::new(self.robots.max_fetches))
+    }
+
+    /// What fetches robots.txt files, by `egress`, with certificates checked against `roots`, and in
+    /// turn with all else that has `lanes`.
+    pub fn fetcher(&self, egress: Egress, roots: &Roots, lanes: Arc<Lanes>) -> Fetcher {
         let options = FetcherOptions {
             user_agent: self.robots.user_agent.clone(),
             connect_timeout: self.proxy.connect_timeout,
             total_timeout: self.robots.fetch_timeout,
+            idle_timeout: self.robots.fetch_idle_timeout,
         };
-        Fetcher::new(egress, roots, options)
+        Fetcher::new(egress, roots, options, lanes)
     }
 }

@@ -48,9 +48,9 @@ pub struct Robots {
     pub soft_404: bool,
     /// How long a request waits for a fetch before it is refused.
     pub wait: Duration,
-    /// How long a fetch may take, redirects and all.
+    /// How long a fetch may take from when its turn has come, redirects and all.
     pub fetch_timeout: Duration,
-    /// How long a fetch may hear nothing.
+    /// How long a fetch may hear nothing; of no account where it is the longer of the two.
     pub fetch_idle_timeout: Duration,
     /// How many fetches run at once, 1 to 10,000.
     pub max_fetches: usize,

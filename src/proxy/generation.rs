@@ -19,7 +19,7 @@ use super::{fetching::LoggedFetcher, gate::Gate};
 use crate::{
     audit::{AuditError, AuditLog},
     authority::{self, Authority, AuthorityError, Leaves},
-    cache::{Disk, DiskOptions, Policy, Store},
+    cache::{Disk, DiskOptions, Lanes, Policy, Store},
     config::{Cache, Config, HttpsMode, Output},
     egress::{Egress, Resolver, ResolverError, Roots, RootsError},
 };
@@ -36,6 +36,7 @@ pub struct Generation {
     /// `None` where no CONNECT is intercepted.
     pub(super) leaves: Option<Leaves>,
     roots: Arc<Roots>,
+    lanes: Arc<Lanes>,
 }
 
 /// Why a configuration cannot be put in force.
@@ -72,7 +73,7 @@ pub(super) struct Forwarder {
 
 impl Generation {
     /// Builds what `config` asks for, taking from `before` what stays as it was; with `anew`,
-    /// nothing but the count.
+    /// nothing but the count and what no file stands behind.
     ///
     /// # Errors
     /// Something that the configuration names cannot be had. Nothing has changed then.
@@ -91,8 +92,13 @@ impl Generation {
             Some(before) => before.leaves.clone(),
             None => leaves(&config)?,
         };
+        // Kept even then: those that run and wait are to be counted with those that come.
+        let lanes = match before.filter(|before| before.config.robots.max_fetches == config.robots.max_fetches) {
+            Some(before) => before.lanes.clone(),
+            None => config.lanes(),
+        };
         let egress = config.way_out(resolver);
-        let fetcher = config.fetcher(egress.clone(), &roots);
+        let fetcher = config.fetcher(egress.clone(), &roots, lanes.clone());
         // Last, because it makes a file, and a reload that fails leaves no trace.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
             // Two writers to one pipe would tear each other's lines.
@@ -115,6 +121,7 @@ impl Generation {
             audit,
             leaves,
             roots,
+            lanes,
             config,
         })
     }

@@ -1,5 +1,6 @@
 //! What an origin's answer to `/robots.txt` means for its pages: each row of the table, through the proxy.
 
+mod bounds;
 mod failures;
 mod limits;
 mod redirects;

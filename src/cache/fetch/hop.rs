@@ -1,5 +1,7 @@
 //! One request of a fetch, and where its answer leads.
 
+use std::time::Duration;
+
 use pingora::{
     protocols::{ALPN, http::v1::client::HttpSession},
     upstreams::peer::HttpPeer,
@@ -103,11 +105,13 @@ impl Hop {
             .addresses(&self.origin.host, self.origin.port)
             .await
             .map_err(Fault::from)?;
+        let silence = fetcher.options.idle_timeout.min(fetcher.options.total_timeout);
         let timeouts = Timeouts {
             connect: fetcher.options.connect_timeout,
-            read: fetcher.options.total_timeout,
-            write: fetcher.options.total_timeout,
-            idle: fetcher.options.total_timeout,
+            read: silence,
+            write: silence,
+            // No connection is kept.
+            idle: Duration::ZERO,
         };
         let mut last = Fault::Unroutable;
         for address in addresses {

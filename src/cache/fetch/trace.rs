@@ -9,9 +9,9 @@ use super::Fetched;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
     pub fetched: Fetched,
-    /// In order, one at the least; all but the first are where redirects led.
+    /// In order; all but the first are where redirects led. None where it never began.
     pub hops: Vec<Asked>,
-    /// From the start to the last byte that counts, or to the failure.
+    /// From when its turn had come to the last byte that counts, or to the failure.
     pub took: Duration,
 }
 
@@ -26,14 +26,14 @@ pub struct Asked {
 // === impl Traced ===
 
 impl Traced {
-    /// The redirects that were followed: the status of each, and where it led.
+    /// The redirects that were followed, be it in vain: the status of each, and where it led.
     pub fn redirects(&self) -> impl Iterator<Item = (Option<u16>, &str)> {
         std::iter::zip(&self.hops, self.hops.iter().skip(1))
             .filter(|(from, _)| from.is_redirect())
             .map(|(from, to)| (from.status, &*to.url))
     }
 
-    /// The last status that was received.
+    /// The status of the last URL that was asked, where one came.
     pub fn status(&self) -> Option<u16> {
         self.hops.last().and_then(|asked| asked.status)
     }
