@@ -3,7 +3,10 @@
 use http::StatusCode;
 use pingora::{Error, ErrorSource, ErrorType};
 
-use crate::egress::{EgressError, ResolveError};
+use crate::{
+    audit::plain,
+    egress::{EgressError, ResolveError},
+};
 
 /// A fault on the way to an origin. The texts stand in headers and logs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -85,7 +88,8 @@ impl Fault {
             let start = text.find(mark)? + mark.len();
             let detail = &text[start..];
             let end = detail.find(", SNI: ").unwrap_or(detail.len());
-            Some(detail[..end].trim().to_owned())
+            // A certificate may have thousands of names, all of which rustls tells.
+            Some(plain(detail[..end].trim(), MAX_DETAIL).into_owned())
         };
         if let Some(detail) = after("invalid peer certificate: ") {
             return Self::TlsCertificate(detail);
@@ -94,7 +98,7 @@ impl Fault {
             return Self::TlsAlert(detail);
         }
         let cause = after("cause: ").or_else(|| after("TLS connect() failed: "));
-        Self::TlsProtocol(cause.unwrap_or(text))
+        Self::TlsProtocol(cause.unwrap_or_else(|| plain(&text, MAX_DETAIL).into_owned()))
     }
 
     /// The value of `error` in `Proxy-Status` (RFC 9209 §2.3).
@@ -132,6 +136,9 @@ impl Fault {
     }
 }
 
+/// Bytes of what the other side said that a text repeats. It is kept for as long as its origin is.
+const MAX_DETAIL: usize = 256;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +162,18 @@ mod tests {
             let error = Error::explain(ErrorType::TLSHandshakeFailure, context);
             assert_eq!(Fault::from_pingora(&error), fault, "{context}");
         }
+    }
+
+    #[test]
+    fn of_a_long_detail_the_beginning_is_told() {
+        let context = format!("invalid peer certificate: valid for {}", "a.example, ".repeat(10_000));
+        let error = Error::explain(ErrorType::TLSHandshakeFailure, context);
+        let text = Fault::from_pingora(&error).to_string();
+        assert!(
+            text.starts_with("the server's certificate is not valid: valid for a.example"),
+            "{text}"
+        );
+        assert!(text.len() < 2 * MAX_DETAIL, "{} bytes", text.len());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use pingora::protocols::http::v1::client::HttpSession;
 use pingora_http::ResponseHeader;
 
 use crate::{
+    audit::plain,
     cache::{Failure, FetchError},
     robots,
     upstream::Fault,
@@ -99,7 +100,7 @@ impl Decoder {
             }
             (Some(coding), _) => Err(FetchError::Coding(format!(
                 "\"{}\" was not asked for",
-                coding.escape_ascii()
+                plain(&coding.escape_ascii().to_string(), MAX_CODING)
             ))),
         }
     }
@@ -176,6 +177,8 @@ pub fn within_limit(body: Vec<u8>) -> Vec<u8> {
 /// Decoded bytes of a robots.txt that count.
 const MAX_ROBOTS: usize = robots::LIMIT;
 const MAX_ERROR_PAGE: usize = 32 * 1024;
+/// Bytes of a coding's name that an error repeats: it is kept for as long as the origin is known.
+const MAX_CODING: usize = 64;
 
 #[cfg(test)]
 mod tests;

@@ -149,6 +149,11 @@ impl Hop {
             .ok_or_else(|| FetchError::Redirect("it has no Location".to_owned()))?;
         let lost = |why: &str| {
             let location = String::from_utf8_lossy(location.as_bytes());
+            // A query may hold what no log should.
+            let location = match location.split_once('?') {
+                Some((path, _)) => format!("{path}?…"),
+                None => location.into_owned(),
+            };
             FetchError::Redirect(format!("{} ({why})", plain(&location, MAX_LOCATION)))
         };
         let text = std::str::from_utf8(location.as_bytes()).map_err(|_| lost("not UTF-8"))?;

@@ -216,6 +216,7 @@ fn a_coding_that_was_not_asked_for_is_refused_by_its_name() {
         (&["deflate"], "\"deflate\""),
         (&["zstd"], "\"zstd\""),
         (&["identity, br"], "\"br\""),
+        (&[&*"x".repeat(100_000)], &*format!("\"{}…\"", "x".repeat(64))),
     ] {
         let found = error(body(codings, 1000, [LINES]));
         assert_eq!(
