@@ -175,8 +175,8 @@ impl Fetcher {
             let first = Hop::first(origin);
             match first.ask(self, Some(etag), note(hops, &first)).await? {
                 // Some servers do not understand the condition, and say so; without it they may have
-                // rules to give.
-                HopEnd::Received(received) if (400..500).contains(&received.status) => {}
+                // rules to give. One that is asked too often says nothing of it, and is left in peace.
+                HopEnd::Received(received) if matches!(received.status, 400..=428 | 430..=499) => {}
                 end => return self.go_on(end, hops).await,
             }
         }

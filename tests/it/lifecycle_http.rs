@@ -1,6 +1,7 @@
 //! What an origin's answer to `/robots.txt` means for its pages: each row of the table, through the proxy.
 
 mod bounds;
+mod conditional;
 mod failures;
 mod limits;
 mod redirects;

@@ -25,7 +25,7 @@ pub use self::{
     fields::Field,
     gate::{Gate, Record, Signal},
     latch::Latch,
-    origin::{NAME, Origin, Reply, Step},
+    origin::{NAME, Origin, Reply, Request, Step},
     tls::{Certificate, Roots},
     told::Told,
 };

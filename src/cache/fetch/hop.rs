@@ -187,7 +187,8 @@ fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
     let tag = tags.next().filter(|_| tags.next().is_none())?.to_str().ok()?;
     let opaque = tag.strip_prefix("W/").unwrap_or(tag);
     let opaque = opaque.strip_prefix('"')?.strip_suffix('"')?;
-    (tag.len() <= MAX_ETAG && !opaque.contains(['"', ' '])).then(|| tag.into())
+    let is_tag = opaque.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
+    (tag.len() <= MAX_ETAG && is_tag).then(|| tag.into())
 }
 
 /// Content in a transfer coding that nobody undoes would be read as a file without rules.

@@ -20,6 +20,19 @@ pub async fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T
     }
 }
 
+/// As [`until`], where asking takes a while itself.
+pub async fn until_told<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    within(what, async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+}
+
 /// Bounds `work`.
 ///
 /// # Panics

@@ -43,6 +43,12 @@ impl Gate {
         found.remove(0)
     }
 
+    /// The records of all fetches so far of the robots.txt of an origin, in order.
+    pub fn fetches_of(&self, origin: &str) -> Vec<Record> {
+        let of_it = |record: &Record| record["event"] == "robots" && record["origin"] == origin;
+        self.audit().into_iter().filter(of_it).collect()
+    }
+
     /// The completion that belongs to a decision.
     pub async fn completion_of(&self, decision: &Record) -> Record {
         let belongs = |record: &Record| record["event"] == "completion" && record["id"] == decision["id"];

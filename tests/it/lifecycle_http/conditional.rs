@@ -1,0 +1,249 @@
+//! Fetches on a condition: an origin that gave an entity tag may say that nothing has changed, and no other may.
+
+use super::{Means, RULES, origin_with};
+use crate::support::{Gate, NAME, Origin, Record, Reply, Request, refused, wait};
+
+/// What is known is fetched anew after a second.
+const BRIEF: &str = r#"
+    [robots]
+    min-ttl = "1s"
+    default-ttl = "1s"
+    max-ttl = "1s"
+    wait = "1m"
+
+    [robots.unreachable]
+    retry-first = "1s"
+    retry-busy = "1s"
+"#;
+
+/// Asks for pages under `host` until `count` fetches have ended, and gives their records.
+async fn fetches_at(gate: &Gate, origin: &Origin, host: &str, count: usize) -> Vec<Record> {
+    wait::until_told(&format!("{count} fetches"), async || {
+        gate.get(&origin.url_at(host, "/again")).await;
+        let records = gate.fetches_of(&origin.url_at(host, ""));
+        (records.len() >= count).then_some(records)
+    })
+    .await
+}
+
+async fn fetches(gate: &Gate, origin: &Origin, count: usize) -> Vec<Record> {
+    fetches_at(gate, origin, NAME, count).await
+}
+
+/// The conditions of the requests for a path, in order.
+fn conditions(origin: &Origin, path: &str) -> Vec<Option<String>> {
+    let requests = origin.requests_for(path);
+    let condition = |request: &Request| request.field("If-None-Match").map(str::to_owned);
+    assert!(
+        requests.iter().all(|request| !request.headers.has("If-Modified-Since")),
+        "{requests:#?}"
+    );
+    requests.iter().map(condition).collect()
+}
+
+/// The rules under a tag.
+fn tagged(tag: &str) -> Reply {
+    Reply::ok("text/plain", RULES).header("ETag", tag)
+}
+
+/// An origin whose robots.txt is `first` to who sets no condition, and `then` to who does.
+async fn origin_that_gives(first: Reply, then: Reply) -> Origin {
+    Origin::start()
+        .on("/robots.txt", move |request| {
+            match request.headers.has("If-None-Match") {
+                false => first.clone(),
+                true => then.clone(),
+            }
+        })
+        .anything("page")
+        .spawn()
+        .await
+}
+
+#[tokio::test]
+async fn nothing_has_changed_renews_the_rules() {
+    let origin = origin_that_gives(tagged("\"v1\""), Reply::status(304)).await;
+    let gate = Gate::with(BRIEF).await;
+
+    let records = fetches(&gate, &origin, 3).await;
+    Means::Rules.holds(&gate, &origin, NAME).await;
+
+    let tag = Some("\"v1\"".to_owned());
+    assert_eq!(conditions(&origin, "/robots.txt")[..3], [None, tag.clone(), tag]);
+    let sha256 = &records[0]["robots_sha256"];
+    assert!(sha256.is_string(), "{:#}", records[0]);
+    for record in &records[1..] {
+        for (name, value) in [
+            ("status", 304.into()),
+            ("bytes", serde_json::Value::Null),
+            ("error", serde_json::Value::Null),
+            ("held_sha256", sha256.clone()),
+            ("robots_sha256", sha256.clone()),
+            ("holds", "rules".into()),
+        ] {
+            assert_eq!(record[name], value, "{name} in {record:#}");
+        }
+    }
+    let decision = gate.decision_for(&origin.url("/p")).await;
+    assert_eq!(
+        (&decision["robots_status"], &decision["robots_sha256"]),
+        (&200.into(), sha256)
+    );
+    // Both are of the same length, so their order is that of the times.
+    assert!(
+        decision["robots_fetched"].as_str() >= records[1]["time"].as_str(),
+        "{decision:#}"
+    );
+}
+
+#[tokio::test]
+async fn what_has_changed_takes_the_place_of_what_was_and_so_does_its_tag() {
+    let other = Reply::ok("text/plain", "User-agent: *\nDisallow: /\n").header("ETag", "W/\"v2\"");
+    let origin = origin_that_gives(tagged("\"v1\""), other).await;
+    let gate = Gate::with(BRIEF).await;
+
+    fetches(&gate, &origin, 3).await;
+
+    refused(&gate.get(&origin.url("/other")).await, "rule");
+    let tags = [None, Some("\"v1\"".to_owned()), Some("W/\"v2\"".to_owned())];
+    assert_eq!(conditions(&origin, "/robots.txt")[..3], tags);
+}
+
+#[tokio::test]
+async fn only_one_tag_that_is_one_is_a_condition() {
+    let of_length = |length: usize| format!("\"{}\"", "x".repeat(length - 2));
+    let none = Reply::ok("text/plain", RULES).header("Last-Modified", "Fri, 20 Nov 2026 23:09:08 GMT");
+    let cases = [
+        ("none", none, None),
+        ("one", tagged("\"v1\""), Some("\"v1\"".to_owned())),
+        ("a weak one", tagged("W/\"v1\""), Some("W/\"v1\"".to_owned())),
+        ("as long as may be", tagged(&of_length(128)), Some(of_length(128))),
+        ("longer", tagged(&of_length(129)), None),
+        ("two", tagged("\"v1\"").header("ETag", "\"v1\""), None),
+        ("two in one field", tagged("\"v1\", \"v2\""), None),
+        ("no quotes", tagged("v1"), None),
+        ("no end", tagged("\"v1"), None),
+        ("one quote", tagged("\""), None),
+        ("a quote inside", tagged("\"v\"1\""), None),
+        ("a space inside", tagged("\"v 1\""), None),
+        ("a control character inside", tagged("\"v\t1\""), None),
+        ("not ASCII", tagged("\"é\""), None),
+        ("a small w", tagged("w/\"v1\""), None),
+    ];
+    let origin = origin_with(cases.iter().map(|(_, answer, _)| answer.clone()).collect()).await;
+    let gate = Gate::with(BRIEF).await;
+    let host = |number: usize| format!("case-{number}.example");
+    for number in 0..cases.len() {
+        fetches_at(&gate, &origin, &host(number), 1).await;
+    }
+
+    for (number, (name, _, condition)) in cases.into_iter().enumerate() {
+        fetches_at(&gate, &origin, &host(number), 2).await;
+        let requests = origin.requests_for("/robots.txt");
+        let of_it = |request: &&Request| {
+            request
+                .field("Host")
+                .is_some_and(|field| field.starts_with(&host(number)))
+        };
+        let second = requests.iter().filter(of_it).nth(1).expect("it was fetched twice");
+        assert_eq!(second.field("If-None-Match"), condition.as_deref(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_tag_from_behind_a_redirect_is_of_another_url() {
+    let origin = Origin::start()
+        .reply("/robots.txt", Reply::redirect("/real.txt").header("ETag", "\"v0\""))
+        .reply("/real.txt", tagged("\"v1\""))
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::with(BRIEF).await;
+
+    fetches(&gate, &origin, 2).await;
+
+    Means::Rules.holds(&gate, &origin, NAME).await;
+    for path in ["/robots.txt", "/real.txt"] {
+        assert_eq!(conditions(&origin, path)[..2], [None, None], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn where_a_redirect_leads_is_asked_without_the_condition() {
+    let origin = Origin::start()
+        .on("/robots.txt", |request| match request.headers.has("If-None-Match") {
+            false => tagged("\"v1\""),
+            true => Reply::redirect("/real.txt"),
+        })
+        .page("/real.txt", "User-agent: *\nDisallow: /\n")
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::with(BRIEF).await;
+
+    fetches(&gate, &origin, 2).await;
+
+    refused(&gate.get(&origin.url("/other")).await, "rule");
+    assert_eq!(
+        conditions(&origin, "/robots.txt")[..2],
+        [None, Some("\"v1\"".to_owned())]
+    );
+    assert_eq!(conditions(&origin, "/real.txt")[0], None);
+}
+
+#[tokio::test]
+async fn nothing_has_changed_is_no_answer_to_who_did_not_ask_so() {
+    let origin = origin_that_gives(Reply::status(304).header("ETag", "\"v1\""), tagged("\"v1\"")).await;
+    let redirected = Origin::start()
+        .on("/robots.txt", |request| match request.headers.has("If-None-Match") {
+            false => tagged("\"v1\""),
+            true => Reply::redirect("/real.txt"),
+        })
+        .reply("/real.txt", Reply::status(304))
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::with(BRIEF).await;
+
+    let (records, redirected) = tokio::join!(fetches(&gate, &origin, 2), fetches(&gate, &redirected, 2));
+
+    for record in records.iter().chain(&redirected[1..]) {
+        assert_eq!(
+            (&record["status"], &record["error"]),
+            (&304.into(), &"the server answered 304".into()),
+            "{record:#}"
+        );
+    }
+    assert_eq!(conditions(&origin, "/robots.txt")[..2], [None, None]);
+    assert_eq!(records[0]["holds"], "unreachable");
+}
+
+#[tokio::test]
+async fn a_client_error_is_asked_again_without_the_condition_and_that_answer_counts() {
+    let refusing = origin_that_gives(tagged("\"v1\""), Reply::status(412)).await;
+    let gone = origin_that_gives(tagged("\"v1\""), Reply::status(404)).await;
+    let gate = Gate::with(BRIEF).await;
+    fetches(&gate, &gone, 1).await;
+    gone.change("/robots.txt", Reply::status(404));
+
+    let (records, of_gone) = tokio::join!(fetches(&gate, &refusing, 2), fetches(&gate, &gone, 2));
+
+    let asked = [None, Some("\"v1\"".to_owned()), None];
+    assert_eq!(conditions(&refusing, "/robots.txt")[..3], asked);
+    assert_eq!(conditions(&gone, "/robots.txt")[..3], asked);
+    let told = |record: &Record| (record["status"].clone(), record["holds"].clone());
+    assert_eq!(told(&records[1]), (200.into(), "rules".into()));
+    assert_eq!(told(&of_gone[1]), (404.into(), "no-robots".into()));
+    assert_eq!(records[1]["redirects"], serde_json::json!([]));
+}
+
+#[tokio::test]
+async fn one_that_is_asked_too_often_is_not_asked_again() {
+    let origin = origin_that_gives(tagged("\"v1\""), Reply::status(429).header("Retry-After", "60")).await;
+    let gate = Gate::with(BRIEF).await;
+
+    let records = fetches(&gate, &origin, 2).await;
+
+    assert_eq!(records[1]["error"], "the server answered 429");
+    assert_eq!(origin.count("/robots.txt"), 2);
+}
