@@ -1,8 +1,8 @@
 //! The audit log: one JSON object a line, from which alone every decision can be explained.
 //!
-//! A `decision` is with the operating system before a byte goes upstream or a refusal goes down;
-//! a `completion` follows when the exchange has ended; a
-//! `robots` tells of each fetch of a robots.txt. Nothing is dropped: when the disk is slow,
+//! A `decision` is with the operating system before a byte goes upstream or a refusal goes down; a
+//! `completion` follows when the exchange has ended. A `robots` tells of each fetch of a robots.txt,
+//! and stands before every decision that rests on it. Nothing is dropped: when the disk is slow,
 //! requests wait, and when it takes nothing at all, they are not forwarded.
 
 mod log;

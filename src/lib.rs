@@ -36,7 +36,7 @@
 //! - [`proxy`]: listeners, CONNECT, interception, forwarding, refusing. Its text tells the way of
 //!   a request.
 //! - [`authority`]: the local certificate authority and its leaves.
-//! - [`audit`]: the log of decisions.
+//! - [`audit`]: the log of decisions, and of the fetches that they rest on.
 //! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Its `parts`
 //!   make of it what fetches a robots.txt, for the proxy and the commands alike.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
@@ -57,7 +57,8 @@
 //!   addresses, and nothing else resolves a name.
 //! - Every request inside a tunnel is decided on its own. Nothing that a CONNECT was told is kept
 //!   for later.
-//! - Nothing goes upstream, and no refusal goes down, before its decision is in the audit log.
+//! - Nothing goes upstream, and no refusal goes down, before its decision is in the audit log, behind
+//!   the fetch that it rests on.
 //! - [`robots`], [`decision`] and the cache's state machine read no clock and open no socket.
 //! - There is one list of reasons: [`decision::Reason`] feeds the header, the log and the
 //!   refusal's text.

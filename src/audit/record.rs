@@ -94,14 +94,16 @@ pub struct RobotsRecord<'a> {
     pub time: Timestamp,
     pub origin: &'a str,
     pub robots_url: &'a str,
-    /// Those that were followed, in order.
+    /// Those that were followed, in order; where the last could not be, `error` says why.
     pub redirects: Vec<Redirect<'a>>,
-    /// The last status that was received.
+    /// Of the URL that was asked last; `null` where it gave none.
     pub status: Option<u16>,
-    /// Of the last answer's content, decoded, as far as it was read; `null` where none was.
+    /// Of the last answer's content, decoded, as far as it was read, which is not at all where the
+    /// status says enough; `null` where there is no answer or it has no content of its own (304).
     pub bytes: Option<usize>,
+    /// From when the fetch's turn had come.
     pub duration_us: u64,
-    /// Why there is no answer.
+    /// Why there is no answer, or none that says what holds.
     pub error: Option<&'a str>,
     /// What held before: `rules`, or the reason why no file decided; `null` where nothing was known.
     pub held: Option<&'static str>,

@@ -1,6 +1,6 @@
 //! Fetches robots.txt files for the gate, and logs each fetch before a decision rests on it.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
@@ -68,7 +68,7 @@ impl LoggedFetcher {
                 .redirects()
                 .map(|(status, to)| Redirect {
                     status,
-                    to: plain(self.logged(to), MAX_URL),
+                    to: plain(&self.logged(to), MAX_URL).into_owned().into(),
                 })
                 .collect(),
             status: traced.status(),
@@ -91,10 +91,10 @@ impl LoggedFetcher {
     }
 
     /// A URL as the log may show it.
-    fn logged<'u>(&self, url: &'u str) -> &'u str {
+    fn logged<'u>(&self, url: &'u str) -> Cow<'u, str> {
         match url.split_once('?') {
-            Some((path, _)) if self.redact_query => path,
-            _ => url,
+            Some((path, _)) if self.redact_query => format!("{path}?redacted").into(),
+            _ => url.into(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The audit log: one decision and one completion for every request, complete enough to explain it alone.
 
+mod robots;
+
 use std::{
     collections::HashSet,
     path::PathBuf,

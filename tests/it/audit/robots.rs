@@ -1,0 +1,256 @@
+//! The record of a fetch: what was asked and answered, what it changed, and that it stands before what rests on it.
+
+use data_encoding::HEXLOWER;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+use super::ROBOTS;
+use crate::support::{Gate, NAME, Origin, Record, Reply, allowed, refused, wait};
+
+/// The record of a first fetch that brought [`ROBOTS`], with `changes` of that.
+fn record_of(origin: &Origin, changes: &Value) -> Value {
+    let mut record = json!({
+        "event": "robots",
+        "time": "TIME",
+        "origin": origin.url(""),
+        "robots_url": origin.url("/robots.txt"),
+        "redirects": [],
+        "status": 200,
+        "bytes": ROBOTS.len(),
+        "duration_us": "TIME",
+        "error": null,
+        "held": null,
+        "holds": "rules",
+        "held_sha256": null,
+        "robots_sha256": sha256(ROBOTS),
+        "robots_expires": "in 1440 min",
+        "failing_since": null,
+        "profile": "google",
+        "config": 1,
+    });
+    for (name, value) in changes.as_object().expect("an object") {
+        record[name] = value.clone();
+    }
+    record
+}
+
+fn sha256(text: &str) -> String {
+    HEXLOWER.encode(&Sha256::digest(text))
+}
+
+/// The record with its times told by the minute and from its own on, so that it is the same in each run.
+fn masked(record: &Record) -> Value {
+    let time = |name: &str| Some(OffsetDateTime::parse(record[name].as_str()?, &Rfc3339).expect("a time"));
+    let own = time("time").expect("every record has one");
+    let mut masked = record.clone();
+    masked["time"] = "TIME".into();
+    masked["duration_us"] = record["duration_us"].as_u64().map(|_| "TIME").into();
+    for name in ["robots_expires", "failing_since"] {
+        // What is tried again comes up to a tenth late.
+        masked[name] = time(name)
+            .map(|time| format!("in {} min", (time - own).whole_minutes()))
+            .into();
+    }
+    masked
+}
+
+/// The record of the only fetch for an origin.
+async fn fetch(gate: &Gate, origin: &Origin) -> Record {
+    let mut found = wait::until("the record of a fetch", || {
+        let found = gate.fetches_of(&origin.url(""));
+        (!found.is_empty()).then_some(found)
+    })
+    .await;
+    assert_eq!(found.len(), 1, "{found:#?}");
+    found.remove(0)
+}
+
+/// An origin whose robots.txt comes so, and whose pages are there.
+async fn origin_that(robots: Reply) -> Origin {
+    Origin::start()
+        .reply("/robots.txt", robots)
+        .anything("page")
+        .spawn()
+        .await
+}
+
+#[tokio::test]
+async fn a_first_fetch_is_told_before_what_rests_on_it() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let gate = Gate::start().await;
+
+    allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+    allowed(&gate.get(&origin.url("/y")).await, "no-rule");
+
+    let record = fetch(&gate, &origin).await;
+    assert_eq!(masked(&record), record_of(&origin, &json!({})));
+    let decision = gate.decision_for(&origin.url("/x")).await;
+    for (name, of_fetch) in [
+        ("robots_url", "robots_url"),
+        ("robots_status", "status"),
+        ("robots_sha256", "robots_sha256"),
+        ("robots_fetched", "time"),
+        ("robots_expires", "robots_expires"),
+    ] {
+        assert_eq!(decision[name], record[of_fetch], "{name}");
+    }
+    assert_eq!(gate.audit()[0], record, "it is the first of all");
+}
+
+#[tokio::test]
+async fn an_answer_without_rules_is_told_by_what_it_means() {
+    let no_robots = json!({
+        "status": 404, "bytes": 0, "holds": "no-robots", "robots_sha256": null, "robots_expires": "in 60 min",
+    });
+    let says_so = "<h1>Page not found</h1>";
+    let soft = json!({
+        "status": 500, "bytes": says_so.len(), "holds": "soft-404", "robots_sha256": null,
+        "robots_expires": "in 60 min",
+    });
+    let gate = Gate::start().await;
+    for (answer, changes) in [
+        (Reply::status(404).body("none"), no_robots),
+        (Reply::status(500).body(says_so), soft),
+    ] {
+        let origin = origin_that(answer).await;
+        gate.get(&origin.url("/x")).await;
+        assert_eq!(masked(&fetch(&gate, &origin).await), record_of(&origin, &changes));
+    }
+}
+
+#[tokio::test]
+async fn what_was_read_is_counted_unpacked() {
+    let origin = origin_that(Reply::gzip(ROBOTS.as_bytes())).await;
+    let long = origin_that(Reply::gzip(format!("{ROBOTS}{}", "#\n".repeat(400 * 1024)).as_bytes())).await;
+    let gate = Gate::start().await;
+
+    allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+    allowed(&gate.get(&long.url("/x")).await, "no-rule");
+
+    assert_eq!(masked(&fetch(&gate, &origin).await), record_of(&origin, &json!({})));
+    let read = fetch(&gate, &long).await["bytes"].as_u64().expect("it was read");
+    assert!((500 * 1024..501 * 1024).contains(&read), "{read} bytes");
+}
+
+#[tokio::test]
+async fn redirects_are_told_with_where_they_led() {
+    let elsewhere = Origin::start()
+        .reply("/a", Reply::status(308).header("Location", "/b"))
+        .page("/b", ROBOTS)
+        .tls()
+        .spawn()
+        .await;
+    let to = elsewhere.url_at("other.example", "/a");
+    let origin = origin_that(Reply::redirect(&format!("{to}?token=hunter2"))).await;
+    for (settings, query) in [("", "token=hunter2"), ("[audit]\nredact-query = true", "redacted")] {
+        let gate = Gate::with(settings).await;
+        allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+        let redirects = json!([
+            { "status": 302, "to": format!("{to}?{query}") },
+            { "status": 308, "to": elsewhere.url_at("other.example", "/b") },
+        ]);
+        let expected = record_of(&origin, &json!({ "redirects": redirects }));
+        assert_eq!(masked(&fetch(&gate, &origin).await), expected);
+    }
+}
+
+#[tokio::test]
+async fn redirects_without_an_end_are_no_robots_txt_and_are_told_as_far_as_they_were_followed() {
+    let origin = origin_that(Reply::redirect("/robots.txt")).await;
+    let gate = Gate::start().await;
+
+    allowed(&gate.get(&origin.url("/x")).await, "no-robots");
+
+    let changes = json!({
+        "redirects": vec![json!({ "status": 302, "to": origin.url("/robots.txt") }); 5],
+        "status": 302, "bytes": null, "error": "it redirects too often", "holds": "no-robots",
+        "robots_sha256": null, "robots_expires": "in 60 min",
+    });
+    assert_eq!(masked(&fetch(&gate, &origin).await), record_of(&origin, &changes));
+}
+
+#[tokio::test]
+async fn a_failure_is_told_with_its_cause_and_since_when() {
+    let mut gone = Origin::start().spawn().await;
+    gone.shut_down().await;
+    let metadata = origin_that(Reply::redirect("http://169.254.169.254/latest?token=hunter2")).await;
+    let ftp = origin_that(Reply::redirect("ftp://other.example/robots.txt?token=hunter2")).await;
+    let busy = origin_that(Reply::status(503).body("later")).await;
+    let gate = Gate::with("[audit]\nredact-query = true").await;
+
+    let nowhere = "the server answered with a redirect to nowhere that can be fetched: \
+                   ftp://other.example/robots.txt?… (neither http nor https)";
+    for (origin, changes) in [
+        (
+            &gone,
+            json!({ "status": null, "bytes": null, "error": "the server refused the connection" }),
+        ),
+        (
+            &metadata,
+            json!({
+                "redirects": [{ "status": 302, "to": "http://169.254.169.254/latest?redacted" }],
+                "status": null, "bytes": null, "error": "169.254.169.254 is a link-local address, which bots may not reach",
+            }),
+        ),
+        (&ftp, json!({ "status": 302, "bytes": null, "error": nowhere })),
+        (
+            &busy,
+            json!({
+                "status": 503, "bytes": 5, "error": "the server answered 503", "robots_expires": "in 5 min",
+            }),
+        ),
+    ] {
+        refused(&gate.get(&origin.url("/x")).await, "unreachable");
+        let mut failure = json!({
+            "holds": "unreachable", "robots_sha256": null, "robots_expires": "in 1 min", "failing_since": "in 0 min",
+        });
+        for (name, value) in changes.as_object().expect("an object") {
+            failure[name] = value.clone();
+        }
+        let record = fetch(&gate, origin).await;
+        assert_eq!(masked(&record), record_of(origin, &failure));
+        assert_eq!(record["failing_since"], record["time"]);
+        assert_eq!(
+            gate.decision_for(&origin.url("/x")).await["robots_error"],
+            record["error"]
+        );
+    }
+    let everything = format!("{:?} {:?}", gate.audit(), gate.log());
+    assert!(!everything.contains("hunter2"), "{everything}");
+}
+
+#[tokio::test]
+async fn a_failure_while_a_copy_holds_changes_nothing_yet() {
+    let origin = origin_that(Reply::ok("text/plain", ROBOTS).header("Cache-Control", "max-age=5")).await;
+    let gate = Gate::with("[robots]\nmin-ttl = \"1s\"").await;
+    allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+    origin.change("/robots.txt", Reply::status(503));
+
+    let records = wait::until_told("a second fetch", async || {
+        refused(&gate.get(&origin.url_at(NAME, "/private")).await, "rule");
+        let records = gate.fetches_of(&origin.url(""));
+        (records.len() == 2).then_some(records)
+    })
+    .await;
+
+    let changes = json!({
+        "status": 503, "bytes": 0, "error": "the server answered 503", "held": "rules", "holds": "rules",
+        "held_sha256": sha256(ROBOTS), "robots_expires": "in 0 min", "failing_since": "in 0 min",
+    });
+    assert_eq!(masked(&records[1]), record_of(&origin, &changes));
+    assert_eq!(records[1]["robots_expires"], records[0]["robots_expires"]);
+}
+
+#[tokio::test]
+async fn the_profile_and_the_generation_are_those_that_fetched() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let gate = Gate::start().await;
+    gate.reconfigure("[robots]\nprofile = \"rfc9309\"");
+    gate.reloaded(1).await;
+
+    allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+
+    let changes = json!({ "profile": "rfc9309", "config": 2 });
+    assert_eq!(masked(&fetch(&gate, &origin).await), record_of(&origin, &changes));
+}
