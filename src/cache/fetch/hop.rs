@@ -1,6 +1,6 @@
 //! One request of a fetch, and where its answer leads.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pingora::{
     protocols::{ALPN, http::v1::client::HttpSession},
@@ -106,16 +106,17 @@ impl Hop {
             .await
             .map_err(Fault::from)?;
         let silence = fetcher.options.idle_timeout.min(fetcher.options.total_timeout);
-        let timeouts = Timeouts {
-            connect: fetcher.options.connect_timeout,
-            read: silence,
-            write: silence,
-            // No connection is kept.
-            idle: Duration::ZERO,
-        };
+        let (total, started) = (fetcher.options.connect_timeout, Instant::now());
         let mut last = Fault::Unroutable;
-        for address in addresses {
-            let peer: HttpPeer = upstream::peer(&self.origin, address, ALPN::H1, timeouts);
+        for (tried, address) in addresses.iter().enumerate() {
+            let timeouts = Timeouts {
+                connect: upstream::share_of(total, started.elapsed(), addresses.len() - tried),
+                read: silence,
+                write: silence,
+                // No connection is kept.
+                idle: Duration::ZERO,
+            };
+            let peer: HttpPeer = upstream::peer(&self.origin, *address, ALPN::H1, timeouts);
             match fetcher.connector.get_http_session(&peer).await {
                 Ok((mut session, _)) => {
                     session.read_timeout = peer.options.read_timeout;

@@ -9,7 +9,7 @@ use std::{
 use tokio::task::JoinSet;
 
 use super::RULES;
-use crate::support::{Gate, Latch, Origin, Reply, Signal, Step, allowed, refused, wait};
+use crate::support::{Answer, Blackhole, Gate, Latch, NAME, Origin, Reply, Signal, Step, allowed, refused, wait};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
 
@@ -63,6 +63,20 @@ async fn a_drip_is_no_silence_and_ends_at_the_time_for_the_whole() {
 
     let error = "the answer was not complete within 2 s";
     tokio::join!(fails(&gate, &in_body, error), fails(&gate, &in_head, error));
+}
+
+#[tokio::test]
+async fn an_address_that_never_answers_leaves_time_for_the_next() {
+    let origin = Origin::start().robots(RULES).anything("page").spawn().await;
+    let hole = Blackhole::at([127, 0, 0, 2], origin.port()).await;
+    let gate = Gate::with("[proxy]\nconnect-timeout = \"4s\"\n[robots]\nwait = \"1m\"").await;
+    let addresses = vec![hole.address().ip(), origin.address().ip()];
+    gate.dns().answer(NAME, Answer::Addresses(addresses));
+
+    refused(&gate.get(&origin.url("/p")).await, "rule");
+
+    let took = gate.fetches_of(&origin.url(""))[0]["duration_us"].as_u64();
+    assert!(took.is_some_and(|micros| micros < 4_000_000), "{took:?}");
 }
 
 #[tokio::test]
