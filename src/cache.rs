@@ -4,6 +4,7 @@
 //! fetcher, which does the I/O of one fetch, and the store, which sees to it that one fetch per
 //! origin runs at a time. Nothing in the state machine reads a clock or touches a socket.
 
+mod clock;
 mod copy;
 mod disk;
 mod failure;

@@ -197,12 +197,14 @@ pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdic
     }
 }
 
-/// What holds, in a word: `rules`, or the reason why no file decides or only an old one does.
+/// What holds of a known origin, in a word: `rules`; `expired`, where the origin has to be asked before
+/// what is known is used; or the reason why no file decides or only an old one does.
 pub fn word_for(answer: Answer<'_>) -> &'static str {
-    match rules_of(answer) {
-        Ok((_, false)) => "rules",
-        Ok((_, true)) => Reason::LastCopy.as_str(),
-        Err((_, reason)) => reason.as_str(),
+    match (answer, rules_of(answer)) {
+        (Answer::Unreachable(None), _) => "expired",
+        (_, Ok((_, false))) => "rules",
+        (_, Ok((_, true))) => Reason::LastCopy.as_str(),
+        (_, Err((_, reason))) => reason.as_str(),
     }
 }
 

@@ -52,7 +52,7 @@ pub struct DecisionRecord<'a> {
     /// When that copy was received or its origin last confirmed it; where there is none, when the
     /// last fetch ended.
     pub robots_fetched: Option<Timestamp>,
-    /// When what is known is fetched again.
+    /// Until when that copy holds; where none decided, when the origin is asked again.
     pub robots_expires: Option<Timestamp>,
     /// `hit`, `miss`, `stale` or `collapsed`; `null` where no copy was asked for.
     pub robots_cache: Option<&'static str>,
@@ -105,7 +105,8 @@ pub struct RobotsRecord<'a> {
     pub duration_us: u64,
     /// Why there is no answer, or none that says what holds.
     pub error: Option<&'a str>,
-    /// What held before: `rules`, or the reason why no file decided; `null` where nothing was known.
+    /// What held before: `rules`, `expired`, or the reason why no file decided; `null` where nothing
+    /// was known.
     pub held: Option<&'static str>,
     /// What holds now, in the same words.
     pub holds: &'static str,

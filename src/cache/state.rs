@@ -17,7 +17,7 @@ pub use self::{
     answer::{Answer, Due, Ground},
     saved::{Saved, SavedCopy},
 };
-use super::{Failure, FetchError, Freshness, Meaning, Policy, RobotsCopy, Then, Unreachable, WithoutCopy};
+use super::{Failure, FetchError, Freshness, Meaning, Policy, RobotsCopy, Then, Unreachable, WithoutCopy, clock::Jump};
 use crate::robots::Profile;
 
 /// What is known of one origin.
@@ -201,6 +201,21 @@ impl OriginState {
         state
     }
 
+    /// The state with what was noted by a clock that was wrong as it would have been noted by the right
+    /// one. Answers stay: what is then past its time is fetched again.
+    #[must_use]
+    pub(super) fn after_jump(&self, jump: &Jump) -> Self {
+        let mut state = self.clone();
+        if let Some(failing) = &mut state.failing
+            && failing.since >= jump.from
+            && failing.tried <= jump.to
+        {
+            failing.since += jump.by;
+            failing.tried += jump.by;
+        }
+        state
+    }
+
     /// Whether to fetch at `now`.
     pub fn due(&self, now: SystemTime, policy: &Policy) -> Due {
         let fresh = self.fresh(now);
@@ -315,8 +330,8 @@ impl OriginState {
         current.into_iter().chain(last_good)
     }
 
-    /// The copy of the last answer.
-    fn current(&self) -> Option<&Arc<RobotsCopy>> {
+    /// The copy of the last answer, whether its time is over or not.
+    pub fn current(&self) -> Option<&Arc<RobotsCopy>> {
         match &self.answered.as_ref()?.meaning {
             Holding::Rules(copy) => Some(copy),
             Holding::NoRobots | Holding::Soft404 => None,

@@ -10,7 +10,7 @@ mod slot;
 use std::{
     hash::{BuildHasher, RandomState},
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime},
@@ -23,7 +23,10 @@ use self::{
     flight::{Boarding, Flights},
     slot::{Held, HeldWeight, Slot},
 };
-use super::{CacheStatus, Disk, Due, Fetch, Landed, Lookup, OriginState, Policy};
+use super::{
+    CacheStatus, Disk, Due, Fetch, Landed, Lookup, OriginState, Policy,
+    clock::{self, Jump, Watch},
+};
 use crate::origin::Origin;
 
 /// The copies of all origins.
@@ -34,7 +37,15 @@ pub struct Store {
     disk: Option<Disk>,
     /// Failures of before this, in microseconds since 1970, are tried again at once.
     retry_from: AtomicU64,
+    clock: Mutex<Clock>,
     spread: RandomState,
+}
+
+/// The wall clock, and how it was set.
+#[derive(Debug)]
+struct Clock {
+    watch: Watch,
+    jumps: Vec<Jump>,
 }
 
 /// What of the copies is in memory.
@@ -77,6 +88,10 @@ impl Store {
             flights: Arc::default(),
             disk,
             retry_from: AtomicU64::new(0),
+            clock: Mutex::new(Clock {
+                watch: Watch::new(SystemTime::now(), clock::running()),
+                jumps: Vec::new(),
+            }),
             spread: RandomState::new(),
         }
     }
@@ -217,6 +232,10 @@ impl Store {
     /// What was known, in the reading of `policy`, and with failures due that a reload may have mended.
     async fn brought_up_to_date(&self, earlier: Arc<OriginState>, policy: &Policy) -> Arc<OriginState> {
         let retry_from = Duration::from_micros(self.retry_from.load(Ordering::Relaxed));
+        let jumps = self.lock_clock().jumps.clone();
+        let earlier = jumps
+            .iter()
+            .fold(earlier, |earlier, jump| Arc::new(earlier.after_jump(jump)));
         let is_mended = earlier
             .asked()
             .is_some_and(|asked| asked < SystemTime::UNIX_EPOCH + retry_from);
@@ -281,8 +300,13 @@ impl Store {
     /// Fetches, and puts what was found in place.
     async fn fetch<F: Fetch>(&self, origin: &Origin, slot: &Arc<Slot>, fetcher: &F, policy: Policy) {
         let etag = slot.state.load().etag().map(str::to_owned);
-        let traced = fetcher.fetch(origin, etag.as_deref()).await;
+        let mut traced = fetcher.fetch(origin, etag.as_deref()).await;
+        if etag.is_some() && slot.state.load().etag() != etag.as_deref() {
+            // What the tag stood for was forgotten meanwhile, so that it has not changed says nothing.
+            traced = fetcher.fetch(origin, None).await;
+        }
         let now = SystemTime::now();
+        self.watch_clock(now);
         let (status, freshness) = (traced.fetched.status(), traced.fetched.freshness());
         // Parsing may take long enough to keep other requests waiting.
         let understood = at_leisure(traced.fetched.is_large(), move || {
@@ -321,6 +345,31 @@ impl Store {
         }
     }
 
+    /// Sets right what was noted by a clock that has been set forward since. Whatever rests on it has to
+    /// be fetched first, so it is looked at when a fetch has ended.
+    fn watch_clock(&self, now: SystemTime) {
+        let mut clock = self.lock_clock();
+        let Some(jump) = clock.watch.look(now, clock::running()) else {
+            return;
+        };
+        // Each costs a look at what comes from disk; a clock that is set so often tells nothing.
+        clock.jumps.truncate(MAX_JUMPS - 1);
+        clock.jumps.push(jump);
+        drop(clock);
+        tracing::warn!(
+            seconds = jump.by.as_secs(),
+            "the machine's clock was set forward; how long origins have been failing is counted without that"
+        );
+        for (_, held) in self.slots.iter() {
+            held.slot.state.rcu(|state| state.after_jump(&jump));
+        }
+    }
+
+    fn lock_clock(&self) -> MutexGuard<'_, Clock> {
+        // What it guards is whole at every point where a panic could occur.
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Puts a slot in again, because its weight is another one now.
     fn weigh_anew(&self, origin: &Origin, slot: &Arc<Slot>) {
         self.slots.insert(origin.clone(), Held::new(origin, slot.clone()));
@@ -356,6 +405,8 @@ fn micros_of(time: SystemTime) -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
+/// Times that the clock was set which are remembered.
+const MAX_JUMPS: usize = 16;
 /// Bytes of memory for the pages of the file on disk.
 const MIN_PAGES: u64 = 1024 * 1024;
 const MAX_PAGES: u64 = 32 * 1024 * 1024;

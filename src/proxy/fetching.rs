@@ -80,7 +80,7 @@ impl LoggedFetcher {
             error: error.as_deref().map(|error| plain(error, MAX_ERROR)).as_deref(),
             held: before.is_known().then(|| word_for(held)),
             holds: word_for(holds),
-            held_sha256: held.copy().map(|copy| copy.sha256),
+            held_sha256: held.copy().or(before.current()).map(|copy| copy.sha256),
             robots_sha256: holds.copy().map(|copy| copy.sha256),
             robots_expires: after.ground(*at, policy).expires.map(Timestamp),
             failing_since: after.failing_since().map(Timestamp),

@@ -4,7 +4,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use pingora::protocols::{GetSocketDigest as _, SocketDigest, UniqueID as _, l4::stream::Stream as L4Stream};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -42,7 +42,7 @@ impl Listeners {
     pub async fn bind(addresses: &[SocketAddr]) -> Result<Self, ListenError> {
         let mut listeners = Vec::with_capacity(addresses.len());
         for address in addresses {
-            let listener = TcpListener::bind(address).await.map_err(|error| ListenError {
+            let listener = listen(*address).map_err(|error| ListenError {
                 address: *address,
                 error,
             })?;
@@ -115,6 +115,18 @@ impl Running {
     }
 }
 
+/// A listening socket that a crowd of bots does not overrun.
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // As after any restart: what an earlier connection left behind is no reason not to start.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 async fn accept(listener: TcpListener, running: Running, live: Arc<Live>, mut shutdown: ShutdownWatch) {
     loop {
         let accepted = tokio::select! {
@@ -167,4 +179,6 @@ fn hint(error: &std::io::Error) -> &'static str {
     }
 }
 
+/// Connections that may wait to be accepted; the system may grant fewer.
+const BACKLOG: u32 = 4096;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

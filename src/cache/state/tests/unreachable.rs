@@ -68,6 +68,40 @@ fn a_fetch_that_is_late_is_the_first_failure() {
 }
 
 #[test]
+fn failures_noted_by_a_clock_that_was_days_late_are_as_young_as_they_are() {
+    let wrong = 40 * DAYS;
+    let jump = Jump {
+        from: at(0),
+        to: at(100),
+        by: Duration::from_secs(wrong),
+    };
+    let history = History::new().then(10, received(200, RULES)).then(50, time_out());
+    let state = history.state.after_jump(&jump);
+    assert_eq!(state.failing_since(), Some(at(wrong + 50)));
+    let history = History { state, ..history };
+    assert_eq!(says(history.answer(wrong + 120)), "deny");
+    assert_eq!(history.due(wrong + 100), Due::No, "the retry is as far off as it was");
+    assert_eq!(history.due(wrong + 110), Due::Now);
+    let history = history.then(wrong + 120, time_out());
+    assert_eq!(says(history.answer(wrong + 50 + 30 * DAYS - 1)), "deny");
+    assert_eq!(says(history.answer(wrong + 50 + 30 * DAYS)), "last copy");
+}
+
+#[test]
+fn failures_noted_by_a_clock_that_was_right_stay_as_old_as_they_are() {
+    let jump = Jump {
+        from: at(10 * DAYS),
+        to: at(11 * DAYS),
+        by: Duration::from_secs(40 * DAYS),
+    };
+    // One that began before this run of the program, and one after the clock was set.
+    for second in [9 * DAYS, 12 * DAYS] {
+        let history = History::new().then(second, time_out());
+        assert_eq!(history.state.after_jump(&jump), history.state, "second {second}");
+    }
+}
+
+#[test]
 fn an_answer_ends_it_whatever_the_policy() {
     for then in [Then::LastCopy, Then::Allow, Then::Deny] {
         let history = History::under(policy(HOUR, then, WithoutCopy::Deny))

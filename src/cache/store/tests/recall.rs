@@ -126,6 +126,25 @@ async fn what_is_forgotten_during_its_fetch_is_known_by_that_alone() {
 }
 
 #[tokio::test]
+async fn what_is_forgotten_while_its_origin_is_asked_whether_it_changed_is_fetched_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (bench, mut calls) = bench(folder.path(), 1 << 20);
+    bench.fetch(&mut calls, &nth(1), tagged(OLD, "\"1\"")).await;
+    bench.known_since(&nth(1), 25 * HOUR, &tagged(OLD, "\"1\""));
+    let lookup = bench.spawn(&nth(1));
+    let call = calls.next().await;
+    assert_eq!(call.etag.as_deref(), Some("\"1\""));
+    bench.store.forget(&nth(1));
+    call.ends(Fetched::NotModified {
+        freshness: Freshness::default(),
+    });
+    let call = calls.next().await;
+    assert_eq!(call.etag, None);
+    call.ends(rules(NEW));
+    assert!(holds(&lookup.await.expect("a lookup"), NEW));
+}
+
+#[tokio::test]
 async fn a_crowd_at_an_origin_on_disk_reads_it_once_and_fetches_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let (first, mut calls) = bench(folder.path(), 1 << 20);
