@@ -96,8 +96,8 @@ async fn the_clock_of_a_failing_origin_goes_on_over_a_kill() {
 /// What the last record of a fetch says.
 async fn failing_since(gate: &Gate) -> Record {
     wait::until("a failed fetch", || {
-        let fetches = gate.audit().into_iter().filter(|record| record["event"] == "robots");
-        let last = fetches.last()?["failing_since"].clone();
+        let records = gate.audit();
+        let last = records.iter().rfind(|record| record["event"] == "robots")?["failing_since"].clone();
         (!last.is_null()).then_some(last)
     })
     .await
