@@ -148,10 +148,13 @@ impl Fetcher {
     /// under that tag has not changed.
     pub async fn trace(&self, origin: &Origin, etag: Option<&str>) -> Traced {
         let traced = self.lanes.run(|| self.trace_now(origin, etag)).await;
-        traced.unwrap_or_else(|fault| Traced {
-            fetched: Fetched::Failed(fault.into()),
+        traced.unwrap_or_else(|error| Traced {
+            took: match error {
+                FetchError::Timeout(took) => took,
+                _ => Duration::ZERO,
+            },
+            fetched: Fetched::Failed(error.into()),
             hops: Vec::new(),
-            took: Duration::ZERO,
         })
     }
 

@@ -26,7 +26,7 @@ const TTLS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_s
 const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10 * 60);
 /// Each holds a connection and up to 500 KiB; more than ten thousand are a slip.
 const FETCHES: RangeInclusive<usize> = 1..=10_000;
-const DEFAULT_FETCHES: usize = 256;
+const DEFAULT_FETCHES: usize = 1024;
 
 /// The `[robots]` section. `min_ttl` ≤ `default_ttl` ≤ `max_ttl`.
 #[derive(Clone, Debug, PartialEq, Eq)]

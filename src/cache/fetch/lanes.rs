@@ -6,13 +6,14 @@
 
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
-    time::{Duration, timeout},
+    time::{Duration, sleep, timeout},
 };
 
-use crate::upstream::Fault;
+use crate::{cache::FetchError, upstream::Fault};
 
 /// Room for so many fetches at once. A fetch that takes long moves to the slow lane, where there is
-/// room in it: origins that never answer keep nobody waiting as long as they fit in there.
+/// room in it: origins that never answer keep nobody waiting as long as they fit in there. Where they
+/// do not, those in the way of others are ended early.
 #[derive(Debug)]
 pub struct Lanes {
     quick: Semaphore,
@@ -24,11 +25,16 @@ pub struct Lanes {
 // === impl Lanes ===
 
 impl Lanes {
-    /// Room for `max_fetches` at once, one at the least.
+    /// Room for `max_fetches` at once, one at the least. A quarter of it is for those that begin: the
+    /// slow ones take little but room, and there may be many.
     pub fn new(max_fetches: usize) -> Self {
-        let slow = max_fetches / 2;
+        let quick = max_fetches.div_ceil(4).max(1);
+        Self::of(quick, max_fetches.saturating_sub(quick))
+    }
+
+    fn of(quick: usize, slow: usize) -> Self {
         Self {
-            quick: Semaphore::new((max_fetches - slow).max(1)),
+            quick: Semaphore::new(quick),
             slow: Semaphore::new(slow),
             waiting: Semaphore::new(MAX_WAITING),
         }
@@ -37,8 +43,8 @@ impl Lanes {
     /// Begins `fetch` in its turn and sees it through.
     ///
     /// # Errors
-    /// Too many wait already. Nothing was begun then.
-    pub(super) async fn run<F: Future>(&self, fetch: impl FnOnce() -> F) -> Result<F::Output, Fault> {
+    /// Too many wait already, and nothing was begun; or it was slow and in the way of others.
+    pub(super) async fn run<F: Future>(&self, fetch: impl FnOnce() -> F) -> Result<F::Output, FetchError> {
         let quick = self.turn().await?;
         // On the heap, and not before its turn: those who wait are many, and should be small.
         let mut fetch = Box::pin(fetch());
@@ -53,6 +59,15 @@ impl Lanes {
                 drop(quick);
                 Ok(fetch.await)
             }
+            () = self.is_wanted() => Err(FetchError::Timeout(GIVE_WAY_AFTER)),
+        }
+    }
+
+    /// Ends when one that is slow already has to give its place to others. Nobody waits for it as long.
+    async fn is_wanted(&self) {
+        sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
+        while self.waiting.available_permits() == MAX_WAITING {
+            sleep(SLOW_AFTER).await;
         }
     }
 
@@ -75,6 +90,8 @@ impl Lanes {
 
 /// How long a fetch may hold a place among the quick ones. Most take a fraction of it.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
+/// How long one that is slow may keep a place that others wait for.
+const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
 /// Each holds some kilobytes, and the first of so many has long been refused when the last begins.
 const MAX_WAITING: usize = 65_536;
 
