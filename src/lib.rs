@@ -30,7 +30,8 @@
 //!
 //! The shell:
 //!
-//! - [`cache`]: the fetcher and the store around that state machine.
+//! - [`cache`]: the fetcher and the store around that state machine. The store holds in memory what was
+//!   asked for lately, and has all of it on disk (`cache::disk`).
 //! - [`egress`]: names to checked addresses; [`upstream`]: how an origin is connected to, and
 //!   what goes wrong then.
 //! - [`proxy`]: listeners, CONNECT, interception, forwarding, refusing. Its text tells the way of
@@ -60,6 +61,8 @@
 //! - Nothing goes upstream, and no refusal goes down, before its decision is in the audit log, behind
 //!   the fetch that it rests on.
 //! - [`robots`], [`decision`] and the cache's state machine read no clock and open no socket.
+//! - Nothing older than the last fetch is ever taken for it: what cannot be read back, or could not be
+//!   written, is not known, and so is fetched.
 //! - There is one list of reasons: [`decision::Reason`] feeds the header, the log and the
 //!   refusal's text.
 //! - Errors become HTTP in one place, `proxy::respond`.
