@@ -10,7 +10,7 @@ mod queue;
 mod record;
 
 use std::{
-    fmt,
+    fmt, fs,
     path::{Path, PathBuf},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock,
@@ -191,7 +191,14 @@ impl Disk {
     /// Waits until all that is known now is written; not for ever, as the disk may take nothing.
     /// Whether it is.
     pub async fn flush(&self) -> bool {
-        let flushed = self.shared.lock().flush();
+        let flushed = {
+            let mut queue = self.shared.lock();
+            if queue.closed && !self.shared.is_open() {
+                // Nobody writes any more.
+                return false;
+            }
+            queue.flush()
+        };
         self.shared.work.notify_one();
         matches!(tokio::time::timeout(MAX_FLUSH, flushed).await, Ok(Ok(())))
     }
@@ -215,12 +222,22 @@ impl Disk {
         }
     }
 
-    /// Reads the file at `path` for a person, while no robotgate has it open.
+    /// Opens the file at `path` for a person, while no robotgate has it open. It makes none: that would
+    /// belong to the person, and the robotgate of another user could not open it.
     ///
     /// # Errors
     /// It cannot be used; locked means that some robotgate runs.
     pub fn read_only(path: &Path) -> Result<CopyFile, Why> {
+        fs::metadata(path)?;
         open_at(path, READER_CACHE, Look::Here)
+    }
+
+    /// Works with such a file, which may hold what makes a reader of it panic.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or what `work` gives.
+    pub fn guarded<T>(file: &CopyFile, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
+        guarded(|| work(file))
     }
 }
 

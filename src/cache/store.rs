@@ -24,7 +24,7 @@ use self::{
     slot::{Held, HeldWeight, Slot},
 };
 use super::{
-    CacheStatus, Disk, Due, Fetch, Landed, Lookup, OriginState, Policy,
+    CacheStatus, Disk, Due, Fetch, Fetched, Landed, Lookup, OriginState, Policy,
     clock::{self, Jump, Watch},
 };
 use crate::origin::Origin;
@@ -135,14 +135,16 @@ impl Store {
     /// Forgets all that is known of an origin, in memory and on disk: it is fetched when it is next
     /// needed.
     pub fn forget(&self, origin: &Origin) {
-        if let Some(flight) = self.flights.of(origin) {
-            // What it brings counts as the first that is known.
-            flight.state.store(Arc::new(OriginState::unknown()));
-        }
-        self.slots.remove(origin);
+        // First, or a lookup could bring it back from there.
         if let Some(disk) = &self.disk {
             disk.forget(origin);
         }
+        // A lookup may hold the slot, and a fetch, of which what it brings counts as the first that is known.
+        let held = self.slots.get(origin).map(|held| held.slot);
+        for slot in self.flights.of(origin).into_iter().chain(held) {
+            slot.forget();
+        }
+        self.slots.remove(origin);
     }
 
     /// What is known of `origin`, fetched by `fetcher` where that is due. Waits for a fetch at
@@ -214,11 +216,14 @@ impl Store {
         let Some(disk) = self.disk.as_ref().filter(|_| !slot.is_recalled()) else {
             return;
         };
+        let forgotten = slot.forgotten();
         match disk.recall(origin).await {
             Ok(None) => slot.set_recalled(),
             Ok(Some(earlier)) => {
                 let earlier = self.brought_up_to_date(earlier, policy).await;
                 slot.state.rcu(|state| match state.is_known() {
+                    // It was read before it was forgotten.
+                    _ if slot.forgotten() != forgotten => state.clone(),
                     true => Arc::new(state.resuming(&earlier)),
                     false => earlier.clone(),
                 });
@@ -301,8 +306,9 @@ impl Store {
     async fn fetch<F: Fetch>(&self, origin: &Origin, slot: &Arc<Slot>, fetcher: &F, policy: Policy) {
         let etag = slot.state.load().etag().map(str::to_owned);
         let mut traced = fetcher.fetch(origin, etag.as_deref()).await;
-        if etag.is_some() && slot.state.load().etag() != etag.as_deref() {
-            // What the tag stood for was forgotten meanwhile, so that it has not changed says nothing.
+        let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
+        if is_unchanged && slot.state.load().etag().is_none() {
+            // What has not changed was forgotten meanwhile.
             traced = fetcher.fetch(origin, None).await;
         }
         let now = SystemTime::now();

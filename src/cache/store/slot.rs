@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use arc_swap::ArcSwap;
@@ -19,6 +19,8 @@ pub(super) struct Slot {
     pub(super) state: ArcSwap<OriginState>,
     /// Whether all that is known on disk is here.
     recalled: AtomicBool,
+    /// How often all was forgotten.
+    forgotten: AtomicU64,
     /// Whether a fetch runs. Only a hint that spares a lock: the store's flights say it.
     pub(super) flying: AtomicBool,
     /// Held by the lookup that reads the disk, or the state anew.
@@ -44,6 +46,7 @@ impl Slot {
         Self {
             state: ArcSwap::from_pointee(OriginState::unknown()),
             recalled: AtomicBool::new(recalled),
+            forgotten: AtomicU64::new(0),
             flying: AtomicBool::new(false),
             turn: tokio::sync::Mutex::new(()),
         }
@@ -55,6 +58,17 @@ impl Slot {
 
     pub(super) fn set_recalled(&self) {
         self.recalled.store(true, Ordering::Release);
+    }
+
+    /// Forgets all that is known. Whoever brings something back from disk meanwhile sees it by
+    /// [`forgotten`](Self::forgotten).
+    pub(super) fn forget(&self) {
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        self.state.store(Arc::new(OriginState::unknown()));
+    }
+
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Acquire)
     }
 }
 

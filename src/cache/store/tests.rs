@@ -1,5 +1,6 @@
 mod crowd;
 mod eviction;
+mod forget;
 mod recall;
 mod refresh;
 mod reload;

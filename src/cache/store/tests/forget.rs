@@ -1,0 +1,42 @@
+//! What an operator has forgotten does not come back from whoever held it at the time.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn what_is_forgotten_is_fetched_again() {
+    let (bench, mut calls) = Bench::new();
+    let site = origin("a.example");
+    bench.fetch(&mut calls, &site, rules(OLD)).await;
+    bench.store.forget(&site);
+    let lookup = bench.fetch(&mut calls, &site, rules(NEW)).await;
+    assert_eq!(lookup.status, CacheStatus::Miss);
+    assert!(holds(&lookup, NEW));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lookup_that_holds_the_place_knows_nothing_either() {
+    let (bench, mut calls) = Bench::new();
+    let site = origin("a.example");
+    bench.fetch(&mut calls, &site, rules(OLD)).await;
+    let slot = bench.store.slot(&site);
+    bench.store.forget(&site);
+    assert!(!slot.state.load().is_known());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_origin_whose_answer_rests_on_what_was_forgotten_is_asked_for_all_of_it() {
+    let (bench, mut calls) = Bench::new();
+    let site = origin("a.example");
+    bench.known_since(&site, 25 * HOUR, &tagged(OLD, "\"v1\""));
+    let lookup = bench.spawn(&site);
+    let call = calls.next().await;
+    assert_eq!(call.etag.as_deref(), Some("\"v1\""));
+    bench.store.forget(&site);
+    call.ends(Fetched::NotModified {
+        freshness: Freshness::default(),
+    });
+    let call = calls.next().await;
+    assert_eq!(call.etag, None);
+    call.ends(rules(NEW));
+    assert!(holds(&lookup.await.expect("a lookup"), NEW));
+}
