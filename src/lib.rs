@@ -38,12 +38,15 @@
 //!   a request.
 //! - [`authority`]: the local certificate authority and its leaves.
 //! - [`audit`]: the log of decisions, and of the fetches that they rest on.
+//! - [`admin`]: what an operator asks of the copies on disk, of the file or of the proxy that has it
+//!   open, over a socket beside it.
 //! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Its `parts`
 //!   make of it what fetches a robots.txt, for the proxy and the commands alike.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
 //! - [`service`]: the daemon around all this: start, reload, stop.
-//! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::target` and `cli::paint` are
-//!   shared parts: a robots.txt fetched for a person, or read; a URL; colour.
+//! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::target`, `cli::moment`, `cli::columns`
+//!   and `cli::paint` are shared parts: a robots.txt fetched for a person, or read; a URL; a time; what
+//!   fits into a row; colour.
 //!
 //! The tests beside the unit tests:
 //!
@@ -70,6 +73,7 @@
 //!   request.
 //! - [`proxy`] never decides, [`decision`] never does anything.
 
+pub mod admin;
 pub mod audit;
 pub mod authority;
 pub mod bot;

@@ -8,7 +8,7 @@
 mod authority;
 mod target;
 
-use std::{fmt, net::IpAddr, sync::Arc};
+use std::{fmt, net::IpAddr, str::FromStr, sync::Arc};
 
 pub use self::{
     authority::{Authority, AuthorityError},
@@ -129,5 +129,42 @@ impl fmt::Display for Origin {
             write!(f, ":{}", self.port)?;
         }
         Ok(())
+    }
+}
+
+impl FromStr for Origin {
+    type Err = AuthorityError;
+
+    /// Reads an origin: scheme, host and perhaps a port, and nothing behind them.
+    fn from_str(text: &str) -> Result<Self, AuthorityError> {
+        let (scheme, authority) = text.split_once("://").ok_or(AuthorityError::NoHost)?;
+        let scheme = Scheme::parse(scheme.as_bytes()).ok_or(AuthorityError::NoHost)?;
+        Ok(Self::new(scheme, Authority::parse(authority.as_bytes())?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_reads_as_what_was_written() {
+        for text in ["https://a.example", "http://a.example:8080", "http://[::1]"] {
+            assert_eq!(text.parse::<Origin>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "HTTPS://A.example:443".parse::<Origin>().unwrap().to_string(),
+            "https://a.example"
+        );
+        for text in [
+            "",
+            "a.example",
+            "ftp://a.example",
+            "https://",
+            "https://a.example/",
+            "https://a/b",
+        ] {
+            assert!(text.parse::<Origin>().is_err(), "{text}");
+        }
     }
 }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::reload::Reloads;
 use crate::{
+    admin::Serving,
     audit::MAX_WAIT,
     cache::Disk,
     config::{Config, Watcher},
@@ -79,6 +80,11 @@ impl Service {
         let (shutdown, stopping) = watch::channel(false);
         let listeners = Listeners::bind(&config.proxy.listen).await?;
         let live = Live::new(config, stopping.clone())?;
+        // Before it is told that all is up.
+        let operators = Serving::start(live.store(), {
+            let live = live.clone();
+            move || live.generation().config.policy()
+        });
         announce(&live.generation(), &listeners);
 
         let reloading = tokio::spawn(reload::run(live.clone(), reloads, hangup));
@@ -88,6 +94,7 @@ impl Service {
             signal = stop.asked() => signal,
             // Listening ends by itself only when its task fails.
             ended = &mut serving => {
+                stop_answering(operators).await;
                 close_files(&live).await;
                 return Err(ServiceError::Listening(ended.err()));
             }
@@ -100,6 +107,7 @@ impl Service {
             if !matches!(serving.await, Ok(true)) {
                 tracing::warn!("what still ran was cut off");
             }
+            stop_answering(operators).await;
             close_files(&live).await;
         };
         tokio::pin!(ending);
@@ -183,6 +191,13 @@ fn announce(generation: &Generation, listeners: &Listeners) {
     );
     for address in listeners.addresses() {
         tracing::info!(%address, "listening");
+    }
+}
+
+/// Answers operators no more, before the files are closed that the answers are of.
+async fn stop_answering(operators: Option<Serving>) {
+    if let Some(operators) = operators {
+        operators.stop().await;
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::{fmt, time::SystemTime};
 
-use serde::{Serialize, Serializer};
-use time::{OffsetDateTime, UtcDateTime};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use time::{OffsetDateTime, UtcDateTime, format_description::well_known::Rfc3339};
 
 /// A time of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,14 @@ impl Serialize for Timestamp {
     }
 }
 
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let time = OffsetDateTime::parse(&text, &Rfc3339).map_err(D::Error::custom)?;
+        Ok(Self(time.into()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -45,5 +53,13 @@ mod tests {
     fn a_time_is_utc_to_the_microsecond() {
         let time = SystemTime::UNIX_EPOCH + Duration::new(784_111_777, 42_000);
         assert_eq!(Timestamp(time).to_string(), "1994-11-06T08:49:37.000042Z");
+    }
+
+    #[test]
+    fn a_time_that_was_written_reads_as_the_same() {
+        let time = Timestamp(SystemTime::UNIX_EPOCH + Duration::new(784_111_777, 42_000));
+        let written = serde_json::to_string(&time).unwrap();
+        assert_eq!(serde_json::from_str::<Timestamp>(&written).unwrap(), time);
+        assert!(serde_json::from_str::<Timestamp>("\"yesterday\"").is_err());
     }
 }

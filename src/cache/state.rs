@@ -272,6 +272,11 @@ impl OriginState {
         self.current()?.etag.as_deref()
     }
 
+    /// The last copy that had rules, whether it decides or not.
+    pub fn last_copy(&self) -> Option<&RobotsCopy> {
+        self.last_good.as_deref()
+    }
+
     /// The last failure, while no answer has come since.
     pub fn failure(&self) -> Option<&Failure> {
         self.failing.as_ref().map(|failing| &failing.last)

@@ -144,14 +144,38 @@ impl CopyFile {
         Ok(collected)
     }
 
+    /// Forgets all that is known of an origin. Whether there was anything.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn forget(&self, origin: &str) -> Result<bool, FileError> {
+        let is_known = {
+            let transaction = self.database.begin_read()?;
+            transaction.open_table(ORIGINS)?.get(origin)?.is_some()
+        };
+        if is_known {
+            self.write(&HashMap::from([(origin.to_owned(), Change::Forget)]))?;
+        }
+        Ok(is_known)
+    }
+
     /// Hands every origin, by name, to `each`, until that says no.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn each(&self, mut each: impl FnMut(&str, Record) -> bool) -> Result<(), FileError> {
+    pub fn each(&self, each: impl FnMut(&str, Record) -> bool) -> Result<(), FileError> {
+        self.each_from("", each)
+    }
+
+    /// The same from the origin `start` on, so that nobody need hold a transaction for long: what a
+    /// transaction may still read is room that the file cannot use again.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn each_from(&self, start: &str, mut each: impl FnMut(&str, Record) -> bool) -> Result<(), FileError> {
         let transaction = self.database.begin_read()?;
         let origins = transaction.open_table(ORIGINS)?;
-        for entry in origins.iter()? {
+        for entry in origins.range(start..)? {
             let (origin, record) = entry?;
             let goes_on = match Record::decode(origin.value(), record.value()) {
                 Some(record) => each(origin.value(), record),

@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::SystemTime};
 
+use serde::{Deserialize, Serialize};
+
 use super::{Failure, RobotsCopy};
 
 /// What holds for an origin at a time.
@@ -28,7 +30,8 @@ pub struct Ground {
 }
 
 /// Whether the origin has to be asked again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Due {
     No,
     /// Soon: what is known holds meanwhile.

@@ -1,0 +1,113 @@
+//! What a row and the details say, of states as they are after fetches at given times.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{
+    cache::{Failure, FetchError, Freshness, Meaning},
+    robots::Profile,
+};
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const TEXT: &[u8] = b"User-agent: *\nDisallow: /private\n";
+
+/// A day of 2026: before, clocks are not believed.
+fn noon() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000)
+}
+
+fn after(state: &OriginState, meaning: Meaning, status: u16, at: SystemTime) -> OriginState {
+    state.after(meaning, status, Freshness::default(), at, 0.0, &Policy::default())
+}
+
+fn rules(text: &[u8], at: SystemTime) -> OriginState {
+    let mut copy = RobotsCopy::new(Profile::Google, text, at);
+    copy.etag = Some("\"v1\"".into());
+    after(&OriginState::unknown(), Meaning::Rules(copy.into()), 200, at)
+}
+
+fn failing(state: &OriginState, at: SystemTime) -> OriginState {
+    let failure = Failure::from(FetchError::Status(503));
+    after(state, Meaning::Failed(failure), 503, at)
+}
+
+fn detail(state: OriginState, now: SystemTime) -> Detail {
+    let origin = "https://a.example".parse().unwrap();
+    Detail::of(&origin, state, &Policy::default(), now)
+}
+
+#[test]
+fn rules_are_told_with_their_fetch_and_their_text() {
+    let detail = detail(rules(TEXT, noon()), noon() + HOUR);
+    let row = &detail.row;
+    assert_eq!(
+        (&*row.origin, &*row.holds, row.due),
+        ("https://a.example", "rules", Due::No)
+    );
+    assert_eq!(
+        (row.robots_status, row.robots_fetched),
+        (Some(200), Some(Timestamp(noon())))
+    );
+    assert_eq!(row.robots_expires, Some(Timestamp(noon() + 24 * HOUR)));
+    assert_eq!(
+        (row.robots_sha256, row.bytes),
+        (Some(Sha256::of(TEXT)), Some(TEXT.len()))
+    );
+    assert_eq!((row.failing_since, &row.robots_error), (None, &None));
+    assert_eq!(detail.etag.as_deref(), Some("\"v1\""));
+    let copy = detail.copy.unwrap();
+    assert_eq!((&*copy.text(), &copy.robots_b64), (TEXT, &None));
+}
+
+#[test]
+fn a_failure_shows_beside_the_copy_that_still_holds() {
+    let state = failing(&rules(TEXT, noon()), noon() + 20 * HOUR);
+    let row = detail(state, noon() + 20 * HOUR).row;
+    assert_eq!((&*row.holds, row.robots_status), ("rules", Some(200)));
+    assert_eq!(row.failing_since, Some(Timestamp(noon() + 20 * HOUR)));
+    assert_eq!(row.robots_error.as_deref(), Some("the server answered 503"));
+}
+
+#[test]
+fn past_its_time_a_copy_is_kept_and_does_not_decide() {
+    let state = failing(&rules(TEXT, noon()), noon() + 25 * HOUR);
+    let detail = detail(state, noon() + 26 * HOUR);
+    assert_eq!((&*detail.row.holds, detail.row.due), ("unreachable", Due::Now));
+    assert_eq!((detail.row.robots_sha256, detail.row.bytes), (None, None));
+    assert_eq!(detail.copy.unwrap().robots_sha256, Sha256::of(TEXT));
+}
+
+#[test]
+fn a_text_that_is_no_utf_8_comes_byte_for_byte() {
+    let text = b"User-agent: \xff\xfe\n";
+    let detail = detail(rules(text, noon()), noon());
+    let written = serde_json::to_string(&detail).unwrap();
+    let read: Detail = serde_json::from_str(&written).unwrap();
+    assert_eq!(read, detail);
+    let copy = read.copy.unwrap();
+    assert_eq!((&*copy.text(), &copy.robots), (&text[..], &None));
+}
+
+#[test]
+fn a_row_is_in_the_reading_that_is_in_force() {
+    let policy = Policy {
+        profile: Profile::Rfc9309,
+        ..Policy::default()
+    };
+    let origin = "https://a.example".parse().unwrap();
+    // To Google 429 is a failure, to the RFC any other 4xx.
+    let failure = Failure::from(FetchError::Status(429));
+    let state = after(&OriginState::unknown(), Meaning::Failed(failure), 429, noon());
+    assert_eq!(detail(state.clone(), noon()).row.holds, "unreachable");
+    let detail = Detail::of(&origin, state, &policy, noon());
+    assert_eq!((&*detail.row.holds, &*detail.profile), ("no-robots", "rfc9309"));
+}
+
+#[test]
+fn every_field_stands_in_every_row() {
+    let row = detail(rules(TEXT, noon()), noon()).row;
+    let written = serde_json::to_value(&row).unwrap();
+    let fields: Vec<&String> = written.as_object().unwrap().keys().collect();
+    assert_eq!(fields.len(), 10, "{fields:?}");
+    assert_eq!(serde_json::from_value::<Row>(written).unwrap(), row);
+}
