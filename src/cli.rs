@@ -1,15 +1,18 @@
 //! The subcommands, a file each: they read arguments, call the library and print. No logic lives
 //! here.
 //!
-//! `live` (fetching for a person), `source` (reading a file), `target` (a URL) and `paint` (colour)
-//! are shared by several.
+//! `live` (fetching for a person), `source` (reading a file), `target` (a URL), `moment` (a time),
+//! `columns` (what fits into a row) and `paint` (colour) are shared by several.
 
 pub mod ca;
+pub mod cache;
 pub mod check;
+mod columns;
 pub mod eval;
 pub mod explain;
 pub mod lint;
 pub mod live;
+mod moment;
 mod paint;
 pub mod run;
 mod source;
@@ -43,6 +46,7 @@ enum Command {
     Eval(eval::EvalArgs),
     Explain(explain::ExplainArgs),
     Lint(lint::LintArgs),
+    Cache(cache::CacheArgs),
     /// Show or export the certificate that clients of https have to trust
     Ca(ca::CaArgs),
 }
@@ -59,6 +63,7 @@ impl Cli {
             Command::Eval(args) => eval::run(&args),
             Command::Explain(args) => explain::run(&args),
             Command::Lint(args) => lint::run(&args),
+            Command::Cache(args) => cache::run(&args),
             Command::Ca(args) => ca::run(&args),
         }
     }

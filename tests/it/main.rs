@@ -11,6 +11,7 @@ mod absolute_https;
 mod audit;
 mod authority;
 mod bot;
+mod cache_command;
 mod config;
 mod errors;
 mod explain;

@@ -3,9 +3,11 @@
 
 use std::fmt::Write as _;
 
-use super::text::cut;
 use crate::{
-    cli::paint::{Colour, Paint},
+    cli::{
+        columns::cut,
+        paint::{Colour, Paint},
+    },
     robots::numbered_lines,
 };
 

@@ -1,13 +1,11 @@
 //! The report as text for a person: the verdict first, then its reason, the lines that decide, and
 //! what is of use beyond. Everything from outside is made fit for a terminal.
 
-mod columns;
 mod fetch;
 mod rules;
 
 use std::fmt::Write as _;
 
-pub(super) use self::columns::cut;
 use super::{
     report::{Heard, Report},
     source::Source,
@@ -15,7 +13,10 @@ use super::{
 use crate::{
     audit::plain,
     bot::{Enforcement, Identity},
-    cli::paint::{Colour, Paint},
+    cli::{
+        columns::{columns, cut},
+        paint::{Colour, Paint},
+    },
     config::HttpsMode,
     decision::Verdict,
     robots::{AgentLine, Disguise, Profile},
@@ -24,7 +25,7 @@ use crate::{
 /// The whole report.
 pub(super) fn write(report: &Report<'_>, paint: Paint) -> String {
     let mut out = String::new();
-    let width = columns::columns();
+    let width = columns();
     // Writing to a string cannot fail, here and below.
     let _ = verdict(report, paint, width, &mut out);
     if let Some(why) = &report.why {

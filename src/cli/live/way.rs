@@ -3,15 +3,13 @@
 //!
 //! Everything from outside is made fit for a terminal; nothing is decided.
 
-use std::{
-    fmt::{Display, Formatter, Result},
-    time::{Duration, SystemTime},
-};
+use std::fmt::{Display, Formatter, Result};
 
 use super::Live;
 use crate::{
-    audit::{Timestamp, plain},
+    audit::plain,
     cache::{Answer, Asked, Fetched},
+    cli::moment::{Left, Minute},
 };
 
 /// The way of a fetch, in indented lines.
@@ -60,61 +58,6 @@ impl Display for Way<'_> {
     }
 }
 
-/// A time as people say it, down to seconds.
-struct Left(Duration);
-
-/// A time without its seconds.
-struct Minute(SystemTime);
-
-// === impl Left ===
-
-impl Display for Left {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let seconds = self.0.as_secs_f64().round() as u64;
-        let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        match (hours, minutes, seconds) {
-            (0, 0, seconds) => write!(f, "{seconds} s"),
-            (0, minutes, 0) => write!(f, "{minutes} min"),
-            (0, minutes, seconds) => write!(f, "{minutes} min {seconds} s"),
-            (hours, 0, _) => write!(f, "{hours} h"),
-            (hours, minutes, _) => write!(f, "{hours} h {minutes} min"),
-        }
-    }
-}
-
-// === impl Minute ===
-
-impl Display for Minute {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let whole = Timestamp(self.0).to_string();
-        // The log's form has 16 characters up to the minutes.
-        let minute = whole.get(..16).unwrap_or(&whole);
-        write!(f, "{} UTC", minute.replace('T', " "))
-    }
-}
-
 /// Bytes of what is shown of a URL, of an error.
 const MAX_URL: usize = 500;
 const MAX_ERROR: usize = 200;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_said_as_people_do() {
-        for (seconds, said) in [
-            (0, "0 s"),
-            (59, "59 s"),
-            (60, "1 min"),
-            (66, "1 min 6 s"),
-            (3600, "1 h"),
-            (86_400, "24 h"),
-            (5 * 3600 + 62, "5 h 1 min"),
-        ] {
-            assert_eq!(Left(Duration::from_secs(seconds)).to_string(), said);
-        }
-        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        assert_eq!(Minute(time).to_string(), "1994-11-06 08:49 UTC");
-    }
-}

@@ -2,10 +2,11 @@
 
 use std::fmt::{Result, Write as _};
 
-use super::{MAX_NAMES, count, cut, more, names};
+use super::{MAX_NAMES, count, more, names};
 use crate::{
     audit::plain,
     cli::{
+        columns::cut,
         explain::{
             excerpt::Excerpt,
             report::{Report, Why},

@@ -18,7 +18,7 @@ pub(super) fn columns() -> usize {
 }
 
 /// `text` fit for a terminal, in `columns` of it at most.
-pub(in crate::cli::explain) fn cut(text: &str, columns: usize) -> String {
+pub(super) fn cut(text: &str, columns: usize) -> String {
     // No character has more bytes than four.
     let text = plain(text, 4 * columns);
     if text.chars().count() <= columns {

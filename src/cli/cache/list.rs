@@ -1,0 +1,161 @@
+//! `robotgate cache list`: a row for each origin.
+
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal as _},
+};
+
+use super::{CacheArgs, CacheError, paint, print};
+use crate::{
+    admin::Row,
+    audit::{Timestamp, plain},
+    cli::{
+        columns::{columns, cut},
+        moment::Minute,
+        paint::{Colour, Paint},
+    },
+};
+
+/// List the sites, by name: what holds for each, and until when
+///
+/// HOLDS is "rules" where the rules of the site's robots.txt decide, else the reason that requests get
+/// (no-robots, soft-404, unreachable, last-copy, unreachable-too-long). UNTIL is when the site is asked
+/// again, if a bot needs it then. Times are in UTC.
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    /// Only sites that have this in their origin, such as "example.com" or "http://"
+    #[arg(value_name = "TEXT")]
+    filter: Option<String>,
+}
+
+// === impl ListArgs ===
+
+impl ListArgs {
+    pub(super) fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
+        let filter = self.filter.as_deref().unwrap_or_default();
+        let rows = args.copies()?.list(filter)?;
+        if args.json {
+            return print(&json(&rows)?);
+        }
+        if rows.is_empty() {
+            match &self.filter {
+                Some(filter) => eprintln!("robotgate: no known site has {:?} in its origin", plain(filter, 200)),
+                None => eprintln!("robotgate: no site is known yet"),
+            }
+            return Ok(());
+        }
+        let width = io::stdout().is_terminal().then(columns);
+        print(table(&rows, width, paint()).as_bytes())
+    }
+}
+
+fn json(rows: &[Row]) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    for row in rows {
+        serde_json::to_writer(&mut out, row)?;
+        out.push(b'\n');
+    }
+    Ok(out)
+}
+
+/// The rows under their heads. Where there is a `width`, origins are cut so that the rest fits.
+fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
+    let fails = rows.iter().any(|row| row.failing_since.is_some());
+    let shown: Vec<_> = rows.iter().map(|row| Cells::of(row, fails)).collect();
+    let mut heads = vec!["HOLDS", "STATUS", "FETCHED", "UNTIL"];
+    heads.extend(fails.then_some("FAILING SINCE"));
+    let widths: Vec<usize> = (heads.iter().enumerate())
+        .map(|(column, head)| {
+            let cells = shown.iter().filter_map(|cells| cells.rest.get(column));
+            cells.map(|cell| cell.len()).fold(head.len(), usize::max)
+        })
+        .collect();
+    let rest: usize = widths.iter().map(|width| width + GAP.len()).sum();
+    let longest = shown.iter().map(|cells| cells.origin.chars().count()).max();
+    let longest = longest.unwrap_or_default().max(ORIGIN.len());
+    let room = width.map_or(longest, |width| longest.min(width.saturating_sub(rest).max(MIN_ORIGIN)));
+
+    // Writing to a string cannot fail.
+    let mut out = String::new();
+    let mut head = format!("{ORIGIN:room$}");
+    for (name, width) in heads.iter().zip(&widths) {
+        let _ = write!(head, "{GAP}{name:width$}");
+    }
+    let _ = writeln!(out, "{}", paint.in_colour(Colour::Strong, head.trim_end()));
+    for (cells, row) in shown.iter().zip(rows) {
+        let _ = write!(out, "{:room$}", cut(&cells.origin, room));
+        let mut behind = String::new();
+        for (column, (cell, width)) in cells.rest.iter().zip(&widths).enumerate() {
+            match (column, colour(row)) {
+                (0, Some(colour)) => {
+                    let _ = write!(
+                        behind,
+                        "{GAP}{}",
+                        paint.in_colour(colour, format_args!("{cell:width$}"))
+                    );
+                }
+                _ => {
+                    let _ = write!(behind, "{GAP}{cell:width$}");
+                }
+            }
+        }
+        let _ = writeln!(out, "{}", behind.trim_end());
+    }
+    out
+}
+
+/// A row in text.
+struct Cells {
+    origin: String,
+    rest: Vec<String>,
+}
+
+// === impl Cells ===
+
+impl Cells {
+    fn of(row: &Row, fails: bool) -> Self {
+        let time = |time: Option<Timestamp>| {
+            // The head of the columns would be longer with the zone, which is always UTC.
+            let shown = time.map(|Timestamp(time)| Minute(time).to_string());
+            shown.map_or_else(|| NONE.to_owned(), |shown| shown.trim_end_matches(" UTC").to_owned())
+        };
+        let status = row
+            .robots_status
+            .map_or_else(|| NONE.to_owned(), |status| status.to_string());
+        let mut rest = vec![
+            plain(&row.holds, MAX_WORD).into_owned(),
+            status,
+            time(row.robots_fetched),
+            time(row.robots_expires),
+        ];
+        if fails {
+            rest.push(time(row.failing_since));
+        }
+        Self {
+            origin: plain(&row.origin, MAX_ORIGIN).into_owned(),
+            rest,
+        }
+    }
+}
+
+/// What holds, in the colour of how good that is for the bots.
+fn colour(row: &Row) -> Option<Colour> {
+    match &*row.holds {
+        "rules" | "no-robots" => None,
+        "unreachable" => Some(Colour::Bad),
+        _ => Some(Colour::Warning),
+    }
+}
+
+const ORIGIN: &str = "ORIGIN";
+/// For what is not known.
+const NONE: &str = "-";
+const GAP: &str = "  ";
+/// Columns of an origin that are always shown.
+const MIN_ORIGIN: usize = 16;
+/// Bytes of what is shown.
+const MAX_ORIGIN: usize = 500;
+const MAX_WORD: usize = 40;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! `robotgate cache show`: all that is known of one origin, and its text.
+
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal as _},
+    time::SystemTime,
+};
+
+use super::{CacheArgs, CacheError, origin_of, paint, print, print_json, unknown};
+use crate::{
+    admin::{CopyDetail, Detail},
+    audit::{Timestamp, plain},
+    cache::Due,
+    cli::{
+        moment::{Left, Minute},
+        paint::{Colour, Paint},
+    },
+    robots::numbered_lines,
+};
+
+/// Show all that is known of a site, and the text of its last robots.txt
+#[derive(Debug, clap::Args)]
+pub struct ShowArgs {
+    /// An origin (scheme, host and port), any URL of it, or just a host, of which https is meant
+    #[arg(value_name = "ORIGIN")]
+    origin: String,
+    /// Print the text alone: byte for byte into a file or a pipe, fit to be read at a terminal
+    #[arg(long, conflicts_with = "json")]
+    text: bool,
+}
+
+// === impl ShowArgs ===
+
+impl ShowArgs {
+    pub(super) fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
+        let origin = origin_of(&self.origin)?;
+        let Some(detail) = args.copies()?.show(&origin)? else {
+            return Err(unknown(&origin, &self.origin));
+        };
+        if args.json {
+            return print_json(&detail);
+        }
+        if !self.text {
+            return print(report(&detail, SystemTime::now(), paint()).as_bytes());
+        }
+        let Some(copy) = &detail.copy else {
+            return Err(CacheError::Unknown(format!(
+                "{origin} never had a robots.txt with rules"
+            )));
+        };
+        match io::stdout().is_terminal() {
+            true => print(tamed(&copy.text()).as_bytes()),
+            false => print(&copy.text()),
+        }
+    }
+}
+
+/// All of it, for a person.
+fn report(detail: &Detail, now: SystemTime, paint: Paint) -> String {
+    let row = &detail.row;
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let mut say = |name: &str, value: String| {
+        let _ = writeln!(out, "{:15}{value}", format!("{name}:"));
+    };
+    say("Origin", plain(&row.origin, MAX_VALUE).into_owned());
+    say(
+        "Holds",
+        paint
+            .in_colour(Colour::Strong, plain(&row.holds, MAX_VALUE))
+            .to_string(),
+    );
+    say("Meaning", meaning(&row.holds).to_owned());
+    if let Some(status) = row.robots_status {
+        say("Status", status.to_string());
+    }
+    if let Some(Timestamp(fetched)) = row.robots_fetched {
+        say("Fetched", ago(fetched, now));
+    }
+    if let Some(Timestamp(expires)) = row.robots_expires {
+        say("Until", until(expires, now, row.due));
+    }
+    if let Some(Timestamp(since)) = row.failing_since {
+        say("Failing since", ago(since, now));
+    }
+    if let Some(error) = &row.robots_error {
+        say("Last failure", plain(error, MAX_VALUE).into_owned());
+    }
+    if let (Some(Timestamp(asked)), true) = (detail.asked, detail.asked != row.robots_fetched) {
+        say("Last asked", ago(asked, now));
+    }
+    if let Some(etag) = &detail.etag {
+        say("ETag", plain(etag, MAX_VALUE).into_owned());
+    }
+    if let Some(copy) = &detail.copy {
+        if row.robots_sha256.is_none() {
+            let CopyDetail { robots_status, .. } = copy;
+            say(
+                "Last copy",
+                format!("{}, with status {robots_status}", ago(copy.robots_fetched.0, now)),
+            );
+        }
+        say("SHA-256", copy.robots_sha256.to_string());
+        say("Bytes", copy.bytes.to_string());
+        let _ = write!(out, "\n{}", numbered(&copy.text(), paint));
+    }
+    out
+}
+
+/// What a word of the log means for a request.
+fn meaning(holds: &str) -> &'static str {
+    match holds {
+        "rules" => "the rules below decide",
+        "no-robots" => "the site has no robots.txt: everything is allowed",
+        "soft-404" => "a server error said that there is no robots.txt: everything is allowed",
+        "unreachable" => {
+            "the robots.txt cannot be had, or has to be fetched anew: until it is, everything is disallowed"
+        }
+        "last-copy" => "the site has failed for long, and the last rules that it gave decide",
+        "unreachable-too-long" => "the site has failed for long and never gave rules: everything is allowed",
+        _ => "see the proxy's documentation",
+    }
+}
+
+fn ago(then: SystemTime, now: SystemTime) -> String {
+    match now.duration_since(then) {
+        Ok(passed) => format!("{}, {} ago", Minute(then), Left(passed)),
+        Err(_) => Minute(then).to_string(),
+    }
+}
+
+fn until(then: SystemTime, now: SystemTime, due: Due) -> String {
+    let asked = match due {
+        Due::No => "",
+        Due::Background => "; asked again when it is next needed, and meanwhile this holds",
+        Due::Now => "; asked again when it is next needed",
+    };
+    match then.duration_since(now) {
+        Ok(left) => format!("{}, in {}{asked}", Minute(then), Left(left)),
+        Err(_) => format!("{}{asked}", Minute(then)),
+    }
+}
+
+/// The text with its lines' numbers, which are those that a refusal names.
+fn numbered(text: &[u8], paint: Paint) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    // What is behind the last line end is a line only where something stands there.
+    let lines = || numbered_lines(text.strip_suffix(b"\n").unwrap_or(text));
+    let digits = lines().last().map_or(0, |(number, _)| number.to_string().len());
+    lines()
+        .map(|(number, line)| {
+            let line = String::from_utf8_lossy(line);
+            let margin = paint.in_colour(Colour::Faint, format!("{number:digits$} |"));
+            format!("  {margin} {}\n", plain(&line, usize::MAX))
+        })
+        .collect()
+}
+
+/// The text as it is, but fit for a terminal.
+fn tamed(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.lines()
+        .map(|line| plain(line, usize::MAX).into_owned() + "\n")
+        .collect()
+}
+
+/// Bytes of what is shown of a value.
+const MAX_VALUE: usize = 1000;
+
+#[cfg(test)]
+mod tests;

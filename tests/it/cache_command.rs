@@ -1,0 +1,218 @@
+//! `robotgate cache`: what is known, asked of the proxy while it runs and of the file when it does not.
+
+mod clients;
+mod file;
+
+use serde_json::Value;
+
+use crate::support::{Gate, Origin, Reply, Signal, Told, allowed, refused};
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+
+/// Runs `robotgate cache` by the configuration of a gate.
+async fn cache(gate: &Gate, args: &[&str]) -> Told {
+    let config = gate.file("robotgate.toml");
+    let config = config.to_str().expect("the tests' paths are text");
+    Told::by(&[&["cache"], args, &["--config", config]].concat(), "").await
+}
+
+/// The lines of `cache list --json`.
+async fn rows(gate: &Gate) -> Vec<Value> {
+    let told = cache(gate, &["list", "--json"]).await;
+    assert_eq!((told.code, &*told.errors), (Some(0), ""), "{told:?}");
+    let row = |line| serde_json::from_str(line).expect("an object a line");
+    told.out.lines().map(row).collect()
+}
+
+/// Two sites, one with rules and one that fails, and a gate that has asked both.
+async fn known() -> (Origin, Origin, Gate) {
+    let site = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let broken = Origin::start().reply("/robots.txt", Reply::status(503)).spawn().await;
+    let gate = Gate::start().await;
+    allowed(&gate.get(&site.url("/x")).await, "no-rule");
+    refused(&gate.get(&broken.url("/x")).await, "unreachable");
+    (site, broken, gate)
+}
+
+#[tokio::test]
+async fn the_list_agrees_with_the_audit_log_whether_a_proxy_runs_or_not() {
+    let (site, broken, mut gate) = known().await;
+    let running = rows(&gate).await;
+    assert_eq!(running.len(), 2);
+    for origin in [&site, &broken] {
+        let decision = gate.decision_for(&origin.url("/x")).await;
+        let row = running.iter().find(|row| row["origin"] == decision["origin"]);
+        let row = row.expect("what was asked is known");
+        for field in ["robots_status", "robots_fetched", "robots_sha256", "robots_error"] {
+            assert_eq!(row[field], decision[field], "{field}");
+        }
+        let fetch = gate
+            .audit()
+            .into_iter()
+            .find(|record| record["event"] == "robots" && record["origin"] == decision["origin"]);
+        let fetch = fetch.expect("the fetch was logged");
+        for field in ["holds", "failing_since", "robots_sha256"] {
+            assert_eq!(row[field], fetch[field], "{field}");
+        }
+    }
+    let rules = running.iter().find(|row| row["holds"] == "rules").expect("rules");
+    let decision = gate.decision_for(&site.url("/x")).await;
+    assert_eq!(rules["robots_expires"], decision["robots_expires"]);
+    assert_eq!((&rules["bytes"], &rules["due"]), (&ROBOTS.len().into(), &"no".into()));
+
+    assert!(gate.stop().await.success());
+    assert!(!gate.file("robots.redb.sock").exists());
+    assert_eq!(rows(&gate).await, running);
+}
+
+#[tokio::test]
+async fn what_was_known_when_the_proxy_was_killed_is_shown() {
+    let (_site, _broken, mut gate) = known().await;
+    let running = rows(&gate).await;
+    gate.signal(Signal::KILL);
+    gate.ended().await;
+    assert!(gate.file("robots.redb.sock").exists(), "nobody removed it");
+    assert_eq!(rows(&gate).await, running);
+}
+
+#[tokio::test]
+async fn a_person_gets_a_table_that_a_word_narrows() {
+    let (site, broken, gate) = known().await;
+    let told = cache(&gate, &["list"]).await;
+    let heads: Vec<_> = told.out.lines().next().unwrap_or_default().split("  ").collect();
+    let heads: Vec<_> = heads
+        .iter()
+        .filter(|head| !head.is_empty())
+        .map(|head| head.trim())
+        .collect();
+    assert_eq!(
+        heads,
+        ["ORIGIN", "HOLDS", "STATUS", "FETCHED", "UNTIL", "FAILING SINCE"]
+    );
+    assert_eq!((told.out.lines().count(), told.code), (3, Some(0)), "{told:?}");
+
+    let told = cache(&gate, &["list", &broken.port().to_string()]).await;
+    assert!(told.out.contains("unreachable  503"), "{told:?}");
+    assert!(!told.out.contains(&site.port().to_string()), "{told:?}");
+
+    let told = cache(&gate, &["list", &"x".repeat(10_000)]).await;
+    assert_eq!((told.code, &*told.out), (Some(0), ""), "{told:?}");
+    let told = cache(&gate, &["list", "nowhere"]).await;
+    assert_eq!((told.code, &*told.out), (Some(0), ""));
+    assert!(told.errors.contains("no known site has \"nowhere\""), "{told:?}");
+}
+
+#[tokio::test]
+async fn one_site_is_shown_with_its_text() {
+    let (site, broken, mut gate) = known().await;
+    for runs in [true, false] {
+        if !runs {
+            gate.stop().await;
+        }
+        let told = cache(&gate, &["show", &site.url("/any/page?x=1")]).await;
+        assert!(
+            told.out
+                .starts_with(&format!("Origin:        {}\nHolds:         rules\n", site.url("")))
+        );
+        assert!(
+            told.out
+                .ends_with("\n\n  1 | User-agent: *\n  2 | Disallow: /private\n"),
+            "{told:?}"
+        );
+
+        let told = cache(&gate, &["show", "--text", &site.url("")]).await;
+        assert_eq!((&*told.out, &*told.errors, told.code), (ROBOTS, "", Some(0)));
+
+        let detail = cache(&gate, &["show", "--json", &site.url("")]).await.json();
+        assert_eq!(
+            (&detail["holds"], &detail["profile"]),
+            (&"rules".into(), &"google".into())
+        );
+        assert_eq!(detail["copy"]["robots"], ROBOTS);
+        assert_eq!(detail["copy"]["robots_sha256"], detail["robots_sha256"]);
+
+        let told = cache(&gate, &["show", &broken.url("")]).await;
+        assert!(
+            told.out.contains("\nLast failure:  the server answered 503\n"),
+            "{told:?}"
+        );
+        let told = cache(&gate, &["show", "--text", &broken.url("")]).await;
+        assert!(told.errors.contains("never had a robots.txt with rules"), "{told:?}");
+        assert_eq!((told.code, &*told.out), (Some(1), ""));
+
+        let told = cache(&gate, &["show", "nowhere.example"]).await;
+        let said = "robotgate: nothing is known of https://nowhere.example; where http is meant, write \
+                    http://nowhere.example\n";
+        assert_eq!((&*told.errors, told.code), (said, Some(1)));
+    }
+}
+
+#[tokio::test]
+async fn what_is_forgotten_is_fetched_again() {
+    let site = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let mut gate = Gate::start().await;
+    let status = async |path: &str| {
+        allowed(&gate.get(&site.url(path)).await, "no-rule");
+        gate.decision_for(&site.url(path)).await["robots_cache"].clone()
+    };
+    assert_eq!(status("/1").await, "miss");
+    assert_eq!(status("/2").await, "hit");
+    let told = cache(&gate, &["forget", &site.url("")]).await;
+    let said = format!(
+        "{} is forgotten; its robots.txt is fetched when a bot next needs it\n",
+        site.url("")
+    );
+    assert_eq!((&*told.out, &*told.errors, told.code), (&*said, "", Some(0)));
+    assert!(rows(&gate).await.is_empty());
+    assert_eq!(status("/3").await, "miss");
+    assert_eq!(site.count("/robots.txt"), 2);
+
+    gate.stop().await;
+    let told = cache(&gate, &["forget", "--json", &site.url("/page")]).await;
+    assert_eq!(
+        told.json(),
+        serde_json::json!({"origin": site.url(""), "forgotten": true})
+    );
+    assert!(rows(&gate).await.is_empty());
+    let told = cache(&gate, &["forget", &site.url("")]).await;
+    assert_eq!((told.code, &*told.out), (Some(1), ""));
+    assert!(
+        told.errors.starts_with("robotgate: nothing is known of http://"),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
+async fn numbers_are_told_by_the_proxy_and_without_it() {
+    let site = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let mut gate = Gate::start().await;
+    for host in ["a.example", "b.example", "c.example"] {
+        allowed(&gate.get(&site.url_at(host, "/x")).await, "no-rule");
+    }
+    let stats = cache(&gate, &["stats", "--json"]).await.json();
+    for (field, number) in [
+        ("origins", 3),
+        ("texts", 1),
+        ("text_bytes", ROBOTS.len()),
+        ("origins_with_text", 3),
+        ("failing", 0),
+    ] {
+        assert_eq!(stats[field], number, "{field}: {stats}");
+    }
+    assert_eq!(stats["holds"], serde_json::json!({"rules": 3}));
+    assert_eq!(stats["running"]["memory_origins"], 3);
+    assert_eq!(stats["running"]["fetches"], 0);
+    let size = std::fs::metadata(gate.file("robots.redb")).expect("a file").len();
+    assert!(stats["file_bytes"].as_u64() > Some(0) && size > 0, "{stats}");
+
+    let told = cache(&gate, &["stats"]).await;
+    assert!(told.out.contains("\nOrigins:  3 (3 rules)\n"), "{told:?}");
+    assert!(
+        told.out.contains("\nTexts:    1, 33 bytes; 3 origins share them\n"),
+        "{told:?}"
+    );
+    assert!(told.out.contains("\nMemory:   3 origins, "), "{told:?}");
+    gate.stop().await;
+    let told = cache(&gate, &["stats"]).await;
+    assert!(told.out.ends_with("\nProxy:    none runs with this file\n"), "{told:?}");
+}

@@ -1,0 +1,142 @@
+//! Which file is looked at, and what is said where none can be.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use super::{ROBOTS, cache, rows};
+use crate::support::{Gate, Origin, Signal, allowed, wait};
+
+#[tokio::test]
+async fn nothing_kept_yet_is_told_and_nothing_is_made() {
+    let mut gate = Gate::with("[cache]\npath = \"state/robots.redb\"").await;
+    gate.stop().await;
+    fs::remove_dir_all(gate.file("state")).expect("the folder is ours");
+    for args in [
+        &["list"][..],
+        &["stats"],
+        &["show", "a.example"],
+        &["forget", "a.example"],
+    ] {
+        let told = cache(&gate, args).await;
+        assert!(
+            told.errors.starts_with("robotgate: nothing is kept yet at /"),
+            "{told:?}"
+        );
+        assert_eq!((told.code, &*told.out), (Some(1), ""));
+    }
+    assert!(!gate.file("state").exists());
+}
+
+#[tokio::test]
+async fn without_a_file_by_choice_the_choice_is_told() {
+    let gate = Gate::builder()
+        .without("cache.path")
+        .config("[cache]\npersist = false")
+        .start()
+        .await;
+    let told = cache(&gate, &["list"]).await;
+    assert!(
+        told.errors
+            .starts_with("robotgate: by cache.persist = false nothing is kept"),
+        "{told:?}"
+    );
+    assert_eq!(told.code, Some(1));
+}
+
+#[tokio::test]
+async fn what_is_no_use_is_a_usage_error() {
+    let gate = Gate::start().await;
+    for args in [
+        &[][..],
+        &["show"],
+        &["list", "a", "b"],
+        &["show", "--text", "--json", "a.example"],
+    ] {
+        assert_eq!(cache(&gate, args).await.code, Some(2), "{args:?}");
+    }
+    let told = cache(&gate, &["show", "ftp://a.example"]).await;
+    assert_eq!((told.code, &*told.out), (Some(1), ""));
+}
+
+#[tokio::test]
+async fn the_socket_is_for_its_user_alone_and_a_stale_one_is_replaced() {
+    let mut gate = Gate::start().await;
+    let socket = gate.file("robots.redb.sock");
+    let mode = fs::metadata(&socket).expect("a socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "{mode:o}");
+    gate.signal(Signal::KILL);
+    gate.ended().await;
+    assert!(socket.exists());
+
+    let path = gate.file("robots.redb");
+    let mut next = Gate::with(&format!("[cache]\npath = {path:?}")).await;
+    assert!(rows(&next).await.is_empty());
+    next.stop().await;
+    assert!(!socket.exists());
+}
+
+#[tokio::test]
+async fn the_second_of_two_keeps_its_copies_beside_the_first_ones() {
+    let site = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let mut first = Gate::start().await;
+    let path = first.file("robots.redb");
+    let second = Gate::with(&format!("[cache]\npath = {path:?}")).await;
+    let line = second
+        .wait_for_log("the file is taken", |line| {
+            line.says("the copies on disk cannot be used")
+        })
+        .await;
+    assert!(
+        line.says("another process has it open") && line.says("robots.1.redb"),
+        "{line:?}"
+    );
+    allowed(&second.get(&site.url("/x")).await, "no-rule");
+
+    let told = cache(&first, &["list"]).await;
+    assert!(told.errors.contains("another proxy answers for "), "{told:?}");
+    assert!(told.errors.contains("robots.1.redb, which this is not of"), "{told:?}");
+    first.stop().await;
+    let told = cache(&second, &["list"]).await;
+    assert!(told.errors.contains("robots.1.redb, which stands in for "), "{told:?}");
+    assert!(told.out.contains(&site.url("")), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_file_in_use_by_one_that_does_not_answer_is_told() {
+    let gate = Gate::start().await;
+    fs::remove_file(gate.file("robots.redb.sock")).expect("a socket");
+    let told = cache(&gate, &["list"]).await;
+    assert!(
+        told.errors.contains("is in use by a process that does not answer"),
+        "{told:?}"
+    );
+    assert_eq!((told.code, &*told.out), (Some(1), ""));
+}
+
+#[tokio::test]
+async fn a_socket_that_cannot_be_made_stops_nothing() {
+    let site = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let long = "x".repeat(100);
+    let gate = Gate::with(&format!("[cache]\npath = \"{long}/robots.redb\"")).await;
+    allowed(&gate.get(&site.url("/x")).await, "no-rule");
+    let warned = wait::until("a warning", || {
+        let lines = gate.log();
+        let told: Vec<_> = lines.into_iter().filter(|line| line.says("no socket for")).collect();
+        (!told.is_empty()).then_some(told)
+    })
+    .await;
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(warned[0].says("107 bytes") && warned[0].level() == "WARN", "{warned:?}");
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_told_and_not_touched() {
+    let mut gate = Gate::start().await;
+    gate.stop().await;
+    let file = gate.file("robots.redb");
+    let damaged = vec![b'x'; 100_000];
+    fs::write(&file, &damaged).expect("the folder is ours");
+    let told = cache(&gate, &["list"]).await;
+    assert_eq!((told.code, &*told.out), (Some(1), ""));
+    assert!(told.errors.contains("robots.redb cannot be used: "), "{told:?}");
+    assert_eq!(fs::read(&file).expect("it is there"), damaged);
+}
