@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     audit::{Timestamp, plain},
-    cache::{Due, OriginState, Policy, Record, RobotsCopy, Sha256},
+    cache::{Answer, Due, OriginState, Policy, Record, RobotsCopy, Sha256},
     decision::word_for,
     origin::Origin,
 };
@@ -19,7 +19,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     pub origin: String,
-    /// What holds: `rules`, or the reason why no file decides or only an old one does.
+    /// What holds: `rules`; `expired`, where the robots.txt is fetched before the next decision; or the
+    /// reason why no file decides or only an old one does.
     pub holds: Cow<'static, str>,
     /// Whether the origin is asked anew when it is next needed: `no`, `background` (what is known holds
     /// meanwhile) or `now`.
@@ -32,7 +33,7 @@ pub struct Row {
     pub robots_expires: Option<Timestamp>,
     /// When it first failed of the times that it failed without an answer between them.
     pub failing_since: Option<Timestamp>,
-    /// Of the copy that decides.
+    /// Of the copy that decides, or did until its time was over.
     pub robots_sha256: Option<Sha256>,
     /// How long the text of that copy is.
     pub bytes: Option<usize>,
@@ -85,6 +86,10 @@ impl Row {
     /// Of a state in the reading of `policy`, whose last copy has a text of so many `bytes`.
     fn new(origin: &str, state: &OriginState, bytes: Option<usize>, policy: &Policy, now: SystemTime) -> Self {
         let answer = state.answer(now, policy);
+        let copy = match answer {
+            Answer::Unreachable(None) => state.current(),
+            _ => answer.copy(),
+        };
         let ground = state.ground(now, policy);
         let error = state.failure().map(|failure| failure.error.to_string());
         Self {
@@ -95,9 +100,9 @@ impl Row {
             robots_fetched: ground.fetched.map(Timestamp),
             robots_expires: ground.expires.map(Timestamp),
             failing_since: state.failing_since().map(Timestamp),
-            robots_sha256: answer.copy().map(|copy| copy.sha256),
+            robots_sha256: copy.map(|copy| copy.sha256),
             // The last copy is the only one that can decide.
-            bytes: bytes.filter(|_| answer.copy().is_some()),
+            bytes: bytes.filter(|_| copy.is_some()),
             robots_error: error.map(|error| plain(&error, MAX_ERROR).into_owned()),
         }
     }

@@ -8,22 +8,22 @@ mod file;
 mod open;
 mod queue;
 mod record;
+mod shared;
+mod writer;
 
 use std::{
     fmt, fs,
     path::{Path, PathBuf},
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Condvar, Mutex, PoisonError, RwLock, atomic::AtomicBool},
     thread::JoinHandle,
-    time::{Duration, Instant, SystemTime},
+    time::Duration,
 };
 
 use self::{
     file::Change,
     open::{Look, candidates, guarded, open_at},
-    queue::{Queue, Queued},
+    queue::Queued,
+    shared::Shared,
 };
 pub use self::{
     file::{Contents, CopyFile, FileError},
@@ -59,19 +59,6 @@ pub enum DiskError {
     NoFile(NoFile),
     #[error("cannot start the thread that writes the copies: {0}")]
     Thread(std::io::Error),
-}
-
-struct Shared {
-    path: PathBuf,
-    cache_bytes: usize,
-    keep: Mutex<Duration>,
-    /// `None` while it is closed because of an error.
-    file: RwLock<Option<Arc<CopyFile>>>,
-    /// Whether that error may have been damage, for which the file is looked through.
-    suspect: AtomicBool,
-    queue: Mutex<Queue>,
-    /// Signalled when the writer has something to do.
-    work: Condvar,
 }
 
 // === impl Disk ===
@@ -257,223 +244,8 @@ impl fmt::Debug for Disk {
     }
 }
 
-// === impl Shared ===
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        // A panic inside can at worst lose what waits, and that is fetched again.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn with_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
-        let file = self.file.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(file) = file else {
-            return Err(FileError::Closed);
-        };
-        let done = guarded(|| work(&file));
-        if let Err(error) = &done {
-            tracing::debug!(%error, "the copies on disk could not be read or written");
-            self.suspect.fetch_or(error.is_damage(), Ordering::Relaxed);
-            self.close_file(&file);
-        }
-        done
-    }
-
-    /// Closes `file`, which is opened anew before it is used again, unless that has happened.
-    fn close_file(&self, file: &Arc<CopyFile>) {
-        let mut current = self.file.write().unwrap_or_else(PoisonError::into_inner);
-        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, file)) {
-            *current = None;
-        }
-        drop(current);
-        self.work.notify_one();
-    }
-
-    fn write_until_closed(&self) {
-        let mut collecting = Collecting::new();
-        let mut troubles = 0;
-        loop {
-            let closing = self.wait_for_work(&collecting);
-            let done = self.reopen().and_then(|()| {
-                self.write_batch()?;
-                self.collect(&mut collecting)
-            });
-            match done {
-                Ok(()) => {
-                    if std::mem::take(&mut troubles) > 0 {
-                        tracing::warn!(path = %self.path.display(), "the copies can be kept on disk again");
-                    }
-                    if closing && !self.lock().has_work() {
-                        break;
-                    }
-                }
-                Err(error) if error.is_damage() => {
-                    tracing::error!(
-                        path = %self.path.display(),
-                        "the copies on disk are damaged ({error}). The file is left as it is; until the next start, \
-                         copies are kept in memory alone"
-                    );
-                    break;
-                }
-                Err(error) => {
-                    if troubles == 0 {
-                        tracing::error!(
-                            path = %self.path.display(),
-                            "the copies cannot be kept on disk: {error}; they wait in memory until they can, so see to the disk"
-                        );
-                    }
-                    if closing {
-                        tracing::error!(origins = self.lock().len(), "the last copies are not on disk");
-                        break;
-                    }
-                    std::thread::sleep(RETRY.saturating_mul(1 << troubles));
-                    troubles = (troubles + 1).min(MAX_TROUBLES);
-                }
-            }
-        }
-        *self.file.write().unwrap_or_else(PoisonError::into_inner) = None;
-        let mut queue = self.lock();
-        queue.closed = true;
-        queue.clear();
-    }
-
-    /// Waits until there is something to do, and then a moment for more. Whether it is the last.
-    fn wait_for_work(&self, collecting: &Collecting) -> bool {
-        let mut queue = self.lock();
-        while !queue.has_work() && !queue.closed && self.is_open() {
-            let rest = collecting.rest();
-            if rest.is_zero() {
-                break;
-            }
-            let waited = self.work.wait_timeout(queue, rest);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        let gathering = Instant::now();
-        while !queue.is_urgent() && queue.has_work() {
-            let rest = GATHER.saturating_sub(gathering.elapsed());
-            if rest.is_zero() {
-                break;
-            }
-            let waited = self.work.wait_timeout(queue, rest);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        queue.closed
-    }
-
-    fn is_open(&self) -> bool {
-        self.file.read().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
-    /// Opens the file anew where an error has closed it.
-    fn reopen(&self) -> Result<(), FileError> {
-        if self.is_open() {
-            return Ok(());
-        }
-        let look = match self.suspect.swap(false, Ordering::Relaxed) {
-            true => Look::Through,
-            false => Look::Here,
-        };
-        let file = open_at(&self.path, self.cache_bytes, look).map_err(FileError::from)?;
-        *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
-        Ok(())
-    }
-
-    fn write_batch(&self) -> Result<(), FileError> {
-        let batch = self.lock().take();
-        let written = match batch.changes.is_empty() {
-            true => Ok(()),
-            false => self.with_file(|file| file.write(&batch.changes)),
-        };
-        if let Err(error) = written {
-            self.lock().give_back(batch);
-            return Err(error);
-        }
-        self.lock().written();
-        for flushed in batch.flushing {
-            // Whoever went away needs no word.
-            let _ = flushed.send(());
-        }
-        Ok(())
-    }
-
-    /// Looks for origins that nobody asks for any more, some at a time.
-    fn collect(&self, collecting: &mut Collecting) -> Result<(), FileError> {
-        if !collecting.rest().is_zero() {
-            return Ok(());
-        }
-        let keep = *self.keep.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(oldest) = SystemTime::now().checked_sub(keep) else {
-            return Ok(());
-        };
-        let start = collecting.next.take().unwrap_or_default();
-        let collected = self.with_file(|file| file.collect(oldest, &start, COLLECTED_AT_ONCE))?;
-        if collected.forgotten > 0 {
-            tracing::info!(
-                origins = collected.forgotten,
-                "origins that nobody asked for in a long time were forgotten"
-            );
-        }
-        let pause = if collected.next.is_some() {
-            COLLECT_ON
-        } else {
-            COLLECT_EVERY
-        };
-        collecting.next = collected.next;
-        collecting.at = Instant::now() + pause;
-        Ok(())
-    }
-}
-
-/// How far the look for old origins is.
-struct Collecting {
-    /// When it goes on.
-    at: Instant,
-    /// Where it goes on.
-    next: Option<String>,
-}
-
-// === impl Collecting ===
-
-impl Collecting {
-    fn new() -> Self {
-        Self {
-            at: Instant::now() + COLLECT_ON,
-            next: None,
-        }
-    }
-
-    fn rest(&self) -> Duration {
-        self.at.saturating_duration_since(Instant::now())
-    }
-}
-
-// === impl NoFile ===
-
-impl fmt::Display for NoFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(Unusable { path, why }) = self.0.first() else {
-            return f.write_str("no file was tried");
-        };
-        write!(
-            f,
-            "the copies cannot be kept in {} ({why}), nor in a file beside it",
-            path.display()
-        )
-    }
-}
-
-/// How long changes gather before they are written together.
-const GATHER: Duration = Duration::from_millis(20);
-/// Between two tries to write to a disk that took nothing.
-const RETRY: Duration = Duration::from_secs(1);
-/// Doublings of that.
-const MAX_TROUBLES: u32 = 4;
 /// How long someone waits for what is known to be written.
 const MAX_FLUSH: Duration = Duration::from_secs(10);
-/// Between two looks for old origins, and within one.
-const COLLECT_EVERY: Duration = Duration::from_secs(60 * 60);
-const COLLECT_ON: Duration = Duration::from_secs(1);
-const COLLECTED_AT_ONCE: usize = 2_000;
 /// Reads that are made at once: most are of memory, and take microseconds.
 const MAX_READERS: usize = 8;
 /// Bytes of memory for pages, for one that only reads.

@@ -231,15 +231,8 @@ impl OriginState {
 
     /// The fetch that [`OriginState::answer`] rests on at `now`.
     pub fn ground(&self, now: SystemTime, policy: &Policy) -> Ground {
-        if let Some(answered) = self.fresh(now) {
-            return Ground {
-                status: Some(answered.status).filter(|status| *status != 0),
-                fetched: Some(answered.fetched),
-                expires: answered.fetched.checked_add(answered.life),
-            };
-        }
-        let Some(failing) = &self.failing else {
-            return Ground::default();
+        let Some(failing) = self.failing.as_ref().filter(|_| self.fresh(now).is_none()) else {
+            return self.answered.as_ref().map(Answered::ground).unwrap_or_default();
         };
         let expires = failing.tried.checked_add(failing.retry);
         match self.answer(now, policy) {
@@ -352,6 +345,14 @@ impl Answered {
             Holding::Rules(copy) => Answer::Rules(copy),
             Holding::NoRobots => Answer::NoRobots,
             Holding::Soft404 => Answer::Soft404,
+        }
+    }
+
+    fn ground(&self) -> Ground {
+        Ground {
+            status: Some(self.status).filter(|status| *status != 0),
+            fetched: Some(self.fetched),
+            expires: self.fetched.checked_add(self.life),
         }
     }
 

@@ -228,6 +228,21 @@ impl fmt::Display for Why {
     }
 }
 
+// === impl NoFile ===
+
+impl fmt::Display for NoFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(Unusable { path, why }) = self.0.first() else {
+            return f.write_str("no file was tried");
+        };
+        write!(
+            f,
+            "the copies cannot be kept in {} ({why}), nor in a file beside it",
+            path.display()
+        )
+    }
+}
+
 /// Files beside the configured one.
 const STAND_INS: usize = 9;
 /// How long a locked file is waited for.

@@ -1,7 +1,7 @@
 mod damage;
 mod trouble;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::SystemTime};
 
 use tempfile::TempDir;
 

@@ -113,11 +113,10 @@ fn meaning(holds: &str) -> &'static str {
         "rules" => "the rules below decide",
         "no-robots" => "the site has no robots.txt: everything is allowed",
         "soft-404" => "a server error said that there is no robots.txt: everything is allowed",
-        "unreachable" => {
-            "the robots.txt cannot be had, or has to be fetched anew: until it is, everything is disallowed"
-        }
+        "expired" => "its time is over: the robots.txt is fetched before the next request is decided",
+        "unreachable" => "the robots.txt cannot be had: until it can, everything is disallowed",
         "last-copy" => "the site has failed for long, and the last rules that it gave decide",
-        "unreachable-too-long" => "the site has failed for long and never gave rules: everything is allowed",
+        "unreachable-too-long" => "the site has failed for so long that everything is allowed",
         _ => "see the proxy's documentation",
     }
 }

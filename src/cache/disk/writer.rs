@@ -1,0 +1,165 @@
+//! The thread that writes the copies, many at a time, opens the file again after an error, and looks for
+//! origins that nobody asks for any more.
+//!
+//! It ends when all is written and the copies are closed, or when the file turns out to be damaged.
+
+use std::{
+    sync::PoisonError,
+    time::{Duration, Instant, SystemTime},
+};
+
+use super::{file::FileError, shared::Shared};
+
+// === impl Shared ===
+
+impl Shared {
+    pub(super) fn write_until_closed(&self) {
+        let mut collecting = Collecting::new();
+        let mut troubles = 0;
+        loop {
+            let closing = self.wait_for_work(&collecting);
+            let done = self.reopen().and_then(|()| {
+                self.write_batch()?;
+                self.collect(&mut collecting)
+            });
+            match done {
+                Ok(()) => {
+                    if std::mem::take(&mut troubles) > 0 {
+                        tracing::warn!(path = %self.path.display(), "the copies can be kept on disk again");
+                    }
+                    if closing && !self.lock().has_work() {
+                        break;
+                    }
+                }
+                Err(error) if error.is_damage() => {
+                    tracing::error!(
+                        path = %self.path.display(),
+                        "the copies on disk are damaged ({error}). The file is left as it is; until the next start, \
+                         copies are kept in memory alone"
+                    );
+                    break;
+                }
+                Err(error) => {
+                    if troubles == 0 {
+                        tracing::error!(
+                            path = %self.path.display(),
+                            "the copies cannot be kept on disk: {error}; they wait in memory until they can, so see to the disk"
+                        );
+                    }
+                    if closing {
+                        tracing::error!(origins = self.lock().len(), "the last copies are not on disk");
+                        break;
+                    }
+                    std::thread::sleep(RETRY.saturating_mul(1 << troubles));
+                    troubles = (troubles + 1).min(MAX_TROUBLES);
+                }
+            }
+        }
+        *self.file.write().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut queue = self.lock();
+        queue.closed = true;
+        queue.clear();
+    }
+
+    /// Waits until there is something to do, and then a moment for more. Whether it is the last.
+    fn wait_for_work(&self, collecting: &Collecting) -> bool {
+        let mut queue = self.lock();
+        while !queue.has_work() && !queue.closed && self.is_open() {
+            let rest = collecting.rest();
+            if rest.is_zero() {
+                break;
+            }
+            let waited = self.work.wait_timeout(queue, rest);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let gathering = Instant::now();
+        while !queue.is_urgent() && queue.has_work() {
+            let rest = GATHER.saturating_sub(gathering.elapsed());
+            if rest.is_zero() {
+                break;
+            }
+            let waited = self.work.wait_timeout(queue, rest);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        queue.closed
+    }
+
+    fn write_batch(&self) -> Result<(), FileError> {
+        let batch = self.lock().take();
+        let written = match batch.changes.is_empty() {
+            true => Ok(()),
+            false => self.with_file(|file| file.write(&batch.changes)),
+        };
+        if let Err(error) = written {
+            self.lock().give_back(batch);
+            return Err(error);
+        }
+        self.lock().written();
+        for flushed in batch.flushing {
+            // Whoever went away needs no word.
+            let _ = flushed.send(());
+        }
+        Ok(())
+    }
+
+    /// Looks for origins that nobody asks for any more, some at a time.
+    fn collect(&self, collecting: &mut Collecting) -> Result<(), FileError> {
+        if !collecting.rest().is_zero() {
+            return Ok(());
+        }
+        let keep = *self.keep.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(oldest) = SystemTime::now().checked_sub(keep) else {
+            return Ok(());
+        };
+        let start = collecting.next.take().unwrap_or_default();
+        let collected = self.with_file(|file| file.collect(oldest, &start, COLLECTED_AT_ONCE))?;
+        if collected.forgotten > 0 {
+            tracing::info!(
+                origins = collected.forgotten,
+                "origins that nobody asked for in a long time were forgotten"
+            );
+        }
+        let pause = if collected.next.is_some() {
+            COLLECT_ON
+        } else {
+            COLLECT_EVERY
+        };
+        collecting.next = collected.next;
+        collecting.at = Instant::now() + pause;
+        Ok(())
+    }
+}
+
+/// How far the look for old origins is.
+struct Collecting {
+    /// When it goes on.
+    at: Instant,
+    /// Where it goes on.
+    next: Option<String>,
+}
+
+// === impl Collecting ===
+
+impl Collecting {
+    fn new() -> Self {
+        Self {
+            at: Instant::now() + COLLECT_ON,
+            next: None,
+        }
+    }
+
+    fn rest(&self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
+    }
+}
+
+/// How long changes gather before they are written together.
+const GATHER: Duration = Duration::from_millis(20);
+/// Between two tries to write to a disk that took nothing.
+const RETRY: Duration = Duration::from_secs(1);
+/// Doublings of that.
+const MAX_TROUBLES: u32 = 4;
+/// Between two looks for old origins, and within one.
+const COLLECT_EVERY: Duration = Duration::from_secs(60 * 60);
+const COLLECT_ON: Duration = Duration::from_secs(1);
+const COLLECTED_AT_ONCE: usize = 2_000;
