@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Gate, Origin, Record, Reply, allowed, refused, wait};
+use crate::support::{Gate, Origin, Record, Reply, Told, allowed, refused, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
@@ -71,8 +71,7 @@ async fn the_clock_of_a_failing_origin_goes_on_over_a_kill() {
     origin.change("/robots.txt", Reply::status(503));
     let denied = until_decided(&gate, &origin, "/x", "unreachable").await;
     let since = failing_since(&gate).await;
-    // It is on disk when the gate says so.
-    wait_until_written(&gate).await;
+    assert_eq!(stored(&gate).await[0]["failing_since"], since, "it is on disk");
     gate.kill().await;
     gate.start_again().await;
 
@@ -103,16 +102,58 @@ async fn failing_since(gate: &Gate) -> Record {
     .await
 }
 
-/// Waits until the file of copies was written to once more.
-async fn wait_until_written(gate: &Gate) {
-    let path = gate.file("robots.redb");
-    let modified = || fs::metadata(&path).and_then(|metadata| metadata.modified()).ok();
-    let started = std::time::SystemTime::now();
-    wait::until("a write", || modified().filter(|modified| *modified > started - GATHER)).await;
+/// What the gate says is on disk, by origin.
+async fn stored(gate: &Gate) -> Vec<Record> {
+    let config = gate.file("robotgate.toml");
+    let config = config.to_str().expect("the tests' paths are text");
+    let told = Told::by(&["cache", "list", "--json", "--config", config], "").await;
+    assert_eq!((told.code, &*told.errors), (Some(0), ""), "{told:?}");
+    let row = |line| serde_json::from_str(line).expect("an object a line");
+    told.out.lines().map(row).collect()
 }
 
-/// Longer than changes gather before they are written.
-const GATHER: std::time::Duration = std::time::Duration::from_millis(500);
+#[tokio::test]
+async fn what_was_said_to_be_stored_outlives_any_kill() {
+    let origin = origin().await;
+    let mut gate = Gate::start().await;
+    let mut known: Vec<Record> = Vec::new();
+    for round in 0..8 {
+        // Some are fetched while the gate is killed; those that were listed before must not be lost.
+        for number in 0..5 {
+            refused(
+                &gate.get(&origin.url_at(&site(round, number), "/private")).await,
+                "rule",
+            );
+        }
+        known = {
+            let listed = stored(&gate).await;
+            for row in &known {
+                assert!(listed.contains(row), "round {round}: {row} is lost");
+            }
+            listed
+        };
+        let before = origin.count("/robots.txt");
+        let asking: Vec<_> = (5..10)
+            .map(|number| tokio::spawn(gate.get(&origin.url_at(&site(round, number), "/x")).into_future()))
+            .collect();
+        wait::until("a fetch", || (origin.count("/robots.txt") > before).then_some(())).await;
+        gate.kill().await;
+        asking.into_iter().for_each(|asking| asking.abort());
+        gate.start_again().await;
+    }
+    let listed = stored(&gate).await;
+    for row in &known {
+        assert!(listed.contains(row), "{row} is lost");
+        let fetched = origin.count("/robots.txt");
+        let host = row["origin"].as_str().expect("a name");
+        refused(&gate.get(&format!("{host}/private")).await, "rule");
+        assert_eq!(origin.count("/robots.txt"), fetched, "{host} was fetched again");
+    }
+}
+
+fn site(round: usize, number: usize) -> String {
+    format!("site-{round}-{number}.example")
+}
 
 #[tokio::test]
 async fn an_origin_that_never_had_a_copy_is_open_after_the_time_of_grace_and_says_why() {
