@@ -39,6 +39,10 @@ pub struct Row {
     pub bytes: Option<usize>,
     /// The last failure, while no answer has come since.
     pub robots_error: Option<String>,
+    /// When the last answer came, whether it holds still or not.
+    pub answered: Option<Timestamp>,
+    /// Of the last copy that had rules, whether it decides or not.
+    pub last_copy_sha256: Option<Sha256>,
 }
 
 /// All that is known of an origin.
@@ -104,6 +108,8 @@ impl Row {
             // The last copy is the only one that can decide.
             bytes: bytes.filter(|_| copy.is_some()),
             robots_error: error.map(|error| plain(&error, MAX_ERROR).into_owned()),
+            answered: state.answered().map(Timestamp),
+            last_copy_sha256: state.last_copy().map(|copy| copy.sha256),
         }
     }
 }

@@ -280,10 +280,14 @@ impl OriginState {
         self.failing.as_ref().map(|failing| failing.since)
     }
 
+    /// When the last answer came.
+    pub fn answered(&self) -> Option<SystemTime> {
+        self.answered.as_ref().map(|answered| answered.fetched)
+    }
+
     /// When the origin was last asked.
     pub fn asked(&self) -> Option<SystemTime> {
-        let answered = self.answered.as_ref().map(|answered| answered.fetched);
-        answered.max(self.failing.as_ref().map(|failing| failing.tried))
+        self.answered().max(self.failing.as_ref().map(|failing| failing.tried))
     }
 
     /// What is known, together with what was known `earlier`, of which nothing was known when this

@@ -82,6 +82,9 @@ fn report(detail: &Detail, now: SystemTime, paint: Paint) -> String {
     }
     if let Some(Timestamp(since)) = row.failing_since {
         say("Failing since", ago(since, now));
+        if let Some(Timestamp(answered)) = row.answered {
+            say("Last answer", ago(answered, now));
+        }
     }
     if let Some(error) = &row.robots_error {
         say("Last failure", plain(error, MAX_VALUE).into_owned());

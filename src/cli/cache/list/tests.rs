@@ -20,6 +20,8 @@ fn row(origin: &str, holds: &'static str, failing: bool) -> Row {
         robots_sha256: None,
         bytes: None,
         robots_error: None,
+        answered: None,
+        last_copy_sha256: None,
     }
 }
 
