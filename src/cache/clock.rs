@@ -1,8 +1,9 @@
 //! The wall clock, watched for being set: a machine that learns the time after it has started must
 //! not take a failure of a minute ago for one of a month ago.
 //!
-//! Only what this process has seen can be told. Clocks that are set back need no watch: what lies
-//! ahead of them counts as fetched at no known time, or as no older than now.
+//! Only what this process has seen can be told, and only soon after the machine's start: later on,
+//! nobody can tell a clock that was wrong from one that is. Clocks that are set back need no watch:
+//! what lies ahead of them counts as fetched at no known time, or as no older than now.
 
 use std::time::{Duration, SystemTime};
 
@@ -38,13 +39,16 @@ impl Watch {
         }
     }
 
-    /// Looks at both clocks. Whether the wall clock has gone on by much more than the other one.
+    /// Looks at both clocks. Whether the wall clock has gone on by much more than the other one, on a
+    /// machine that had just started when they were looked at before.
     pub(super) fn look(&mut self, wall: SystemTime, running: Duration) -> Option<Jump> {
         let passed = running.saturating_sub(self.running);
         // Where it was set back, nothing has passed by it.
         let told = wall.duration_since(self.wall).unwrap_or(Duration::ZERO);
         let was_set_back = wall + SLACK < self.wall + passed;
-        let jump = told.checked_sub(passed).filter(|by| *by > SLACK).map(|by| Jump {
+        let learns = self.running < LEARNING;
+        let by = told.checked_sub(passed).filter(|by| *by > SLACK && learns);
+        let jump = by.map(|by| Jump {
             from: self.began,
             to: self.wall + passed,
             by,
@@ -63,6 +67,8 @@ pub(super) fn running() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }
 
+/// How long after its start a machine may be without the right time.
+const LEARNING: Duration = Duration::from_secs(15 * 60);
 /// What clocks are corrected by as they run is less.
 const SLACK: Duration = Duration::from_secs(10 * 60);
 
@@ -100,6 +106,13 @@ mod tests {
     fn what_a_second_jump_spans_begins_at_the_first() {
         let found = jumps(&[(0, 0), (5000, 0), (5100, 100), (9000, 100)]);
         assert_eq!(found, [Some((0, 0, 5000)), None, Some((5000, 5100, 3900))]);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_on_a_machine_that_runs_for_long_is_believed() {
+        let day = 86_400;
+        assert_eq!(jumps(&[(0, 900), (40 * day, 901)]), [None]);
+        assert_eq!(jumps(&[(0, 899), (40 * day, 901)]), [Some((0, 2, 40 * day - 2))]);
     }
 
     #[test]
