@@ -20,7 +20,7 @@ use std::{
 };
 
 use self::{
-    file::Change,
+    file::{Base, Change},
     open::{Look, candidates, guarded, open_at},
     queue::Queued,
     shared::Shared,
@@ -40,7 +40,7 @@ pub struct Disk {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
     /// So that a crowd of readers does not become a crowd of threads.
-    readers: Semaphore,
+    readers: Arc<Semaphore>,
 }
 
 /// How the copies on disk are kept.
@@ -85,6 +85,7 @@ impl Disk {
             keep: Mutex::new(options.keep),
             file: RwLock::new(Some(Arc::new(opened.file))),
             suspect: AtomicBool::new(false),
+            told: AtomicBool::new(false),
             queue: Mutex::default(),
             work: Condvar::new(),
         });
@@ -98,7 +99,7 @@ impl Disk {
         Ok(Self {
             shared,
             writer: Mutex::new(Some(writer)),
-            readers: Semaphore::new(MAX_READERS),
+            readers: Arc::new(Semaphore::new(MAX_READERS)),
         })
     }
 
@@ -123,30 +124,42 @@ impl Disk {
     /// The file cannot be read now.
     pub(super) async fn recall(&self, origin: &Origin) -> Result<Option<Arc<OriginState>>, FileError> {
         let name = origin.to_string();
-        {
+        let (part, base) = {
             let queue = self.shared.lock();
             match queue.find(&name) {
                 Queued::Known(state) => return Ok(Some(state)),
                 Queued::Forgotten => return Ok(None),
+                Queued::Part(state, base) => (Some(state), base),
+                Queued::Outdated => (None, Base::LastCopy),
                 // There will be no file any more.
                 Queued::No if queue.closed => return Ok(None),
-                Queued::No => {}
+                Queued::No => (None, Base::All),
             }
-        }
+        };
         if !self.shared.is_open() {
             return Err(FileError::Closed);
         }
-        let _turn = self.readers.acquire().await.map_err(|_| FileError::Closed)?;
+        let turn = self.readers.clone().acquire_owned().await;
+        let turn = turn.map_err(|_| FileError::Closed)?;
         let shared = self.shared.clone();
-        let reading = tokio::task::spawn_blocking(move || shared.with_file(|file| file.read(&name)));
-        let state = reading.await.map_err(|_| FileError::Closed)??;
-        Ok(state.map(Arc::new))
+        let reading = tokio::task::spawn_blocking(move || {
+            // It is held for as long as the read takes, whether its reader waits or not.
+            let _turn = turn;
+            shared.with_file(|file| file.read(&name))
+        });
+        let earlier = base.of(reading.await.map_err(|_| FileError::Closed)??);
+        Ok(match (part, earlier) {
+            (Some(part), Some(earlier)) => Some(Arc::new(part.resuming(&earlier))),
+            (Some(part), None) => Some(part),
+            (None, earlier) => earlier.map(Arc::new),
+        })
     }
 
     /// Has it written that this is known. With `whole`, that is all there is; else the file may know
     /// more from before.
     pub(super) fn keep(&self, origin: &Origin, state: Arc<OriginState>, whole: bool) {
-        self.change(origin, Change::Keep { state, whole });
+        let base = if whole { Base::Nothing } else { Base::All };
+        self.change(origin, Change::Keep { state, base });
     }
 
     /// Has everything removed that is known of an origin.
@@ -160,12 +173,12 @@ impl Disk {
             return;
         }
         let has_room = queue.put(origin.to_string(), change);
-        drop(queue);
         self.shared.work.notify_one();
+        drop(queue);
         if !has_room {
             tracing::error!(
                 path = %self.path().display(),
-                "too many copies wait to be written; what has no room is fetched again after a restart"
+                "too many copies wait to be written; what has no room is fetched again when it leaves the memory"
             );
         }
     }
@@ -216,7 +229,7 @@ impl Disk {
     /// It cannot be used; locked means that some robotgate runs.
     pub fn read_only(path: &Path) -> Result<CopyFile, Why> {
         fs::metadata(path)?;
-        open_at(path, READER_CACHE, Look::Here)
+        open_at(path, READER_CACHE, Look::Here, false)
     }
 
     /// Works with such a file, which may hold what makes a reader of it panic.

@@ -28,6 +28,8 @@ pub enum FetchError {
     Timeout(Duration),
     #[error("the answer's content coding cannot be decoded: {0}")]
     Coding(String),
+    #[error("the server was slow, and others waited for its turn to end")]
+    GaveWay,
     /// One of an earlier run of the program, of which the text is left.
     #[error("{0}")]
     Earlier(String),

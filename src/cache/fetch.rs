@@ -147,29 +147,21 @@ impl Fetcher {
     /// Fetches the robots.txt of `origin`, in its turn. With `etag`, its answer may be that what it gave
     /// under that tag has not changed.
     pub async fn trace(&self, origin: &Origin, etag: Option<&str>) -> Traced {
-        let traced = self.lanes.run(|| self.trace_now(origin, etag)).await;
-        traced.unwrap_or_else(|error| Traced {
-            took: match error {
-                FetchError::Timeout(took) => took,
-                _ => Duration::ZERO,
-            },
-            fetched: Fetched::Failed(error.into()),
-            hops: Vec::new(),
-        })
-    }
-
-    async fn trace_now(&self, origin: &Origin, etag: Option<&str>) -> Traced {
         let total = self.options.total_timeout;
-        let started = Instant::now();
-        let mut hops = Vec::with_capacity(1);
-        let fetched = tokio::time::timeout(total, self.follow(origin, etag, &mut hops))
-            .await
-            .unwrap_or_else(|_| Err(FetchError::Timeout(total).into()))
-            .unwrap_or_else(Fetched::Failed);
+        let (mut hops, mut began) = (Vec::with_capacity(1), None);
+        let ran = self.lanes.run(|| {
+            began = Some(Instant::now());
+            tokio::time::timeout(total, self.follow(origin, etag, &mut hops))
+        });
+        let fetched = match ran.await {
+            Ok(Ok(fetched)) => fetched,
+            Ok(Err(_)) => Err(FetchError::Timeout(total).into()),
+            Err(error) => Err(error.into()),
+        };
         Traced {
-            fetched,
+            fetched: fetched.unwrap_or_else(Fetched::Failed),
             hops,
-            took: started.elapsed(),
+            took: began.map_or(Duration::ZERO, |began| began.elapsed()),
         }
     }
 

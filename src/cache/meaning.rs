@@ -57,7 +57,7 @@ impl Meaning {
             })),
             status if is_busy(status, policy.profile) => failed(),
             400..=499 => Meaning::NoRobots,
-            500.. if policy.soft_404 && says_not_found(&received.body) => Meaning::Soft404,
+            500..=599 if policy.soft_404 && says_not_found(&received.body) => Meaning::Soft404,
             _ => failed(),
         }
     }
@@ -144,6 +144,11 @@ mod tests {
         assert_eq!(meaning(500, "<h1>Page\n  NOT found</h1>"), Meaning::Soft404);
         assert_eq!(meaning(503, "404 Not Found"), Meaning::Soft404);
         assert!(matches!(meaning(500, "backend not found"), Meaning::Failed(_)));
-        assert!(matches!(meaning(429, "page not found"), Meaning::Failed(_)));
+        for status in [206, 429, 600, 999] {
+            assert!(
+                matches!(meaning(status, "page not found"), Meaning::Failed(_)),
+                "{status}"
+            );
+        }
     }
 }

@@ -153,7 +153,7 @@ impl OriginState {
     /// What holds at `now`. A copy holds to the end of its time, even when a refresh before that
     /// has failed; past it, nothing is allowed until an answer comes.
     pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
-        if let Some(answered) = self.fresh(now) {
+        if let Some(answered) = self.fresh(now, policy) {
             return answered.answer();
         }
         match &self.failing {
@@ -187,8 +187,8 @@ impl OriginState {
         }
     }
 
-    fn fresh(&self, now: SystemTime) -> Option<&Answered> {
-        self.answered.as_ref().filter(|answered| answered.is_fresh(now))
+    fn fresh(&self, now: SystemTime, policy: &Policy) -> Option<&Answered> {
+        self.answered.as_ref().filter(|answered| answered.is_fresh(now, policy))
     }
 
     /// The state with the next try due at once, where the last one failed.
@@ -201,29 +201,37 @@ impl OriginState {
         state
     }
 
-    /// The state with what was noted by a clock that was wrong as it would have been noted by the right
-    /// one. Answers stay: what is then past its time is fetched again.
+    /// The state after the clock was set. Failures that were noted by a clock that was wrong are as if
+    /// noted by the right one; an answer of which nobody knows how old it is holds no more.
     #[must_use]
     pub(super) fn after_jump(&self, jump: &Jump) -> Self {
         let mut state = self.clone();
-        if let Some(failing) = &mut state.failing
-            && failing.since >= jump.from
-            && failing.tried <= jump.to
-        {
-            failing.since += jump.by;
-            failing.tried += jump.by;
+        match *jump {
+            Jump::Forward { from, to, by } => {
+                let failing = state.failing.as_mut();
+                if let Some(failing) = failing.filter(|failing| failing.since >= from && failing.tried <= to) {
+                    failing.since += by;
+                    failing.tried += by;
+                }
+            }
+            Jump::Back { ahead } => {
+                let answered = state.answered.as_mut();
+                if let Some(answered) = answered.filter(|answered| answered.fetched <= ahead) {
+                    answered.life = Duration::ZERO;
+                }
+            }
         }
         state
     }
 
     /// Whether to fetch at `now`.
     pub fn due(&self, now: SystemTime, policy: &Policy) -> Due {
-        let fresh = self.fresh(now);
+        let fresh = self.fresh(now, policy);
         match (fresh, &self.failing) {
-            (Some(_), Some(failing)) if failing.retry_is_due(now) => Due::Background,
-            (Some(answered), None) if answered.is_old(now) => Due::Background,
+            (Some(_), Some(failing)) if failing.retry_is_due(now, policy) => Due::Background,
+            (Some(answered), None) if answered.is_old(now, policy) => Due::Background,
             (Some(_), _) => Due::No,
-            (None, Some(failing)) if !failing.retry_is_due(now) => Due::No,
+            (None, Some(failing)) if !failing.retry_is_due(now, policy) => Due::No,
             (None, Some(failing)) if failing.is_asked_hourly(now, policy) => Due::Background,
             (None, _) => Due::Now,
         }
@@ -231,10 +239,11 @@ impl OriginState {
 
     /// The fetch that [`OriginState::answer`] rests on at `now`.
     pub fn ground(&self, now: SystemTime, policy: &Policy) -> Ground {
-        let Some(failing) = self.failing.as_ref().filter(|_| self.fresh(now).is_none()) else {
-            return self.answered.as_ref().map(Answered::ground).unwrap_or_default();
+        let Some(failing) = self.failing.as_ref().filter(|_| self.fresh(now, policy).is_none()) else {
+            let answered = self.answered.as_ref();
+            return answered.map(|answered| answered.ground(policy)).unwrap_or_default();
         };
-        let expires = failing.tried.checked_add(failing.retry);
+        let expires = failing.tried.checked_add(failing.retry_under(policy));
         match self.answer(now, policy) {
             Answer::LastCopy(copy, _) => self.ground_of(copy, expires),
             _ => Ground {
@@ -290,16 +299,45 @@ impl OriginState {
         self.answered().max(self.failing.as_ref().map(|failing| failing.tried))
     }
 
+    /// Of all that is known the last copy that had rules: what is left where the last answer, or the last
+    /// failure, may be another one.
+    #[must_use]
+    pub fn only_last_copy(&self) -> Self {
+        Self {
+            profile: self.profile,
+            answered: None,
+            failing: None,
+            last_good: self.last_good.clone(),
+        }
+    }
+
     /// What is known, together with what was known `earlier`, of which nothing was known when this
     /// began: the later answer counts, and failures go on from the earlier ones. Both are in the
     /// same reading, or the earlier one is of no use.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
-        if !self.is_known() {
-            return earlier.clone();
+        // On disk, times end at the microsecond.
+        let is_as_late = self.asked() <= earlier.asked().map(|asked| asked + Duration::from_millis(1));
+        if !self.is_known() || (is_as_late && self.profile == earlier.profile) {
+            let last_good = earlier.last_good.clone().or_else(|| self.last_good.clone());
+            return Self {
+                last_good,
+                ..earlier.clone()
+            };
         }
         if self.profile != earlier.profile {
-            return self.clone();
+            // What its statuses mean in this reading is not known here; its text and its clock count.
+            let last_good = earlier
+                .last_good
+                .as_deref()
+                .map(|copy| Arc::new(copy.under(self.profile)));
+            let failing = earlier.failing.clone().filter(|_| self.answered.is_none());
+            return self.resuming(&Self {
+                profile: self.profile,
+                answered: None,
+                failing,
+                last_good,
+            });
         }
         let failing = match (&self.answered, &self.failing, &earlier.failing) {
             (None, Some(now), Some(before)) => Some(Failing {
@@ -352,22 +390,31 @@ impl Answered {
         }
     }
 
-    fn ground(&self) -> Ground {
+    fn ground(&self, policy: &Policy) -> Ground {
         Ground {
             status: Some(self.status).filter(|status| *status != 0),
             fetched: Some(self.fetched),
-            expires: self.fetched.checked_add(self.life),
+            expires: self.fetched.checked_add(self.life_under(policy)),
         }
     }
 
     /// A time before the fetch, by more than clocks differ, says that the clock was set back:
     /// then nobody knows how old the answer is.
-    fn is_fresh(&self, now: SystemTime) -> bool {
-        self.age(now).is_some_and(|age| age < self.life)
+    fn is_fresh(&self, now: SystemTime, policy: &Policy) -> bool {
+        self.age(now).is_some_and(|age| age < self.life_under(policy))
     }
 
-    fn is_old(&self, now: SystemTime) -> bool {
-        self.age(now).is_none_or(|age| age >= self.life.mul_f64(REFRESH_FROM))
+    fn is_old(&self, now: SystemTime, policy: &Policy) -> bool {
+        let old_from = self.life_under(policy).mul_f64(REFRESH_FROM);
+        self.age(now).is_none_or(|age| age >= old_from)
+    }
+
+    /// How long the answer holds by a policy that may have come after it.
+    fn life_under(&self, policy: &Policy) -> Duration {
+        if self.meaning == Holding::Soft404 && !policy.soft_404 {
+            return Duration::ZERO;
+        }
+        self.life.min(policy.max_ttl)
     }
 
     fn age(&self, now: SystemTime) -> Option<Duration> {
@@ -385,7 +432,12 @@ impl Failing {
     /// failure of long ago is no reason to go on without a try.
     fn is_asked_hourly(&self, now: SystemTime, policy: &Policy) -> bool {
         let Unreachable { deny_for, retry, .. } = &policy.unreachable;
-        self.lasts(now) >= *deny_for && elapsed(self.tried, now) < self.retry + retry.longest
+        self.lasts(now) >= *deny_for && elapsed(self.tried, now) < self.retry_under(policy) + retry.longest
+    }
+
+    /// How long to wait by a policy that may have come after the failure.
+    fn retry_under(&self, policy: &Policy) -> Duration {
+        self.retry.min(policy.unreachable.retry.longest.mul_f64(1.0 + JITTER))
     }
 
     /// How long the origin has been failing.
@@ -403,9 +455,9 @@ impl Failing {
         can_be(self.since)
     }
 
-    fn retry_is_due(&self, now: SystemTime) -> bool {
+    fn retry_is_due(&self, now: SystemTime, policy: &Policy) -> bool {
         match now.duration_since(self.tried) {
-            Ok(waited) => waited >= self.retry,
+            Ok(waited) => waited >= self.retry_under(policy),
             Err(ahead) => ahead.duration() > CLOCK_SLACK,
         }
     }

@@ -16,6 +16,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use arc_swap::ArcSwap;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, sync::Cache, sync::DefaultLifecycle};
 use tokio::sync::watch;
 
@@ -24,7 +25,7 @@ use self::{
     slot::{Held, HeldWeight, Slot},
 };
 use super::{
-    CacheStatus, Disk, Due, Fetch, Fetched, Landed, Lookup, OriginState, Policy,
+    Answer, CacheStatus, Disk, Due, Fetch, Fetched, Landed, Lookup, OriginState, Policy,
     clock::{self, Jump, Watch},
 };
 use crate::origin::Origin;
@@ -37,6 +38,8 @@ pub struct Store {
     disk: Option<Disk>,
     /// Failures of before this, in microseconds since 1970, are tried again at once.
     retry_from: AtomicU64,
+    /// What the clocks said when they were last found uneven.
+    watch: ArcSwap<Watch>,
     clock: Mutex<Clock>,
     spread: RandomState,
 }
@@ -83,13 +86,15 @@ impl Store {
             // The builder errs only where a capacity is missing.
             Err(_) => Cache::with_weighter(expected.clamp(16, 1 << 16), max_bytes, HeldWeight),
         };
+        let watch = Watch::new(SystemTime::now(), clock::running());
         Self {
             slots,
             flights: Arc::default(),
             disk,
             retry_from: AtomicU64::new(0),
+            watch: ArcSwap::from_pointee(watch),
             clock: Mutex::new(Clock {
-                watch: Watch::new(SystemTime::now(), clock::running()),
+                watch,
                 jumps: Vec::new(),
             }),
             spread: RandomState::new(),
@@ -157,15 +162,20 @@ impl Store {
         wait: Duration,
     ) -> Lookup {
         let slot = self.slot(origin);
+        let mut waited = Duration::ZERO;
         if !slot.is_recalled() {
-            self.recall(&slot, origin, policy).await;
+            let started = Instant::now();
+            // A disk that hangs is not waited for any longer than a site that does.
+            let _ = tokio::time::timeout(wait, self.recall(&slot, origin, policy)).await;
+            waited = started.elapsed();
         }
+        let now = SystemTime::now();
+        self.watch_clock(now);
         let mut state = slot.state.load_full();
         if !state.is_under(policy) {
             state = self.reread(&slot, origin, policy).await;
         }
-        let now = SystemTime::now();
-        match state.due(now, policy) {
+        let mut lookup = match state.due(now, policy) {
             Due::No => Lookup::at_once(state, now, policy),
             Due::Background => {
                 if !slot.flying.load(Ordering::Relaxed) {
@@ -173,8 +183,13 @@ impl Store {
                 }
                 Lookup::at_once(state, now, policy)
             }
-            Due::Now => self.wait_for(&slot, &state, origin, fetcher, policy, wait).await,
-        }
+            Due::Now => {
+                let left = wait.saturating_sub(waited);
+                self.wait_for(&slot, &state, origin, fetcher, policy, left).await
+            }
+        };
+        lookup.waited += waited;
+        lookup
     }
 
     async fn wait_for<F: Fetch>(
@@ -197,14 +212,16 @@ impl Store {
             // The fetch was begun before a reload.
             found = self.reread(&slot, origin, policy).await;
         }
+        let at = SystemTime::now();
+        let is_old = matches!(found.answer(at, policy), Answer::LastCopy(..));
         Lookup {
             state: found,
-            status: match pending && state.is_known() {
+            status: match (pending && state.is_known()) || is_old {
                 true => CacheStatus::Stale,
                 false => status,
             },
             waited: started.elapsed(),
-            at: SystemTime::now(),
+            at,
             pending,
         }
     }
@@ -326,6 +343,7 @@ impl Store {
         let spread = self.spread.hash_one((origin, now)) as f64 / u64::MAX as f64;
         let mut told = false;
         loop {
+            let forgotten = slot.forgotten();
             let before = slot.state.load_full();
             let after = Arc::new(before.after(meaning.clone(), status, freshness, now, spread, &policy));
             if !std::mem::replace(&mut told, true) {
@@ -342,32 +360,43 @@ impl Store {
             let found = slot.state.compare_and_swap(&before, after.clone());
             // Else it was read anew meanwhile, or brought back from disk, or forgotten.
             if Arc::ptr_eq(&found, &before) {
-                self.weigh_anew(origin, slot);
-                if let Some(disk) = &self.disk {
+                if let Some(disk) = self.disk.as_ref().filter(|_| slot.forgotten() == forgotten) {
                     disk.keep(origin, after, slot.is_recalled());
                 }
+                self.weigh_anew(origin, slot);
                 return;
             }
         }
     }
 
-    /// Sets right what was noted by a clock that has been set forward since. Whatever rests on it has to
-    /// be fetched first, so it is looked at when a fetch has ended.
+    /// Sets right what was noted by a clock that has been set since.
     fn watch_clock(&self, now: SystemTime) {
+        let running = clock::running();
+        if self.watch.load().is_calm(now, running) {
+            return;
+        }
         let mut clock = self.lock_clock();
-        let Some(jump) = clock.watch.look(now, clock::running()) else {
+        let jump = clock.watch.look(now, running);
+        self.watch.store(Arc::new(clock.watch));
+        let Some(jump) = jump else {
             return;
         };
         // Each costs a look at what comes from disk; a clock that is set so often tells nothing.
         clock.jumps.truncate(MAX_JUMPS - 1);
         clock.jumps.push(jump);
         drop(clock);
-        tracing::warn!(
-            seconds = jump.by.as_secs(),
-            "the machine's clock was set forward; how long origins have been failing is counted without that"
-        );
-        for (_, held) in self.slots.iter() {
-            held.slot.state.rcu(|state| state.after_jump(&jump));
+        match jump {
+            Jump::Forward { by, .. } => tracing::warn!(
+                seconds = by.as_secs(),
+                "the machine's clock was set forward; how long sites have been failing is counted without that"
+            ),
+            Jump::Back { .. } => tracing::warn!(
+                "the machine's clock was set back; what is known of sites is asked for again before its next use"
+            ),
+        }
+        let held = self.slots.iter().map(|(_, held)| held.slot);
+        for slot in held.chain(self.flights.slots()) {
+            slot.state.rcu(|state| state.after_jump(&jump));
         }
     }
 
@@ -378,7 +407,11 @@ impl Store {
 
     /// Puts a slot in again, because its weight is another one now.
     fn weigh_anew(&self, origin: &Origin, slot: &Arc<Slot>) {
-        self.slots.insert(origin.clone(), Held::new(origin, slot.clone()));
+        // One that had to leave the memory meanwhile must not take the place of the one that came.
+        let is_another = |held: Held| !Arc::ptr_eq(&held.slot, slot);
+        if !self.slots.peek(origin).is_some_and(is_another) {
+            self.slots.insert(origin.clone(), Held::new(origin, slot.clone()));
+        }
     }
 
     fn slot(&self, origin: &Origin) -> Arc<Slot> {
@@ -414,7 +447,7 @@ fn micros_of(time: SystemTime) -> u64 {
 /// Times that the clock was set which are remembered.
 const MAX_JUMPS: usize = 16;
 /// Bytes of memory for the pages of the file on disk.
-const MIN_PAGES: u64 = 1024 * 1024;
+const MIN_PAGES: u64 = 64 * 1024;
 const MAX_PAGES: u64 = 32 * 1024 * 1024;
 /// What an origin with a file of common size weighs, to size the cache's tables by.
 const TYPICAL_WEIGHT: u64 = 4096;

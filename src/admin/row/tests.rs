@@ -108,6 +108,6 @@ fn every_field_stands_in_every_row() {
     let row = detail(rules(TEXT, noon()), noon()).row;
     let written = serde_json::to_value(&row).unwrap();
     let fields: Vec<&String> = written.as_object().unwrap().keys().collect();
-    assert_eq!(fields.len(), 10, "{fields:?}");
+    assert_eq!(fields.len(), 12, "{fields:?}");
     assert_eq!(serde_json::from_value::<Row>(written).unwrap(), row);
 }

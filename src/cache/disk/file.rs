@@ -4,7 +4,11 @@
 //! Each text is stored once, however many origins have it, and goes with the last of them. Every
 //! record carries a digest of itself, so that what was damaged counts as not known.
 
-use std::{collections::HashMap, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use redb::{
     Database, ReadableDatabase as _, ReadableTable, ReadableTableMetadata as _, Table, TableDefinition,
@@ -17,15 +21,29 @@ use crate::cache::{OriginState, Sha256};
 /// An open file.
 pub struct CopyFile {
     database: Database,
+    /// What was written before may be behind the times: another file was in use since.
+    trusted_from: Option<SystemTime>,
 }
 
 /// One change.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// This is known. Where it began without what the file knows, the two belong together.
-    Keep { state: Arc<OriginState>, whole: bool },
+    /// This is known, on top of what it began without.
+    Keep { state: Arc<OriginState>, base: Base },
+    /// More was known, and is lost: of what the file knows the last copy is left.
+    Outdate,
     /// Nothing is known any more.
     Forget,
+}
+
+/// What of the file's record a state began without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Base {
+    /// There is none, or the state has it.
+    Nothing,
+    /// Its last copy.
+    LastCopy,
+    All,
 }
 
 /// What the file holds, in numbers.
@@ -41,6 +59,7 @@ struct Tables<'t> {
     origins: Table<'t, &'static str, &'static [u8]>,
     texts: Table<'t, &'static [u8; 32], &'static [u8]>,
     uses: Table<'t, &'static [u8; 32], u64>,
+    trusted_from: Option<SystemTime>,
 }
 
 // === impl Change ===
@@ -49,12 +68,43 @@ impl Change {
     /// This change on top of an earlier one, as one.
     pub(super) fn after(self, earlier: &Self) -> Self {
         match (self, earlier) {
-            (Self::Keep { state, whole: false }, Self::Forget) => Self::Keep { state, whole: true },
-            (Self::Keep { state, whole: false }, Self::Keep { state: earlier, whole }) => Self::Keep {
-                state: Arc::new(state.resuming(earlier)),
-                whole: *whole,
+            (
+                Self::Keep {
+                    state,
+                    base: Base::Nothing,
+                },
+                _,
+            ) => Self::Keep {
+                state,
+                base: Base::Nothing,
             },
+            (Self::Keep { state, .. }, Self::Forget) => Self::Keep {
+                state,
+                base: Base::Nothing,
+            },
+            (Self::Keep { state, .. }, Self::Outdate) => Self::Keep {
+                state,
+                base: Base::LastCopy,
+            },
+            (Self::Keep { state, .. }, Self::Keep { state: earlier, base }) => Self::Keep {
+                state: Arc::new(state.resuming(earlier)),
+                base: *base,
+            },
+            (Self::Outdate, Self::Forget) => Self::Forget,
             (change, _) => change,
+        }
+    }
+}
+
+// === impl Base ===
+
+impl Base {
+    /// What of the file's record counts.
+    pub(super) fn of(self, record: Option<OriginState>) -> Option<OriginState> {
+        match self {
+            Base::Nothing => None,
+            Base::LastCopy => record.map(|record| record.only_last_copy()),
+            Base::All => record,
         }
     }
 }
@@ -66,8 +116,11 @@ impl CopyFile {
     ///
     /// # Errors
     /// It cannot be read or written, or is of a later version of robotgate.
-    pub(super) fn new(database: Database) -> Result<Self, FileError> {
-        match version_of(&database)? {
+    ///
+    /// With `stale`, another file has been in use since this one was, and what this one says of the last
+    /// answers and failures is not to be relied on from now on.
+    pub(super) fn new(database: Database, stale: bool) -> Result<Self, FileError> {
+        match about(&database, VERSION_KEY)? {
             Some(VERSION) => {}
             Some(later) => return Err(FileError::Version(later)),
             None => {
@@ -78,7 +131,17 @@ impl CopyFile {
                 transaction.commit()?;
             }
         }
-        Ok(Self { database })
+        if stale {
+            let now = micros_of(SystemTime::now());
+            let transaction = database.begin_write()?;
+            transaction.open_table(ABOUT)?.insert(TRUSTED_KEY, now)?;
+            transaction.commit()?;
+        }
+        let trusted_from = about(&database, TRUSTED_KEY)?;
+        Ok(Self {
+            trusted_from: trusted_from.map(|micros| SystemTime::UNIX_EPOCH + Duration::from_micros(micros)),
+            database,
+        })
     }
 
     /// What is known of an origin.
@@ -89,7 +152,7 @@ impl CopyFile {
         let transaction = self.database.begin_read()?;
         let origins = transaction.open_table(ORIGINS)?;
         let texts = transaction.open_table(TEXTS)?;
-        known(origin, &origins, &texts)
+        known(origin, self.trusted_from, &origins, &texts)
     }
 
     /// Makes all changes or, where that fails, none.
@@ -98,10 +161,11 @@ impl CopyFile {
     /// The file cannot be written.
     pub fn write(&self, changes: &HashMap<String, Change>) -> Result<(), FileError> {
         let mut transaction = self.database.begin_write()?;
-        // Else the first start after a kill has to look through the whole file.
+        // Else opening the file after a kill begins with finding out which of its pages are in use.
         transaction.set_quick_repair(true);
         {
             let mut tables = Tables::open(&transaction)?;
+            tables.trusted_from = self.trusted_from;
             for (origin, change) in changes {
                 tables.make(origin, change)?;
             }
@@ -225,6 +289,7 @@ impl<'t> Tables<'t> {
             origins: transaction.open_table(ORIGINS)?,
             texts: transaction.open_table(TEXTS)?,
             uses: transaction.open_table(USES)?,
+            trusted_from: None,
         })
     }
 
@@ -238,8 +303,14 @@ impl<'t> Tables<'t> {
                 self.origins.remove(origin)?;
                 None
             }
-            Change::Keep { state, whole: true } => self.keep(origin, state)?,
-            Change::Keep { state, whole: false } => match known(origin, &self.origins, &self.texts)? {
+            Change::Outdate => match Base::LastCopy.of(self.known(origin)?) {
+                Some(last) => self.keep(origin, &last)?,
+                None => {
+                    self.origins.remove(origin)?;
+                    None
+                }
+            },
+            Change::Keep { state, base } => match base.of(self.known(origin)?) {
                 Some(earlier) => self.keep(origin, &state.resuming(&earlier))?,
                 None => self.keep(origin, state)?,
             },
@@ -252,6 +323,10 @@ impl<'t> Tables<'t> {
             self.uses.insert(&after.0, uses.saturating_add(1))?;
         }
         Ok(())
+    }
+
+    fn known(&self, origin: &str) -> Result<Option<OriginState>, FileError> {
+        known(origin, self.trusted_from, &self.origins, &self.texts)
     }
 
     /// Writes the record, and the text where it is not there yet; returns the text's digest.
@@ -282,12 +357,12 @@ impl<'t> Tables<'t> {
     }
 }
 
-/// `None` of a file that nothing was written to yet. A file that only needs reading can be read even
-/// where the disk is full.
-fn version_of(database: &Database) -> Result<Option<u64>, FileError> {
+/// What the file says of itself; `None` where it does not. A file that only needs reading can be read
+/// even where the disk is full.
+fn about(database: &Database, key: &str) -> Result<Option<u64>, FileError> {
     let transaction = database.begin_read()?;
     match transaction.open_table(ABOUT) {
-        Ok(about) => Ok(about.get(VERSION_KEY)?.map(|version| version.value())),
+        Ok(about) => Ok(about.get(key)?.map(|value| value.value())),
         Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -295,6 +370,7 @@ fn version_of(database: &Database) -> Result<Option<u64>, FileError> {
 
 fn known(
     origin: &str,
+    trusted_from: Option<SystemTime>,
     origins: &impl ReadableTable<&'static str, &'static [u8]>,
     texts: &impl ReadableTable<&'static [u8; 32], &'static [u8]>,
 ) -> Result<Option<OriginState>, FileError> {
@@ -308,7 +384,18 @@ fn known(
         Some(digest) => texts.get(&digest.0)?,
         None => None,
     };
-    Ok(record.restore(text.as_ref().map(|text| text.value())))
+    let state = record.restore(text.as_ref().map(|text| text.value()));
+    Ok(state.map(
+        |state| match state.asked().is_some_and(|asked| Some(asked) < trusted_from) {
+            true => state.only_last_copy(),
+            false => state,
+        },
+    ))
+}
+
+fn micros_of(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// What can go wrong with the file.
@@ -340,5 +427,7 @@ const TEXTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("texts
 const USES: TableDefinition<'_, &[u8; 32], u64> = TableDefinition::new("uses");
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 const VERSION_KEY: &str = "version";
+/// Since when, in microseconds since 1970, the records are relied on.
+const TRUSTED_KEY: &str = "trusted-from";
 /// Of what the tables mean.
 const VERSION: u64 = 1;

@@ -3,16 +3,18 @@
 
 use std::{
     any::Any,
+    cell::Cell,
     fmt,
     fs::{self, File, OpenOptions},
     io,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _},
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    sync::Once,
     time::{Duration, Instant},
 };
 
-use redb::{Builder, DatabaseError, StorageError};
+use redb::{Builder, CommitError, DatabaseError, StorageError, TableError, TransactionError};
 
 use super::file::{CopyFile, FileError};
 
@@ -38,6 +40,8 @@ pub enum Why {
     Locked,
     /// A later version wrote it.
     Newer(String),
+    /// One so early that it cannot be read any more.
+    Older(String),
     Damaged(String),
     /// It cannot be read or written.
     Io(io::Error),
@@ -58,13 +62,14 @@ pub struct NoFile(pub Vec<Unusable>);
 /// whose holder may be about to end.
 pub(super) fn open(path: &Path, cache_bytes: usize) -> Result<Opened, NoFile> {
     let mut passed_over = Vec::new();
-    for path in candidates(path) {
-        let patience = if passed_over.is_empty() {
-            PATIENCE
-        } else {
-            Duration::ZERO
+    let all: Vec<PathBuf> = candidates(path).collect();
+    for path in all.iter().cloned() {
+        let patience = match passed_over.is_empty() {
+            true => PATIENCE,
+            false => Duration::ZERO,
         };
-        match open_patiently(&path, cache_bytes, patience) {
+        let stale = is_stale(&path, &all);
+        match open_patiently(&path, cache_bytes, patience, stale) {
             Ok(file) => {
                 return Ok(Opened {
                     file,
@@ -90,10 +95,10 @@ pub(super) fn candidates(path: &Path) -> impl Iterator<Item = PathBuf> {
     std::iter::once(path.to_owned()).chain((1..=STAND_INS).map(beside))
 }
 
-fn open_patiently(path: &Path, cache_bytes: usize, patience: Duration) -> Result<CopyFile, Why> {
+fn open_patiently(path: &Path, cache_bytes: usize, patience: Duration, stale: bool) -> Result<CopyFile, Why> {
     let started = Instant::now();
     loop {
-        match open_at(path, cache_bytes, Look::Through) {
+        match open_at(path, cache_bytes, Look::Through, stale) {
             Err(Why::Locked) if started.elapsed() < patience => std::thread::sleep(PAUSE),
             opened => return opened,
         }
@@ -101,7 +106,7 @@ fn open_patiently(path: &Path, cache_bytes: usize, patience: Duration) -> Result
 }
 
 /// Opens the file at `path`, or makes it.
-pub(super) fn open_at(path: &Path, cache_bytes: usize, look: Look) -> Result<CopyFile, Why> {
+pub(super) fn open_at(path: &Path, cache_bytes: usize, look: Look, stale: bool) -> Result<CopyFile, Why> {
     if let Some(folder) = path.parent() {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|error| match error.kind() {
@@ -109,27 +114,52 @@ pub(super) fn open_at(path: &Path, cache_bytes: usize, look: Look) -> Result<Cop
             _ => error,
         })?;
     }
-    let is_new = !path.exists();
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        // It tells where the bots go: not for every user of the machine to read.
-        .mode(0o640)
-        .open(path)?;
+    let mut options = OpenOptions::new();
+    // It tells where the bots go: not for every user of the machine to read.
+    options.read(true).write(true).mode(0o640);
+    let (file, is_new) = match options.clone().create_new(true).open(path) {
+        Ok(file) => (file, true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (options.open(path)?, false),
+        Err(error) => return Err(error.into()),
+    };
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file").into());
     }
-    let opened = guarded(|| open_file(file, path, cache_bytes, look));
-    if is_new && opened.is_err() {
+    refuse_later_format(&file)?;
+    let opened = guarded(|| open_file(file, path, cache_bytes, look, stale));
+    if is_new && opened.as_ref().is_err_and(|error| !error.is_lock()) {
         // What was not there before holds nothing, and would be taken for a damaged one next time.
         let _ = fs::remove_file(path);
     }
     Ok(opened?)
 }
 
-fn open_file(file: File, path: &Path, cache_bytes: usize, look: Look) -> Result<CopyFile, FileError> {
+/// Whether another of the files was written to after the one at `path`, which then says nothing of the
+/// last answers.
+fn is_stale(path: &Path, all: &[PathBuf]) -> bool {
+    let written = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let Some(own) = written(path) else {
+        return false;
+    };
+    let mut others = all.iter().filter(|other| *other != path);
+    others.any(|other| written(other).is_some_and(|other| other > own))
+}
+
+/// The database takes a format that it does not know for damage.
+fn refuse_later_format(file: &File) -> Result<(), Why> {
+    let mut start = [0; FORMAT_AT + 1];
+    let known =
+        file.read_exact_at(&mut start, 0).is_err() || !start.starts_with(MAGIC) || !LATER.contains(&start[FORMAT_AT]);
+    match known {
+        true => Ok(()),
+        false => Err(Why::Newer(format!(
+            "it was written by a later robotgate, in format {} of its database",
+            start[FORMAT_AT]
+        ))),
+    }
+}
+
+fn open_file(file: File, path: &Path, cache_bytes: usize, look: Look, stale: bool) -> Result<CopyFile, FileError> {
     let mut builder = Builder::new();
     builder.set_cache_size(cache_bytes);
     let shown = path.display().to_string();
@@ -144,13 +174,31 @@ fn open_file(file: File, path: &Path, cache_bytes: usize, look: Look) -> Result<
     if look == Look::Through && !CopyFile::check(&mut database)? {
         tracing::warn!(path = %path.display(), "the copies on disk were damaged and have been repaired");
     }
-    CopyFile::new(database)
+    CopyFile::new(database, stale)
 }
 
 /// Runs `work` on the database, which may panic on bytes that it did not write.
 pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        // What it would print is told where it becomes an error.
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !QUIET.get() {
+                loud(panic);
+            }
+        }));
+    });
+    QUIET.set(true);
     // Nobody sees what a panic left half done: the file is closed then.
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(FileError::Panic(text_of(&*panic))))
+    let done = catch_unwind(AssertUnwindSafe(work));
+    QUIET.set(false);
+    done.unwrap_or_else(|panic| Err(FileError::Panic(text_of(&*panic))))
+}
+
+thread_local! {
+    /// Whether this thread works on a database.
+    static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> String {
@@ -170,15 +218,28 @@ impl FileError {
     /// Whether the file holds what it should not, and would also after it is opened again.
     pub(super) fn is_damage(&self) -> bool {
         match self {
-            Self::Panic(_)
-            | Self::Table(_)
-            | Self::Database(DatabaseError::RepairAborted | DatabaseError::Storage(StorageError::Corrupted(_)))
-            | Self::Storage(StorageError::Corrupted(_)) => true,
-            Self::Database(DatabaseError::Storage(StorageError::Io(error)))
-            | Self::Storage(StorageError::Io(error)) => {
-                matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
-            }
-            _ => false,
+            Self::Panic(_) | Self::Database(DatabaseError::RepairAborted) => true,
+            _ => match self.storage() {
+                Some(StorageError::Corrupted(_)) => true,
+                Some(StorageError::Io(error)) => {
+                    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+                }
+                Some(_) => false,
+                // Tables that are of other types than these.
+                None => matches!(self, Self::Table(_)),
+            },
+        }
+    }
+
+    /// What went wrong beneath, wherever it came up.
+    fn storage(&self) -> Option<&StorageError> {
+        match self {
+            Self::Storage(error)
+            | Self::Database(DatabaseError::Storage(error))
+            | Self::Transaction(TransactionError::Storage(error))
+            | Self::Table(TableError::Storage(error))
+            | Self::Commit(CommitError::Storage(error)) => Some(error),
+            _ => None,
         }
     }
 }
@@ -187,9 +248,8 @@ impl From<FileError> for Why {
     fn from(error: FileError) -> Self {
         match error {
             error if error.is_lock() => Why::Locked,
-            error @ (FileError::Version(_) | FileError::Database(DatabaseError::UpgradeRequired(_))) => {
-                Why::Newer(error.to_string())
-            }
+            error @ FileError::Version(_) => Why::Newer(error.to_string()),
+            error @ FileError::Database(DatabaseError::UpgradeRequired(_)) => Why::Older(error.to_string()),
             error if error.is_damage() => Why::Damaged(error.to_string()),
             FileError::Io(error)
             | FileError::Storage(StorageError::Io(error))
@@ -209,7 +269,7 @@ impl From<Why> for FileError {
     fn from(why: Why) -> Self {
         match why {
             Why::Locked => DatabaseError::DatabaseAlreadyOpen.into(),
-            Why::Newer(error) | Why::Damaged(error) => StorageError::Corrupted(error).into(),
+            Why::Newer(error) | Why::Older(error) | Why::Damaged(error) => StorageError::Corrupted(error).into(),
             Why::Io(error) => error.into(),
         }
     }
@@ -222,6 +282,7 @@ impl fmt::Display for Why {
         match self {
             Why::Locked => f.write_str("another process has it open; give each robotgate a cache.path of its own"),
             Why::Newer(error) => write!(f, "{error}; use a robotgate that is as new, or another cache.path"),
+            Why::Older(error) => write!(f, "{error}; move it away to start with a new one"),
             Why::Damaged(error) => write!(f, "it is damaged ({error}); move it away to start with a new one"),
             Why::Io(error) => write!(f, "{error}; check the path, its permissions and the room on the disk"),
         }
@@ -245,6 +306,10 @@ impl fmt::Display for NoFile {
 
 /// Files beside the configured one.
 const STAND_INS: usize = 9;
+/// How a database begins, where the version of its format stands, and those that can come.
+const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
+const FORMAT_AT: usize = 64;
+const LATER: std::ops::RangeInclusive<u8> = 4..=19;
 /// How long a locked file is waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(50);

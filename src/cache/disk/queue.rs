@@ -1,14 +1,14 @@
 //! The changes that wait to be written, so that nobody waits for a disk: the latest of each origin,
 //! which counts until it stands in the file.
 //!
-//! Never grows past a bound: what cannot be kept is forgotten, and so fetched again, rather than let
-//! an older record pass for the latest.
+//! The states that wait never grow past a bound: of what has no room only a mark waits, so that no older
+//! record passes for the latest.
 
 use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use super::file::Change;
+use super::file::{Base, Change};
 use crate::cache::OriginState;
 
 /// See the module's text.
@@ -32,7 +32,12 @@ pub(super) struct Queue {
 pub(super) enum Queued {
     /// Nothing: the file's record counts.
     No,
+    /// This is all.
     Known(Arc<OriginState>),
+    /// This, and what it began without.
+    Part(Arc<OriginState>, Base),
+    /// The last copy of the file's record.
+    Outdated,
     Forgotten,
 }
 
@@ -61,15 +66,20 @@ impl Queue {
             self.waiting.insert(origin, change);
             return true;
         }
-        self.bytes += weight(&origin, &Change::Forget);
-        self.waiting.insert(origin, Change::Forget);
+        self.bytes += weight(&origin, &Change::Outdate);
+        self.waiting.insert(origin, Change::Outdate);
         std::mem::replace(&mut self.overflowed, true)
     }
 
     pub(super) fn find(&self, origin: &str) -> Queued {
         match self.waiting.get(origin).or_else(|| self.writing.get(origin)) {
             None => Queued::No,
-            Some(Change::Keep { state, .. }) => Queued::Known(state.clone()),
+            Some(Change::Keep {
+                state,
+                base: Base::Nothing,
+            }) => Queued::Known(state.clone()),
+            Some(Change::Keep { state, base }) => Queued::Part(state.clone(), *base),
+            Some(Change::Outdate) => Queued::Outdated,
             Some(Change::Forget) => Queued::Forgotten,
         }
     }
@@ -135,11 +145,11 @@ fn weight(origin: &str, change: &Change) -> usize {
     let own = origin.len() + size_of::<(String, Change)>();
     match change {
         Change::Keep { state, .. } => own + state.weight(),
-        Change::Forget => own,
+        Change::Outdate | Change::Forget => own,
     }
 }
 
-/// Bytes that may wait while the disk is slow or full.
+/// Bytes that may wait while the disk is slow or full; what is being written comes on top.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]

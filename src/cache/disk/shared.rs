@@ -25,6 +25,8 @@ pub(super) struct Shared {
     pub(super) file: RwLock<Option<Arc<CopyFile>>>,
     /// Whether that error may have been damage, for which the file is looked through.
     pub(super) suspect: AtomicBool,
+    /// Whether an operator was told that the file cannot be read.
+    pub(super) told: AtomicBool,
     pub(super) queue: Mutex<Queue>,
     /// Signalled when the writer has something to do.
     pub(super) work: Condvar,
@@ -45,7 +47,12 @@ impl Shared {
         };
         let done = guarded(|| work(&file));
         if let Err(error) = &done {
-            tracing::debug!(%error, "the copies on disk could not be read or written");
+            if !self.told.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    path = %self.path.display(),
+                    "the copies on disk could not be read or written: {error}; the file is opened anew"
+                );
+            }
             self.suspect.fetch_or(error.is_damage(), Ordering::Relaxed);
             self.close_file(&file);
         }
@@ -59,6 +66,8 @@ impl Shared {
             *current = None;
         }
         drop(current);
+        // Under the lock, or the writer could be just about to wait.
+        let _queue = self.lock();
         self.work.notify_one();
     }
 
@@ -75,7 +84,7 @@ impl Shared {
             true => Look::Through,
             false => Look::Here,
         };
-        let file = open_at(&self.path, self.cache_bytes, look).map_err(FileError::from)?;
+        let file = open_at(&self.path, self.cache_bytes, look, false).map_err(FileError::from)?;
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
         Ok(())
     }

@@ -63,7 +63,7 @@ fn origin(host: &str) -> Origin {
 
 /// After one fetch more.
 fn then(state: &OriginState, second: u64, status: u16, body: &str) -> OriginState {
-    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + second);
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000 + second);
     let fetched = Fetched::Received(Received {
         status,
         body: body.into(),
@@ -212,6 +212,133 @@ async fn what_began_without_the_file_takes_up_what_the_file_knows() {
 }
 
 #[tokio::test]
+async fn a_part_that_waits_takes_up_what_the_file_knows_when_it_is_recalled() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    let failing = then(&rules(RULES), 90_000, 503, "");
+    disk.learns("a.example", &failing);
+    disk.flushed().await;
+    // The file could not be read, and this began with nothing; it need not be written yet.
+    let anew = then(&OriginState::unknown(), 100_000, 503, "");
+    disk.keep(&origin("a.example"), Arc::new(anew.clone()), false);
+    let recalled = disk.recall(&origin("a.example")).await.expect("read").expect("known");
+    assert_eq!(recalled.failing_since(), failing.failing_since());
+    assert_eq!(recalled.text(), Some(RULES.as_bytes()));
+    // What is made of it counts as the whole, and loses nothing.
+    disk.learns("a.example", &then(&recalled, 110_000, 503, ""));
+    disk.flushed().await;
+    let found = disk.recall(&origin("a.example")).await.expect("read").expect("known");
+    assert_eq!(found.failing_since(), failing.failing_since());
+    assert_eq!(found.text(), Some(RULES.as_bytes()));
+}
+
+#[tokio::test]
+async fn after_an_error_the_file_is_opened_again_and_knows_what_it_knew() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    disk.learns("a.example", &rules(RULES));
+    disk.flushed().await;
+    for round in 0..3 {
+        let failed: Result<(), _> = disk.with_file(|_| Err(std::io::Error::other("a bad sector").into()));
+        assert!(failed.is_err());
+        let state = loop {
+            match disk.recall(&origin("a.example")).await {
+                Ok(state) => break state,
+                Err(FileError::Closed) => tokio::task::yield_now().await,
+                Err(other) => panic!("{other}"),
+            }
+        };
+        assert_eq!(
+            state.map(|state| state.save()),
+            Some(rules(RULES).save()),
+            "round {round}"
+        );
+        disk.learns("b.example", &rules(RULES));
+        disk.flushed().await;
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_the_database_is_an_error_and_the_file_is_looked_through() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    disk.learns("a.example", &rules(RULES));
+    disk.flushed().await;
+    let failed: Result<(), _> = disk.with_file(|_| panic!("bytes that nobody wrote"));
+    assert!(
+        matches!(&failed, Err(FileError::Panic(text)) if text == "bytes that nobody wrote"),
+        "{failed:?}"
+    );
+    disk.learns("b.example", &rules(RULES));
+    disk.flushed().await;
+    assert_eq!(disk.knows("a.example").await, Some(rules(RULES).save()));
+}
+
+#[tokio::test]
+async fn what_has_no_room_to_wait_is_never_taken_for_what_the_file_has() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    disk.learns("a.example", &rules(RULES));
+    disk.learns("b.example", &then(&OriginState::unknown(), 0, 404, ""));
+    disk.flushed().await;
+    for host in ["a.example", "b.example"] {
+        disk.change(&origin(host), Change::Outdate);
+    }
+    for flushed in [false, true] {
+        let last = disk
+            .recall(&origin("a.example"))
+            .await
+            .expect("read")
+            .expect("a last copy");
+        assert!(!last.is_known(), "flushed: {flushed}");
+        assert_eq!(last.text(), Some(RULES.as_bytes()));
+        let none = disk.recall(&origin("b.example")).await.expect("read");
+        assert!(none.is_none_or(|none| !none.is_known()));
+        disk.flushed().await;
+    }
+}
+
+#[tokio::test]
+async fn of_a_file_that_another_one_stood_in_for_only_last_copies_count() {
+    let bench = Bench::new();
+    let failing = then(&rules(RULES), 90_000, 503, "");
+    let first = bench.open();
+    first.learns("a.example", &failing);
+    first.learns("b.example", &then(&OriginState::unknown(), 0, 404, ""));
+    first.flushed().await;
+    let second = bench.open();
+    assert_ne!(second.path(), first.path());
+    Bench::close(first);
+    second.learns("c.example", &rules(RULES));
+    Bench::close(second);
+
+    for round in 0..2 {
+        let disk = bench.open();
+        assert_eq!(disk.path(), bench.path());
+        let last = disk
+            .recall(&origin("a.example"))
+            .await
+            .expect("read")
+            .expect("a last copy");
+        assert_eq!(
+            (last.is_known(), last.text()),
+            (false, Some(RULES.as_bytes())),
+            "round {round}"
+        );
+        let none = disk.recall(&origin("b.example")).await.expect("read");
+        assert!(none.is_none_or(|none| !none.is_known()));
+        // What is learned from now on counts, and to the next start, too.
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .expect("after 1970");
+        let later = then(&last, now.as_secs() - 1_790_000_000 + 10, 503, "");
+        disk.learns("d.example", &later);
+        Bench::close(disk);
+        assert_eq!(bench.open().knows("d.example").await, Some(later.save()));
+    }
+}
+
+#[tokio::test]
 async fn origins_that_nobody_asks_for_are_forgotten_in_time_and_no_others() {
     let bench = Bench::new();
     let disk = bench.open();
@@ -225,7 +352,7 @@ async fn origins_that_nobody_asks_for_are_forgotten_in_time_and_no_others() {
     disk.learns("failing.example", &failing);
     disk.flushed().await;
 
-    let oldest = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + 10 * day);
+    let oldest = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000 + 10 * day);
     let (mut next, mut seen, mut forgotten) = (Some(String::new()), 0, 0);
     while let Some(start) = next {
         let collected = disk.with_file(|file| file.collect(oldest, &start, 7)).expect("written");

@@ -4,7 +4,7 @@
 //! It ends when all is written and the copies are closed, or when the file turns out to be damaged.
 
 use std::{
-    sync::PoisonError,
+    sync::{PoisonError, atomic::Ordering},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -15,16 +15,19 @@ use super::{file::FileError, shared::Shared};
 impl Shared {
     pub(super) fn write_until_closed(&self) {
         let mut collecting = Collecting::new();
-        let mut troubles = 0;
+        let mut troubles = Troubles::default();
         loop {
-            let closing = self.wait_for_work(&collecting);
-            let done = self.reopen().and_then(|()| {
-                self.write_batch()?;
-                self.collect(&mut collecting)
-            });
-            match done {
+            let closing = self.wait_for_work(&collecting, &troubles);
+            let opened = self.reopen();
+            // A disk that takes nothing may still be read; then it is opened again at once.
+            troubles.reopens = opened.is_ok();
+            if opened.is_ok() && !closing && !troubles.rest().is_zero() {
+                continue;
+            }
+            let done = opened.and_then(|()| self.write_batch());
+            match done.and_then(|()| self.collect(&mut collecting)) {
                 Ok(()) => {
-                    if std::mem::take(&mut troubles) > 0 {
+                    if std::mem::take(&mut troubles).count > 0 {
                         tracing::warn!(path = %self.path.display(), "the copies can be kept on disk again");
                     }
                     if closing && !self.lock().has_work() {
@@ -40,18 +43,18 @@ impl Shared {
                     break;
                 }
                 Err(error) => {
-                    if troubles == 0 {
+                    if troubles.count == 0 {
                         tracing::error!(
                             path = %self.path.display(),
-                            "the copies cannot be kept on disk: {error}; they wait in memory until they can, so see to the disk"
+                            "the copies cannot be kept on disk: {error}; they wait in memory until they can, so see \
+                             to the disk"
                         );
                     }
                     if closing {
                         tracing::error!(origins = self.lock().len(), "the last copies are not on disk");
                         break;
                     }
-                    std::thread::sleep(RETRY.saturating_mul(1 << troubles));
-                    troubles = (troubles + 1).min(MAX_TROUBLES);
+                    troubles.add();
                 }
             }
         }
@@ -61,11 +64,16 @@ impl Shared {
         queue.clear();
     }
 
-    /// Waits until there is something to do, and then a moment for more. Whether it is the last.
-    fn wait_for_work(&self, collecting: &Collecting) -> bool {
+    /// Waits until there is something to do that may be done, and then a moment for more. Whether it is
+    /// the last.
+    fn wait_for_work(&self, collecting: &Collecting, troubles: &Troubles) -> bool {
         let mut queue = self.lock();
-        while !queue.has_work() && !queue.closed && self.is_open() {
-            let rest = collecting.rest();
+        while !queue.closed {
+            let rest = match troubles.rest() {
+                rest if !rest.is_zero() && (self.is_open() || !troubles.reopens) => rest,
+                _ if queue.has_work() || !self.is_open() => break,
+                _ => collecting.rest(),
+            };
             if rest.is_zero() {
                 break;
             }
@@ -111,6 +119,8 @@ impl Shared {
         let Some(oldest) = SystemTime::now().checked_sub(keep) else {
             return Ok(());
         };
+        // Once in a while an operator may hear of it again.
+        self.told.store(false, Ordering::Relaxed);
         let start = collecting.next.take().unwrap_or_default();
         let collected = self.with_file(|file| file.collect(oldest, &start, COLLECTED_AT_ONCE))?;
         if collected.forgotten > 0 {
@@ -130,6 +140,30 @@ impl Shared {
     }
 }
 
+/// How long the disk has been taking nothing.
+#[derive(Debug, Default)]
+struct Troubles {
+    count: u32,
+    /// When it is tried again.
+    until: Option<Instant>,
+    /// Whether the file could be opened the last time.
+    reopens: bool,
+}
+
+// === impl Troubles ===
+
+impl Troubles {
+    fn add(&mut self) {
+        self.until = Some(Instant::now() + RETRY.saturating_mul(1 << self.count));
+        self.count = (self.count + 1).min(MAX_TROUBLES);
+    }
+
+    fn rest(&self) -> Duration {
+        let until = self.until.unwrap_or_else(Instant::now);
+        until.saturating_duration_since(Instant::now())
+    }
+}
+
 /// How far the look for old origins is.
 struct Collecting {
     /// When it goes on.
@@ -143,7 +177,8 @@ struct Collecting {
 impl Collecting {
     fn new() -> Self {
         Self {
-            at: Instant::now() + COLLECT_ON,
+            // Not at once: a machine that has just started may have the time still to learn.
+            at: Instant::now() + COLLECT_EVERY,
             next: None,
         }
     }

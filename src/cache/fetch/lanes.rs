@@ -59,7 +59,7 @@ impl Lanes {
                 drop(quick);
                 Ok(fetch.await)
             }
-            () = self.is_wanted() => Err(FetchError::Timeout(GIVE_WAY_AFTER)),
+            () = self.is_wanted() => Err(FetchError::GaveWay),
         }
     }
 

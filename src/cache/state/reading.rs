@@ -14,7 +14,7 @@ use crate::cache::{copy::LARGE, meaning::is_busy};
 impl OriginState {
     /// Whether what is known is in the reading of `policy`.
     pub fn is_under(&self, policy: &Policy) -> bool {
-        self.profile == policy.profile || !self.is_known()
+        self.profile == policy.profile || (!self.is_known() && self.last_good.is_none())
     }
 
     /// The state in the reading of `policy`: its copies are parsed anew, and a status that means

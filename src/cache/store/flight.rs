@@ -85,6 +85,11 @@ impl Flights {
         self.lock().get(origin).map(|flight| flight.slot.clone())
     }
 
+    /// Where all that run bring their states to.
+    pub(super) fn slots(&self) -> Vec<Arc<Slot>> {
+        self.lock().values().map(|flight| flight.slot.clone()).collect()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.lock().len()
     }

@@ -29,6 +29,20 @@ fn what_is_due_is_the_same_whatever_the_answer_says() {
 }
 
 #[test]
+fn where_the_clock_was_set_back_an_answer_is_asked_for_again() {
+    let history = History::new().then(20 * HOUR, received(200, RULES));
+    let back = Jump::Back { ahead: at(30 * HOUR) };
+    let state = history.state.after_jump(&back);
+    // It would look ten hours younger than it is.
+    let now = at(20 * HOUR);
+    assert_eq!(state.due(now, &history.policy), Due::Now);
+    assert_eq!(state.answer(now, &history.policy), Answer::Unreachable(None));
+    assert_eq!(state.etag(), history.state.etag(), "its rules may still be confirmed");
+    let later = History::new().then(31 * HOUR, received(200, RULES));
+    assert_eq!(later.state.after_jump(&back), later.state);
+}
+
+#[test]
 fn a_failing_origin_is_left_alone_until_its_retry() {
     let history = History::new().then(0, time_out());
     for (second, due) in [(0, Due::No), (59, Due::No), (60, Due::Now), (29 * DAYS, Due::Now)] {

@@ -280,12 +280,12 @@ proptest! {
         let start = before.last().expect("there is one").0;
         let mut after: Vec<Event> = (after.into_iter())
             .filter(|(_, fetched)| !matches!(fetched, Fetched::NotModified { .. }))
-            .map(|(second, fetched)| (start + second, fetched))
+            .map(|(second, fetched)| (start + 1 + second, fetched))
             .collect();
         after.sort_by_key(|(second, _)| *second);
         let whole: Vec<Event> = before.iter().chain(&after).cloned().collect();
         let resumed = played(&after).state.resuming(&played(&before).state);
-        let now = start + now;
+        let now = start + 1 + now;
         prop_assert_eq!(says(resumed.answer(at(now), &Policy::default())), table(&whole, now));
     }
 

@@ -70,7 +70,7 @@ fn a_fetch_that_is_late_is_the_first_failure() {
 #[test]
 fn failures_noted_by_a_clock_that_was_days_late_are_as_young_as_they_are() {
     let wrong = 40 * DAYS;
-    let jump = Jump {
+    let jump = Jump::Forward {
         from: at(0),
         to: at(100),
         by: Duration::from_secs(wrong),
@@ -89,7 +89,7 @@ fn failures_noted_by_a_clock_that_was_days_late_are_as_young_as_they_are() {
 
 #[test]
 fn failures_noted_by_a_clock_that_was_right_stay_as_old_as_they_are() {
-    let jump = Jump {
+    let jump = Jump::Forward {
         from: at(10 * DAYS),
         to: at(11 * DAYS),
         by: Duration::from_secs(40 * DAYS),
