@@ -145,7 +145,7 @@ impl Disk {
         let reading = tokio::task::spawn_blocking(move || {
             // It is held for as long as the read takes, whether its reader waits or not.
             let _turn = turn;
-            shared.with_file(|file| file.read(&name))
+            shared.read_file(|file| file.read(&name))
         });
         let earlier = base.of(reading.await.map_err(|_| FileError::Closed)??);
         Ok(match (part, earlier) {
@@ -208,7 +208,7 @@ impl Disk {
     /// # Errors
     /// The file cannot be read now, or what `work` gives.
     pub fn with_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
-        self.shared.with_file(work)
+        self.shared.read_file(work)
     }
 
     /// Writes what is left and closes the file, for the end of the program. It blocks.

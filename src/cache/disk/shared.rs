@@ -47,16 +47,25 @@ impl Shared {
         };
         let done = guarded(|| work(&file));
         if let Err(error) = &done {
-            if !self.told.swap(true, Ordering::Relaxed) {
-                tracing::warn!(
-                    path = %self.path.display(),
-                    "the copies on disk could not be read or written: {error}; the file is opened anew"
-                );
-            }
             self.suspect.fetch_or(error.is_damage(), Ordering::Relaxed);
             self.close_file(&file);
         }
         done
+    }
+
+    /// As [`with_file`](Self::with_file), and tells an operator where that fails, not too often.
+    pub(super) fn read_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
+        let read = self.with_file(work);
+        match &read {
+            Err(error) if !matches!(error, FileError::Closed) && !self.told.swap(true, Ordering::Relaxed) => {
+                tracing::warn!(
+                    path = %self.path.display(),
+                    "the copies on disk could not be read: {error}; the file is opened anew"
+                );
+            }
+            _ => {}
+        }
+        read
     }
 
     /// Closes `file`, which is opened anew before it is used again, unless that has happened.
