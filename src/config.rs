@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use toml::de::DeTable;
+use toml::{Spanned, de::DeTable};
 
 use crate::bot::Bots;
 
@@ -157,7 +157,8 @@ impl Config {
     }
 
     fn check(file: File, checker: &mut Checker<'_>) -> Self {
-        Self {
+        let cache_at = file.cache.0.path.as_ref().map(Spanned::span);
+        let config = Self {
             proxy: Proxy::check(file.proxy.0, checker),
             https: Https::check(file.https.0, checker),
             robots: Robots::check(file.robots.0, checker),
@@ -173,7 +174,29 @@ impl Config {
                 .into_iter()
                 .filter_map(|expect| Expectation::check(expect, checker))
                 .collect(),
+        };
+        if let (Some(span), Some(name)) = (cache_at, config.other_use_of(config.cache.path.as_deref())) {
+            let message =
+                format!("{name} names the same file; each would write over the other's, so give this one its own");
+            checker.complain(span, message);
         }
+        config
+    }
+
+    /// The key that names `path` for something else than the copies.
+    fn other_use_of(&self, path: Option<&Path>) -> Option<&'static str> {
+        let audit = match &self.audit.output {
+            Output::File(path) => Some(&**path),
+            Output::Stdout => None,
+        };
+        [
+            ("audit.path", audit),
+            ("https.ca-certificate", Some(&*self.https.ca_certificate)),
+            ("https.ca-key", Some(&*self.https.ca_key)),
+        ]
+        .into_iter()
+        .find(|(_, other)| path.is_some() && *other == path)
+        .map(|(name, _)| name)
     }
 }
 

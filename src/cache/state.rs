@@ -166,12 +166,13 @@ impl OriginState {
     }
 
     /// What holds at `now` for a request that waited in vain for the fetch that is due: a copy past
-    /// its time is never used, and a fetch that is late is a failure, the first of its series.
+    /// its time is not used, unless the policy has it so from the first failure on. A fetch that is late
+    /// opens nothing.
     pub fn answer_while_pending<'s>(&'s self, late: &'s Failure, policy: &Policy) -> Answer<'s> {
-        if policy.unreachable.deny_for.is_zero() {
-            return self.answer_of_old(late, policy);
+        match self.answer_of_old(late, policy) {
+            Answer::LastCopy(copy, late) if policy.unreachable.deny_for.is_zero() => Answer::LastCopy(copy, late),
+            _ => Answer::Unreachable(Some(late)),
         }
-        Answer::Unreachable(Some(late))
     }
 
     /// What failures mean that go on for longer than [`deny_for`](super::Unreachable::deny_for).
@@ -292,6 +293,13 @@ impl OriginState {
     /// When the last answer came.
     pub fn answered(&self) -> Option<SystemTime> {
         self.answered.as_ref().map(|answered| answered.fetched)
+    }
+
+    /// Until when what is known is of use by itself: an answer holds, or a failure is not tried again.
+    pub fn useful_until(&self) -> Option<SystemTime> {
+        let answered = self.answered.as_ref();
+        let answered = answered.and_then(|answered| answered.fetched.checked_add(answered.life));
+        answered.max(self.asked())
     }
 
     /// When the origin was last asked.

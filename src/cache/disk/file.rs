@@ -174,7 +174,7 @@ impl CopyFile {
         Ok(())
     }
 
-    /// Forgets origins that were last asked before `oldest`; looks at no more than `limit`, from
+    /// Forgets origins of which nothing was of use since `oldest`; looks at no more than `limit`, from
     /// behind `start` on, and returns where it stopped.
     ///
     /// # Errors
@@ -189,10 +189,10 @@ impl CopyFile {
                 let (origin, record) = entry?;
                 // Behind the last one.
                 collected.next = Some(format!("{}\0", origin.value()));
-                let asked = Record::decode(origin.value(), record.value())
+                let last = Record::decode(origin.value(), record.value())
                     .and_then(Record::outline)
-                    .and_then(|state| state.asked());
-                if asked.is_none_or(|asked| asked < oldest) {
+                    .and_then(|state| state.useful_until());
+                if last.is_none_or(|last| last < oldest) {
                     old.insert(origin.value().to_owned(), Change::Forget);
                 }
                 collected.seen += 1;

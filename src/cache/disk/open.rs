@@ -11,7 +11,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::Once,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use redb::{Builder, CommitError, DatabaseError, StorageError, TableError, TransactionError};
@@ -63,6 +63,13 @@ pub struct NoFile(pub Vec<Unusable>);
 pub(super) fn open(path: &Path, cache_bytes: usize) -> Result<Opened, NoFile> {
     let mut passed_over = Vec::new();
     let all: Vec<PathBuf> = candidates(path).collect();
+    if let Some(file) = take_back(path, &all, cache_bytes) {
+        return Ok(Opened {
+            file,
+            path: path.to_owned(),
+            passed_over,
+        });
+    }
     for path in all.iter().cloned() {
         let patience = match passed_over.is_empty() {
             true => PATIENCE,
@@ -81,6 +88,24 @@ pub(super) fn open(path: &Path, cache_bytes: usize) -> Result<Opened, NoFile> {
         }
     }
     Err(NoFile(passed_over))
+}
+
+/// Where the configured file is gone, the one that stood in for it last takes its place: what it learned
+/// would be lost.
+fn take_back(path: &Path, all: &[PathBuf], cache_bytes: usize) -> Option<CopyFile> {
+    if path.exists() {
+        return None;
+    }
+    let written = |path: &PathBuf| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let last = all
+        .iter()
+        .filter(|path| path.is_file())
+        .max_by_key(|path| written(path))?;
+    // While it is open, nobody else can take it.
+    let file = open_at(last, cache_bytes, Look::Through, is_stale(last, all)).ok()?;
+    fs::rename(last, path).ok()?;
+    tracing::info!(from = %last.display(), to = %path.display(), "the copies that stood in for a missing file take its place");
+    Some(file)
 }
 
 /// The configured file, and those that may stand in for it: `robots.redb`, `robots.1.redb`, and so on.
@@ -141,8 +166,20 @@ fn is_stale(path: &Path, all: &[PathBuf]) -> bool {
     let Some(own) = written(path) else {
         return false;
     };
+    if own <= BEHIND {
+        return true;
+    }
     let mut others = all.iter().filter(|other| *other != path);
     others.any(|other| written(other).is_some_and(|other| other > own))
+}
+
+/// Marks a file as one that could not take what was known last, by its time: that needs no room on a
+/// full disk, and goes with the next write.
+pub(super) fn mark_behind(path: &Path) {
+    let marked = File::options().append(true).open(path);
+    if let Err(error) = marked.and_then(|file| file.set_modified(BEHIND)) {
+        tracing::debug!(%error, "a file that is behind the times could not be marked as such");
+    }
 }
 
 /// The database takes a format that it does not know for damage.
@@ -304,6 +341,8 @@ impl fmt::Display for NoFile {
     }
 }
 
+/// The time of a file that is marked as behind.
+const BEHIND: SystemTime = SystemTime::UNIX_EPOCH;
 /// Files beside the configured one.
 const STAND_INS: usize = 9;
 /// How a database begins, where the version of its format stands, and those that can come.

@@ -299,6 +299,40 @@ async fn what_has_no_room_to_wait_is_never_taken_for_what_the_file_has() {
 }
 
 #[tokio::test]
+async fn of_a_file_that_could_not_take_the_latest_only_last_copies_count() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    let failing = then(&rules(RULES), 90_000, 503, "");
+    disk.learns("a.example", &failing);
+    Bench::close(disk);
+    open::mark_behind(&bench.path());
+    let disk = bench.open();
+    assert_eq!(disk.path(), bench.path());
+    let last = disk
+        .recall(&origin("a.example"))
+        .await
+        .expect("read")
+        .expect("a last copy");
+    assert_eq!((last.is_known(), last.text()), (false, Some(RULES.as_bytes())));
+}
+
+#[tokio::test]
+async fn what_stood_in_for_a_file_that_is_gone_takes_its_place() {
+    let bench = Bench::new();
+    std::fs::write(bench.path(), b"not what it was").expect("written");
+    let disk = bench.open();
+    let stand_in = disk.path().to_owned();
+    disk.learns("a.example", &rules(RULES));
+    Bench::close(disk);
+    // As the log advises.
+    std::fs::rename(bench.path(), bench.folder.path().join("damaged")).expect("moved");
+    let disk = bench.open();
+    assert_eq!(disk.path(), bench.path());
+    assert!(!stand_in.exists());
+    assert_eq!(disk.knows("a.example").await, Some(rules(RULES).save()));
+}
+
+#[tokio::test]
 async fn of_a_file_that_another_one_stood_in_for_only_last_copies_count() {
     let bench = Bench::new();
     let failing = then(&rules(RULES), 90_000, 503, "");

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{file::FileError, shared::Shared};
+use super::{file::FileError, open::mark_behind, shared::Shared};
 
 // === impl Shared ===
 
@@ -21,6 +21,10 @@ impl Shared {
             let opened = self.reopen();
             // A disk that takes nothing may still be read; then it is opened again at once.
             troubles.reopens = opened.is_ok();
+            if troubles.count > 0 {
+                // Again and again, because opening it may have written to it.
+                mark_behind(&self.path);
+            }
             if opened.is_ok() && !closing && !troubles.rest().is_zero() {
                 continue;
             }
@@ -50,15 +54,19 @@ impl Shared {
                              to the disk"
                         );
                     }
+                    troubles.add();
+                    mark_behind(&self.path);
                     if closing {
                         tracing::error!(origins = self.lock().len(), "the last copies are not on disk");
                         break;
                     }
-                    troubles.add();
                 }
             }
         }
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = None;
+        if troubles.count > 0 {
+            mark_behind(&self.path);
+        }
         let mut queue = self.lock();
         queue.closed = true;
         queue.clear();
@@ -189,7 +197,7 @@ impl Collecting {
 }
 
 /// How long changes gather before they are written together.
-const GATHER: Duration = Duration::from_millis(20);
+const GATHER: Duration = Duration::from_millis(2);
 /// Between two tries to write to a disk that took nothing.
 const RETRY: Duration = Duration::from_secs(1);
 /// Doublings of that.

@@ -11,7 +11,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{Answered, Failing, Failure, FetchError, Holding, OriginState, RobotsCopy};
-use crate::{cache::copy::Sha256, robots::Profile};
+use crate::{
+    cache::copy::Sha256,
+    robots::{LIMIT, Profile},
+};
 
 /// An [`OriginState`] as it is written down. Times are microseconds since 1970 in UTC; durations are
 /// microseconds.
@@ -126,7 +129,9 @@ impl Saved {
     /// what was damaged counts as not known.
     pub fn restore(self, text: Option<&[u8]>) -> Option<OriginState> {
         let last_good = match (&self.copy, text) {
-            (Some(saved), Some(text)) if saved.sha256 == Sha256::of(text) => Some(saved.with(self.profile, text)),
+            (Some(saved), Some(text)) if text.len() <= LIMIT && saved.sha256 == Sha256::of(text) => {
+                Some(saved.with(self.profile, text))
+            }
             (None, None) => None,
             _ => return None,
         };
@@ -151,7 +156,7 @@ impl Saved {
                 },
                 status: answered.status,
                 fetched: time(answered.fetched)?,
-                life: Duration::from_micros(answered.life),
+                life: Duration::from_micros(answered.life).min(LONGEST),
             }),
         };
         let failing = match self.failing {
@@ -160,7 +165,7 @@ impl Saved {
                 since: time(failing.since)?,
                 attempts: failing.attempts,
                 tried: time(failing.tried)?,
-                retry: Duration::from_micros(failing.retry),
+                retry: Duration::from_micros(failing.retry).min(LONGEST),
                 last: Failure::from(match failing.status {
                     Some(status) => FetchError::Status(status),
                     None => FetchError::Earlier(failing.error),
@@ -199,6 +204,11 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
+/// `None` past the year 9000, which no clock that can be written down has come to.
 fn time(micros: u64) -> Option<SystemTime> {
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros))
+    let since = Some(Duration::from_micros(micros)).filter(|since| *since < 9000 * LONGEST);
+    SystemTime::UNIX_EPOCH.checked_add(since?)
 }
+
+/// No answer holds for longer, and no failure is left alone for longer.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);

@@ -59,6 +59,7 @@ const BAD: &[&str] = &[
     "[robots]\nmin-ttl = '2h'\nmax-ttl = '1h'",
     "[robots]\nmin-ttl = '2h'\ndefault-ttl = '1h'",
     "[robots]\ndefault-ttl = '48h'",
+    "[audit]\npath = 'one'\n[cache]\npath = './one'",
     "[robots]\nmax-fetches = 0",
     "[robots]\nmax-fetches = 10001",
     "[robots]\nfetch-idle-timeout = '0s'",

@@ -102,6 +102,17 @@ fn failures_noted_by_a_clock_that_was_right_stay_as_old_as_they_are() {
 }
 
 #[test]
+fn a_fetch_that_is_late_opens_nothing() {
+    let late = failure_of(&time_out());
+    for then in [Then::LastCopy, Then::Allow, Then::Deny] {
+        let policy = policy(0, then, WithoutCopy::Allow);
+        let history = History::under(policy);
+        let answer = history.state.answer_while_pending(&late, &policy);
+        assert_eq!(says(answer), "deny", "{then:?}");
+    }
+}
+
+#[test]
 fn an_answer_ends_it_whatever_the_policy() {
     for then in [Then::LastCopy, Then::Allow, Then::Deny] {
         let history = History::under(policy(HOUR, then, WithoutCopy::Deny))
