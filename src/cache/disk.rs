@@ -14,7 +14,10 @@ mod writer;
 use std::{
     fmt, fs,
     path::{Path, PathBuf},
-    sync::{Arc, Condvar, Mutex, PoisonError, RwLock, atomic::AtomicBool},
+    sync::{
+        Arc, Condvar, Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     thread::JoinHandle,
     time::Duration,
 };
@@ -48,6 +51,9 @@ pub struct Disk {
 pub struct DiskOptions {
     /// How long an origin is remembered that nobody asks for.
     pub keep: Duration,
+    /// Bytes of texts and records that the file may hold. Beyond that, origins that nobody asked for in
+    /// the longest time are forgotten.
+    pub max_bytes: u64,
     /// Bytes of memory for the pages of the file.
     pub cache_bytes: usize,
 }
@@ -83,6 +89,7 @@ impl Disk {
             path: opened.path,
             cache_bytes: options.cache_bytes,
             keep: Mutex::new(options.keep),
+            max_bytes: AtomicU64::new(options.max_bytes),
             file: RwLock::new(Some(Arc::new(opened.file))),
             suspect: AtomicBool::new(false),
             told: AtomicBool::new(false),
@@ -113,9 +120,10 @@ impl Disk {
         candidates(path)
     }
 
-    /// Changes how long an origin is remembered that nobody asks for.
-    pub fn set_keep(&self, keep: Duration) {
+    /// Changes how long an origin is remembered that nobody asks for, and how much the file may hold.
+    pub fn set_bounds(&self, keep: Duration, max_bytes: u64) {
         *self.shared.keep.lock().unwrap_or_else(PoisonError::into_inner) = keep;
+        self.shared.max_bytes.store(max_bytes, Ordering::Relaxed);
     }
 
     /// What is known of an origin.

@@ -13,6 +13,10 @@ const DEFAULT: u64 = 256 << 20;
 /// Two copies of the largest size must fit; a tebibyte is a slip of the unit.
 const LIMITS: (RangeInclusive<u64>, &str) = (1 << 20..=1 << 40, "from 1MiB to 1TiB");
 
+const DEFAULT_DISK: u64 = 2 << 30;
+/// Some files of the largest size must fit; a pebibyte is a slip of the unit.
+const DISK_LIMITS: (RangeInclusive<u64>, &str) = (16 << 20..=1 << 50, "from 16MiB to 1PiB");
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const DEFAULT_KEEP: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// Over a night without requests nothing may be forgotten; past ten years it is a slip of the unit.
@@ -25,6 +29,8 @@ pub struct Cache {
     pub path: Option<PathBuf>,
     /// How long the file remembers an origin that nobody asks for.
     pub keep: Duration,
+    /// Bytes of texts and records that the file may hold.
+    pub max_disk_bytes: u64,
     /// Bytes of memory for copies and what was parsed from them.
     pub max_bytes: u64,
 }
@@ -43,6 +49,7 @@ impl Cache {
         Self {
             path: persist.then(|| checker.path_or_state(written.path, "robots.redb")),
             keep: checker.duration(written.keep, DEFAULT_KEEP, KEEPS),
+            max_disk_bytes: checker.size(written.max_disk_bytes, DEFAULT_DISK, DISK_LIMITS),
             max_bytes: checker.size(written.max_bytes, DEFAULT, LIMITS),
         }
     }

@@ -102,6 +102,7 @@ pub(super) struct Unreachable {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Cache {
+    pub max_disk_bytes: Option<Spanned<Amount>>,
     pub path: Text,
     pub persist: Option<bool>,
     pub keep: Option<Spanned<Amount>>,

@@ -172,6 +172,7 @@ fn store(config: &Cache) -> Store {
             path,
             DiskOptions {
                 keep: config.keep,
+                max_bytes: config.max_disk_bytes,
                 cache_bytes: Store::disk_share(config.max_bytes),
             },
         );
@@ -211,7 +212,8 @@ impl Live {
         let generation = Arc::new(Generation::build(config, Some(&before), anew)?);
         self.store.set_max_bytes(generation.config.cache.max_bytes);
         if let Some(disk) = self.store.disk() {
-            disk.set_keep(generation.config.cache.keep);
+            let cache = &generation.config.cache;
+            disk.set_bounds(cache.keep, cache.max_disk_bytes);
         }
         self.keep_audit_log(&before, &generation);
         let forwarder = self.forwarder.load();

@@ -43,6 +43,7 @@ fn an_empty_file_means_the_defaults() {
     assert_eq!(config.robots.max_fetches, 1024);
     assert_eq!(config.robots.fetch_idle_timeout, Duration::from_secs(10));
     assert_eq!(config.cache.max_bytes, 268_435_456);
+    assert_eq!(config.cache.max_disk_bytes, 2 << 30);
     assert_eq!(
         config.cache.path.as_deref(),
         Some(Path::new("/var/lib/robotgate/robots.redb"))
@@ -88,6 +89,7 @@ fn every_value_is_taken() {
         persist = true
         keep = "3650d"
         max-bytes = 1048576
+        max-disk-bytes = "1PiB"
         [egress]
         allow = ["10.0.0.0/8", "192.0.2.7", "fd00::/8"]
         dns = ["1.1.1.1", "127.0.0.1:5353", "::1", "[::1]:5353"]
@@ -126,6 +128,7 @@ fn every_value_is_taken() {
     );
     assert_eq!(config.cache.keep, Duration::from_secs(3650 * 86_400));
     assert_eq!(config.cache.max_bytes, 1 << 20);
+    assert_eq!(config.cache.max_disk_bytes, 1 << 50);
     let allow: Vec<_> = config.egress.allow.iter().map(ToString::to_string).collect();
     assert_eq!(allow, ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8"]);
     let dns: Vec<_> = config.egress.dns.iter().map(ToString::to_string).collect();

@@ -65,6 +65,7 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("robots.redb");
         let options = DiskOptions {
+            max_bytes: 1 << 30,
             keep: Duration::from_secs(1_000_000),
             cache_bytes: 1 << 20,
         };

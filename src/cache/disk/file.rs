@@ -6,7 +6,10 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -23,6 +26,8 @@ pub struct CopyFile {
     database: Database,
     /// What was written before may be behind the times: another file was in use since.
     trusted_from: Option<SystemTime>,
+    /// Bytes of texts and records, about.
+    held: AtomicU64,
 }
 
 /// One change.
@@ -49,6 +54,7 @@ pub enum Base {
 /// What the file holds, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Contents {
+    pub origins: u64,
     pub texts: u64,
     /// Of the texts, each counted once.
     pub text_bytes: u64,
@@ -60,6 +66,8 @@ struct Tables<'t> {
     texts: Table<'t, &'static [u8; 32], &'static [u8]>,
     uses: Table<'t, &'static [u8; 32], u64>,
     trusted_from: Option<SystemTime>,
+    /// Bytes by which texts and records have grown.
+    more: i64,
 }
 
 // === impl Change ===
@@ -138,10 +146,48 @@ impl CopyFile {
             transaction.commit()?;
         }
         let trusted_from = about(&database, TRUSTED_KEY)?;
-        Ok(Self {
+        let file = Self {
             trusted_from: trusted_from.map(|micros| SystemTime::UNIX_EPOCH + Duration::from_micros(micros)),
             database,
-        })
+            held: AtomicU64::new(0),
+        };
+        let contents = file.contents()?;
+        let held = contents.text_bytes + contents.origins * RECORD_BYTES;
+        file.held.store(held, Ordering::Relaxed);
+        Ok(file)
+    }
+
+    /// Bytes of texts and records, about.
+    pub fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Forgets the origins of which nothing was of use for the longest time, until no more than
+    /// `max_bytes` are held. How many.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn make_room(&self, max_bytes: u64) -> Result<usize, FileError> {
+        let mut oldest = Vec::new();
+        self.each(|origin, record| {
+            let bytes = RECORD_BYTES + record.copy().map_or(0, |copy| u64::from(copy.bytes));
+            let last = record.outline().and_then(|state| state.useful_until());
+            oldest.push((last, bytes, origin.to_owned()));
+            true
+        })?;
+        oldest.sort_unstable();
+        let mut over = self.held().saturating_sub(max_bytes);
+        let mut forgotten = HashMap::new();
+        for (_, bytes, origin) in oldest {
+            if over == 0 {
+                break;
+            }
+            // A text that others have, too, stays; then the next look finds more to do.
+            over = over.saturating_sub(bytes);
+            forgotten.insert(origin, Change::Forget);
+        }
+        self.write(&forgotten)?;
+        Ok(forgotten.len())
     }
 
     /// What is known of an origin.
@@ -163,14 +209,17 @@ impl CopyFile {
         let mut transaction = self.database.begin_write()?;
         // Else opening the file after a kill begins with finding out which of its pages are in use.
         transaction.set_quick_repair(true);
+        let held;
         {
             let mut tables = Tables::open(&transaction)?;
             tables.trusted_from = self.trusted_from;
             for (origin, change) in changes {
                 tables.make(origin, change)?;
             }
+            held = self.held().saturating_add_signed(tables.more);
         }
         transaction.commit()?;
+        self.held.store(held, Ordering::Relaxed);
         Ok(())
     }
 
@@ -258,6 +307,7 @@ impl CopyFile {
         let transaction = self.database.begin_read()?;
         let texts = transaction.open_table(TEXTS)?;
         Ok(Contents {
+            origins: transaction.open_table(ORIGINS)?.len()?,
             texts: texts.len()?,
             text_bytes: texts.stats()?.stored_bytes().saturating_sub(32 * texts.len()?),
         })
@@ -290,10 +340,12 @@ impl<'t> Tables<'t> {
             texts: transaction.open_table(TEXTS)?,
             uses: transaction.open_table(USES)?,
             trusted_from: None,
+            more: 0,
         })
     }
 
     fn make(&mut self, origin: &str, change: &Change) -> Result<(), FileError> {
+        let records = self.origins.len()?;
         let before = match self.origins.get(origin)? {
             Some(record) => Record::decode(origin, record.value()).and_then(|record| record.text_digest()),
             None => None,
@@ -322,6 +374,8 @@ impl<'t> Tables<'t> {
             let uses = self.uses.get(&after.0)?.map_or(0, |uses| uses.value());
             self.uses.insert(&after.0, uses.saturating_add(1))?;
         }
+        let records = self.origins.len()?.cast_signed() - records.cast_signed();
+        self.more += records * RECORD_BYTES.cast_signed();
         Ok(())
     }
 
@@ -337,7 +391,11 @@ impl<'t> Tables<'t> {
             // A damaged text is written anew.
             let is_there = self.texts.get(&digest.0)?.is_some_and(|there| there.value() == text);
             if !is_there {
-                self.texts.insert(&digest.0, text)?;
+                let before = self
+                    .texts
+                    .insert(&digest.0, text)?
+                    .map_or(0, |before| before.value().len());
+                self.more += text.len() as i64 - before as i64;
             }
         }
         self.origins.insert(origin, &*record.encode(origin))?;
@@ -351,7 +409,8 @@ impl<'t> Tables<'t> {
             self.uses.insert(&digest.0, uses - 1)?;
         } else {
             self.uses.remove(&digest.0)?;
-            self.texts.remove(&digest.0)?;
+            let text = self.texts.remove(&digest.0)?.map_or(0, |text| text.value().len());
+            self.more -= text as i64;
         }
         Ok(())
     }
@@ -429,5 +488,7 @@ const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 const VERSION_KEY: &str = "version";
 /// Since when, in microseconds since 1970, the records are relied on.
 const TRUSTED_KEY: &str = "trusted-from";
+/// Bytes of an origin's record and of what it takes to find it, about.
+const RECORD_BYTES: u64 = 512;
 /// Of what the tables mean.
 const VERSION: u64 = 1;

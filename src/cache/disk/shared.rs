@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -21,6 +21,7 @@ pub(super) struct Shared {
     pub(super) path: PathBuf,
     pub(super) cache_bytes: usize,
     pub(super) keep: Mutex<Duration>,
+    pub(super) max_bytes: AtomicU64,
     /// `None` while it is closed because of an error.
     pub(super) file: RwLock<Option<Arc<CopyFile>>>,
     /// Whether that error may have been damage, for which the file is looked through.

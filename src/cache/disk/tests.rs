@@ -83,6 +83,7 @@ fn rules(body: &str) -> OriginState {
 
 const OPTIONS: DiskOptions = DiskOptions {
     keep: Duration::from_secs(90 * 24 * 60 * 60),
+    max_bytes: 1 << 30,
     cache_bytes: 1024 * 1024,
 };
 const RULES: &str = "User-agent: *\nDisallow: /p\n";
@@ -156,6 +157,7 @@ async fn a_text_that_several_origins_have_is_stored_once_and_goes_with_the_last(
         disk.flushed().await;
     }
     let one = Contents {
+        origins: 3,
         texts: 1,
         text_bytes: RULES.len() as u64,
     };
@@ -370,6 +372,38 @@ async fn of_a_file_that_another_one_stood_in_for_only_last_copies_count() {
         Bench::close(disk);
         assert_eq!(bench.open().knows("d.example").await, Some(later.save()));
     }
+}
+
+#[tokio::test]
+async fn where_the_file_holds_too_much_those_that_were_not_needed_for_longest_go() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    disk.set_bounds(OPTIONS.keep, 1 << 20);
+    let text = |number: u64| format!("User-agent: *\nDisallow: /{number}\n{}", "#\n".repeat(50_000));
+    for number in 0..40 {
+        disk.learns(
+            &format!("{number:02}.example"),
+            &then(&OriginState::unknown(), number * 100, 200, &text(number)),
+        );
+        disk.flushed().await;
+        let held = disk.with_file(|file| Ok(file.held())).expect("open");
+        assert!(held <= 1 << 20, "{held} after {number}");
+    }
+    for number in 0..40 {
+        let known = disk.knows(&format!("{number:02}.example")).await.is_some();
+        assert!(known || number < 33, "{number} was needed lately");
+        assert!(!known || number > 28, "{number} was needed long ago");
+    }
+    let held = disk.with_file(|file| Ok(file.held())).expect("open");
+    let contents = disk.contents();
+    Bench::close(disk);
+    let disk = bench.open();
+    assert_eq!(disk.contents(), contents);
+    assert_eq!(
+        disk.with_file(|file| Ok(file.held())).expect("open"),
+        held,
+        "the books balance"
+    );
 }
 
 #[tokio::test]

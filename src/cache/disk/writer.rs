@@ -111,9 +111,27 @@ impl Shared {
             return Err(error);
         }
         self.lock().written();
+        self.make_room()?;
         for flushed in batch.flushing {
             // Whoever went away needs no word.
             let _ = flushed.send(());
+        }
+        Ok(())
+    }
+
+    /// Keeps the file within its bound, and makes some room at once where it is over it.
+    fn make_room(&self) -> Result<(), FileError> {
+        let max_bytes = self.max_bytes.load(Ordering::Relaxed);
+        let forgotten = self.with_file(|file| match file.held() > max_bytes {
+            true => file.make_room(max_bytes - max_bytes / 10),
+            false => Ok(0),
+        })?;
+        if forgotten > 0 {
+            tracing::warn!(
+                origins = forgotten,
+                "the copies on disk have reached cache.max-disk-bytes, and those that were not needed for the longest \
+                 time were forgotten"
+            );
         }
         Ok(())
     }

@@ -68,6 +68,7 @@ const BAD: &[&str] = &[
     "[robots.unreachable]\nretry-first = '0s'\nretry-busy = '999ms'\nretry-longest = '25h'",
     "[robots.unreachable]\nretry-first = '2h'",
     "[robots.unreachable]\nretry-first = '2m'\nretry-busy = '3m'\nretry-longest = '1m'",
+    "[cache]\nmax-disk-bytes = '1MiB'",
     "[cache]\nkeep = '23h'",
     "[cache]\nkeep = 90",
     "[cache]\nmax-bytes = '256M'",

@@ -8,6 +8,7 @@ use crate::cache::{Disk, DiskOptions};
 fn disk(folder: &Path) -> Disk {
     let options = DiskOptions {
         keep: 90 * 24 * HOUR,
+        max_bytes: 1 << 30,
         cache_bytes: 1024 * 1024,
     };
     Disk::open(&folder.join("robots.redb"), options).expect("the copies open")
