@@ -14,8 +14,8 @@ const DEFAULT: u64 = 256 << 20;
 const LIMITS: (RangeInclusive<u64>, &str) = (1 << 20..=1 << 40, "from 1MiB to 1TiB");
 
 const DEFAULT_DISK: u64 = 2 << 30;
-/// Some files of the largest size must fit; a pebibyte is a slip of the unit.
-const DISK_LIMITS: (RangeInclusive<u64>, &str) = (16 << 20..=1 << 50, "from 16MiB to 1PiB");
+/// Some files of the largest size must fit; more is a slip of the unit.
+const DISK_LIMITS: (RangeInclusive<u64>, &str) = (16 << 20..=1 << 50, "from 16MiB to 1024TiB");
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const DEFAULT_KEEP: Duration = Duration::from_secs(90 * 24 * 60 * 60);

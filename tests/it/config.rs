@@ -89,7 +89,7 @@ fn every_value_is_taken() {
         persist = true
         keep = "3650d"
         max-bytes = 1048576
-        max-disk-bytes = "1PiB"
+        max-disk-bytes = "1024TiB"
         [egress]
         allow = ["10.0.0.0/8", "192.0.2.7", "fd00::/8"]
         dns = ["1.1.1.1", "127.0.0.1:5353", "::1", "[::1]:5353"]
