@@ -84,7 +84,13 @@ pub(super) fn open(path: &Path, cache_bytes: usize) -> Result<Opened, NoFile> {
                     passed_over,
                 });
             }
-            Err(why) => passed_over.push(Unusable { path, why }),
+            Err(why) => {
+                if stale {
+                    // Opening it may have written to it, and it is as stale as it was.
+                    mark_behind(&path);
+                }
+                passed_over.push(Unusable { path, why });
+            }
         }
     }
     Err(NoFile(passed_over))
