@@ -11,12 +11,14 @@ use tokio::{
 
 use crate::{cache::FetchError, upstream::Fault};
 
-/// Room for so many fetches at once. A fetch that takes long moves to the slow lane, where there is
-/// room in it: origins that never answer keep nobody waiting as long as they fit in there. Where they
-/// do not, those in the way of others are ended early.
+/// Room for so many fetches at once. Those that take long may have most of it, and no more: origins that
+/// never answer keep nobody waiting as long as there are fewer of them. Where there are more, those in
+/// the way of others are ended early.
 #[derive(Debug)]
 pub struct Lanes {
-    quick: Semaphore,
+    /// Places to run.
+    places: Semaphore,
+    /// Of these, those for fetches that are slow.
     slow: Semaphore,
     /// Places to wait for a turn.
     waiting: Semaphore,
@@ -25,16 +27,15 @@ pub struct Lanes {
 // === impl Lanes ===
 
 impl Lanes {
-    /// Room for `max_fetches` at once, one at the least. A quarter of it is for those that begin: the
-    /// slow ones take little but room, and there may be many.
+    /// Room for `max_fetches` at once, one at the least. Three quarters of it may be taken by slow ones.
     pub fn new(max_fetches: usize) -> Self {
-        let quick = max_fetches.div_ceil(4).max(1);
-        Self::of(quick, max_fetches.saturating_sub(quick))
+        let places = max_fetches.max(1);
+        Self::of(places, places - places.div_ceil(4))
     }
 
-    fn of(quick: usize, slow: usize) -> Self {
+    fn of(places: usize, slow: usize) -> Self {
         Self {
-            quick: Semaphore::new(quick),
+            places: Semaphore::new(places),
             slow: Semaphore::new(slow),
             waiting: Semaphore::new(MAX_WAITING),
         }
@@ -45,7 +46,7 @@ impl Lanes {
     /// # Errors
     /// Too many wait already, and nothing was begun; or it was slow and in the way of others.
     pub(super) async fn run<F: Future>(&self, fetch: impl FnOnce() -> F) -> Result<F::Output, FetchError> {
-        let quick = self.turn().await?;
+        let _place = self.turn().await?;
         // On the heap, and not before its turn: those who wait are many, and should be small.
         let mut fetch = Box::pin(fetch());
         if let Ok(done) = timeout(SLOW_AFTER, &mut fetch).await {
@@ -54,16 +55,13 @@ impl Lanes {
         tokio::select! {
             biased;
             done = &mut fetch => Ok(done),
-            // While there is no room it keeps the place that it has, or more than the bound would run.
-            Ok(_slow) = self.slow.acquire() => {
-                drop(quick);
-                Ok(fetch.await)
-            }
+            Ok(_slow) = self.slow.acquire() => Ok(fetch.await),
             () = self.is_wanted() => Err(FetchError::GaveWay),
         }
     }
 
-    /// Ends when one that is slow already has to give its place to others. Nobody waits for it as long.
+    /// Ends when one that is slow, and has no place among the slow ones, has to give its place to others.
+    /// Nobody waits for it as long.
     async fn is_wanted(&self) {
         sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
         while self.waiting.available_permits() == MAX_WAITING {
@@ -73,7 +71,7 @@ impl Lanes {
 
     async fn turn(&self) -> Result<SemaphorePermit<'_>, Fault> {
         // Where somebody waits this fails, so nobody is overtaken.
-        if let Ok(turn) = self.quick.try_acquire() {
+        if let Ok(turn) = self.places.try_acquire() {
             return Ok(turn);
         }
         let _place = self
@@ -81,14 +79,14 @@ impl Lanes {
             .try_acquire()
             .map_err(|_| Fault::Internal("too many robots.txt fetches wait already".to_owned()))?;
         // It fails only where the semaphore is closed, which nobody does.
-        self.quick
+        self.places
             .acquire()
             .await
             .map_err(|closed| Fault::Internal(closed.to_string()))
     }
 }
 
-/// How long a fetch may hold a place among the quick ones. Most take a fraction of it.
+/// How long a fetch may take before it counts as slow. Most take a fraction of it.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 /// How long one that is slow may keep a place that others wait for.
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
