@@ -4,11 +4,13 @@
 //! Writing is done by a thread of its own, behind the requests. A disk that fails costs what is
 //! remembered, never a request: what cannot be read is not known, and so is fetched.
 
+mod change;
 mod file;
 mod open;
 mod queue;
 mod record;
 mod shared;
+mod tables;
 mod writer;
 
 use std::{
@@ -23,7 +25,7 @@ use std::{
 };
 
 use self::{
-    file::{Base, Change},
+    change::{Base, Change},
     open::{Look, candidates, guarded, open_at},
     queue::Queued,
     shared::Shared,

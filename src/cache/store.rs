@@ -4,30 +4,28 @@
 //! A fetch runs in a task of its own, so a client that goes away cancels nothing. This module
 //! decides nothing: the state machine does.
 
+mod clocks;
 mod flight;
 mod slot;
 
 use std::{
     hash::{BuildHasher, RandomState},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime},
 };
 
-use arc_swap::ArcSwap;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, sync::Cache, sync::DefaultLifecycle};
 use tokio::sync::watch;
 
 use self::{
+    clocks::Clocks,
     flight::{Boarding, Flights},
     slot::{Held, HeldWeight, Slot},
 };
-use super::{
-    Answer, CacheStatus, Disk, Due, Fetch, Fetched, Landed, Lookup, OriginState, Policy,
-    clock::{self, Jump, Watch},
-};
+use super::{Answer, CacheStatus, Disk, Due, Fetch, Fetched, Landed, Lookup, OriginState, Policy};
 use crate::origin::Origin;
 
 /// The copies of all origins.
@@ -38,17 +36,8 @@ pub struct Store {
     disk: Option<Disk>,
     /// Failures of before this, in microseconds since 1970, are tried again at once.
     retry_from: AtomicU64,
-    /// What the clocks said when they were last found uneven.
-    watch: ArcSwap<Watch>,
-    clock: Mutex<Clock>,
+    clocks: Clocks,
     spread: RandomState,
-}
-
-/// The wall clock, and how it was set.
-#[derive(Debug)]
-struct Clock {
-    watch: Watch,
-    jumps: Vec<Jump>,
 }
 
 /// What of the copies is in memory.
@@ -86,17 +75,12 @@ impl Store {
             // The builder errs only where a capacity is missing.
             Err(_) => Cache::with_weighter(expected.clamp(16, 1 << 16), max_bytes, HeldWeight),
         };
-        let watch = Watch::new(SystemTime::now(), clock::running());
         Self {
             slots,
             flights: Arc::default(),
             disk,
             retry_from: AtomicU64::new(0),
-            watch: ArcSwap::from_pointee(watch),
-            clock: Mutex::new(Clock {
-                watch,
-                jumps: Vec::new(),
-            }),
+            clocks: Clocks::new(),
             spread: RandomState::new(),
         }
     }
@@ -254,7 +238,7 @@ impl Store {
     /// What was known, in the reading of `policy`, and with failures due that a reload may have mended.
     async fn brought_up_to_date(&self, earlier: Arc<OriginState>, policy: &Policy) -> Arc<OriginState> {
         let retry_from = Duration::from_micros(self.retry_from.load(Ordering::Relaxed));
-        let jumps = self.lock_clock().jumps.clone();
+        let jumps = self.clocks.jumps();
         let earlier = jumps
             .iter()
             .fold(earlier, |earlier, jump| Arc::new(earlier.after_jump(jump)));
@@ -371,38 +355,13 @@ impl Store {
 
     /// Sets right what was noted by a clock that has been set since.
     fn watch_clock(&self, now: SystemTime) {
-        let running = clock::running();
-        if self.watch.load().is_calm(now, running) {
-            return;
-        }
-        let mut clock = self.lock_clock();
-        let jump = clock.watch.look(now, running);
-        self.watch.store(Arc::new(clock.watch));
-        let Some(jump) = jump else {
+        let Some(jump) = self.clocks.look(now) else {
             return;
         };
-        // Each costs a look at what comes from disk; a clock that is set so often tells nothing.
-        clock.jumps.truncate(MAX_JUMPS - 1);
-        clock.jumps.push(jump);
-        drop(clock);
-        match jump {
-            Jump::Forward { by, .. } => tracing::warn!(
-                seconds = by.as_secs(),
-                "the machine's clock was set forward; how long sites have been failing is counted without that"
-            ),
-            Jump::Back { .. } => tracing::warn!(
-                "the machine's clock was set back; what is known of sites is asked for again before its next use"
-            ),
-        }
         let held = self.slots.iter().map(|(_, held)| held.slot);
         for slot in held.chain(self.flights.slots()) {
             slot.state.rcu(|state| state.after_jump(&jump));
         }
-    }
-
-    fn lock_clock(&self) -> MutexGuard<'_, Clock> {
-        // What it guards is whole at every point where a panic could occur.
-        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts a slot in again, because its weight is another one now.
@@ -444,8 +403,6 @@ fn micros_of(time: SystemTime) -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Times that the clock was set which are remembered.
-const MAX_JUMPS: usize = 16;
 /// Bytes of memory for the pages of the file on disk.
 const MIN_PAGES: u64 = 64 * 1024;
 const MAX_PAGES: u64 = 32 * 1024 * 1024;

@@ -1,25 +1,23 @@
 //! The file of the copies: one redb database. Reads and writes are whole transactions, and they
 //! block.
 //!
-//! Each text is stored once, however many origins have it, and goes with the last of them. Every
-//! record carries a digest of itself, so that what was damaged counts as not known.
+//! What its tables hold is in `tables`. Every record carries a digest of itself, so that what was
+//! damaged counts as not known.
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, SystemTime},
 };
 
-use redb::{
-    Database, ReadableDatabase as _, ReadableTable, ReadableTableMetadata as _, Table, TableDefinition,
-    WriteTransaction,
-};
+use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _};
 
-use super::record::Record;
-use crate::cache::{OriginState, Sha256};
+use super::{
+    change::Change,
+    record::Record,
+    tables::{ABOUT, ORIGINS, RECORD_BYTES, TEXTS, Tables, known},
+};
+use crate::cache::OriginState;
 
 /// An open file.
 pub struct CopyFile {
@@ -30,27 +28,6 @@ pub struct CopyFile {
     held: AtomicU64,
 }
 
-/// One change.
-#[derive(Debug, Clone)]
-pub enum Change {
-    /// This is known, on top of what it began without.
-    Keep { state: Arc<OriginState>, base: Base },
-    /// More was known, and is lost: of what the file knows the last copy is left.
-    Outdate,
-    /// Nothing is known any more.
-    Forget,
-}
-
-/// What of the file's record a state began without.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Base {
-    /// There is none, or the state has it.
-    Nothing,
-    /// Its last copy.
-    LastCopy,
-    All,
-}
-
 /// What the file holds, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Contents {
@@ -58,63 +35,6 @@ pub struct Contents {
     pub texts: u64,
     /// Of the texts, each counted once.
     pub text_bytes: u64,
-}
-
-/// The tables of one write.
-struct Tables<'t> {
-    origins: Table<'t, &'static str, &'static [u8]>,
-    texts: Table<'t, &'static [u8; 32], &'static [u8]>,
-    uses: Table<'t, &'static [u8; 32], u64>,
-    trusted_from: Option<SystemTime>,
-    /// Bytes by which texts and records have grown.
-    more: i64,
-}
-
-// === impl Change ===
-
-impl Change {
-    /// This change on top of an earlier one, as one.
-    pub(super) fn after(self, earlier: &Self) -> Self {
-        match (self, earlier) {
-            (
-                Self::Keep {
-                    state,
-                    base: Base::Nothing,
-                },
-                _,
-            ) => Self::Keep {
-                state,
-                base: Base::Nothing,
-            },
-            (Self::Keep { state, .. }, Self::Forget) => Self::Keep {
-                state,
-                base: Base::Nothing,
-            },
-            (Self::Keep { state, .. }, Self::Outdate) => Self::Keep {
-                state,
-                base: Base::LastCopy,
-            },
-            (Self::Keep { state, .. }, Self::Keep { state: earlier, base }) => Self::Keep {
-                state: Arc::new(state.resuming(earlier)),
-                base: *base,
-            },
-            (Self::Outdate, Self::Forget) => Self::Forget,
-            (change, _) => change,
-        }
-    }
-}
-
-// === impl Base ===
-
-impl Base {
-    /// What of the file's record counts.
-    pub(super) fn of(self, record: Option<OriginState>) -> Option<OriginState> {
-        match self {
-            Base::Nothing => None,
-            Base::LastCopy => record.map(|record| record.only_last_copy()),
-            Base::All => record,
-        }
-    }
 }
 
 // === impl CopyFile ===
@@ -331,91 +251,6 @@ pub struct Collected {
     pub next: Option<String>,
 }
 
-// === impl Tables ===
-
-impl<'t> Tables<'t> {
-    fn open(transaction: &'t WriteTransaction) -> Result<Self, FileError> {
-        Ok(Self {
-            origins: transaction.open_table(ORIGINS)?,
-            texts: transaction.open_table(TEXTS)?,
-            uses: transaction.open_table(USES)?,
-            trusted_from: None,
-            more: 0,
-        })
-    }
-
-    fn make(&mut self, origin: &str, change: &Change) -> Result<(), FileError> {
-        let records = self.origins.len()?;
-        let before = match self.origins.get(origin)? {
-            Some(record) => Record::decode(origin, record.value()).and_then(|record| record.text_digest()),
-            None => None,
-        };
-        let after = match change {
-            Change::Forget => {
-                self.origins.remove(origin)?;
-                None
-            }
-            Change::Outdate => match Base::LastCopy.of(self.known(origin)?) {
-                Some(last) => self.keep(origin, &last)?,
-                None => {
-                    self.origins.remove(origin)?;
-                    None
-                }
-            },
-            Change::Keep { state, base } => match base.of(self.known(origin)?) {
-                Some(earlier) => self.keep(origin, &state.resuming(&earlier))?,
-                None => self.keep(origin, state)?,
-            },
-        };
-        if let Some(before) = before.filter(|before| after != Some(*before)) {
-            self.release(before)?;
-        }
-        if let Some(after) = after.filter(|after| before != Some(*after)) {
-            let uses = self.uses.get(&after.0)?.map_or(0, |uses| uses.value());
-            self.uses.insert(&after.0, uses.saturating_add(1))?;
-        }
-        let records = self.origins.len()?.cast_signed() - records.cast_signed();
-        self.more += records * RECORD_BYTES.cast_signed();
-        Ok(())
-    }
-
-    fn known(&self, origin: &str) -> Result<Option<OriginState>, FileError> {
-        known(origin, self.trusted_from, &self.origins, &self.texts)
-    }
-
-    /// Writes the record, and the text where it is not there yet; returns the text's digest.
-    fn keep(&mut self, origin: &str, state: &OriginState) -> Result<Option<Sha256>, FileError> {
-        let record = Record::of(state);
-        let digest = record.text_digest();
-        if let (Some(digest), Some(text)) = (digest, state.text()) {
-            // A damaged text is written anew.
-            let is_there = self.texts.get(&digest.0)?.is_some_and(|there| there.value() == text);
-            if !is_there {
-                let before = self
-                    .texts
-                    .insert(&digest.0, text)?
-                    .map_or(0, |before| before.value().len());
-                self.more += text.len() as i64 - before as i64;
-            }
-        }
-        self.origins.insert(origin, &*record.encode(origin))?;
-        Ok(digest)
-    }
-
-    /// One origin less has the text.
-    fn release(&mut self, digest: Sha256) -> Result<(), FileError> {
-        let uses = self.uses.get(&digest.0)?.map_or(0, |uses| uses.value());
-        if uses > 1 {
-            self.uses.insert(&digest.0, uses - 1)?;
-        } else {
-            self.uses.remove(&digest.0)?;
-            let text = self.texts.remove(&digest.0)?.map_or(0, |text| text.value().len());
-            self.more -= text as i64;
-        }
-        Ok(())
-    }
-}
-
 /// What the file says of itself; `None` where it does not. A file that only needs reading can be read
 /// even where the disk is full.
 fn about(database: &Database, key: &str) -> Result<Option<u64>, FileError> {
@@ -425,31 +260,6 @@ fn about(database: &Database, key: &str) -> Result<Option<u64>, FileError> {
         Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-fn known(
-    origin: &str,
-    trusted_from: Option<SystemTime>,
-    origins: &impl ReadableTable<&'static str, &'static [u8]>,
-    texts: &impl ReadableTable<&'static [u8; 32], &'static [u8]>,
-) -> Result<Option<OriginState>, FileError> {
-    let Some(bytes) = origins.get(origin)? else {
-        return Ok(None);
-    };
-    let Some(record) = Record::decode(origin, bytes.value()) else {
-        return Ok(None);
-    };
-    let text = match record.text_digest() {
-        Some(digest) => texts.get(&digest.0)?,
-        None => None,
-    };
-    let state = record.restore(text.as_ref().map(|text| text.value()));
-    Ok(state.map(
-        |state| match state.asked().is_some_and(|asked| Some(asked) < trusted_from) {
-            true => state.only_last_copy(),
-            false => state,
-        },
-    ))
 }
 
 fn micros_of(time: SystemTime) -> u64 {
@@ -480,15 +290,8 @@ pub enum FileError {
     Closed,
 }
 
-const ORIGINS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("origins");
-const TEXTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("texts");
-/// How many origins have a text.
-const USES: TableDefinition<'_, &[u8; 32], u64> = TableDefinition::new("uses");
-const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 const VERSION_KEY: &str = "version";
 /// Since when, in microseconds since 1970, the records are relied on.
 const TRUSTED_KEY: &str = "trusted-from";
-/// Bytes of an origin's record and of what it takes to find it, about.
-const RECORD_BYTES: u64 = 512;
 /// Of what the tables mean.
 const VERSION: u64 = 1;

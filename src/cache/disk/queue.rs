@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use super::file::{Base, Change};
+use super::change::{Base, Change};
 use crate::cache::OriginState;
 
 /// See the module's text.

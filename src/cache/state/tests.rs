@@ -7,7 +7,7 @@ mod unreachable;
 
 use super::*;
 use crate::{
-    cache::{FetchError, Fetched, Received, Retry},
+    cache::{FetchError, Fetched, Received, Retry, clock::Jump},
     decision::{Reason, Verdict, rules_of},
 };
 
