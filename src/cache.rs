@@ -2,7 +2,8 @@
 //!
 //! [`state`](self) is pure: an event and a time go in, a new state comes out. Around it stand the
 //! fetcher, which does the I/O of one fetch, and the store, which sees to it that one fetch per
-//! origin runs at a time. Nothing in the state machine reads a clock or touches a socket.
+//! origin runs at a time, and keeps all of it on disk. Nothing in the state machine reads a clock or
+//! touches a socket.
 
 mod clock;
 mod copy;

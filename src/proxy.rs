@@ -8,8 +8,9 @@
 //!    which refuses it, opens a blind `tunnel`, or intercepts (`intercept`) and then serves what
 //!    comes inside like any other connection; anything else goes to pingora's HTTP proxy.
 //! 3. That calls back into `gate`, once for each step of an exchange: which origin is meant
-//!    (`target`), who asks and whether they may (`judge`), the audit log (`exchange`), and then
-//!    the origin's address and the headers both ways (`fields`), or a refusal (`respond`).
+//!    (`target`), who asks and whether they may (`judge`; what has to be fetched for that, `fetching`
+//!    fetches and logs), the audit log (`exchange`), and then the origin's address and the headers
+//!    both ways (`fields`), or a refusal (`respond`).
 
 mod connect;
 mod connection;
