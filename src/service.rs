@@ -21,7 +21,7 @@ use crate::{
     cache::Disk,
     config::{Config, Watcher},
     expect::{self, LoadError},
-    proxy::{Generation, ListenError, Listeners, Live, SetupError},
+    proxy::{ListenError, Listeners, Live, SetupError},
 };
 
 /// The daemon.
@@ -85,7 +85,7 @@ impl Service {
             let live = live.clone();
             move || live.generation().config.policy()
         });
-        announce(&live.generation(), &listeners);
+        announce(&live, &listeners);
 
         let reloading = tokio::spawn(reload::run(live.clone(), reloads, hangup));
         let cut_off = CancellationToken::new();
@@ -166,7 +166,8 @@ impl Stop {
     }
 }
 
-fn announce(generation: &Generation, listeners: &Listeners) {
+fn announce(live: &Live, listeners: &Listeners) {
+    let generation = live.generation();
     let (system, extra) = generation.roots();
     if system == 0 {
         tracing::warn!(
@@ -189,6 +190,9 @@ fn announce(generation: &Generation, listeners: &Listeners) {
         bots = generation.config.bots.len(),
         "configuration loaded"
     );
+    if let Some(disk) = live.store().disk() {
+        tracing::info!(path = %disk.path().display(), "what is known of sites is kept on disk");
+    }
     for address in listeners.addresses() {
         tracing::info!(%address, "listening");
     }

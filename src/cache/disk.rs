@@ -26,7 +26,7 @@ use std::{
 
 use self::{
     change::{Base, Change},
-    open::{Look, candidates, guarded, open_at},
+    open::{Look, candidates, guarded, is_stale, mark_behind, open_at},
     queue::Queued,
     shared::Shared,
 };
@@ -232,14 +232,21 @@ impl Disk {
         }
     }
 
-    /// Opens the file at `path` for a person, while no robotgate has it open. It makes none: that would
+    /// Opens the file at `path`, one of those for `configured`, for a person, while no robotgate has it open. It makes none: that would
     /// belong to the person, and the robotgate of another user could not open it.
     ///
     /// # Errors
     /// It cannot be used; locked means that some robotgate runs.
-    pub fn read_only(path: &Path) -> Result<CopyFile, Why> {
+    pub fn read_only(path: &Path, configured: &Path) -> Result<CopyFile, Why> {
         fs::metadata(path)?;
-        open_at(path, READER_CACHE, Look::Here, false)
+        let all: Vec<PathBuf> = candidates(configured).collect();
+        // Opening it makes it look like the latest, which it may not be.
+        let stale = is_stale(path, &all);
+        let opened = open_at(path, READER_CACHE, Look::Here, stale);
+        if stale && opened.is_err() {
+            mark_behind(path);
+        }
+        opened
     }
 
     /// Works with such a file, which may hold what makes a reader of it panic.

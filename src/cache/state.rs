@@ -277,7 +277,8 @@ impl OriginState {
     pub fn useful_until(&self) -> Option<SystemTime> {
         let answered = self.answered.as_ref();
         let answered = answered.and_then(|answered| answered.fetched.checked_add(answered.life));
-        answered.max(self.asked())
+        let copied = self.last_good.as_ref().map(|copy| copy.fetched);
+        answered.max(self.asked()).max(copied)
     }
 
     /// When the origin was last asked.

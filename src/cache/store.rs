@@ -147,10 +147,12 @@ impl Store {
     ) -> Lookup {
         let slot = self.slot(origin);
         let mut waited = Duration::ZERO;
-        if !slot.is_recalled() {
+        let is_lacking = || slot.state.load().due(SystemTime::now(), policy) == Due::Now;
+        if !slot.is_recalled() && is_lacking() {
             let started = Instant::now();
-            // A disk that hangs is not waited for any longer than a site that does.
-            let _ = tokio::time::timeout(wait, self.recall(&slot, origin, policy)).await;
+            // A disk that hangs leaves time for the site to be asked.
+            let patience = wait.min(MAX_RECALL);
+            let _ = tokio::time::timeout(patience, self.recall(&slot, origin, policy)).await;
             waited = started.elapsed();
         }
         let now = SystemTime::now();
@@ -358,9 +360,18 @@ impl Store {
         let Some(jump) = self.clocks.look(now) else {
             return;
         };
-        let held = self.slots.iter().map(|(_, held)| held.slot);
-        for slot in held.chain(self.flights.slots()) {
-            slot.state.rcu(|state| state.after_jump(&jump));
+        let held = self.slots.iter().map(|(origin, held)| (origin, held.slot));
+        for (origin, slot) in held.chain(self.flights.slots()) {
+            let before = slot.state.rcu(|state| state.after_jump(&jump));
+            let state = slot.state.load_full();
+            // The file has to know it, too, by the next start.
+            if let Some(disk) = self
+                .disk
+                .as_ref()
+                .filter(|_| before.failing_since() != state.failing_since())
+            {
+                disk.keep(&origin, state, slot.is_recalled());
+            }
         }
     }
 
@@ -403,6 +414,8 @@ fn micros_of(time: SystemTime) -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
+/// How long a lookup waits for what the disk knows.
+const MAX_RECALL: Duration = Duration::from_secs(1);
 /// Bytes of memory for the pages of the file on disk.
 const MIN_PAGES: u64 = 64 * 1024;
 const MAX_PAGES: u64 = 32 * 1024 * 1024;

@@ -81,7 +81,7 @@ impl Copies {
         }
         let mut passed_over = None;
         for candidate in Disk::candidates(path) {
-            let why = match Disk::read_only(&candidate) {
+            let why = match Disk::read_only(&candidate, path) {
                 Ok(file) => {
                     if let Some(error) = passed_over {
                         tell(&format!("{error}"));

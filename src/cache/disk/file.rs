@@ -15,7 +15,7 @@ use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _};
 use super::{
     change::Change,
     record::Record,
-    tables::{ABOUT, ORIGINS, RECORD_BYTES, TEXTS, Tables, known},
+    tables::{ABOUT, ORIGINS, RECORD_BYTES, TEXTS, Tables, USES, known},
 };
 use crate::cache::OriginState;
 
@@ -44,10 +44,7 @@ impl CopyFile {
     ///
     /// # Errors
     /// It cannot be read or written, or is of a later version of robotgate.
-    ///
-    /// With `stale`, another file has been in use since this one was, and what this one says of the last
-    /// answers and failures is not to be relied on from now on.
-    pub(super) fn new(database: Database, stale: bool) -> Result<Self, FileError> {
+    pub(super) fn new(database: Database) -> Result<Self, FileError> {
         match about(&database, VERSION_KEY)? {
             Some(VERSION) => {}
             Some(later) => return Err(FileError::Version(later)),
@@ -58,12 +55,6 @@ impl CopyFile {
                 drop(Tables::open(&transaction)?);
                 transaction.commit()?;
             }
-        }
-        if stale {
-            let now = micros_of(SystemTime::now());
-            let transaction = database.begin_write()?;
-            transaction.open_table(ABOUT)?.insert(TRUSTED_KEY, now)?;
-            transaction.commit()?;
         }
         let trusted_from = about(&database, TRUSTED_KEY)?;
         let file = Self {
@@ -77,6 +68,19 @@ impl CopyFile {
         Ok(file)
     }
 
+    /// Notes that another file has been in use since this one was, and that what this one says of the last
+    /// answers and failures is not to be relied on.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn distrust(database: &Database) -> Result<(), FileError> {
+        let transaction = database.begin_write()?;
+        let now = micros_of(SystemTime::now());
+        transaction.open_table(ABOUT)?.insert(TRUSTED_KEY, now)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
     /// Bytes of texts and records, about.
     pub fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
@@ -88,24 +92,42 @@ impl CopyFile {
     /// # Errors
     /// The file cannot be read or written.
     pub fn make_room(&self, max_bytes: u64) -> Result<usize, FileError> {
-        let mut oldest = Vec::new();
-        self.each(|origin, record| {
-            let bytes = RECORD_BYTES + record.copy().map_or(0, |copy| u64::from(copy.bytes));
-            let last = record.outline().and_then(|state| state.useful_until());
-            oldest.push((last, bytes, origin.to_owned()));
+        let uses = self.database.begin_read()?.open_table(USES)?;
+        let mut times = Vec::new();
+        let mut failed = None;
+        self.each(|_, record| {
+            let text = record
+                .copy()
+                .map(|copy| (u64::from(copy.bytes), uses.get(&copy.sha256.0)));
+            // A text goes with the last origin that has it.
+            let text = match text {
+                Some((bytes, Ok(uses))) => bytes / uses.map_or(1, |uses| uses.value().max(1)),
+                Some((_, Err(error))) => return failed.replace(error).is_some_and(|_| false),
+                None => 0,
+            };
+            times.push((last_use(record), RECORD_BYTES + text));
             true
         })?;
-        oldest.sort_unstable();
-        let mut over = self.held().saturating_sub(max_bytes);
-        let mut forgotten = HashMap::new();
-        for (_, bytes, origin) in oldest {
-            if over == 0 {
-                break;
-            }
-            // A text that others have, too, stays; then the next look finds more to do.
-            over = over.saturating_sub(bytes);
-            forgotten.insert(origin, Change::Forget);
+        if let Some(error) = failed {
+            return Err(error.into());
         }
+        times.sort_unstable();
+        let mut over = self.held().saturating_sub(max_bytes);
+        let oldest = times.into_iter().take_while(|(_, bytes)| {
+            let goes = over > 0;
+            over = over.saturating_sub(*bytes);
+            goes
+        });
+        let Some((until, _)) = oldest.last() else {
+            return Ok(0);
+        };
+        let mut forgotten = HashMap::new();
+        self.each(|origin, record| {
+            if last_use(record) <= until {
+                forgotten.insert(origin.to_owned(), Change::Forget);
+            }
+            true
+        })?;
         self.write(&forgotten)?;
         Ok(forgotten.len())
     }
@@ -211,7 +233,7 @@ impl CopyFile {
         for entry in origins.range(start..)? {
             let (origin, record) = entry?;
             let goes_on = match Record::decode(origin.value(), record.value()) {
-                Some(record) => each(origin.value(), record),
+                Some(record) => each(origin.value(), record.trusted(self.trusted_from)),
                 None => true,
             };
             if !goes_on {
@@ -260,6 +282,10 @@ fn about(database: &Database, key: &str) -> Result<Option<u64>, FileError> {
         Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+fn last_use(record: Record) -> Option<SystemTime> {
+    record.outline().and_then(|state| state.useful_until())
 }
 
 fn micros_of(time: SystemTime) -> u64 {

@@ -16,6 +16,8 @@ use std::{
 
 use redb::{Builder, CommitError, DatabaseError, StorageError, TableError, TransactionError};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
 use super::file::{CopyFile, FileError};
 
 /// A file that was opened.
@@ -75,8 +77,7 @@ pub(super) fn open(path: &Path, cache_bytes: usize) -> Result<Opened, NoFile> {
             true => PATIENCE,
             false => Duration::ZERO,
         };
-        let stale = is_stale(&path, &all);
-        match open_patiently(&path, cache_bytes, patience, stale) {
+        match open_patiently(&path, &all, cache_bytes, patience) {
             Ok(file) => {
                 return Ok(Opened {
                     file,
@@ -85,8 +86,8 @@ pub(super) fn open(path: &Path, cache_bytes: usize) -> Result<Opened, NoFile> {
                 });
             }
             Err(why) => {
-                if stale {
-                    // Opening it may have written to it, and it is as stale as it was.
+                if !matches!(why, Why::Locked) {
+                    // What is learned from now on it does not take.
                     mark_behind(&path);
                 }
                 passed_over.push(Unusable { path, why });
@@ -99,7 +100,8 @@ pub(super) fn open(path: &Path, cache_bytes: usize) -> Result<Opened, NoFile> {
 /// Where the configured file is gone, the one that stood in for it last takes its place: what it learned
 /// would be lost.
 fn take_back(path: &Path, all: &[PathBuf], cache_bytes: usize) -> Option<CopyFile> {
-    if path.exists() {
+    let is_gone = fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    if !is_gone {
         return None;
     }
     let written = |path: &PathBuf| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
@@ -109,7 +111,8 @@ fn take_back(path: &Path, all: &[PathBuf], cache_bytes: usize) -> Option<CopyFil
         .max_by_key(|path| written(path))?;
     // While it is open, nobody else can take it.
     let file = open_at(last, cache_bytes, Look::Through, is_stale(last, all)).ok()?;
-    fs::rename(last, path).ok()?;
+    // Another that starts now may have made the file meanwhile.
+    renameat_with(CWD, last, CWD, path, RenameFlags::NOREPLACE).ok()?;
     tracing::info!(from = %last.display(), to = %path.display(), "the copies that stood in for a missing file take its place");
     Some(file)
 }
@@ -126,10 +129,11 @@ pub(super) fn candidates(path: &Path) -> impl Iterator<Item = PathBuf> {
     std::iter::once(path.to_owned()).chain((1..=STAND_INS).map(beside))
 }
 
-fn open_patiently(path: &Path, cache_bytes: usize, patience: Duration, stale: bool) -> Result<CopyFile, Why> {
+fn open_patiently(path: &Path, all: &[PathBuf], cache_bytes: usize, patience: Duration) -> Result<CopyFile, Why> {
     let started = Instant::now();
     loop {
-        match open_at(path, cache_bytes, Look::Through, stale) {
+        // Whoever holds it may leave it behind.
+        match open_at(path, cache_bytes, Look::Through, is_stale(path, all)) {
             Err(Why::Locked) if started.elapsed() < patience => std::thread::sleep(PAUSE),
             opened => return opened,
         }
@@ -167,25 +171,34 @@ pub(super) fn open_at(path: &Path, cache_bytes: usize, look: Look, stale: bool) 
 
 /// Whether another of the files was written to after the one at `path`, which then says nothing of the
 /// last answers.
-fn is_stale(path: &Path, all: &[PathBuf]) -> bool {
+pub(super) fn is_stale(path: &Path, all: &[PathBuf]) -> bool {
     let written = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let Some(own) = written(path) else {
         return false;
     };
-    if own <= BEHIND {
+    if is_marked(own) {
         return true;
     }
     let mut others = all.iter().filter(|other| *other != path);
     others.any(|other| written(other).is_some_and(|other| other > own))
 }
 
-/// Marks a file as one that could not take what was known last, by its time: that needs no room on a
-/// full disk, and goes with the next write.
+/// Marks a file as one that could not take what was known last, by the last digits of its time: that needs
+/// no room on a full disk, and goes with the next write. Beside others it is as old as it was.
 pub(super) fn mark_behind(path: &Path) {
-    let marked = File::options().append(true).open(path);
-    if let Err(error) = marked.and_then(|file| file.set_modified(BEHIND)) {
+    let mark = |file: File| {
+        let since = file.metadata()?.modified()?.duration_since(SystemTime::UNIX_EPOCH);
+        let second = Duration::from_secs(since.unwrap_or_default().as_secs());
+        file.set_modified(SystemTime::UNIX_EPOCH + second + MARK)
+    };
+    if let Err(error) = File::options().append(true).open(path).and_then(mark) {
         tracing::debug!(%error, "a file that is behind the times could not be marked as such");
     }
+}
+
+fn is_marked(written: SystemTime) -> bool {
+    let since = written.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    since.subsec_nanos() == MARK.subsec_nanos()
 }
 
 /// The database takes a format that it does not know for damage.
@@ -214,10 +227,14 @@ fn open_file(file: File, path: &Path, cache_bytes: usize, look: Look, stale: boo
         );
     });
     let mut database = builder.create_file(file)?;
+    if stale {
+        // Before anything that takes long: opening the file has made it look like the latest.
+        CopyFile::distrust(&database)?;
+    }
     if look == Look::Through && !CopyFile::check(&mut database)? {
         tracing::warn!(path = %path.display(), "the copies on disk were damaged and have been repaired");
     }
-    CopyFile::new(database, stale)
+    CopyFile::new(database)
 }
 
 /// Runs `work` on the database, which may panic on bytes that it did not write.
@@ -326,7 +343,7 @@ impl fmt::Display for Why {
             Why::Locked => f.write_str("another process has it open; give each robotgate a cache.path of its own"),
             Why::Newer(error) => write!(f, "{error}; use a robotgate that is as new, or another cache.path"),
             Why::Older(error) => write!(f, "{error}; move it away to start with a new one"),
-            Why::Damaged(error) => write!(f, "it is damaged ({error}); move it away to start with a new one"),
+            Why::Damaged(error) => write!(f, "it is damaged ({error}); mend it or move it away"),
             Why::Io(error) => write!(f, "{error}; check the path, its permissions and the room on the disk"),
         }
     }
@@ -347,8 +364,8 @@ impl fmt::Display for NoFile {
     }
 }
 
-/// The time of a file that is marked as behind.
-const BEHIND: SystemTime = SystemTime::UNIX_EPOCH;
+/// What the time of a file that is marked as behind has beyond whole seconds.
+const MARK: Duration = Duration::from_nanos(1);
 /// Files beside the configured one.
 const STAND_INS: usize = 9;
 /// How a database begins, where the version of its format stands, and those that can come.

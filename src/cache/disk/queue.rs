@@ -56,18 +56,24 @@ impl Queue {
     pub(super) fn put(&mut self, origin: String, change: Change) -> bool {
         let earlier = self.waiting.remove(&origin);
         self.bytes -= earlier.as_ref().map_or(0, |change| weight(&origin, change));
+        // Without room, of what is to be forgotten nothing is left, of all else the last copy.
+        let mark = match earlier {
+            Some(Change::Forget) => Change::Forget,
+            _ => Change::Outdate,
+        };
         let change = match earlier {
             Some(earlier) => change.after(&earlier),
             None => change,
         };
         let more = weight(&origin, &change);
-        if self.bytes.saturating_add(more) <= MAX_BYTES {
+        let is_mark = matches!(change, Change::Forget | Change::Outdate);
+        if is_mark || self.bytes.saturating_add(more) <= MAX_BYTES {
             self.bytes += more;
             self.waiting.insert(origin, change);
             return true;
         }
-        self.bytes += weight(&origin, &Change::Outdate);
-        self.waiting.insert(origin, Change::Outdate);
+        self.bytes += weight(&origin, &mark);
+        self.waiting.insert(origin, mark);
         std::mem::replace(&mut self.overflowed, true)
     }
 

@@ -1,5 +1,7 @@
 //! The bytes of one origin's record: a digest, and behind it what was saved, as JSON.
 
+use std::time::SystemTime;
+
 use sha2::{Digest as _, Sha256 as Hasher};
 
 use crate::cache::{OriginState, Saved, SavedCopy, Sha256};
@@ -47,6 +49,14 @@ impl Record {
 
     pub(super) fn restore(self, text: Option<&[u8]>) -> Option<OriginState> {
         self.0.restore(text)
+    }
+
+    /// The record, less what was noted before `from` of answers and failures.
+    pub(super) fn trusted(self, from: Option<SystemTime>) -> Self {
+        match self.clone().outline() {
+            Some(state) if state.asked().is_some_and(|asked| Some(asked) < from) => Self(self.0.only_copy()),
+            _ => self,
+        }
     }
 
     /// What is known, with an empty text for the copy's.

@@ -16,6 +16,8 @@ impl Shared {
     pub(super) fn write_until_closed(&self) {
         let mut collecting = Collecting::new();
         let mut troubles = Troubles::default();
+        // Whether the file lacks something at the end.
+        let mut behind = false;
         loop {
             let closing = self.wait_for_work(&collecting, &troubles);
             let opened = self.reopen();
@@ -44,6 +46,7 @@ impl Shared {
                         "the copies on disk are damaged ({error}). The file is left as it is; until the next start, \
                          copies are kept in memory alone"
                     );
+                    behind = true;
                     break;
                 }
                 Err(error) => {
@@ -64,7 +67,7 @@ impl Shared {
             }
         }
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = None;
-        if troubles.count > 0 {
+        if behind || troubles.count > 0 {
             mark_behind(&self.path);
         }
         let mut queue = self.lock();

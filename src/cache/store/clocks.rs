@@ -39,12 +39,12 @@ impl Clocks {
 
     /// Whether the wall clock, which says `now`, has been set since the last look.
     pub(super) fn look(&self, now: SystemTime) -> Option<Jump> {
-        let running = running();
-        if self.last.load().is_calm(now, running) {
+        if self.last.load().is_calm(now, running()) {
             return None;
         }
         let mut seen = self.lock();
-        let jump = seen.watch.look(now, running);
+        // Anew, since another may have seen to it meanwhile.
+        let jump = seen.watch.look(SystemTime::now(), running());
         self.last.store(Arc::new(seen.watch));
         let jump = jump?;
         // Each costs a look at what comes from disk; a clock that is set so often tells nothing.

@@ -86,8 +86,12 @@ impl Flights {
     }
 
     /// Where all that run bring their states to.
-    pub(super) fn slots(&self) -> Vec<Arc<Slot>> {
-        self.lock().values().map(|flight| flight.slot.clone()).collect()
+    pub(super) fn slots(&self) -> Vec<(Origin, Arc<Slot>)> {
+        let flights = self.lock();
+        let slots = flights
+            .iter()
+            .map(|(origin, flight)| (origin.clone(), flight.slot.clone()));
+        slots.collect()
     }
 
     pub(super) fn len(&self) -> usize {

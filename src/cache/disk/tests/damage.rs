@@ -95,7 +95,9 @@ fn a_later_version_is_left_alone_and_said_to_be_one() {
     transaction.commit().expect("written");
     drop(database);
 
-    let refused = Disk::read_only(&bench.path()).err().expect("it is too new");
+    let refused = Disk::read_only(&bench.path(), &bench.path())
+        .err()
+        .expect("it is too new");
     assert!(matches!(refused, Why::Newer(_)), "{refused:?}");
     assert!(
         refused.to_string().contains("a later robotgate, in version 2"),

@@ -8,7 +8,9 @@ use super::*;
 fn a_file_that_another_has_open_is_left_to_it() {
     let bench = Bench::new();
     let first = bench.open();
-    let refused = Disk::read_only(&bench.path()).err().expect("it is locked");
+    let refused = Disk::read_only(&bench.path(), &bench.path())
+        .err()
+        .expect("it is locked");
     assert!(matches!(refused, Why::Locked), "{refused:?}");
     let second = bench.open();
     assert_eq!(second.path(), bench.folder.path().join("robots.1.redb"));
