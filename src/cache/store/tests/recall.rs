@@ -102,7 +102,7 @@ async fn an_expired_copy_from_disk_is_fetched_before_it_is_used() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_fetched_again() {
+async fn what_is_forgotten_is_forgotten_on_disk_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let (bench, mut calls) = bench(folder.path(), 1 << 20);
     bench.fetch(&mut calls, &nth(1), rules(OLD)).await;
@@ -124,25 +124,6 @@ async fn what_is_forgotten_during_its_fetch_is_known_by_that_alone() {
     call.ends(answered(503, ""));
     assert_eq!(lookup.await.expect("a lookup").state.text(), None);
     assert_eq!(bench.lookup(&nth(1)).await.state.text(), None);
-}
-
-#[tokio::test]
-async fn what_is_forgotten_while_its_origin_is_asked_whether_it_changed_is_fetched_whole() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (bench, mut calls) = bench(folder.path(), 1 << 20);
-    bench.fetch(&mut calls, &nth(1), tagged(OLD, "\"1\"")).await;
-    bench.known_since(&nth(1), 25 * HOUR, &tagged(OLD, "\"1\""));
-    let lookup = bench.spawn(&nth(1));
-    let call = calls.next().await;
-    assert_eq!(call.etag.as_deref(), Some("\"1\""));
-    bench.store.forget(&nth(1));
-    call.ends(Fetched::NotModified {
-        freshness: Freshness::default(),
-    });
-    let call = calls.next().await;
-    assert_eq!(call.etag, None);
-    call.ends(rules(NEW));
-    assert!(holds(&lookup.await.expect("a lookup"), NEW));
 }
 
 #[tokio::test]
