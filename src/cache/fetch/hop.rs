@@ -105,7 +105,13 @@ impl Hop {
             .addresses(&self.origin.host, self.origin.port)
             .await
             .map_err(Fault::from)?;
-        let silence = fetcher.options.idle_timeout.min(fetcher.options.total_timeout);
+        let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
+        // Where the whole may take no longer than a silence, it is the whole that ends it.
+        let silence = if idle < total {
+            idle
+        } else {
+            total + Duration::from_secs(1)
+        };
         let (total, started) = (fetcher.options.connect_timeout, Instant::now());
         let mut last = Fault::Unroutable;
         for (tried, address) in addresses.iter().enumerate() {
