@@ -147,7 +147,11 @@ impl Store {
     ) -> Lookup {
         let slot = self.slot(origin);
         let mut waited = Duration::ZERO;
-        let is_lacking = || slot.state.load().due(SystemTime::now(), policy) == Due::Now;
+        // A site that fails may have a copy there that counts.
+        let is_lacking = || {
+            let state = slot.state.load();
+            state.failing_since().is_some() || state.due(SystemTime::now(), policy) == Due::Now
+        };
         if !slot.is_recalled() && is_lacking() {
             let started = Instant::now();
             // A disk that hangs leaves time for the site to be asked.

@@ -102,6 +102,28 @@ async fn an_expired_copy_from_disk_is_fetched_before_it_is_used() {
 }
 
 #[tokio::test]
+async fn an_origin_that_failed_while_the_disk_could_not_be_read_gets_its_copy_back_before_the_next_try() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (bench, calls) = bench(folder.path(), 1 << 20);
+    let then = SystemTime::now() - 25 * HOUR;
+    let old = OriginState::unknown().after(
+        rules(OLD).meaning(&POLICY, then),
+        200,
+        Freshness::default(),
+        then,
+        0.0,
+        &POLICY,
+    );
+    bench.store.disk().expect("a disk").keep(&nth(1), Arc::new(old), true);
+    // The fetch of a moment ago began with nothing.
+    bench.known_since(&nth(1), Duration::ZERO, &answered(503, ""));
+    let lookup = bench.lookup(&nth(1)).await;
+    assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));
+    assert_eq!(lookup.state.text(), Some(OLD.as_bytes()));
+    assert!(calls.0.is_empty(), "the retry is not due yet");
+}
+
+#[tokio::test]
 async fn what_is_forgotten_is_forgotten_on_disk_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let (bench, mut calls) = bench(folder.path(), 1 << 20);
