@@ -39,7 +39,7 @@ pub use error::{ConfigError, Problem, Problems};
 pub use expect::Expectation;
 pub use https::{Https, HttpsMode, TunnelException, Unverifiable};
 pub use identity::IdentityRules;
-pub use proxy::Proxy;
+pub use proxy::{Limits, Proxy, Tls};
 pub use robots::Robots;
 pub use watch::{WatchError, Watcher};
 

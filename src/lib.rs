@@ -87,5 +87,6 @@ pub mod origin;
 mod pem;
 pub mod proxy;
 pub mod robots;
+mod secret_file;
 pub mod service;
 pub mod upstream;

@@ -78,6 +78,13 @@ impl fmt::Display for Scheme {
 
 // === impl Host ===
 
+impl Host {
+    /// Whether `text` is a spelling of this host.
+    pub fn is_meant_by(&self, text: &str) -> bool {
+        Authority::parse(text.as_bytes()).is_ok_and(|authority| authority.host == *self && authority.port.is_none())
+    }
+}
+
 impl fmt::Display for Host {
     /// As it stands in a URL: IPv6 addresses in brackets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

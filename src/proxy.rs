@@ -12,6 +12,9 @@
 //!    fetches and logs), the audit log (`exchange`), and then the origin's address and the headers
 //!    both ways (`fields`), or a refusal (`respond`).
 
+mod arrival;
+mod client_stream;
+mod clients;
 mod connect;
 mod connection;
 mod exchange;
@@ -22,8 +25,11 @@ mod generation;
 mod head;
 mod intercept;
 mod judge;
+mod limits;
 mod listen;
 mod respond;
+mod server_tls;
+mod streams;
 mod target;
 mod tunnel;
 

@@ -78,7 +78,7 @@ impl Service {
         let mut stop = Stop::new().map_err(ServiceError::Signals)?;
         let hangup = signal(SignalKind::hangup()).map_err(ServiceError::Signals)?;
         let (shutdown, stopping) = watch::channel(false);
-        let listeners = Listeners::bind(&config.proxy.listen).await?;
+        let listeners = Listeners::bind(&config.proxy).await?;
         let live = Live::new(config, stopping.clone())?;
         // Before it is told that all is up.
         let operators = Serving::start(live.store(), {
@@ -193,8 +193,8 @@ fn announce(live: &Live, listeners: &Listeners) {
     if let Some(disk) = live.store().disk() {
         tracing::info!(path = %disk.path().display(), "what is known of sites is kept on disk");
     }
-    for address in listeners.addresses() {
-        tracing::info!(%address, "listening");
+    for (address, tls) in listeners.addresses() {
+        tracing::info!(%address, tls, "listening");
     }
 }
 

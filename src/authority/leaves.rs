@@ -83,16 +83,19 @@ impl Leaves {
     ///
     /// As [`Authority::mint`]. Errors are not kept: the next call tries again.
     pub async fn server_config(&self, name: LeafName) -> Result<Arc<ServerConfig>, MintError> {
-        let now = (self.shared.clock)();
-        if let Some(leaf) = self.shared.cache.get(&name)
-            && leaf.holds(now)
-        {
-            return Ok(leaf.config);
+        if let Some(ready) = self.ready(&name) {
+            return Ok(ready);
         }
         leaf::check(&name)?;
         // A task of its own, for a client that goes away must not take the work of those that wait for it along.
         let fill = Arc::clone(&self.shared).fill(name);
         tokio::spawn(fill).await.unwrap_or(Err(MintError::Interrupted))
+    }
+
+    /// The TLS server for `name`, where nothing has to be minted for it.
+    pub fn ready(&self, name: &LeafName) -> Option<Arc<ServerConfig>> {
+        let leaf = self.shared.cache.get(name)?;
+        leaf.holds((self.shared.clock)()).then_some(leaf.config)
     }
 
     /// How many names there are servers for now.

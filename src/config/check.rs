@@ -150,6 +150,20 @@ impl<'c> Checker<'c> {
         default
     }
 
+    /// A number of things.
+    pub(super) fn number(&mut self, written: &Option<Spanned<i64>>, default: u32, range: RangeInclusive<u32>) -> u32 {
+        let Some(written) = written else { return default };
+        match u32::try_from(*written.get_ref()) {
+            Ok(number) if range.contains(&number) => number,
+            _ => {
+                let (low, high) = (range.start(), range.end());
+                let message = format!("{} cannot be; write a number from {low} to {high}", written.get_ref());
+                self.complain(written.span(), message);
+                default
+            }
+        }
+    }
+
     /// A path, counted from the folder of the file.
     pub(super) fn path(&mut self, written: &Spanned<String>) -> Option<PathBuf> {
         let base = self.base_dir;

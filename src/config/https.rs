@@ -12,7 +12,7 @@ use toml::Spanned;
 use super::check::Checker;
 use super::written;
 
-mod roots;
+pub(super) mod roots;
 mod tunnel;
 
 pub use tunnel::TunnelException;

@@ -13,12 +13,20 @@ use super::check::Checker;
 use super::written::{self, OneOrMany};
 use crate::bot::is_token;
 
+mod limits;
+mod tls;
+
+pub use limits::Limits;
+pub use tls::Tls;
+
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3128);
 const DEFAULT_NAME: &str = "robotgate";
 const THREADS: RangeInclusive<usize> = 1..=1024;
 
 /// Longer than a day is a slip of the unit, shorter than a millisecond would refuse everybody.
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
+/// A bot's WebSocket may last for weeks.
+const LIFETIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(365 * 24 * 60 * 60);
 const SHUTDOWNS: RangeInclusive<Duration> = Duration::ZERO..=*TIMEOUTS.end();
 
 /// The `[proxy]` section.
@@ -46,14 +54,22 @@ pub struct Proxy {
     pub idle_timeout: Duration,
     /// How long a tunnel or a WebSocket may be silent.
     pub tunnel_idle_timeout: Duration,
+    /// How long a tunnel or a WebSocket may last.
+    pub tunnel_timeout: Duration,
+    /// How long a client may be silent in the middle of its request's content.
+    pub body_timeout: Duration,
     /// How long open exchanges may go on after a shutdown was asked for; zero ends them at once.
     pub shutdown_timeout: Duration,
+    pub limits: Limits,
+    /// The listeners that speak TLS, where there are some.
+    pub tls: Option<Tls>,
 }
 
 // === impl Proxy ===
 
 impl Proxy {
     pub(super) fn check(written: written::Proxy, checker: &mut Checker<'_>) -> Self {
+        let limits = Limits::check(&written, checker);
         let mut timeout = |written, seconds| checker.duration(written, Duration::from_secs(seconds), TIMEOUTS);
         let header_timeout = timeout(written.header_timeout, 30);
         let handshake_timeout = timeout(written.handshake_timeout, 10);
@@ -62,10 +78,14 @@ impl Proxy {
         let write_timeout = timeout(written.write_timeout, 60);
         let idle_timeout = timeout(written.idle_timeout, 60);
         let tunnel_idle_timeout = timeout(written.tunnel_idle_timeout, 600);
+        let body_timeout = timeout(written.body_timeout, 60);
+        let tunnel_timeout = checker.duration(written.tunnel_timeout, Duration::from_secs(24 * 60 * 60), LIFETIMES);
         let shutdown_timeout = checker.duration(written.shutdown_timeout, Duration::from_secs(30), SHUTDOWNS);
 
         Self {
-            listen: listen(written.listen, checker),
+            listen: written
+                .listen
+                .map_or_else(|| vec![DEFAULT_LISTEN], |written| listen(written, checker)),
             threads: threads(written.threads, checker),
             name: written
                 .name
@@ -79,15 +99,16 @@ impl Proxy {
             write_timeout,
             idle_timeout,
             tunnel_idle_timeout,
+            tunnel_timeout,
+            body_timeout,
             shutdown_timeout,
+            limits,
+            tls: written.tls.and_then(|tls| Tls::check(tls, checker)),
         }
     }
 }
 
-fn listen(written: Option<Spanned<OneOrMany>>, checker: &mut Checker<'_>) -> Vec<SocketAddr> {
-    let Some(written) = written else {
-        return vec![DEFAULT_LISTEN];
-    };
+fn listen(written: Spanned<OneOrMany>, checker: &mut Checker<'_>) -> Vec<SocketAddr> {
     let span = written.span();
     let items = match written.into_inner() {
         OneOrMany::One(text) => vec![Spanned::new(span, text)],

@@ -20,6 +20,7 @@ use crate::robots::Profile;
 
 type Text = Option<Spanned<String>>;
 type List = Option<Spanned<Vec<Spanned<String>>>>;
+type Number = Option<Spanned<i64>>;
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -49,7 +50,26 @@ pub(super) struct Proxy {
     pub write_timeout: Option<Spanned<Amount>>,
     pub idle_timeout: Option<Spanned<Amount>>,
     pub tunnel_idle_timeout: Option<Spanned<Amount>>,
+    pub tunnel_timeout: Option<Spanned<Amount>>,
+    pub body_timeout: Option<Spanned<Amount>>,
     pub shutdown_timeout: Option<Spanned<Amount>>,
+    pub max_connections: Number,
+    pub max_client_connections: Number,
+    pub max_client_requests: Number,
+    pub max_client_leaves: Number,
+    pub max_connection_requests: Number,
+    pub max_http2_streams: Number,
+    pub max_http2_resets: Number,
+    pub tls: Option<Spanned<Table<Tls>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Tls {
+    pub listen: Option<Spanned<OneOrMany>>,
+    pub certificate: Text,
+    pub key: Text,
+    pub client_roots: List,
 }
 
 #[derive(Default, Deserialize)]

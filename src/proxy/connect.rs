@@ -3,10 +3,10 @@
 use std::time::SystemTime;
 
 use http::Method;
-use pingora::protocols::l4::stream::Stream as L4Stream;
 use tokio::io::AsyncWriteExt as _;
 
 use super::{
+    client_stream::ClientStream,
     connection::Context,
     exchange::{End, Exchange, Request},
     generation::Generation,
@@ -24,15 +24,13 @@ use crate::{
 };
 
 /// Serves a CONNECT, which `head` is, and everything that comes through it.
-pub(super) async fn serve(mut stream: L4Stream, mut head: Head, context: &Context) {
+pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Context) {
     // The caller looks for one.
     let Some(connect) = head.connect.take() else {
         return;
     };
     let generation = context.live.generation();
     let origin = Origin::new(Scheme::Https, connect.authority.clone());
-    // Some clients begin their TLS without waiting for the answer.
-    stream.rewind(&head.bytes[head.len..]);
     let exception = generation
         .config
         .https
@@ -46,7 +44,7 @@ pub(super) async fn serve(mut stream: L4Stream, mut head: Head, context: &Contex
             let mut exchange = Exchange::new(generation.clone());
             let reason = exception.as_deref();
             match admit(&mut exchange, &connect, origin, mode, reason, context).await {
-                Ok(()) => tunnel::serve(stream, exchange, &connect.headers).await,
+                Ok(()) => tunnel::serve(stream, exchange, &connect.headers, context).await,
                 Err(answer) => answer_and_close(stream, &answer, &mut exchange).await,
             }
         }
@@ -83,7 +81,7 @@ async fn admit(
     let request = Request {
         method: &Method::CONNECT,
         headers: &connect.headers,
-        client: Some(context.client),
+        client: Some(context.arrival.client),
         identity: &identity,
         asker,
         exception,
@@ -104,7 +102,7 @@ async fn admit(
 
 /// Answers a CONNECT with something other than a tunnel. What the client sent after it is for a
 /// tunnel that there is not, so the connection closes.
-pub(super) async fn answer_and_close(mut stream: L4Stream, answer: &Answer, exchange: &mut Exchange) {
+pub(super) async fn answer_and_close(mut stream: ClientStream, answer: &Answer, exchange: &mut Exchange) {
     let sent = async {
         stream.write_all(&answer.to_http1(true)).await?;
         stream.flush().await

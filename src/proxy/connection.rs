@@ -1,19 +1,22 @@
 //! One client connection: its requests one after the other, each to where it belongs. It serves
 //! the connections of the listeners and, inside an interception, those that a CONNECT opened.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use pingora::{
     apps::HttpServerApp as _,
-    protocols::{Stream, http::ServerSession, l4::stream::Stream as L4Stream},
+    protocols::{Stream, http::ServerSession},
     server::ShutdownWatch,
 };
 use tokio::io::AsyncWriteExt as _;
 
 use super::{
+    arrival::Arrival,
+    client_stream::ClientStream,
     connect,
     generation::Live,
     head::{Head, HeadError, HeadTimes},
+    limits::Limit,
     listen::Running,
     respond::{Answer, Problem},
 };
@@ -22,11 +25,10 @@ use super::{
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) live: Arc<Live>,
-    pub(super) client: SocketAddr,
+    /// How its requests come.
+    pub(super) arrival: Arrival,
     /// Those that a stop waits for.
     pub(super) running: Running,
-    /// Whether this is the inside of a CONNECT.
-    pub(super) inside: bool,
     /// Turns true when the proxy is to stop.
     pub(super) shutdown: ShutdownWatch,
 }
@@ -34,7 +36,8 @@ pub(super) struct Context {
 /// Serves HTTP/1 requests until the connection ends.
 pub(super) async fn serve(mut stream: Stream, context: &Context) {
     let mut times = HeadTimes::first(context);
-    loop {
+    let most = context.live.generation().config.proxy.limits.connection_requests;
+    for left in (0..most).rev() {
         let mut shutdown = context.shutdown.clone();
         let head = tokio::select! {
             biased;
@@ -47,14 +50,15 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
             Err(error) => return reject(stream, &error, context).await,
         };
         if head.connect.is_some() {
-            return match plain(stream) {
-                Ok(stream) if !context.inside => connect::serve(stream, head, context).await,
-                Ok(stream) => reject(Box::new(stream), &HeadError::NestedConnect, context).await,
-                Err(stream) => reject(stream, &HeadError::NestedConnect, context).await,
-            };
+            if context.arrival.through.is_some() {
+                return reject(stream, &HeadError::NestedConnect, context).await;
+            }
+            // Some clients begin their TLS without waiting for the answer.
+            let stream = ClientStream::new(stream, &head.bytes[head.len..], context.arrival.clone());
+            return connect::serve(stream, head, context).await;
         }
         let mut session = ServerSession::new_http1(stream);
-        session.set_keepalive(Some(KEEPALIVE_SECONDS));
+        session.set_keepalive((left > 0).then_some(KEEPALIVE_SECONDS));
         session.set_pipelined_prefix(head.bytes);
         let http = context.live.forwarder().http.clone();
         match http.process_new_http(session, &context.shutdown).await {
@@ -65,26 +69,23 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
     }
 }
 
-/// The stream as TCP, which all are but those inside an interception's TLS.
-fn plain(stream: Stream) -> Result<L4Stream, Stream> {
-    if !stream.as_any().is::<L4Stream>() {
-        return Err(stream);
+/// Answers a head that cannot be used, and closes.
+async fn reject(stream: Stream, error: &HeadError, context: &Context) {
+    let client = context.arrival.client;
+    match error {
+        HeadError::Gone => return,
+        HeadError::Timeout => context.arrival.visit.came_over(Limit::HeaderTimeout, client),
+        HeadError::TooLarge => context.arrival.visit.came_over(Limit::HeaderBytes, client),
+        HeadError::TooManyFields => context.arrival.visit.came_over(Limit::HeaderFields, client),
+        _ => tracing::info!(%client, %error, "a request was refused as malformed"),
     }
-    stream
-        .into_any()
-        .downcast::<L4Stream>()
-        .map(|stream| *stream)
-        .map_err(|_| unreachable!("its type was looked at"))
+    answer_and_close(stream, &Problem::Head(error), &context.live).await;
 }
 
-/// Answers a head that cannot be used, and closes.
-async fn reject(mut stream: Stream, error: &HeadError, context: &Context) {
-    if *error == HeadError::Gone {
-        return;
-    }
-    tracing::info!(client = %context.client, %error, "a request was refused as malformed");
-    let name = context.live.generation().config.proxy.name.clone();
-    let answer = Answer::problem(&Problem::Head(error), &http::HeaderMap::new(), &name);
+/// Answers without a session of pingora's.
+pub(super) async fn answer_and_close(mut stream: Stream, problem: &Problem<'_>, live: &Live) {
+    let name = live.generation().config.proxy.name.clone();
+    let answer = Answer::problem(problem, &http::HeaderMap::new(), &name);
     // Whoever sent this may be gone.
     let _ = stream.write_all(&answer.to_http1(true)).await;
     let _ = stream.flush().await;

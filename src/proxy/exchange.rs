@@ -191,11 +191,27 @@ impl Exchange {
             .get_or_insert_with(|| ("idle", "nothing passed for too long".to_owned()));
     }
 
+    /// Notes that the tunnel's or the WebSocket's time was over.
+    pub(super) fn note_old(&mut self) {
+        self.failed
+            .get_or_insert_with(|| ("lifetime", "it lasted as long as it may".to_owned()));
+    }
+
+    /// Notes what of the client's was ambiguous.
+    pub(super) fn note_request_error(&mut self, what: String) {
+        self.failed.get_or_insert(("http_request_error", what));
+    }
+
+    /// Whether the client left before the end.
+    pub(super) fn client_is_gone(&self) -> bool {
+        self.failed.as_ref().is_some_and(|(error, _)| *error == CLIENT_GONE)
+    }
+
     /// Notes that the client went away before the end.
     pub(super) fn note_client_gone(&mut self) {
         self.failed.get_or_insert_with(|| {
             (
-                "client_gone",
+                CLIENT_GONE,
                 "the client closed or reset the connection before the end".to_owned(),
             )
         });
@@ -351,6 +367,8 @@ fn logged_url(origin: &str, path: &[u8], redact: bool) -> String {
     }
 }
 
+/// An error of ours, where RFC 9209 has none.
+const CLIENT_GONE: &str = "client_gone";
 /// Bytes of a text from outside that stand in the log; what is longer is cut and shows it.
 const MAX_TEXT: usize = 1024;
 /// Of a URL, which an auditor needs whole.

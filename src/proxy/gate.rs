@@ -20,12 +20,15 @@ use pingora::{
 use pingora_http::{RequestHeader, ResponseHeader};
 
 use super::{
+    arrival::Arrival,
+    clients::Asking,
     exchange::{End, Exchange, Request},
     fields::{self, PROXY_STATUS, ROBOTS_DECISION},
     generation::{Generation, Live},
     judge::{Judgement, identify},
+    limits::Limit,
     respond::{Answer, Problem},
-    target::{Target, Through},
+    target::Target,
 };
 use crate::{
     decision::Asker,
@@ -48,6 +51,8 @@ pub(super) struct Passage {
     /// Informational responses of the origin so far.
     informational: usize,
     fault: Option<Fault>,
+    /// Its place among the requests of its client.
+    asking: Option<Asking>,
 }
 
 // === impl Gate ===
@@ -62,16 +67,24 @@ impl Gate {
         let exchange = &mut passage.exchange;
         let generation = exchange.generation.clone();
         let head = session.req_header();
-        let through = through(session.digest());
-        let client = session.client_addr().and_then(|client| client.as_inet().copied());
+        let Some(arrival) = Arrival::of(session.digest()) else {
+            let fault = Fault::Internal("nobody knows where the request comes from".to_owned());
+            return Err(exchange.problem(&Problem::Fault(&fault), &head.headers));
+        };
+        match arrival.visit.ask(&generation.config.proxy.limits) {
+            Ok(asking) => passage.asking = Some(asking),
+            Err(limit) => {
+                arrival.visit.came_over(limit, arrival.client);
+                return Err(exchange.problem(&Problem::Limit(limit), &head.headers));
+            }
+        }
+        let (client, through) = (arrival.client, arrival.through.as_deref());
         if fields::has_passed(&head.headers, &generation.config.proxy.name) {
-            let client = client.map(tracing::field::display);
-            tracing::warn!(client, "a request came by here before and was refused");
+            tracing::warn!(%client, "a request came by here before and was refused");
             return Err(exchange.problem(&Problem::Loop, &head.headers));
         }
         let target = Target::of(head, through).map_err(|error| {
-            let client = client.map(tracing::field::display);
-            tracing::info!(client, %error, "a request was refused as malformed");
+            tracing::info!(%client, %error, "a request was refused as malformed");
             exchange.problem(&Problem::Target(&error), &head.headers)
         })?;
         let identity = identify(&generation.config.bots, &head.headers);
@@ -86,7 +99,7 @@ impl Gate {
         let request = Request {
             method: &head.method,
             headers: &head.headers,
-            client,
+            client: Some(client),
             identity: &identity,
             asker,
             exception: None,
@@ -127,6 +140,7 @@ impl ProxyHttp for Gate {
             connecting: None,
             informational: 0,
             fault: None,
+            asking: None,
         }
     }
 
@@ -135,7 +149,10 @@ impl ProxyHttp for Gate {
 
     async fn request_filter(&self, session: &mut Session, passage: &mut Passage) -> Result<bool> {
         let times = &passage.exchange.generation.config.proxy;
-        let read_timeout = silence(session, times);
+        let read_timeout = match session.is_upgrade_req() {
+            true => times.tunnel_idle_timeout,
+            false => times.body_timeout,
+        };
         session.set_read_timeout(Some(read_timeout));
         session.set_write_timeout(Some(times.write_timeout));
         if self.live.upgrade().is_none_or(|live| live.is_stopping()) {
@@ -254,6 +271,26 @@ impl ProxyHttp for Gate {
         Ok(())
     }
 
+    async fn request_body_filter(
+        &self,
+        session: &mut Session,
+        _body: &mut Option<bytes::Bytes>,
+        _end: bool,
+        passage: &mut Passage,
+    ) -> Result<()> {
+        check_life(session, passage)
+    }
+
+    fn response_body_filter(
+        &self,
+        session: &mut Session,
+        _body: &mut Option<bytes::Bytes>,
+        _end: bool,
+        passage: &mut Passage,
+    ) -> Result<Option<Duration>> {
+        check_life(session, passage).map(|()| None)
+    }
+
     async fn upstream_response_filter(
         &self,
         session: &mut Session,
@@ -348,10 +385,16 @@ impl ProxyHttp for Gate {
         let silent = *error.etype() == ErrorType::ReadTimedout;
         match &fault {
             // A WebSocket has no side that has to say something.
-            _ if silent && session.was_upgraded() => exchange.note_idle(),
+            _ if silent && session.was_upgraded() => {
+                came_over(session, Limit::TunnelIdleTimeout);
+                exchange.note_idle();
+            }
             Some(fault) if begun => exchange.note_fault(fault),
             Some(_) => {}
-            None if silent => exchange.note_client_slow(),
+            None if silent => {
+                came_over(session, Limit::BodyTimeout);
+                exchange.note_client_slow();
+            }
             None if *error.etype() == ErrorType::WriteTimedout => exchange.note_client_full(),
             None if begun || is_gone(error) => exchange.note_client_gone(),
             None => {}
@@ -384,6 +427,9 @@ impl ProxyHttp for Gate {
         if let Some(error) = error {
             tracing::debug!(%error, id = exchange.id(), "an exchange failed");
         }
+        if session.is_http2() && exchange.client_is_gone() {
+            count_reset(session);
+        }
         exchange
             .complete(End {
                 status: session.response_written().map(|response| response.status.as_u16()),
@@ -406,6 +452,31 @@ impl ProxyHttp for Gate {
         _: pingora::proxy::ProxyWarnLogContext,
     ) -> bool {
         true
+    }
+}
+
+/// Ends a WebSocket whose time is over with the next bytes that pass; where none do, it ends for that.
+fn check_life(session: &Session, passage: &mut Passage) -> Result<()> {
+    let exchange = &mut passage.exchange;
+    if session.was_upgraded() && exchange.elapsed() >= exchange.generation.config.proxy.tunnel_timeout {
+        came_over(session, Limit::TunnelTimeout);
+        exchange.note_old();
+        return Err(Error::new_down(ErrorType::ConnectionClosed));
+    }
+    Ok(())
+}
+
+/// Counts that the request's client came over a limit.
+fn came_over(session: &Session, limit: Limit) {
+    if let Some(arrival) = Arrival::of(session.digest()) {
+        arrival.visit.came_over(limit, arrival.client);
+    }
+}
+
+/// Counts a request that its client took back, which HTTP/2 makes cheap.
+fn count_reset(session: &Session) {
+    if let Some(through) = Arrival::of(session.digest()).and_then(|arrival| arrival.through.as_deref()) {
+        through.resets.count(Instant::now());
     }
 }
 
@@ -453,12 +524,6 @@ fn is_gone(error: &Error) -> bool {
             | ErrorType::ConnectionClosed
             | ErrorType::H2Error
     )
-}
-
-/// The CONNECT that the request's connection came through.
-fn through(digest: Option<&Digest>) -> Option<&Through> {
-    let proxy_digest = digest?.proxy_digest.as_ref()?;
-    proxy_digest.user_data.as_ref()?.downcast_ref()
 }
 
 /// An origin that sends more of them never comes to an end.

@@ -6,7 +6,7 @@
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
-    time::SystemTime,
+    time::{Instant, SystemTime},
 };
 
 use arc_swap::ArcSwap;
@@ -14,8 +14,14 @@ use pingora::{
     proxy::HttpProxy,
     server::{ShutdownWatch, configuration::ServerConf},
 };
+use rustls::ServerConfig;
 
-use super::{fetching::LoggedFetcher, gate::Gate};
+use super::{
+    clients::Clients,
+    fetching::LoggedFetcher,
+    gate::Gate,
+    server_tls::{self, ServerTlsError},
+};
 use crate::{
     audit::{AuditError, AuditLog},
     authority::{self, Authority, AuthorityError, Leaves},
@@ -35,6 +41,8 @@ pub struct Generation {
     pub(super) audit: Arc<AuditLog>,
     /// `None` where no CONNECT is intercepted.
     pub(super) leaves: Option<Leaves>,
+    /// Of the listeners that speak TLS.
+    pub(super) server_tls: Option<Arc<ServerConfig>>,
     roots: Arc<Roots>,
     lanes: Arc<Lanes>,
 }
@@ -50,12 +58,15 @@ pub enum SetupError {
     Resolver(#[from] ResolverError),
     #[error(transparent)]
     Roots(#[from] RootsError),
+    #[error(transparent)]
+    ServerTls(#[from] ServerTlsError),
 }
 
 /// The generation in force, and what outlives every generation.
 pub struct Live {
     forwarder: ArcSwap<Forwarder>,
     pub(super) store: Arc<Store>,
+    pub(super) clients: Arc<Clients>,
     /// Those that a reload has replaced and that a request may still write to.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
     /// Turns true when the proxy is to stop.
@@ -92,6 +103,10 @@ impl Generation {
             Some(before) => before.leaves.clone(),
             None => leaves(&config)?,
         };
+        let server_tls = match unchanged(|old, new| old.proxy.tls == new.proxy.tls) {
+            Some(before) => before.server_tls.clone(),
+            None => config.proxy.tls.as_ref().map(server_tls::build).transpose()?,
+        };
         // Kept even then: those that run and wait are to be counted with those that come.
         let lanes = match before.filter(|before| before.config.robots.max_fetches == config.robots.max_fetches) {
             Some(before) => before.lanes.clone(),
@@ -120,6 +135,7 @@ impl Generation {
             fetcher: Arc::new(fetcher),
             audit,
             leaves,
+            server_tls,
             roots,
             lanes,
             config,
@@ -196,6 +212,7 @@ impl Live {
         Ok(Arc::new_cyclic(|live| Self {
             forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
             store,
+            clients: Arc::new(Clients::new(Instant::now())),
             audit_logs: Mutex::new(Vec::new()),
             shutdown,
         }))

@@ -1,21 +1,49 @@
 //! Listens and accepts. Each connection is a task of its own; when the proxy is to stop, no more
 //! are accepted and those that run get a bounded time to end.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use pingora::protocols::{GetSocketDigest as _, SocketDigest, UniqueID as _, l4::stream::Stream as L4Stream};
+use pingora::{
+    listeners::tls::Acceptor,
+    protocols::{
+        GetProxyDigest as _, GetSocketDigest as _, SocketDigest, Ssl as _, UniqueID as _,
+        l4::stream::Stream as L4Stream,
+    },
+    server::ShutdownWatch,
+};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    arrival::Arrival,
+    client_stream::ClientStream,
     connection::{self, Context},
     generation::Live,
+    limits::Limit,
+    respond::Problem,
 };
-use pingora::server::ShutdownWatch;
+use crate::{audit::plain, config::Proxy};
 
 /// Bound sockets, not yet accepting.
 #[derive(Debug)]
-pub struct Listeners(Vec<TcpListener>);
+pub struct Listeners(Vec<Listener>);
+
+#[derive(Debug)]
+struct Listener {
+    socket: TcpListener,
+    speaks: Speaks,
+}
+
+/// What clients speak first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speaks {
+    Http,
+    Tls,
+}
 
 /// What runs, to be waited for and at last cut off.
 #[derive(Debug, Clone)]
@@ -26,34 +54,42 @@ pub(super) struct Running {
 
 /// A socket cannot be bound.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {error}{}", hint(error))]
+#[error("cannot listen on {address}: {error}{}", hint(error, key))]
 pub struct ListenError {
     address: SocketAddr,
+    key: &'static str,
     error: std::io::Error,
 }
 
 // === impl Listeners ===
 
 impl Listeners {
-    /// Binds all of `addresses`.
+    /// Binds all addresses that the configuration names.
     ///
     /// # Errors
     /// One of them cannot be bound; then none is.
-    pub async fn bind(addresses: &[SocketAddr]) -> Result<Self, ListenError> {
-        let mut listeners = Vec::with_capacity(addresses.len());
-        for address in addresses {
-            let listener = listen(*address).map_err(|error| ListenError {
-                address: *address,
+    pub async fn bind(proxy: &Proxy) -> Result<Self, ListenError> {
+        let plain = proxy.listen.iter().map(|address| (Speaks::Http, *address));
+        let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
+        let tls = tls.map(|address| (Speaks::Tls, *address));
+        let bind = |(speaks, address)| match listen(address) {
+            Ok(socket) => Ok(Listener { socket, speaks }),
+            Err(error) => Err(ListenError {
+                address,
+                key: match speaks {
+                    Speaks::Http => "proxy.listen",
+                    Speaks::Tls => "proxy.tls.listen",
+                },
                 error,
-            })?;
-            listeners.push(listener);
-        }
-        Ok(Self(listeners))
+            }),
+        };
+        plain.chain(tls).map(bind).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The addresses with the ports that were bound.
-    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        self.0.iter().filter_map(|listener| listener.local_addr().ok())
+    /// The addresses with the ports that were bound, and whether TLS is spoken there.
+    pub fn addresses(&self) -> impl Iterator<Item = (SocketAddr, bool)> {
+        let bound = |listener: &Listener| Some((listener.socket.local_addr().ok()?, listener.speaks == Speaks::Tls));
+        self.0.iter().filter_map(bound)
     }
 
     /// Accepts connections until `shutdown` turns true, then waits for those that run, at most
@@ -86,13 +122,12 @@ impl Running {
         self.tasks.track_future(self.cut_off.run_until_cancelled(task)).await
     }
 
-    fn spawn(&self, stream: TcpStream, context: Context) {
+    fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
         let running = self.clone();
         // Counted before the task has begun.
         let token = self.tasks.token();
         tokio::spawn(async move {
-            let stream = Box::new(prepare(stream, context.client));
-            running.track(connection::serve(stream, &context)).await;
+            running.track(serving).await;
             drop(token);
         });
     }
@@ -127,58 +162,122 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-async fn accept(listener: TcpListener, running: Running, live: Arc<Live>, mut shutdown: ShutdownWatch) {
+async fn accept(listener: Listener, running: Running, live: Arc<Live>, mut shutdown: ShutdownWatch) {
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = listener.socket.accept() => accepted,
             _ = shutdown.wait_for(|stop| *stop) => return,
         };
-        match accepted {
-            Ok((stream, client)) => {
-                let context = Context {
-                    live: live.clone(),
-                    client,
-                    running: running.clone(),
-                    inside: false,
-                    shutdown: shutdown.clone(),
-                };
-                running.spawn(stream, context);
-            }
+        let (stream, client) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Most often the process has too many files open. The waiting connections stay
                 // in the kernel's queue meanwhile.
                 tracing::error!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let limits = live.generation().config.proxy.limits;
+        match live.clients.enter(client, &limits, Instant::now()) {
+            Ok(visit) => {
+                let context = Context {
+                    live: live.clone(),
+                    arrival: Arrival::direct(client, visit),
+                    running: running.clone(),
+                    shutdown: shutdown.clone(),
+                };
+                running.spawn(serve(stream, listener.speaks, context));
+            }
+            Err(limit) => {
+                live.clients.tally.note(limit, client, Instant::now());
+                if listener.speaks == Speaks::Http
+                    && let Ok(turn) = live.clients.turned_away.clone().try_acquire_owned()
+                {
+                    let live = live.clone();
+                    running.spawn(async move {
+                        turn_away(stream, limit, &live).await;
+                        drop(turn);
+                    });
+                }
             }
         }
     }
 }
 
+/// Tells a client why it is not let in. What it has sent is read first, or closing would take the answer from it.
+async fn turn_away(stream: TcpStream, limit: Limit, live: &Live) {
+    let mut unread = [0; 4096];
+    let _ = tokio::time::timeout(TURNING_AWAY, stream.readable()).await;
+    let _ = stream.try_read(&mut unread);
+    let stream = Box::new(L4Stream::from(stream));
+    let problem = Problem::Limit(limit);
+    let answering = connection::answer_and_close(stream, &problem, live);
+    let _ = tokio::time::timeout(TURNING_AWAY, answering).await;
+}
+
+async fn serve(stream: TcpStream, speaks: Speaks, mut context: Context) {
+    let client = context.arrival.client;
+    let stream = prepare(stream, context.arrival.clone());
+    if speaks == Speaks::Http {
+        return connection::serve(Box::new(stream), &context).await;
+    }
+    let generation = context.live.generation();
+    let Some(server_config) = generation.server_tls.clone() else {
+        tracing::warn!(%client, "the configuration in force has no proxy.tls, so a connection was closed");
+        return;
+    };
+    let handshake = Acceptor::from_server_config(server_config);
+    let handshake = handshake.tls_handshake(stream);
+    match tokio::time::timeout(generation.config.proxy.handshake_timeout, handshake).await {
+        Ok(Ok(tls)) => {
+            let certificate = tls.get_ssl().and_then(|tls| tls.peer_certificate_der());
+            context.arrival.certificate = certificate.map(|der| der.to_vec().into());
+            let stream = ClientStream::new(Box::new(tls), &[], context.arrival.clone());
+            connection::serve(Box::new(stream), &context).await;
+        }
+        Ok(Err(error)) => {
+            tracing::info!(%client, error = cause(&error), "a client's TLS handshake with the proxy failed")
+        }
+        Err(_) => tracing::info!(%client, "a client's TLS handshake with the proxy took too long"),
+    }
+}
+
+/// The cause of a handshake's failure, which pingora passes on only as text, its last part.
+pub(super) fn cause(error: &pingora::Error) -> String {
+    let text = error.to_string();
+    plain(text.rsplit(": ").next().unwrap_or(&text).trim(), MAX_CAUSE).into_owned()
+}
+
 /// Makes of a socket what pingora works with.
-fn prepare(stream: TcpStream, client: SocketAddr) -> L4Stream {
+fn prepare(stream: TcpStream, arrival: Arrival) -> L4Stream {
     let mut stream = L4Stream::from(stream);
     if let Err(error) = stream.set_nodelay() {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let digest = SocketDigest::from_raw_fd(stream.id());
     // Asked of the socket later, it may be gone with the client.
-    let _ = digest.peer_addr.set(Some(client.into()));
+    let _ = digest.peer_addr.set(Some(arrival.client.into()));
     stream.set_socket_digest(digest);
+    stream.set_proxy_digest(arrival.into_digest());
     stream
 }
 
-fn hint(error: &std::io::Error) -> &'static str {
+fn hint(error: &std::io::Error, key: &str) -> String {
     match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            "; another program listens there, perhaps another robotgate: stop it or change \
-             proxy.listen"
+            format!("; another program listens there, perhaps another robotgate: stop it or change {key}")
         }
-        std::io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege: choose another in proxy.listen",
-        std::io::ErrorKind::AddrNotAvailable => "; this machine has no such address: correct proxy.listen",
-        _ => "",
+        std::io::ErrorKind::PermissionDenied => format!("; ports below 1024 need a privilege: choose another in {key}"),
+        std::io::ErrorKind::AddrNotAvailable => format!("; this machine has no such address: correct {key}"),
+        _ => String::new(),
     }
 }
 
 /// Connections that may wait to be accepted; the system may grant fewer.
 const BACKLOG: u32 = 4096;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// For reading what a client that is turned away says, and for telling it.
+const TURNING_AWAY: Duration = Duration::from_secs(2);
+/// Bytes of what a handshake failed for.
+const MAX_CAUSE: usize = 256;

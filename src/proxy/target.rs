@@ -5,12 +5,8 @@ use http::{Method, header};
 use pingora::protocols::http::authority::{RawTargetAuthority, raw_target_authority};
 use pingora_http::RequestHeader;
 
+use super::arrival::Through;
 use crate::origin::{Authority, AuthorityError, MAX_TARGET, Origin, Scheme};
-
-/// The CONNECT that an intercepted connection came through. pingora carries it to each request
-/// inside, over HTTP/1.1 and HTTP/2 alike.
-#[derive(Debug, Clone)]
-pub(super) struct Through(pub(super) Origin);
 
 /// What a request is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +34,8 @@ pub(super) enum TargetError {
     HostDiffers,
     #[error("the request names another host than the CONNECT that it came through")]
     ThroughDiffers,
+    #[error("the TLS inside the CONNECT asks for another server name than the CONNECT")]
+    NameDiffers,
     #[error("the request target is not UTF-8; percent-encode it")]
     Encoding,
     #[error("the request target is longer than {} KiB", MAX_TARGET / 1024)]
@@ -57,6 +55,9 @@ impl Target {
         if !request.raw_path_is_utf8() {
             return Err(TargetError::Encoding);
         }
+        if through.is_some_and(|through| through.other_name.get().is_some()) {
+            return Err(TargetError::NameDiffers);
+        }
         let raw = request.raw_path();
         if raw.len() > MAX_TARGET {
             return Err(TargetError::TooLong);
@@ -73,12 +74,12 @@ impl Target {
             ) => {
                 let scheme = Scheme::parse(scheme).ok_or(TargetError::Scheme)?;
                 let origin = Origin::new(scheme, Authority::parse(authority)?);
-                if through.is_some_and(|through| through.0 != origin) {
+                if through.is_some_and(|through| through.origin != origin) {
                     return Err(TargetError::ThroughDiffers);
                 }
                 (origin, path_and_query)
             }
-            (RawTargetAuthority::None, Some(through)) => (through.0.clone(), raw),
+            (RawTargetAuthority::None, Some(through)) => (through.origin.clone(), raw),
             (RawTargetAuthority::None, None) => return Err(TargetError::OriginForm),
         };
         check_hosts(request, &origin, through.is_some())?;

@@ -1,6 +1,7 @@
 //! A blind tunnel: connects to the checked address and passes bytes both ways. Whether it may be
 //! opened has been decided and logged before.
 
+mod hello;
 mod pass;
 
 use std::{
@@ -9,20 +10,35 @@ use std::{
 };
 
 use http::HeaderMap;
-use pingora::protocols::l4::stream::Stream as L4Stream;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
-use self::pass::{Count, Ended};
+use self::{
+    hello::{Opening, Said},
+    pass::{Bounds, Count, Ended},
+};
 use super::{
+    client_stream::ClientStream,
     connect::{ESTABLISHED, answer_and_close},
+    connection::Context,
     exchange::{End, Exchange},
+    limits::Limit,
     respond::Problem,
 };
 use crate::upstream::{self, Fault};
 
 /// Opens the tunnel that `exchange` was decided on, and serves it to its end.
-pub(super) async fn serve(mut stream: L4Stream, mut exchange: Exchange, request: &HeaderMap) {
+pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, request: &HeaderMap, context: &Context) {
     let started = Instant::now();
+    let proxy = exchange.generation.config.proxy.clone();
+    let (visit, client) = (&context.arrival.visit, context.arrival.client);
+    let _asking = match visit.ask(&proxy.limits) {
+        Ok(asking) => asking,
+        Err(limit) => {
+            visit.came_over(limit, client);
+            let answer = exchange.problem(&Problem::Limit(limit), request);
+            return answer_and_close(stream, &answer, &mut exchange).await;
+        }
+    };
     let mut origin = match dial(&mut exchange).await {
         Ok(origin) => origin,
         Err(fault) => {
@@ -36,12 +52,27 @@ pub(super) async fn serve(mut stream: L4Stream, mut exchange: Exchange, request:
     if stream.write_all(ESTABLISHED).await.is_ok() && stream.flush().await.is_ok() {
         status = Some(200);
         exchange.status = status;
-        let idle = exchange.generation.config.proxy.tunnel_idle_timeout;
-        match pass::pass(&mut stream, &mut origin, idle, &count).await {
-            Ended::Both => {}
-            Ended::ClientBroke => exchange.note_client_gone(),
-            Ended::OriginBroke => exchange.note_fault(&Fault::ConnectionTerminated),
-            Ended::Idle => exchange.note_idle(),
+        let bounds = Bounds {
+            idle: proxy.tunnel_idle_timeout,
+            life: proxy.tunnel_timeout,
+        };
+        match pass_checked(&mut stream, &mut origin, &exchange, bounds, &count).await {
+            Ok(Ended::Both) => {}
+            Ok(Ended::ClientBroke) => exchange.note_client_gone(),
+            Ok(Ended::OriginBroke) => exchange.note_fault(&Fault::ConnectionTerminated),
+            Ok(Ended::Idle) => {
+                visit.came_over(Limit::TunnelIdleTimeout, client);
+                exchange.note_idle();
+            }
+            Ok(Ended::Old) => {
+                visit.came_over(Limit::TunnelTimeout, client);
+                exchange.note_old();
+            }
+            Err(said) => {
+                let what = said.to_string();
+                tracing::warn!(%client, id = exchange.id(), "a tunnel was closed: {what}");
+                exchange.note_request_error(what);
+            }
         }
     } else {
         exchange.note_client_gone();
@@ -54,6 +85,49 @@ pub(super) async fn serve(mut stream: L4Stream, mut exchange: Exchange, request:
             bytes_out: Some(bytes_out),
         })
         .await;
+}
+
+/// Passes bytes both ways, once the TLS that the client begins, if it does, has been seen to ask for the host that was
+/// decided on.
+///
+/// # Errors
+/// It asks for another, or cannot be read: what it said.
+async fn pass_checked(
+    stream: &mut ClientStream,
+    origin: &mut TcpStream,
+    exchange: &Exchange,
+    bounds: Bounds,
+    count: &Count,
+) -> Result<Ended, Said> {
+    let mut opening = Opening::default();
+    let reading = async {
+        while opening.wants_more(stream.early()) {
+            match stream.read_early().await {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return,
+            }
+        }
+    };
+    tokio::select! {
+        read = tokio::time::timeout(bounds.idle, reading) => if read.is_err() {
+            return Ok(Ended::Idle);
+        },
+        // No server of TLS speaks first; one of another protocol may.
+        readable = origin.readable() => drop(readable),
+    }
+    let said = opening.said();
+    let is_meant = match &said {
+        Said::Name(name) => exchange
+            .target()
+            .is_some_and(|target| target.origin.host.is_meant_by(name)),
+        Said::Unreadable => false,
+        Said::Nothing => stream.early().is_empty(),
+        Said::NoName | Said::OtherProtocol => true,
+    };
+    if !is_meant {
+        return Err(said);
+    }
+    Ok(pass::pass(stream, origin, bounds, count).await)
 }
 
 /// Connects to the first of the origin's checked addresses that answers.

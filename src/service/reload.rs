@@ -10,7 +10,7 @@ use std::{
 use tokio::signal::unix::Signal;
 
 use crate::{
-    config::Watcher,
+    config::{Config, Watcher},
     expect::{self, LoadError},
     proxy::{Live, SetupError},
 };
@@ -81,8 +81,12 @@ fn attempt(live: &Arc<Live>, file: &Path, cause: Cause) -> Result<(), ReloadErro
     }
     let config = expect::load(file)?;
     let before = live.generation();
-    if before.config.proxy.listen != config.proxy.listen || before.config.proxy.threads != config.proxy.threads {
-        tracing::warn!("proxy.listen and proxy.threads take effect at the next start");
+    let tls = |config: &Config| config.proxy.tls.as_ref().map(|tls| tls.listen.clone());
+    if before.config.proxy.listen != config.proxy.listen
+        || before.config.proxy.threads != config.proxy.threads
+        || tls(&before.config) != tls(&config)
+    {
+        tracing::warn!("proxy.listen, proxy.tls.listen and proxy.threads take effect at the next start");
     }
     if before.config.cache.path != config.cache.path {
         tracing::warn!("cache.path and cache.persist take effect at the next start");

@@ -1,4 +1,4 @@
-//! `extra-roots`: certificates that the operator trusts beside the system's.
+//! Files of root certificates: `https.extra-roots`, trusted beside the system's, and `proxy.tls.client-roots`.
 //!
 //! It reads files and judges whether they hold certificates that can be trusted; it trusts none by itself.
 
@@ -12,7 +12,7 @@ use toml::Spanned;
 use crate::config::check::Checker;
 
 /// The certificates of all files, in order.
-pub(super) fn read(
+pub(in crate::config) fn read(
     written: Option<Spanned<Vec<Spanned<String>>>>,
     checker: &mut Checker<'_>,
 ) -> Vec<CertificateDer<'static>> {

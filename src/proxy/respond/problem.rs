@@ -4,7 +4,7 @@
 use http::StatusCode;
 
 use crate::{
-    proxy::{head::HeadError, target::TargetError},
+    proxy::{head::HeadError, limits::Limit, target::TargetError},
     upstream::Fault,
 };
 
@@ -24,6 +24,8 @@ pub(in crate::proxy) enum Problem<'a> {
     Slow,
     /// A leaf certificate could not be made.
     Leaf,
+    /// More than a client, or all of them, may have.
+    Limit(Limit),
 }
 
 // === impl Problem ===
@@ -58,6 +60,16 @@ impl Problem<'_> {
                 "proxy_internal_error",
                 "Audit Log Unavailable",
             ),
+            Problem::Limit(Limit::Connections) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "http_request_denied",
+                "Service Unavailable",
+            ),
+            Problem::Limit(_) => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "http_request_denied",
+                "Too Many Requests",
+            ),
             Problem::Leaf => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "proxy_internal_error",
@@ -86,6 +98,7 @@ impl Problem<'_> {
                 .to_owned(),
             Problem::Request => "the request is not valid HTTP".to_owned(),
             Problem::Slow => "the request did not come in time".to_owned(),
+            Problem::Limit(limit) => limit.sentence().to_owned(),
             Problem::Leaf => "no certificate can be made for the host".to_owned(),
         }
     }

@@ -26,7 +26,7 @@ fn origin(scheme: Scheme, authority: &str) -> Origin {
 }
 
 fn through(scheme: Scheme, authority: &str) -> Through {
-    Through(origin(scheme, authority))
+    Through::new(origin(scheme, authority), 1)
 }
 
 /// The origin and the path, as text.

@@ -23,13 +23,24 @@ pub(super) enum Ended {
     ClientBroke,
     OriginBroke,
     Idle,
+    /// It lasted as long as it may.
+    Old,
 }
 
-/// Passes bytes until the end, at most `idle` without any.
+/// How long a tunnel may go on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Without a byte.
+    pub(super) idle: Duration,
+    /// In all.
+    pub(super) life: Duration,
+}
+
+/// Passes bytes until the end or the bounds.
 pub(super) async fn pass(
     client: impl AsyncRead + AsyncWrite,
     origin: impl AsyncRead + AsyncWrite,
-    idle: Duration,
+    bounds: Bounds,
     count: &Count,
 ) -> Ended {
     let (from_client, to_client) = tokio::io::split(client);
@@ -51,7 +62,8 @@ pub(super) async fn pass(
             Ok(_) => Ended::Both,
             Err(ended) => ended,
         },
-        () = silence(count, idle) => Ended::Idle,
+        () = silence(count, bounds.idle) => Ended::Idle,
+        () = tokio::time::sleep(bounds.life) => Ended::Old,
     }
 }
 
@@ -103,6 +115,11 @@ mod tests {
 
     use super::*;
 
+    const BOUNDS: Bounds = Bounds {
+        idle: Duration::from_secs(5),
+        life: Duration::from_secs(60),
+    };
+
     #[tokio::test(start_paused = true)]
     async fn bytes_pass_until_both_sides_are_done() {
         let ((mut client, near), (mut origin, far)) = (duplex(64), duplex(64));
@@ -118,7 +135,7 @@ mod tests {
             client.read_to_string(&mut answered).await.unwrap();
             (asked, answered)
         };
-        let (ended, said) = tokio::join!(pass(near, far, Duration::from_secs(5), &count), ends);
+        let (ended, said) = tokio::join!(pass(near, far, BOUNDS, &count), ends);
         assert_eq!(ended, Ended::Both);
         assert_eq!(said, ("ping".into(), "pong!".into()));
         assert_eq!(count.both(), (4, 5));
@@ -137,10 +154,25 @@ mod tests {
         };
         let start = tokio::time::Instant::now();
         tokio::select! {
-            ended = pass(near, far, Duration::from_secs(5), &count) => assert_eq!(ended, Ended::Idle),
+            ended = pass(near, far, BOUNDS, &count) => assert_eq!(ended, Ended::Idle),
             () = talk => unreachable!("it never ends"),
         }
         assert!(start.elapsed() >= Duration::from_secs(8 + 5), "{:?}", start.elapsed());
         assert_eq!(count.both(), (3, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tunnel_ends_when_its_time_is_over() {
+        let ((mut client, near), (_origin, far)) = (duplex(64), duplex(64));
+        let count = Count::default();
+        let talk = async {
+            while client.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let start = tokio::time::Instant::now();
+        let (ended, ()) = tokio::join!(pass(near, far, BOUNDS, &count), talk);
+        assert_eq!(ended, Ended::Old);
+        assert!(start.elapsed() >= BOUNDS.life, "{:?}", start.elapsed());
     }
 }

@@ -50,6 +50,13 @@ const BAD: &[&str] = &[
     // Numbers, times and sizes.
     "[proxy]\nthreads = 0",
     "[proxy]\nthreads = -1",
+    "[proxy]\nmax-connections = 0",
+    "[proxy]\nmax-http2-streams = 10001",
+    "[proxy]\nmax-client-leaves = '6000'",
+    "[proxy]\ntunnel-timeout = '400d'",
+    "[proxy.tls]\nlisten = '127.0.0.1:0'",
+    "[proxy.tls]\nlisten = 'localhost:3129'\ncertificate = 'a.pem'\nkey = 'a.pem'\nclient-roots = ['missing.pem']",
+    "[proxy.tls]\nlisten = []\ncertificate = 'a.pem'\nkey = 'b.pem'",
     "[robots]\ndefault-ttl = \"24 hurs\"",
     "[robots]\ndefault-ttl = 3600",
     "[proxy]\nidle-timeout = '0s'",

@@ -75,12 +75,24 @@ fn the_example_shows_every_key() {
             });
         for key in known_keys(&header) {
             let shown_in_words = key == "tunnel" && EXAMPLE.contains("[[https.tunnel]]")
+                || section == "proxy" && key == "tls" && EXAMPLE.contains("[proxy.tls]")
                 || section == "audit" && key == "path" && EXAMPLE.contains("# path = ");
             assert!(
                 table.contains_key(&key) || shown_in_words,
                 "{header} {key} is not in the example"
             );
         }
+    }
+}
+
+#[test]
+fn the_example_shows_how_to_listen_with_tls() {
+    let start = EXAMPLE.find("#     [proxy.tls]").unwrap();
+    let lines = EXAMPLE[start..].lines().map_while(|line| line.strip_prefix("#     "));
+    let shown: toml::Table = lines.collect::<Vec<_>>().join("\n").parse().unwrap();
+    let shown = shown["proxy"]["tls"].as_table().unwrap();
+    for key in known_keys("[proxy.tls]") {
+        assert!(shown.contains_key(&key), "{key}");
     }
 }
 

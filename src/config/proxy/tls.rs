@@ -1,0 +1,55 @@
+//! `[proxy.tls]`: the listeners that speak TLS with their clients, who use them as an `https://` proxy.
+//!
+//! It reads the roots that vouch for clients' certificates, and no key; it binds nothing.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use rustls::pki_types::CertificateDer;
+use toml::Spanned;
+
+use crate::config::check::Checker;
+use crate::config::https::roots;
+use crate::config::written::{self, Table};
+
+/// The `[proxy.tls]` section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// Addresses to listen on, at least one, each once.
+    pub listen: Vec<SocketAddr>,
+    /// The certificate that clients are shown, and those between it and their root; PEM.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
+    /// Who vouches for the certificates of clients; where nobody does, none is asked for.
+    pub client_roots: Vec<CertificateDer<'static>>,
+}
+
+// === impl Tls ===
+
+impl Tls {
+    pub(super) fn check(written: Spanned<Table<written::Tls>>, checker: &mut Checker<'_>) -> Option<Self> {
+        let table = written.span();
+        let Table(written) = written.into_inner();
+        let listen = checker.required(written.listen, &table, "listen");
+        let listen = listen.map(|listen| super::listen(listen, checker));
+        let certificate = checker.required(written.certificate, &table, "certificate");
+        let certificate = certificate.and_then(|path| checker.path(&path));
+        let key_at = written.key.as_ref().map(Spanned::span);
+        let key = checker.required(written.key, &table, "key");
+        let key = key.and_then(|path| checker.path(&path));
+        if let Some(span) = key_at.filter(|_| key.is_some() && key == certificate) {
+            checker.complain(
+                span,
+                "certificate and key name the same file; the key needs one of its own",
+            );
+        }
+        let client_roots = roots::read(written.client_roots, checker);
+        Some(Self {
+            listen: listen?,
+            certificate: certificate?,
+            key: key?,
+            client_roots,
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! How a request came here: from which client and, inside a CONNECT, through which one. pingora carries it from the
+//! connection to each request on it, over HTTP/1.1 and HTTP/2 alike.
+//!
+//! It says who came, and nothing of what they may do: each request is decided on its own.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
+
+use pingora::protocols::{Digest, raw_connect::ProxyDigest};
+use pingora_http::ResponseHeader;
+use rustls::pki_types::CertificateDer;
+
+use super::{clients::Visit, streams::Resets};
+use crate::origin::Origin;
+
+/// How requests come by one connection, or by one CONNECT over it.
+#[derive(Debug, Clone)]
+pub(super) struct Arrival {
+    pub(super) client: SocketAddr,
+    /// The certificate that the client has shown, which a root of `proxy.tls.client-roots` vouches for.
+    pub(super) certificate: Option<CertificateDer<'static>>,
+    /// The client's place among those that are connected.
+    pub(super) visit: Arc<Visit>,
+    pub(super) through: Option<Arc<Through>>,
+}
+
+/// The CONNECT that a request came through.
+#[derive(Debug)]
+pub(super) struct Through {
+    /// What it named.
+    pub(super) origin: Origin,
+    /// Set where the TLS inside asks for another name (RFC 6066 §3).
+    pub(super) other_name: OnceLock<Box<str>>,
+    /// Of HTTP/2 inside.
+    pub(super) resets: Resets,
+}
+
+// === impl Arrival ===
+
+impl Arrival {
+    /// For requests that come over a connection of their own.
+    pub(super) fn direct(client: SocketAddr, visit: Arc<Visit>) -> Self {
+        Self {
+            client,
+            certificate: None,
+            visit,
+            through: None,
+        }
+    }
+
+    /// For requests of the same client that come through a CONNECT.
+    pub(super) fn through(&self, through: Arc<Through>) -> Self {
+        Self {
+            through: Some(through),
+            ..self.clone()
+        }
+    }
+
+    /// What a request's connection carries.
+    pub(super) fn of(digest: Option<&Digest>) -> Option<&Self> {
+        let proxy_digest = digest?.proxy_digest.as_ref()?;
+        proxy_digest.user_data.as_ref()?.downcast_ref()
+    }
+
+    /// As pingora carries it.
+    pub(super) fn into_digest(self) -> ProxyDigest {
+        // The response is never looked at.
+        let response = match ResponseHeader::build(200, None) {
+            Ok(response) => response,
+            Err(_) => unreachable!("200 is a status"),
+        };
+        ProxyDigest::new(Box::new(response), Some(Box::new(self)))
+    }
+}
+
+// === impl Through ===
+
+impl Through {
+    pub(super) fn new(origin: Origin, http2_resets: u32) -> Self {
+        Self {
+            origin,
+            other_name: OnceLock::new(),
+            resets: Resets::new(http2_resets, Instant::now()),
+        }
+    }
+
+    /// Notes the name that the TLS inside asks for. What two readers could take for another host than the CONNECT named
+    /// is no name that requests can be decided under.
+    pub(super) fn asked_for(&self, name: &str) {
+        if !self.origin.host.is_meant_by(name) {
+            // Each connection is asked for one name.
+            let _ = self.other_name.set(name.into());
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A client's connection once its first bytes have been read: whatever carries it, TCP or TLS over it, with the bytes
+//! that were read too early put back in front, and with what pingora is to carry to each request on it.
+//!
+//! It reads no protocol.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::{Buf as _, BytesMut};
+use pingora::protocols::{
+    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
+    UniqueID, UniqueIDType,
+    raw_connect::ProxyDigest,
+    tls::{SslDigest, TlsRef},
+};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+
+use super::arrival::Arrival;
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct ClientStream {
+    inner: Stream,
+    /// Read from `inner`, and yet to be read from this.
+    early: BytesMut,
+    digest: Arc<ProxyDigest>,
+}
+
+// === impl ClientStream ===
+
+impl ClientStream {
+    /// `early` comes before what is still in `inner`.
+    pub(super) fn new(inner: Stream, early: &[u8], arrival: Arrival) -> Self {
+        Self {
+            inner,
+            early: BytesMut::from(early),
+            digest: Arc::new(arrival.into_digest()),
+        }
+    }
+
+    /// The same connection, whose requests come by another way from here on.
+    pub(super) fn arriving(mut self, arrival: Arrival) -> Self {
+        self.digest = Arc::new(arrival.into_digest());
+        self
+    }
+
+    /// What will be read first, as far as it is here.
+    pub(super) fn early(&self) -> &[u8] {
+        &self.early
+    }
+
+    /// Waits for bytes beside those of [`early`](Self::early), and puts them there. How many came; 0 at the end.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) async fn read_early(&mut self) -> io::Result<usize> {
+        self.inner.read_buf(&mut self.early).await
+    }
+}
+
+impl AsyncRead for ClientStream {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.early.is_empty() {
+            return Pin::new(&mut self.inner).poll_read(cx, buf);
+        }
+        let taken = self.early.len().min(buf.remaining());
+        buf.put_slice(&self.early[..taken]);
+        self.early.advance(taken);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for ClientStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}
+
+#[async_trait]
+impl Shutdown for ClientStream {
+    async fn shutdown(&mut self) {
+        Shutdown::shutdown(&mut *self.inner).await;
+    }
+}
+
+impl UniqueID for ClientStream {
+    fn id(&self) -> UniqueIDType {
+        self.inner.id()
+    }
+}
+
+/// What protocol is spoken here was not agreed on by the TLS below, if there is one.
+impl Ssl for ClientStream {
+    fn get_ssl(&self) -> Option<&TlsRef> {
+        self.inner.get_ssl()
+    }
+
+    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
+        self.inner.get_ssl_digest()
+    }
+}
+
+impl Peek for ClientStream {}
+
+impl GetTimingDigest for ClientStream {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        self.inner.get_timing_digest()
+    }
+
+    fn get_read_pending_time(&self) -> Duration {
+        self.inner.get_read_pending_time()
+    }
+
+    fn get_write_pending_time(&self) -> Duration {
+        self.inner.get_write_pending_time()
+    }
+}
+
+impl GetProxyDigest for ClientStream {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        Some(self.digest.clone())
+    }
+}
+
+impl GetSocketDigest for ClientStream {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        self.inner.get_socket_digest()
+    }
+
+    fn set_socket_digest(&mut self, digest: SocketDigest) {
+        self.inner.set_socket_digest(digest);
+    }
+}

@@ -1,0 +1,200 @@
+//! The clients that are connected: how many connections and requests each has, so that none takes what the others need.
+//!
+//! A client is an IPv4 address, or the first half of an IPv6 one, which is what one host has at will (RFC 4291 §2.5.4).
+//! The table is locked when a connection begins and ends, and never for a request.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Semaphore;
+
+use super::limits::{Allowance, Limit, Tally};
+use crate::config::Limits;
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Clients {
+    table: Mutex<Table>,
+    pub(super) tally: Tally,
+    /// Turns of those that are not let in and are told why. Past them, connections are closed without a word.
+    pub(super) turned_away: Arc<Semaphore>,
+}
+
+#[derive(Debug)]
+struct Table {
+    clients: HashMap<IpAddr, Arc<Client>>,
+    /// Of all clients.
+    connections: usize,
+    /// With so many clients, it is looked for some to forget.
+    sweep_at: usize,
+}
+
+#[derive(Debug, Default)]
+struct Client {
+    connections: AtomicUsize,
+    requests: AtomicUsize,
+    /// What is left of the certificates that it may have made; `None` where it has asked for none.
+    leaves: Mutex<Option<Allowance>>,
+}
+
+/// One connection of a client, for as long as it lasts.
+#[derive(Debug)]
+pub(super) struct Visit {
+    clients: Arc<Clients>,
+    key: IpAddr,
+    client: Arc<Client>,
+}
+
+/// One request of a client, for as long as it lasts.
+#[derive(Debug)]
+pub(super) struct Asking(Arc<Visit>);
+
+// === impl Clients ===
+
+impl Clients {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            table: Mutex::new(Table {
+                clients: HashMap::new(),
+                connections: 0,
+                sweep_at: MANY,
+            }),
+            tally: Tally::new(now),
+            turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
+        }
+    }
+
+    /// Lets a client in, with one more connection.
+    ///
+    /// # Errors
+    /// It has as many as it may have, or all clients together have.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        from: SocketAddr,
+        limits: &Limits,
+        now: Instant,
+    ) -> Result<Arc<Visit>, Limit> {
+        let key = key_of(from.ip());
+        let mut table = self.table();
+        if table.connections >= limits.connections {
+            return Err(Limit::Connections);
+        }
+        if table.clients.len() >= table.sweep_at {
+            table.clients.retain(|_, client| !client.is_forgettable(limits, now));
+            table.sweep_at = MANY.max(2 * table.clients.len());
+        }
+        let client = table.clients.entry(key).or_default();
+        if client.connections.load(Ordering::Relaxed) >= limits.client_connections {
+            return Err(Limit::ClientConnections);
+        }
+        client.connections.fetch_add(1, Ordering::Relaxed);
+        let client = client.clone();
+        table.connections += 1;
+        drop(table);
+        Ok(Arc::new(Visit {
+            clients: self.clone(),
+            key,
+            client,
+        }))
+    }
+
+    fn table(&self) -> std::sync::MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Whether a new client in its place would be the same.
+    fn is_forgettable(&self, limits: &Limits, now: Instant) -> bool {
+        let is_full = |leaves: Allowance| leaves.is_full(limits.client_leaves, MINUTE, now);
+        self.connections.load(Ordering::Relaxed) == 0 && self.leaves().is_none_or(is_full)
+    }
+
+    fn leaves(&self) -> std::sync::MutexGuard<'_, Option<Allowance>> {
+        self.leaves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Visit ===
+
+impl Visit {
+    /// Begins a request.
+    ///
+    /// # Errors
+    /// The client has as many under way as it may have.
+    pub(super) fn ask(self: &Arc<Self>, limits: &Limits) -> Result<Asking, Limit> {
+        let before = self.client.requests.fetch_add(1, Ordering::Relaxed);
+        // Made first, so that it takes back what was counted.
+        let asking = Asking(self.clone());
+        if before >= limits.client_requests {
+            return Err(Limit::ClientRequests);
+        }
+        Ok(asking)
+    }
+
+    /// Takes one of the certificates that the client may have made for new hosts in a minute.
+    ///
+    /// # Errors
+    /// None is left.
+    pub(super) fn take_leaf(&self, limits: &Limits, now: Instant) -> Result<(), Limit> {
+        let mut leaves = self.client.leaves();
+        let leaves = leaves.get_or_insert_with(|| Allowance::full(limits.client_leaves, now));
+        match leaves.take(limits.client_leaves, MINUTE, now) {
+            true => Ok(()),
+            false => Err(Limit::ClientLeaves),
+        }
+    }
+
+    /// Counts that this client came over a limit.
+    pub(super) fn came_over(&self, limit: Limit, client: SocketAddr) {
+        self.clients.tally.note(limit, client, Instant::now());
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let mut table = self.clients.table();
+        table.connections = table.connections.saturating_sub(1);
+        let left = self.client.connections.fetch_sub(1, Ordering::Relaxed);
+        // What it has used of an allowance is kept in mind; else coming back would fill it.
+        if left == 1 && self.client.leaves().is_none() {
+            table.clients.remove(&self.key);
+        }
+    }
+}
+
+// === impl Asking ===
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.client.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn key_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        address => address,
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// Clients that are remembered before it is looked for some to forget.
+const MANY: usize = 1024;
+/// How many are told at once that they are not let in.
+const TURNED_AWAY: usize = 256;
+
+#[cfg(test)]
+mod tests;

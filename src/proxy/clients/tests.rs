@@ -1,0 +1,108 @@
+use super::*;
+use crate::config::Config;
+
+fn limits() -> Limits {
+    Limits {
+        connections: 5,
+        client_connections: 2,
+        client_requests: 2,
+        client_leaves: 2,
+        ..Config::default().proxy.limits
+    }
+}
+
+fn at(address: &str) -> SocketAddr {
+    SocketAddr::new(address.parse().expect("an address"), 4711)
+}
+
+fn known(clients: &Arc<Clients>) -> usize {
+    clients.table().clients.len()
+}
+
+#[test]
+fn one_client_has_so_many_connections_and_all_have_so_many() {
+    let now = Instant::now();
+    let clients = Arc::new(Clients::new(now));
+    let enter = |address| clients.enter(at(address), &limits(), now);
+
+    let mut visits = vec![enter("192.0.2.1").unwrap(), enter("192.0.2.1").unwrap()];
+    assert_eq!(enter("192.0.2.1").unwrap_err(), Limit::ClientConnections);
+    for address in ["192.0.2.2", "192.0.2.3", "192.0.2.4"] {
+        visits.push(enter(address).unwrap());
+    }
+    assert_eq!(enter("192.0.2.5").unwrap_err(), Limit::Connections);
+
+    drop(visits.remove(0));
+    let again = enter("192.0.2.1").unwrap();
+    drop((visits, again));
+    assert_eq!(known(&clients), 0, "who has gone is forgotten");
+}
+
+#[test]
+fn a_client_is_an_address_or_the_network_of_one_host() {
+    let now = Instant::now();
+    for (one, other, same) in [
+        ("192.0.2.1", "192.0.2.2", false),
+        ("192.0.2.1", "::ffff:192.0.2.1", true),
+        ("2001:db8::1", "2001:db8::ffff:1", true),
+        ("2001:db8:0:1::1", "2001:db8:0:2::1", false),
+    ] {
+        let clients = Arc::new(Clients::new(now));
+        let _visits = [one, other].map(|address| clients.enter(at(address), &limits(), now).unwrap());
+        assert_eq!(known(&clients), if same { 1 } else { 2 }, "{one} {other}");
+    }
+}
+
+#[test]
+fn requests_of_all_connections_of_a_client_count_together() {
+    let now = Instant::now();
+    let clients = Arc::new(Clients::new(now));
+    let [one, other] = [(); 2].map(|()| clients.enter(at("192.0.2.1"), &limits(), now).unwrap());
+    let stranger = clients.enter(at("192.0.2.2"), &limits(), now).unwrap();
+
+    let first = one.ask(&limits()).unwrap();
+    let _second = other.ask(&limits()).unwrap();
+    assert_eq!(one.ask(&limits()).unwrap_err(), Limit::ClientRequests);
+    assert_eq!(other.ask(&limits()).unwrap_err(), Limit::ClientRequests);
+    assert!(stranger.ask(&limits()).is_ok());
+
+    drop(first);
+    assert!(other.ask(&limits()).is_ok(), "a refusal takes no place");
+}
+
+#[test]
+fn coming_back_does_not_fill_an_allowance() {
+    let now = Instant::now();
+    let clients = Arc::new(Clients::new(now));
+    let enter = |now| clients.enter(at("192.0.2.1"), &limits(), now).unwrap();
+
+    let visit = enter(now);
+    assert_eq!(visit.take_leaf(&limits(), now), Ok(()));
+    assert_eq!(visit.take_leaf(&limits(), now), Ok(()));
+    drop(visit);
+    assert_eq!(enter(now).take_leaf(&limits(), now), Err(Limit::ClientLeaves));
+    let later = now + MINUTE;
+    assert_eq!(enter(later).take_leaf(&limits(), later), Ok(()));
+}
+
+#[test]
+fn a_crowd_that_came_and_went_is_forgotten() {
+    let now = Instant::now();
+    let limits = Limits {
+        connections: usize::MAX,
+        ..limits()
+    };
+    let clients = Arc::new(Clients::new(now));
+    let enter = |n: u32, now| {
+        clients
+            .enter(SocketAddr::new(IpAddr::from(n.to_be_bytes()), 1), &limits, now)
+            .unwrap()
+    };
+    for n in 0..MANY as u32 {
+        let visit = enter(n, now);
+        visit.take_leaf(&limits, now).unwrap();
+    }
+    assert_eq!(known(&clients), MANY, "each has used something of its allowance");
+    let _one_more = enter(u32::MAX, now + MINUTE);
+    assert_eq!(known(&clients), 1);
+}

@@ -1,0 +1,230 @@
+//! What a client may ask of the proxy, in amounts: the one list of limits, what has come over each, and allowances that
+//! fill up again with time. No clock is read here.
+
+use std::{
+    fmt,
+    net::SocketAddr,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+/// A limit of the configuration that something came over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limit {
+    Connections,
+    ClientConnections,
+    ClientRequests,
+    ClientLeaves,
+    HeaderBytes,
+    HeaderFields,
+    HeaderTimeout,
+    BodyTimeout,
+    Http2Resets,
+    TunnelIdleTimeout,
+    TunnelTimeout,
+}
+
+/// How often each limit was come over.
+#[derive(Debug)]
+pub(super) struct Tally {
+    since: Instant,
+    counts: [Count; Limit::ALL.len()],
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    total: AtomicU64,
+    /// When this was last told of, in milliseconds since the tally began, and one more; 0 before the first time.
+    told: AtomicU64,
+}
+
+/// So much of something in so much time. What was not taken is there later, but never more than that.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowance {
+    left: f64,
+    at: Instant,
+}
+
+// === impl Limit ===
+
+impl Limit {
+    const ALL: [Limit; 11] = [
+        Limit::Connections,
+        Limit::ClientConnections,
+        Limit::ClientRequests,
+        Limit::ClientLeaves,
+        Limit::HeaderBytes,
+        Limit::HeaderFields,
+        Limit::HeaderTimeout,
+        Limit::BodyTimeout,
+        Limit::Http2Resets,
+        Limit::TunnelIdleTimeout,
+        Limit::TunnelTimeout,
+    ];
+
+    /// The key of `[proxy]` that sets it.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Limit::Connections => "max-connections",
+            Limit::ClientConnections => "max-client-connections",
+            Limit::ClientRequests => "max-client-requests",
+            Limit::ClientLeaves => "max-client-leaves",
+            Limit::HeaderBytes => "max-header-bytes",
+            Limit::HeaderFields => "max-header-fields",
+            Limit::HeaderTimeout => "header-timeout",
+            Limit::BodyTimeout => "body-timeout",
+            Limit::Http2Resets => "max-http2-resets",
+            Limit::TunnelIdleTimeout => "tunnel-idle-timeout",
+            Limit::TunnelTimeout => "tunnel-timeout",
+        }
+    }
+
+    /// What is said to a client that is turned away.
+    pub(super) fn sentence(self) -> &'static str {
+        match self {
+            Limit::Connections => "the proxy has as many connections as it may have (proxy.max-connections)",
+            Limit::ClientConnections => {
+                "this client has as many connections to the proxy as one may have (proxy.max-client-connections)"
+            }
+            Limit::ClientRequests => {
+                "this client has as many requests under way as one may have (proxy.max-client-requests)"
+            }
+            Limit::ClientLeaves => {
+                "this client has asked for certificates of as many new hosts as one may in a minute \
+                 (proxy.max-client-leaves)"
+            }
+            Limit::HeaderBytes => "the request's header section is too long (proxy.max-header-bytes)",
+            Limit::HeaderFields => "the request has too many fields (proxy.max-header-fields)",
+            Limit::HeaderTimeout => "the request did not come in time (proxy.header-timeout)",
+            Limit::BodyTimeout => "the request's content did not come in time (proxy.body-timeout)",
+            Limit::Http2Resets => "the client took too many requests back (proxy.max-http2-resets)",
+            Limit::TunnelIdleTimeout => "nothing passed for too long (proxy.tunnel-idle-timeout)",
+            Limit::TunnelTimeout => "its time was over (proxy.tunnel-timeout)",
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.sentence())
+    }
+}
+
+// === impl Tally ===
+
+impl Tally {
+    pub(super) fn new(since: Instant) -> Self {
+        Self {
+            since,
+            counts: std::array::from_fn(|_| Count::default()),
+        }
+    }
+
+    /// Counts, and tells the operator: of each limit once in a second, so that who comes over it does not fill the log
+    /// too.
+    pub(super) fn note(&self, limit: Limit, client: SocketAddr, now: Instant) {
+        let count = &self.counts[limit as usize];
+        let total = count.total.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_to_be_told(now.saturating_duration_since(self.since)) {
+            tracing::warn!(%client, limit = limit.key(), total, "a client came over a limit: {limit}");
+        }
+    }
+}
+
+// === impl Count ===
+
+impl Count {
+    /// Whether it was not told within the last second; then it counts as told now.
+    fn is_to_be_told(&self, now: Duration) -> bool {
+        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
+        let told = self.told.load(Ordering::Relaxed);
+        (told == 0 || now.saturating_sub(told) >= TOLD_EVERY_MS)
+            && self
+                .told
+                .compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+}
+
+// === impl Allowance ===
+
+impl Allowance {
+    pub(super) fn full(amount: u32, now: Instant) -> Self {
+        Self {
+            left: f64::from(amount),
+            at: now,
+        }
+    }
+
+    /// Takes one of `amount` in each `time`; `false` where none is left.
+    pub(super) fn take(&mut self, amount: u32, time: Duration, now: Instant) -> bool {
+        self.left = self.refilled(amount, time, now);
+        self.at = now;
+        if self.left < 1.0 {
+            return false;
+        }
+        self.left -= 1.0;
+        true
+    }
+
+    /// Whether nothing is missing of `amount`.
+    pub(super) fn is_full(&self, amount: u32, time: Duration, now: Instant) -> bool {
+        self.refilled(amount, time, now) >= f64::from(amount)
+    }
+
+    fn refilled(&self, amount: u32, time: Duration, now: Instant) -> f64 {
+        let passed = now.saturating_duration_since(self.at).as_secs_f64() / time.as_secs_f64();
+        (self.left + passed * f64::from(amount)).min(f64::from(amount))
+    }
+}
+
+const TOLD_EVERY_MS: u64 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn an_allowance_is_used_up_and_fills_again_with_time() {
+        let start = Instant::now();
+        let mut allowance = Allowance::full(3, start);
+        let mut take = |seconds| allowance.take(3, MINUTE, start + Duration::from_secs(seconds));
+        assert_eq!([0, 0, 0, 0].map(&mut take), [true, true, true, false]);
+        // One in 20 seconds.
+        assert_eq!([19, 20, 21].map(&mut take), [false, true, false]);
+        // Never more than three are there at once.
+        assert_eq!([600, 600, 600, 600].map(&mut take), [true, true, true, false]);
+        assert!(!allowance.is_full(3, MINUTE, start + Duration::from_secs(659)));
+        assert!(allowance.is_full(3, MINUTE, start + Duration::from_secs(660)));
+    }
+
+    #[test]
+    fn a_smaller_allowance_holds_at_once_for_what_was_left_of_a_larger_one() {
+        let start = Instant::now();
+        let mut allowance = Allowance::full(1000, start);
+        assert!(allowance.take(1, MINUTE, start));
+        assert!(!allowance.take(1, MINUTE, start));
+    }
+
+    #[test]
+    fn a_flood_is_counted_whole_and_told_once_in_a_second() {
+        let count = Count::default();
+        let told = |milliseconds| count.is_to_be_told(Duration::from_millis(milliseconds));
+        assert_eq!(
+            [0, 1, 500, 999, 1000, 1001, 2500].map(told),
+            [true, false, false, false, true, false, true]
+        );
+    }
+
+    #[test]
+    fn every_limit_has_a_place_and_a_key_of_its_own() {
+        for (place, limit) in Limit::ALL.into_iter().enumerate() {
+            assert_eq!(limit as usize, place);
+            let same = Limit::ALL.into_iter().filter(|other| other.key() == limit.key());
+            assert_eq!(same.count(), 1, "{limit:?}");
+            assert!(limit.sentence().contains(limit.key()), "{limit:?}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The TLS of the proxy's own listeners, for clients that use it as an `https://` proxy: its certificate, and whose
+//! certificates of clients it takes. It reads the files that the configuration names, and listens nowhere.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustls::{
+    RootCertStore, ServerConfig,
+    crypto::ring::{self, Ticketer},
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier, danger::ClientCertVerifier},
+};
+
+use crate::{
+    config::Tls,
+    secret_file::{self, SecretError},
+};
+
+/// Why the listeners cannot speak TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerTlsError {
+    #[error("proxy.tls.certificate: cannot read {}: {error}", path.display())]
+    Certificate { path: PathBuf, error: std::io::Error },
+    #[error("proxy.tls.certificate: {} holds no certificate in PEM", .0.display())]
+    NoCertificate(PathBuf),
+    #[error("proxy.tls.key: {0}")]
+    Key(#[from] SecretError),
+    #[error("proxy.tls.key: {} holds no private key in PEM", .0.display())]
+    NoKey(PathBuf),
+    #[error("proxy.tls: the certificate and its key do not make a TLS server: {0}")]
+    Server(#[from] rustls::Error),
+    #[error("proxy.tls.client-roots: {0}")]
+    Roots(#[from] VerifierBuilderError),
+}
+
+/// Builds what `tls` asks for.
+///
+/// # Errors
+/// A file cannot be read, others can read the key, or the files do not fit each other.
+pub(super) fn build(tls: &Tls) -> Result<Arc<ServerConfig>, ServerTlsError> {
+    let chain = certificates(&tls.certificate)?;
+    let key = secret_file::read(&tls.key)?;
+    let key = PrivateKeyDer::from_pem_slice(&key).map_err(|_| ServerTlsError::NoKey(tls.key.clone()))?;
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
+    let builder = match verifier(&tls.client_roots, provider)? {
+        Some(verifier) => builder.with_client_cert_verifier(verifier),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_single_cert(chain, key)?;
+    // To the proxy itself, HTTP/1.1 is spoken; inside a CONNECT it may be HTTP/2.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.ticketer = Ticketer::new()?;
+    // Sessions resume by tickets alone: however many clients come, nothing is kept for them.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    Ok(Arc::new(config))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServerTlsError> {
+    let pem = fs::read(path).map_err(|error| ServerTlsError::Certificate {
+        path: path.to_owned(),
+        error,
+    })?;
+    CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<Vec<_>, _>>()
+        .ok()
+        .filter(|chain| !chain.is_empty())
+        .ok_or_else(|| ServerTlsError::NoCertificate(path.to_owned()))
+}
+
+/// Checks the certificates that clients show. Who shows none is let in, to be asked for another proof.
+fn verifier(
+    roots: &[CertificateDer<'static>],
+    provider: Arc<rustls::crypto::CryptoProvider>,
+) -> Result<Option<Arc<dyn ClientCertVerifier>>, ServerTlsError> {
+    if roots.is_empty() {
+        return Ok(None);
+    }
+    let mut store = RootCertStore::empty();
+    for root in roots {
+        store.add(root.clone())?;
+    }
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider)
+        .allow_unauthenticated()
+        .build()?;
+    Ok(Some(verifier))
+}

@@ -1,0 +1,189 @@
+//! The requests of an HTTP/2 connection, each to the forwarder that is in force when it begins; and the bounds of such
+//! a connection. What is malformed, what comes in endless pieces and what is taken back before it was looked at, the
+//! HTTP/2 library bounds by itself (RFC 9113 §10.5); what it cannot know of is bounded here.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use pingora::{
+    apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp as _},
+    protocols::{
+        Stream,
+        http::{ServerSession, v2::server::H2Options},
+    },
+    server::ShutdownWatch,
+};
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    arrival::Through,
+    connection::Context,
+    generation::Live,
+    limits::{Allowance, Limit},
+    listen::Running,
+};
+
+/// Serves the connection to its end.
+pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Context) {
+    let within = context.live.generation().config.proxy.header_timeout;
+    let (retire, retiring) = watch::channel(false);
+    let streams = Arc::new(Streams::new(context, retire, through.clone()));
+    let begun = streams.begun.clone();
+    let mut stopping = context.shutdown.clone();
+    let stop = {
+        let streams = streams.clone();
+        async move {
+            let _ = stopping.wait_for(|stop| *stop).await;
+            streams.retire.send_replace(true);
+            std::future::pending::<()>().await;
+        }
+    };
+    let serving = async {
+        let serving = streams.process_new(stream, &retiring);
+        tokio::pin!(serving);
+        tokio::select! {
+            _ = &mut serving => return,
+            // pingora waits for the first request for ever.
+            first = tokio::time::timeout(within, begun.notified()) => if first.is_err() {
+                return;
+            },
+        }
+        serving.await;
+    };
+    tokio::select! {
+        () = serving => {}
+        () = stop => {}
+        () = through.resets.enough.cancelled() => {
+            context.arrival.visit.came_over(Limit::Http2Resets, context.arrival.client);
+        }
+    }
+}
+
+/// How often the client of an HTTP/2 connection takes requests back.
+///
+/// One that was taken back makes room for the next at once, while what was begun for it goes on for a while. So that
+/// is bounded by time (CVE-2023-44487).
+#[derive(Debug)]
+pub(super) struct Resets {
+    allowed: u32,
+    allowance: Mutex<Allowance>,
+    /// Requests that are being served, those that were taken back included.
+    served: AtomicU32,
+    /// Cancelled when there were too many.
+    enough: CancellationToken,
+}
+
+/// The streams of a connection.
+struct Streams {
+    live: Arc<Live>,
+    /// pingora gives each stream a task of its own, which ends after its connection's.
+    running: Running,
+    options: HttpServerOptions,
+    max_streams: u32,
+    max_header_list: u32,
+    /// Told when the first one begins.
+    begun: Arc<Notify>,
+    /// Requests that may still come.
+    left: AtomicU32,
+    /// Made true when no more are to come.
+    retire: watch::Sender<bool>,
+    through: Arc<Through>,
+}
+
+// === impl Resets ===
+
+impl Resets {
+    pub(super) fn new(allowed: u32, now: Instant) -> Self {
+        Self {
+            allowed,
+            allowance: Mutex::new(Allowance::full(allowed, now)),
+            served: AtomicU32::new(0),
+            enough: CancellationToken::new(),
+        }
+    }
+
+    /// Counts a request that was taken back.
+    pub(super) fn count(&self, now: Instant) {
+        let mut allowance = self.allowance.lock().unwrap_or_else(PoisonError::into_inner);
+        if !allowance.take(self.allowed, RESETS_WITHIN, now) {
+            self.enough.cancel();
+        }
+    }
+}
+
+// === impl Streams ===
+
+impl Streams {
+    fn new(context: &Context, retire: watch::Sender<bool>, through: Arc<Through>) -> Self {
+        let proxy = &context.live.generation().config.proxy;
+        let mut options = HttpServerOptions::default();
+        options.h2_idle_timeout = Some(proxy.idle_timeout);
+        Self {
+            live: context.live.clone(),
+            running: context.running.clone(),
+            options,
+            max_streams: proxy.limits.http2_streams,
+            max_header_list: MAX_HEADER_LIST,
+            begun: Arc::default(),
+            left: AtomicU32::new(proxy.limits.connection_requests),
+            retire,
+            through,
+        }
+    }
+
+    /// Counts a request that begins; `false` where there are too many for it to be served.
+    fn begin(&self) -> bool {
+        self.begun.notify_one();
+        if self.left.fetch_sub(1, Ordering::Relaxed) <= 1 {
+            // No fewer than none.
+            self.left.store(1, Ordering::Relaxed);
+            self.retire.send_replace(true);
+        }
+        // No more than `max_streams` are open, so the others were taken back.
+        if self.through.resets.served.fetch_add(1, Ordering::Relaxed) >= 2 * self.max_streams {
+            self.through.resets.enough.cancel();
+            return false;
+        }
+        true
+    }
+}
+
+#[async_trait]
+impl HttpServerApp for Streams {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        session: ServerSession,
+        shutdown: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        if self.begin() {
+            let http = self.live.forwarder().http.clone();
+            self.running.track(http.process_new_http(session, shutdown)).await;
+        }
+        self.through.resets.served.fetch_sub(1, Ordering::Relaxed);
+        // A stream of HTTP/2 is not used again.
+        None
+    }
+
+    fn server_options(&self) -> Option<&HttpServerOptions> {
+        Some(&self.options)
+    }
+
+    fn h2_options(&self) -> Option<H2Options> {
+        let mut options = H2Options::new();
+        options
+            .max_concurrent_streams(self.max_streams)
+            .max_header_list_size(self.max_header_list);
+        Some(options)
+    }
+}
+
+const MAX_HEADER_LIST: u32 = 64 * 1024;
+/// The time in which so many requests as the configuration says may be taken back.
+const RESETS_WITHIN: Duration = Duration::from_secs(10);
