@@ -58,7 +58,8 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
             return connect::serve(stream, head, context).await;
         }
         let mut session = ServerSession::new_http1(stream);
-        session.set_keepalive((left > 0).then_some(KEEPALIVE_SECONDS));
+        session.set_keepalive(Some(KEEPALIVE_SECONDS));
+        session.set_keepalive_reuses_remaining(Some(left));
         session.set_pipelined_prefix(head.bytes);
         let http = context.live.forwarder().http.clone();
         match http.process_new_http(session, &context.shutdown).await {

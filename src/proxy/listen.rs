@@ -246,7 +246,9 @@ async fn serve(stream: TcpStream, speaks: Speaks, mut context: Context) {
 /// The cause of a handshake's failure, which pingora passes on only as text, its last part.
 pub(super) fn cause(error: &pingora::Error) -> String {
     let text = error.to_string();
-    plain(text.rsplit(": ").next().unwrap_or(&text).trim(), MAX_CAUSE).into_owned()
+    let at = text.find(CERTIFICATE_FAULT).map(|at| &text[at..]);
+    let cause = at.or(text.rsplit(": ").next()).unwrap_or(&text);
+    plain(cause.trim(), MAX_CAUSE).into_owned()
 }
 
 /// Makes of a socket what pingora works with.
@@ -279,5 +281,7 @@ const BACKLOG: u32 = 4096;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// For reading what a client that is turned away says, and for telling it.
 const TURNING_AWAY: Duration = Duration::from_secs(2);
+/// What rustls says before the fault.
+const CERTIFICATE_FAULT: &str = "invalid peer certificate: ";
 /// Bytes of what a handshake failed for.
 const MAX_CAUSE: usize = 256;

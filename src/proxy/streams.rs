@@ -87,6 +87,7 @@ struct Streams {
     running: Running,
     options: HttpServerOptions,
     max_streams: u32,
+    max_resets: u32,
     max_header_list: u32,
     /// Told when the first one begins.
     begun: Arc<Notify>,
@@ -130,6 +131,7 @@ impl Streams {
             running: context.running.clone(),
             options,
             max_streams: proxy.limits.http2_streams,
+            max_resets: proxy.limits.http2_resets,
             max_header_list: MAX_HEADER_LIST,
             begun: Arc::default(),
             left: AtomicU32::new(proxy.limits.connection_requests),
@@ -179,6 +181,9 @@ impl HttpServerApp for Streams {
         let mut options = H2Options::new();
         options
             .max_concurrent_streams(self.max_streams)
+            // What the library bounds by itself are requests that were taken back before they were handed over. Few
+            // are: those are counted here.
+            .max_pending_accept_reset_streams(self.max_streams as usize + self.max_resets as usize)
             .max_header_list_size(self.max_header_list);
         Some(options)
     }

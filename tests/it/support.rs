@@ -26,6 +26,6 @@ pub use self::{
     gate::{Gate, Record, Signal},
     latch::Latch,
     origin::{NAME, Origin, Reply, Request, Step},
-    tls::{Certificate, Roots},
+    tls::{Certificate, Roots, origin_root_pem},
     told::Told,
 };

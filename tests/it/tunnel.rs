@@ -151,3 +151,24 @@ async fn absolute_forms_are_decided_as_ever() {
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");
     refused(&gate.get(&origin.url("/private")).await, "rule");
 }
+
+#[tokio::test]
+async fn tls_that_asks_for_another_host_than_the_connect_goes_no_further() {
+    let origin = Origin::start().page("/x", "secret").tls().spawn().await;
+    let entry = format!("[[https.tunnel]]\nhost = \"{NAME}\"\nreason = \"pinned\"\nuntil = 2999-01-01\n");
+    for config in [TUNNEL, &entry] {
+        let gate = Gate::with(config).await;
+        let connect = || gate.connect(&origin.authority()).user_agent("TestBot/1.0");
+
+        let tunnel = connect().await.opened().trusting(Roots::of_origins());
+        let handshake = tunnel.try_tls("other.example", Alpn::Http1).await;
+
+        assert!(handshake.is_err());
+        let (_, completions) = gate.audited(1).await;
+        assert_eq!(completions[0]["error"], "http_request_error", "{completions:#?}");
+        let detail = completions[0]["error_detail"].as_str().unwrap();
+        assert!(detail.contains("other.example"), "{detail}");
+        assert_eq!(completions[0]["bytes_in"], 0, "{completions:#?}");
+        assert_eq!(page(connect().await.opened()).await, "secret");
+    }
+}

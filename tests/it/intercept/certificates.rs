@@ -1,7 +1,7 @@
 //! The leaf certificates that clients see, and the origins' certificates that the gate checks.
 
 use super::open;
-use crate::support::{Alpn, Certificate, Connected, Gate, NAME, Origin, Response, allowed, refused};
+use crate::support::{Alpn, Certificate, Connected, Gate, NAME, Origin, Response, Roots, allowed, failed, refused};
 
 #[tokio::test]
 async fn a_leaf_holds_for_the_name_and_is_made_once() {
@@ -109,5 +109,37 @@ async fn through(gate: &Gate, origin: &Origin, path: &str) -> Response {
     match gate.connect(&origin.authority()).user_agent("TestBot/1.0").await {
         Connected::Refused(response) => response,
         Connected::Tunnel(tunnel) => tunnel.tls(NAME, Alpn::Http1).await.get(path).await,
+    }
+}
+
+#[tokio::test]
+async fn tls_that_asks_for_another_host_than_the_connect_is_a_bad_request() {
+    let origin = Origin::start().page("/x", "secret").tls().spawn().await;
+    let gate = Gate::start().await;
+    for alpn in [Alpn::Http1, Alpn::Http2] {
+        let tunnel = gate.connect(&origin.authority()).await.opened();
+
+        let mut inside = tunnel.trusting(Roots::blind()).tls("other.example", alpn).await;
+
+        let response = inside.get("/x").await;
+        failed(&response, 400, &["http_request_error"]);
+        assert!(response.text().contains("another server name"), "{response:#?}");
+    }
+    assert_eq!(origin.count("/x"), 0);
+}
+
+#[tokio::test]
+async fn the_name_may_be_spelt_in_other_letters_or_left_out() {
+    let origin = Origin::start().page("/x", "secret").tls().spawn().await;
+    let gate = Gate::start().await;
+    for (authority, server_name) in [
+        (format!("SHOP.example:{}", origin.port()), NAME),
+        (format!("{NAME}.:{}", origin.port()), NAME),
+        // An address is never asked for by name (RFC 6066 §3).
+        (origin.authority(), "127.0.0.1"),
+    ] {
+        let tunnel = gate.connect(&authority).await.opened();
+        let mut inside = tunnel.trusting(Roots::blind()).tls(server_name, Alpn::Http1).await;
+        allowed(&inside.get("/x").set("Host", &authority).await, "no-robots");
     }
 }

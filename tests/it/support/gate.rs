@@ -64,6 +64,24 @@ impl Gate {
         self.address
     }
 
+    /// Where the gate speaks TLS.
+    ///
+    /// # Panics
+    /// When it does so nowhere.
+    pub fn tls_address(&self) -> SocketAddr {
+        let listening = self
+            .log()
+            .into_iter()
+            .rev()
+            .filter(|line| line.message() == "listening");
+        let address = listening.into_iter().find(|line| line.json["tls"] == true);
+        let address = address.and_then(|line| line.field("address").map(str::to_owned));
+        address
+            .expect("it listens with TLS")
+            .parse()
+            .expect("an address and a port")
+    }
+
     /// The name server that the gate asks.
     pub fn dns(&self) -> &Dns {
         &self.dns
@@ -158,6 +176,15 @@ impl Gate {
     /// How many log lines have this message.
     pub fn logged(&self, message: &str) -> usize {
         self.log.lines().iter().filter(|line| line.message() == message).count()
+    }
+
+    /// How many log lines tell of this limit.
+    pub fn logged_limit(&self, key: &str) -> usize {
+        self.log
+            .lines()
+            .iter()
+            .filter(|line| line.field("limit") == Some(key))
+            .count()
     }
 
     // Ending

@@ -4,9 +4,10 @@ use std::sync::{Arc, LazyLock};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd};
 use rustls::{
-    ClientConfig, RootCertStore, ServerConfig,
-    crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
 
 /// The authority that signs every good origin's certificate.
@@ -18,11 +19,20 @@ static UNKNOWN: LazyLock<Authority> = LazyLock::new(|| Authority::new("unknown r
 pub struct Certificate {
     chain: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
+    certificate_pem: String,
+    key_pem: String,
 }
 
 /// What a client trusts.
 #[derive(Clone)]
-pub struct Roots(RootCertStore);
+pub struct Roots {
+    store: RootCertStore,
+    blind: bool,
+}
+
+/// A client that looks at no certificate.
+#[derive(Debug)]
+struct Blind(Arc<CryptoProvider>);
 
 struct Authority {
     pem: String,
@@ -50,12 +60,24 @@ impl Certificate {
         Self::signed(&UNKNOWN, params(names))
     }
 
+    /// The certificate and its key, in PEM.
+    pub fn to_pem(&self) -> (String, String) {
+        (self.certificate_pem.clone(), self.key_pem.clone())
+    }
+
+    /// What a client needs to show this certificate.
+    pub fn for_client(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+        (vec![self.chain.clone()], self.key.clone_key())
+    }
+
     fn signed(authority: &Authority, params: CertificateParams) -> Self {
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &authority.issuer).expect("a certificate");
         Self {
             chain: certificate.der().clone(),
             key: PrivateKeyDer::try_from(key.serialize_der()).expect("rcgen writes PKCS #8"),
+            certificate_pem: certificate.pem(),
+            key_pem: key.serialize_pem(),
         }
     }
 
@@ -82,7 +104,18 @@ impl Roots {
 
     /// Nothing at all: every certificate is a stranger's.
     pub fn none() -> Self {
-        Self(RootCertStore::empty())
+        Self {
+            store: RootCertStore::empty(),
+            blind: false,
+        }
+    }
+
+    /// Anything: certificates are not looked at.
+    pub fn blind() -> Self {
+        Self {
+            blind: true,
+            ..Self::none()
+        }
     }
 
     pub fn from_pem(pem: &str) -> Self {
@@ -92,7 +125,10 @@ impl Roots {
                 .add(certificate.expect("a certificate in PEM"))
                 .expect("a usable root");
         }
-        Self(roots)
+        Self {
+            store: roots,
+            blind: false,
+        }
     }
 
     /// The TLS settings of a client that trusts these roots and offers these protocols.
@@ -100,8 +136,12 @@ impl Roots {
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("ring has the default versions")
-            .with_root_certificates(self.0.clone())
+            .with_root_certificates(self.store.clone())
             .with_no_client_auth();
+        if self.blind {
+            let verifier = Blind(config.crypto_provider().clone());
+            config.dangerous().set_certificate_verifier(Arc::new(verifier));
+        }
         config.alpn_protocols = alpn.iter().map(|p| p.to_vec()).collect();
         Arc::new(config)
     }
@@ -110,6 +150,53 @@ impl Roots {
 /// The certificate of the authority of good origins, as the gate's `extra-roots` take it.
 pub fn origin_root_pem() -> &'static str {
     &TRUSTED.pem
+}
+
+// === impl Blind ===
+
+impl ServerCertVerifier for Blind {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
 }
 
 // === impl Authority ===

@@ -67,6 +67,11 @@ impl Connection {
         Tunnel::over(self.into_wire(), &authority, roots)
     }
 
+    /// As [`tunnel`](Self::tunnel), after a CONNECT to `authority`.
+    pub fn tunnel_to(self, authority: &str, roots: Roots) -> Tunnel {
+        Tunnel::over(self.into_wire(), authority, roots)
+    }
+
     pub(super) fn showing(self, certificate: Option<Vec<u8>>) -> Self {
         Self { certificate, ..self }
     }
@@ -105,6 +110,18 @@ impl Connection {
             }
         }
         responses
+    }
+
+    /// Asks over HTTP/2, and takes the request back at once. `false` where the connection takes no more.
+    pub async fn get_and_take_back(&mut self, target: &str) -> bool {
+        let Kind::Two(http2) = &mut self.kind else {
+            panic!("only HTTP/2 takes requests back");
+        };
+        let headers = [("User-Agent".to_owned(), USER_AGENT.to_owned())];
+        // Dropping what waits for the response resets the stream.
+        within("the peer to take a request", http2.start("GET", target, &headers, &[]))
+            .await
+            .is_ok()
     }
 
     pub(super) async fn exchange(&mut self, message: &Message) -> io::Result<Response> {
@@ -147,6 +164,11 @@ impl Connection {
     /// What one read yields; empty at the end.
     pub async fn read(&mut self) -> Vec<u8> {
         within("bytes", self.wire().some()).await.expect("an open connection")
+    }
+
+    /// What one read yields, where the connection has not broken.
+    pub async fn try_read(&mut self) -> Option<Vec<u8>> {
+        within("bytes", self.wire().some()).await.ok()
     }
 
     /// Reads exactly so many bytes.

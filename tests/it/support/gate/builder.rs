@@ -2,7 +2,8 @@
 
 use std::{
     ffi::OsString,
-    fs,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Child, Command, Stdio},
 };
@@ -23,6 +24,7 @@ pub struct Builder {
     overrides: String,
     without: Vec<String>,
     text: Option<String>,
+    files: Vec<(String, Vec<u8>)>,
 }
 
 /// What a gate that did not start left behind.
@@ -49,6 +51,12 @@ impl Builder {
     /// Just this text as the file, whatever it is.
     pub fn file(mut self, text: &str) -> Self {
         self.text = Some(text.to_owned());
+        self
+    }
+
+    /// A file in the gate's folder, which only the gate's user can read.
+    pub fn put(mut self, name: &str, contents: impl Into<Vec<u8>>) -> Self {
+        self.files.push((name.to_owned(), contents.into()));
         self
     }
 
@@ -100,6 +108,11 @@ impl Builder {
         let config = Config::new(dns.address(), &self.without, &self.overrides);
         let text = self.text.unwrap_or_else(|| config.text(""));
         fs::write(folder.path().join(ORIGIN_ROOTS), tls::origin_root_pem()).expect("the folder is ours");
+        for (name, contents) in self.files {
+            let path = folder.path().join(name);
+            fs::write(&path, contents).expect("the folder is ours");
+            fs::set_permissions(path, Permissions::from_mode(0o600)).expect("the file is ours");
+        }
         fs::write(folder.path().join(FILE), text).expect("the folder is ours");
         let child = spawn(folder.path());
         (folder, config, dns, child)

@@ -1,0 +1,161 @@
+//! What a client may have of the proxy: over each bound it is told which one, it is counted, and others are served.
+
+mod http2;
+mod lifetime;
+
+use crate::support::{
+    Alpn, Connection, Gate, Latch, NAME, Origin, Reply, Response, Step, allowed, failed, wait::until,
+};
+
+/// A refusal by the bound that `key` sets.
+#[track_caller]
+fn over(response: &Response, status: u16, key: &str) {
+    failed(response, status, &["http_request_denied"]);
+    let details = response.proxy_status().param("details").unwrap_or_default();
+    assert!(details.contains(key), "{details:?} does not name {key}");
+    assert!(response.text().contains(key), "{response:#?}");
+}
+
+/// Waits until the log has told of `key`, and returns the count it told last.
+async fn told(gate: &Gate, key: &str) -> u64 {
+    let line = gate.wait_for_log(key, |line| line.field("limit") == Some(key)).await;
+    assert_eq!(line.level(), "WARN", "{line:?}");
+    line.json["total"].as_u64().expect("a count")
+}
+
+async fn connect_and_get(gate: &Gate, url: &str) -> (Connection, Response) {
+    let mut connection = gate.dial().await;
+    let response = connection.get(url).await;
+    (connection, response)
+}
+
+/// An origin whose `/slow` answers when the latch opens.
+async fn slow_origin() -> (Origin, Latch) {
+    let latch = Latch::new();
+    let slow = Reply::script([
+        Step::Wait(latch.clone()),
+        Step::send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow"),
+    ]);
+    let origin = Origin::start()
+        .page("/x", "page")
+        .reply("/slow", slow)
+        .tls()
+        .spawn()
+        .await;
+    (origin, latch)
+}
+
+#[tokio::test]
+async fn one_connection_more_than_a_client_may_have_is_told_and_closed() {
+    for (key, status) in [("max-client-connections", 429), ("max-connections", 503)] {
+        let origin = Origin::start().page("/x", "page").spawn().await;
+        let gate = Gate::with(&format!("[proxy]\n{key} = 2")).await;
+        let url = origin.url("/x");
+        let (first, response) = connect_and_get(&gate, &url).await;
+        allowed(&response, "no-robots");
+        let (mut second, response) = connect_and_get(&gate, &url).await;
+        allowed(&response, "no-robots");
+
+        over(&gate.get(&url).await, status, key);
+        assert_eq!(told(&gate, key).await, 1);
+        allowed(&second.get(&url).await, "no-robots");
+
+        drop(first);
+        let again = async || {
+            let response = gate.get(&url).send().await.ok()?;
+            (response.status == 200).then_some(())
+        };
+        crate::support::wait::until_told("a place to be free", again).await;
+    }
+}
+
+#[tokio::test]
+async fn one_request_more_than_a_client_may_have_under_way_is_told() {
+    let (origin, latch) = slow_origin().await;
+    let gate = Gate::with("[proxy]\nmax-client-requests = 2").await;
+    // By two connections, one of them for two requests at once.
+    let tunnel = gate.connect(&origin.authority()).await.opened();
+    let mut inside = tunnel.tls(NAME, Alpn::Http2).await;
+    let slow = tokio::spawn(gate.get(&origin.url("/slow")).send());
+    until("the first to be under way", || {
+        (origin.count("/slow") == 1).then_some(())
+    })
+    .await;
+    let both = tokio::spawn(async move { inside.get_all(&["/slow".to_owned(), "/slow".to_owned()]).await });
+
+    until("the refusal", || {
+        (gate.logged_limit("max-client-requests") > 0).then_some(())
+    })
+    .await;
+    over(&gate.get(&origin.url("/x")).await, 429, "max-client-requests");
+
+    until("the second to be under way", || {
+        (origin.count("/slow") == 2).then_some(())
+    })
+    .await;
+    latch.open();
+    allowed(&slow.await.unwrap().unwrap(), "no-robots");
+    let mut both = both.await.unwrap();
+    both.sort_by_key(|response| response.status);
+    allowed(&both[0], "no-robots");
+    over(&both[1], 429, "max-client-requests");
+    allowed(&gate.get(&origin.url("/x")).await, "no-robots");
+    assert_eq!(origin.count("/x"), 1, "what was refused was not sent");
+}
+
+#[tokio::test]
+async fn a_tunnel_is_a_request_under_way() {
+    let origin = Origin::start().page("/x", "page").tls().spawn().await;
+    let gate = Gate::with("[proxy]\nmax-client-requests = 1\n[https]\nmode = \"tunnel\"").await;
+    let connect = || gate.connect(&origin.authority()).user_agent("TestBot/1.0");
+    let open = connect().await.opened();
+
+    over(&connect().await.refused(), 429, "max-client-requests");
+
+    drop(open);
+    let again = async || match connect().await {
+        crate::support::Connected::Tunnel(tunnel) => Some(tunnel),
+        crate::support::Connected::Refused(_) => None,
+    };
+    crate::support::wait::until_told("the place to be free", again).await;
+}
+
+#[tokio::test]
+async fn a_connection_ends_in_good_order_after_so_many_requests() {
+    let origin = Origin::start().anything("page").tls().spawn().await;
+    let gate = Gate::with("[proxy]\nmax-connection-requests = 2").await;
+    let mut plain = gate.dial().await;
+    let mut inside = gate
+        .connect(&origin.authority())
+        .await
+        .opened()
+        .tls(NAME, Alpn::Http1)
+        .await;
+    for (connection, target) in [(&mut plain, origin.url("/x")), (&mut inside, "/x".to_owned())] {
+        let first = connection.get(&target).await;
+        allowed(&first, "no-robots");
+        assert!(first.stays_open, "{first:#?}");
+        let last = connection.get(&target).await;
+        allowed(&last, "no-robots");
+        assert_eq!(last.field("Connection"), Some("close"), "{last:#?}");
+        assert_eq!(connection.read_to_end().await, b"");
+    }
+}
+
+#[tokio::test]
+async fn a_client_has_certificates_made_for_so_many_new_hosts_in_a_minute() {
+    let origin = Origin::start().anything("page").tls().spawn().await;
+    let gate = Gate::with("[proxy]\nmax-client-leaves = 2").await;
+    let at = |name: &str| format!("{name}:{}", origin.port());
+    for name in [NAME, "other.example", NAME, NAME] {
+        let mut inside = gate.connect(&at(name)).await.opened().tls(name, Alpn::Http1).await;
+        allowed(&inside.get("/x").await, "no-robots");
+    }
+
+    let refusal = gate.connect(&at("third.example")).await.refused();
+
+    over(&refusal, 429, "max-client-leaves");
+    assert_eq!(told(&gate, "max-client-leaves").await, 1);
+    // Known hosts go on.
+    gate.connect(&at(NAME)).await.opened().tls(NAME, Alpn::Http1).await;
+}

@@ -1,0 +1,94 @@
+//! The bounds of an HTTP/2 connection.
+
+use super::{allowed, told};
+use crate::support::{Alpn, Connection, Gate, Latch, NAME, Origin, Reply, Step, wait::until};
+
+async fn http2(gate: &Gate, origin: &Origin) -> Connection {
+    gate.connect(&origin.authority())
+        .await
+        .opened()
+        .tls(NAME, Alpn::Http2)
+        .await
+}
+
+#[tokio::test]
+async fn no_more_requests_are_served_at_once_than_there_may_be() {
+    let origin = Origin::start().anything("page").tls().spawn().await;
+    let gate = Gate::with("[proxy]\nmax-http2-streams = 3").await;
+    let mut inside = http2(&gate, &origin).await;
+
+    // By now the client knows the bound and heeds it, and so all are served in the end.
+    allowed(&inside.get("/x").await, "no-robots");
+    let targets: Vec<String> = (0..20).map(|n| format!("/{n}")).collect();
+
+    for response in inside.get_all(&targets).await {
+        allowed(&response, "no-robots");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_takes_no_more_requests_after_its_last() {
+    let origin = Origin::start().anything("page").tls().spawn().await;
+    let gate = Gate::with("[proxy]\nmax-connection-requests = 3").await;
+    let mut inside = http2(&gate, &origin).await;
+
+    for _ in 0..3 {
+        allowed(&inside.get("/x").await, "no-robots");
+    }
+
+    assert!(inside.get("/x").send().await.is_err());
+    allowed(&http2(&gate, &origin).await.get("/x").await, "no-robots");
+    assert_eq!(origin.count("/x"), 4);
+}
+
+#[tokio::test]
+async fn who_takes_request_after_request_back_is_cut_off() {
+    let origin = Origin::start().anything("page").tls().spawn().await;
+    let gate = Gate::with("[proxy]\nmax-http2-resets = 20").await;
+    let mut other = http2(&gate, &origin).await;
+    allowed(&other.get("/x").await, "no-robots");
+    let mut inside = http2(&gate, &origin).await;
+
+    let mut sent = 0;
+    while inside.get_and_take_back("/x").await {
+        sent += 1;
+        assert!(sent < 5000, "the connection was not cut off");
+        tokio::task::yield_now().await;
+    }
+
+    assert!(sent >= 20, "cut off after {sent}");
+    allowed(&other.get("/x").await, "no-robots");
+}
+
+#[tokio::test]
+async fn what_was_begun_for_requests_that_were_taken_back_is_bounded_too() {
+    let latch = Latch::new();
+    let robots = Reply::script([
+        Step::Wait(latch.clone()),
+        Step::send("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
+    ]);
+    let origin = Origin::start()
+        .reply("/robots.txt", robots)
+        .anything("page")
+        .tls()
+        .spawn()
+        .await;
+    // All of them wait for the robots.txt, so that none ends.
+    let gate = Gate::with("[proxy]\nmax-http2-streams = 5\nmax-http2-resets = 1000000").await;
+    let mut inside = http2(&gate, &origin).await;
+
+    let mut sent = 0;
+    while inside.get_and_take_back("/x").await {
+        sent += 1;
+        assert!(sent < 5000, "the connection was not cut off");
+        tokio::task::yield_now().await;
+    }
+
+    assert_eq!(told(&gate, "max-http2-resets").await, 1);
+    latch.open();
+    until("the gate to serve others", || {
+        (origin.count("/robots.txt") == 1).then_some(())
+    })
+    .await;
+    allowed(&http2(&gate, &origin).await.get("/y").await, "no-robots");
+}

@@ -1,0 +1,207 @@
+//! `[proxy.tls]`: the proxy by TLS, as clients use an `https://` proxy.
+
+use std::{fs, io, os::unix::fs::PermissionsExt as _};
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::support::{
+    Alpn, Certificate, Connection, Gate, NAME, Origin, Roots, Signal, allowed, origin_root_pem, refused, wait::within,
+};
+
+const PROXY: &str = "proxy.example";
+
+const CONFIG: &str = r#"
+[proxy.tls]
+listen = "127.0.0.1:0"
+certificate = "proxy.pem"
+key = "proxy-key.pem"
+client-roots = ["origin-ca.pem"]
+"#;
+
+async fn gate() -> Gate {
+    let (certificate, key) = Certificate::of(&[PROXY]).to_pem();
+    Gate::builder()
+        .config(CONFIG)
+        .put("proxy.pem", certificate)
+        .put("proxy-key.pem", key)
+        .start()
+        .await
+}
+
+/// A TLS connection to the proxy, by a client that shows `certificate`.
+async fn dial(gate: &Gate, certificate: Option<&Certificate>) -> io::Result<Connection> {
+    let mut roots = RootCertStore::empty();
+    for root in CertificateDer::pem_slice_iter(origin_root_pem().as_bytes()) {
+        roots.add(root.unwrap()).unwrap();
+    }
+    let config = ClientConfig::builder_with_provider(ring::default_provider().into())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let config = match certificate.map(Certificate::for_client) {
+        Some((chain, key)) => config.with_client_auth_cert(chain, key).unwrap(),
+        None => config.with_no_client_auth(),
+    };
+    let stream = TcpStream::connect(gate.tls_address()).await?;
+    let name = ServerName::try_from(PROXY).unwrap();
+    let stream = within(
+        "TLS",
+        TlsConnector::from(std::sync::Arc::new(config)).connect(name, stream),
+    )
+    .await?;
+    Ok(Connection::over_io(stream))
+}
+
+async fn site() -> Origin {
+    Origin::start()
+        .robots("User-agent: *\nDisallow: /private\n")
+        .page("/x", "page")
+        .tls()
+        .spawn()
+        .await
+}
+
+#[tokio::test]
+async fn all_that_goes_by_tcp_goes_by_tls() {
+    let origin = site().await;
+    let gate = gate().await;
+    let mut proxy = dial(&gate, None).await.unwrap();
+
+    allowed(&proxy.get(&origin.url("/x")).await, "no-rule");
+    refused(&proxy.get(&origin.url("/private")).await, "rule");
+
+    for alpn in [Alpn::Http1, Alpn::Http2] {
+        let mut proxy = dial(&gate, None).await.unwrap();
+        let authority = origin.authority();
+        proxy
+            .send(format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n"))
+            .await;
+        assert_eq!(proxy.response_to("CONNECT").await.status, 200);
+        let ca = Roots::from_pem(&fs::read_to_string(gate.file("ca.pem")).unwrap());
+        let mut inside = proxy.tunnel_to(&authority, ca).tls(NAME, alpn).await;
+        allowed(&inside.get("/x").await, "no-rule");
+        refused(&inside.get("/private").await, "rule");
+    }
+
+    let (decisions, _) = gate.audited(6).await;
+    for decision in decisions {
+        assert!(
+            decision["client"].as_str().unwrap().starts_with("127.0.0.1:"),
+            "{decision}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_tunnel_goes_by_tls_too() {
+    let origin = Origin::start().page("/x", "page").tls().spawn().await;
+    let (certificate, key) = Certificate::of(&[PROXY]).to_pem();
+    let gate = Gate::builder()
+        .config(&format!("{CONFIG}\n[https]\nmode = \"tunnel\""))
+        .put("proxy.pem", certificate)
+        .put("proxy-key.pem", key)
+        .start()
+        .await;
+    let mut proxy = dial(&gate, None).await.unwrap();
+    let authority = origin.authority();
+    proxy
+        .send(format!(
+            "CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: TestBot/1.0\r\n\r\n"
+        ))
+        .await;
+    assert_eq!(proxy.response_to("CONNECT").await.status, 200);
+
+    let mut inside = proxy
+        .tunnel_to(&authority, Roots::of_origins())
+        .tls(NAME, Alpn::Http1)
+        .await;
+
+    assert_eq!(inside.get("/x").await.text(), "page");
+}
+
+#[tokio::test]
+async fn a_client_may_show_a_certificate_but_none_that_nobody_vouches_for() {
+    let origin = site().await;
+    let gate = gate().await;
+
+    let mut known = dial(&gate, Some(&Certificate::of(&["bot.example"]))).await.unwrap();
+    allowed(&known.get(&origin.url("/x")).await, "no-rule");
+
+    for bad in [
+        Certificate::of_unknown_root(&["bot.example"]),
+        Certificate::expired(&["bot.example"]),
+    ] {
+        // TLS 1.3 tells a client of it only after its handshake.
+        let answered = match dial(&gate, Some(&bad)).await {
+            Ok(mut proxy) => proxy.get(&origin.url("/x")).send().await.is_ok(),
+            Err(_) => false,
+        };
+        assert!(!answered);
+    }
+    let message = "a client's TLS handshake with the proxy failed";
+    let line = gate.wait_for_log(message, |line| line.message() == message).await;
+    assert!(line.says("invalid peer certificate"), "{line:?}");
+}
+
+#[tokio::test]
+async fn a_key_that_others_can_read_is_refused_at_the_start_and_at_a_reload() {
+    let gate = gate().await;
+    let origin = site().await;
+    let key = gate.file("proxy-key.pem");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+
+    gate.signal(Signal::HUP);
+
+    let line = gate
+        .wait_for_log("a refusal", |line| line.message() == "configuration rejected")
+        .await;
+    assert!(
+        line.says("open to others (mode 644)") && line.says("chmod 640"),
+        "{line:?}"
+    );
+    let mut proxy = dial(&gate, None).await.unwrap();
+    allowed(&proxy.get(&origin.url("/x")).await, "no-rule");
+}
+
+#[tokio::test]
+async fn a_certificate_that_was_renewed_is_shown_after_sighup() {
+    let gate = gate().await;
+    let (certificate, key) = Certificate::of(&["renamed.example"]).to_pem();
+    fs::write(gate.file("proxy.pem"), certificate).unwrap();
+    fs::write(gate.file("proxy-key.pem"), key).unwrap();
+
+    gate.signal(Signal::HUP);
+    gate.reloaded(1).await;
+
+    let error = dial(&gate, None).await.err().expect("the name is another").to_string();
+    assert!(
+        error.contains("NotValidForName") || error.contains("not valid for name"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn files_that_do_not_fit_are_told_at_the_start() {
+    let (certificate, _) = Certificate::of(&[PROXY]).to_pem();
+    let (_, key) = Certificate::of(&[PROXY]).to_pem();
+    for (what, certificate, key) in [
+        ("do not make a TLS server", certificate.clone(), key),
+        ("holds no private key", certificate.clone(), certificate.clone()),
+        ("holds no certificate", String::new(), String::new()),
+    ] {
+        let failure = Gate::builder()
+            .config(CONFIG)
+            .put("proxy.pem", certificate)
+            .put("proxy-key.pem", key)
+            .fail()
+            .await;
+        assert_eq!(failure.code, Some(1));
+        assert!(failure.errors.contains(what), "{}", failure.errors);
+    }
+}
