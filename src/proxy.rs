@@ -32,6 +32,7 @@ mod server_tls;
 mod streams;
 mod target;
 mod tunnel;
+mod websocket;
 
 pub use self::{
     generation::{Generation, Live, SetupError},

@@ -23,6 +23,13 @@ const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr
 const DEFAULT_NAME: &str = "robotgate";
 const THREADS: RangeInclusive<usize> = 1..=1024;
 
+const DEFAULT_HEADER_BYTES: u64 = 64 << 10;
+/// Less is no room for a URL and some cookies; pingora takes no more than 1 MiB, with what was read too far.
+const HEADER_BYTES: (RangeInclusive<u64>, &str) = (1 << 10..=512 << 10, "from 1KiB to 512KiB");
+const DEFAULT_HEADER_FIELDS: u32 = 128;
+/// pingora takes no more.
+const HEADER_FIELDS: RangeInclusive<u32> = 1..=256;
+
 /// Longer than a day is a slip of the unit, shorter than a millisecond would refuse everybody.
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
 /// A bot's WebSocket may last for weeks.
@@ -40,6 +47,10 @@ pub struct Proxy {
     pub name: Arc<str>,
     /// Whether allowed responses carry `Robots-Decision` too.
     pub annotate_allowed: bool,
+    /// Bytes of the header section of a request, its first line included.
+    pub max_header_bytes: usize,
+    /// Fields in the header section of a request.
+    pub max_header_fields: usize,
     /// How long a client may take to send the header section of a request.
     pub header_timeout: Duration,
     /// How long a TLS handshake may take, with a client or an origin.
@@ -92,6 +103,10 @@ impl Proxy {
                 .and_then(|name| checker.parsed(&name, pseudonym))
                 .unwrap_or(DEFAULT_NAME.into()),
             annotate_allowed: written.annotate_allowed.unwrap_or(true),
+            // At most 512 KiB.
+            max_header_bytes: checker.size(written.max_header_bytes, DEFAULT_HEADER_BYTES, HEADER_BYTES) as usize,
+            max_header_fields: checker.number(&written.max_header_fields, DEFAULT_HEADER_FIELDS, HEADER_FIELDS)
+                as usize,
             header_timeout,
             handshake_timeout,
             connect_timeout,

@@ -43,6 +43,8 @@ pub(super) struct Proxy {
     pub threads: Option<Spanned<i64>>,
     pub name: Text,
     pub annotate_allowed: Option<bool>,
+    pub max_header_bytes: Option<Spanned<Amount>>,
+    pub max_header_fields: Option<Spanned<i64>>,
     pub header_timeout: Option<Spanned<Amount>>,
     pub handshake_timeout: Option<Spanned<Amount>>,
     pub connect_timeout: Option<Spanned<Amount>>,

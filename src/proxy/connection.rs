@@ -15,7 +15,7 @@ use super::{
     client_stream::ClientStream,
     connect,
     generation::Live,
-    head::{Head, HeadError, HeadTimes},
+    head::{Head, HeadError, HeadLimits, HeadTimes},
     limits::Limit,
     listen::Running,
     respond::{Answer, Problem},
@@ -41,7 +41,7 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
         let mut shutdown = context.shutdown.clone();
         let head = tokio::select! {
             biased;
-            head = Head::read(&mut stream, times) => head,
+            head = Head::read(&mut stream, times, HeadLimits::now(context)) => head,
             // Between two requests nobody waits for an answer.
             _ = shutdown.wait_for(|stop| *stop) => return,
         };
@@ -76,8 +76,8 @@ async fn reject(stream: Stream, error: &HeadError, context: &Context) {
     match error {
         HeadError::Gone => return,
         HeadError::Timeout => context.arrival.visit.came_over(Limit::HeaderTimeout, client),
-        HeadError::TooLarge => context.arrival.visit.came_over(Limit::HeaderBytes, client),
-        HeadError::TooManyFields => context.arrival.visit.came_over(Limit::HeaderFields, client),
+        HeadError::TooLarge(_) => context.arrival.visit.came_over(Limit::HeaderBytes, client),
+        HeadError::TooManyFields(_) => context.arrival.visit.came_over(Limit::HeaderFields, client),
         _ => tracing::info!(%client, %error, "a request was refused as malformed"),
     }
     answer_and_close(stream, &Problem::Head(error), &context.live).await;
@@ -109,6 +109,18 @@ impl HeadTimes {
         Self {
             idle: times.idle_timeout,
             head: times.header_timeout,
+        }
+    }
+}
+
+// === impl HeadLimits ===
+
+impl HeadLimits {
+    fn now(context: &Context) -> Self {
+        let proxy = &context.live.generation().config.proxy;
+        Self {
+            bytes: proxy.max_header_bytes,
+            fields: proxy.max_header_fields,
         }
     }
 }

@@ -160,7 +160,8 @@ pub(super) fn push_string(out: &mut String, text: &str, max: usize) {
     out.push('"');
 }
 
-const HOP_BY_HOP: [HeaderName; 5] = [
+const HOP_BY_HOP: [HeaderName; 6] = [
+    HeaderName::from_static("http2-settings"),
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
     header::PROXY_AUTHENTICATE,

@@ -29,6 +29,7 @@ use super::{
     limits::Limit,
     respond::{Answer, Problem},
     target::Target,
+    websocket,
 };
 use crate::{
     decision::Asker,
@@ -161,6 +162,10 @@ impl ProxyHttp for Gate {
         match self.admit(session, passage).await {
             Ok(()) => Ok(false),
             Err(answer) => {
+                // After a request that nobody understood, nobody knows where the next one begins.
+                if answer.head.status != StatusCode::FORBIDDEN {
+                    session.set_keepalive(None);
+                }
                 Self::send(session, answer).await?;
                 linger(session).await;
                 Ok(true)
@@ -308,10 +313,10 @@ impl ProxyHttp for Gate {
         let elapsed = exchange.elapsed();
         exchange.timings.first_byte.get_or_insert(elapsed);
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
-            if session.is_upgrade_req() {
+            if session.is_upgrade_req() && websocket::is_accepted(&session.req_header().headers, &response.headers) {
                 return Ok(());
             }
-            // Nobody asked for another protocol (RFC 9110 §15.2.2).
+            // Nobody asked for this protocol (RFC 9110 §15.2.2).
             passage.fault = Some(Fault::HttpProtocol);
             return Err(Error::new_up(ErrorType::InvalidHTTPHeader));
         }

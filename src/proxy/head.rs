@@ -3,15 +3,21 @@
 //! nothing that two parsers would read differently goes on.
 
 mod checks;
+mod framing;
+mod hops;
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use bytes::BytesMut;
+use bytes::{BufMut as _, BytesMut};
 use http::Method;
 use pingora::protocols::Stream;
 use tokio::io::AsyncReadExt as _;
 
-use self::checks::{check_framing, check_line_ends, check_target, only_host, respelled_host};
+use self::{
+    checks::{check_line_ends, check_target, only_host, respelled_host},
+    framing::check_framing,
+    hops::{check_connection, check_upgrade},
+};
 use crate::origin::{Authority, AuthorityError};
 
 /// A checked head, and what came after it already.
@@ -40,10 +46,12 @@ pub(super) enum HeadError {
     Gone,
     #[error("the request did not come in time")]
     Timeout,
-    #[error("the request's header section is longer than {} KiB", MAX_HEAD / 1024)]
-    TooLarge,
-    #[error("the request's header section has more than {MAX_FIELDS} fields")]
-    TooManyFields,
+    /// Longer than so many bytes.
+    #[error("the request's header section is longer than {} (proxy.max-header-bytes)", Size(*.0))]
+    TooLarge(usize),
+    /// More than so many.
+    #[error("the request's header section has more than {0} fields (proxy.max-header-fields)")]
+    TooManyFields(usize),
     #[error("the request is not valid HTTP/1: {0}")]
     Syntax(&'static str),
     #[error("the request target has a character that has to be percent-encoded: {0}")]
@@ -71,6 +79,25 @@ pub(super) struct HeadTimes {
     pub(super) head: Duration,
 }
 
+/// What a head may hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HeadLimits {
+    /// From the request line to the empty line.
+    pub(super) bytes: usize,
+    pub(super) fields: usize,
+}
+
+/// What was found in the bytes of a head.
+struct Found {
+    len: usize,
+    connect: Option<ConnectHead>,
+    /// What the Host field has to say instead.
+    new_host: Option<Vec<u8>>,
+}
+
+/// Bytes, as people write them.
+struct Size(usize);
+
 // === impl Head ===
 
 impl Head {
@@ -78,35 +105,37 @@ impl Head {
     ///
     /// # Errors
     /// See [`HeadError`].
-    pub(super) async fn read(stream: &mut Stream, times: HeadTimes) -> Result<Self, HeadError> {
+    pub(super) async fn read(stream: &mut Stream, times: HeadTimes, limits: HeadLimits) -> Result<Self, HeadError> {
         let mut bytes = BytesMut::with_capacity(INITIAL);
         let first = tokio::time::timeout(times.idle, stream.read_buf(&mut bytes)).await;
         if !matches!(first, Ok(Ok(1..))) {
             return Err(HeadError::Gone);
         }
         // Most heads come in one piece, which no timer is needed for.
-        if let Some(head) = Self::parse(&mut bytes)? {
+        if let Some(head) = Self::parse(&mut bytes, limits)? {
             return Ok(head);
         }
-        tokio::time::timeout(times.head, Self::read_rest(stream, bytes))
+        tokio::time::timeout(times.head, Self::read_rest(stream, bytes, limits))
             .await
             .unwrap_or(Err(HeadError::Timeout))
     }
 
-    async fn read_rest(stream: &mut Stream, mut bytes: BytesMut) -> Result<Self, HeadError> {
+    async fn read_rest(stream: &mut Stream, mut bytes: BytesMut, limits: HeadLimits) -> Result<Self, HeadError> {
         loop {
-            if bytes.len() > MAX_HEAD {
-                return Err(HeadError::TooLarge);
+            if bytes.len() > limits.bytes {
+                return Err(HeadError::TooLarge(limits.bytes));
             }
             let seen = bytes.len();
             bytes.reserve(INITIAL);
-            match stream.read_buf(&mut bytes).await {
+            // One byte more than a head may have shows that this is none.
+            let mut room = (&mut bytes).limit(limits.bytes + 1 - seen);
+            match stream.read_buf(&mut room).await {
                 Ok(1..) => {}
                 Ok(0) | Err(_) => return Err(HeadError::Gone),
             }
             // Not after each piece: a head that comes byte by byte would be read as often.
             if may_end(&bytes[seen.saturating_sub(END.len() - 1)..])
-                && let Some(head) = Self::parse(&mut bytes)?
+                && let Some(head) = Self::parse(&mut bytes, limits)?
             {
                 return Ok(head);
             }
@@ -114,41 +143,22 @@ impl Head {
     }
 
     /// The head at the front of `bytes`, which are taken then; `None` where more has to come.
-    fn parse(bytes: &mut BytesMut) -> Result<Option<Self>, HeadError> {
-        let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
-        let mut request = httparse::Request::new(&mut fields);
-        let len = match request.parse(bytes) {
-            Ok(httparse::Status::Complete(len)) => len,
-            Ok(httparse::Status::Partial) => return Ok(None),
-            Err(error) => return Err(error.into()),
+    fn parse(bytes: &mut BytesMut, limits: HeadLimits) -> Result<Option<Self>, HeadError> {
+        let found = if limits.fields <= USUAL_FIELDS {
+            let mut fields = [httparse::EMPTY_HEADER; USUAL_FIELDS];
+            Found::in_front(bytes, &mut fields[..limits.fields], limits)?
+        } else {
+            // A task's stack is for what is usual.
+            let mut fields = vec![httparse::EMPTY_HEADER; limits.fields];
+            Found::in_front(bytes, &mut fields, limits)?
         };
-        if len > MAX_HEAD {
-            return Err(HeadError::TooLarge);
-        }
-        check_line_ends(&bytes[..len])?;
-        check_framing(&request)?;
-        let method = request
-            .method
-            .and_then(|method| Method::from_bytes(method.as_bytes()).ok())
-            .ok_or(HeadError::Syntax("the method is no token"))?;
-        let target = request.path.unwrap_or_default().as_bytes();
-        let host = only_host(&request)?;
-        if method == Method::CONNECT {
-            let connect = ConnectHead::new(target, host, request.headers)?;
-            return Ok(Some(Self {
-                bytes: std::mem::take(bytes),
-                len,
-                connect: Some(connect),
-            }));
-        }
-        check_target(target)?;
-        let new_host = respelled_host(target, host)?.map(<[u8]>::to_vec);
+        let Some(found) = found else { return Ok(None) };
         let mut head = Self {
             bytes: std::mem::take(bytes),
-            len,
-            connect: None,
+            len: found.len,
+            connect: found.connect,
         };
-        if let Some(host) = new_host {
+        if let Some(host) = found.new_host {
             head.set_host(&host);
         }
         Ok(Some(head))
@@ -172,6 +182,52 @@ impl Head {
         out.extend_from_slice(&self.bytes[self.len..]);
         self.bytes = out;
         self.len = len;
+    }
+}
+
+// === impl Found ===
+
+impl Found {
+    /// Reads and checks the head that `bytes` begin with; `None` where more has to come.
+    fn in_front<'b>(
+        bytes: &'b [u8],
+        fields: &mut [httparse::Header<'b>],
+        limits: HeadLimits,
+    ) -> Result<Option<Self>, HeadError> {
+        let mut request = httparse::Request::new(fields);
+        let len = match request.parse(bytes) {
+            Ok(httparse::Status::Complete(len)) => len,
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(httparse::Error::TooManyHeaders) => return Err(HeadError::TooManyFields(limits.fields)),
+            Err(error) => return Err(error.into()),
+        };
+        if len > limits.bytes {
+            return Err(HeadError::TooLarge(limits.bytes));
+        }
+        let head = &bytes[..len];
+        check_line_ends(head)?;
+        check_framing(&request, head)?;
+        check_connection(&request)?;
+        check_upgrade(&request)?;
+        let method = request
+            .method
+            .and_then(|method| Method::from_bytes(method.as_bytes()).ok())
+            .ok_or(HeadError::Syntax("the method is no token"))?;
+        let target = request.path.unwrap_or_default().as_bytes();
+        let host = only_host(&request)?;
+        if method == Method::CONNECT {
+            return Ok(Some(Self {
+                len,
+                connect: Some(ConnectHead::new(target, host, request.headers)?),
+                new_host: None,
+            }));
+        }
+        check_target(target)?;
+        Ok(Some(Self {
+            len,
+            connect: None,
+            new_host: respelled_host(target, host)?.map(<[u8]>::to_vec),
+        }))
     }
 }
 
@@ -209,13 +265,23 @@ impl ConnectHead {
 impl From<httparse::Error> for HeadError {
     fn from(error: httparse::Error) -> Self {
         match error {
-            httparse::Error::TooManyHeaders => Self::TooManyFields,
             httparse::Error::HeaderName => Self::Syntax("a field name is no token"),
             httparse::Error::HeaderValue => Self::Syntax("a field value has a control character"),
             httparse::Error::NewLine => Self::Syntax("a line does not end in CRLF"),
             httparse::Error::Token => Self::Syntax("the request line has a character that cannot stand in it"),
             httparse::Error::Version => Self::Syntax("its version is neither HTTP/1.0 nor 1.1"),
             _ => Self::Syntax("its first line is no request"),
+        }
+    }
+}
+
+// === impl Size ===
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes.is_multiple_of(1024) => write!(f, "{} KiB", bytes / 1024),
+            bytes => write!(f, "{bytes} bytes"),
         }
     }
 }
@@ -229,10 +295,8 @@ fn may_end(bytes: &[u8]) -> bool {
 
 /// The end of a line, and an empty one.
 const END: &[u8] = b"\n\r\n";
-/// Bytes of a head.
-const MAX_HEAD: usize = 64 * 1024;
-/// Fields of a head.
-const MAX_FIELDS: usize = 128;
+/// Fields of a head for which there is room on the stack.
+const USUAL_FIELDS: usize = 128;
 const INITIAL: usize = 4096;
 
 #[cfg(test)]

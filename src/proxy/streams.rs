@@ -132,7 +132,7 @@ impl Streams {
             options,
             max_streams: proxy.limits.http2_streams,
             max_resets: proxy.limits.http2_resets,
-            max_header_list: MAX_HEADER_LIST,
+            max_header_list: u32::try_from(proxy.max_header_bytes).unwrap_or(u32::MAX),
             begun: Arc::default(),
             left: AtomicU32::new(proxy.limits.connection_requests),
             retire,
@@ -189,6 +189,5 @@ impl HttpServerApp for Streams {
     }
 }
 
-const MAX_HEADER_LIST: u32 = 64 * 1024;
 /// The time in which so many requests as the configuration says may be taken back.
 const RESETS_WITHIN: Duration = Duration::from_secs(10);

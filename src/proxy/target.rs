@@ -42,6 +42,10 @@ pub(super) enum TargetError {
     TooLong,
     #[error("the request target can be read in two ways")]
     Ambiguous,
+    #[error("a method is written in capital letters")]
+    Method,
+    #[error("a CONNECT inside a CONNECT is not served")]
+    NestedConnect,
 }
 
 // === impl Target ===
@@ -52,6 +56,7 @@ impl Target {
     /// # Errors
     /// Nobody can say, or two readers could say different things.
     pub(super) fn of(request: &RequestHeader, through: Option<&Through>) -> Result<Self, TargetError> {
+        check_method(&request.method)?;
         if !request.raw_path_is_utf8() {
             return Err(TargetError::Encoding);
         }
@@ -92,6 +97,21 @@ impl Target {
     /// The path and query on which to decide: the server as a whole stands for its root.
     pub(super) fn decided_path(&self) -> &[u8] {
         if self.path == b"*" { b"/" } else { &self.path }
+    }
+}
+
+/// Methods are case-sensitive (RFC 9110 §9.1), but not to every origin: `get` would be logged as one thing
+/// and served as another.
+fn check_method(method: &Method) -> Result<(), TargetError> {
+    if *method == Method::CONNECT {
+        return Err(TargetError::NestedConnect);
+    }
+    let capital = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
+    let name = method.as_str();
+    if name.starts_with(|first: char| first.is_ascii_uppercase()) && name.bytes().all(capital) {
+        Ok(())
+    } else {
+        Err(TargetError::Method)
     }
 }
 

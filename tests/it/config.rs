@@ -70,6 +70,8 @@ fn every_value_is_taken() {
         threads = 2
         name = "gate-1"
         annotate-allowed = false
+        max-header-bytes = "16KiB"
+        max-header-fields = 256
         header-timeout = "1s 500ms"
         shutdown-timeout = "0s"
         [https]
@@ -104,6 +106,10 @@ fn every_value_is_taken() {
     assert_eq!(
         (config.proxy.threads, &*config.proxy.name, config.proxy.annotate_allowed),
         (2, "gate-1", false)
+    );
+    assert_eq!(
+        (config.proxy.max_header_bytes, config.proxy.max_header_fields),
+        (16 << 10, 256)
     );
     assert_eq!(config.proxy.header_timeout, Duration::from_millis(1500));
     assert_eq!(config.proxy.shutdown_timeout, Duration::ZERO);

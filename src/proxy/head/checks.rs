@@ -20,34 +20,11 @@ pub(super) fn check_line_ends(head: &[u8]) -> Result<(), HeadError> {
     Ok(())
 }
 
-/// One framing, or none (RFC 9112 §6.3).
-pub(super) fn check_framing(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
-    let mut lengths = values_of(request, "content-length");
-    let length = lengths.next();
-    if lengths.next().is_some() {
-        return Err(HeadError::Syntax("it has several Content-Length fields"));
-    }
-    if length.is_some_and(|value| value.is_empty() || !value.iter().all(u8::is_ascii_digit)) {
-        return Err(HeadError::Syntax("its Content-Length is no number"));
-    }
-    let mut codings = values_of(request, "transfer-encoding");
-    if let Some(coding) = codings.next() {
-        if length.is_some() {
-            return Err(HeadError::Syntax(
-                "it has both a Content-Length and a Transfer-Encoding",
-            ));
-        }
-        if codings.next().is_some() || !coding.eq_ignore_ascii_case(b"chunked") {
-            return Err(HeadError::Syntax("its Transfer-Encoding is not \"chunked\""));
-        }
-        if request.version == Some(0) {
-            return Err(HeadError::Syntax("HTTP/1.0 has no Transfer-Encoding"));
-        }
-    }
-    Ok(())
-}
-
-fn values_of<'r, 'b>(request: &'r httparse::Request<'_, 'b>, name: &'r str) -> impl Iterator<Item = &'b [u8]> + 'r {
+/// The values of a field, one for each time that it was sent.
+pub(super) fn values_of<'r, 'b>(
+    request: &'r httparse::Request<'_, 'b>,
+    name: &'r str,
+) -> impl Iterator<Item = &'b [u8]> + 'r {
     request
         .headers
         .iter()

@@ -17,7 +17,7 @@ async fn read_in_pieces(bytes: &[u8], size: usize) -> Result<Head, HeadError> {
     let bytes = bytes.to_vec();
     // The reader may not want all of it.
     tokio::spawn(async move { client.write_all(&bytes).await });
-    Head::read(&mut stream, TIMES).await
+    Head::read(&mut stream, TIMES, LIMITS).await
 }
 
 /// The same, all at once.
@@ -41,6 +41,10 @@ fn parts(head: &Head) -> (&str, &str) {
 const TIMES: HeadTimes = HeadTimes {
     idle: Duration::from_secs(60),
     head: Duration::from_secs(10),
+};
+const LIMITS: HeadLimits = HeadLimits {
+    bytes: 64 * 1024,
+    fields: 128,
 };
 const GET: &str = "GET http://a.example/p?q HTTP/1.1\r\nHost: a.example\r\nUser-Agent: AcmeBot/1.0\r\n\r\n";
 

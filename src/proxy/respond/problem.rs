@@ -37,7 +37,7 @@ impl Problem<'_> {
             Problem::Head(HeadError::Timeout) | Problem::Slow => {
                 (StatusCode::REQUEST_TIMEOUT, "http_request_error", "Request Timeout")
             }
-            Problem::Head(HeadError::TooLarge | HeadError::TooManyFields) => (
+            Problem::Head(HeadError::TooLarge(_) | HeadError::TooManyFields(_)) => (
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 "http_request_error",
                 "Request Header Fields Too Large",

@@ -57,6 +57,8 @@ const BAD: &[&str] = &[
     "[proxy.tls]\nlisten = '127.0.0.1:0'",
     "[proxy.tls]\nlisten = 'localhost:3129'\ncertificate = 'a.pem'\nkey = 'a.pem'\nclient-roots = ['missing.pem']",
     "[proxy.tls]\nlisten = []\ncertificate = 'a.pem'\nkey = 'b.pem'",
+    "[proxy]\nmax-header-bytes = '512B'\nmax-header-fields = 257",
+    "[proxy]\nmax-header-bytes = 1048576\nmax-header-fields = 0",
     "[robots]\ndefault-ttl = \"24 hurs\"",
     "[robots]\ndefault-ttl = 3600",
     "[proxy]\nidle-timeout = '0s'",

@@ -4,7 +4,8 @@ use super::told;
 use crate::support::{Alpn, Connection, Gate, NAME, Origin, Reply, Step, failed};
 
 const LIFE: &str = "tunnel-timeout = \"600ms\"";
-const UPGRADED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+const UPGRADED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                        Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
 async fn echo() -> Origin {
     Origin::start()
@@ -82,7 +83,9 @@ async fn a_websocket_ends_when_its_time_is_over_however_busy_it_is() {
     let upgrade = inside
         .get("/chat")
         .header("Connection", "Upgrade")
-        .header("Upgrade", "websocket");
+        .header("Upgrade", "websocket")
+        .header("Sec-WebSocket-Version", "13")
+        .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
     assert_eq!(upgrade.await.status, 101);
 
     talk(inside).await;

@@ -106,12 +106,190 @@ async fn content_has_one_framing_or_none() {
         let found = error_of(with_fields(fields)).await;
         assert_eq!(found, Some(HeadError::Syntax(cause)), "{fields:?}");
     }
-    for fields in ["Content-Length: 0042\r\n", "TRANSFER-ENCODING: Chunked\r\n"] {
+    for fields in [
+        "Content-Length: 42\r\n",
+        "content-length:0\r\n",
+        "TRANSFER-ENCODING: Chunked\r\n",
+    ] {
         assert_eq!(error_of(with_fields(fields)).await, None, "{fields:?}");
     }
     let old = "POST http://a.example/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
     let cause = "HTTP/1.0 has no Transfer-Encoding";
     assert_eq!(error_of(old).await, Some(HeadError::Syntax(cause)));
+}
+
+#[tokio::test]
+async fn framing_has_one_spelling() {
+    for (fields, cause) in [
+        ("Content_Length: 1\r\n", "with \"_\" for \"-\""),
+        ("transfer_encoding: chunked\r\n", "with \"_\" for \"-\""),
+        ("Content-Length: 042\r\n", "written as usual"),
+        ("Content-Length: 00\r\n", "written as usual"),
+        ("Content-Length: 18446744073709551616\r\n", "written as usual"),
+        ("Content-Length: 9223372036854775808\r\n", "written as usual"),
+        ("Content-Length: 4\t\r\n", "blanks"),
+        ("Content-Length: 4 \r\n", "blanks"),
+        ("Content-Length:  4\r\n", "blanks"),
+        ("Content-Length:\t4\r\n", "blanks"),
+        ("Transfer-Encoding: chunked \r\n", "blanks"),
+        ("Transfer-Encoding:\tchunked\r\n", "blanks"),
+        ("Transfer-Encoding:  chunked\r\n", "blanks"),
+        ("Content-Length: 4;x\r\n", "no number"),
+        ("Content-Length: -0\r\n", "no number"),
+        ("Content-Length: 4 4\r\n", "no number"),
+        ("Transfer-Encoding: \"chunked\"\r\n", "not \"chunked\""),
+        ("Transfer-Encoding: chunked, identity\r\n", "not \"chunked\""),
+        ("Transfer-Encoding: identity\r\n", "not \"chunked\""),
+        ("Transfer-Encoding: chunked;a=b\r\n", "not \"chunked\""),
+        ("Transfer-Encoding: \u{b}chunked\r\n", "control character"),
+    ] {
+        let found = error_of(with_fields(fields)).await;
+        let says = |error: &HeadError| error.to_string().contains(cause);
+        assert!(found.as_ref().is_some_and(says), "{fields:?}: {found:?}");
+    }
+    assert_eq!(error_of(with_fields("X-Content_Length: 1\r\nX_Y: 1\r\n")).await, None);
+}
+
+#[tokio::test]
+async fn what_is_for_the_origin_is_not_for_the_next_hop_alone() {
+    for (fields, cause) in [
+        ("Connection: close, Host\r\n", "is for the origin too"),
+        ("Connection: content-length\r\n", "is for the origin too"),
+        ("Connection: Transfer-Encoding\r\n", "is for the origin too"),
+        ("Connection: close\r\nConnection: Cookie\r\n", "is for the origin too"),
+        ("Connection: authorization\r\n", "is for the origin too"),
+        ("Connection: User-Agent\r\n", "is for the origin too"),
+        ("Connection: via\r\n", "is for the origin too"),
+        ("Connection: \"Host\"\r\n", "no token"),
+        ("Connection: :authority\r\n", "no token"),
+        ("Connection: close Host\r\n", "no token"),
+    ] {
+        let found = error_of(with_fields(fields)).await;
+        let says = |error: &HeadError| error.to_string().contains(cause);
+        assert!(found.as_ref().is_some_and(says), "{fields:?}: {found:?}");
+    }
+    for fields in [
+        "Connection: close, upgrade\r\n",
+        "Connection: keep-alive, , X-Mine\r\nX-Mine: 1\r\n",
+        "Connection: TE\r\nTE: trailers\r\n",
+        "Connection:\r\n",
+    ] {
+        assert_eq!(error_of(with_fields(fields)).await, None, "{fields:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_a_websocket_may_be_asked_for_and_only_by_its_rules() {
+    const GOOD: &str = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    assert_eq!(error_of(with_fields(GOOD)).await, None);
+    for (from, to, cause) in [
+        ("Version: 13", "Version: 12", "version 13"),
+        ("Version: 13", "Version: 013", "version 13"),
+        ("Sec-WebSocket-Version: 13\r\n", "", "version 13"),
+        ("ZQ==", "ZQ=", "Sec-WebSocket-Key"),
+        ("dGhlIHNhbXBsZSBub25jZQ==", "", "Sec-WebSocket-Key"),
+        ("Sec-WebSocket-Key", "Sec-WebSocket-Kay", "Sec-WebSocket-Key"),
+        (", Upgrade", "", "that its Connection does not name"),
+        (
+            "Upgrade: websocket\r\n",
+            "Upgrade: websocket\r\nUpgrade: websocket\r\n",
+            "several Upgrade",
+        ),
+        (
+            "Upgrade: websocket",
+            "Upgrade: websocket\r\nContent-Length: 1",
+            "no content",
+        ),
+        (
+            "Upgrade: websocket",
+            "Upgrade: websocket\r\nTransfer-Encoding: chunked",
+            "no content",
+        ),
+        ("Upgrade: websocket", "Upgrade: h2c", "HTTP/2 without TLS"),
+        ("Upgrade: websocket", "Upgrade: foo, H2C", "HTTP/2 without TLS"),
+        ("Upgrade: websocket", "Upgrade: HTTP/2.0", "HTTP/2 without TLS"),
+        ("Upgrade: websocket", "Upgrade: TLS/1.0", "TLS inside HTTP"),
+        (
+            "Upgrade: websocket",
+            "HTTP2-Settings: AAMAAABkAAQAAP__",
+            "HTTP/2 without TLS",
+        ),
+    ] {
+        let found = error_of(with_fields(&GOOD.replace(from, to))).await;
+        let says = |error: &HeadError| error.to_string().contains(cause);
+        assert!(found.as_ref().is_some_and(says), "{to:?}: {found:?}");
+    }
+    let posted = with_fields(GOOD).replace("GET ", "POST ");
+    assert!(matches!(error_of(posted).await, Some(HeadError::Syntax(cause)) if cause.contains("with a GET")));
+    assert_eq!(
+        error_of(with_fields("Connection: Upgrade\r\nUpgrade: foo/2\r\n")).await,
+        None
+    );
+}
+
+#[tokio::test]
+async fn a_connect_and_a_trace_have_no_content() {
+    for (line, fields, cause) in [
+        (
+            "CONNECT a.example:443",
+            "Content-Length: 4\r\n",
+            Some("a CONNECT has no content"),
+        ),
+        (
+            "CONNECT a.example:443",
+            "Transfer-Encoding: chunked\r\n",
+            Some("a CONNECT has no content"),
+        ),
+        ("CONNECT a.example:443", "Content-Length: 0\r\n", None),
+        (
+            "TRACE http://a.example/",
+            "Content-Length: 4\r\n",
+            Some("a TRACE has no content"),
+        ),
+        ("TRACE http://a.example/", "", None),
+    ] {
+        let sent = format!("{line} HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n");
+        assert_eq!(error_of(&sent).await, cause.map(HeadError::Syntax), "{sent:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_limits_can_be_others() {
+    let sized = |bytes: usize| with_fields(&format!("X: {}\r\n", "x".repeat(bytes - with_fields("X: \r\n").len())));
+    let (small, large) = (
+        HeadLimits { bytes: 1024, fields: 2 },
+        HeadLimits {
+            bytes: 512 << 10,
+            fields: 256,
+        },
+    );
+    for (sent, limits, error) in [
+        (sized(1024), small, None),
+        (sized(1025), small, Some(HeadError::TooLarge(1024))),
+        (
+            with_fields("X: 1\r\nY: 1\r\n"),
+            small,
+            Some(HeadError::TooManyFields(2)),
+        ),
+        (sized(512 << 10), large, None),
+        (sized((512 << 10) + 1), large, Some(HeadError::TooLarge(512 << 10))),
+        (with_fields(&"X: 1\r\n".repeat(255)), large, None),
+        (
+            with_fields(&"X: 1\r\n".repeat(256)),
+            large,
+            Some(HeadError::TooManyFields(256)),
+        ),
+    ] {
+        for size in [700, 100_000] {
+            let (mut stream, mut client) = pipe(size);
+            let bytes = format!("{sent}{}", "content".repeat(100_000)).into_bytes();
+            tokio::spawn(async move { client.write_all(&bytes).await });
+            let read = Head::read(&mut stream, TIMES, limits).await;
+            assert_eq!(read.as_ref().err(), error.as_ref(), "{size} at a time");
+            assert!(read.is_ok_and(|head| head.bytes.len() <= limits.bytes.max(INITIAL) + 1) || error.is_some());
+        }
+    }
 }
 
 #[tokio::test]
@@ -202,24 +380,24 @@ async fn a_head_holds_64_kib_and_no_byte_more() {
         with_fields(&format!("X: {}\r\n", "x".repeat(size - empty)))
     };
     for (size, error) in [
-        (MAX_HEAD, None),
-        (MAX_HEAD + 1, Some(HeadError::TooLarge)),
-        (3 * MAX_HEAD, Some(HeadError::TooLarge)),
+        (LIMITS.bytes, None),
+        (LIMITS.bytes + 1, Some(HeadError::TooLarge(LIMITS.bytes))),
+        (3 * LIMITS.bytes, Some(HeadError::TooLarge(LIMITS.bytes))),
     ] {
         let sent = sized(size);
         assert_eq!(sent.len(), size);
         assert_eq!(error_of(&sent).await, error, "{size}");
-        for pieces in [1000, MAX_HEAD - 1] {
+        for pieces in [1000, LIMITS.bytes - 1] {
             let found = read_in_pieces(sent.as_bytes(), pieces).await.err();
             assert_eq!(found, error, "{size}, {pieces} at a time");
         }
     }
-    let with_content = format!("{}{}", sized(MAX_HEAD), "x".repeat(MAX_HEAD));
+    let with_content = format!("{}{}", sized(LIMITS.bytes), "x".repeat(LIMITS.bytes));
     assert_eq!(error_of(&with_content).await, None, "content does not count");
-    let endless = "x".repeat(MAX_HEAD + 1);
+    let endless = "x".repeat(LIMITS.bytes + 1);
     assert_eq!(
         error_of(&endless).await,
-        Some(HeadError::TooLarge),
+        Some(HeadError::TooLarge(LIMITS.bytes)),
         "a line that never ends"
     );
 }
@@ -227,13 +405,13 @@ async fn a_head_holds_64_kib_and_no_byte_more() {
 #[tokio::test]
 async fn a_head_has_128_fields_and_not_one_more() {
     // One of them is Host.
-    let most = with_fields(&"X: 1\r\n".repeat(MAX_FIELDS - 1));
+    let most = with_fields(&"X: 1\r\n".repeat(LIMITS.fields - 1));
     assert_eq!(error_of(&most).await, None);
-    let more = with_fields(&"X: 1\r\n".repeat(MAX_FIELDS));
-    assert_eq!(error_of(&more).await, Some(HeadError::TooManyFields));
+    let more = with_fields(&"X: 1\r\n".repeat(LIMITS.fields));
+    assert_eq!(error_of(&more).await, Some(HeadError::TooManyFields(LIMITS.fields)));
     assert_eq!(
         read_in_pieces(more.as_bytes(), 100).await.err(),
-        Some(HeadError::TooManyFields)
+        Some(HeadError::TooManyFields(LIMITS.fields))
     );
 }
 
@@ -247,8 +425,15 @@ async fn a_client_that_goes_away_in_the_middle_needs_no_answer() {
 #[test]
 fn each_error_says_what_is_wrong() {
     for (error, says) in [
-        (HeadError::TooLarge, "longer than 64 KiB"),
-        (HeadError::TooManyFields, "more than 128 fields"),
+        (
+            HeadError::TooLarge(64 * 1024),
+            "longer than 64 KiB (proxy.max-header-bytes)",
+        ),
+        (HeadError::TooLarge(1500), "longer than 1500 bytes"),
+        (
+            HeadError::TooManyFields(128),
+            "more than 128 fields (proxy.max-header-fields)",
+        ),
         (
             HeadError::Syntax("it has no Host field"),
             "not valid HTTP/1: it has no Host field",

@@ -8,7 +8,10 @@ use super::*;
 async fn a_connection_that_stays_silent_is_given_up_after_the_idle_time() {
     let (mut stream, _client) = pipe(1024);
     let started = Instant::now();
-    assert_eq!(Head::read(&mut stream, TIMES).await.err(), Some(HeadError::Gone));
+    assert_eq!(
+        Head::read(&mut stream, TIMES, LIMITS).await.err(),
+        Some(HeadError::Gone)
+    );
     assert_eq!(started.elapsed().as_secs(), TIMES.idle.as_secs());
 }
 
@@ -21,7 +24,10 @@ async fn a_head_that_was_begun_has_its_own_time() {
         client.write_all(b"GET /").await.expect("a reader");
         client
     });
-    assert_eq!(Head::read(&mut stream, TIMES).await.err(), Some(HeadError::Timeout));
+    assert_eq!(
+        Head::read(&mut stream, TIMES, LIMITS).await.err(),
+        Some(HeadError::Timeout)
+    );
     assert_eq!(started.elapsed().as_secs(), 30 + TIMES.head.as_secs());
     drop(sender.await);
 }
@@ -38,7 +44,10 @@ async fn bytes_that_trickle_in_buy_no_time() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     });
-    assert_eq!(Head::read(&mut stream, TIMES).await.err(), Some(HeadError::Timeout));
+    assert_eq!(
+        Head::read(&mut stream, TIMES, LIMITS).await.err(),
+        Some(HeadError::Timeout)
+    );
     assert_eq!(started.elapsed().as_secs(), TIMES.head.as_secs());
 }
 
@@ -53,7 +62,7 @@ async fn a_slow_head_within_its_time_is_taken() {
         client.write_all(rest.as_bytes()).await.expect("a reader");
         client
     });
-    let head = Head::read(&mut stream, TIMES).await.expect("a head");
+    let head = Head::read(&mut stream, TIMES, LIMITS).await.expect("a head");
     assert_eq!(parts(&head), (GET, ""));
     drop(sender.await);
 }

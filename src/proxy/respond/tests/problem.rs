@@ -45,8 +45,8 @@ fn told(problem: &Problem<'_>) -> (u16, String, String) {
 fn a_head_that_cannot_be_used_is_the_clients_error() {
     for (error, status, title) in [
         (HeadError::Timeout, 408, "Request Timeout"),
-        (HeadError::TooLarge, 431, "Request Header Fields Too Large"),
-        (HeadError::TooManyFields, 431, "Request Header Fields Too Large"),
+        (HeadError::TooLarge(1024), 431, "Request Header Fields Too Large"),
+        (HeadError::TooManyFields(1), 431, "Request Header Fields Too Large"),
         (HeadError::Syntax("x"), 400, "Bad Request"),
         (HeadError::TargetCharacter('<'), 400, "Bad Request"),
         (HeadError::ConnectTarget(AuthorityError::Host), 400, "Bad Request"),

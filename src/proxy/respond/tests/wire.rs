@@ -64,7 +64,7 @@ fn without_content_its_length_is_told_all_the_same() {
 fn every_title_makes_a_status_line() {
     for problem in [
         Problem::Head(&HeadError::Timeout),
-        Problem::Head(&HeadError::TooLarge),
+        Problem::Head(&HeadError::TooLarge(1024)),
         Problem::Target(&TargetError::OriginForm),
         Problem::Fault(&Fault::ConnectionRefused),
         Problem::Fault(&Fault::ReadTimeout),

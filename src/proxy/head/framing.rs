@@ -1,0 +1,86 @@
+//! How a request says where its content ends: in one way, or not at all, and in the one spelling that
+//! every parser reads alike (RFC 9112 §6). Pure.
+
+use super::{HeadError, checks::values_of};
+
+/// Checks the fields of `request`, which `head` is.
+pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) -> Result<(), HeadError> {
+    let wrong = |what| Err(HeadError::Syntax(what));
+    if request.headers.iter().any(|field| is_disguised(field.name)) {
+        return wrong("a field name is that of a framing field with \"_\" for \"-\"");
+    }
+    let mut lengths = values_of(request, CONTENT_LENGTH);
+    let mut codings = values_of(request, TRANSFER_ENCODING);
+    let (length, coding) = (lengths.next(), codings.next());
+    if length.is_none() && coding.is_none() {
+        return Ok(());
+    }
+    if lengths.next().is_some() {
+        return wrong("it has several Content-Length fields");
+    }
+    if length.is_some_and(|value| value.is_empty() || !value.iter().all(u8::is_ascii_digit)) {
+        return wrong("its Content-Length is no number");
+    }
+    if length.is_some_and(|value| value.len() > MAX_DIGITS || (value.len() > 1 && value[0] == b'0')) {
+        return wrong("its Content-Length is no number that is written as usual");
+    }
+    if let Some(coding) = coding {
+        if length.is_some() {
+            return wrong("it has both a Content-Length and a Transfer-Encoding");
+        }
+        if codings.next().is_some() || !coding.eq_ignore_ascii_case(b"chunked") {
+            return wrong("its Transfer-Encoding is not \"chunked\"");
+        }
+        if request.version == Some(0) {
+            return wrong("HTTP/1.0 has no Transfer-Encoding");
+        }
+    }
+    if !is_written_plainly(head) {
+        return wrong("its Content-Length or Transfer-Encoding has blanks that are not usual");
+    }
+    let has_content = coding.is_some() || length.is_some_and(|length| length != b"0");
+    match request.method {
+        Some("CONNECT") if has_content => wrong("a CONNECT has no content"),
+        Some("TRACE") if has_content => wrong("a TRACE has no content"),
+        _ => Ok(()),
+    }
+}
+
+/// Whether servers that hand fields on as variables (RFC 3875 §4.1.18) would take the field for one
+/// that frames.
+fn is_disguised(name: &str) -> bool {
+    let like = |other: &str| {
+        name.len() == other.len()
+            && name
+                .bytes()
+                .zip(other.bytes())
+                .all(|(one, other)| one.eq_ignore_ascii_case(&other) || (one == b'_' && other == b'-'))
+    };
+    name.contains('_') && (like(CONTENT_LENGTH) || like(TRANSFER_ENCODING))
+}
+
+/// Whether nothing but a space, or nothing at all, stands around the values of the fields that frame.
+/// Other blanks are allowed (RFC 9112 §5), but are no client's custom and have been read as a part of
+/// the value.
+fn is_written_plainly(head: &[u8]) -> bool {
+    head.split_inclusive(|byte| *byte == b'\n').all(|line| {
+        let Some(colon) = memchr::memchr(b':', line) else {
+            return true;
+        };
+        let (name, value) = (&line[..colon], &line[colon + 1..]);
+        if ![CONTENT_LENGTH, TRANSFER_ENCODING]
+            .iter()
+            .any(|framing| name.eq_ignore_ascii_case(framing.as_bytes()))
+        {
+            return true;
+        }
+        let value = value.strip_suffix(b"\r\n").unwrap_or(value);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        value.iter().all(u8::is_ascii_alphanumeric)
+    })
+}
+
+const CONTENT_LENGTH: &str = "content-length";
+const TRANSFER_ENCODING: &str = "transfer-encoding";
+/// As many as every number of them has room for in 63 bits.
+const MAX_DIGITS: usize = 18;

@@ -1,0 +1,120 @@
+//! What a request says of its connection: which fields are for the next hop alone (RFC 9110 §7.6.1),
+//! and which protocol it would rather speak (§7.8). Pure.
+//!
+//! Only a WebSocket may be asked for: what another protocol carries could be requests that nobody
+//! decides on.
+
+use super::{HeadError, checks::values_of};
+
+/// Refuses a `Connection` that names fields which are for everybody on the way: taking those out would
+/// give the origin another request than the one that was decided on.
+pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
+    for option in options(request, "connection") {
+        if !is_token(option) {
+            return Err(HeadError::Syntax("its Connection names something that is no token"));
+        }
+        if END_TO_END
+            .iter()
+            .any(|name| option.eq_ignore_ascii_case(name.as_bytes()))
+        {
+            return Err(HeadError::Syntax(
+                "its Connection names a field that is for the origin too",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what could take the connection out of sight: HTTP/2 in clear text, and a WebSocket that is
+/// not asked for as RFC 6455 §4.1 has it.
+pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
+    let wrong = |what| Err(HeadError::Syntax(what));
+    if values_of(request, "http2-settings").next().is_some() {
+        return wrong("it asks for HTTP/2 without TLS, which is not served");
+    }
+    let mut fields = values_of(request, "upgrade");
+    let Some(upgrade) = fields.next() else {
+        return Ok(());
+    };
+    if fields.next().is_some() {
+        return wrong("it has several Upgrade fields");
+    }
+    for protocol in options(request, "upgrade") {
+        let name = protocol.split(|byte| *byte == b'/').next().unwrap_or_default();
+        if [&b"h2c"[..], b"h2", b"http", b"tls"]
+            .iter()
+            .any(|other| name.eq_ignore_ascii_case(other))
+        {
+            return wrong("it asks for HTTP/2 without TLS, or for TLS inside HTTP, which is not served");
+        }
+    }
+    // What is left is ignored, as is any Upgrade in HTTP/1.0 (RFC 9110 §7.8).
+    if !upgrade.eq_ignore_ascii_case(b"websocket") || request.version == Some(0) {
+        return Ok(());
+    }
+    check_websocket(request)
+}
+
+/// What makes an opening handshake.
+fn check_websocket(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
+    let only = |name| {
+        let mut fields = values_of(request, name);
+        fields.next().filter(|_| fields.next().is_none())
+    };
+    let content = values_of(request, "transfer-encoding").next().is_some()
+        || values_of(request, "content-length").any(|length| length != b"0");
+    let wrong = if request.method != Some("GET") {
+        "a WebSocket is asked for with a GET"
+    } else if content {
+        "a request for a WebSocket has no content"
+    } else if !options(request, "connection").any(|option| option.eq_ignore_ascii_case(b"upgrade")) {
+        "it has an Upgrade that its Connection does not name"
+    } else if only("sec-websocket-version") != Some(b"13") {
+        "a WebSocket is asked for in version 13"
+    } else if !only("sec-websocket-key").is_some_and(is_key) {
+        "a request for a WebSocket has one Sec-WebSocket-Key, of 16 bytes in base64"
+    } else {
+        return Ok(());
+    };
+    Err(HeadError::Syntax(wrong))
+}
+
+fn is_key(key: &[u8]) -> bool {
+    data_encoding::BASE64.decode(key).is_ok_and(|bytes| bytes.len() == 16)
+}
+
+/// The members of a list, without the empty ones.
+fn options<'r, 'b>(request: &'r httparse::Request<'_, 'b>, name: &'r str) -> impl Iterator<Item = &'b [u8]> + 'r {
+    values_of(request, name)
+        .flat_map(|value| value.split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(|option| !option.is_empty())
+}
+
+fn is_token(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok_and(crate::bot::is_token)
+}
+
+/// Fields that say what is asked for, of whom, by whom, and how long it is.
+const END_TO_END: [&str; 20] = [
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "cache-control",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "cookie",
+    "date",
+    "expect",
+    "forwarded",
+    "from",
+    "host",
+    "max-forwards",
+    "range",
+    "referer",
+    "transfer-encoding",
+    "user-agent",
+    "via",
+    "x-forwarded-for",
+];
