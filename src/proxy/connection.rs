@@ -1,14 +1,14 @@
 //! One client connection: its requests one after the other, each to where it belongs. It serves
 //! the connections of the listeners and, inside an interception, those that a CONNECT opened.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pingora::{
     apps::HttpServerApp as _,
     protocols::{Stream, http::ServerSession},
     server::ShutdownWatch,
 };
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{
     arrival::Arrival,
@@ -91,6 +91,26 @@ pub(super) async fn answer_and_close(mut stream: Stream, problem: &Problem<'_>, 
     let _ = stream.write_all(&answer.to_http1(true)).await;
     let _ = stream.flush().await;
     let _ = stream.shutdown().await;
+    if !matches!(problem, Problem::Head(HeadError::Timeout)) {
+        linger(&mut stream).await;
+    }
+}
+
+/// Reads on for a while: a connection that is closed with bytes unread takes the answer from a client
+/// that is still sending.
+async fn linger(stream: &mut Stream) {
+    let rest = async {
+        let mut sink = [0; 4096];
+        let mut left = MAX_LINGER;
+        while let Ok(read @ 1..) = stream.read(&mut sink).await {
+            left = left.saturating_sub(read);
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    // Past it, the client has had its time.
+    let _ = tokio::time::timeout(LINGER, rest).await;
 }
 
 // === impl HeadTimes ===
@@ -125,5 +145,8 @@ impl HeadLimits {
     }
 }
 
+/// How long, and for how many bytes, what nobody wants is read.
+const LINGER: Duration = Duration::from_secs(1);
+const MAX_LINGER: usize = 4 * 1024 * 1024;
 /// Only says that connections are kept: how long is [`HeadTimes`]' to say.
 const KEEPALIVE_SECONDS: u64 = 60;

@@ -205,11 +205,8 @@ async fn accept(listener: Listener, running: Running, live: Arc<Live>, mut shutd
     }
 }
 
-/// Tells a client why it is not let in. What it has sent is read first, or closing would take the answer from it.
+/// Tells a client why it is not let in.
 async fn turn_away(stream: TcpStream, limit: Limit, live: &Live) {
-    let mut unread = [0; 4096];
-    let _ = tokio::time::timeout(TURNING_AWAY, stream.readable()).await;
-    let _ = stream.try_read(&mut unread);
     let stream = Box::new(L4Stream::from(stream));
     let problem = Problem::Limit(limit);
     let answering = connection::answer_and_close(stream, &problem, live);
@@ -279,7 +276,7 @@ fn hint(error: &std::io::Error, key: &str) -> String {
 /// Connections that may wait to be accepted; the system may grant fewer.
 const BACKLOG: u32 = 4096;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// For reading what a client that is turned away says, and for telling it.
+/// For telling a client that it is turned away.
 const TURNING_AWAY: Duration = Duration::from_secs(2);
 /// What rustls says before the fault.
 const CERTIFICATE_FAULT: &str = "invalid peer certificate: ";

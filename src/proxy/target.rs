@@ -87,6 +87,12 @@ impl Target {
             (RawTargetAuthority::None, Some(through)) => (through.origin.clone(), raw),
             (RawTargetAuthority::None, None) => return Err(TargetError::OriginForm),
         };
+        // HTTP/2 says it in a field of its own (RFC 9113 §8.3.1).
+        if let Some(scheme) = request.uri.scheme_str()
+            && Scheme::parse(scheme.as_bytes()) != Some(origin.scheme)
+        {
+            return Err(TargetError::Scheme);
+        }
         check_hosts(request, &origin, through.is_some())?;
         Ok(Self {
             path: origin_form(path, &request.method)?,

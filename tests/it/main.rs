@@ -29,6 +29,7 @@ mod refuse_mode;
 mod reload;
 mod robots;
 mod sharing;
+mod smuggling;
 mod spelling;
 mod support;
 mod tls_listener;

@@ -19,7 +19,7 @@ mod wire;
 
 pub use self::{
     blackhole::Blackhole,
-    client::{Alpn, Ask, Connected, Connection, End, Response, Tunnel},
+    client::{Alpn, Ask, Connected, Connection, End, Frames, Outcome, Response, Tunnel},
     dns::{Answer, Dns},
     expect::{allowed, failed, refused, same_members},
     fields::Field,
@@ -28,4 +28,5 @@ pub use self::{
     origin::{NAME, Origin, Reply, Request, Step},
     tls::{Certificate, Roots, origin_root_pem},
     told::Told,
+    wire::Fields,
 };

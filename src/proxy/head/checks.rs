@@ -4,7 +4,7 @@
 use pingora::protocols::http::authority::{RawTargetAuthority, raw_target_authority};
 
 use super::HeadError;
-use crate::origin::{Authority, Scheme, unsendable};
+use crate::origin::{Authority, AuthorityError, Scheme, unsendable};
 
 /// See [`unsendable`].
 pub(super) fn check_target(target: &[u8]) -> Result<(), HeadError> {
@@ -50,9 +50,19 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
 /// other letters. Where the target has no host, or none that can be read, what the request is
 /// for is looked at later.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
-    let RawTargetAuthority::Absolute { scheme, authority, .. } = raw_target_authority(target) else {
-        return Ok(None);
+    if host.is_some_and(|host| host.contains(&b'@')) {
+        return Err(HeadError::Host(AuthorityError::UserInfo));
+    }
+    let (scheme, authority) = match raw_target_authority(target) {
+        RawTargetAuthority::Absolute { scheme, authority, .. } => (scheme, authority),
+        RawTargetAuthority::AmbiguousAuthority => {
+            return Err(HeadError::Syntax("the request target can be read in two ways"));
+        }
+        RawTargetAuthority::None => return Ok(None),
     };
+    if !is_usual(authority) {
+        Authority::parse(authority).map_err(HeadError::TargetHost)?;
+    }
     let Some(host) = host.filter(|host| *host != authority) else {
         return Ok(None);
     };
@@ -67,4 +77,10 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     } else {
         Err(HeadError::HostDiffers)
     }
+}
+
+/// Whether an authority is made as nearly all are, and is for later to read.
+fn is_usual(authority: &[u8]) -> bool {
+    let usual = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':');
+    authority.iter().all(usual) && memchr::memchr_iter(b':', authority).count() <= 1
 }

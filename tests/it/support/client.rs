@@ -3,6 +3,7 @@
 mod ask;
 mod connect;
 mod connection;
+mod frames;
 mod h2;
 mod response;
 
@@ -10,6 +11,7 @@ pub use self::{
     ask::Ask,
     connect::{Alpn, Connected, Tunnel, connect},
     connection::Connection,
+    frames::{Frames, Outcome},
     response::Response,
 };
 pub use super::wire::End;

@@ -3,10 +3,11 @@
 use std::{fs, io, net::SocketAddr, path::Path};
 
 use rustls::pki_types::ServerName;
-use tokio_rustls::TlsConnector;
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::{Ask, Connection, Response};
+use super::{Ask, Connection, Frames, Response};
 use crate::support::{
+    io::BoxIo,
     tls::Roots,
     wait::within,
     wire::{Fields, Wire},
@@ -127,6 +128,31 @@ impl Tunnel {
     /// # Errors
     /// When the handshake fails.
     pub async fn try_tls(self, server_name: &str, alpn: Alpn) -> io::Result<Connection> {
+        let authority = self.authority.clone();
+        let stream = self.handshake(server_name, alpn).await?;
+        let (_, session) = stream.get_ref();
+        let certificate = session
+            .peer_certificates()
+            .and_then(<[_]>::first)
+            .map(|der| der.to_vec());
+        let connection = if alpn == Alpn::Http2 {
+            Connection::http2_over(stream, &authority).await
+        } else {
+            Connection::over(Wire::new(stream), &authority)
+        };
+        Ok(connection.showing(certificate))
+    }
+
+    /// TLS inside, and over it HTTP/2 as single frames, which need not make sense.
+    ///
+    /// # Panics
+    /// When the handshake fails.
+    pub async fn frames(self, server_name: &str) -> Frames {
+        let stream = self.handshake(server_name, Alpn::Http2).await.expect("a handshake");
+        Frames::over(stream).await
+    }
+
+    async fn handshake(self, server_name: &str, alpn: Alpn) -> io::Result<TlsStream<BoxIo>> {
         let (io, early) = self.wire.into_parts();
         assert!(early.is_empty(), "a TLS server never speaks first: {early:?}");
         let offers: &[&[u8]] = match alpn {
@@ -137,22 +163,12 @@ impl Tunnel {
         let name = ServerName::try_from(server_name.to_owned()).map_err(io::Error::other)?;
         let connector = TlsConnector::from(self.roots.client_config(offers));
         let stream = within("a TLS handshake", connector.connect(name, io)).await?;
-        let (_, session) = stream.get_ref();
-        let certificate = session
-            .peer_certificates()
-            .and_then(<[_]>::first)
-            .map(|der| der.to_vec());
-        let agreed = session.alpn_protocol().map(<[u8]>::to_vec);
-        let connection = if alpn == Alpn::Http2 {
-            assert_eq!(agreed.as_deref(), Some(&b"h2"[..]), "HTTP/2 was offered");
-            Connection::http2_over(stream, &self.authority).await
+        let agreed = stream.get_ref().1.alpn_protocol();
+        if alpn == Alpn::Http2 {
+            assert_eq!(agreed, Some(&b"h2"[..]), "HTTP/2 was offered");
         } else {
-            assert!(
-                matches!(agreed.as_deref(), None | Some(b"http/1.1")),
-                "agreed on {agreed:?}"
-            );
-            Connection::over(Wire::new(stream), &self.authority)
-        };
-        Ok(connection.showing(certificate))
+            assert!(matches!(agreed, None | Some(b"http/1.1")), "agreed on {agreed:?}");
+        }
+        Ok(stream)
     }
 }

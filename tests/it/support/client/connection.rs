@@ -193,6 +193,14 @@ impl Connection {
             .expect("a response")
     }
 
+    /// As [`response_to`](Self::response_to).
+    ///
+    /// # Errors
+    /// When none comes.
+    pub async fn try_response_to(&mut self, method: &str) -> io::Result<Response> {
+        within("a response", Response::read(self.wire(), method)).await
+    }
+
     pub(super) fn into_wire(self) -> Wire {
         match self.kind {
             Kind::One(wire) => wire,

@@ -1,0 +1,94 @@
+//! What comes behind a CONNECT that opened nothing.
+
+use super::{Scene, Way, is_refused, responses};
+use crate::support::{Gate, Origin};
+
+const SMUGGLED: &str = "GET {prefix}/smuggled HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n\r\n";
+
+#[tokio::test]
+async fn bytes_after_a_connect_that_is_malformed_are_no_request() {
+    let scene = Scene::start().await;
+    for (name, head, cause) in [
+        ("no port", "CONNECT shop.example HTTP/1.1\r\n\r\n", "a host and a port"),
+        ("a user", "CONNECT me@{host} HTTP/1.1\r\n\r\n", "target of the CONNECT"),
+        ("a URL", "CONNECT {abs}/ HTTP/1.1\r\n\r\n", "target of the CONNECT"),
+        (
+            "another Host",
+            "CONNECT {host} HTTP/1.1\r\nHost: b.example\r\n\r\n",
+            "another host",
+        ),
+        (
+            "another port in Host",
+            "CONNECT {host} HTTP/1.1\r\nHost: shop.example:1\r\n\r\n",
+            "another host",
+        ),
+        (
+            "two Hosts",
+            "CONNECT {host} HTTP/1.1\r\nHost: {host}\r\nHost: {host}\r\n\r\n",
+            "several Host",
+        ),
+        (
+            "a length",
+            "CONNECT {host} HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody",
+            "CONNECT has no content",
+        ),
+        (
+            "chunks",
+            "CONNECT {host} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "CONNECT has no content",
+        ),
+        (
+            "both",
+            "CONNECT {host} HTTP/1.1\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "both",
+        ),
+    ] {
+        let payload = scene.payload(Way::Plain, &format!("{head}{SMUGGLED}"));
+        let came = responses(scene.send(Way::Plain, &payload).await).await;
+        is_refused(&came, 400, cause, name);
+    }
+    assert_eq!(scene.plain.count("/smuggled"), 0);
+    scene.log_has_all_that_was_seen().await;
+}
+
+#[tokio::test]
+async fn bytes_after_a_connect_that_is_refused_are_no_request() {
+    let origin = Origin::start()
+        .robots("User-agent: *\nDisallow: /private\n")
+        .anything("page")
+        .spawn()
+        .await;
+    for mode in ["refuse", "tunnel"] {
+        let gate = Gate::with(&format!("[https]\nmode = \"{mode}\"")).await;
+        let connect = format!(
+            "CONNECT {} HTTP/1.1\r\nUser-Agent: TestBot/1.0\r\n\r\n",
+            origin.authority()
+        );
+        let smuggled = format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: TestBot/1.0\r\n\r\n",
+            origin.url("/smuggled"),
+            origin.authority()
+        );
+
+        let came = responses(gate.raw(format!("{connect}{smuggled}")).await).await;
+
+        let [response] = &came[..] else { panic!("{came:#?}") };
+        assert!(matches!(response.status, 403 | 502), "{mode}: {response:#?}");
+        assert!(!response.stays_open, "{mode}: {response:#?}");
+        assert_eq!(origin.count("/smuggled"), 0, "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn a_connect_inside_a_connect_ends_the_connection() {
+    let scene = Scene::start().await;
+    for way in [Way::Tls, Way::PlainInside] {
+        let payload = scene.payload(
+            way,
+            &format!("CONNECT {{host}} HTTP/1.1\r\nHost: {{host}}\r\n\r\n{SMUGGLED}"),
+        );
+        let came = responses(scene.send(way, &payload).await).await;
+        is_refused(&came, 400, "inside a CONNECT", &format!("{way:?}"));
+        assert_eq!(scene.origin(way).count("/smuggled"), 0);
+    }
+}

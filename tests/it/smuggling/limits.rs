@@ -1,0 +1,93 @@
+//! How much a head may hold, and how long it may take.
+
+use std::time::{Duration, Instant};
+
+use super::{Scene, WAYS, Way, is_refused, responses};
+
+#[tokio::test]
+async fn a_head_over_the_limits_gets_a_431() {
+    let scene = Scene::with("[proxy]\nmax-header-bytes = \"4KiB\"\nmax-header-fields = 20").await;
+    for way in WAYS {
+        for (what, fields, cause) in [
+            (
+                "a long value",
+                format!("X: {}\r\n", "x".repeat(5_000)),
+                "longer than 4 KiB",
+            ),
+            (
+                "a very long one",
+                format!("X: {}\r\n", "x".repeat(1_000_000)),
+                "longer than 4 KiB",
+            ),
+            (
+                "a long name",
+                format!("{}: x\r\n", "x".repeat(5_000)),
+                "longer than 4 KiB",
+            ),
+            ("many fields", "X: 1\r\n".repeat(20), "more than 20 fields"),
+        ] {
+            let head = format!("GET {{x}} HTTP/1.1\r\nHost: {{host}}\r\n{fields}\r\n");
+            let came = responses(scene.send(way, &scene.payload(way, &head)).await).await;
+            is_refused(&came, 431, cause, &format!("{what} ({way:?})"));
+        }
+        let fits = format!("X: {}\r\n{}", "x".repeat(3_000), "Y: 1\r\n".repeat(16));
+        let head = format!(
+            "GET {{x}} HTTP/1.1\r\nHost: {{host}}\r\nUser-Agent: TestBot/1.0\r\n{fits}Connection: close\r\n\r\n"
+        );
+        let came = responses(scene.send(way, &scene.payload(way, &head)).await).await;
+        assert_eq!(came[0].status, 200, "{came:#?}");
+    }
+    assert_eq!((scene.plain.count("/x"), scene.tls.count("/x")), (2, 1));
+    scene.log_has_all_that_was_seen().await;
+}
+
+#[tokio::test]
+async fn the_limits_can_be_raised_to_what_pingora_takes() {
+    let scene = Scene::with("[proxy]\nmax-header-bytes = \"512KiB\"\nmax-header-fields = 256").await;
+    for way in WAYS {
+        for fields in [format!("X: {}\r\n", "x".repeat(500_000)), "X: 1\r\n".repeat(252)] {
+            let head = format!(
+                "POST {{x}} HTTP/1.1\r\nHost: {{host}}\r\nUser-Agent: TestBot/1.0\r\n{fields}\
+                 Content-Length: 700000\r\n\r\n{}",
+                "b".repeat(700_000)
+            );
+            let mut connection = scene.open(way).await;
+            connection.send(scene.payload(way, &head)).await;
+            let response = connection.response_to("POST").await;
+            assert_eq!(response.status, 200, "{way:?}: {response:#?}");
+        }
+    }
+    assert!(
+        scene
+            .plain
+            .requests_for("/x")
+            .iter()
+            .all(|request| request.body.len() == 700_000)
+    );
+    scene.log_has_all_that_was_seen().await;
+}
+
+#[tokio::test]
+async fn a_head_that_drips_is_given_up_after_the_header_timeout() {
+    let scene = Scene::with("[proxy]\nheader-timeout = \"700ms\"").await;
+    for way in [Way::Plain, Way::Tls] {
+        let mut connection = scene.open(way).await;
+        let start = Instant::now();
+        let head = scene.payload(
+            way,
+            "GET {x} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n\r\n",
+        );
+        let mut drip = tokio::time::interval(Duration::from_millis(100));
+        for byte in head.iter().take(12) {
+            drip.tick().await;
+            if !connection.try_send(&[*byte]).await {
+                break;
+            }
+        }
+        let came = responses(connection.read_to_end().await).await;
+        is_refused(&came, 408, "in time", &format!("{way:?}"));
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert_eq!(scene.origin(way).count("/x"), 0);
+        scene.still_serves(way).await;
+    }
+}

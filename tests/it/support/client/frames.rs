@@ -1,0 +1,152 @@
+//! HTTP/2 frame by frame, for what a well-behaved library refuses to send (RFC 9113, RFC 7541). Fields are literals
+//! without Huffman codes, whatever bytes they hold.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::support::{
+    io::{BoxIo, Io},
+    wait::within,
+};
+
+/// A connection of which nothing is checked and nothing is repaired.
+pub struct Frames {
+    io: BoxIo,
+    next_stream: u32,
+}
+
+/// What came of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A response; 0 where its status is none of those that HTTP/2 has a number for.
+    Status(u16),
+    /// The stream was reset, with this error code.
+    Reset(u32),
+    /// The whole connection ended.
+    Closed,
+}
+
+impl Frames {
+    /// Sends the preface and no settings of note.
+    pub async fn over(io: impl Io + 'static) -> Self {
+        let mut frames = Self {
+            io: Box::new(io),
+            next_stream: 1,
+        };
+        frames
+            .io
+            .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            .await
+            .expect("an open connection");
+        frames.frame(SETTINGS, 0, 0, &[]).await;
+        frames
+    }
+
+    /// Sends one frame. The peer may have closed.
+    pub async fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+        bytes.extend([kind, flags]);
+        bytes.extend(stream.to_be_bytes());
+        bytes.extend(payload);
+        drop(self.io.write_all(&bytes).await);
+        drop(self.io.flush().await);
+    }
+
+    /// Begins a stream with these fields, the pseudo fields included, and these frames of data; all of it is sent
+    /// however the peer likes it.
+    pub async fn send(&mut self, fields: &[(&[u8], &[u8])], data: &[&[u8]]) -> u32 {
+        let stream = self.next_stream;
+        self.next_stream += 2;
+        let ends = |last: bool| if last { END_STREAM } else { 0 };
+        self.frame(HEADERS, END_HEADERS | ends(data.is_empty()), stream, &block(fields))
+            .await;
+        for (at, piece) in data.iter().enumerate() {
+            self.frame(DATA, ends(at + 1 == data.len()), stream, piece).await;
+        }
+        stream
+    }
+
+    /// Reads on until something came of `stream`.
+    pub async fn outcome(&mut self, stream: u32) -> Outcome {
+        within("the outcome of a stream", async {
+            loop {
+                let Some((kind, flags, of, payload)) = self.read().await else {
+                    return Outcome::Closed;
+                };
+                match kind {
+                    SETTINGS if flags & ACK == 0 => self.frame(SETTINGS, ACK, 0, &[]).await,
+                    HEADERS if of == stream => return Outcome::Status(status(&payload)),
+                    RST_STREAM if of == stream => return Outcome::Reset(number(&payload)),
+                    // Streams that it has taken go on.
+                    GO_AWAY if number(&payload) < stream || number(&payload[4..]) != 0 => return Outcome::Closed,
+                    _ => {}
+                }
+            }
+        })
+        .await
+    }
+
+    async fn read(&mut self) -> Option<(u8, u8, u32, Vec<u8>)> {
+        let mut head = [0; 9];
+        self.io.read_exact(&mut head).await.ok()?;
+        let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
+        self.io.read_exact(&mut payload).await.ok()?;
+        Some((head[3], head[4], number(&head[5..]) & 0x7fff_ffff, payload))
+    }
+}
+
+/// A field block: each field a literal that is never indexed.
+fn block(fields: &[(&[u8], &[u8])]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in fields {
+        block.push(0x10);
+        for text in [name, value] {
+            length(&mut block, text.len());
+            block.extend(*text);
+        }
+    }
+    block
+}
+
+/// An integer with a prefix of seven bits (RFC 7541 §5.1).
+fn length(block: &mut Vec<u8>, length: usize) {
+    if length < 127 {
+        return block.push(length as u8);
+    }
+    block.push(127);
+    let mut rest = length - 127;
+    while rest >= 128 {
+        block.push((rest % 128) as u8 | 128);
+        rest /= 128;
+    }
+    block.push(rest as u8);
+}
+
+/// The status, which comes first, by its number in the static table (RFC 7541, appendix A).
+fn status(block: &[u8]) -> u16 {
+    // Changes of the table's size may stand before it.
+    let first = block.iter().find(|byte| **byte & 0xe0 != 0x20);
+    match first {
+        Some(0x88) => 200,
+        Some(0x89) => 204,
+        Some(0x8b) => 304,
+        Some(0x8c) => 400,
+        Some(0x8d) => 404,
+        Some(0x8e) => 500,
+        _ => 0,
+    }
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    bytes
+        .get(..4)
+        .map_or(0, |bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+}
+
+pub const DATA: u8 = 0;
+pub const HEADERS: u8 = 1;
+pub const RST_STREAM: u8 = 3;
+pub const SETTINGS: u8 = 4;
+pub const GO_AWAY: u8 = 7;
+const ACK: u8 = 1;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
