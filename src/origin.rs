@@ -6,12 +6,14 @@
 //! dot. This module never resolves a name.
 
 mod authority;
+mod pattern;
 mod target;
 
 use std::{fmt, net::IpAddr, str::FromStr, sync::Arc};
 
 pub use self::{
     authority::{Authority, AuthorityError},
+    pattern::{HostPattern, HostPatternError},
     target::{MAX_TARGET, Readings, readings, unsendable},
 };
 

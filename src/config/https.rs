@@ -96,6 +96,6 @@ impl Https {
     pub fn tunnel_exception(&self, host: &str, now: SystemTime) -> Option<&TunnelException> {
         self.tunnels
             .iter()
-            .find(|tunnel| tunnel.holds(now) && tunnel.covers(host))
+            .find(|tunnel| tunnel.holds(now) && tunnel.host.covers(host))
     }
 }

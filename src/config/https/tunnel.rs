@@ -2,24 +2,21 @@
 //!
 //! It takes the time as a parameter and never looks at the clock.
 
-use std::net::IpAddr;
 use std::time::SystemTime;
 
 use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time, UtcOffset};
 use toml::Spanned;
 use toml::value::{Datetime, Offset};
-use url::Host;
 
 use crate::config::check::Checker;
 use crate::config::written::{self, Table};
+use crate::origin::HostPattern;
 
 /// A host that is let through as a tunnel until a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunnelException {
-    /// The host in lower case: a name in ASCII (punycode), without its leading dot, or an IP address without brackets.
-    pub host: String,
-    /// Whether the names below the host are meant too: it was written with a leading dot.
-    pub subdomains: bool,
+    /// Which hosts are meant.
+    pub host: HostPattern,
     /// Why, in the operator's words; never empty.
     pub reason: String,
     /// The first moment at which the entry holds no more.
@@ -34,27 +31,12 @@ impl TunnelException {
         now < self.until
     }
 
-    /// Whether the host is meant, whatever the time; see [`super::Https::tunnel_exception`].
-    pub fn covers(&self, host: &str) -> bool {
-        let host = host.strip_suffix('.').unwrap_or(host);
-        let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
-        if host.eq_ignore_ascii_case(&self.host) {
-            return true;
-        }
-        // Bytes, since a host as sent may be cut anywhere.
-        let (host, suffix) = (host.as_bytes(), self.host.as_bytes());
-        self.subdomains
-            && host.len() > suffix.len() + 1
-            && host[host.len() - suffix.len() - 1] == b'.'
-            && host[host.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
-    }
-
     pub(super) fn check(entry: Spanned<Table<written::Tunnel>>, checker: &mut Checker<'_>) -> Option<Self> {
         let table = entry.span();
         let Table(written) = entry.into_inner();
         let host = checker
             .required(written.host, &table, "host")
-            .and_then(|text| checker.parsed(&text, parse_host));
+            .and_then(|text| checker.parsed(&text, str::parse::<HostPattern>));
         let reason = checker.required(written.reason, &table, "reason");
         let reason = reason.and_then(|text| checker.parsed(&text, parse_reason));
         let until = checker.required(written.until, &table, "until").and_then(|until| {
@@ -62,43 +44,11 @@ impl TunnelException {
                 .map_err(|message| checker.complain(until.span(), message))
                 .ok()
         });
-        let (host, subdomains) = host?;
         Some(Self {
-            host,
-            subdomains,
+            host: host?,
             reason: reason?,
             until: until?,
         })
-    }
-}
-
-/// The host, and whether the names below it are meant.
-fn parse_host(text: &str) -> Result<(String, bool), String> {
-    let (subdomains, bare) = match text.strip_prefix('.') {
-        Some(bare) => (true, bare),
-        None => (false, text),
-    };
-    let bare = bare.strip_suffix('.').unwrap_or(bare);
-    if let Some(below) = text.strip_prefix("*.") {
-        return Err(format!(r#"write ".{below}" for that host and all below it"#));
-    }
-    if bare.contains("//") {
-        return Err(format!(
-            r#""{text}" is a URL; write the host alone, like "bank.example""#
-        ));
-    }
-    let shape = r#"write a name like "bank.example", or ".bank.example" for it and all below it"#;
-    if let (Ok(IpAddr::V6(address)), false) = (bare.parse(), subdomains) {
-        return Ok((address.to_string(), false));
-    }
-    match Host::parse(bare) {
-        Ok(Host::Domain(name)) if !name.is_empty() && !name.contains("..") => Ok((name, subdomains)),
-        Ok(Host::Ipv4(address)) if !subdomains => Ok((address.to_string(), false)),
-        Ok(Host::Ipv6(address)) if !subdomains => Ok((address.to_string(), false)),
-        Err(_) if bare.contains(':') => Err(format!(
-            r#""{text}" is more than a host: an entry holds for every port; {shape}"#
-        )),
-        _ => Err(format!(r#""{text}" is not a host; {shape}"#)),
     }
 }
 

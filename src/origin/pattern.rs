@@ -1,0 +1,78 @@
+//! A host as an operator writes it into a list: one name, or a name and all below it. Pure.
+//!
+//! An IP address is a host here too; a network is not.
+
+use std::{net::IpAddr, str::FromStr};
+
+/// One host, or, written with a leading dot, a name and all names below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostPattern {
+    /// In lower case: a name in ASCII (punycode), without its leading dot, or an IP address without brackets.
+    host: String,
+    subdomains: bool,
+}
+
+/// The text names no host. It says what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct HostPatternError(String);
+
+// === impl HostPattern ===
+
+impl HostPattern {
+    /// Whether `host` is meant: a name in ASCII (punycode) or an IP address, without a port. Case, a
+    /// trailing dot and an IPv6 address's brackets do not count.
+    pub fn covers(&self, host: &str) -> bool {
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+        if host.eq_ignore_ascii_case(&self.host) {
+            return true;
+        }
+        // Bytes, since a host as sent may be cut anywhere.
+        let (host, suffix) = (host.as_bytes(), self.host.as_bytes());
+        self.subdomains
+            && host.len() > suffix.len() + 1
+            && host[host.len() - suffix.len() - 1] == b'.'
+            && host[host.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
+    }
+
+    /// The address, where the host is one.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.host.parse().ok()
+    }
+}
+
+impl FromStr for HostPattern {
+    type Err = HostPatternError;
+
+    fn from_str(text: &str) -> Result<Self, HostPatternError> {
+        let (subdomains, bare) = match text.strip_prefix('.') {
+            Some(bare) => (true, bare),
+            None => (false, text),
+        };
+        let bare = bare.strip_suffix('.').unwrap_or(bare);
+        let wrong = |message| Err(HostPatternError(message));
+        let one = |host| Ok(Self { host, subdomains });
+        if let Some(below) = text.strip_prefix("*.") {
+            return wrong(format!(r#"write ".{below}" for that host and all below it"#));
+        }
+        if bare.contains("//") {
+            return wrong(format!(
+                r#""{text}" is a URL; write the host alone, like "bank.example""#
+            ));
+        }
+        let shape = r#"write a name like "bank.example", or ".bank.example" for it and all below it"#;
+        if let (Ok(IpAddr::V6(address)), false) = (bare.parse(), subdomains) {
+            return one(address.to_string());
+        }
+        match url::Host::parse(bare) {
+            Ok(url::Host::Domain(name)) if !name.is_empty() && !name.contains("..") => one(name),
+            Ok(url::Host::Ipv4(address)) if !subdomains => one(address.to_string()),
+            Ok(url::Host::Ipv6(address)) if !subdomains => one(address.to_string()),
+            Err(_) if bare.contains(':') => wrong(format!(
+                r#""{text}" is more than a host: an entry holds for every port; {shape}"#
+            )),
+            _ => wrong(format!(r#""{text}" is not a host; {shape}"#)),
+        }
+    }
+}
