@@ -145,7 +145,7 @@ impl Decision {
     pub fn on_path(asker: Asker<'_>, answer: Answer<'_>, readings: &Readings<'_>) -> Self {
         let (robots, by_last_copy) = match rules_of(answer) {
             Ok(robots) => robots,
-            Err((verdict, reason)) => return Self::new(asker, verdict, reason, None),
+            Err((verdict, reason)) => return Self::on_everything(asker, verdict, reason),
         };
         let (_, Match { allowed, rule }) = strictest(asker.pick(robots).1, readings);
         let verdict = if allowed { Verdict::Allow } else { Verdict::Deny };
@@ -157,7 +157,7 @@ impl Decision {
     pub fn on_tunnel(asker: Asker<'_>, answer: Answer<'_>, unverifiable_forwards: bool) -> Self {
         let (robots, by_last_copy) = match rules_of(answer) {
             Ok(robots) => robots,
-            Err((verdict, reason)) => return Self::new(asker, verdict, reason, None),
+            Err((verdict, reason)) => return Self::on_everything(asker, verdict, reason),
         };
         let (_, agent) = asker.pick(robots);
         // The root's rule stands for the whole origin where every path has the same verdict.
@@ -180,6 +180,22 @@ impl Decision {
         decision.forwards = false;
         decision
     }
+
+    /// The decision on a destination that bots may not reach, whoever asks.
+    pub fn egress(asker: Asker<'_>) -> Self {
+        let mut decision = Self::new(asker, Verdict::Deny, Reason::Egress, None);
+        // Nor here: there is nowhere that it could be forwarded to.
+        decision.forwards = false;
+        decision
+    }
+
+    /// Where no file decides: the verdict on everything.
+    fn on_everything(asker: Asker<'_>, verdict: Verdict, reason: Reason) -> Self {
+        match reason {
+            Reason::Egress => Self::egress(asker),
+            _ => Self::new(asker, verdict, reason, None),
+        }
+    }
 }
 
 /// The rules that decide and whether they are those of the last good copy.
@@ -192,6 +208,7 @@ pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdic
         Answer::LastCopy(copy, _) => Ok((&copy.robots, true)),
         Answer::NoRobots => Err((Verdict::Allow, Reason::NoRobots)),
         Answer::Soft404 => Err((Verdict::Allow, Reason::Soft404)),
+        Answer::Unreachable(Some(failure)) if failure.is_prohibited() => Err((Verdict::Deny, Reason::Egress)),
         Answer::Unreachable(_) => Err((Verdict::Deny, Reason::Unreachable)),
         Answer::UnreachableTooLong(_) => Err((Verdict::Allow, Reason::UnreachableTooLong)),
     }

@@ -6,15 +6,21 @@
 //! connects.
 
 mod guard;
+mod listening;
+mod ports;
 mod resolve;
 mod roots;
+mod special;
 
 use std::net::{IpAddr, SocketAddr};
 
 pub use self::{
-    guard::{Guard, Prohibited},
+    guard::{Destinations, Guard, Prohibited},
+    listening::Listening,
+    ports::Ports,
     resolve::{ResolveError, Resolver, ResolverError},
     roots::{Roots, RootsError},
+    special::Special,
 };
 use crate::origin::Host;
 
@@ -23,6 +29,8 @@ use crate::origin::Host;
 pub struct Egress {
     pub resolver: Resolver,
     pub guard: Guard,
+    /// Never within reach, whatever the guard allows.
+    pub listening: Listening,
 }
 
 /// Why there is no address to dial.
@@ -37,11 +45,24 @@ pub enum EgressError {
 // === impl Egress ===
 
 impl Egress {
+    /// What can be said of a destination before a name is resolved.
+    ///
+    /// # Errors
+    /// Bots may not go there, wherever it is.
+    pub fn screen(&self, host: &Host, port: u16) -> Result<(), Prohibited> {
+        self.guard.screen(host, port)?;
+        match host {
+            Host::Ip(address) => self.check(host, SocketAddr::new(*address, port)),
+            Host::Name(_) => Ok(()),
+        }
+    }
+
     /// The checked addresses of `host`, in the order in which to try them; never an empty list.
     ///
     /// # Errors
     /// The name has no address, or none that bots may reach.
     pub async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, EgressError> {
+        self.guard.screen(host, port)?;
         let found = match host {
             Host::Ip(address) => vec![*address],
             Host::Name(name) => self.resolver.lookup(name).await?,
@@ -49,19 +70,27 @@ impl Egress {
         let mut refused = None;
         let checked: Vec<SocketAddr> = found
             .into_iter()
-            .filter(|address: &IpAddr| match self.guard.check(*address) {
+            .map(|address: IpAddr| SocketAddr::new(address, port))
+            .filter(|address| match self.check(host, *address) {
                 Ok(()) => true,
                 Err(prohibited) => {
                     refused.get_or_insert(prohibited);
                     false
                 }
             })
-            .map(|address| SocketAddr::new(address, port))
             .collect();
         match (checked.is_empty(), refused) {
             (false, _) => Ok(checked),
             (true, Some(prohibited)) => Err(prohibited.into()),
             (true, None) => Err(ResolveError::NoAddress.into()),
         }
+    }
+
+    fn check(&self, host: &Host, address: SocketAddr) -> Result<(), Prohibited> {
+        self.guard.check(host, address.ip())?;
+        if self.listening.is_reached_by(address) {
+            return Err(Prohibited::Own(address));
+        }
+        Ok(())
     }
 }

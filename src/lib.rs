@@ -58,7 +58,7 @@
 //! # Invariants
 //!
 //! - The address that was checked is the address that is dialled: [`egress`] hands out socket
-//!   addresses, and nothing else resolves a name.
+//!   addresses, and nothing else resolves a name. None of them is one that robotgate listens on.
 //! - Every request inside a tunnel is decided on its own. Nothing that a CONNECT was told is kept
 //!   for later.
 //! - Nothing goes upstream, and no refusal goes down, before its decision is in the audit log, behind

@@ -79,7 +79,8 @@ impl Service {
         let hangup = signal(SignalKind::hangup()).map_err(ServiceError::Signals)?;
         let (shutdown, stopping) = watch::channel(false);
         let listeners = Listeners::bind(&config.proxy).await?;
-        let live = Live::new(config, stopping.clone())?;
+        let listening = listeners.addresses().map(|(address, _)| address).collect();
+        let live = Live::new(config, listening, stopping.clone())?;
         // Before it is told that all is up.
         let operators = Serving::start(live.store(), {
             let live = live.clone();

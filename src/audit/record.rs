@@ -56,7 +56,7 @@ pub struct DecisionRecord<'a> {
     pub robots_expires: Option<Timestamp>,
     /// `hit`, `miss`, `stale` or `collapsed`; `null` where no copy was asked for.
     pub robots_cache: Option<&'static str>,
-    /// Why the robots.txt could not be had.
+    /// Why the robots.txt could not be had; with the reason `egress`, why bots may not go there.
     pub robots_error: Option<String>,
     pub profile: &'static str,
     /// The configuration's generation: 1 at the start, one more with each reload.

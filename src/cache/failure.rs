@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::Retry;
-use crate::upstream::Fault;
+use crate::{egress::EgressError, upstream::Fault};
 
 /// One failed fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,9 @@ pub enum FetchError {
     Coding(String),
     #[error("the server was slow, and others waited for its turn to end")]
     GaveWay,
+    /// The origin itself is somewhere that bots may not go; not one that it redirects to.
+    #[error("{0}")]
+    Prohibited(String),
     /// One of an earlier run of the program, of which the text is left.
     #[error("{0}")]
     Earlier(String),
@@ -49,6 +52,22 @@ impl<E: Into<FetchError>> From<E> for Failure {
 }
 
 impl Failure {
+    /// As this failure of the first request of a fetch counts: whoever may not go to the origin need not
+    /// ask whether its robots.txt can be had.
+    pub(super) fn of_origin(self) -> Self {
+        match self.error {
+            FetchError::Fault(Fault::Egress(EgressError::Prohibited(prohibited))) => {
+                FetchError::Prohibited(prohibited.to_string()).into()
+            }
+            _ => self,
+        }
+    }
+
+    /// Whether the origin is somewhere that bots may not go.
+    pub fn is_prohibited(&self) -> bool {
+        matches!(self.error, FetchError::Prohibited(_))
+    }
+
     /// How long to wait after the `attempt`-th failure in a row (from 1) before trying again, for
     /// an origin that failed for less than the time of grace: `Retry-After` within bounds; else
     /// a second where robotgate itself failed; `retry.busy` after 429 and 503, whose senders are

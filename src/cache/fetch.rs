@@ -168,7 +168,8 @@ impl Fetcher {
     async fn follow(&self, origin: &Origin, etag: Option<&str>, hops: &mut Vec<Asked>) -> Result<Fetched, Failure> {
         if let Some(etag) = etag {
             let first = Hop::first(origin);
-            match first.ask(self, Some(etag), note(hops, &first)).await? {
+            let end = first.ask(self, Some(etag), note(hops, &first)).await;
+            match end.map_err(Failure::of_origin)? {
                 // Some servers do not understand the condition, and say so; without it they may have
                 // rules to give. One that is asked too often says nothing of it, and is left in peace.
                 HopEnd::Received(received) if matches!(received.status, 400..=428 | 430..=499) => {}
@@ -176,8 +177,8 @@ impl Fetcher {
             }
         }
         let first = Hop::first(origin);
-        let end = first.ask(self, None, note(hops, &first)).await?;
-        self.go_on(end, hops).await
+        let end = first.ask(self, None, note(hops, &first)).await;
+        self.go_on(end.map_err(Failure::of_origin)?, hops).await
     }
 
     /// Follows redirects to their end. They are asked without a condition: a tag speaks for one URL.

@@ -69,10 +69,13 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     let asker = Asker::new(&identity, config.identity.unidentified);
     let readings = readings(&target.path);
 
-    let without_copy = Decision::without_copy(asker, &readings);
+    // Where no bot may go, the proxy says so to all; an attempt to fetch the robots.txt tells why.
+    let origin = &target.origin;
+    let is_closed = args.robots.is_none() && config.guard().screen(&origin.host, origin.port).is_err();
+    let without_copy = Decision::without_copy(asker, &readings).filter(|_| !is_closed);
     let source = match (&args.robots, without_copy) {
         (Some(file), _) => Source::read(file, config.robots.profile),
-        (None, None) => Source::fetch(&config, &target.origin),
+        (None, None) => Source::fetch(&config, origin),
         // The proxy would not fetch it either.
         (None, Some(_)) => Ok(Source::Unasked),
     };
@@ -80,7 +83,15 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         Ok(source) => source,
         Err(error) => return fail(&error),
     };
-    let report = Report::new(args, &config, &target, (&identity, asker), &readings, &source);
+    let report = Report::new(
+        args,
+        &config,
+        &target,
+        (&identity, asker),
+        &readings,
+        without_copy,
+        &source,
+    );
 
     let out = if args.json {
         json::write(&report)

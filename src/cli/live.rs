@@ -16,7 +16,7 @@ use std::{
 use crate::{
     cache::{Answer, Fetched, Ground, OriginState, Policy, Received, Traced},
     config::Config,
-    egress::{Resolver, ResolverError, Roots, RootsError},
+    egress::{Listening, Resolver, ResolverError, Roots, RootsError},
     origin::Origin,
 };
 
@@ -57,7 +57,7 @@ pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
     let traced = runtime.block_on(async {
         let resolver = Resolver::new(&config.egress.dns)?;
         let roots = Roots::gather(&config.https.extra_roots)?;
-        let fetcher = config.fetcher(config.way_out(resolver), &roots, config.lanes());
+        let fetcher = config.fetcher(config.way_out(resolver, Listening::default()), &roots, config.lanes());
         let mut traced = std::pin::pin!(fetcher.trace(origin, None));
         tokio::select! {
             traced = &mut traced => return Ok(traced),

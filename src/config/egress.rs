@@ -1,13 +1,17 @@
-//! `[egress]`: which networks bots may reach beyond the public internet, and who resolves names.
+//! `[egress]`: where bots may go beyond the public internet and where not, and who resolves names.
 //!
 //! It resolves nothing and decides about no address.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
+use toml::Spanned;
 
 use super::check::Checker;
 use super::written;
+use crate::egress::{Destinations, Ports};
+use crate::origin::HostPattern;
 
 /// The port of a name server (RFC 1035 §4.2).
 const DNS_PORT: u16 = 53;
@@ -15,12 +19,20 @@ const DNS_PORT: u16 = 53;
 /// The `[egress]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Egress {
-    /// Networks that bots may reach although they are not public.
-    pub allow: Vec<IpNet>,
-    /// Networks that bots may not reach although they are public.
-    pub deny: Vec<IpNet>,
+    /// Where bots may go although it is not public.
+    pub allow: Destinations,
+    /// Where bots may not go although it is public, or allowed.
+    pub deny: Destinations,
+    /// The ports that bots may reach.
+    pub ports: Ports,
     /// Name servers; none means the system's.
     pub dns: Vec<SocketAddr>,
+}
+
+/// An item of a list of destinations.
+enum Destination {
+    Network(IpNet),
+    Host(HostPattern),
 }
 
 // === impl Egress ===
@@ -28,27 +40,95 @@ pub struct Egress {
 impl Egress {
     pub(super) fn check(written: written::Egress, checker: &mut Checker<'_>) -> Self {
         Self {
-            allow: checker.each(written.allow, network),
-            deny: checker.each(written.deny, network),
+            allow: checker.each(written.allow, destination).into_iter().collect(),
+            deny: checker.each(written.deny, destination).into_iter().collect(),
+            ports: ports(written.ports, checker),
             dns: checker.each(written.dns, name_server),
         }
     }
 }
 
-/// A network, or a single address. Bits beside the prefix are refused: which half was the slip cannot be known.
-fn network(text: &str) -> Result<IpNet, String> {
+impl FromIterator<Destination> for Destinations {
+    fn from_iter<I: IntoIterator<Item = Destination>>(items: I) -> Self {
+        let mut destinations = Self::default();
+        for item in items {
+            match item {
+                Destination::Network(network) => destinations.networks.push(network),
+                Destination::Host(host) => destinations.hosts.push(host),
+            }
+        }
+        destinations
+    }
+}
+
+/// A network, a single address, or a host by its name. Bits beside a network's prefix are refused: which half was the
+/// slip cannot be known.
+fn destination(text: &str) -> Result<Destination, String> {
+    let shape =
+        r#"write a network like "10.0.0.0/8" or "fd00::/8", or a host like "intranet.example" or ".corp.example""#;
     if let Ok(address) = text.parse::<IpAddr>() {
-        return Ok(address.into());
+        return Ok(Destination::Network(address.to_canonical().into()));
     }
     match text.parse::<IpNet>() {
-        Ok(net) if net == net.trunc() => Ok(net),
-        Ok(net) => Err(format!(
-            r#""{text}" is one address inside a network; write "{}" or "{}""#,
-            net.trunc(),
-            net.addr()
+        Ok(net) if net == net.trunc() => return Ok(Destination::Network(canonical(net))),
+        Ok(net) => {
+            return Err(format!(
+                r#""{text}" is one address inside a network; write "{}" or "{}""#,
+                net.trunc(),
+                net.addr()
+            ));
+        }
+        Err(_) if text.contains('/') && !text.contains("//") => {
+            return Err(format!(r#""{text}" is not a network; {shape}"#));
+        }
+        Err(_) => {}
+    }
+    let host = text.parse::<HostPattern>().map_err(|error| error.to_string())?;
+    match host.address() {
+        Some(address) => Err(format!(
+            r#""{text}" is an address in an odd spelling; write "{address}" if that is meant"#
         )),
-        Err(_) => Err(format!(
-            r#""{text}" is not a network; write one like "10.0.0.0/8" or "fd00::/8""#
+        None => Ok(Destination::Host(host)),
+    }
+}
+
+/// The network whose addresses are compared: of IPv4-mapped addresses that is the IPv4 one.
+fn canonical(network: IpNet) -> IpNet {
+    let IpNet::V6(v6) = network else { return network };
+    let mapped = v6.addr().to_ipv4_mapped().zip(v6.prefix_len().checked_sub(96));
+    mapped
+        .and_then(|(address, length)| Ipv4Net::new(address, length).ok())
+        .map_or(network, IpNet::V4)
+}
+
+fn ports(written: Option<Spanned<Vec<Spanned<written::Ports>>>>, checker: &mut Checker<'_>) -> Ports {
+    let Some(written) = written else {
+        return Ports::default();
+    };
+    let span = written.span();
+    let items = written.into_inner();
+    if items.is_empty() {
+        checker.complain(
+            span,
+            "an empty list would open no port; leave the key out for the default",
+        );
+    }
+    let ranges = items.into_iter().filter_map(|item| {
+        let text = Spanned::new(item.span(), item.into_inner().0);
+        checker.parsed(&text, port_range)
+    });
+    Ports::only(ranges.collect())
+}
+
+/// One port, or the first and the last of some.
+fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port != 0);
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (port(first), port(last)) {
+        (Some(first), Some(last)) if first <= last => Ok(first..=last),
+        (Some(first), Some(last)) => Err(format!(r#""{text}" is empty; write "{last}-{first}""#)),
+        _ => Err(format!(
+            r#""{text}" is not a port; write a number from 1 to 65535, or a range like "8000-8999""#
         )),
     }
 }

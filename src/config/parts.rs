@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Config;
 use crate::{
     cache::{Fetcher, FetcherOptions, Lanes, Policy},
-    egress::{Egress, Guard, Resolver, Roots},
+    egress::{Egress, Guard, Listening, Resolver, Roots},
 };
 
 // === impl Config ===
@@ -27,14 +27,21 @@ impl Config {
         }
     }
 
-    /// The way out, with names looked up by `resolver`.
-    pub fn way_out(&self, resolver: Resolver) -> Egress {
+    /// The way out, with names looked up by `resolver`, and never to where robotgate is `listening`.
+    pub fn way_out(&self, resolver: Resolver, listening: Listening) -> Egress {
         Egress {
             resolver,
-            guard: Guard {
-                allow: self.egress.allow.clone(),
-                deny: self.egress.deny.clone(),
-            },
+            guard: self.guard(),
+            listening,
+        }
+    }
+
+    /// Where bots may go.
+    pub fn guard(&self) -> Guard {
+        Guard {
+            allow: self.egress.allow.clone(),
+            deny: self.egress.deny.clone(),
+            ports: self.egress.ports.clone(),
         }
     }
 

@@ -136,6 +136,7 @@ pub(super) struct Cache {
 pub(super) struct Egress {
     pub allow: List,
     pub deny: List,
+    pub ports: Option<Spanned<Vec<Spanned<Ports>>>>,
     pub dns: List,
 }
 
@@ -180,6 +181,9 @@ pub(super) enum Amount {
     Text(String),
     Number(i64),
 }
+
+/// A port or a range of them, as text: a number stands for itself.
+pub(super) struct Ports(pub String);
 
 /// A text, or a list of them.
 pub(super) enum OneOrMany {
@@ -228,6 +232,32 @@ impl<'de> Deserialize<'de> for Amount {
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Amount, E> {
                 Ok(Amount::Number(number))
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}
+
+// === impl Ports ===
+
+impl<'de> Deserialize<'de> for Ports {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl Visitor<'_> for Either {
+            type Value = Ports;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(r#"a port like 8080 or a range in quotes like "8000-8999""#)
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Ports, E> {
+                Ok(Ports(text.to_owned()))
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Ports, E> {
+                Ok(Ports(number.to_string()))
             }
         }
 

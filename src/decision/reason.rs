@@ -31,13 +31,15 @@ pub enum Reason {
     Unverifiable,
     /// `https.mode` allows no CONNECT.
     ConnectRefused,
+    /// It is somewhere that bots may not go (`[egress]`), whatever a robots.txt there says.
+    Egress,
 }
 
 // === impl Reason ===
 
 impl Reason {
     /// Every reason, in the order of the documentation.
-    pub const ALL: [Reason; 12] = [
+    pub const ALL: [Reason; 13] = [
         Reason::Rule,
         Reason::NoRule,
         Reason::RobotsFile,
@@ -50,6 +52,7 @@ impl Reason {
         Reason::Unidentified,
         Reason::Unverifiable,
         Reason::ConnectRefused,
+        Reason::Egress,
     ];
 
     /// The reason as the header, the log and the metrics name it: a structured field's token
@@ -68,6 +71,7 @@ impl Reason {
             Reason::Unidentified => "unidentified",
             Reason::Unverifiable => "unverifiable",
             Reason::ConnectRefused => "connect-refused",
+            Reason::Egress => "egress",
         }
     }
 
@@ -80,6 +84,7 @@ impl Reason {
             Reason::Unidentified => "Disallowed: bot not identified by its User-Agent",
             Reason::Unverifiable => "Disallowed: robots.txt cannot be verified through a tunnel",
             Reason::ConnectRefused => "Disallowed: CONNECT is refused here",
+            Reason::Egress => "Disallowed: the proxy may not go there",
             Reason::NoRule
             | Reason::RobotsFile
             | Reason::NoRobots
@@ -121,6 +126,7 @@ impl Reason {
                  nobody can see which one is asked for."
             }
             Reason::ConnectRefused => "This proxy takes no CONNECT: its configuration says https.mode = \"refuse\".",
+            Reason::Egress => "This proxy's configuration does not let bots go there ([egress]).",
         }
     }
 }

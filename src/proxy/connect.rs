@@ -20,6 +20,7 @@ use super::{
 use crate::{
     config::{HttpsMode, Unverifiable},
     decision::{Asker, Decision},
+    egress::Prohibited,
     origin::{Origin, Scheme},
 };
 
@@ -36,14 +37,15 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
         .https
         .tunnel_exception(&origin.host.to_string(), SystemTime::now())
         .map(|exception| exception.reason.clone());
+    let screened = generation.egress.screen(&origin.host, origin.port);
     // There are leaves where the mode is to intercept.
     match (&exception, &generation.leaves) {
-        (None, Some(leaves)) => intercept::serve(stream, origin, leaves, context).await,
+        (None, Some(leaves)) if screened.is_ok() => intercept::serve(stream, origin, leaves, context).await,
         _ => {
             let mode = generation.config.https.mode;
             let mut exchange = Exchange::new(generation.clone());
             let reason = exception.as_deref();
-            match admit(&mut exchange, &connect, origin, mode, reason, context).await {
+            match admit(&mut exchange, &connect, origin, screened, mode, reason, context).await {
                 Ok(()) => tunnel::serve(stream, exchange, &connect.headers, context).await,
                 Err(answer) => answer_and_close(stream, &answer, &mut exchange).await,
             }
@@ -56,6 +58,7 @@ async fn admit(
     exchange: &mut Exchange,
     connect: &ConnectHead,
     origin: Origin,
+    screened: Result<(), Prohibited>,
     mode: HttpsMode,
     exception: Option<&str>,
     context: &Context,
@@ -68,7 +71,9 @@ async fn admit(
         Asker::Nobody if exception.is_some() => Asker::Wildcard,
         asker => asker,
     };
-    let judgement = if exception.is_none() && mode == HttpsMode::Refuse {
+    let judgement = if let Err(prohibited) = screened {
+        Judgement::prohibited(asker, prohibited)
+    } else if exception.is_none() && mode == HttpsMode::Refuse {
         Judgement::without_copy(Decision::connect_refused(asker))
     } else {
         let forwards = exception.is_some() || generation.config.https.unverifiable == Unverifiable::Allow;

@@ -27,7 +27,7 @@ use crate::{
     authority::{self, Authority, AuthorityError, Leaves},
     cache::{Disk, DiskOptions, Lanes, Policy, Store},
     config::{Cache, Config, HttpsMode, Output},
-    egress::{Egress, Resolver, ResolverError, Roots, RootsError},
+    egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
 };
 
 /// One configuration in force.
@@ -88,7 +88,12 @@ impl Generation {
     ///
     /// # Errors
     /// Something that the configuration names cannot be had. Nothing has changed then.
-    fn build(config: Config, before: Option<&Generation>, anew: bool) -> Result<Self, SetupError> {
+    fn build(
+        config: Config,
+        before: Option<&Generation>,
+        anew: bool,
+        listening: Listening,
+    ) -> Result<Self, SetupError> {
         let unchanged =
             |same: fn(&Config, &Config) -> bool| before.filter(|before| !anew && same(&before.config, &config));
         let resolver = match unchanged(|old, new| old.egress.dns == new.egress.dns) {
@@ -112,7 +117,7 @@ impl Generation {
             Some(before) => before.lanes.clone(),
             None => config.lanes(),
         };
-        let egress = config.way_out(resolver);
+        let egress = config.way_out(resolver, listening);
         let fetcher = config.fetcher(egress.clone(), &roots, lanes.clone());
         // Last, because it makes a file, and a reload that fails leaves no trace.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
@@ -202,12 +207,12 @@ fn store(config: &Cache) -> Store {
 // === impl Live ===
 
 impl Live {
-    /// Puts the first configuration in force.
+    /// Puts the first configuration in force, of a robotgate that is `listening` there for its life.
     ///
     /// # Errors
     /// Something that it names cannot be had.
-    pub fn new(config: Config, shutdown: ShutdownWatch) -> Result<Arc<Self>, SetupError> {
-        let generation = Arc::new(Generation::build(config, None, false)?);
+    pub fn new(config: Config, listening: Listening, shutdown: ShutdownWatch) -> Result<Arc<Self>, SetupError> {
+        let generation = Arc::new(Generation::build(config, None, false, listening)?);
         let store = Arc::new(store(&generation.config.cache));
         Ok(Arc::new_cyclic(|live| Self {
             forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
@@ -226,7 +231,8 @@ impl Live {
     /// Something that it names cannot be had. What was in force stays.
     pub fn replace(self: &Arc<Self>, config: Config, anew: bool) -> Result<Arc<Generation>, SetupError> {
         let before = self.generation();
-        let generation = Arc::new(Generation::build(config, Some(&before), anew)?);
+        let listening = before.egress.listening.clone();
+        let generation = Arc::new(Generation::build(config, Some(&before), anew, listening)?);
         self.store.set_max_bytes(generation.config.cache.max_bytes);
         if let Some(disk) = self.store.disk() {
             let cache = &generation.config.cache;

@@ -5,6 +5,7 @@ use crate::{
     bot::{Bots, Identity},
     cache::{Answer, Ground, Lookup, Policy},
     decision::{Asker, Decision},
+    egress::Prohibited,
     origin::{Origin, Readings},
     robots::Rule,
 };
@@ -17,6 +18,8 @@ pub(super) struct Judgement {
     pub(super) decision: Decision,
     /// `None` where no copy was asked for.
     pub(super) lookup: Option<Lookup>,
+    /// Why bots may not go there, where that was clear without a copy.
+    prohibited: Option<Prohibited>,
 }
 
 /// Who asks, found out once for a request.
@@ -36,6 +39,9 @@ impl Judgement {
         origin: &Origin,
         readings: &Readings<'_>,
     ) -> Self {
+        if let Err(prohibited) = generation.egress.screen(&origin.host, origin.port) {
+            return Self::prohibited(asker, prohibited);
+        }
         if let Some(decision) = Decision::without_copy(asker, readings) {
             return Self::without_copy(decision);
         }
@@ -45,6 +51,7 @@ impl Judgement {
         Self {
             decision: in_turn(work, || Decision::on_path(asker, answer, readings)),
             lookup: Some(lookup),
+            prohibited: None,
         }
     }
 
@@ -64,12 +71,25 @@ impl Judgement {
         Self {
             decision: Decision::on_tunnel(asker, answer, unverifiable_forwards),
             lookup: Some(lookup),
+            prohibited: None,
         }
     }
 
     /// A decision that no copy had to be fetched for.
     pub(super) fn without_copy(decision: Decision) -> Self {
-        Self { decision, lookup: None }
+        Self {
+            decision,
+            lookup: None,
+            prohibited: None,
+        }
+    }
+
+    /// The decision on somewhere that bots may not go.
+    pub(super) fn prohibited(asker: Asker<'_>, prohibited: Prohibited) -> Self {
+        Self {
+            prohibited: Some(prohibited),
+            ..Self::without_copy(Decision::egress(asker))
+        }
     }
 
     /// What held of the robots.txt.
@@ -83,8 +103,11 @@ impl Judgement {
         lookup.map_or_else(Ground::default, |lookup| lookup.ground(policy))
     }
 
-    /// Why the robots.txt could not be had, where that decided.
+    /// Why the robots.txt could not be had or was not asked for, where that decided.
     pub(super) fn robots_error(&self, policy: &Policy) -> Option<String> {
+        if let Some(prohibited) = &self.prohibited {
+            return Some(prohibited.to_string());
+        }
         let failure = self.answer(policy)?.failure()?;
         Some(plain(&failure.error.to_string(), MAX_ERROR).into_owned())
     }

@@ -29,7 +29,7 @@ pub(super) struct Grounds<'a> {
     pub(super) line: Option<u32>,
     pub(super) group: Option<&'a str>,
     pub(super) robots_url: &'a str,
-    /// Why the robots.txt could not be had.
+    /// Why the robots.txt could not be had, or why bots may not go there.
     pub(super) robots_error: Option<&'a str>,
     pub(super) id: &'a str,
 }
@@ -95,6 +95,7 @@ impl Grounds<'_> {
     fn cause(&self) -> String {
         match (self.line, self.rule, self.robots_error) {
             (Some(line), Some(rule), _) => format!("robots.txt line {line}: {rule}"),
+            (_, _, Some(error)) if self.decision.reason == Reason::Egress => error.to_owned(),
             (_, _, Some(error)) => format!("{}: {error}", self.decision.reason.phrase()),
             _ => self.decision.reason.phrase().to_owned(),
         }
@@ -107,6 +108,7 @@ impl Grounds<'_> {
             (Some(line), Some(rule), _) => {
                 format!("{sentence} Line {line} of {}: {rule}", self.robots_url)
             }
+            (_, _, Some(error)) if self.decision.reason == Reason::Egress => format!("{sentence} {error}."),
             (_, _, Some(error)) => format!("{sentence} {}: {error}.", self.robots_url),
             _ => sentence.to_owned(),
         }
@@ -135,7 +137,11 @@ impl Answer {
         };
         let mut answer = Self::new(StatusCode::FORBIDDEN, &details, request);
         answer.set(ROBOTS_DECISION, grounds.field());
-        answer.set_proxy_status(name, "http_request_denied", &grounds.cause());
+        let error = match reason {
+            Reason::Egress => "destination_ip_prohibited",
+            _ => "http_request_denied",
+        };
+        answer.set_proxy_status(name, error, &grounds.cause());
         answer
     }
 

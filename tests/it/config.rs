@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 use robotgate::bot::{Enforcement, Identity, Unidentified};
 use robotgate::config::{Config, ConfigError, Environment, HttpsMode, Output, Unverifiable};
 use robotgate::decision::Verdict;
+use robotgate::egress::{Destinations, Ports};
+use robotgate::origin::HostPattern;
 
 mod bad;
 mod example;
@@ -93,7 +95,9 @@ fn every_value_is_taken() {
         max-bytes = 1048576
         max-disk-bytes = "1024TiB"
         [egress]
-        allow = ["10.0.0.0/8", "192.0.2.7", "fd00::/8"]
+        allow = ["10.0.0.0/8", "192.0.2.7", "fd00::/8", "::ffff:10.9.0.0/112", "Intranet.example.", ".corp.example"]
+        deny = ["10.1.0.0/16", "::ffff:10.2.0.1", "bücher.example"]
+        ports = [80, "443", 22, "8000-8999"]
         dns = ["1.1.1.1", "127.0.0.1:5353", "::1", "[::1]:5353"]
         [audit]
         path = "log/audit.jsonl"
@@ -135,8 +139,24 @@ fn every_value_is_taken() {
     assert_eq!(config.cache.keep, Duration::from_secs(3650 * 86_400));
     assert_eq!(config.cache.max_bytes, 1 << 20);
     assert_eq!(config.cache.max_disk_bytes, 1 << 50);
-    let allow: Vec<_> = config.egress.allow.iter().map(ToString::to_string).collect();
-    assert_eq!(allow, ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8"]);
+    let networks = |written: &Destinations| written.networks.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        networks(&config.egress.allow),
+        ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8", "10.9.0.0/16"]
+    );
+    assert_eq!(networks(&config.egress.deny), ["10.1.0.0/16", "10.2.0.1/32"]);
+    let hosts = |texts: &[&str]| {
+        texts
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect::<Vec<HostPattern>>()
+    };
+    assert_eq!(config.egress.allow.hosts, hosts(&["intranet.example", ".corp.example"]));
+    assert_eq!(config.egress.deny.hosts, hosts(&["xn--bcher-kva.example"]));
+    assert_eq!(
+        config.egress.ports,
+        Ports::only(vec![80..=80, 443..=443, 22..=22, 8000..=8999])
+    );
     let dns: Vec<_> = config.egress.dns.iter().map(ToString::to_string).collect();
     assert_eq!(dns, ["1.1.1.1:53", "127.0.0.1:5353", "[::1]:53", "[::1]:5353"]);
     assert_eq!(

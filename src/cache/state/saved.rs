@@ -75,6 +75,9 @@ struct SavedFailing {
     status: Option<u16>,
     /// The failure in words.
     error: String,
+    /// Whether it is one of robotgate's own configuration.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    prohibited: bool,
 }
 
 // === impl OriginState ===
@@ -104,6 +107,7 @@ impl OriginState {
                     _ => None,
                 },
                 error: failing.last.error.to_string(),
+                prohibited: failing.last.is_prohibited(),
             }),
             copy: self.last_good.as_deref().map(|copy| SavedCopy {
                 sha256: copy.sha256,
@@ -174,9 +178,14 @@ impl Saved {
                 since: time(failing.since)?,
                 attempts: failing.attempts,
                 tried: time(failing.tried)?,
-                retry: Duration::from_micros(failing.retry).min(LONGEST),
+                // The next run may have another configuration, and can tell at once.
+                retry: match failing.prohibited {
+                    true => Duration::ZERO,
+                    false => Duration::from_micros(failing.retry).min(LONGEST),
+                },
                 last: Failure::from(match failing.status {
                     Some(status) => FetchError::Status(status),
+                    None if failing.prohibited => FetchError::Prohibited(failing.error),
                     None => FetchError::Earlier(failing.error),
                 }),
             }),

@@ -143,7 +143,7 @@ impl Cells {
 fn colour(row: &Row) -> Option<Colour> {
     match &*row.holds {
         "rules" | "no-robots" => None,
-        "unreachable" => Some(Colour::Bad),
+        "unreachable" | "egress" => Some(Colour::Bad),
         _ => Some(Colour::Warning),
     }
 }

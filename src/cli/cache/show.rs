@@ -117,6 +117,7 @@ fn meaning(holds: &str) -> &'static str {
         "no-robots" => "the site has no robots.txt: everything is allowed",
         "soft-404" => "a server error said that there is no robots.txt: everything is allowed",
         "expired" => "its time is over: the robots.txt is fetched before the next request is decided",
+        "egress" => "bots may not go there (egress in the configuration)",
         "unreachable" => "the robots.txt cannot be had: until it can, everything is disallowed",
         "last-copy" => "the site has failed for long, and the last rules that it gave decide",
         "unreachable-too-long" => "the site has failed for so long that everything is allowed",

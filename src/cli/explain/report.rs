@@ -55,10 +55,10 @@ impl<'a> Report<'a> {
         target: &'a Target,
         (identity, asker): (&'a Identity<'a>, Asker<'a>),
         readings: &'a Readings<'a>,
+        without_copy: Option<Decision>,
         source: &'a Source,
     ) -> Self {
         let profile = config.robots.profile;
-        let without_copy = Decision::without_copy(asker, readings);
         let answer = source.answer().unwrap_or(Answer::Unreachable(None));
         let decision = without_copy.unwrap_or_else(|| Decision::on_path(asker, answer, readings));
         let (agent, choice) = choose(asker, answer);

@@ -21,6 +21,7 @@ fn every_reason_is_reached_by_some_decision() {
         decide(Asker::Nobody, &Known::NoRobots, "/"),
         decide_tunnel(any, &Known::rules(FILE), false),
         Decision::connect_refused(any),
+        Decision::egress(any),
     ]
     .map(|decision| decision.reason)
     .into();
@@ -61,6 +62,7 @@ fn the_phrase_of_a_refusal_says_that_it_is_one() {
         Reason::Unidentified,
         Reason::Unverifiable,
         Reason::ConnectRefused,
+        Reason::Egress,
     ] {
         let phrase = reason.phrase();
         assert!(phrase.starts_with("Disallowed"), "{reason:?}: {phrase}");

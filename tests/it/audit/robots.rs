@@ -181,6 +181,8 @@ async fn a_failure_is_told_with_its_cause_and_since_when() {
 
     let nowhere = "the server answered with a redirect to nowhere that can be fetched: \
                    ftp://other.example/robots.txt?… (neither http nor https)";
+    let link_local = "169.254.169.254 is a link-local address, which bots may not reach unless egress.allow has its \
+                      network";
     for (origin, changes) in [
         (
             &gone,
@@ -190,7 +192,7 @@ async fn a_failure_is_told_with_its_cause_and_since_when() {
             &metadata,
             json!({
                 "redirects": [{ "status": 302, "to": "http://169.254.169.254/latest?redacted" }],
-                "status": null, "bytes": null, "error": "169.254.169.254 is a link-local address, which bots may not reach",
+                "status": null, "bytes": null, "error": link_local,
             }),
         ),
         (&ftp, json!({ "status": 302, "bytes": null, "error": nowhere })),

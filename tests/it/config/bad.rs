@@ -46,7 +46,12 @@ const BAD: &[&str] = &[
     "[proxy]\nlisten = ['::1', 'localhost:3128', 'gate.example:3128', '127.0.0.1:99999']",
     "[proxy]\nlisten = []",
     "[proxy]\nlisten = ['127.0.0.1:1', '127.0.0.1:1']",
-    "[egress]\nallow = ['10.0.0.1/8', 'ten', '10.0.0.0/33']\ndns = ['1.1.1.1:0', 'dns.example']",
+    "[egress]\nallow = ['10.0.0.1/8', 'a b', '10.0.0.0/33']\ndns = ['1.1.1.1:0', 'dns.example']",
+    "[egress]\nallow = ['*.corp.example', '10.1', '[::1]', 'http://a.example/']\ndeny = ['.10.0.0.1', 'a.example:80', '']",
+    "[egress]\nports = [0, 65536, -1, 'http', '90-80', '80:90', '']",
+    "[egress]\nports = [80, 80.5]",
+    "[egress]\nports = []",
+    "[egress]\nports = 80",
     // Numbers, times and sizes.
     "[proxy]\nthreads = 0",
     "[proxy]\nthreads = -1",

@@ -76,7 +76,8 @@ fn the_example_shows_every_key() {
         for key in known_keys(&header) {
             let shown_in_words = key == "tunnel" && EXAMPLE.contains("[[https.tunnel]]")
                 || section == "proxy" && key == "tls" && EXAMPLE.contains("[proxy.tls]")
-                || section == "audit" && key == "path" && EXAMPLE.contains("# path = ");
+                || section == "audit" && key == "path" && EXAMPLE.contains("# path = ")
+                || section == "egress" && key == "ports" && EXAMPLE.contains("# ports = ");
             assert!(
                 table.contains_key(&key) || shown_in_words,
                 "{header} {key} is not in the example"

@@ -21,9 +21,13 @@ pub fn refused(response: &Response, reason: &str) -> Field {
     let decision = response.decision();
     assert_ne!(decision.value(), "allow", "{response:#?}");
     assert_eq!(decision.param("reason").as_deref(), Some(reason), "{response:#?}");
+    let error = match reason {
+        "egress" => "destination_ip_prohibited",
+        _ => "http_request_denied",
+    };
     assert_eq!(
         response.proxy_status().param("error").as_deref(),
-        Some("http_request_denied"),
+        Some(error),
         "{response:#?}"
     );
     decision

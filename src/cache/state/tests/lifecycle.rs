@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::*;
 use crate::{
     egress::{EgressError, Guard, ResolveError},
+    origin::Authority,
     upstream::Fault,
 };
 
@@ -108,8 +109,10 @@ fn failure(error: &str) -> Failure {
 /// What the egress guard says of a hop to an address that bots may not reach.
 fn refused_hop(to: &str) -> Failure {
     let url = url::Url::parse(to).expect("a URL");
-    let address = url.host_str().and_then(|host| host.parse().ok()).expect("an address");
-    let prohibited = Guard::default().check(address).expect_err("a private address");
+    let authority = Authority::parse(url.authority().as_bytes()).expect("a host");
+    let prohibited = Guard::default()
+        .screen(&authority.host, 80)
+        .expect_err("a private address");
     FetchError::from(Fault::from(EgressError::from(prohibited))).into()
 }
 

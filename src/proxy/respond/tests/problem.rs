@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::*;
 use crate::{
     egress::{EgressError, Guard, ResolveError},
-    origin::AuthorityError,
+    origin::{AuthorityError, Host},
 };
 
 fn told(problem: &Problem<'_>) -> (u16, String, String) {
@@ -78,8 +78,8 @@ fn a_target_that_cannot_be_used_is_the_clients_error() {
 
 #[test]
 fn a_fault_on_the_way_has_the_type_and_the_status_of_rfc_9209() {
-    let address = "169.254.169.254".parse().expect("an address");
-    let prohibited = Guard::default().check(address).expect_err("prohibited");
+    let host = Host::Ip([169, 254, 169, 254].into());
+    let prohibited = Guard::default().screen(&host, 80).expect_err("prohibited");
     let resolve = |error| Fault::from(EgressError::from(error));
     let text = || "x".to_owned();
     for (fault, status, error) in [

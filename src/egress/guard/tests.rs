@@ -1,0 +1,319 @@
+//! What the guard refuses and why, and what the lists of the configuration change.
+
+use super::*;
+
+/// A guard by lists as they are written, networks and hosts.
+fn guard(allow: &[&str], deny: &[&str]) -> Guard {
+    let destinations = |written: &[&str]| {
+        let mut destinations = Destinations::default();
+        for text in written {
+            match text
+                .parse::<IpNet>()
+                .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+            {
+                Ok(network) => destinations.networks.push(network),
+                Err(_) => destinations.hosts.push(text.parse().expect("a host")),
+            }
+        }
+        destinations
+    };
+    Guard {
+        allow: destinations(allow),
+        deny: destinations(deny),
+        ports: Ports::default(),
+    }
+}
+
+fn name(name: &str) -> Host {
+    Host::Name(name.into())
+}
+
+/// What becomes of a host by this name at this address.
+fn at(guard: &Guard, host: &str, address: &str) -> Result<(), Prohibited> {
+    guard.check(&name(host), address.parse().expect("an address"))
+}
+
+fn kind(refusal: Result<(), Prohibited>) -> Option<Special> {
+    match refusal {
+        Ok(()) => None,
+        Err(Prohibited::Special { special, .. }) => Some(special),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_no_origin_has_is_refused_as_what_it_is() {
+    use Special as S;
+    let guard = Guard::default();
+    for (address, special) in [
+        ("0.0.0.0", S::Unspecified),
+        ("0.1.2.3", S::Unspecified),
+        ("10.255.0.1", S::Private),
+        ("100.64.0.1", S::Carrier),
+        ("100.127.255.255", S::Carrier),
+        ("100.100.100.200", S::Metadata),
+        ("127.0.0.1", S::Loopback),
+        ("127.255.255.254", S::Loopback),
+        ("168.63.129.16", S::Metadata),
+        ("169.254.169.254", S::LinkLocal),
+        ("169.254.170.2", S::LinkLocal),
+        ("172.16.0.1", S::Private),
+        ("172.31.255.255", S::Private),
+        ("192.0.0.9", S::Reserved),
+        ("192.0.0.192", S::Metadata),
+        ("192.0.2.1", S::Documentation),
+        ("192.88.99.1", S::Reserved),
+        ("192.168.0.1", S::Private),
+        ("198.18.0.1", S::Benchmark),
+        ("198.19.255.255", S::Benchmark),
+        ("198.51.100.1", S::Documentation),
+        ("203.0.113.1", S::Documentation),
+        ("224.0.0.1", S::Multicast),
+        ("239.255.255.255", S::Multicast),
+        ("240.0.0.1", S::Reserved),
+        ("255.255.255.255", S::Reserved),
+        ("::", S::Unspecified),
+        ("::1", S::Loopback),
+        ("::2", S::Compatible),
+        ("64:ff9b:2::1", S::Reserved),
+        ("100::1", S::Reserved),
+        ("100:0:0:1::1", S::Reserved),
+        ("2001:1::1", S::Reserved),
+        ("2001:2::1", S::Benchmark),
+        ("2001:10::1", S::Reserved),
+        ("2001:20::1", S::Reserved),
+        ("2001:30::1", S::Reserved),
+        ("2001:db8::1", S::Documentation),
+        ("3fff:fff::1", S::Documentation),
+        ("4000::1", S::Reserved),
+        ("5f00::1", S::Reserved),
+        ("fc00::1", S::Private),
+        ("fd12:3456::1", S::Private),
+        ("fd00:ec2::254", S::Metadata),
+        ("fd20:ce::254", S::Metadata),
+        ("fe80::1", S::LinkLocal),
+        ("febf::a9fe:a9fe", S::LinkLocal),
+        ("fec0::1", S::SiteLocal),
+        ("ff02::1", S::Multicast),
+        ("ff0e::1", S::Multicast),
+    ] {
+        assert_eq!(kind(at(&guard, "a.example", address)), Some(special), "{address}");
+    }
+}
+
+#[test]
+fn an_address_of_the_internet_is_let_through() {
+    for address in [
+        "1.1.1.1",
+        "93.184.215.14",
+        "100.63.255.255",
+        "100.128.0.0",
+        "126.255.255.255",
+        "128.0.0.1",
+        "168.63.129.17",
+        "172.32.0.1",
+        "191.255.255.255",
+        "192.0.1.1",
+        "198.20.0.1",
+        "223.255.255.255",
+        "2001:200::1",
+        "2606:2800:21f::1",
+        "2a00:1450::5efe",
+        "3fff:1000::1",
+        "::ffff:93.184.215.14",
+        "64:ff9b::93.184.215.14",
+    ] {
+        assert_eq!(at(&Guard::default(), "a.example", address), Ok(()), "{address}");
+    }
+}
+
+#[test]
+fn an_ipv4_address_hides_in_no_form_of_ipv6() {
+    use Special as S;
+    let guard = Guard::default();
+    for (address, special) in [
+        ("::ffff:127.0.0.1", S::Loopback),
+        ("::ffff:169.254.169.254", S::LinkLocal),
+        ("::ffff:0.0.0.0", S::Unspecified),
+        ("64:ff9b::10.0.0.1", S::Private),
+        ("64:ff9b::a9fe:a9fe", S::LinkLocal),
+        ("64:ff9b:1::10.0.0.1", S::LocalNat64),
+        // As RFC 6052 §2.2 has it for a prefix of 48 bits.
+        ("64:ff9b:1:a9fe:a9:fe00::", S::LocalNat64),
+        ("64:ff9b:1::93.184.215.14", S::LocalNat64),
+        ("::127.0.0.1", S::Compatible),
+        ("::169.254.169.254", S::Compatible),
+        ("::93.184.215.14", S::Compatible),
+        ("::ffff:0:127.0.0.1", S::Translated),
+        ("::ffff:0:93.184.215.14", S::Translated),
+        ("2002:7f00:1::1", S::SixToFour),
+        ("2002:5db8:d70e::1", S::SixToFour),
+        ("2001:0:53aa::1", S::Teredo),
+        ("2a00:1450::5efe:10.0.0.1", S::Isatap),
+        ("2a00:1450::200:5efe:93.184.215.14", S::Isatap),
+        ("fe80::5efe:10.0.0.1", S::LinkLocal),
+    ] {
+        assert_eq!(kind(at(&guard, "a.example", address)), Some(special), "{address}");
+    }
+}
+
+#[test]
+fn deny_and_allow_see_through_every_form() {
+    let denies = guard(
+        &["::/0", "0.0.0.0/0"],
+        &["10.0.0.0/8", "203.0.113.7/32", "64:ff9b:1:7::/64"],
+    );
+    for address in [
+        "10.1.2.3",
+        "::ffff:10.1.2.3",
+        "64:ff9b::10.1.2.3",
+        "64:ff9b:1::10.1.2.3",
+        "64:ff9b:1:7::8.8.8.8",
+        "::10.1.2.3",
+        "::ffff:0:10.1.2.3",
+        "2002:a01:203::1",
+        "2001:0:53aa::f5fe:fdfc",
+        "2a00::5efe:10.1.2.3",
+        "::ffff:203.0.113.7",
+    ] {
+        let refusal = at(&denies, "a.example", address);
+        assert!(matches!(refusal, Err(Prohibited::Address(_))), "{address}: {refusal:?}");
+    }
+    let form_denied = guard(&[], &["64:ff9b::/96"]);
+    assert!(at(&form_denied, "a.example", "64:ff9b::93.184.215.14").is_err());
+    assert_eq!(at(&form_denied, "a.example", "93.184.215.14"), Ok(()));
+
+    let allows = guard(&["10.0.0.0/8"], &[]);
+    for (address, special) in [
+        ("10.1.2.3", None),
+        ("::ffff:10.1.2.3", None),
+        ("64:ff9b::10.1.2.3", None),
+        ("64:ff9b:1::10.1.2.3", Some(Special::LocalNat64)),
+        ("2002:a01:203::1", Some(Special::SixToFour)),
+        ("::ffff:127.0.0.1", Some(Special::Loopback)),
+    ] {
+        assert_eq!(kind(at(&allows, "a.example", address)), special, "{address}");
+    }
+}
+
+#[test]
+fn a_form_that_is_allowed_opens_no_more_than_what_it_carries() {
+    let guard = guard(&["::/0"], &[]);
+    for (address, special) in [
+        ("::1", None),
+        ("fe80::1", None),
+        ("64:ff9b:1::93.184.215.14", None),
+        ("2002:5db8:d70e::1", None),
+        ("64:ff9b:1::169.254.169.254", Some(Special::LinkLocal)),
+        ("64:ff9b::169.254.169.254", Some(Special::LinkLocal)),
+        ("::ffff:127.0.0.1", Some(Special::Loopback)),
+        ("2002:7f00:1::1", Some(Special::Loopback)),
+        ("2a00:1450::5efe:10.0.0.1", Some(Special::Private)),
+    ] {
+        assert_eq!(kind(at(&guard, "a.example", address)), special, "{address}");
+    }
+}
+
+#[test]
+fn a_name_in_allow_opens_networks_of_the_operators_own_and_no_more() {
+    use Special as S;
+    let guard = guard(&["intranet.example", ".corp.example"], &[]);
+    for host in [
+        "intranet.example",
+        "corp.example",
+        "git.corp.example",
+        "a.b.corp.example",
+    ] {
+        for (address, special) in [
+            ("10.0.0.1", None),
+            ("::ffff:10.0.0.1", None),
+            ("100.64.0.1", None),
+            ("127.0.0.1", None),
+            ("::1", None),
+            ("fd12:3456::1", None),
+            ("93.184.215.14", None),
+            ("169.254.169.254", Some(S::LinkLocal)),
+            ("::ffff:169.254.169.254", Some(S::LinkLocal)),
+            ("64:ff9b::169.254.169.254", Some(S::LinkLocal)),
+            ("100.100.100.200", Some(S::Metadata)),
+            ("fd00:ec2::254", Some(S::Metadata)),
+            ("fe80::1", Some(S::LinkLocal)),
+            ("224.0.0.1", Some(S::Multicast)),
+            ("0.0.0.0", Some(S::Unspecified)),
+            ("240.0.0.1", Some(S::Reserved)),
+            ("192.0.2.1", Some(S::Documentation)),
+        ] {
+            assert_eq!(kind(at(&guard, host, address)), special, "{host}: {address}");
+        }
+    }
+    for host in [
+        "www.intranet.example",
+        "notcorp.example",
+        "corp.example.evil.example",
+        "a.example",
+    ] {
+        assert_eq!(kind(at(&guard, host, "10.0.0.1")), Some(S::Private), "{host}");
+    }
+    // An address has no name.
+    let address = IpAddr::from([10, 0, 0, 1]);
+    assert_eq!(kind(guard.check(&Host::Ip(address), address)), Some(S::Private));
+}
+
+#[test]
+fn deny_wins_over_allow_and_allow_over_the_default() {
+    let guard = guard(
+        &["169.254.0.0/16", ".corp.example", "10.0.0.0/8"],
+        &["169.254.169.254", "10.9.0.0/16", "pay.corp.example", ".closed.example"],
+    );
+    assert_eq!(at(&guard, "a.example", "169.254.1.1"), Ok(()));
+    for address in ["169.254.169.254", "::ffff:169.254.169.254", "10.9.1.1"] {
+        let refusal = at(&guard, "git.corp.example", address).expect_err(address);
+        assert!(matches!(refusal, Prohibited::Address(_)), "{address}: {refusal:?}");
+    }
+    for (host, denied) in [
+        ("git.corp.example", false),
+        ("pay.corp.example", true),
+        ("www.pay.corp.example", false),
+        ("closed.example", true),
+        ("www.closed.example", true),
+    ] {
+        let refused = guard.screen(&name(host), 443);
+        let expected = if denied {
+            Err(Prohibited::Name(host.into()))
+        } else {
+            Ok(())
+        };
+        assert_eq!(refused, expected, "{host}");
+    }
+}
+
+#[test]
+fn without_a_name_to_resolve_an_address_and_a_port_are_screened() {
+    let guard = Guard::default();
+    let ip = |text: &str| Host::Ip(text.parse().expect("an address"));
+    for (host, port, refusal) in [
+        (name("a.example"), 443, None),
+        (name("localhost"), 80, None),
+        (ip("93.184.215.14"), 8080, None),
+        (
+            name("a.example"),
+            25,
+            Some("port 25 is closed to bots unless egress.ports has it"),
+        ),
+        (
+            ip("127.0.0.1"),
+            80,
+            Some("127.0.0.1 is a loopback address, which bots may not reach unless egress.allow has it"),
+        ),
+        (
+            ip("::ffff:169.254.169.254"),
+            80,
+            Some(
+                "169.254.169.254 is a link-local address, which bots may not reach unless egress.allow has its network",
+            ),
+        ),
+    ] {
+        let screened = guard.screen(&host, port).map_err(|prohibited| prohibited.to_string());
+        assert_eq!(screened.err().as_deref(), refusal, "{host}:{port}");
+    }
+}
