@@ -1,0 +1,87 @@
+//! A name is looked up once for a connection, and the address that was checked is the one that is dialled.
+
+use std::net::IpAddr;
+
+use super::open_origin;
+use crate::support::{Answer, Gate, NAME, Origin, allowed, failed, refused};
+
+const HERE: [u8; 4] = [127, 0, 0, 1];
+const PRIVATE: [u8; 4] = [10, 0, 0, 1];
+
+/// One set of addresses after the other.
+fn changing(sets: &[&[[u8; 4]]]) -> Answer {
+    let set = |set: &&[[u8; 4]]| set.iter().map(|address| IpAddr::from(*address)).collect();
+    Answer::Changing(sets.iter().map(set).collect())
+}
+
+async fn upstream(gate: &Gate, url: &str) -> Option<String> {
+    let decision = gate.decision_for(url).await;
+    let completion = gate.completion_of(&decision).await;
+    completion["upstream"].as_str().map(str::to_owned)
+}
+
+#[tokio::test]
+async fn the_fetch_and_the_page_each_dial_what_they_checked() {
+    let origin = open_origin().await;
+    let gate = Gate::start().await;
+    // Once for the robots.txt, once for the page; what a third time would say does not matter.
+    gate.dns().answer(NAME, changing(&[&[HERE], &[HERE], &[PRIVATE]]));
+
+    let url = origin.url("/x");
+    allowed(&gate.get(&url).await, "no-robots");
+    assert_eq!(upstream(&gate, &url).await, Some(origin.address().to_string()));
+    assert_eq!(gate.dns().queries(NAME), 2);
+}
+
+#[tokio::test]
+async fn a_name_that_moves_to_a_closed_address_is_not_followed() {
+    let origin = open_origin().await;
+    let gate = Gate::start().await;
+    gate.dns().answer(NAME, changing(&[&[HERE], &[PRIVATE]]));
+
+    let url = origin.url("/x");
+    failed(&gate.get(&url).await, 502, &["destination_ip_prohibited"]);
+    assert_eq!(upstream(&gate, &url).await, None);
+    assert_eq!((origin.count("/robots.txt"), origin.count("/x")), (1, 0));
+}
+
+#[tokio::test]
+async fn a_name_that_comes_from_a_closed_address_has_to_be_open_at_the_time() {
+    let origin = open_origin().await;
+    let gate = Gate::start().await;
+    gate.dns().answer(NAME, changing(&[&[PRIVATE], &[HERE]]));
+
+    refused(&gate.get(&origin.url("/x")).await, "egress");
+    assert_eq!((origin.connections(), gate.dns().queries(NAME)), (0, 1));
+}
+
+#[tokio::test]
+async fn a_tunnel_dials_what_it_checked() {
+    let origin = Origin::start().robots("").tls().spawn().await;
+    for (answers, opened) in [
+        (changing(&[&[HERE], &[HERE], &[PRIVATE]]), true),
+        (changing(&[&[HERE], &[PRIVATE], &[HERE]]), false),
+    ] {
+        let gate = Gate::with("[https]\nmode = 'tunnel'").await;
+        gate.dns().answer(NAME, answers);
+        let connected = gate.connect(&origin.authority()).user_agent("TestBot/1.0").await;
+        if opened {
+            drop(connected.opened());
+        } else {
+            failed(&connected.refused(), 502, &["destination_ip_prohibited"]);
+        }
+        assert_eq!(gate.dns().queries(NAME), 2);
+    }
+}
+
+#[tokio::test]
+async fn of_several_addresses_the_open_ones_are_dialled() {
+    let origin = open_origin().await;
+    let gate = Gate::start().await;
+    gate.dns()
+        .answer(NAME, changing(&[&[PRIVATE, HERE, [169, 254, 169, 254]]]));
+
+    let url = origin.url("/x");
+    allowed(&gate.get(&url).await, "no-robots");
+    assert_eq!(upstream(&gate, &url).await, Some(origin.address().to_string()));
+}

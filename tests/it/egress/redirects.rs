@@ -1,0 +1,87 @@
+//! A robots.txt that redirects to where bots may not go is one that cannot be had.
+
+use crate::support::{Answer, Gate, Origin, Reply, refused};
+
+/// An origin whose robots.txt comes to `place` with its `hops`-th redirect.
+async fn leading_to(place: String, hops: usize) -> Origin {
+    Origin::start()
+        .otherwise(move |request| {
+            let done = request.path().strip_prefix("/hop/").map_or(0, |n| n.parse().unwrap());
+            if done + 1 == hops {
+                Reply::redirect(&place)
+            } else {
+                Reply::redirect(&format!("/hop/{}", done + 1))
+            }
+        })
+        .spawn()
+        .await
+}
+
+#[tokio::test]
+async fn every_hop_is_checked_however_its_place_is_written() {
+    let hidden = Origin::start().robots("").spawn().await;
+    let port = hidden.port();
+    let gate = Gate::with("[egress]\nallow = ['127.0.0.1']\ndeny = ['closed.example']").await;
+    gate.dns().point("private.example", [10, 0, 0, 1]);
+    gate.dns().answer(
+        "metadata.example",
+        Answer::Addresses(vec!["fe80::a9fe:a9fe".parse().unwrap()]),
+    );
+    for (hop, place, cause) in [
+        (1, "http://127.0.0.2:PORT/", "127.0.0.2 is a loopback address"),
+        (2, "http://10.0.0.1/", "10.0.0.1 is a private address"),
+        (3, "http://[::ffff:10.0.0.1]/", "10.0.0.1 is a private address"),
+        (
+            4,
+            "http://0xa9fea9fe/latest/",
+            "169.254.169.254 is a link-local address",
+        ),
+        (5, "https://private.example/", "10.0.0.1 is a private address"),
+        (
+            1,
+            "http:\\\\2852039166/latest/",
+            "169.254.169.254 is a link-local address",
+        ),
+        (
+            1,
+            "//169.254.169.254/latest/",
+            "169.254.169.254 is a link-local address",
+        ),
+        (
+            1,
+            "http://１６９。254.169.254/",
+            "169.254.169.254 is a link-local address",
+        ),
+        (
+            1,
+            "http://%31%36%39.254.169.254/",
+            "169.254.169.254 is a link-local address",
+        ),
+        (1, "http://metadata.example/", "fe80::a9fe:a9fe is a link-local address"),
+        (
+            1,
+            "http://closed.example:PORT/",
+            "closed.example is closed to bots by egress.deny",
+        ),
+        (1, "http://other.example:25/", "port 25 is closed to bots"),
+        (1, "http://127.0.0.1:GATE/", "is where this proxy itself listens"),
+        (
+            1,
+            "http://user@127.0.0.1:PORT/",
+            "redirect to nowhere that can be fetched",
+        ),
+        (1, "http://[fe80::1%25eth0]/", "redirect to nowhere that can be fetched"),
+    ] {
+        let place = place
+            .replace("PORT", &port.to_string())
+            .replace("GATE", &gate.address().port().to_string());
+        println!("{hop}: {place}");
+        let origin = leading_to(place, hop).await;
+        let response = gate.get(&origin.url("/x")).await;
+        refused(&response, "unreachable");
+        let details = response.proxy_status().param("details").unwrap();
+        assert!(details.contains(cause), "{details}");
+        assert_eq!(origin.requests().len(), hop);
+    }
+    assert_eq!(hidden.connections(), 0);
+}

@@ -1,0 +1,165 @@
+//! What a bot is told that asks for a place where it may not go.
+
+use super::{CLOSED, OPEN, logged, open_origin};
+use crate::support::{Alpn, Gate, NAME, Origin, Signal, allowed, failed, refused};
+
+const LOOPBACK: &str = "127.0.0.1 is a loopback address, which bots may not reach unless egress.allow has it";
+
+#[tokio::test]
+async fn a_closed_address_is_refused_before_anything_is_asked_of_it() {
+    let origin = open_origin().await;
+    for host in [
+        "127.0.0.1",
+        "127.1",
+        "2130706433",
+        "0x7f.0.0.1",
+        "0177.0.0.1",
+        "127.0.0.1.",
+        "[::ffff:127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+    ] {
+        println!("{host}");
+        let gate = Gate::with(CLOSED).await;
+        let response = gate.get(&origin.url_at(host, "/x")).await;
+        refused(&response, "egress");
+        assert_eq!(
+            response.status_line(),
+            "HTTP/1.1 403 Disallowed: the proxy may not go there"
+        );
+        assert_eq!(response.proxy_status().param("details").as_deref(), Some(LOOPBACK));
+        assert!(response.text().contains(LOOPBACK), "{}", response.text());
+        assert_eq!(logged(&gate).await, ("egress".to_owned(), LOOPBACK.to_owned(), None));
+        assert!(gate.fetches_of(&origin.url_at("127.0.0.1", "")).is_empty());
+    }
+    assert_eq!(origin.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_name_with_closed_addresses_alone_is_refused_for_the_same_reason() {
+    let origin = open_origin().await;
+    let gate = Gate::with(CLOSED).await;
+    for (name, address, what) in [
+        ("here.example", "127.0.0.1", "a loopback address"),
+        ("home.example", "192.168.1.1", "a private address"),
+        ("cloud.example", "169.254.169.254", "a link-local address"),
+        ("mapped.example", "::ffff:10.0.0.1", "a private address"),
+        ("wrapped.example", "2002:a00:1::1", "a 6to4 address"),
+    ] {
+        gate.dns().point(name, address.parse::<std::net::IpAddr>().unwrap());
+        let url = origin.url_at(name, "/x");
+        let response = gate.get(&url).await;
+        refused(&response, "egress");
+        let details = response.proxy_status().param("details").unwrap();
+        assert!(details.contains(what), "{name}: {details}");
+        let decision = gate.decision_for(&url).await;
+        assert_eq!(decision["robots_error"], details.as_str());
+        assert_eq!(gate.fetches_of(&origin.url_at(name, ""))[0]["holds"], "egress");
+    }
+    assert_eq!(origin.connections(), 0);
+}
+
+#[tokio::test]
+async fn no_enforcement_opens_what_is_closed() {
+    let origin = open_origin().await;
+    for enforcement in ["report", "exempt"] {
+        let bot = format!("[[bot]]\nname = 'b'\nuser-agents = ['TestBot']\nenforcement = '{enforcement}'\n");
+        let gate = Gate::with(&format!("{CLOSED}\n{bot}")).await;
+        for path in ["/x", "/robots.txt"] {
+            refused(&gate.get(&origin.url_at("127.0.0.1", path)).await, "egress");
+        }
+        let by_name = gate.get(&origin.url("/x")).await;
+        match enforcement {
+            "report" => drop(refused(&by_name, "egress")),
+            // Nobody asked for the robots.txt, so it turns out on the way.
+            _ => failed(&by_name, 502, &["destination_ip_prohibited"]),
+        }
+    }
+    assert_eq!(origin.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_websocket_goes_nowhere_else() {
+    let origin = open_origin().await;
+    let gate = Gate::with(CLOSED).await;
+    for host in ["127.0.0.1", NAME] {
+        let response = gate
+            .get(&origin.url_at(host, "/chat"))
+            .header("Connection", "Upgrade")
+            .header("Upgrade", "websocket")
+            .await;
+        refused(&response, "egress");
+    }
+    assert_eq!(origin.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_connect_to_a_closed_address_is_refused_at_once_in_every_mode() {
+    let origin = Origin::start().tls().spawn().await;
+    let exception = "[[https.tunnel]]\nhost = '127.0.0.1'\nreason = 'pinned'\nuntil = 2999-01-01";
+    for (mode, more) in [
+        ("intercept", ""),
+        ("tunnel", ""),
+        ("refuse", ""),
+        ("intercept", exception),
+    ] {
+        println!("{mode} {more}");
+        let gate = Gate::with(&format!("{CLOSED}\n[https]\nmode = '{mode}'\n{more}")).await;
+        for host in ["127.0.0.1", "127.1", "[::ffff:127.0.0.1]"] {
+            let authority = format!("{host}:{}", origin.port());
+            let response = gate.connect(&authority).await.refused();
+            refused(&response, "egress");
+            assert_eq!(
+                response.status_line(),
+                "HTTP/1.1 403 Disallowed: the proxy may not go there"
+            );
+            assert!(!response.stays_open, "{response:#?}");
+        }
+        let (decisions, completions) = gate.audited(3).await;
+        for (decision, completion) in decisions.iter().zip(&completions) {
+            assert_eq!(decision["method"], "CONNECT");
+            assert_eq!(decision["reason"], "egress");
+            assert_eq!(decision["robots_error"], LOOPBACK);
+            assert_eq!(completion["status"], 403);
+        }
+    }
+    assert_eq!(origin.connections(), 0);
+}
+
+#[tokio::test]
+async fn inside_an_interception_each_request_is_refused() {
+    let origin = Origin::start().tls().spawn().await;
+    let gate = Gate::with(CLOSED).await;
+    for alpn in [Alpn::Http1, Alpn::Http2] {
+        let tunnel = gate.connect(&origin.authority()).await.opened();
+        let mut inside = tunnel.tls(NAME, alpn).await;
+        refused(&inside.get("/x").await, "egress");
+        refused(&inside.get("/y").await, "egress");
+    }
+    assert_eq!(origin.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_blind_tunnel_to_a_name_is_refused_when_its_address_is_known() {
+    let origin = Origin::start().tls().spawn().await;
+    let exempt = "[[bot]]\nname = 'b'\nuser-agents = ['ExemptBot']\nenforcement = 'exempt'\n";
+    let gate = Gate::with(&format!("{CLOSED}\n[https]\nmode = 'tunnel'\n{exempt}")).await;
+
+    let asked = gate.connect(&origin.authority()).user_agent("TestBot/1.0").await;
+    refused(&asked.refused(), "egress");
+    let exempt = gate.connect(&origin.authority()).user_agent("ExemptBot/1.0").await;
+    failed(&exempt.refused(), 502, &["destination_ip_prohibited"]);
+    assert_eq!(origin.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_restart_asks_again_where_it_was_closed_before() {
+    let origin = open_origin().await;
+    let mut gate = Gate::with(CLOSED).await;
+    refused(&gate.get(&origin.url("/x")).await, "egress");
+    gate.signal(Signal::TERM);
+    gate.ended().await;
+
+    gate.reconfigure(OPEN);
+    gate.start_again().await;
+    allowed(&gate.get(&origin.url("/x")).await, "no-robots");
+}
