@@ -149,6 +149,91 @@ mod tests {
         }
     }
 
+    /// An address by another spelling is the same address to the egress guard, or none at all.
+    #[test]
+    fn no_spelling_of_an_address_passes_for_a_name() {
+        for (spelling, host) in [
+            ("127.0.0.1", Some("127.0.0.1")),
+            ("127.0.0.1.", Some("127.0.0.1")),
+            ("127.0.0.1..", None),
+            ("127.0.1", Some("127.0.0.1")),
+            ("127.1", Some("127.0.0.1")),
+            ("127.1.", Some("127.0.0.1")),
+            ("127", Some("0.0.0.127")),
+            ("0", Some("0.0.0.0")),
+            ("0x", Some("0.0.0.0")),
+            ("2130706433", Some("127.0.0.1")),
+            ("017700000001", Some("127.0.0.1")),
+            ("0x7f000001", Some("127.0.0.1")),
+            ("0X7F000001", Some("127.0.0.1")),
+            ("0x7f.0x0.0x0.0x1", Some("127.0.0.1")),
+            ("0177.0.0x0.1", Some("127.0.0.1")),
+            ("127.0.0.01", Some("127.0.0.1")),
+            ("0000127.0.0.1", Some("87.0.0.1")),
+            ("10.0x1", Some("10.0.0.1")),
+            ("4294967296", None),
+            ("127.0.0.256", None),
+            ("127.0.0.0.1", None),
+            ("08.0.0.1", None),
+            ("1.2.3.4.5", None),
+            ("a.0x7f", None),
+            ("a.1", None),
+            ("127.0.0.1 ", None),
+            (" 127.0.0.1", None),
+            ("127.0.0.1\t", None),
+            ("127.0.0.1%00", None),
+            ("127.0.0.1%2e", Some("127.0.0.1")),
+            ("%31%32%37%2E0.0.1", Some("127.0.0.1")),
+            ("%2531", None),
+            ("１２７.0.0.1", Some("127.0.0.1")),
+            ("127。0．0｡1", Some("127.0.0.1")),
+            ("①②⑦.0.0.①", Some("127.0.0.1")),
+            ("127.0.0.1\u{ad}", Some("127.0.0.1")),
+            ("127.0.0.1\u{200b}", Some("127.0.0.1")),
+            ("١٢٧.٠.٠.١", None),
+            ("%e3%80%82", None),
+            ("[::1]", Some("[::1]")),
+            ("[::0001]", Some("[::1]")),
+            ("[0::1]", Some("[::1]")),
+            ("[::127.0.0.1]", Some("[::7f00:1]")),
+            ("[::ffff:127.0.0.1]", Some("[::ffff:127.0.0.1]")),
+            ("[::FFFF:7F00:1]", Some("[::ffff:127.0.0.1]")),
+            ("[64:ff9b::10.0.0.1]", Some("[64:ff9b::a00:1]")),
+            ("[::ffff:127.1]", None),
+            ("[::ffff:0x7f.0.0.1]", None),
+            ("[::ffff:0177.0.0.1]", None),
+            ("[fe80::1%eth0]", None),
+            ("[fe80::1%25eth0]", None),
+            ("[fe80::1%251]", None),
+            ("[127.0.0.1]", None),
+            ("[localhost]", None),
+            ("[v1.fe80::a+en1]", None),
+            ("[]", None),
+            ("[::1].", None),
+            ("[[::1]]", None),
+            ("%5B::1%5D", None),
+            ("::ffff:127.0.0.1", None),
+            ("LOCALHOST", Some("localhost")),
+            ("localhost.", Some("localhost")),
+            ("ｌｏｃａｌｈｏｓｔ", Some("localhost")),
+            ("lo\u{ad}calhost", Some("localhost")),
+            ("127.0.0.1\\@a.example", None),
+            ("127.0.0.1#a.example", None),
+            ("127.0.0.1?a.example", None),
+            ("a.example\\.127.0.0.1", None),
+        ] {
+            let found = parsed(spelling).ok().map(|(host, _)| host);
+            assert_eq!(found.as_deref(), host, "{spelling:?}");
+            // An address, and no name that looks like one.
+            if let Ok(Authority {
+                host: Host::Name(name), ..
+            }) = Authority::parse(spelling.as_bytes())
+            {
+                assert_eq!(&*name, "localhost", "{spelling:?}");
+            }
+        }
+    }
+
     #[test]
     fn ports_are_read_exactly() {
         assert_eq!(parsed("a.example:8080"), Ok(("a.example".into(), Some(8080))));

@@ -52,6 +52,8 @@ impl Display for Way<'_> {
         };
         let left = Left(expires.duration_since(live.at).unwrap_or_default());
         match live.answer() {
+            // It takes another configuration or another address, and no waiting.
+            Answer::Unreachable(Some(failure)) if failure.is_prohibited() => Ok(()),
             Answer::Unreachable(_) | Answer::UnreachableTooLong(_) => writeln!(f, "  tried again in {left}"),
             _ => writeln!(f, "  holds for {left}, until {}", Minute(expires)),
         }

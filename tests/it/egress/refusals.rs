@@ -35,6 +35,53 @@ async fn a_closed_address_is_refused_before_anything_is_asked_of_it() {
 }
 
 #[tokio::test]
+async fn no_spelling_of_an_address_leads_elsewhere() {
+    let origin = open_origin().await;
+    let gate = Gate::with("[egress]\nallow = ['.example']").await;
+    let port = origin.port();
+    for spelling in [
+        "127.1",
+        "0x7f.1",
+        "0177.1",
+        "127.0.0.1.",
+        "127.0.0.1..",
+        "127.0.0.256",
+        "127。0。0。1",
+        "１２７.0.0.1",
+        "①②⑦.0.0.1",
+        "%31%32%37.0.0.1",
+        "127.0.0.1%2e",
+        "127.0.0.1%00.shop.example",
+        "[::1]",
+        "[::127.0.0.1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:0:127.0.0.1]",
+        "[64:ff9b::127.0.0.1]",
+        "[fe80::1%25eth0]",
+        "[fe80::1%eth0]",
+        "[127.0.0.1]",
+        "127.0.0.1\\.shop.example",
+        "shop.example@127.0.0.1",
+    ] {
+        println!("{spelling}");
+        let authority = format!("{spelling}:{port}");
+        let absolute = gate.get(&format!("http://{authority}/x")).await;
+        let host = gate
+            .get(&origin.url_at("127.0.0.1", "/x"))
+            .set("Host", &authority)
+            .await;
+        let connect = gate.connect(&authority).await.refused();
+        for response in [absolute, host, connect] {
+            match response.status {
+                400 => assert!(response.field("Robots-Decision").is_none(), "{response:#?}"),
+                _ => drop(refused(&response, "egress")),
+            }
+        }
+    }
+    assert_eq!(origin.connections(), 0);
+}
+
+#[tokio::test]
 async fn a_name_with_closed_addresses_alone_is_refused_for_the_same_reason() {
     let origin = open_origin().await;
     let gate = Gate::with(CLOSED).await;

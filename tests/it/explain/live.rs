@@ -207,6 +207,36 @@ async fn the_certificate_is_checked_against_the_configured_roots() {
 }
 
 #[tokio::test]
+async fn a_place_where_no_bot_may_go_is_told_with_the_key_that_opens_it() {
+    let origin = Origin::start().spawn().await;
+    let bots = "[[bot]]\nname = 'scan'\nuser-agents = ['ScanBot']\nenforcement = 'exempt'\n";
+    let gate = Gate::with(&format!("[egress]\nallow = []\n{bots}")).await;
+    let told = fetched(&gate, &origin, &[]).await;
+    let expected = "\
+REFUSED  http://shop.example:PORT/private
+for ExampleBot
+This proxy's configuration does not let bots go there ([egress]).
+
+Fetched:
+  ---  http://shop.example:PORT/robots.txt
+  after TIME s: 127.0.0.1 is a loopback address, which bots may not reach unless egress.allow has it
+";
+    assert_eq!(told.masked(&origin), expected);
+    assert_eq!(told.code, Some(1));
+
+    // Whoever asks, where it can be told from the URL alone.
+    let (config, url) = (gate.file("robotgate.toml"), origin.url_at("127.0.0.1", "/private"));
+    for agent in ["ExampleBot", "ScanBot", "Mozilla/5.0"] {
+        let told = explain(&["--config", text(&config), "--json", "--agent", agent, &url]).await;
+        let json = told.json();
+        assert_eq!(json["reason"], "egress", "{agent}");
+        let error = json["robots"]["error"].as_str().unwrap_or_default();
+        assert!(error.contains("a loopback address"), "{error}");
+    }
+    assert_eq!(origin.connections(), 0);
+}
+
+#[tokio::test]
 async fn what_needs_no_robots_txt_fetches_none() {
     let origin = Origin::start().spawn().await;
     let gate = Gate::start().await;
