@@ -70,7 +70,7 @@ impl Failure {
 
     /// How long to wait after the `attempt`-th failure in a row (from 1) before trying again, for
     /// an origin that failed for less than the time of grace: `Retry-After` within bounds; else
-    /// a second where robotgate itself failed; `retry.busy` after 429 and 503, whose senders are
+    /// a second where robotgate itself failed; `retry.first` where bots may not go; `retry.busy` after 429 and 503, whose senders are
     /// busy; else `retry.first`, doubled each time.
     pub fn retry_delay(&self, attempt: u32, retry: &Retry) -> Duration {
         if let Some(asked) = self.retry_after {
@@ -79,6 +79,8 @@ impl Failure {
         match self.error {
             // The origin is not at fault: robotgate has too many files open, say.
             FetchError::Fault(Fault::Internal(_)) => LOCAL_RETRY,
+            // A look at the name servers' answer; nobody else is asked.
+            FetchError::Prohibited(_) => retry.first.min(retry.longest),
             FetchError::Status(429 | 503) => retry.busy.min(retry.longest),
             _ => (retry.first)
                 .saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)))
@@ -111,6 +113,8 @@ mod tests {
             (&of(FetchError::Status(500)), 3, 240),
             (&of(FetchError::Status(500)), 99, 3600),
             (&fault(Fault::ConnectionRefused), 1, 60),
+            (&of(FetchError::Prohibited(String::new())), 1, 60),
+            (&of(FetchError::Prohibited(String::new())), 9, 60),
             (&asked, 1, 20),
         ] {
             assert_eq!(

@@ -19,6 +19,8 @@ enum Known {
     NoRobots,
     Soft404,
     Unreachable,
+    /// It failed, and this is how.
+    Failed(Failure),
     LastCopy(Arc<RobotsCopy>, Failure),
     TooLong(Failure),
 }
@@ -36,12 +38,17 @@ impl Known {
         Self::TooLong(FetchError::Status(503).into())
     }
 
+    fn prohibited() -> Self {
+        Self::Failed(FetchError::Prohibited("10.0.0.1 is a private address".to_owned()).into())
+    }
+
     fn answer(&self) -> Answer<'_> {
         match self {
             Self::Rules(copy) => Answer::Rules(copy),
             Self::NoRobots => Answer::NoRobots,
             Self::Soft404 => Answer::Soft404,
             Self::Unreachable => Answer::Unreachable(None),
+            Self::Failed(failure) => Answer::Unreachable(Some(failure)),
             Self::LastCopy(copy, failure) => Answer::LastCopy(copy, failure),
             Self::TooLong(failure) => Answer::UnreachableTooLong(failure),
         }

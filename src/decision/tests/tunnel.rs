@@ -132,3 +132,34 @@ fn where_no_connect_is_taken_nobody_gets_one() {
         assert!(!decision.forwards, "{asker:?}");
     }
 }
+
+#[test]
+fn where_no_bot_may_go_nobody_is_forwarded() {
+    let bots = [Enforcement::Enforce, Enforcement::Report].map(|how| bot(how, &["AcmeBot"]));
+    let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
+    let askers = bots.iter().map(Asker::Bot);
+    let known = Known::prohibited();
+    for asker in askers.chain([Asker::Token("AnyBot"), Asker::Wildcard]) {
+        for decision in [
+            Decision::egress(asker),
+            decide(asker, &known, "/"),
+            decide_tunnel(asker, &known, true),
+        ] {
+            let found = (decision.verdict, decision.reason, decision.rule, decision.forwards);
+            assert_eq!(found, (Verdict::Deny, Reason::Egress, None, false), "{asker:?}");
+        }
+    }
+    for asker in [Asker::Bot(&exempt), Asker::Nobody] {
+        let decision = Decision::egress(asker);
+        assert_eq!(
+            (decision.reason, decision.forwards),
+            (Reason::Egress, false),
+            "{asker:?}"
+        );
+    }
+    assert_eq!(word_for(known.answer()), "egress");
+    // Where only a redirect led there, the robots.txt is what cannot be had.
+    let redirected = Known::Failed(FetchError::Redirect("http://10.0.0.1/".to_owned()).into());
+    let decision = decide(Asker::Token("AnyBot"), &redirected, "/");
+    assert_eq!(decision.reason, Reason::Unreachable);
+}

@@ -157,6 +157,22 @@ fn a_robots_file_that_cannot_be_had_is_told_with_the_error() {
 }
 
 #[test]
+fn a_place_where_bots_may_not_go_is_told_with_what_it_is() {
+    let decision = decided(Verdict::Deny, Reason::Egress);
+    let error = "10.0.0.1 is a private address, which bots may not reach unless egress.allow has it";
+    let grounds = Grounds {
+        robots_error: Some(error),
+        ..grounds(&decision)
+    };
+    let answer = Answer::refusal(&grounds, &HeaderMap::new(), "robotgate");
+    let (_, params) = only_member(header(&answer, "proxy-status"));
+    let error_type = ("error".to_owned(), "destination_ip_prohibited".to_owned());
+    assert_eq!(params, [error_type, ("details".to_owned(), format!("\"{error}\""))]);
+    let detail = json(&answer)["detail"].as_str().expect("a text").to_owned();
+    assert_eq!(detail, format!("{} {error}.", Reason::Egress.sentence()));
+}
+
+#[test]
 fn what_report_lets_through_is_marked() {
     for (enforcement, params) in [
         (Enforcement::Enforce, &["reason", "robots", "id"][..]),
