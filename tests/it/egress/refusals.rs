@@ -133,6 +133,8 @@ async fn a_websocket_goes_nowhere_else() {
             .get(&origin.url_at(host, "/chat"))
             .header("Connection", "Upgrade")
             .header("Upgrade", "websocket")
+            .header("Sec-WebSocket-Version", "13")
+            .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
             .await;
         refused(&response, "egress");
     }
