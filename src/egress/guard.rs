@@ -88,12 +88,13 @@ impl Guard {
     }
 
     fn check_default(&self, host: &Host, address: IpAddr) -> Result<(), Prohibited> {
-        match Special::of(address) {
-            Some(special) if !self.allow.has(address) && !(special.is_opened_by_name() && self.allow.names(host)) => {
-                Err(Prohibited::Special { address, special })
-            }
-            _ => Ok(()),
+        let Some(special) = Special::of(address) else {
+            return Ok(());
+        };
+        if self.allow.has(address) || special.is_opened_by_name() && self.allow.names(host) {
+            return Ok(());
         }
+        Err(Prohibited::Special { address, special })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-/// The ports that bots may reach: those of the configuration, or all but the [bad](BAD) ones. Port 0 is
-/// never one of them.
+/// The ports that bots may reach: those of the configuration, or all but the bad ones of the Fetch
+/// standard. Port 0 is never one of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ports(Option<Vec<RangeInclusive<u16>>>);
 
