@@ -77,8 +77,27 @@ async fn reject(stream: Stream, error: &HeadError, context: &Context) {
         HeadError::Gone => return,
         HeadError::Timeout => context.arrival.visit.came_over(Limit::HeaderTimeout, client),
         HeadError::TooLarge(_) => context.arrival.visit.came_over(Limit::HeaderBytes, client),
+        HeadError::Tls => match &context.arrival.through {
+            Some(through) => tracing::warn!(
+                %client, origin = %through.origin,
+                "TLS came inside the TLS of a CONNECT, where nothing could be decided, so it was closed; list the host \
+                 in [[https.tunnel]] if that has to pass"
+            ),
+            None => tracing::warn!(
+                %client,
+                "TLS came to a listener that speaks plain HTTP: bots have to name the proxy as http://, or use a \
+                 listener of [proxy.tls]"
+            ),
+        },
         HeadError::TooManyFields(_) => context.arrival.visit.came_over(Limit::HeaderFields, client),
-        _ => tracing::info!(%client, %error, "a request was refused as malformed"),
+        _ => {
+            let origin = context
+                .arrival
+                .through
+                .as_ref()
+                .map(|through| tracing::field::display(&through.origin));
+            tracing::info!(%client, origin, %error, "a request was refused as malformed");
+        }
     }
     answer_and_close(stream, &Problem::Head(error), &context.live).await;
 }

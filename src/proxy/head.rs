@@ -18,6 +18,7 @@ use self::{
     framing::check_framing,
     hops::{check_connection, check_upgrade},
 };
+use super::intercept::TLS_HANDSHAKE;
 use crate::origin::{Authority, AuthorityError};
 
 /// A checked head, and what came after it already.
@@ -52,6 +53,8 @@ pub(super) enum HeadError {
     /// More than so many.
     #[error("the request's header section has more than {0} fields (proxy.max-header-fields)")]
     TooManyFields(usize),
+    #[error("TLS came where HTTP was expected")]
+    Tls,
     #[error("the request is not valid HTTP/1: {0}")]
     Syntax(&'static str),
     #[error("the request target has a character that has to be percent-encoded: {0}")]
@@ -110,6 +113,9 @@ impl Head {
         let first = tokio::time::timeout(times.idle, stream.read_buf(&mut bytes)).await;
         if !matches!(first, Ok(Ok(1..))) {
             return Err(HeadError::Gone);
+        }
+        if bytes.first() == Some(&TLS_HANDSHAKE) {
+            return Err(HeadError::Tls);
         }
         // Most heads come in one piece, which no timer is needed for.
         if let Some(head) = Self::parse(&mut bytes, limits)? {

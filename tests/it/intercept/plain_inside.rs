@@ -85,3 +85,52 @@ async fn the_authority_of_an_http_2_stream_that_is_not_the_tunnels_target_opens_
     assert!((400..500).contains(&response.status), "{response:#?}");
     assert_eq!(origin.count("/private"), 0);
 }
+
+#[tokio::test]
+async fn tls_where_http_has_to_come_is_closed_with_a_word_to_the_operator() {
+    let origin = two_names(true).await;
+    let gate = Gate::start().await;
+    // The first record of a client's handshake.
+    let hello = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00";
+    let mut inside = open(&gate, &origin.authority(), Alpn::Http1).await;
+    let mut plain = gate.dial().await;
+
+    inside.send(hello).await;
+    plain.send(hello).await;
+
+    let message = "TLS came inside the TLS of a CONNECT";
+    let line = gate
+        .wait_for_log(message, |line| line.message().contains(message))
+        .await;
+    assert!(
+        line.says("[[https.tunnel]]") && line.says(&origin.authority()),
+        "{line:?}"
+    );
+    let message = "TLS came to a listener that speaks plain HTTP";
+    let line = gate
+        .wait_for_log(message, |line| line.message().contains(message))
+        .await;
+    assert!(line.says("[proxy.tls]"), "{line:?}");
+    for mut connection in [inside, plain] {
+        assert!(connection.read_to_end().await.starts_with(b"HTTP/1.1 400 "));
+    }
+}
+
+#[tokio::test]
+async fn what_is_neither_tls_nor_http_is_closed_with_a_word_to_the_operator() {
+    let origin = two_names(true).await;
+    let gate = Gate::start().await;
+    let mut other = gate.connect(&origin.authority()).await.opened().plain();
+
+    other.send(b"\x00\x00\x00\x2a binary").await;
+
+    assert_eq!(other.read_to_end().await, b"");
+    let message = "neither TLS nor HTTP came through a CONNECT";
+    let line = gate
+        .wait_for_log(message, |line| line.message().contains(message))
+        .await;
+    assert!(
+        line.says("[[https.tunnel]]") && line.says(&origin.authority()),
+        "{line:?}"
+    );
+}
