@@ -1,21 +1,31 @@
-//! Who is asking: from the User-Agent field to a configured bot, or to the product token that the request names.
+//! Who is asking: from what a client proves and the User-Agent field to a configured bot, or to the product token that
+//! the request names.
 //!
-//! Pure: it never does I/O, and allocates nothing for a request. It never decides what a bot may fetch, and a
-//! User-Agent proves nothing here: whoever sends it says who it is.
+//! Pure: it never does I/O, and allocates nothing for a request. It never decides what a bot may fetch. A User-Agent
+//! proves nothing: whoever sends it says who it is. What proves something (`proof`) is a credential, a client's
+//! certificate or its address; each stands for the bots that the configuration binds to it.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
+mod basic;
+mod bound;
 mod browsers;
+mod certificate;
+mod credentials;
 mod known;
 mod pattern;
 mod product;
+mod proof;
 
+pub use certificate::{BadCertificateName, CertificateName, ClientCertificate, UnreadableCertificate};
+pub use credentials::{BadLine, Credentials, LineFault, SALT, SecretHash, Verified, Voucher, is_name, name_of};
 pub use known::Bots;
 pub use pattern::{AgentPattern, EmptyPattern};
 pub use product::{is_token, is_token_byte};
+pub use proof::{Bindings, Presented, Proof, Shown};
 
 /// A configured bot, one `[[bot]]` of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +38,8 @@ pub struct Bot {
     pub robots_agents: Vec<Box<str>>,
     /// What a disallow means for this bot.
     pub enforcement: Enforcement,
+    /// What proves that a client is this bot.
+    pub bindings: Bindings,
 }
 
 /// What a disallow means for a bot.
@@ -63,6 +75,20 @@ pub enum Identity<'h> {
     Token(&'h str),
     /// Nobody that a robots.txt could name.
     Unidentified(Cause),
+    /// Nobody to be served: what is said is not proven.
+    Refused(Misfit),
+}
+
+/// How what a client says and what it proves do not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Misfit {
+    /// The proof holds, and the User-Agent names none of the bots that it stands for.
+    Agent,
+    /// There is no proof where one is needed, or a credential that does not hold.
+    Unproven {
+        /// Whether a credential would be one.
+        by_credential: bool,
+    },
 }
 
 /// Why a request names no bot. Its `Display` is a sentence for the one who sent it.
@@ -115,6 +141,29 @@ impl fmt::Display for Unidentified {
     }
 }
 
+// === impl Misfit ===
+
+impl Misfit {
+    /// The sentence, without a full stop.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "what it proves is of other bots than the one that its User-Agent names",
+            Self::Unproven { .. } => "it does not prove which bot it is",
+        }
+    }
+
+    /// Whether a credential would help.
+    pub fn asks_for_credential(self) -> bool {
+        self == Self::Unproven { by_credential: true }
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 // === impl Cause ===
 
 impl Cause {
@@ -134,3 +183,6 @@ impl fmt::Display for Cause {
         f.write_str(self.as_str())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! The configuration: a TOML file as written becomes a [`Config`], checked, or a list of all that is wrong with it.
 //!
 //! What was written (`written`) is kept apart from what it means (the sections below), so that a value in a [`Config`]
-//! needs no second look. Nothing here panics, opens a socket or creates a file; reading touches the file itself and the
-//! certificates that it names.
+//! needs no second look. Nothing here panics, opens a socket or creates a file; reading touches the file itself, and
+//! the certificates and credentials that it names.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub use environment::Environment;
 pub use error::{ConfigError, Problem, Problems};
 pub use expect::Expectation;
 pub use https::{Https, HttpsMode, TunnelException, Unverifiable};
-pub use identity::IdentityRules;
+pub use identity::{CredentialsError, Exposure, IdentityRules, exposure};
 pub use proxy::{Limits, Proxy, Tls};
 pub use robots::Robots;
 pub use watch::{WatchError, Watcher};
@@ -62,7 +62,7 @@ pub struct Config {
     pub egress: Egress,
     /// `[audit]`: where the log goes.
     pub audit: Audit,
-    /// `[identity]`: what becomes of requests that name no bot.
+    /// `[identity]`: what becomes of requests that name no bot, and how clients prove who they are.
     pub identity: IdentityRules,
     /// `[[bot]]`, in the file's order.
     pub bots: Bots,
@@ -79,6 +79,20 @@ impl Config {
     ///
     /// When the file cannot be read, or says what cannot be meant; then all its mistakes are in the error.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        Self::load_by(path, |checker| checker)
+    }
+
+    /// As [`Config::load`], for those who make the credentials that the file names: they are not looked at, and each
+    /// bot has those that it names, or may have one of its own name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Config::load`].
+    pub fn load_without_credentials(path: &Path) -> Result<Self, ConfigError> {
+        Self::load_by(path, |checker| checker.without_credentials())
+    }
+
+    fn load_by(path: &Path, set_up: fn(Checker<'_>) -> Checker<'_>) -> Result<Self, ConfigError> {
         let unreadable = |source| ConfigError::Read {
             path: path.to_owned(),
             source,
@@ -89,7 +103,7 @@ impl Config {
         let base = absolute.parent().unwrap_or(Path::new("/"));
         let name = path.display().to_string();
         match str::from_utf8(&bytes) {
-            Ok(text) => Self::parse(&name, text, base),
+            Ok(text) => Self::parse_by(&Environment::of_process(), &name, text, base, set_up),
             Err(error) => Err(not_text(&name, &bytes, error.valid_up_to())),
         }
     }
@@ -114,6 +128,16 @@ impl Config {
         text: &str,
         base_dir: &Path,
     ) -> Result<Self, ConfigError> {
+        Self::parse_by(environment, file_name, text, base_dir, |checker| checker)
+    }
+
+    fn parse_by(
+        environment: &Environment,
+        file_name: &str,
+        text: &str,
+        base_dir: &Path,
+        set_up: fn(Checker<'_>) -> Checker<'_>,
+    ) -> Result<Self, ConfigError> {
         let (document, syntax_errors) = DeTable::parse_recoverable(text);
         let places = Places {
             file: file_name.into(),
@@ -133,7 +157,7 @@ impl Config {
         }
 
         let (file, mut complaints) = reader::read(&document);
-        let mut checker = Checker::new(environment, base_dir, text);
+        let mut checker = set_up(Checker::new(environment, base_dir, text));
         let config = Self::check(file, &mut checker);
         let unread = !complaints.is_empty();
         // A key that was taken out because it could not be read is not missing.
@@ -158,6 +182,9 @@ impl Config {
 
     fn check(file: File, checker: &mut Checker<'_>) -> Self {
         let cache_at = file.cache.0.path.as_ref().map(Spanned::span);
+        let (identity, named) = IdentityRules::check(&file.identity.0, checker);
+        let bots = bots::check(file.bot, named, checker);
+        identity.check_required(file.identity.0.required.as_ref(), &bots, checker);
         let config = Self {
             proxy: Proxy::check(file.proxy.0, checker),
             https: Https::check(file.https.0, checker),
@@ -165,10 +192,8 @@ impl Config {
             cache: Cache::check(file.cache.0, checker),
             egress: Egress::check(file.egress.0, checker),
             audit: Audit::check(file.audit.0, checker),
-            identity: IdentityRules {
-                unidentified: file.identity.0.unidentified,
-            },
-            bots: bots::check(file.bot, checker),
+            identity,
+            bots,
             expect: file
                 .expect
                 .into_iter()
@@ -193,6 +218,7 @@ impl Config {
             ("audit.path", audit),
             ("https.ca-certificate", Some(&*self.https.ca_certificate)),
             ("https.ca-key", Some(&*self.https.ca_key)),
+            ("identity.credentials", self.identity.credentials.as_deref()),
         ]
         .into_iter()
         .find(|(_, other)| path.is_some() && *other == path)

@@ -8,7 +8,7 @@ mod reason;
 pub use self::reason::Reason;
 
 use crate::{
-    bot::{Bot, Enforcement, Identity, Unidentified},
+    bot::{Bot, Enforcement, Identity, Misfit, Unidentified},
     cache::Answer,
     origin::Readings,
     robots::{Agent, Match, RobotsTxt, RuleId, Whole},
@@ -47,8 +47,8 @@ pub enum Asker<'a> {
     Token(&'a str),
     /// Nobody in particular: only the rules for `*` apply.
     Wildcard,
-    /// Not to be let through at all.
-    Nobody,
+    /// Not to be let through at all, for this reason.
+    Refused(Reason),
 }
 
 // === impl Verdict ===
@@ -73,14 +73,16 @@ impl<'a> Asker<'a> {
             (Identity::Bot(bot), _) => Asker::Bot(bot),
             (Identity::Token(token), _) => Asker::Token(token),
             (Identity::Unidentified(_), Unidentified::Wildcard) => Asker::Wildcard,
-            (Identity::Unidentified(_), Unidentified::Deny) => Asker::Nobody,
+            (Identity::Unidentified(_), Unidentified::Deny) => Asker::Refused(Reason::Unidentified),
+            (Identity::Refused(Misfit::Agent), _) => Asker::Refused(Reason::Identity),
+            (Identity::Refused(Misfit::Unproven { .. }), _) => Asker::Refused(Reason::Unauthenticated),
         }
     }
 
     fn enforcement(self) -> Enforcement {
         match self {
             Asker::Bot(bot) => bot.enforcement,
-            Asker::Token(_) | Asker::Wildcard | Asker::Nobody => Enforcement::Enforce,
+            Asker::Token(_) | Asker::Wildcard | Asker::Refused(_) => Enforcement::Enforce,
         }
     }
 
@@ -91,7 +93,7 @@ impl<'a> Asker<'a> {
         match self {
             Asker::Bot(bot) => bot.robots_agents.iter().find_map(|token| specific(token)),
             Asker::Token(token) => specific(token),
-            Asker::Wildcard | Asker::Nobody => None,
+            Asker::Wildcard | Asker::Refused(_) => None,
         }
         .unwrap_or_else(|| (self.token(), robots.agent("*")))
     }
@@ -101,7 +103,7 @@ impl<'a> Asker<'a> {
         match self {
             Asker::Bot(bot) => bot.robots_agents.first().map_or("*", |token| token),
             Asker::Token(token) => token,
-            Asker::Wildcard | Asker::Nobody => "*",
+            Asker::Wildcard | Asker::Refused(_) => "*",
         }
     }
 }
@@ -122,9 +124,10 @@ impl Decision {
 
     /// The decision that needs no copy of the robots.txt, if there is one: the robots.txt itself
     /// may always be fetched (RFC 9309 §2.2.2), an exempt bot is not asked about, and one that
-    /// nobody can name is refused.
+    /// nobody can name is refused. Who does not prove what it says gets not even the robots.txt.
     pub fn without_copy(asker: Asker<'_>, readings: &Readings<'_>) -> Option<Self> {
-        if *readings.sent == *b"/robots.txt" && readings.resolved.is_none() {
+        let disproven = matches!(asker, Asker::Refused(Reason::Identity | Reason::Unauthenticated));
+        if !disproven && *readings.sent == *b"/robots.txt" && readings.resolved.is_none() {
             return Some(Self::new(asker, Verdict::Allow, Reason::RobotsFile, None));
         }
         Self::of_asker(asker)
@@ -136,7 +139,7 @@ impl Decision {
             return Some(Self::new(asker, Verdict::Allow, Reason::Exempt, None));
         }
         match asker {
-            Asker::Nobody => Some(Self::new(asker, Verdict::Deny, Reason::Unidentified, None)),
+            Asker::Refused(reason) => Some(Self::new(asker, Verdict::Deny, reason, None)),
             Asker::Bot(_) | Asker::Token(_) | Asker::Wildcard => None,
         }
     }
@@ -173,16 +176,30 @@ impl Decision {
         }
     }
 
+    /// The decision on a CONNECT that proves something or should, before anything else is known of it: `None` where
+    /// the requests inside can still show who they come from.
+    pub fn of_connect(asker: Asker<'_>) -> Option<Self> {
+        let unproven = matches!(asker, Asker::Refused(Reason::Unauthenticated));
+        unproven.then(|| Self::new(asker, Verdict::Deny, Reason::Unauthenticated, None))
+    }
+
     /// The decision on a CONNECT where the configuration has none (`https.mode = "refuse"`).
     pub fn connect_refused(asker: Asker<'_>) -> Self {
+        if let Some(unproven) = Self::of_connect(asker) {
+            return unproven;
+        }
         let mut decision = Self::new(asker, Verdict::Deny, Reason::ConnectRefused, None);
         // No robots rule is in question that `report` could leave unenforced.
         decision.forwards = false;
         decision
     }
 
-    /// The decision on a destination that bots may not reach, whoever asks.
+    /// The decision on a destination that bots may not reach, whoever asks; but who proves nothing where it is needed
+    /// learns nothing of destinations either.
     pub fn egress(asker: Asker<'_>) -> Self {
+        if let Some(unproven) = Self::of_connect(asker) {
+            return unproven;
+        }
         let mut decision = Self::new(asker, Verdict::Deny, Reason::Egress, None);
         // Nor here: there is nowhere that it could be forwarded to.
         decision.forwards = false;

@@ -33,8 +33,11 @@ pub struct DecisionRecord<'a> {
     pub user_agent: Option<&'a str>,
     /// The client's address.
     pub client: Option<String>,
-    /// What the bot was found by: `user-agent` (a configured bot), `product-token`, or `none`.
+    /// What is known of who asks comes from this: a proof (`credential`, `certificate`, `network`), else the
+    /// `user-agent` (a configured bot), its `product-token`, or `none`.
     pub identity: &'static str,
+    /// Which credential (never its secret), certificate or network that was, as the configuration names it.
+    pub credential: Option<&'a str>,
     /// Why the configuration lets tunnels to this host through (`[[https.tunnel]]`).
     pub exception: Option<&'a str>,
     pub method: &'a str,

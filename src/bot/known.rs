@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::pattern::{may_begin, name_at};
-use super::{AgentPattern, Bot, Cause, Identity, product};
+use super::{AgentPattern, Bot, Cause, Credentials, Identity, product};
 
 /// The configured bots, in the file's order.
 #[derive(Clone, Default)]
@@ -17,6 +17,9 @@ pub struct Bots {
     names: Box<[Vec<Name>]>,
     /// The patterns with a `*`, in the file's order, each with its bot's place in `bots`.
     globs: Vec<(usize, AgentPattern)>,
+    /// The places of those that have to prove who they are.
+    bound: Box<[usize]>,
+    credentials: Option<Credentials>,
 }
 
 #[derive(Clone)]
@@ -45,14 +48,41 @@ impl Bots {
                 }
             }
         }
+        let bound = bots.iter().enumerate().filter(|(_, bot)| bot.bindings.bind());
         Self {
+            bound: bound.map(|(place, _)| place).collect(),
             bots: bots.into(),
             names: names.into(),
             globs,
+            credentials: None,
         }
     }
 
-    /// Who sends the User-Agent fields of one request (all of them, as sent).
+    /// With the credentials that clients may present.
+    #[must_use]
+    pub fn with_credentials(mut self, mut credentials: Credentials) -> Self {
+        let takes = |bot: &Bot, name: &str| bot.bindings.credentials.iter().any(|own| **own == *name);
+        credentials.assign(|name| {
+            let bound = self.bound().filter(|(_, bot)| takes(bot, name));
+            bound.map(|(place, _)| place).collect()
+        });
+        self.credentials = Some(credentials);
+        self
+    }
+
+    /// The credentials that clients may present; `None` where a Proxy-Authorization field says nothing.
+    pub fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
+    }
+
+    /// Those that have to prove who they are, with their places.
+    pub(super) fn bound(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
+        self.bound
+            .iter()
+            .filter_map(|&place| Some((place, self.bots.get(place)?)))
+    }
+
+    /// Who sends the User-Agent fields of one request (all of them, as sent), if it is believed.
     ///
     /// A configured bot goes before the product token, and a second field makes it impossible to say.
     pub fn identify<'h>(&self, user_agents: impl IntoIterator<Item = &'h [u8]>) -> Identity<'h> {
@@ -126,7 +156,7 @@ impl Bots {
 
 impl PartialEq for Bots {
     fn eq(&self, other: &Self) -> bool {
-        self.bots == other.bots
+        self.bots == other.bots && self.credentials == other.credentials
     }
 }
 

@@ -1,4 +1,4 @@
-//! `[[bot]]`: which bots there are and how they are known.
+//! `[[bot]]`: which bots there are, how they are known, and what proves that a client is one of them.
 //!
 //! It sees each entry and all of them together, and never a request.
 
@@ -9,8 +9,11 @@ use std::sync::Arc;
 use toml::Spanned;
 
 use super::check::Checker;
+use super::identity::Named;
 use super::written::{self, Table};
 use crate::bot::{AgentPattern, Bot, Bots, is_token};
+
+mod bindings;
 
 /// What the entries so far have taken, in lower case.
 #[derive(Default)]
@@ -19,22 +22,26 @@ struct Taken {
     user_agents: HashMap<String, String>,
 }
 
-pub(super) fn check(written: Vec<Spanned<Table<written::Bot>>>, checker: &mut Checker<'_>) -> Bots {
+pub(super) fn check(written: Vec<Spanned<Table<written::Bot>>>, named: Named, checker: &mut Checker<'_>) -> Bots {
     let mut taken = Taken::default();
     let bots = written
         .into_iter()
-        .filter_map(|entry| taken.bot(entry, checker))
+        .filter_map(|entry| taken.bot(entry, &named, checker))
         .map(Arc::new);
-    Bots::new(bots.collect())
+    let bots = Bots::new(bots.collect());
+    match named {
+        Named::File(Some(credentials)) => bots.with_credentials(credentials),
+        Named::File(None) | Named::None | Named::Unread => bots,
+    }
 }
 
 // === impl Taken ===
 
 impl Taken {
-    fn bot(&mut self, entry: Spanned<Table<written::Bot>>, checker: &mut Checker<'_>) -> Option<Bot> {
+    fn bot(&mut self, entry: Spanned<Table<written::Bot>>, named: &Named, checker: &mut Checker<'_>) -> Option<Bot> {
         let table = entry.span();
         let Table(written) = entry.into_inner();
-        // All three are checked before the first that fails ends the matter, so that all mistakes are reported.
+        // All are checked before the first that fails ends the matter, so that all mistakes are reported.
         let name = checker
             .required(written.name, &table, "name")
             .and_then(|name| self.name(&name, checker));
@@ -45,11 +52,19 @@ impl Taken {
             Some(list) => Some(robots_agents(list, checker)),
             None => name.as_deref().and_then(|name| name_as_agent(name, &table, checker)),
         };
+        let own = name.as_deref().unwrap_or_default();
+        let bindings = bindings::Written {
+            credentials: written.credentials,
+            certificates: written.certificates,
+            networks: written.networks,
+        };
+        let bindings = bindings.check(own, named, checker);
         Some(Bot {
             name: name?,
             user_agents: user_agents?,
             robots_agents: robots_agents?,
             enforcement: written.enforcement,
+            bindings,
         })
     }
 

@@ -20,6 +20,7 @@ pub(super) struct Checker<'c> {
     environment: &'c Environment,
     base_dir: &'c Path,
     text: &'c str,
+    reads_credentials: bool,
     complaints: Vec<Complaint>,
 }
 
@@ -31,8 +32,22 @@ impl<'c> Checker<'c> {
             environment,
             base_dir,
             text,
+            reads_credentials: true,
             complaints: Vec::new(),
         }
+    }
+
+    /// For those who make the credentials that the configuration names.
+    pub(super) fn without_credentials(self) -> Self {
+        Self {
+            reads_credentials: false,
+            ..self
+        }
+    }
+
+    /// Whether the credentials file has to be there and hold what the bots name.
+    pub(super) fn reads_credentials(&self) -> bool {
+        self.reads_credentials
     }
 
     pub(super) fn environment(&self) -> &'c Environment {

@@ -61,27 +61,11 @@ impl FromIterator<Destination> for Destinations {
     }
 }
 
-/// A network, a single address, or a host by its name. Bits beside a network's prefix are refused: which half was the
-/// slip cannot be known.
+/// A network, a single address, or a host by its name.
 fn destination(text: &str) -> Result<Destination, String> {
-    let shape =
-        r#"write a network like "10.0.0.0/8" or "fd00::/8", or a host like "intranet.example" or ".corp.example""#;
-    if let Ok(address) = text.parse::<IpAddr>() {
-        return Ok(Destination::Network(address.to_canonical().into()));
-    }
-    match text.parse::<IpNet>() {
-        Ok(net) if net == net.trunc() => return Ok(Destination::Network(canonical(net))),
-        Ok(net) => {
-            return Err(format!(
-                r#""{text}" is one address inside a network; write "{}" or "{}""#,
-                net.trunc(),
-                net.addr()
-            ));
-        }
-        Err(_) if text.contains('/') && !text.contains("//") => {
-            return Err(format!(r#""{text}" is not a network; {shape}"#));
-        }
-        Err(_) => {}
+    let is_network = text.parse::<IpAddr>().is_ok() || text.contains('/') && !text.contains("//");
+    if is_network {
+        return network(text).map(Destination::Network);
     }
     let host = text.parse::<HostPattern>().map_err(|error| error.to_string())?;
     match host.address() {
@@ -89,6 +73,24 @@ fn destination(text: &str) -> Result<Destination, String> {
             r#""{text}" is an address in an odd spelling; write "{address}" if that is meant"#
         )),
         None => Ok(Destination::Host(host)),
+    }
+}
+
+/// A network, or a single address. Bits beside the prefix are refused: which half was the slip cannot be known.
+pub(super) fn network(text: &str) -> Result<IpNet, String> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(address.to_canonical().into());
+    }
+    match text.parse::<IpNet>() {
+        Ok(net) if net == net.trunc() => Ok(canonical(net)),
+        Ok(net) => Err(format!(
+            r#""{text}" is one address inside a network; write "{}" or "{}""#,
+            net.trunc(),
+            net.addr()
+        )),
+        Err(_) => Err(format!(
+            r#""{text}" is not a network; write one like "10.0.0.0/8" or "fd00::/8""#
+        )),
     }
 }
 

@@ -152,6 +152,8 @@ pub(super) struct Audit {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Identity {
     pub unidentified: Unidentified,
+    pub credentials: Text,
+    pub required: Option<Spanned<bool>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -161,6 +163,9 @@ pub(super) struct Bot {
     pub user_agents: List,
     pub robots_agents: List,
     pub enforcement: Enforcement,
+    pub credentials: List,
+    pub certificates: List,
+    pub networks: List,
 }
 
 #[derive(Default, Deserialize)]

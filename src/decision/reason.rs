@@ -27,6 +27,10 @@ pub enum Reason {
     Exempt,
     /// Nobody can say which bot is asking.
     Unidentified,
+    /// What the client proves is of other bots than the one that it names.
+    Identity,
+    /// The client does not prove who it is: no proof where one is needed, or a credential that does not hold.
+    Unauthenticated,
     /// A tunnel to an origin that allows only some paths.
     Unverifiable,
     /// `https.mode` allows no CONNECT.
@@ -39,7 +43,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the documentation.
-    pub const ALL: [Reason; 13] = [
+    pub const ALL: [Reason; 15] = [
         Reason::Rule,
         Reason::NoRule,
         Reason::RobotsFile,
@@ -50,6 +54,8 @@ impl Reason {
         Reason::UnreachableTooLong,
         Reason::Exempt,
         Reason::Unidentified,
+        Reason::Identity,
+        Reason::Unauthenticated,
         Reason::Unverifiable,
         Reason::ConnectRefused,
         Reason::Egress,
@@ -69,6 +75,8 @@ impl Reason {
             Reason::UnreachableTooLong => "unreachable-too-long",
             Reason::Exempt => "exempt",
             Reason::Unidentified => "unidentified",
+            Reason::Identity => "identity",
+            Reason::Unauthenticated => "unauthenticated",
             Reason::Unverifiable => "unverifiable",
             Reason::ConnectRefused => "connect-refused",
             Reason::Egress => "egress",
@@ -82,6 +90,8 @@ impl Reason {
             Reason::Rule | Reason::LastCopy => "Disallowed by robots.txt",
             Reason::Unreachable => "Disallowed: robots.txt is unreachable",
             Reason::Unidentified => "Disallowed: bot not identified by its User-Agent",
+            Reason::Identity => "Disallowed: credential does not fit the User-Agent",
+            Reason::Unauthenticated => "Disallowed: bot does not prove who it is",
             Reason::Unverifiable => "Disallowed: robots.txt cannot be verified through a tunnel",
             Reason::ConnectRefused => "Disallowed: CONNECT is refused here",
             Reason::Egress => "Disallowed: the proxy may not go there",
@@ -120,6 +130,14 @@ impl Reason {
             Reason::Unidentified => {
                 "The request does not say which bot is asking: send one User-Agent field with the \
                  bot's name, such as \"ExampleBot/1.0\"."
+            }
+            Reason::Identity => {
+                "What the client proves itself by (a credential, a certificate or its address) stands for other bots \
+                 than the one that its User-Agent names: send the User-Agent of a bot that it stands for."
+            }
+            Reason::Unauthenticated => {
+                "The client does not prove which bot it is, and has to: send a name and secret that this proxy knows \
+                 (http://NAME:SECRET@PROXY as the proxy's address), or another proof that the bot is configured with."
             }
             Reason::Unverifiable => {
                 "The site's robots.txt allows this bot only some paths, and through a tunnel \

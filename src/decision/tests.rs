@@ -76,6 +76,7 @@ fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {
         user_agents: Vec::new(),
         robots_agents: robots_agents.iter().map(|token| (*token).into()).collect(),
         enforcement,
+        bindings: Default::default(),
     }
 }
 

@@ -11,17 +11,19 @@ use std::{
 
 use pingora::protocols::{Digest, raw_connect::ProxyDigest};
 use pingora_http::ResponseHeader;
-use rustls::pki_types::CertificateDer;
 
 use super::{clients::Visit, streams::Resets};
-use crate::origin::Origin;
+use crate::{
+    bot::{ClientCertificate, Voucher},
+    origin::Origin,
+};
 
 /// How requests come by one connection, or by one CONNECT over it.
 #[derive(Debug, Clone)]
 pub(super) struct Arrival {
     pub(super) client: SocketAddr,
     /// The certificate that the client has shown, which a root of `proxy.tls.client-roots` vouches for.
-    pub(super) certificate: Option<CertificateDer<'static>>,
+    pub(super) certificate: Option<Arc<ClientCertificate>>,
     /// The client's place among those that are connected.
     pub(super) visit: Arc<Visit>,
     pub(super) through: Option<Arc<Through>>,
@@ -32,6 +34,8 @@ pub(super) struct Arrival {
 pub(super) struct Through {
     /// What it named.
     pub(super) origin: Origin,
+    /// Of the credential that it came with: it says who is inside, and nothing of what they may.
+    pub(super) voucher: Option<Voucher>,
     /// Set where the TLS inside asks for another name (RFC 6066 §3).
     pub(super) other_name: OnceLock<Box<str>>,
     /// Of HTTP/2 inside.
@@ -79,9 +83,10 @@ impl Arrival {
 // === impl Through ===
 
 impl Through {
-    pub(super) fn new(origin: Origin, http2_resets: u32) -> Self {
+    pub(super) fn new(origin: Origin, voucher: Option<Voucher>, http2_resets: u32) -> Self {
         Self {
             origin,
+            voucher,
             other_name: OnceLock::new(),
             resets: Resets::new(http2_resets, Instant::now()),
         }

@@ -1,6 +1,6 @@
 //! What a CONNECT gets: an interception, a blind tunnel, or a refusal (`https.mode`).
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use http::Method;
 use tokio::io::AsyncWriteExt as _;
@@ -18,8 +18,9 @@ use super::{
     tunnel,
 };
 use crate::{
+    bot::Voucher,
     config::{HttpsMode, Unverifiable},
-    decision::{Asker, Decision},
+    decision::{Asker, Decision, Reason},
     egress::Prohibited,
     origin::{Origin, Scheme},
 };
@@ -40,7 +41,10 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
     let screened = generation.egress.screen(&origin.host, origin.port);
     // There are leaves where the mode is to intercept.
     match (&exception, &generation.leaves) {
-        (None, Some(leaves)) if screened.is_ok() => intercept::serve(stream, origin, leaves, context).await,
+        (None, Some(leaves)) if screened.is_ok() => match vouch(&generation, &connect, &origin, context).await {
+            Ok(voucher) => intercept::serve(stream, origin, voucher, leaves, context).await,
+            Err((answer, mut exchange)) => answer_and_close(stream, &answer, &mut exchange).await,
+        },
         _ => {
             let mode = generation.config.https.mode;
             let mut exchange = Exchange::new(generation.clone());
@@ -50,6 +54,42 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
                 Err(answer) => answer_and_close(stream, &answer, &mut exchange).await,
             }
         }
+    }
+}
+
+/// What requests inside an interception inherit. A CONNECT that does not prove what it has to is refused, since inside
+/// there is no way left to prove it; everything else is for the requests inside to show.
+async fn vouch(
+    generation: &Arc<Generation>,
+    connect: &ConnectHead,
+    origin: &Origin,
+    context: &Context,
+) -> Result<Option<Voucher>, (Answer, Exchange)> {
+    let (proof, identity) = identify(&generation.config, &connect.headers, &context.arrival);
+    let asker = Asker::new(&identity, generation.config.identity.unidentified);
+    let Some(decision) = Decision::of_connect(asker) else {
+        return Ok(proof.voucher());
+    };
+    let mut exchange = Exchange::new(generation.clone());
+    let request = Request {
+        method: &Method::CONNECT,
+        headers: &connect.headers,
+        client: Some(context.arrival.client),
+        identity: &identity,
+        proof: &proof,
+        inside: false,
+        asker,
+        exception: None,
+    };
+    let target = Target {
+        origin: origin.clone(),
+        path: Vec::new(),
+    };
+    let answer = settle(&mut exchange, &request, target, Judgement::without_copy(decision)).await;
+    match answer {
+        Err(answer) => Err((answer, exchange)),
+        // What was decided is a refusal.
+        Ok(()) => Err((exchange.problem(&Problem::Request, &connect.headers), exchange)),
     }
 }
 
@@ -64,11 +104,11 @@ async fn admit(
     context: &Context,
 ) -> Result<(), Answer> {
     let generation: &Generation = &exchange.generation.clone();
-    let identity = identify(&generation.config.bots, &connect.headers);
+    let (proof, identity) = identify(&generation.config, &connect.headers, &context.arrival);
     let asker = match Asker::new(&identity, generation.config.identity.unidentified) {
         // Most clients send no User-Agent with a CONNECT. Where the operator lets tunnels to a
         // host through, what everybody may do there decides.
-        Asker::Nobody if exception.is_some() => Asker::Wildcard,
+        Asker::Refused(Reason::Unidentified) if exception.is_some() => Asker::Wildcard,
         asker => asker,
     };
     let judgement = if let Err(prohibited) = screened {
@@ -88,20 +128,32 @@ async fn admit(
         headers: &connect.headers,
         client: Some(context.arrival.client),
         identity: &identity,
+        proof: &proof,
+        inside: false,
         asker,
         exception,
     };
-    if let Err(error) = exchange.decide(&request, target, judgement).await {
+    settle(exchange, &request, target, judgement).await
+}
+
+/// Logs what was decided on a CONNECT. `Ok` where it may be opened.
+async fn settle(
+    exchange: &mut Exchange,
+    request: &Request<'_>,
+    target: Target,
+    judgement: Judgement,
+) -> Result<(), Answer> {
+    if let Err(error) = exchange.decide(request, target, judgement).await {
         tracing::error!(%error, id = exchange.id(), "a tunnel was not opened");
-        return Err(exchange.problem(&Problem::Audit, &connect.headers));
+        return Err(exchange.problem(&Problem::Audit, request.headers));
     }
     if exchange.forwards() {
         return Ok(());
     }
-    match exchange.refusal(&connect.headers) {
+    match exchange.refusal(request.headers) {
         Some(refusal) => Err(refusal),
         // A decision was just taken.
-        None => Err(exchange.problem(&Problem::Request, &connect.headers)),
+        None => Err(exchange.problem(&Problem::Request, request.headers)),
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     audit::{AuditError, Completion, DecisionRecord, Event, Timestamp, plain},
-    bot::Identity,
+    bot::{Bots, Identity, Proof},
     decision::{Asker, Verdict},
     upstream::Fault,
 };
@@ -49,6 +49,8 @@ pub(super) struct Decided {
     agent: Option<String>,
     /// The group that was used, as the file names it.
     group: Option<String>,
+    /// Whether the client is asked for a credential.
+    challenge: bool,
 }
 
 /// Steps of the exchange, from its start.
@@ -64,6 +66,9 @@ pub(super) struct Request<'a> {
     pub(super) headers: &'a HeaderMap,
     pub(super) client: Option<std::net::SocketAddr>,
     pub(super) identity: &'a Identity<'a>,
+    pub(super) proof: &'a Proof<'a>,
+    /// Whether it came through an intercepted CONNECT, inside of which no proxy is asked for.
+    pub(super) inside: bool,
     pub(super) asker: Asker<'a>,
     /// Why a tunnel to this host is let through.
     pub(super) exception: Option<&'a str>,
@@ -75,6 +80,24 @@ pub(super) struct End {
     pub(super) status: Option<u16>,
     pub(super) bytes_in: Option<u64>,
     pub(super) bytes_out: Option<u64>,
+}
+
+// === impl Request ===
+
+impl Request<'_> {
+    /// Whether a credential would help, and the client can be asked for one.
+    fn challenges(&self) -> bool {
+        !self.inside && matches!(self.identity, Identity::Refused(misfit) if misfit.asks_for_credential())
+    }
+
+    /// What it is proven by, as the configuration names that.
+    fn credential(&self, bots: &Bots) -> Option<String> {
+        let bot = match self.identity {
+            Identity::Bot(bot) => Some(bot),
+            Identity::Token(_) | Identity::Unidentified(_) | Identity::Refused(_) => None,
+        };
+        self.proof.name(bots, bot)
+    }
 }
 
 // === impl Exchange ===
@@ -114,6 +137,7 @@ impl Exchange {
             robots_url: target.origin.robots_url(),
             agent: picked.map(|(token, _)| token.to_owned()),
             group: picked.and_then(|(_, agent)| agent.group()).map(str::to_owned),
+            challenge: request.challenges(),
             target,
             judgement,
         };
@@ -272,6 +296,7 @@ impl Exchange {
             robots_url: &decided.robots_url,
             robots_error: error.as_deref(),
             id: self.id(),
+            challenge: decided.challenge,
         })
     }
 
@@ -289,11 +314,12 @@ impl Exchange {
         let copy = answer.and_then(|answer| answer.copy());
         let rule = judgement.rule(policy);
         let ground = judgement.ground(policy);
-        let (bot, identity) = match request.identity {
+        let (bot, said_by) = match request.identity {
             Identity::Bot(bot) => (Some(&*bot.name), "user-agent"),
             Identity::Token(token) => (Some(*token), "product-token"),
-            Identity::Unidentified(_) => (None, "none"),
+            Identity::Unidentified(_) | Identity::Refused(_) => (None, "none"),
         };
+        let credential = request.credential(&generation.config.bots);
         let user_agent = user_agent(request.headers);
         let origin = target.origin.to_string();
         let url = logged_url(&origin, &target.path, generation.config.audit.redact_query);
@@ -307,7 +333,8 @@ impl Exchange {
             agent: decided.agent.as_deref().map(|text| plain(text, MAX_TEXT)).as_deref(),
             user_agent: user_agent.as_deref().map(|text| plain(text, MAX_TEXT)).as_deref(),
             client: request.client.map(|client| client.to_string()),
-            identity,
+            identity: request.proof.kind().unwrap_or(said_by),
+            credential: credential.as_deref().map(|text| plain(text, MAX_TEXT)).as_deref(),
             exception: request.exception,
             method: request.method.as_str(),
             url: &plain(&url, MAX_URL),

@@ -88,7 +88,7 @@ impl Gate {
             tracing::info!(%client, %error, "a request was refused as malformed");
             exchange.problem(&Problem::Target(&error), &head.headers)
         })?;
-        let identity = identify(&generation.config.bots, &head.headers);
+        let (proof, identity) = identify(&generation.config, &head.headers, arrival);
         let asker = Asker::new(&identity, generation.config.identity.unidentified);
         let readings = readings(target.decided_path());
         let Some(live) = self.live.upgrade() else {
@@ -102,6 +102,8 @@ impl Gate {
             headers: &head.headers,
             client: Some(client),
             identity: &identity,
+            proof: &proof,
+            inside: through.is_some(),
             asker,
             exception: None,
         };

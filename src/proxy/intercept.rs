@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     authority::{LeafName, Leaves, MintError},
+    bot::Voucher,
     origin::{Host, Origin, Scheme},
 };
 
@@ -39,7 +40,13 @@ enum LeafError {
 
 /// Serves the inside of a CONNECT to `origin`, whose scheme is https until a first byte says
 /// otherwise.
-pub(super) async fn serve(mut stream: ClientStream, origin: Origin, leaves: &Leaves, context: &Context) {
+pub(super) async fn serve(
+    mut stream: ClientStream,
+    origin: Origin,
+    voucher: Option<Voucher>,
+    leaves: &Leaves,
+    context: &Context,
+) {
     let proxy = context.live.generation().config.proxy.clone();
     let client = context.arrival.client;
     // Minted before the answer, so that a client which cannot be served is told in words.
@@ -70,7 +77,11 @@ pub(super) async fn serve(mut stream: ClientStream, origin: Origin, leaves: &Lea
         Some(byte) if byte.is_ascii_uppercase() => Scheme::Http,
         _ => Scheme::Https,
     };
-    let through = Arc::new(Through::new(Origin { scheme, ..origin }, proxy.limits.http2_resets));
+    let through = Arc::new(Through::new(
+        Origin { scheme, ..origin },
+        voucher,
+        proxy.limits.http2_resets,
+    ));
     let origin = &through.origin;
     let stream = stream.arriving(context.arrival.through(through.clone()));
     match (first, scheme) {

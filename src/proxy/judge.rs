@@ -1,16 +1,22 @@
 //! Brings together what a decision needs, and remembers on what it was made.
 
+use http::{HeaderMap, header};
+
 use crate::{
     audit::plain,
-    bot::{Bots, Identity},
+    bot::{Identity, Presented, Proof, Shown},
     cache::{Answer, Ground, Lookup, Policy},
-    decision::{Asker, Decision},
+    config::Config,
+    decision::{Asker, Decision, Reason},
     egress::Prohibited,
     origin::{Origin, Readings},
     robots::Rule,
 };
 
-use super::generation::{Generation, Live};
+use super::{
+    arrival::{Arrival, Through},
+    generation::{Generation, Live},
+};
 
 /// A decision and the copy that it was made on.
 #[derive(Debug)]
@@ -22,10 +28,34 @@ pub(super) struct Judgement {
     prohibited: Option<Prohibited>,
 }
 
-/// Who asks, found out once for a request.
-pub(super) fn identify<'h>(bots: &Bots, headers: &'h http::HeaderMap) -> Identity<'h> {
-    let fields = headers.get_all(http::header::USER_AGENT);
-    bots.identify(fields.iter().map(http::HeaderValue::as_bytes))
+/// Who asks and what proves it, found out once for a request.
+pub(super) fn identify<'a>(
+    config: &'a Config,
+    headers: &'a HeaderMap,
+    arrival: &'a Arrival,
+) -> (Proof<'a>, Identity<'a>) {
+    let proof = config.bots.prove(&Presented {
+        credential: shown(headers, arrival.through.as_deref()),
+        certificate: arrival.certificate.as_deref(),
+        address: Some(arrival.client.ip()),
+    });
+    let fields = headers.get_all(header::USER_AGENT);
+    let fields = fields.iter().map(http::HeaderValue::as_bytes);
+    let identity = config.bots.identify_by(fields, &proof, config.identity.required);
+    (proof, identity)
+}
+
+/// The credential that a request presents. What stands inside a CONNECT is for the origin's side, if for anybody.
+fn shown<'a>(headers: &'a HeaderMap, through: Option<&'a Through>) -> Shown<'a> {
+    if let Some(through) = through {
+        return through.voucher.as_ref().map_or(Shown::Nothing, Shown::Inherited);
+    }
+    let mut fields = headers.get_all(header::PROXY_AUTHORIZATION).iter();
+    match (fields.next(), fields.next()) {
+        (None, _) => Shown::Nothing,
+        (Some(field), None) => Shown::Field(field.as_bytes()),
+        (Some(_), Some(_)) => Shown::Several,
+    }
 }
 
 // === impl Judgement ===
@@ -86,9 +116,10 @@ impl Judgement {
 
     /// The decision on somewhere that bots may not go.
     pub(super) fn prohibited(asker: Asker<'_>, prohibited: Prohibited) -> Self {
+        let decision = Decision::egress(asker);
         Self {
-            prohibited: Some(prohibited),
-            ..Self::without_copy(Decision::egress(asker))
+            prohibited: (decision.reason == Reason::Egress).then_some(prohibited),
+            ..Self::without_copy(decision)
         }
     }
 

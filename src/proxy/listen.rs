@@ -26,7 +26,7 @@ use super::{
     limits::Limit,
     respond::Problem,
 };
-use crate::{audit::plain, config::Proxy};
+use crate::{audit::plain, bot::ClientCertificate, config::Proxy};
 
 /// Bound sockets, not yet accepting.
 #[derive(Debug)]
@@ -229,7 +229,10 @@ async fn serve(stream: TcpStream, speaks: Speaks, mut context: Context) {
     match tokio::time::timeout(generation.config.proxy.handshake_timeout, handshake).await {
         Ok(Ok(tls)) => {
             let certificate = tls.get_ssl().and_then(|tls| tls.peer_certificate_der());
-            context.arrival.certificate = certificate.map(|der| der.to_vec().into());
+            context.arrival.certificate = match certificate.map(ClientCertificate::from_der).transpose() {
+                Ok(certificate) => certificate.map(Arc::new),
+                Err(error) => return tracing::info!(%client, %error, "a connection was closed"),
+            };
             let stream = ClientStream::new(Box::new(tls), &[], context.arrival.clone());
             connection::serve(Box::new(stream), &context).await;
         }

@@ -1,5 +1,5 @@
 //! The one place that turns a refusal or an error into an HTTP response: the status, the
-//! `Robots-Decision` and `Proxy-Status` fields, and a body for a program (RFC 9457) or a person.
+//! `Robots-Decision`, `Proxy-Authenticate` and `Proxy-Status` fields, and a body for a program (RFC 9457) or a person.
 
 mod accept;
 mod problem;
@@ -32,6 +32,8 @@ pub(super) struct Grounds<'a> {
     /// Why the robots.txt could not be had, or why bots may not go there.
     pub(super) robots_error: Option<&'a str>,
     pub(super) id: &'a str,
+    /// Whether the client is asked for a credential: who is inside a CONNECT, or could prove nothing by one, is not.
+    pub(super) challenge: bool,
 }
 
 /// A problem's body (RFC 9457 §3.1).
@@ -118,15 +120,19 @@ impl Grounds<'_> {
 // === impl Answer ===
 
 impl Answer {
-    /// The refusal of a request: always 403 (see the design of the product: clients give up on a
-    /// 403, and do not send credentials or try again).
+    /// The refusal of a request: a 403, on which clients give up, and do not send credentials or try again; or a 407
+    /// (RFC 9110 §15.5.8), on which they may, where a credential is what is missing.
     pub(super) fn refusal(grounds: &Grounds<'_>, request: &HeaderMap, name: &str) -> Self {
         let reason: Reason = grounds.decision.reason;
         let detail = grounds.detail();
+        let (status, title) = match grounds.challenge {
+            true => (StatusCode::PROXY_AUTHENTICATION_REQUIRED, AUTHENTICATION_REQUIRED),
+            false => (StatusCode::FORBIDDEN, reason.phrase()),
+        };
         let details = Details {
             r#type: type_of(reason.as_str()),
-            title: reason.phrase(),
-            status: StatusCode::FORBIDDEN.as_u16(),
+            title,
+            status: status.as_u16(),
             detail: &detail,
             instance: Some(format!("urn:uuid:{}", grounds.id)),
             reason: Some(reason.as_str()),
@@ -135,7 +141,10 @@ impl Answer {
             group: grounds.group,
             robots: Some(grounds.robots_url),
         };
-        let mut answer = Self::new(StatusCode::FORBIDDEN, &details, request);
+        let mut answer = Self::new(status, &details, request);
+        if grounds.challenge {
+            answer.set("Proxy-Authenticate", CHALLENGE.to_owned());
+        }
         answer.set(ROBOTS_DECISION, grounds.field());
         let error = match reason {
             Reason::Egress => "destination_ip_prohibited",
@@ -236,6 +245,10 @@ fn text_body(details: &Details<'_>) -> Vec<u8> {
     text.into_bytes()
 }
 
+/// What a 407 asks for (RFC 7617 §2).
+const CHALLENGE: &str = "Basic realm=\"robotgate\", charset=\"UTF-8\"";
+/// The reason phrase of a 407, which is all that most clients show of one to a CONNECT.
+const AUTHENTICATION_REQUIRED: &str = "Proxy Authentication Required";
 /// Bytes of a rule or a URL that stand in a header field.
 const MAX_STRING: usize = 512;
 

@@ -14,7 +14,7 @@ use crate::support::{Alpn, Gate, NAME, Origin, Record, Reply, Step, allowed, ref
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-const DECISION: [&str; 25] = [
+const DECISION: [&str; 26] = [
     "time",
     "event",
     "id",
@@ -26,6 +26,7 @@ const DECISION: [&str; 25] = [
     "user_agent",
     "client",
     "identity",
+    "credential",
     "method",
     "url",
     "origin",

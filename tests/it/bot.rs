@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use robotgate::bot::{AgentPattern, Bot, Bots, Cause, Enforcement, Identity};
+use robotgate::bot::{AgentPattern, Bindings, Bot, Bots, Cause, Enforcement, Identity};
 
 /// What a field says without any configured bot: a token, or a cause.
 const FIELDS: &[(&str, Result<&str, Cause>)] = &[
@@ -395,5 +395,6 @@ fn bot(name: &str, user_agents: &[&str]) -> Arc<Bot> {
             .collect(),
         robots_agents: vec![name.into()],
         enforcement: Enforcement::default(),
+        bindings: Bindings::default(),
     })
 }

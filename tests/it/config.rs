@@ -10,6 +10,7 @@ use robotgate::egress::{Destinations, Ports};
 use robotgate::origin::HostPattern;
 
 mod bad;
+mod credentials;
 mod example;
 mod unreachable;
 mod watch;

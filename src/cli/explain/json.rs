@@ -125,6 +125,7 @@ impl<'a> Object<'a> {
             Identity::Bot(bot) => (Some(&*bot.name), None),
             Identity::Token(token) => (Some(*token), None),
             Identity::Unidentified(cause) => (None, Some(cause.as_str())),
+            Identity::Refused(misfit) => (None, Some(misfit.as_str())),
         };
         Self {
             verdict: decision.verdict.as_str(),

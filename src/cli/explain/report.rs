@@ -95,7 +95,7 @@ impl<'a> Report<'a> {
 
 /// For whom each statement is. Who names no bot is not spoken to.
 fn heard<'a>(statements: Vec<Statement<'a>>, identity: &Identity<'_>, choice: Choice<'_>) -> Vec<Heard<'a>> {
-    let is_bot = !matches!(identity, Identity::Unidentified(_));
+    let is_bot = matches!(identity, Identity::Bot(_) | Identity::Token(_));
     let audience: Vec<bool> = audience(&statements, choice).collect();
     std::iter::zip(statements, audience)
         .map(|(said, applies)| Heard {

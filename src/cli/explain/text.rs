@@ -62,6 +62,7 @@ fn verdict(report: &Report<'_>, paint: Paint, width: usize, out: &mut String) ->
         Identity::Token(token) if **token == *report.user_agent => writeln!(out, "for {agent}")?,
         Identity::Token(token) => writeln!(out, "for {}, found in \"{agent}\"", plain(token, MAX_VALUE))?,
         Identity::Unidentified(cause) => writeln!(out, "for nobody: {cause} (\"{agent}\")")?,
+        Identity::Refused(misfit) => writeln!(out, "for nobody: {misfit} (\"{agent}\")")?,
     }
     match report.source.detour() {
         Some(detour) => writeln!(

@@ -1,7 +1,7 @@
 //! Which group of a file an asker is decided by.
 
 use super::*;
-use crate::bot::Cause;
+use crate::bot::{Cause, Misfit};
 
 /// The token that was used and the lines of the rules that hold, found by their paths.
 fn picked<'a>(asker: Asker<'a>, file: &str) -> (&'a str, Option<u32>) {
@@ -96,7 +96,7 @@ fn the_token_is_the_bots_first() {
         (Asker::Bot(&news), "AcmeBot-News"),
         (Asker::Token("AnyBot"), "AnyBot"),
         (Asker::Wildcard, "*"),
-        (Asker::Nobody, "*"),
+        (Asker::Refused(Reason::Unidentified), "*"),
     ] {
         assert_eq!(asker.token(), token, "{asker:?}");
     }
@@ -114,12 +114,26 @@ fn the_unidentified_are_nobody_unless_the_rules_for_all_shall_hold() {
     for cause in [Cause::Missing, Cause::Several, Cause::BrowserOnly, Cause::NoToken] {
         let identity = Identity::Unidentified(cause);
         assert!(
-            matches!(Asker::new(&identity, Unidentified::Deny), Asker::Nobody),
+            matches!(
+                Asker::new(&identity, Unidentified::Deny),
+                Asker::Refused(Reason::Unidentified)
+            ),
             "{cause}"
         );
         assert!(
             matches!(Asker::new(&identity, Unidentified::Wildcard), Asker::Wildcard),
             "{cause}"
         );
+    }
+    for (misfit, reason) in [
+        (Misfit::Agent, Reason::Identity),
+        (Misfit::Unproven { by_credential: true }, Reason::Unauthenticated),
+        (Misfit::Unproven { by_credential: false }, Reason::Unauthenticated),
+    ] {
+        for unidentified in [Unidentified::Deny, Unidentified::Wildcard] {
+            let identity = Identity::Refused(misfit);
+            let asker = Asker::new(&identity, unidentified);
+            assert!(matches!(asker, Asker::Refused(found) if found == reason), "{misfit}");
+        }
     }
 }

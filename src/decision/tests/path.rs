@@ -87,7 +87,7 @@ fn the_robots_file_itself_is_always_allowed() {
     for asker in [
         Asker::Token("AnyBot"),
         Asker::Wildcard,
-        Asker::Nobody,
+        Asker::Refused(Reason::Unidentified),
         Asker::Bot(&exempt),
     ] {
         for known in [&nothing_allowed, &Known::Unreachable] {
@@ -144,7 +144,7 @@ fn an_exempt_bot_needs_no_copy() {
 
 #[test]
 fn nobody_is_refused_without_a_copy() {
-    let decision = Decision::without_copy(Asker::Nobody, &readings(b"/"));
+    let decision = Decision::without_copy(Asker::Refused(Reason::Unidentified), &readings(b"/"));
     let decision = decision.expect("a decision without a copy");
     assert_eq!(
         (decision.verdict, decision.reason),

@@ -18,7 +18,9 @@ fn every_reason_is_reached_by_some_decision() {
         decide(any, &Known::last_copy(FILE), "/"),
         decide(any, &Known::too_long(), "/"),
         decide(Asker::Bot(&exempt), &Known::Unreachable, "/"),
-        decide(Asker::Nobody, &Known::NoRobots, "/"),
+        decide(Asker::Refused(Reason::Unidentified), &Known::NoRobots, "/"),
+        decide(Asker::Refused(Reason::Identity), &Known::NoRobots, "/"),
+        decide(Asker::Refused(Reason::Unauthenticated), &Known::NoRobots, "/"),
         decide_tunnel(any, &Known::rules(FILE), false),
         Decision::connect_refused(any),
         Decision::egress(any),
@@ -60,6 +62,8 @@ fn the_phrase_of_a_refusal_says_that_it_is_one() {
         Reason::LastCopy,
         Reason::Unreachable,
         Reason::Unidentified,
+        Reason::Identity,
+        Reason::Unauthenticated,
         Reason::Unverifiable,
         Reason::ConnectRefused,
         Reason::Egress,
@@ -70,5 +74,32 @@ fn the_phrase_of_a_refusal_says_that_it_is_one() {
             phrase.len() <= 64,
             "{reason:?}: it has to fit into a line of an error message"
         );
+    }
+}
+
+#[test]
+fn who_proves_nothing_gets_nothing() {
+    for reason in [Reason::Identity, Reason::Unauthenticated] {
+        let asker = Asker::Refused(reason);
+        for decision in [
+            decide(asker, &Known::NoRobots, "/"),
+            decide(asker, &Known::NoRobots, "/robots.txt"),
+            decide_tunnel(asker, &Known::NoRobots, true),
+        ] {
+            assert_eq!((decision.verdict, decision.reason), (Verdict::Deny, reason));
+            assert!(!decision.forwards, "{reason:?}");
+        }
+    }
+    let unproven = Asker::Refused(Reason::Unauthenticated);
+    assert_eq!(Decision::connect_refused(unproven).reason, Reason::Unauthenticated);
+    assert!(Decision::of_connect(unproven).is_some_and(|decision| !decision.forwards));
+    for asker in [
+        Asker::Refused(Reason::Identity),
+        Asker::Refused(Reason::Unidentified),
+        Asker::Wildcard,
+        Asker::Token("AnyBot"),
+    ] {
+        assert_eq!(Decision::connect_refused(asker).reason, Reason::ConnectRefused);
+        assert_eq!(Decision::of_connect(asker), None, "requests inside decide");
     }
 }

@@ -99,7 +99,7 @@ fn the_setting_for_the_unverifiable_opens_nothing_else() {
             "{known:?}"
         );
     }
-    assert!(!decide_tunnel(Asker::Nobody, &Known::NoRobots, true).forwards);
+    assert!(!decide_tunnel(Asker::Refused(Reason::Unidentified), &Known::NoRobots, true).forwards);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn an_exempt_bot_and_nobody_need_no_copy_for_a_tunnel() {
     let allowed = Decision::of_asker(Asker::Bot(&exempt)).expect("a decision without a copy");
     assert_eq!((allowed.verdict, allowed.reason), (Verdict::Allow, Reason::Exempt));
     assert!(allowed.forwards);
-    let denied = Decision::of_asker(Asker::Nobody).expect("a decision without a copy");
+    let denied = Decision::of_asker(Asker::Refused(Reason::Unidentified)).expect("a decision without a copy");
     assert_eq!((denied.verdict, denied.reason), (Verdict::Deny, Reason::Unidentified));
     assert!(!denied.forwards);
 }
@@ -125,7 +125,11 @@ fn an_exempt_bot_and_nobody_need_no_copy_for_a_tunnel() {
 fn where_no_connect_is_taken_nobody_gets_one() {
     let bots = [Enforcement::Enforce, Enforcement::Report, Enforcement::Exempt].map(|how| bot(how, &["AcmeBot"]));
     let askers = bots.iter().map(Asker::Bot);
-    for asker in askers.chain([Asker::Token("AnyBot"), Asker::Wildcard, Asker::Nobody]) {
+    for asker in askers.chain([
+        Asker::Token("AnyBot"),
+        Asker::Wildcard,
+        Asker::Refused(Reason::Unidentified),
+    ]) {
         let decision = Decision::connect_refused(asker);
         let found = (decision.verdict, decision.reason, decision.rule);
         assert_eq!(found, (Verdict::Deny, Reason::ConnectRefused, None), "{asker:?}");
@@ -149,7 +153,7 @@ fn where_no_bot_may_go_nobody_is_forwarded() {
             assert_eq!(found, (Verdict::Deny, Reason::Egress, None, false), "{asker:?}");
         }
     }
-    for asker in [Asker::Bot(&exempt), Asker::Nobody] {
+    for asker in [Asker::Bot(&exempt), Asker::Refused(Reason::Unidentified)] {
         let decision = Decision::egress(asker);
         assert_eq!(
             (decision.reason, decision.forwards),

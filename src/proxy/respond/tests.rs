@@ -110,6 +110,7 @@ fn grounds(decision: &Decision) -> Grounds<'_> {
         robots_url: "https://a.example/robots.txt",
         robots_error: None,
         id: ID,
+        challenge: false,
     }
 }
 

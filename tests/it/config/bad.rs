@@ -116,6 +116,12 @@ const BAD: &[&str] = &[
     "[[bot]]\nname = 'the bot'\nuser-agents = ['x']",
     "[[bot]]\nname = 'a'\nuser-agents = ['x']\nrobots-agents = ['*', 'Acme/2', 'two words', 'ä', '']\nenforcement = 'warn'",
     "[[bot]]\nname = 'a'\nuser-agents = ['x']\nrobots-agents = []",
+    // Proofs.
+    "[identity]\ncredentials = '/nowhere/credentials'\nrequired = 'yes'",
+    "[identity]\ncredentials = ''",
+    "[identity]\nrequired = true",
+    "[[bot]]\nname = 'a'\nuser-agents = ['x']\ncredentials = ['a']\ncertificates = []",
+    "[[bot]]\nname = 'a'\nuser-agents = ['x']\ncertificates = ['', 'sha256:12']\nnetworks = ['10.1.2.3/16', 'lan']",
     // Expectations.
     "[[expect]]",
     "[[expect]]\nagent = 'a'\nurl = '/page'\nrobots = ''\nverdict = 'denied'",

@@ -200,3 +200,32 @@ fn every_verdict_and_reason_makes_a_field_that_parses() {
         }
     }
 }
+
+#[test]
+fn who_has_to_prove_something_is_asked_for_it_where_that_helps() {
+    let decision = decided(Verdict::Deny, Reason::Unauthenticated);
+    for (challenge, status, phrase) in [
+        (true, 407, "Proxy Authentication Required"),
+        (false, 403, "Disallowed: bot does not prove who it is"),
+    ] {
+        let grounds = Grounds {
+            challenge,
+            ..grounds(&decision)
+        };
+        let answer = Answer::refusal(&grounds, &HeaderMap::new(), "robotgate");
+        assert_eq!(answer.head.status, status);
+        assert_eq!(answer.head.get_reason_phrase(), Some(phrase));
+        let asked = answer.head.headers.get(header::PROXY_AUTHENTICATE);
+        let asked = asked.map(|value| value.to_str().expect("ASCII"));
+        assert_eq!(
+            asked,
+            challenge.then_some("Basic realm=\"robotgate\", charset=\"UTF-8\"")
+        );
+        let (value, params) = item(header(&answer, "robots-decision"));
+        assert_eq!((value.as_str(), params[0].1.as_str()), ("deny", "unauthenticated"));
+        assert_eq!(
+            (&json(&answer)["status"], &json(&answer)["title"]),
+            (&json!(status), &json!(phrase))
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! The names in a client's certificate, and those that the configuration asks for.
+//!
+//! It verifies nothing: a certificate comes here once its chain and the client's key were checked. It does no I/O.
+
+use std::fmt;
+
+use data_encoding::HEXLOWER_PERMISSIVE;
+use sha2::{Digest as _, Sha256};
+use x509_parser::{extensions::GeneralName, prelude::FromDer as _, prelude::X509Certificate};
+
+/// What a verified client certificate says of its owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// DNS names (RFC 5280 §4.2.1.6).
+    dns: Vec<Box<str>>,
+    uris: Vec<Box<str>>,
+    /// The subject's common names.
+    common: Vec<Box<str>>,
+    /// Of the DER.
+    sha256: [u8; 32],
+}
+
+/// An entry of `certificates`: which certificates a bot may have.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub enum CertificateName {
+    /// One certificate, by the SHA-256 of its DER.
+    Sha256([u8; 32]),
+    /// Every certificate with this DNS name, URI or common name.
+    Name(Box<str>),
+}
+
+/// An entry that no certificate can meet. Its `Display` says what to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadCertificateName {
+    #[error("is no name; write a DNS name, a URI or the common name of the client's certificate")]
+    Empty,
+    #[error(
+        "is not the SHA-256 of a certificate; write \"sha256:\" and 64 hexadecimal digits (openssl x509 -noout -fingerprint -sha256 prints them; colons between them do not count)"
+    )]
+    Digest,
+}
+
+/// The certificate is not one that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the client's certificate cannot be read")]
+pub struct UnreadableCertificate;
+
+// === impl ClientCertificate ===
+
+impl ClientCertificate {
+    /// Reads a certificate's DER.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn from_der(der: &[u8]) -> Result<Self, UnreadableCertificate> {
+        let (_, certificate) = X509Certificate::from_der(der).map_err(|_| UnreadableCertificate)?;
+        let mut read = Self {
+            dns: Vec::new(),
+            uris: Vec::new(),
+            common: certificate
+                .subject()
+                .iter_common_name()
+                .filter_map(|name| name.as_str().ok().map(Box::from))
+                .collect(),
+            sha256: Sha256::digest(der).into(),
+        };
+        let names = certificate
+            .subject_alternative_name()
+            .map_err(|_| UnreadableCertificate)?;
+        for name in names.iter().flat_map(|names| &names.value.general_names) {
+            match name {
+                GeneralName::DNSName(name) => read.dns.push((*name).into()),
+                GeneralName::URI(uri) => read.uris.push((*uri).into()),
+                _ => {}
+            }
+        }
+        Ok(read)
+    }
+
+    /// Whether an entry means this certificate. DNS names are compared without regard to case, and as they stand: a
+    /// wildcard in a client's certificate names nobody.
+    pub fn is(&self, name: &CertificateName) -> bool {
+        match name {
+            CertificateName::Sha256(sha256) => self.sha256 == *sha256,
+            CertificateName::Name(name) => {
+                self.dns.iter().any(|dns| dns.eq_ignore_ascii_case(name))
+                    || self.uris.contains(name)
+                    || self.common.contains(name)
+            }
+        }
+    }
+}
+
+// === impl CertificateName ===
+
+impl CertificateName {
+    /// Takes an entry as written.
+    ///
+    /// # Errors
+    /// No certificate can meet it.
+    pub fn new(text: &str) -> Result<Self, BadCertificateName> {
+        if text.trim().is_empty() || text.trim() != text || text.chars().any(char::is_control) {
+            return Err(BadCertificateName::Empty);
+        }
+        let Some(digest) = text.strip_prefix("sha256:") else {
+            return Ok(Self::Name(text.into()));
+        };
+        let digits = digest.replace(':', "");
+        let digest = HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok();
+        let digest = digest.and_then(|digest| digest.try_into().ok());
+        digest.map(Self::Sha256).ok_or(BadCertificateName::Digest)
+    }
+}
+
+impl fmt::Display for CertificateName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sha256(digest) => write!(f, "sha256:{}", HEXLOWER_PERMISSIVE.encode(digest)),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl fmt::Debug for CertificateName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
+}

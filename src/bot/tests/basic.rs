@@ -1,0 +1,77 @@
+//! What is read of a Proxy-Authorization field.
+
+use data_encoding::BASE64;
+
+use super::super::basic::Basic;
+
+fn read(value: &[u8]) -> Option<(String, Vec<u8>)> {
+    let basic = Basic::parse(value)?;
+    Some((
+        String::from_utf8_lossy(basic.name()).into_owned(),
+        basic.secret().to_vec(),
+    ))
+}
+
+#[test]
+fn a_name_and_a_secret_are_read_as_rfc_7617_says() {
+    for (value, name, secret) in [
+        ("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "Aladdin", "open sesame"),
+        ("basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "Aladdin", "open sesame"),
+        ("BASIC   QWxhZGRpbjpvcGVuIHNlc2FtZQ==  ", "Aladdin", "open sesame"),
+        // Without padding, which a token68 may lack.
+        ("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ", "Aladdin", "open sesame"),
+        // RFC 7617 §2.1, in UTF-8.
+        ("Basic dGVzdDoxMjPCow==", "test", "123\u{a3}"),
+        // The first colon ends the name.
+        ("Basic YTpiOmM6", "a", "b:c:"),
+        ("Basic YTo=", "a", ""),
+        ("Basic YSBiOmMgZA==", "a b", "c d"),
+    ] {
+        assert_eq!(
+            read(value.as_bytes()),
+            Some((name.to_owned(), secret.as_bytes().to_vec())),
+            "{value}"
+        );
+    }
+}
+
+#[test]
+fn what_is_malformed_is_nothing() {
+    let long = format!("Basic {}", BASE64.encode(&[b'a'; 4096]));
+    for value in [
+        "",
+        "Basic",
+        "Basic ",
+        "BasicYTpi",
+        "Basic\tYTpi",
+        "Basic, YTpi",
+        "Bearer YTpi",
+        "Digest username=\"a\"",
+        "Negotiate YTpi",
+        "YTpi",
+        "a:b",
+        "Basic a:b",
+        "Basic YWI=",      // no colon
+        "Basic OmI=",      // no name
+        "Basic Og==",      // neither
+        "Basic YTpi===",   // too much padding
+        "Basic YT pi",     // a space inside
+        "Basic YTpi YTpi", // two
+        "Basic YTpi,",
+        "Basic Y",     // no whole byte
+        "Basic YTo_-", // another alphabet
+        "Basic =",
+        &long,
+    ] {
+        assert_eq!(read(value.as_bytes()), None, "{value}");
+    }
+    assert_eq!(read(b"Basic \xff\xff\xff"), None);
+    // Bytes that are no text are a name like any other, which nobody has.
+    assert!(read(format!("Basic {}", BASE64.encode(b"\xff:\xfe")).as_bytes()).is_some());
+}
+
+#[test]
+fn it_prints_neither_part() {
+    let basic = Basic::parse(b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==").expect("well formed");
+    assert_eq!(format!("{basic:?}"), "Basic(..)");
+}

@@ -1,0 +1,305 @@
+//! Who a client is, by what it proves and what it says.
+
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, DnType, KeyPair};
+
+use super::*;
+
+const CHROME: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36";
+
+pub(super) fn bot(name: &str, bindings: Bindings) -> Bot {
+    Bot {
+        name: name.into(),
+        user_agents: vec![AgentPattern::new(&format!("{name}-fetch")).expect("a pattern")],
+        robots_agents: vec![format!("{name}-robot").into()],
+        enforcement: Enforcement::Enforce,
+        bindings,
+    }
+}
+
+fn bindings(credentials: &[&str], certificates: &[&str], networks: &[&str]) -> Bindings {
+    Bindings {
+        credentials: credentials.iter().map(|name| (*name).into()).collect(),
+        certificates: certificates
+            .iter()
+            .map(|name| CertificateName::new(name).expect("a name"))
+            .collect(),
+        networks: networks
+            .iter()
+            .map(|network| network.parse().expect("a network"))
+            .collect(),
+    }
+}
+
+/// `free` proves nothing; `a` and `b` share a credential, a certificate and a network beside those that are a's own.
+fn bots() -> Bots {
+    let own = bindings(
+        &["own", "shared"],
+        &["own.example", "shared.example"],
+        &["10.1.0.0/16", "10.9.0.0/16"],
+    );
+    let shared = bindings(&["shared"], &["shared.example"], &["10.9.0.0/16", "fd00::/8"]);
+    let net_only = bindings(&[], &[], &["192.0.2.0/24"]);
+    let bots = vec![
+        bot("free", Bindings::default()),
+        bot("a", own),
+        bot("b", shared),
+        bot("net", net_only),
+    ];
+    let file = [line("own", "s1"), line("shared", "s2"), line("idle", "s3")].join("\n");
+    Bots::new(bots.into_iter().map(Arc::new).collect()).with_credentials(Credentials::parse(&file).expect("a file"))
+}
+
+fn certificate(name: &str) -> ClientCertificate {
+    let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
+    params.distinguished_name.push(DnType::CommonName, "someone");
+    let certificate = params
+        .self_signed(&KeyPair::generate().expect("a key"))
+        .expect("a certificate");
+    ClientCertificate::from_der(certificate.der()).expect("it can be read")
+}
+
+/// The outcome in a word or two: a bot or token, a cause, or what is not proven.
+fn told(identity: &Identity<'_>) -> String {
+    match identity {
+        Identity::Bot(bot) => bot.name.to_string(),
+        Identity::Token(token) => format!("token {token}"),
+        Identity::Unidentified(cause) => format!("{cause:?}"),
+        Identity::Refused(Misfit::Agent) => "misfit".to_owned(),
+        Identity::Refused(Misfit::Unproven { by_credential: true }) => "ask".to_owned(),
+        Identity::Refused(Misfit::Unproven { by_credential: false }) => "unproven".to_owned(),
+    }
+}
+
+fn identify(bots: &Bots, proof: &Proof<'_>, user_agent: &str, required: bool) -> String {
+    let fields = user_agent
+        .split('|')
+        .filter(|field| *field != "none")
+        .map(str::as_bytes);
+    told(&bots.identify_by(fields, proof, required))
+}
+
+/// What each User-Agent comes to with a proof of `a` alone, with one of `a` and `b`, and with none.
+#[rustfmt::skip]
+const AGENTS: &[(&str, &str, &str, &str)] = &[
+    // A configured bot, by its user-agents.
+    ("a-fetch/1.0",          "a",       "a",           "ask"),
+    ("x (b-fetch)",          "misfit",  "b",           "ask"),
+    ("free-fetch",           "misfit",  "misfit",      "free"),
+    ("net-fetch/1",          "misfit",  "misfit",      "unproven"),
+    // Both of two names in a field, of which the first bot in the file is not one that is proven.
+    ("free-fetch b-fetch",   "misfit",  "b",           "free"),
+    ("free-fetch a-fetch",   "a",       "a",           "free"),
+    // None, or a browser's alone.
+    ("none",                 "a",       "Missing",     "Missing"),
+    ("",                     "a",       "Missing",     "Missing"),
+    (CHROME,                 "a",       "BrowserOnly", "BrowserOnly"),
+    ("- 1.0",                "a",       "NoToken",     "NoToken"),
+    // A product token: a bot's name, or one of its robots-agents.
+    ("A-Robot/1",            "a",       "a",           "ask"),
+    ("A/1",                  "a",       "a",           "ask"),
+    ("Mozilla/5.0 (compatible; b-robot/1)", "misfit", "b", "ask"),
+    ("b/2",                  "misfit",  "b",           "ask"),
+    ("net-robot",            "misfit",  "misfit",      "unproven"),
+    ("free-robot",           "misfit",  "misfit",      "token free-robot"),
+    ("curl/8.5.0",           "misfit",  "misfit",      "token curl"),
+    ("a-fetch-images/1",     "misfit",  "misfit",      "token a-fetch-images"),
+    // Two fields: nobody can say.
+    ("a-fetch|a-fetch",      "Several", "Several",     "Several"),
+    ("curl/8.5.0|a-fetch",   "Several", "Several",     "Several"),
+];
+
+#[test]
+fn a_proof_narrows_down_who_a_user_agent_may_name() {
+    let bots = bots();
+    let (own, shared) = (certificate("own.example"), certificate("shared.example"));
+    let (own_secret, shared_secret) = (basic("own:s1"), basic("shared:s2"));
+    let by_credential = |value| Presented {
+        credential: Shown::Field(value),
+        ..Presented::default()
+    };
+    let by_certificate = |certificate| Presented {
+        certificate: Some(certificate),
+        ..Presented::default()
+    };
+    let from = |address: &str| Presented {
+        address: Some(address.parse().expect("an address")),
+        ..Presented::default()
+    };
+    let cases = [
+        (
+            "credential",
+            by_credential(own_secret.as_bytes()),
+            by_credential(shared_secret.as_bytes()),
+        ),
+        ("certificate", by_certificate(&own), by_certificate(&shared)),
+        ("network", from("10.1.2.3"), from("::ffff:10.9.0.1")),
+    ];
+    for (kind, of_a, of_both) in cases {
+        let (of_a, of_both) = (bots.prove(&of_a), bots.prove(&of_both));
+        assert_eq!((of_a.kind(), of_both.kind()), (Some(kind), Some(kind)));
+        for (user_agent, a, both, _) in AGENTS {
+            for required in [false, true] {
+                assert_eq!(
+                    identify(&bots, &of_a, user_agent, required),
+                    *a,
+                    "{kind} of a: {user_agent}"
+                );
+                assert_eq!(
+                    identify(&bots, &of_both, user_agent, required),
+                    *both,
+                    "{kind} of both: {user_agent}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_proof_a_user_agent_is_believed_unless_its_bot_is_bound() {
+    let bots = bots();
+    let nothing = bots.prove(&Presented {
+        address: Some([198, 51, 100, 1].into()),
+        ..Presented::default()
+    });
+    for (user_agent, _, _, none) in AGENTS {
+        assert_eq!(identify(&bots, &nothing, user_agent, false), *none, "{user_agent}");
+        assert_eq!(identify(&bots, &nothing, user_agent, true), "ask", "{user_agent}");
+    }
+    // Nobody has a credential here, so none is asked for.
+    let by_network = Bots::new(vec![Arc::new(bot("net", bindings(&[], &[], &["192.0.2.0/24"])))]);
+    assert_eq!(identify(&by_network, &Proof::None, "curl/8", true), "unproven");
+    assert_eq!(identify(&by_network, &Proof::None, "curl/8", false), "token curl");
+}
+
+#[test]
+fn a_credential_that_does_not_hold_is_refused_whatever_else_would() {
+    let bots = bots();
+    let certificate = certificate("own.example");
+    for value in [
+        basic("own:s2"),
+        basic("own:"),
+        basic("s1:own"),
+        basic("nobody:s1"),
+        basic("idle:s3"),
+        basic("own"),
+        "Bearer s1".to_owned(),
+        "Basic s1".to_owned(),
+        "s1".to_owned(),
+        String::new(),
+    ] {
+        let proof = bots.prove(&Presented {
+            credential: Shown::Field(value.as_bytes()),
+            certificate: Some(&certificate),
+            address: Some([10, 1, 0, 1].into()),
+        });
+        assert_eq!(identify(&bots, &proof, "a-fetch", false), "ask", "{value}");
+        assert_eq!(identify(&bots, &proof, "free-fetch", false), "ask", "{value}");
+        assert_eq!((proof.kind(), proof.name(&bots, None)), (None, None));
+    }
+    let several = Presented {
+        credential: Shown::Several,
+        ..Presented::default()
+    };
+    assert_eq!(identify(&bots, &bots.prove(&several), "free-fetch", false), "ask");
+}
+
+#[test]
+fn the_strongest_proof_counts_and_is_named() {
+    let bots = bots();
+    let (own, shared, unknown) = (
+        certificate("own.example"),
+        certificate("shared.example"),
+        certificate("unknown.example"),
+    );
+    let shared_secret = basic("shared:s2");
+    let field = Shown::Field(shared_secret.as_bytes());
+    let address = |text: &str| Some(text.parse().expect("an address"));
+    for (credential, certificate, address, kind, name, bot_b) in [
+        (field, Some(&own), address("10.1.0.1"), "credential", "shared", "shared"),
+        (
+            Shown::Nothing,
+            Some(&shared),
+            address("10.1.0.1"),
+            "certificate",
+            "shared.example",
+            "shared.example",
+        ),
+        (
+            Shown::Nothing,
+            Some(&unknown),
+            address("10.1.0.1"),
+            "network",
+            "10.1.0.0/16",
+            "",
+        ),
+        (
+            Shown::Nothing,
+            None,
+            address("10.9.0.1"),
+            "network",
+            "10.9.0.0/16",
+            "10.9.0.0/16",
+        ),
+        (
+            Shown::Nothing,
+            None,
+            address("fd00::1"),
+            "network",
+            "fd00::/8",
+            "fd00::/8",
+        ),
+    ] {
+        let proof = bots.prove(&Presented {
+            credential,
+            certificate,
+            address,
+        });
+        assert_eq!(proof.kind(), Some(kind));
+        assert_eq!(proof.name(&bots, None).as_deref(), Some(name));
+        let b = bots.named("b");
+        assert_eq!(proof.name(&bots, b).unwrap_or_default(), bot_b);
+    }
+}
+
+#[test]
+fn without_credentials_the_field_says_nothing() {
+    let bots = Bots::new(vec![Arc::new(bot("a", bindings(&[], &["own.example"], &[])))]);
+    let own = certificate("own.example");
+    for credential in [Shown::Field(b"Basic nonsense"), Shown::Several, Shown::Nothing] {
+        let proof = bots.prove(&Presented {
+            credential,
+            certificate: Some(&own),
+            address: None,
+        });
+        assert_eq!(identify(&bots, &proof, "none", false), "a");
+        assert_eq!(proof.kind(), Some("certificate"));
+    }
+}
+
+#[test]
+fn what_a_connect_proved_holds_inside_until_it_is_taken_back() {
+    let before = bots();
+    let value = basic("own:s1");
+    let shown = Presented {
+        credential: Shown::Field(value.as_bytes()),
+        ..Presented::default()
+    };
+    let voucher = before.prove(&shown).voucher().expect("it holds");
+    let inside = Presented {
+        credential: Shown::Inherited(&voucher),
+        ..Presented::default()
+    };
+    assert_eq!(identify(&before, &before.prove(&inside), "none", true), "a");
+
+    let reloaded = |file: &str| bots().with_credentials(Credentials::parse(file).expect("a file"));
+    let revoked = reloaded(&line("shared", "s2"));
+    assert_eq!(identify(&revoked, &revoked.prove(&inside), "a-fetch", false), "ask");
+    assert_eq!(identify(&revoked, &revoked.prove(&inside), "curl/8", false), "ask");
+    let switched_off = Bots::new(vec![Arc::new(bot("a", Bindings::default()))]);
+    assert_eq!(
+        identify(&switched_off, &switched_off.prove(&inside), "curl/8", false),
+        "token curl"
+    );
+}

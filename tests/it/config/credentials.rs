@@ -1,0 +1,173 @@
+//! The credentials file: who may read it, what may stand in it, and which bots its names stand for.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use robotgate::bot::SecretHash;
+use robotgate::config::Config;
+use tempfile::TempDir;
+
+/// A folder with a configuration and a credentials file beside it.
+struct Folder(TempDir);
+
+impl Folder {
+    fn with(config: &str, credentials: &str) -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        fs::write(folder.config(), config).unwrap();
+        fs::write(folder.credentials(), credentials).unwrap();
+        folder.chmod(0o640);
+        folder
+    }
+
+    fn config(&self) -> PathBuf {
+        self.0.path().join("robotgate.toml")
+    }
+
+    fn credentials(&self) -> PathBuf {
+        self.0.path().join("credentials")
+    }
+
+    fn chmod(&self, mode: u32) {
+        fs::set_permissions(self.credentials(), Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn load(&self) -> Result<Config, String> {
+        let path = self.0.path().display().to_string();
+        Config::load(&self.config()).map_err(|error| error.to_string().replace(&path, "DIR"))
+    }
+}
+
+fn line(name: &str) -> String {
+    SecretHash::new([1; 16], b"secret").line(name)
+}
+
+const BOTS: &str = r#"
+    [identity]
+    credentials = "credentials"
+    required = true
+
+    [[bot]]
+    name = "AcmeBot"
+    user-agents = ["AcmeBot"]
+
+    [[bot]]
+    name = "images"
+    user-agents = ["AcmeImages"]
+    credentials = ["acme-prod", "acme-staging"]
+
+    [[bot]]
+    name = "free"
+    user-agents = ["FreeBot"]
+"#;
+
+#[test]
+fn names_stand_for_the_bots_that_list_them_or_are_called_so() {
+    let file = ["AcmeBot", "acme-prod", "acme-staging", "acme-prod", "old"]
+        .map(line)
+        .join("\n");
+    let config = Folder::with(BOTS, &file).load().unwrap();
+
+    let of = |name: &str| {
+        let bot = config.bots.named(name).unwrap();
+        bot.bindings.credentials.iter().map(|name| &**name).collect::<Vec<_>>()
+    };
+    assert_eq!(of("AcmeBot"), ["AcmeBot"]);
+    assert_eq!(of("images"), ["acme-prod", "acme-staging"]);
+    assert!(of("free").is_empty());
+    let credentials = config.bots.credentials().unwrap();
+    assert_eq!(credentials.idle(), ["old"]);
+    assert_eq!(credentials.names().len(), 4);
+    assert!(config.identity.required);
+}
+
+#[test]
+fn a_name_that_is_not_in_the_file_is_told_with_the_command_that_makes_it() {
+    let folder = Folder::with(BOTS, &line("acme-prod"));
+    let told = folder.load().unwrap_err();
+    assert!(
+        told.contains(
+            "bot[1].credentials[1]: \"acme-staging\" is not in the credentials file; \
+             run: robotgate credential add acme-staging --config FILE"
+        ),
+        "{told}"
+    );
+    assert_eq!(told.matches("robotgate.toml:").count(), 1, "{told}");
+    // Who makes the credentials can read the rest of the file.
+    let config = Config::load_without_credentials(&folder.config()).unwrap();
+    assert_eq!(config.identity.credentials, Some(folder.credentials()));
+}
+
+#[test]
+fn a_file_that_others_can_get_at_is_refused() {
+    let file = ["acme-prod", "acme-staging"].map(line).join("\n");
+    let folder = Folder::with(BOTS, &file);
+    for (mode, told) in [
+        (0o600, None),
+        (0o640, None),
+        (0o400, None),
+        (0o440, None),
+        (
+            0o644,
+            Some("its mode is 0644, so others than its owner and group can get at it; run: chmod 640 DIR/credentials"),
+        ),
+        (0o604, Some("run: chmod 600 DIR/credentials")),
+        (0o641, Some("others than its owner and group")),
+        (0o642, Some("others than its owner and group")),
+        (
+            0o660,
+            Some("its mode is 0660, so its group can change it; run: chmod 640 DIR/credentials"),
+        ),
+        (0o650, Some("its group can change it")),
+        (0o777, Some("run: chmod 740 DIR/credentials")),
+    ] {
+        folder.chmod(mode);
+        match (folder.load(), told) {
+            (Ok(_), None) => {}
+            (Err(error), Some(told)) => {
+                assert!(error.contains(told), "{mode:o}: {error}");
+                assert!(
+                    error.contains("robotgate.toml:3:19: identity.credentials: DIR/credentials: "),
+                    "{error}"
+                );
+            }
+            (found, _) => panic!("{mode:o}: {found:?}"),
+        }
+    }
+}
+
+#[test]
+fn bad_lines_are_told_with_file_and_number_and_not_quoted() {
+    let file = format!("{}\nacme-staging:hunter2\n\nhunter3\n", line("acme-prod"));
+    let told = Folder::with(BOTS, &file).load().unwrap_err();
+    assert!(told.contains("DIR/credentials:2: no hash that is known here"), "{told}");
+    assert!(
+        told.contains("DIR/credentials:4: no name that a credential can have"),
+        "{told}"
+    );
+    assert!(!told.contains("hunter"), "{told}");
+
+    let folder = Folder::with(BOTS, "");
+    fs::write(folder.credentials(), b"acme\xff:x").unwrap();
+    let told = folder.load().unwrap_err();
+    assert!(told.contains("DIR/credentials is not UTF-8"), "{told}");
+
+    fs::remove_file(folder.credentials()).unwrap();
+    let told = folder.load().unwrap_err();
+    assert!(told.contains("cannot read DIR/credentials: "), "{told}");
+}
+
+#[test]
+fn proofs_are_read_as_written() {
+    let config = super::good(
+        "[[bot]]\nname = 'a'\nuser-agents = ['x']\nnetworks = ['10.1.0.0/16', '::1']\n\
+         certificates = ['a.example', 'spiffe://a/b']",
+    );
+    let bindings = &config.bots.named("a").unwrap().bindings;
+    assert_eq!(format!("{:?}", bindings.networks), "[10.1.0.0/16, ::1/128]");
+    assert_eq!(
+        format!("{:?}", bindings.certificates),
+        r#"["a.example", "spiffe://a/b"]"#
+    );
+    assert!(bindings.bind() && config.bots.credentials().is_none());
+}
