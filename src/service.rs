@@ -19,7 +19,7 @@ use crate::{
     admin::Serving,
     audit::MAX_WAIT,
     cache::Disk,
-    config::{Config, Watcher},
+    config::Config,
     expect::{self, LoadError},
     proxy::{ListenError, Listeners, Live, SetupError},
 };
@@ -55,7 +55,7 @@ impl Service {
     pub fn run(file: Option<&Path>) -> Result<(), ServiceError> {
         raise_file_limit();
         // Before the file is read, so that no change is missed.
-        let watcher = file.and_then(watch);
+        let reloads = file.map(Reloads::begin);
         let config = file.map_or_else(|| Ok(Config::default()), expect::load)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.proxy.threads)
@@ -63,10 +63,6 @@ impl Service {
             .enable_all()
             .build()
             .map_err(ServiceError::Runtime)?;
-        let reloads = file.map(|file| Reloads {
-            file: file.to_owned(),
-            watcher,
-        });
         let ended = runtime.block_on(Self::serve(config, reloads));
         // What still runs had its time.
         runtime.shutdown_background();
@@ -134,15 +130,6 @@ fn raise_file_limit() {
     }
 }
 
-/// A watch on `file`. Without one, SIGHUP still reloads.
-fn watch(file: &Path) -> Option<Watcher> {
-    Watcher::new(file)
-        .inspect_err(|error| {
-            tracing::warn!(%error, "the configuration file is not watched; SIGHUP reloads it");
-        })
-        .ok()
-}
-
 /// The signals that end the daemon.
 struct Stop {
     terminate: Signal,
@@ -191,6 +178,7 @@ fn announce(live: &Live, listeners: &Listeners) {
         bots = generation.config.bots.len(),
         "configuration loaded"
     );
+    reload::tell_of_idle(&generation.config);
     if let Some(disk) = live.store().disk() {
         tracing::info!(path = %disk.path().display(), "what is known of sites is kept on disk");
     }

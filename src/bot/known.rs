@@ -75,6 +75,11 @@ impl Bots {
         self.credentials.as_ref()
     }
 
+    /// The names of credentials that stand for no bot, sorted.
+    pub fn idle_credentials(&self) -> Vec<&str> {
+        self.credentials.as_ref().map(Credentials::idle).unwrap_or_default()
+    }
+
     /// Those that have to prove who they are, with their places.
     pub(super) fn bound(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
         self.bound

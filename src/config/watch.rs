@@ -1,10 +1,11 @@
-//! Noticing that the configuration file has changed.
+//! Noticing that the configuration file has changed, or the credentials file that it names.
 //!
 //! It watches directories, not the file: editors and `mv` put another file in its place, and Kubernetes swaps a
 //! symbolic link two steps away. It compares contents, so a neighbour's change or a `touch` is none. It never parses
 //! the file and never decides whether a change is good.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,15 +27,21 @@ const MAX_ROUNDS: usize = 4;
 /// Make it before the file is loaded: what changes between the two is then noticed.
 #[derive(Debug)]
 pub struct Watcher {
-    path: PathBuf,
-    /// The content that was last known; nothing before the file was ever there.
-    seen: Option<Vec<u8>>,
+    main: Watched,
+    /// A file that belongs to it.
+    beside: Option<Watched>,
     watched: BTreeSet<PathBuf>,
     debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
     stirred: mpsc::Receiver<()>,
     /// Something stirred and the content was not compared since. Kept here, so that [`Watcher::changed`] may be
     /// dropped while it waits.
     dirty: bool,
+}
+
+/// A file, and the content that was last known of it; nothing before the file was ever there.
+struct Watched {
+    path: PathBuf,
+    seen: Option<Vec<u8>>,
 }
 
 /// Why a file cannot be watched. It can still be loaded; only changes go unnoticed.
@@ -89,19 +96,40 @@ impl Watcher {
         .map_err(WatchError::Start)?;
 
         let mut watcher = Self {
-            path,
-            seen: None,
+            main: Watched { path, seen: None },
+            beside: None,
             watched: BTreeSet::new(),
             debouncer,
             stirred,
             dirty: false,
         };
         watcher.watch_directories()?;
-        watcher.seen = std::fs::read(&watcher.path).ok();
+        watcher.main.look();
         Ok(watcher)
     }
 
-    /// Waits until the file holds other bytes than when this last returned, or than at the start.
+    /// Watches this file too, in place of another that was watched beside the first; what it holds now counts as
+    /// known.
+    ///
+    /// # Errors
+    ///
+    /// As [`Watcher::new`].
+    pub fn follow(&mut self, beside: Option<&Path>) -> Result<(), WatchError> {
+        if self.beside.as_ref().map(|beside| &*beside.path) == beside {
+            return Ok(());
+        }
+        self.beside = beside.map(|path| Watched {
+            path: path.to_owned(),
+            seen: None,
+        });
+        let watching = self.watch_directories();
+        if let Some(beside) = &mut self.beside {
+            beside.look();
+        }
+        watching
+    }
+
+    /// Waits until a file holds other bytes than when this last returned, or than at the start.
     ///
     /// A file that is gone is waited for, and one that comes back the same is no change. Nothing is lost when the
     /// future is dropped.
@@ -116,17 +144,35 @@ impl Watcher {
             if let Err(error) = self.watch_directories() {
                 tracing::warn!(%error, "changes to the configuration may go unnoticed");
             }
-            let content = tokio::fs::read(&self.path).await;
-            self.dirty = false;
-            match content {
-                Ok(content) if self.seen.as_ref() != Some(&content) => {
-                    self.seen = Some(content);
-                    return;
+            let mut contents = Vec::with_capacity(2);
+            for file in self.files() {
+                let content = tokio::fs::read(&file.path).await;
+                if let Err(error) = &content {
+                    tracing::debug!(%error, path = %file.path.display(), "a file of the configuration is not there");
                 }
-                Ok(_) => {}
-                Err(error) => tracing::debug!(%error, path = %self.path.display(), "the configuration is not there"),
+                contents.push(content.ok());
+            }
+            self.dirty = false;
+            let mut changed = false;
+            for (file, content) in self.files_mut().zip(contents) {
+                changed |= file.take(content);
+            }
+            if changed {
+                return;
             }
         }
+    }
+
+    fn files(&self) -> impl Iterator<Item = &Watched> {
+        [&self.main].into_iter().chain(&self.beside)
+    }
+
+    fn files_mut(&mut self) -> impl Iterator<Item = &mut Watched> {
+        [&mut self.main].into_iter().chain(&mut self.beside)
+    }
+
+    fn directories(&self) -> BTreeSet<PathBuf> {
+        self.files().flat_map(|file| directories(&file.path)).collect()
     }
 
     /// Watches every directory in which a change could put another file behind the path, and no other.
@@ -136,9 +182,9 @@ impl Watcher {
     fn watch_directories(&mut self) -> Result<(), WatchError> {
         let mut result = Ok(());
         for _ in 0..MAX_ROUNDS {
-            let directories = directories(&self.path);
+            let directories = self.directories();
             result = self.watch_all(&directories);
-            if result.is_ok() && directories == self::directories(&self.path) {
+            if result.is_ok() && directories == self.directories() {
                 break;
             }
         }
@@ -161,6 +207,29 @@ impl Watcher {
             }));
         }
         result
+    }
+}
+
+// === impl Watched ===
+
+impl Watched {
+    fn look(&mut self) {
+        self.seen = std::fs::read(&self.path).ok();
+    }
+
+    /// Whether this content is another than the one that was known. A file that is not there has none.
+    fn take(&mut self, content: Option<Vec<u8>>) -> bool {
+        let changed = content.is_some() && self.seen != content;
+        if changed {
+            self.seen = content;
+        }
+        changed
+    }
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.path)
     }
 }
 

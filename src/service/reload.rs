@@ -17,8 +17,8 @@ use crate::{
 
 /// Where reloads come from.
 pub(super) struct Reloads {
-    pub(super) file: PathBuf,
-    pub(super) watcher: Option<Watcher>,
+    file: PathBuf,
+    watcher: Option<Watcher>,
 }
 
 /// Why a reload happens.
@@ -39,13 +39,69 @@ pub(super) async fn run(live: Arc<Live>, mut reloads: Option<Reloads>, mut hangu
                 None => return,
             },
         };
-        match &reloads {
-            Some(reloads) => reload(&live, &reloads.file, cause).await,
+        match &mut reloads {
+            Some(reloads) => {
+                // Before they are read, so that no change is missed.
+                reloads.follow().await;
+                reload(&live, &reloads.file, cause).await;
+            }
             None => tracing::warn!(
                 %cause,
                 "there is no configuration file to reload; start with --config FILE"
             ),
         }
+    }
+}
+
+// === impl Reloads ===
+
+impl Reloads {
+    /// Watches the files by which the configuration changes.
+    pub(super) fn begin(file: &Path) -> Self {
+        let mut watcher = Watcher::new(file)
+            .inspect_err(|error| {
+                tracing::warn!(%error, "the configuration file is not watched; SIGHUP reloads it");
+            })
+            .ok();
+        if let (Some(watcher), Some(credentials)) = (&mut watcher, credentials_of(file)) {
+            follow(watcher, credentials.as_deref());
+        }
+        Self {
+            file: file.to_owned(),
+            watcher,
+        }
+    }
+
+    /// Watches the credentials file that the configuration names now, if that can be read at all.
+    async fn follow(&mut self) {
+        let file = self.file.clone();
+        let credentials = tokio::task::spawn_blocking(move || credentials_of(&file)).await;
+        if let (Some(watcher), Ok(Some(credentials))) = (&mut self.watcher, credentials) {
+            follow(watcher, credentials.as_deref());
+        }
+    }
+}
+
+/// The credentials file that a configuration names, whether or not that file is as it has to be.
+fn credentials_of(file: &Path) -> Option<Option<PathBuf>> {
+    let config = Config::load_without_credentials(file).ok()?;
+    Some(config.identity.credentials)
+}
+
+fn follow(watcher: &mut Watcher, credentials: Option<&Path>) {
+    if let Err(error) = watcher.follow(credentials) {
+        tracing::warn!(%error, "the credentials file is not watched; SIGHUP reads it again");
+    }
+}
+
+/// Says which credentials nobody can use.
+pub(super) fn tell_of_idle(config: &Config) {
+    for name in config.bots.idle_credentials() {
+        tracing::warn!(
+            name,
+            "a credential stands for no bot, so who presents it is refused; name it in the credentials of a [[bot]], \
+             or remove it"
+        );
     }
 }
 
@@ -93,6 +149,7 @@ fn attempt(live: &Arc<Live>, file: &Path, cause: Cause) -> Result<(), ReloadErro
     }
     // By SIGHUP an operator also says that files beside the configuration were replaced.
     let generation = live.replace(config, cause == Cause::Hangup)?;
+    tell_of_idle(&generation.config);
     tracing::info!(generation = generation.number, %cause, "configuration reloaded");
     Ok(())
 }

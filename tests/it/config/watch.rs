@@ -180,3 +180,25 @@ async fn a_wait_that_is_dropped_loses_nothing() {
     }
     panic!("the change was not seen");
 }
+
+#[tokio::test]
+async fn a_file_beside_it_that_is_followed() {
+    let folder = Folder::new();
+    let mut watcher = folder.watch();
+    watcher.follow(Some(&folder.path("credentials"))).unwrap();
+
+    // It need not be there yet, and may be gone for a while.
+    folder.write("credentials", "a");
+    is_seen(&mut watcher).await;
+    fs::remove_file(folder.path("credentials")).unwrap();
+    let path = folder.path("credentials");
+    nothing_but(&mut watcher, &path, || folder.replace("credentials", "b")).await;
+    folder.write("robotgate.toml", "2");
+    is_seen(&mut watcher).await;
+
+    // In another folder just as well, and no longer where it was.
+    fs::create_dir(folder.path("secrets")).unwrap();
+    watcher.follow(Some(&folder.path("secrets/credentials"))).unwrap();
+    folder.write("credentials", "c");
+    nothing_but(&mut watcher, &path, || folder.write("secrets/credentials", "d")).await;
+}
