@@ -8,6 +8,7 @@ pub mod ca;
 pub mod cache;
 pub mod check;
 mod columns;
+pub mod credential;
 pub mod eval;
 pub mod explain;
 pub mod lint;
@@ -47,6 +48,7 @@ enum Command {
     Explain(explain::ExplainArgs),
     Lint(lint::LintArgs),
     Cache(cache::CacheArgs),
+    Credential(credential::CredentialArgs),
     /// Show or export the certificate that clients of https have to trust
     Ca(ca::CaArgs),
 }
@@ -64,6 +66,7 @@ impl Cli {
             Command::Explain(args) => explain::run(&args),
             Command::Lint(args) => lint::run(&args),
             Command::Cache(args) => cache::run(&args),
+            Command::Credential(args) => credential::run(&args),
             Command::Ca(args) => ca::run(&args),
         }
     }

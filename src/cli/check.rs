@@ -19,6 +19,13 @@ pub fn run(args: &CheckArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };
+    for name in config.bots.idle_credentials() {
+        eprintln!(
+            "robotgate: warning: the credential {name:?} stands for no bot, so who presents it is refused; name it in the \
+             credentials of a [[bot]], or run: robotgate credential remove {name} --config {}",
+            args.file.display()
+        );
+    }
     println!(
         "{} is fine: {}, {} met",
         args.file.display(),

@@ -13,6 +13,7 @@ mod authority;
 mod bot;
 mod cache_command;
 mod config;
+mod credential;
 mod egress;
 mod errors;
 mod explain;

@@ -1,0 +1,230 @@
+//! `robotgate credential`: the credentials by which clients prove which bot they are.
+//!
+//! It writes hashes only. A secret that it makes is shown once, on standard output, and nowhere else.
+
+mod edit;
+mod secret;
+mod store;
+
+use std::{
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use self::{
+    secret::{Secret, SecretError},
+    store::{Store, StoreError},
+};
+use super::fail;
+use crate::{
+    bot::{BadLine, Credentials, is_name},
+    config::{Config, ConfigError},
+};
+
+/// Make, list and remove the credentials by which clients prove which bot they are
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true, after_help = AFTER_HELP)]
+pub struct CredentialArgs {
+    #[command(subcommand)]
+    action: Action,
+    /// The configuration file, which names the credentials file (identity.credentials)
+    #[arg(long, short, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Make a secret for NAME, write its hash into the file, and show the secret once; a name may have several
+    Add {
+        /// One word without a colon, such as the bot's name
+        name: String,
+        /// Take the secret from standard input instead of making one: at least 22 characters, hard to guess
+        #[arg(long)]
+        stdin: bool,
+    },
+    /// Remove all secrets of NAME
+    Remove {
+        name: String,
+        /// Keep the one that was added last: the end of a rotation
+        #[arg(long)]
+        all_but_last: bool,
+    },
+    /// Print each name, how many secrets it has, and the bots that it stands for
+    List,
+}
+
+/// Why a credential is not made, listed or removed.
+#[derive(Debug, thiserror::Error)]
+enum CredentialError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(
+        "no credentials file is configured{}; write:\n\n    [identity]\n    credentials = \"credentials\"\n\n\
+         (a path counts from the configuration's folder){}",
+        .0.as_ref().map(|file| format!(" in {}", file.display())).unwrap_or_default(),
+        if .0.is_none() { ", and name the configuration by --config FILE" } else { "" }
+    )]
+    NotConfigured(Option<PathBuf>),
+    #[error("{0:?} cannot be the name of a credential: write one word without a colon, like \"acme-prod\"")]
+    Name(String),
+    #[error("{} has no credential of the name {name:?}", path.display())]
+    NoSuch { path: PathBuf, name: String },
+    #[error("{}", .bad.iter().map(|bad| format!("{}:{bad}", path.display())).collect::<Vec<_>>().join("\n"))]
+    Lines { path: PathBuf, bad: Vec<BadLine> },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error("cannot read standard input: {0}")]
+    Input(io::Error),
+}
+
+/// Does what was asked, or says why not.
+pub fn run(args: &CredentialArgs) -> ExitCode {
+    let told = configured(args.config.as_deref()).and_then(|(config, path)| match &args.action {
+        Action::Add { name, stdin } => add(&config, &path, name, *stdin),
+        Action::Remove { name, all_but_last } => remove(&path, name, *all_but_last),
+        Action::List => list(&config, &path),
+    });
+    match told {
+        Ok(told) => match io::stdout().write_all(told.as_bytes()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                fail(&format_args!("cannot write to standard output: {error}"))
+            }
+            _ => ExitCode::SUCCESS,
+        },
+        Err(error) => fail(&error),
+    }
+}
+
+/// The configuration, whatever is in the credentials file, and the path of that.
+fn configured(file: Option<&Path>) -> Result<(Config, PathBuf), CredentialError> {
+    let config = file.map_or_else(|| Ok(Config::default()), Config::load_without_credentials)?;
+    let path = config.identity.credentials.clone();
+    let path = path.ok_or_else(|| CredentialError::NotConfigured(file.map(Path::to_owned)))?;
+    Ok((config, path))
+}
+
+fn add(config: &Config, path: &Path, name: &str, stdin: bool) -> Result<String, CredentialError> {
+    if !is_name(name) {
+        return Err(CredentialError::Name(name.to_owned()));
+    }
+    let secret = match stdin {
+        true => Secret::given(&read_stdin()?)?,
+        false => Secret::random()?,
+    };
+    let store = Store::lock(path)?;
+    let before = store.read()?;
+    let text = before.as_ref().map_or("", |before| &before.text);
+    // What robotgate will not read is not added to.
+    let known = parsed(path, text)?;
+    store.write(&edit::with_line(text, &secret.hash()?.line(name)), before.as_ref())?;
+
+    let secrets = known
+        .names()
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map_or(0, |(_, count)| *count);
+    let bots = bots_of(config, name);
+    if bots.is_empty() {
+        eprintln!(
+            "robotgate: warning: no bot takes the credential {name:?}, so who presents it is refused; write \
+             credentials = [\"{name}\"] into a [[bot]]"
+        );
+    }
+    let mut told = format!(
+        "{name} can prove itself by a new secret; its hash is in {}.\n",
+        path.display()
+    );
+    if secrets > 0 {
+        let older = if secrets == 1 { "The secret" } else { "The secrets" };
+        told +=
+            &format!("{older} that it had before stay good until: robotgate credential remove {name} --all-but-last\n");
+    }
+    if before.is_none() && rustix::process::geteuid().is_root() {
+        told += &format!(
+            "The file is new: let the group that robotgate runs as read it (chgrp robotgate {}).\n",
+            path.display()
+        );
+    }
+    let address = config.proxy.listen.first();
+    told += &match &secret {
+        Secret::Random(text) => format!(
+            "The secret is shown this once. Set this as the client's proxy:\n\n    {}\n",
+            secret::url(name, text, address)
+        ),
+        Secret::Given(_) => format!(
+            "Set this as the client's proxy, with the secret percent-encoded:\n\n    {}\n",
+            secret::url(name, "SECRET", address)
+        ),
+    };
+    told += NEXT;
+    Ok(told)
+}
+
+fn remove(path: &Path, name: &str, all_but_last: bool) -> Result<String, CredentialError> {
+    let store = Store::lock(path)?;
+    let before = store.read()?;
+    let (text, removed) = edit::without(before.as_ref().map_or("", |before| &before.text), name, all_but_last);
+    match removed {
+        None => Err(CredentialError::NoSuch {
+            path: path.to_owned(),
+            name: name.to_owned(),
+        }),
+        Some(0) => Ok(format!("{name} has one secret, which stays.\n")),
+        Some(removed) => {
+            store.write(&text, before.as_ref())?;
+            let plural = if removed == 1 { "" } else { "s" };
+            Ok(format!("{removed} secret{plural} of {name} removed.\n{NEXT}"))
+        }
+    }
+}
+
+fn list(config: &Config, path: &Path) -> Result<String, CredentialError> {
+    let before = store::read(path)?;
+    let known = parsed(path, before.as_ref().map_or("", |before| &before.text))?;
+    let names = known.names();
+    let width = names.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let rows = names.into_iter().map(|(name, secrets)| {
+        let plural = if secrets == 1 { " " } else { "s" };
+        let bots = match bots_of(config, name) {
+            bots if bots.is_empty() => "no bot".to_owned(),
+            bots => bots.join(", "),
+        };
+        format!("{name:width$}  {secrets} secret{plural}  {bots}\n")
+    });
+    Ok(rows.collect())
+}
+
+fn parsed(path: &Path, text: &str) -> Result<Credentials, CredentialError> {
+    Credentials::parse(text).map_err(|bad| CredentialError::Lines {
+        path: path.to_owned(),
+        bad,
+    })
+}
+
+/// The bots that a credential stands for.
+fn bots_of<'c>(config: &'c Config, name: &str) -> Vec<&'c str> {
+    let takes = |credentials: &[Box<str>]| credentials.iter().any(|own| **own == *name);
+    let bots = config.bots.iter().filter(|bot| takes(&bot.bindings.credentials));
+    bots.map(|bot| &*bot.name).collect()
+}
+
+fn read_stdin() -> Result<String, CredentialError> {
+    let mut text = String::new();
+    let mut input = io::stdin().take(MAX_INPUT);
+    input.read_to_string(&mut text).map_err(CredentialError::Input)?;
+    Ok(text)
+}
+
+/// Bytes of standard input: more than a secret may have.
+const MAX_INPUT: u64 = 4096;
+
+const NEXT: &str = "\nA robotgate that runs takes the file up by itself where it watches its configuration; to be sure:\n\
+                    systemctl reload robotgate, or kill -HUP and its process id.\n";
+
+const AFTER_HELP: &str = "\
+Try it:
+  robotgate credential add AcmeBot --config /etc/robotgate/robotgate.toml
+  robotgate credential list --config /etc/robotgate/robotgate.toml";

@@ -1,0 +1,154 @@
+//! A secret: made at random, or given by a person and long enough. It is hashed here, and shown by nobody but the
+//! command that made it.
+
+use std::{fmt, net::SocketAddr};
+
+use data_encoding::BASE64URL_NOPAD;
+use rustls::crypto::ring;
+
+use crate::bot::{SALT, SecretHash};
+
+/// A secret in the clear.
+pub(super) enum Secret {
+    Random(String),
+    Given(String),
+}
+
+/// Why there is no secret. It never quotes one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SecretError {
+    #[error("the system gives no random numbers")]
+    Random,
+    #[error(
+        "the secret on standard input has less than {MIN_GIVEN} characters; leave --stdin out to have a good one made"
+    )]
+    Short,
+    #[error("the secret on standard input has more than {MAX_GIVEN} bytes, which clients may not send")]
+    Long,
+    #[error("the secret on standard input has more than one line, or characters that do not print")]
+    Control,
+}
+
+// === impl Secret ===
+
+impl Secret {
+    /// 256 bits in characters that need no escape in a URL.
+    pub(super) fn random() -> Result<Self, SecretError> {
+        Ok(Self::Random(BASE64URL_NOPAD.encode(&random::<32>()?)))
+    }
+
+    /// What a person gives, less the end of its line.
+    pub(super) fn given(input: &str) -> Result<Self, SecretError> {
+        let text = input.strip_suffix('\n').unwrap_or(input);
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        if text.chars().any(char::is_control) {
+            return Err(SecretError::Control);
+        }
+        if text.chars().count() < MIN_GIVEN {
+            return Err(SecretError::Short);
+        }
+        if text.len() > MAX_GIVEN {
+            return Err(SecretError::Long);
+        }
+        Ok(Self::Given(text.to_owned()))
+    }
+
+    /// As it is stored, with a salt of its own.
+    pub(super) fn hash(&self) -> Result<SecretHash, SecretError> {
+        let (Self::Random(text) | Self::Given(text)) = self;
+        Ok(SecretHash::new(random::<SALT>()?, text.as_bytes()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+fn random<const N: usize>() -> Result<[u8; N], SecretError> {
+    let mut bytes = [0; N];
+    let random = ring::default_provider().secure_random;
+    random.fill(&mut bytes).map_err(|_| SecretError::Random)?;
+    Ok(bytes)
+}
+
+/// What clients take as the proxy's address. An address that stands for every interface is left to the reader.
+pub(super) fn url(name: &str, secret: &str, listen: Option<&SocketAddr>) -> String {
+    let host = match listen {
+        Some(address) if address.port() != 0 && !address.ip().is_unspecified() => address.to_string(),
+        Some(address) if address.port() != 0 => format!("PROXY:{}", address.port()),
+        _ => "PROXY".to_owned(),
+    };
+    format!("http://{}:{secret}@{host}", escaped(name))
+}
+
+/// With all but the unreserved characters percent-encoded (RFC 3986 §2.3).
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// Characters of base64 that make 128 bits.
+const MIN_GIVEN: usize = 22;
+/// Bytes: with its name, it has to fit into what is read of a field.
+const MAX_GIVEN: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_secrets_differ_and_are_safe_in_a_url() {
+        let (Secret::Random(a), Secret::Random(b)) = (Secret::random().unwrap(), Secret::random().unwrap()) else {
+            panic!("they were not given")
+        };
+        assert_ne!(a, b);
+        for secret in [a, b] {
+            assert_eq!((secret.len(), escaped(&secret)), (43, secret.clone()));
+        }
+    }
+
+    #[test]
+    fn a_given_secret_is_one_long_line() {
+        let long = "x".repeat(22);
+        for (input, error) in [
+            (long.clone(), None),
+            (format!("{long}\n"), None),
+            (format!("{long}\r\n"), None),
+            (format!("two words: {long}"), None),
+            ("x".repeat(21), Some(SecretError::Short)),
+            (String::new(), Some(SecretError::Short)),
+            (format!("{}\n", "x".repeat(21)), Some(SecretError::Short)),
+            (format!("{long}\n{long}\n"), Some(SecretError::Control)),
+            (format!("{long}\u{0}"), Some(SecretError::Control)),
+            ("x".repeat(513), Some(SecretError::Long)),
+        ] {
+            assert_eq!(Secret::given(&input).err(), error, "{input:?}");
+        }
+        let Ok(Secret::Given(text)) = Secret::given(&format!("{long}\n")) else {
+            panic!("it is good")
+        };
+        assert_eq!(text, long);
+        assert_eq!(format!("{:?}", Secret::Given(text)), "Secret(..)");
+    }
+
+    #[test]
+    fn the_url_is_what_clients_take() {
+        for (name, listen, url_of) in [
+            ("AcmeBot", "127.0.0.1:3128", "http://AcmeBot:S@127.0.0.1:3128"),
+            ("a/b@c", "[::1]:3128", "http://a%2Fb%40c:S@[::1]:3128"),
+            ("\u{fc}", "[::]:8080", "http://%C3%BC:S@PROXY:8080"),
+            ("a", "127.0.0.1:0", "http://a:S@PROXY"),
+        ] {
+            assert_eq!(url(name, "S", Some(&listen.parse().unwrap())), url_of);
+        }
+    }
+}

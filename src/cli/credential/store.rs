@@ -1,0 +1,175 @@
+//! The credentials file on disk: read whole and put in place whole, under a lock on its folder, so that nothing of it
+//! is ever half there and no two changes lose one another. It keeps the file's mode, owner and group.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File, OpenOptions, Permissions, TryLockError},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use rustix::fs::{Gid, Uid, fchown};
+
+use crate::config::{Exposure, exposure};
+
+/// The file, for as long as nobody else may change it.
+#[derive(Debug)]
+pub(super) struct Store {
+    path: PathBuf,
+    /// Its folder.
+    lock: File,
+}
+
+/// A file as it was.
+#[derive(Debug)]
+pub(super) struct Before {
+    pub(super) text: String,
+    mode: u32,
+    owner: (u32, u32),
+}
+
+/// What is wrong with the file, or could not be done with it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StoreError {
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("cannot give {} the owner and group that it had: {source}; run this as root, or as its owner", path.display())]
+    Owner { path: PathBuf, source: io::Error },
+    #[error("{}: {}", path.display(), exposure.to_string().replace("FILE", &path.display().to_string()))]
+    Exposed { path: PathBuf, exposure: Exposure },
+    #[error("{} is not UTF-8", .0.display())]
+    NotText(PathBuf),
+    #[error("another process holds the lock on {}; try again", .0.display())]
+    Locked(PathBuf),
+}
+
+// === impl Store ===
+
+impl Store {
+    /// Waits for its turn to change the file, which need not be there yet.
+    pub(super) fn lock(path: &Path) -> Result<Self, StoreError> {
+        // The file itself is replaced, not a link to it.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let folder = folder_of(&path);
+        let lock = File::open(folder).map_err(|source| read_error(folder, source))?;
+        for _ in 0..LOCK_TRIES {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { path, lock }),
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::Error(source)) => return Err(read_error(folder, source)),
+            }
+        }
+        Err(StoreError::Locked(folder.to_owned()))
+    }
+
+    /// What the file holds now.
+    pub(super) fn read(&self) -> Result<Option<Before>, StoreError> {
+        read(&self.path)
+    }
+
+    /// Puts `text` in the place of what was there before.
+    pub(super) fn write(&self, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
+        let unfinished = unfinished(&self.path);
+        let written = self.write_unfinished(&unfinished, text, before).and_then(|()| {
+            let renamed = fs::rename(&unfinished, &self.path).and_then(|()| self.lock.sync_all());
+            renamed.map_err(|source| write_error(&self.path, source))
+        });
+        if written.is_err() {
+            // It may never have been there.
+            let _ = fs::remove_file(&unfinished);
+        }
+        written
+    }
+
+    fn write_unfinished(&self, unfinished: &Path, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
+        let failed = |source| write_error(unfinished, source);
+        match fs::remove_file(unfinished) {
+            // What is there was left by a process that is gone: this one holds the lock.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        // Nobody else's until it has its owner.
+        let options = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(unfinished);
+        let mut file = options.map_err(failed)?;
+        let made = file.metadata().map_err(failed)?;
+        match before {
+            Some(before) if (made.uid(), made.gid()) != before.owner => {
+                let (uid, gid) = before.owner;
+                fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).map_err(|error| {
+                    let path = self.path.clone();
+                    let source = error.into();
+                    StoreError::Owner { path, source }
+                })?;
+            }
+            _ => {}
+        }
+        let mode = before.map_or(NEW_MODE, |before| before.mode);
+        file.set_permissions(Permissions::from_mode(mode)).map_err(failed)?;
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .map_err(failed)
+    }
+}
+
+/// What the file holds now; `None` where there is none.
+pub(super) fn read(path: &Path) -> Result<Option<Before>, StoreError> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(read_error(path, source)),
+    };
+    let metadata = file.metadata().map_err(|source| read_error(path, source))?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    if let Some(exposure) = exposure(mode) {
+        let path = path.to_owned();
+        return Err(StoreError::Exposed { path, exposure });
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)
+        .map_err(|source| read_error(path, source))?;
+    Ok(Some(Before {
+        text: String::from_utf8(bytes).map_err(|_| StoreError::NotText(path.to_owned()))?,
+        mode,
+        owner: (metadata.uid(), metadata.gid()),
+    }))
+}
+
+fn read_error(path: &Path, source: io::Error) -> StoreError {
+    let path = path.to_owned();
+    StoreError::Read { path, source }
+}
+
+fn write_error(path: &Path, source: io::Error) -> StoreError {
+    let path = path.to_owned();
+    StoreError::Write { path, source }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// The name under which the file is written before it gets its own.
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".robotgate-unfinished");
+    path.with_file_name(name)
+}
+
+/// Of a file that was not there: its owner may change it, and its group read it.
+const NEW_MODE: u32 = 0o640;
+/// A change takes milliseconds; ten seconds are enough for a crowd on a slow disk.
+const LOCK_TRIES: u32 = 500;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);

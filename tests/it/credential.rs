@@ -1,0 +1,292 @@
+//! `robotgate credential`: what is in the file afterwards, who may read it, and what is told.
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
+    path::PathBuf,
+};
+
+use robotgate::{bot::Credentials, config::Config};
+use tempfile::TempDir;
+
+use crate::support::Told;
+
+const CONFIG: &str = r#"
+    [proxy]
+    listen = "127.0.0.1:3128"
+
+    [identity]
+    credentials = "credentials"
+
+    [[bot]]
+    name = "AcmeBot"
+    user-agents = ["AcmeBot"]
+
+    [[bot]]
+    name = "images"
+    user-agents = ["AcmeImages"]
+    credentials = ["acme-prod", "shared"]
+
+    [[bot]]
+    name = "news"
+    user-agents = ["AcmeNews"]
+    credentials = ["shared"]
+"#;
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        fs::write(folder.path("robotgate.toml"), CONFIG).unwrap();
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(self.path("credentials")).unwrap()
+    }
+
+    fn mode(&self) -> u32 {
+        fs::metadata(self.path("credentials")).unwrap().mode() & 0o7777
+    }
+
+    fn chmod(&self, mode: u32) {
+        fs::set_permissions(self.path("credentials"), Permissions::from_mode(mode)).unwrap();
+    }
+
+    async fn run(&self, args: &[&str], input: &str) -> Told {
+        let config = self.path("robotgate.toml");
+        let args = [&["credential"], args, &["--config", config.to_str().unwrap()]].concat();
+        Told::by(&args, input).await
+    }
+
+    /// As [`run`](Self::run), where it has to succeed without a warning.
+    async fn told(&self, args: &[&str]) -> String {
+        let told = self.run(args, "").await;
+        assert_eq!((told.code, told.errors.as_str()), (Some(0), ""), "{}", told.out);
+        told.out
+    }
+}
+
+/// The secret in the one URL of a text.
+fn secret_in(told: &str) -> &str {
+    let (_, rest) = told.split_once("    http://").expect("a URL");
+    let (userinfo, _) = rest.split_once('@').expect("a proxy");
+    userinfo.split_once(':').expect("a secret").1
+}
+
+#[tokio::test]
+async fn add_shows_the_secret_once_and_keeps_its_hash() {
+    let folder = Folder::new();
+
+    let told = folder.told(&["add", "AcmeBot"]).await;
+
+    let secret = secret_in(&told);
+    assert!(
+        told.contains(&format!("    http://AcmeBot:{secret}@127.0.0.1:3128\n")),
+        "{told}"
+    );
+    assert_eq!(told.matches(secret).count(), 1, "{told}");
+    assert!(
+        told.contains("systemctl reload robotgate") && told.contains("kill -HUP"),
+        "{told}"
+    );
+    assert_eq!(secret.len(), 43);
+    assert!(!folder.text().contains(secret));
+    assert_eq!(folder.mode(), 0o640);
+    assert_eq!(folder.text().lines().count(), 1);
+    assert!(folder.text().starts_with("AcmeBot:sha256$"));
+
+    // The other names are still missing, and each gets a secret of its own.
+    for name in ["acme-prod", "shared"] {
+        assert_ne!(secret_in(&folder.told(&["add", name]).await), secret);
+    }
+    let config = Config::load(&folder.path("robotgate.toml")).unwrap();
+    assert_eq!(config.bots.named("AcmeBot").unwrap().bindings.credentials.len(), 1);
+    let left: Vec<_> = fs::read_dir(folder.0.path()).unwrap().collect();
+    assert_eq!(left.len(), 2, "nothing but the two files: {left:?}");
+}
+
+#[tokio::test]
+async fn a_name_may_have_several_secrets_until_the_old_ones_are_removed() {
+    let folder = Folder::new();
+    folder.told(&["add", "AcmeBot"]).await;
+    fs::write(folder.path("credentials"), format!("# ours\n{}", folder.text())).unwrap();
+    folder.told(&["add", "shared"]).await;
+
+    let told = folder.told(&["add", "AcmeBot"]).await;
+    assert!(
+        told.contains("robotgate credential remove AcmeBot --all-but-last"),
+        "{told}"
+    );
+    assert_eq!(
+        folder.told(&["list"]).await,
+        "AcmeBot  2 secrets  AcmeBot\nshared   1 secret   images, news\n"
+    );
+    let newest = folder.text().lines().last().unwrap().to_owned();
+
+    let told = folder.told(&["remove", "AcmeBot", "--all-but-last"]).await;
+    assert!(told.starts_with("1 secret of AcmeBot removed.\n"), "{told}");
+    assert!(folder.text().starts_with("# ours\nshared:"), "{}", folder.text());
+    assert_eq!(folder.text().lines().last(), Some(&*newest));
+    let told = folder.told(&["remove", "AcmeBot", "--all-but-last"]).await;
+    assert_eq!(told, "AcmeBot has one secret, which stays.\n");
+
+    folder.told(&["remove", "AcmeBot"]).await;
+    assert_eq!(folder.text().lines().count(), 2);
+    let gone = folder.run(&["remove", "AcmeBot"], "").await;
+    assert_eq!(gone.code, Some(1));
+    assert!(
+        gone.errors.contains("has no credential of the name \"AcmeBot\""),
+        "{}",
+        gone.errors
+    );
+}
+
+#[tokio::test]
+async fn adds_at_the_same_time_lose_none() {
+    let folder = Folder::new();
+    let names: Vec<String> = (0..8).map(|n| format!("n{n}")).collect();
+    let runs = names.iter().map(|name| {
+        let config = folder.path("robotgate.toml");
+        let name = name.clone();
+        tokio::spawn(
+            async move { Told::by(&["credential", "add", &name, "--config", config.to_str().unwrap()], "").await },
+        )
+    });
+    for run in runs.collect::<Vec<_>>() {
+        let told = run.await.unwrap();
+        assert_eq!(told.code, Some(0), "{told:?}");
+    }
+    let credentials = Credentials::parse(&folder.text()).unwrap();
+    assert_eq!(credentials.names().len(), names.len());
+}
+
+#[tokio::test]
+async fn an_own_secret_comes_from_standard_input_and_is_not_repeated() {
+    let folder = Folder::new();
+    let secret = "correct horse battery staple";
+
+    let told = folder.run(&["add", "AcmeBot", "--stdin"], &format!("{secret}\n")).await;
+    assert_eq!((told.code, told.errors.as_str()), (Some(0), ""));
+    assert!(
+        told.out.contains("    http://AcmeBot:SECRET@127.0.0.1:3128\n"),
+        "{}",
+        told.out
+    );
+    assert!(!told.out.contains("horse") && !folder.text().contains("horse"));
+
+    let short = folder.run(&["add", "AcmeBot", "--stdin"], "hunter2\n").await;
+    assert_eq!(short.code, Some(1));
+    assert!(short.errors.contains("less than 22 characters") && !short.errors.contains("hunter2"));
+    assert_eq!(folder.text().lines().count(), 1);
+}
+
+#[tokio::test]
+async fn the_file_keeps_its_mode_and_its_place_and_is_never_left_open_to_others() {
+    let folder = Folder::new();
+    folder.told(&["add", "AcmeBot"]).await;
+    folder.chmod(0o600);
+    folder.told(&["add", "shared"]).await;
+    assert_eq!(folder.mode(), 0o600);
+
+    // Where it is a link, the file behind it changes.
+    fs::rename(folder.path("credentials"), folder.path("real")).unwrap();
+    symlink("real", folder.path("credentials")).unwrap();
+    folder.told(&["add", "acme-prod"]).await;
+    assert!(folder.path("credentials").is_symlink());
+    assert_eq!(folder.text().lines().count(), 3);
+
+    folder.chmod(0o644);
+    for action in [&["add", "shared"][..], &["remove", "shared"], &["list"]] {
+        let told = folder.run(action, "").await;
+        assert_eq!(told.code, Some(1));
+        assert!(
+            told.errors.contains("its mode is 0644") && told.errors.contains("chmod 640 "),
+            "{}",
+            told.errors
+        );
+        assert_eq!(told.out, "");
+    }
+    assert_eq!(folder.text().lines().count(), 3);
+}
+
+#[tokio::test]
+async fn what_cannot_be_meant_is_told() {
+    let folder = Folder::new();
+    for name in ["a:b", "two words", "", "#a", "a\u{7}"] {
+        let told = folder.run(&["add", name], "").await;
+        assert_eq!(told.code, Some(1), "{name:?}");
+        assert!(
+            told.errors.contains("cannot be the name of a credential"),
+            "{}",
+            told.errors
+        );
+    }
+    assert!(!folder.path("credentials").exists());
+    assert_eq!(folder.told(&["list"]).await, "");
+
+    let unknown = folder.run(&["add", "nobody"], "").await;
+    assert_eq!(unknown.code, Some(0));
+    assert!(
+        unknown.errors.contains("no bot takes the credential \"nobody\""),
+        "{}",
+        unknown.errors
+    );
+    assert!(
+        unknown.errors.contains("credentials = [\"nobody\"]"),
+        "{}",
+        unknown.errors
+    );
+    assert_eq!(folder.told(&["list"]).await, "nobody  1 secret   no bot\n");
+
+    fs::write(folder.path("credentials"), "hunter2\n").unwrap();
+    let bad = folder.run(&["add", "AcmeBot"], "").await;
+    assert_eq!(bad.code, Some(1));
+    assert!(bad.errors.contains("credentials:1: no name"), "{}", bad.errors);
+    assert!(!bad.errors.contains("hunter2"), "{}", bad.errors);
+
+    fs::write(folder.path("robotgate.toml"), "").unwrap();
+    let none = folder.run(&["add", "AcmeBot"], "").await;
+    assert_eq!(none.code, Some(1));
+    assert!(
+        none.errors.contains("[identity]\n    credentials = \"credentials\""),
+        "{}",
+        none.errors
+    );
+    let none = Told::by(&["credential", "list"], "").await;
+    assert!(
+        none.errors.contains("name the configuration by --config FILE"),
+        "{}",
+        none.errors
+    );
+}
+
+#[tokio::test]
+async fn check_warns_of_a_name_that_stands_for_no_bot() {
+    let folder = Folder::new();
+    for name in ["acme-prod", "shared"] {
+        folder.told(&["add", name]).await;
+    }
+    folder.run(&["add", "old"], "").await;
+    let config = folder.path("robotgate.toml");
+
+    let told = Told::by(&["check", config.to_str().unwrap()], "").await;
+
+    assert_eq!(told.code, Some(0));
+    assert!(
+        told.errors.contains("the credential \"old\" stands for no bot"),
+        "{}",
+        told.errors
+    );
+    assert!(
+        told.errors.contains("robotgate credential remove old --config "),
+        "{}",
+        told.errors
+    );
+    assert_eq!(told.errors.lines().count(), 1);
+}
