@@ -24,7 +24,7 @@
 //!   people it reads the text anew: [`robots::explain()`], why each rule won or lost;
 //!   [`robots::statements`], what else the file says; [`robots::lint()`], what is amiss in it.
 //! - [`origin`]: scheme, host and port; the readings of a request target.
-//! - [`bot`]: from the User-Agent to a configured bot or a product token.
+//! - [`bot`]: from what a client proves and its User-Agent to a configured bot or a product token.
 //! - [`decision`]: bot, path and what holds of the robots.txt → a verdict and its [`decision::Reason`].
 //! - `cache::state`, in [`cache`]: what is known of an origin, as a state machine.
 //!
@@ -60,12 +60,14 @@
 //! - The address that was checked is the address that is dialled: [`egress`] hands out socket
 //!   addresses, and nothing else resolves a name. None of them is one that robotgate listens on.
 //! - Every request inside a tunnel is decided on its own. Nothing that a CONNECT was told is kept
-//!   for later.
+//!   for later, but for who it is proven to be from.
 //! - Nothing goes upstream, and no refusal goes down, before its decision is in the audit log, behind
 //!   the fetch that it rests on.
 //! - [`robots`], [`decision`] and the cache's state machine read no clock and open no socket.
 //! - Nothing older than the last fetch is ever taken for it: what cannot be read back, or could not be
 //!   written, is not known, and so is fetched.
+//! - What a CONNECT proves says who is inside, and nothing of what they may; it is looked up anew in the
+//!   configuration in force for each request. No secret is kept, and none reaches a log, an error, an origin.
 //! - There is one list of reasons: [`decision::Reason`] feeds the header, the log and the
 //!   refusal's text.
 //! - Errors become HTTP in one place, `proxy::respond`.

@@ -1,5 +1,12 @@
 //! Who is asking: found from the User-Agent field, configured or not, and what becomes of those who do not say.
 
+mod changes;
+mod connect;
+mod proof;
+mod secrecy;
+
+use robotgate::bot::SecretHash;
+
 use crate::support::{Gate, Origin, allowed, refused};
 
 const CHROME: &str =
@@ -176,4 +183,80 @@ async fn exempt_lets_pass_and_says_so() {
     );
     assert_eq!(record["enforcement"], "exempt");
     refused(&gate.get(&origin.url("/x")).user_agent("OtherBot/1").await, "rule");
+}
+
+/// Bots that are bound to credentials, and one that is not.
+const BOUND: &str = r#"
+    [identity]
+    credentials = "credentials"
+
+    [[bot]]
+    name = "free"
+    user-agents = ["FreeBot"]
+
+    [[bot]]
+    name = "acme"
+    user-agents = ["AcmeBot"]
+    robots-agents = ["AcmeRobot"]
+
+    [[bot]]
+    name = "duo-a"
+    user-agents = ["DuoA"]
+    credentials = ["duo"]
+
+    [[bot]]
+    name = "duo-b"
+    user-agents = ["DuoB"]
+    credentials = ["duo"]
+
+    [[bot]]
+    name = "reporter"
+    user-agents = ["Reporter"]
+    enforcement = "report"
+
+    [[bot]]
+    name = "scanner"
+    user-agents = ["Scanner"]
+    enforcement = "exempt"
+"#;
+
+/// Their secrets, which nothing but a client and these tests should ever see.
+const ACME: &str = "acme:a-Secret-of-acme";
+const DUO: &str = "duo:a-Secret-of-two:with-a-colon";
+const REPORTER: &str = "reporter:a-Secret-of-reporter";
+const SCANNER: &str = "scanner:a-Secret-of-scanner";
+
+/// A credentials file with these.
+fn credentials(all: &[&str]) -> String {
+    let line = |credential: &&str| {
+        let (name, secret) = credential.split_once(':').expect("a name and a secret");
+        SecretHash::new([5; 16], secret.as_bytes()).line(name) + "\n"
+    };
+    all.iter().map(line).collect()
+}
+
+/// A gate with [`BOUND`] and more after it, and all credentials.
+async fn bound(more: &str) -> Gate {
+    bound_by(&format!("{BOUND}\n{more}")).await
+}
+
+async fn bound_by(config: &str) -> Gate {
+    Gate::builder()
+        .config(config)
+        .credentials(&credentials(&[ACME, DUO, REPORTER, SCANNER]))
+        .start()
+        .await
+}
+
+fn basic(credential: &str) -> String {
+    format!("Basic {}", data_encoding::BASE64.encode(credential.as_bytes()))
+}
+
+/// Status and reason of an answer.
+fn outcome(response: &crate::support::Response) -> (u16, String) {
+    let reason = response.decision().param("reason").unwrap_or_default();
+    let asked = response.field("Proxy-Authenticate");
+    let challenge = "Basic realm=\"robotgate\", charset=\"UTF-8\"";
+    assert_eq!(asked, (response.status == 407).then_some(challenge), "{response:#?}");
+    (response.status, reason)
 }

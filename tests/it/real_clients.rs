@@ -7,6 +7,8 @@ use std::{process::Stdio, time::Duration};
 use serde_json::Value;
 use tokio::process::Command;
 
+use robotgate::bot::SecretHash;
+
 use crate::support::{Gate, Origin};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
@@ -32,9 +34,12 @@ async fn output(program: &str, arguments: &[&str]) -> String {
 }
 
 async fn python(client: &str, gate: &Gate, url: &str) -> Value {
+    python_by(client, &proxy(gate), gate, url).await
+}
+
+async fn python_by(client: &str, proxy: &str, gate: &Gate, url: &str) -> Value {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/real_clients/ask.py");
-    let (proxy, ca) = (proxy(gate), ca(gate));
-    let printed = output("/usr/bin/python3", &[script, client, &proxy, &ca, url]).await;
+    let printed = output("/usr/bin/python3", &[script, client, proxy, &ca(gate), url]).await;
     serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{client}: {error}: {printed}"))
 }
 
@@ -44,6 +49,23 @@ fn proxy(gate: &Gate) -> String {
 
 fn ca(gate: &Gate) -> String {
     gate.file("ca.pem").display().to_string()
+}
+
+/// A gate that knows TestBot by a credential alone, and the settings of a client that has it, and of one that has a
+/// wrong one.
+async fn bound() -> (Gate, String, String) {
+    let hash = SecretHash::new([1; 16], b"open_sesame-open_sesame").line("TestBot");
+    let gate = Gate::builder()
+        .config(
+            "[identity]\ncredentials = \"credentials\"\nrequired = true\n\
+             [[bot]]\nname = \"TestBot\"\nuser-agents = [\"TestBot\"]",
+        )
+        .credentials(&hash)
+        .start()
+        .await;
+    let address = gate.address();
+    let settings = format!("http://TestBot:open_sesame-open_sesame@{address}");
+    (gate, settings, format!("http://TestBot:wrong@{address}"))
 }
 
 async fn origin(tls: bool) -> Origin {
@@ -174,5 +196,84 @@ async fn wget_gets_the_page_or_the_reason() {
         assert!(allowed.starts_with("Hello, bot.\n"), "{allowed}");
         let refused = wget("/private/x").await;
         assert!(refused.contains("403: Disallowed by robots.txt"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn python_clients_prove_who_they_are_and_are_told_when_they_do_not() {
+    for tls in [false, true] {
+        let origin = origin(tls).await;
+        let (gate, good, wrong) = bound().await;
+        for client in PYTHON {
+            let page = python_by(client, &good, &gate, &origin.url("/x")).await;
+            assert_eq!(
+                (&page["status"], &page["body"]),
+                (&200.into(), &"Hello, bot.\n".into()),
+                "{client}: {page}"
+            );
+            let none = proxy(&gate);
+            for settings in [&wrong, &none] {
+                let told = python_by(client, settings, &gate, &origin.url("/x")).await.to_string();
+                assert!(
+                    told.contains("407") && told.contains("Authentication Required"),
+                    "{client}: {told}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn curl_proves_who_it_is_at_once_or_when_asked() {
+    for tls in [false, true] {
+        let origin = origin(tls).await;
+        let (gate, good, wrong) = bound().await;
+        let none = proxy(&gate);
+        let curl = async |settings: &str, more: &[&str]| {
+            let (ca, url) = (ca(&gate), origin.url("/x"));
+            let arguments = ["-sS", "-x", settings, "--cacert", &ca, "-A", "TestBot/1.0", &url];
+            output("curl", &[&arguments, more].concat()).await
+        };
+        for more in [&[][..], &["--proxy-anyauth"], &["--proxy-basic"]] {
+            assert_eq!(curl(&good, more).await, "Hello, bot.\n", "{more:?}");
+        }
+        let user = ["--proxy-user", "TestBot:open_sesame-open_sesame", "--proxy-anyauth"];
+        assert_eq!(curl(&none, &user).await, "Hello, bot.\n");
+
+        for settings in [&wrong, &none] {
+            for more in [&["-i"][..], &["-i", "--proxy-anyauth"]] {
+                let told = curl(settings, more).await;
+                assert!(told.contains("407") && !told.contains("Hello"), "{more:?}: {told}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn wget_proves_who_it_is() {
+    for tls in [false, true] {
+        let origin = origin(tls).await;
+        let (gate, good, wrong) = bound().await;
+        for (settings, shown) in [(&good, "Hello, bot.\n"), (&wrong, "Proxy Authentication Required")] {
+            let (http, https) = (format!("http_proxy={settings}"), format!("https_proxy={settings}"));
+            let trust = format!("--ca-certificate={}", ca(&gate));
+            let url = origin.url("/x");
+            let arguments = [
+                "-nv",
+                "-O-",
+                "-t1",
+                "-T20",
+                &trust,
+                "-e",
+                &http,
+                "-e",
+                &https,
+                "-U",
+                "TestBot/1.0",
+                &url,
+            ];
+            let told = output("wget", &arguments).await;
+            assert!(told.contains(shown), "{told}");
+        }
     }
 }

@@ -165,6 +165,11 @@ impl Gate {
         std::fs::rename(fresh, self.file(config::FILE)).expect("the folder is ours");
     }
 
+    /// Puts another credentials file in place.
+    pub fn replace_credentials(&self, text: &str) {
+        builder::write_credentials(self.folder.path(), text);
+    }
+
     /// Waits until `count` changes of the configuration were taken up since the start.
     pub async fn reloaded(&self, count: usize) {
         wait::until("a reload", || {

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::{
     Gate,
-    config::{Config, FILE, ORIGIN_ROOTS},
+    config::{CREDENTIALS, Config, FILE, ORIGIN_ROOTS},
     log::Log,
 };
 use crate::support::{dns::Dns, tls, wait};
@@ -24,6 +24,7 @@ pub struct Builder {
     overrides: String,
     without: Vec<String>,
     text: Option<String>,
+    credentials: Option<String>,
     files: Vec<(String, Vec<u8>)>,
 }
 
@@ -45,6 +46,12 @@ impl Builder {
     /// Leaves out a default of the tests, such as `audit.path`.
     pub fn without(mut self, key: &str) -> Self {
         self.without.push(key.to_owned());
+        self
+    }
+
+    /// With this text in the file `credentials` beside the configuration, which `identity.credentials` names.
+    pub fn credentials(mut self, text: &str) -> Self {
+        self.credentials = Some(text.to_owned());
         self
     }
 
@@ -106,6 +113,9 @@ impl Builder {
         let folder = TempDir::new().expect("a folder");
         let dns = Dns::start().await;
         let config = Config::new(dns.address(), &self.without, &self.overrides);
+        if let Some(text) = &self.credentials {
+            write_credentials(folder.path(), text);
+        }
         let text = self.text.unwrap_or_else(|| config.text(""));
         fs::write(folder.path().join(ORIGIN_ROOTS), tls::origin_root_pem()).expect("the folder is ours");
         for (name, contents) in self.files {
@@ -140,6 +150,14 @@ impl Gate {
         let address = listening.field("address").expect("the address is told");
         self.address = address.parse().expect("an address and a port");
     }
+}
+
+/// As `robotgate credential` does: a new file takes the old one's name.
+pub(super) fn write_credentials(folder: &Path, text: &str) {
+    let fresh = folder.join(".fresh-credentials");
+    fs::write(&fresh, text).expect("the folder is ours");
+    fs::set_permissions(&fresh, fs::Permissions::from_mode(0o640)).expect("the file is ours");
+    fs::rename(fresh, folder.join(CREDENTIALS)).expect("the folder is ours");
 }
 
 fn spawn(folder: &Path) -> Child {

@@ -7,6 +7,7 @@ use toml::{Table, Value};
 pub const FILE: &str = "robotgate.toml";
 pub const AUDIT: &str = "audit.jsonl";
 pub const CA_CERTIFICATE: &str = "ca.pem";
+pub const CREDENTIALS: &str = "credentials";
 pub const ORIGIN_ROOTS: &str = "origin-ca.pem";
 
 /// Everything that a test's own TOML is laid over.

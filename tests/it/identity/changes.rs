@@ -1,0 +1,116 @@
+//! Credentials that come and go while the gate runs.
+
+use super::*;
+use crate::support::{Alpn, Ask, NAME, Signal};
+
+fn with<'a>(ask: Ask<'a>, credential: &str) -> Ask<'a> {
+    ask.user_agent("AcmeBot/1")
+        .header("Proxy-Authorization", &basic(credential))
+}
+
+const OTHERS: [&str; 3] = [DUO, REPORTER, SCANNER];
+
+/// A file with these secrets of acme's, and those of the others.
+fn file(of_acme: &[&str]) -> String {
+    credentials(&[of_acme, &OTHERS].concat())
+}
+
+#[tokio::test]
+async fn a_secret_is_rotated_without_a_gap() {
+    const NEW: &str = "acme:a-Secret-of-tomorrow";
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = bound("").await;
+    let url = origin.url("/x");
+    for (count, of_acme, old, new) in [
+        (0, &[ACME][..], 200, 407),
+        (1, &[ACME, NEW], 200, 200),
+        (2, &[NEW], 407, 200),
+    ] {
+        if count > 0 {
+            gate.replace_credentials(&file(of_acme));
+        }
+        gate.reloaded(count).await;
+        assert_eq!(with(gate.get(&url), ACME).await.status, old, "{of_acme:?}");
+        assert_eq!(with(gate.get(&url), NEW).await.status, new, "{of_acme:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_credential_that_is_revoked_holds_no_more_inside_an_open_connect() {
+    let origin = Origin::start().anything("page").tls().spawn().await;
+    for alpn in [Alpn::Http1, Alpn::Http2] {
+        let gate = bound("").await;
+        let connect = gate.connect(&origin.authority());
+        let connect = connect.asking(|ask| ask.header("Proxy-Authorization", &basic(ACME)));
+        let mut inside = connect.await.opened().tls(NAME, alpn).await;
+        allowed(&inside.get("/x").user_agent("AcmeBot/1").await, "no-robots");
+
+        // Another secret of its name, and so not the one that was shown.
+        gate.replace_credentials(&file(&["acme:a-Secret-of-tomorrow"]));
+        gate.reloaded(1).await;
+        for user_agent in ["AcmeBot/1", "FreeBot/1", "curl/8"] {
+            let response = inside.get("/y").user_agent(user_agent).await;
+            assert_eq!(outcome(&response), (403, "unauthenticated".to_owned()), "{user_agent}");
+        }
+        assert_eq!(origin.count("/y"), 0);
+
+        gate.replace_credentials(&file(&[ACME]));
+        gate.reloaded(2).await;
+        allowed(&inside.get("/x").user_agent("AcmeBot/1").await, "no-robots");
+    }
+}
+
+#[tokio::test]
+async fn a_proof_that_becomes_required_is_asked_of_open_connects() {
+    let origin = Origin::start().anything("page").tls().spawn().await;
+    let gate = bound("").await;
+    let mut free = gate
+        .connect(&origin.authority())
+        .await
+        .opened()
+        .tls(NAME, Alpn::Http1)
+        .await;
+    allowed(&free.get("/x").user_agent("FreeBot/1").await, "no-robots");
+
+    gate.reconfigure("[identity]\nrequired = true");
+    gate.reloaded(1).await;
+
+    let response = free.get("/x").user_agent("FreeBot/1").await;
+    assert_eq!(outcome(&response), (403, "unauthenticated".to_owned()));
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_good_changes_nothing() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = bound("").await;
+    let url = origin.url("/x");
+    for (n, text) in ["acme:hunter2\n", &credentials(&[ACME])].into_iter().enumerate() {
+        gate.replace_credentials(text);
+        let rejected = gate
+            .wait_for_log("a rejected file", |line| {
+                line.message() == "configuration rejected"
+                    && line.says(["no hash that is known", "credential add duo"][n])
+            })
+            .await;
+        assert!(!rejected.says("hunter2"), "{}", rejected.text);
+        allowed(&with(gate.get(&url), ACME).await, "no-robots");
+    }
+
+    // A name that is no bot's is only told.
+    gate.replace_credentials(&(file(&[ACME]) + &credentials(&["idle:a-Secret-of-nobody"])));
+    gate.reloaded(1).await;
+    let told = gate
+        .wait_for_log("the idle name", |line| line.says("stands for no bot"))
+        .await;
+    assert_eq!((told.level(), told.field("name")), ("WARN", Some("idle")));
+    assert_eq!(with(gate.get(&url), "idle:a-Secret-of-nobody").await.status, 407);
+}
+
+#[tokio::test]
+async fn a_hangup_reads_the_file_too() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = bound("").await;
+    gate.signal(Signal::HUP);
+    gate.reloaded(1).await;
+    allowed(&with(gate.get(&origin.url("/x")), ACME).await, "no-robots");
+}

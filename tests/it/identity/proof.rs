@@ -1,0 +1,287 @@
+//! What a credential and a User-Agent come to together, over every way that a request can take.
+
+use super::*;
+use crate::support::{Alpn, Ask, NAME, Response, Roots, wait};
+
+/// How a request comes to the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Plain,
+    /// An https URL in absolute form.
+    Absolute,
+    Inside(Alpn),
+    Tunnel,
+}
+
+const WAYS: [Way; 5] = [
+    Way::Plain,
+    Way::Absolute,
+    Way::Inside(Alpn::Http1),
+    Way::Inside(Alpn::Http2),
+    Way::Tunnel,
+];
+
+/// What it comes to.
+#[derive(Clone, Copy, Debug)]
+enum Come {
+    /// Forwarded, as this bot, known by this.
+    To(&'static str, &'static str),
+    /// Refused, with 403.
+    No(&'static str),
+    /// Refused for a credential that is missing.
+    Ask,
+    /// Refused for one that does not hold: a CONNECT is not even opened.
+    Bad,
+}
+
+const CHROME: &str = super::CHROME;
+
+/// Credential, User-Agent, outcome, and the credential that the log names.
+#[rustfmt::skip]
+const ROWS: &[(&str, &str, Come, &str)] = &[
+    (ACME,     "AcmeBot/1.0",    Come::To("acme", "credential"),     "acme"),
+    (ACME,     "AcmeRobot/2",    Come::To("acme", "credential"),     "acme"),
+    (ACME,     "ACME/2",         Come::To("acme", "credential"),     "acme"),
+    (ACME,     "",               Come::To("acme", "credential"),     "acme"),
+    (ACME,     CHROME,           Come::To("acme", "credential"),     "acme"),
+    (ACME,     "FreeBot/1",      Come::No("identity"),               "acme"),
+    (ACME,     "DuoA",           Come::No("identity"),               "acme"),
+    (ACME,     "Scanner/1",      Come::No("identity"),               "acme"),
+    (ACME,     "Reporter/1",     Come::No("identity"),               "acme"),
+    (ACME,     "curl/8.5.0",     Come::No("identity"),               "acme"),
+    (ACME,     "AcmeBot|FreeBot", Come::No("unidentified"),          "acme"),
+    (DUO,      "DuoB/1",         Come::To("duo-b", "credential"),    "duo"),
+    (DUO,      "",               Come::No("unidentified"),           "duo"),
+    (DUO,      CHROME,           Come::No("unidentified"),           "duo"),
+    (REPORTER, "Reporter/1",     Come::To("reporter", "credential"), "reporter"),
+    (REPORTER, "FreeBot/1",      Come::No("identity"),               "reporter"),
+    (SCANNER,  "Scanner/1",      Come::To("scanner", "credential"),  "scanner"),
+    (SCANNER,  "curl/8.5.0",     Come::No("identity"),               "scanner"),
+    ("",       "FreeBot/1",      Come::To("free", "user-agent"),     ""),
+    ("",       "curl/8.5.0",     Come::To("curl", "product-token"),  ""),
+    ("",       "",               Come::No("unidentified"),           ""),
+    ("",       "AcmeBot/1.0",    Come::Ask,                          ""),
+    ("",       "AcmeRobot/1.0",  Come::Ask,                          ""),
+    ("",       "Reporter/1",     Come::Ask,                          ""),
+    ("",       "Scanner/1",      Come::Ask,                          ""),
+    ("acme:a-Secret-of-scanner", "AcmeBot", Come::Bad,               ""),
+    ("nobody:a-Secret-of-acme",  "AcmeBot", Come::Bad,               ""),
+    ("a-Secret-of-acme:acme",    "FreeBot", Come::Bad,               ""),
+    ("acme:",                    "",        Come::Bad,               ""),
+];
+
+fn dressed<'a>(ask: Ask<'a>, credential: &str, user_agent: Option<&str>) -> Ask<'a> {
+    let mut ask = ask.without("User-Agent");
+    for field in user_agent
+        .unwrap_or_default()
+        .split('|')
+        .filter(|field| !field.is_empty())
+    {
+        ask = ask.header("User-Agent", field);
+    }
+    match credential {
+        "" => ask,
+        _ => ask.header("Proxy-Authorization", &basic(credential)),
+    }
+}
+
+/// The answer of the gate, to the CONNECT or to the request in it.
+async fn ask(gate: &Gate, origin: &Origin, way: Way, path: &str, credential: &str, user_agent: &str) -> Response {
+    let agent = Some(user_agent);
+    match way {
+        Way::Plain | Way::Absolute => dressed(gate.get(&origin.url(path)), credential, agent).await,
+        Way::Inside(alpn) => {
+            // As most clients, which send the User-Agent only inside.
+            let connect = gate.connect(&origin.authority());
+            match connect.asking(|ask| dressed(ask, credential, None)).await {
+                crate::support::Connected::Refused(response) => response,
+                crate::support::Connected::Tunnel(tunnel) => {
+                    let mut inside = tunnel.tls(NAME, alpn).await;
+                    dressed(inside.get(path), "", agent).await
+                }
+            }
+        }
+        Way::Tunnel => {
+            let connect = gate.connect(&origin.authority());
+            match connect.asking(|ask| dressed(ask, credential, agent)).await {
+                crate::support::Connected::Refused(response) => response,
+                crate::support::Connected::Tunnel(tunnel) => {
+                    let mut inside = tunnel.trusting(Roots::of_origins()).tls(NAME, Alpn::Http1).await;
+                    dressed(inside.get(path), "", agent).await
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_credential_and_a_user_agent_have_to_fit_over_every_way() {
+    let plain = Origin::start().anything("page").spawn().await;
+    let tls = Origin::start().anything("page").tls().spawn().await;
+    let gate = bound("").await;
+    let tunnels = bound("[https]\nmode = \"tunnel\"").await;
+    for way in WAYS {
+        let (gate, origin) = match way {
+            Way::Plain => (&gate, &plain),
+            Way::Absolute | Way::Inside(_) => (&gate, &tls),
+            Way::Tunnel => (&tunnels, &tls),
+        };
+        for (n, (credential, user_agent, come, named)) in ROWS.iter().enumerate() {
+            let row = format!("{way:?} {credential} {user_agent}");
+            let path = format!("/{way:?}/{n}").replace(['(', ')'], "-");
+            let seen = gate.audit().len();
+            let response = ask(gate, origin, way, &path, credential, user_agent).await;
+
+            let inside = matches!(way, Way::Inside(_));
+            let forwarded = matches!(come, Come::To(..));
+            assert_eq!(origin.count(&path), usize::from(forwarded), "{row}");
+            match come {
+                Come::To(..) => assert_eq!((response.status, &*response.text()), (200, "page"), "{row}"),
+                Come::No(reason) => assert_eq!(outcome(&response), (403, (*reason).to_owned()), "{row}"),
+                Come::Ask => {
+                    let status = if inside { 403 } else { 407 };
+                    assert_eq!(outcome(&response), (status, "unauthenticated".to_owned()), "{row}");
+                }
+                Come::Bad => assert_eq!(outcome(&response), (407, "unauthenticated".to_owned()), "{row}"),
+            }
+            // The decision stands in the log before the answer is there.
+            let record = gate
+                .audit()
+                .into_iter()
+                .skip(seen)
+                .rfind(|record| record["event"] == "decision");
+            let record = record.unwrap_or_else(|| panic!("{row}: no decision"));
+            let (bot, identity) = match come {
+                Come::To(bot, identity) => (Some(*bot), *identity),
+                _ if named.is_empty() => (None, "none"),
+                _ => (None, "credential"),
+            };
+            assert_eq!(record["bot"], serde_json::json!(bot), "{row}");
+            assert_eq!(record["identity"], identity, "{row}");
+            let named = Some(*named).filter(|named| !named.is_empty());
+            assert_eq!(record["credential"], serde_json::json!(named), "{row}");
+            assert_eq!(record["verdict"] == "allow", forwarded, "{row}");
+        }
+    }
+    for request in [plain.requests(), tls.requests()].concat() {
+        assert_eq!(request.field("Proxy-Authorization"), None, "{request:?}");
+    }
+}
+
+#[tokio::test]
+async fn neither_report_nor_exempt_nor_the_robots_txt_opens_what_is_not_proven() {
+    let origin = Origin::start()
+        .robots("User-agent: *\nDisallow: /\n")
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = bound("").await;
+    for (credential, user_agent, status, reason) in [
+        ("", "Reporter/1", 407, "unauthenticated"),
+        ("", "Scanner/1", 407, "unauthenticated"),
+        (REPORTER, "Scanner/1", 403, "identity"),
+        (SCANNER, "Reporter/1", 403, "identity"),
+    ] {
+        for path in ["/x", "/robots.txt"] {
+            let response = dressed(gate.get(&origin.url(path)), credential, Some(user_agent)).await;
+            assert_eq!(outcome(&response), (status, reason.to_owned()), "{user_agent} {path}");
+        }
+    }
+    assert!(origin.requests().is_empty());
+    allowed(
+        &dressed(gate.get(&origin.url("/x")), SCANNER, Some("Scanner/1")).await,
+        "exempt",
+    );
+}
+
+#[tokio::test]
+async fn a_field_that_is_no_credential_is_refused() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = bound("").await;
+    let good = basic(ACME);
+    for fields in [
+        &["Bearer a-Secret-of-acme"][..],
+        &["Basic a-Secret-of-acme"],
+        &["Basic"],
+        &[""],
+        &[&good, &good],
+        &[&good, ""],
+        &["Digest username=\"acme\"", &good],
+        &[&*format!("{good}, {good}")],
+        &[&*good.replace("Basic ", "Basic\t")],
+    ] {
+        let ask = gate.get(&origin.url("/x")).user_agent("AcmeBot/1");
+        let ask = fields
+            .iter()
+            .fold(ask, |ask, field| ask.header("Proxy-Authorization", field));
+        let response = ask.await;
+        assert_eq!(outcome(&response), (407, "unauthenticated".to_owned()), "{fields:?}");
+        assert_eq!(response.reason, "Proxy Authentication Required");
+    }
+    let spelled = good.replace("Basic ", "bAsIc   ");
+    for value in [spelled.trim_end_matches('='), &good] {
+        let ask = gate.get(&origin.url("/y")).user_agent("AcmeBot/1");
+        allowed(&ask.header("proxy-authorization", value).await, "no-robots");
+    }
+}
+
+#[tokio::test]
+async fn each_request_of_a_connection_proves_itself() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = bound("").await;
+    let mut connection = gate.dial().await;
+    let url = origin.url("/x");
+    for (credential, status) in [(ACME, 200), ("", 407), (ACME, 200), ("acme:wrong", 407), (ACME, 200)] {
+        let response = dressed(connection.get(&url), credential, Some("AcmeBot/1")).await;
+        assert_eq!(response.status, status, "{credential}");
+    }
+}
+
+#[tokio::test]
+async fn without_credentials_the_field_says_nothing() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::start().await;
+    for value in [&basic(ACME), "nonsense"] {
+        let ask = gate.get(&origin.url("/x")).header("Proxy-Authorization", value);
+        allowed(&ask.await, "no-robots");
+    }
+    for request in origin.requests_for("/x") {
+        assert_eq!(request.field("Proxy-Authorization"), None);
+    }
+}
+
+#[tokio::test]
+async fn a_network_proves_who_comes_from_it() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let lan = "[[bot]]\nname = \"lan\"\nuser-agents = [\"LanBot\"]\nnetworks = [\"NET\"]";
+    let inside = Gate::with(&lan.replace("NET", "127.0.0.0/8")).await;
+    let outside = Gate::with(&lan.replace("NET", "10.0.0.0/8")).await;
+    for (gate, user_agent, expected) in [
+        (&inside, "LanBot/1", "lan"),
+        (&inside, "", "lan"),
+        (&inside, "curl/8", "403 identity"),
+        (&outside, "LanBot/1", "403 unauthenticated"),
+        (&outside, "lan/1", "403 unauthenticated"),
+        (&outside, "", "403 unidentified"),
+        (&outside, "curl/8", "curl"),
+    ] {
+        let seen = gate.audit().len();
+        let response = dressed(gate.get(&origin.url("/x")), "", Some(user_agent)).await;
+        let record = wait::until("a decision", || {
+            gate.audit()
+                .into_iter()
+                .skip(seen)
+                .find(|record| record["event"] == "decision")
+        });
+        let record = record.await;
+        let network = (std::ptr::eq(gate, &inside)).then_some("127.0.0.0/8");
+        assert_eq!(record["credential"], serde_json::json!(network), "{user_agent}");
+        match response.status {
+            200 => assert_eq!(record["bot"], expected, "{user_agent}"),
+            _ => {
+                let (status, reason) = outcome(&response);
+                assert_eq!(format!("{status} {reason}"), expected, "{user_agent}");
+            }
+        }
+    }
+}
