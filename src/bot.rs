@@ -104,6 +104,15 @@ pub enum Cause {
     NoToken,
 }
 
+// === impl Bot ===
+
+impl Bot {
+    /// The product tokens that name it where no entry of `user-agents` does: those for robots.txt files, and its name.
+    fn goes_by(&self) -> impl Iterator<Item = &str> {
+        self.robots_agents.iter().map(|agent| &**agent).chain([&*self.name])
+    }
+}
+
 // === impl Enforcement ===
 
 impl Enforcement {

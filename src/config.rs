@@ -82,8 +82,8 @@ impl Config {
         Self::load_by(path, |checker| checker)
     }
 
-    /// As [`Config::load`], for those who make the credentials that the file names: they are not looked at, and each
-    /// bot has those that it names, or may have one of its own name.
+    /// As [`Config::load`], for those who make the credentials that the file names, or check none: they are not looked
+    /// at, and each bot has those that it names, or may have one of its own name.
     ///
     /// # Errors
     ///

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Bot, Bots, Cause, Identity, Misfit, Proof};
+use super::{Bots, Cause, Identity, Misfit, Proof};
 
 // === impl Bots ===
 
@@ -32,7 +32,7 @@ impl Bots {
     fn unproven<'h>(&self, said: Identity<'h>) -> Identity<'h> {
         let claimed = match &said {
             Identity::Bot(bot) => Some(bot).filter(|bot| bot.bindings.bind()),
-            Identity::Token(token) => self.bound().map(|(_, bot)| bot).find(|bot| goes_by(bot, token)),
+            Identity::Token(token) => self.claimed_by(token),
             Identity::Unidentified(_) | Identity::Refused(_) => None,
         };
         match claimed {
@@ -62,15 +62,9 @@ impl Bots {
                 let field = field.unwrap_or_default().trim_ascii();
                 Arc::ptr_eq(bot, named) || bot.user_agents.iter().any(|pattern| pattern.matches(field))
             }),
-            Identity::Token(token) => candidates.find(|bot| goes_by(bot, token)),
+            Identity::Token(token) => candidates.find(|bot| bot.goes_by().any(|own| own.eq_ignore_ascii_case(token))),
             Identity::Refused(_) => None,
         };
         found.map_or(Identity::Refused(Misfit::Agent), |bot| Identity::Bot(bot.clone()))
     }
-}
-
-/// Whether a product token is one that the bot goes by, in robots.txt files or in the log.
-fn goes_by(bot: &Bot, token: &str) -> bool {
-    let tokens = bot.robots_agents.iter().map(|agent| &**agent);
-    tokens.chain([&*bot.name]).any(|own| own.eq_ignore_ascii_case(token))
 }

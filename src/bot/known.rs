@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::pattern::{may_begin, name_at};
-use super::{AgentPattern, Bot, Cause, Credentials, Identity, product};
+use super::{AgentPattern, Bindings, Bot, Cause, Credentials, Identity, product};
 
 /// The configured bots, in the file's order.
 #[derive(Clone, Default)]
@@ -17,8 +17,13 @@ pub struct Bots {
     names: Box<[Vec<Name>]>,
     /// The patterns with a `*`, in the file's order, each with its bot's place in `bots`.
     globs: Vec<(usize, AgentPattern)>,
-    /// The places of those that have to prove who they are.
+    /// The places of those that have to prove who they are, and of those that can by a certificate or a network.
     bound: Box<[usize]>,
+    by_certificate: Box<[usize]>,
+    by_network: Box<[usize]>,
+    /// The names and tokens that those bound go by, by their first byte in lower case (256 places, or none where
+    /// nobody is bound).
+    claims: Box<[Vec<Name>]>,
     credentials: Option<Credentials>,
 }
 
@@ -48,9 +53,16 @@ impl Bots {
                 }
             }
         }
-        let bound = bots.iter().enumerate().filter(|(_, bot)| bot.bindings.bind());
+        let places = |has: fn(&Bindings) -> bool| -> Box<[usize]> {
+            let those = bots.iter().enumerate().filter(|(_, bot)| has(&bot.bindings));
+            those.map(|(place, _)| place).collect()
+        };
+        let bound = places(Bindings::bind);
         Self {
-            bound: bound.map(|(place, _)| place).collect(),
+            claims: claims(&bots, &bound),
+            bound,
+            by_certificate: places(|bindings| !bindings.certificates.is_empty()),
+            by_network: places(|bindings| !bindings.networks.is_empty()),
             bots: bots.into(),
             names: names.into(),
             globs,
@@ -82,9 +94,30 @@ impl Bots {
 
     /// Those that have to prove who they are, with their places.
     pub(super) fn bound(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
-        self.bound
+        self.at(&self.bound)
+    }
+
+    /// Those of them that a certificate, or a network, can prove.
+    pub(super) fn by_certificate(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
+        self.at(&self.by_certificate)
+    }
+
+    pub(super) fn by_network(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
+        self.at(&self.by_network)
+    }
+
+    fn at<'a>(&'a self, places: &'a [usize]) -> impl Iterator<Item = (usize, &'a Arc<Bot>)> {
+        places.iter().filter_map(|&place| Some((place, self.bots.get(place)?)))
+    }
+
+    /// The first of those bound that goes by this product token.
+    pub(super) fn claimed_by(&self, token: &str) -> Option<&Arc<Bot>> {
+        let first = token.bytes().next()?.to_ascii_lowercase();
+        let names = self.claims.get(usize::from(first))?;
+        let name = names
             .iter()
-            .filter_map(|&place| Some((place, self.bots.get(place)?)))
+            .find(|name| name.text.eq_ignore_ascii_case(token.as_bytes()))?;
+        self.bots.get(name.bot)
     }
 
     /// Who sends the User-Agent fields of one request (all of them, as sent), if it is believed.
@@ -157,6 +190,20 @@ impl Bots {
             })
             .min()
     }
+}
+
+/// What the bots at these places go by.
+fn claims(bots: &[Arc<Bot>], places: &[usize]) -> Box<[Vec<Name>]> {
+    let mut claims = vec![Vec::new(); if places.is_empty() { 0 } else { 256 }];
+    for &place in places {
+        for token in bots.get(place).into_iter().flat_map(|bot| bot.goes_by()) {
+            if let Some(first) = token.bytes().next() {
+                let text = token.as_bytes().into();
+                claims[usize::from(first.to_ascii_lowercase())].push(Name { text, bot: place });
+            }
+        }
+    }
+    claims.into()
 }
 
 impl PartialEq for Bots {

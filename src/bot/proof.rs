@@ -81,14 +81,19 @@ impl Bots {
                 return verified.map_or(Proof::Failed, Proof::Credential);
             }
         }
+        if let Some(proof) = presented.certificate.map(Proof::Certificate)
+            && self.by_certificate().any(|(place, bot)| proof.covers(place, bot))
+        {
+            return proof;
+        }
         // An IPv4 client of an IPv6 listener has an address of both kinds.
         let address = presented.address.map(|address| address.to_canonical());
-        let weaker = [
-            presented.certificate.map(Proof::Certificate),
-            address.map(Proof::Network),
-        ];
-        let holds = |proof: &Proof<'_>| self.bound().any(|(place, bot)| proof.covers(place, bot));
-        weaker.into_iter().flatten().find(holds).unwrap_or(Proof::None)
+        if let Some(proof) = address.map(Proof::Network)
+            && self.by_network().any(|(place, bot)| proof.covers(place, bot))
+        {
+            return proof;
+        }
+        Proof::None
     }
 }
 

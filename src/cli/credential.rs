@@ -16,7 +16,7 @@ use self::{
     secret::{Secret, SecretError},
     store::{Store, StoreError},
 };
-use super::fail;
+use super::{fail, load};
 use crate::{
     bot::{BadLine, Credentials, is_name},
     config::{Config, ConfigError},
@@ -100,7 +100,7 @@ pub fn run(args: &CredentialArgs) -> ExitCode {
 
 /// The configuration, whatever is in the credentials file, and the path of that.
 fn configured(file: Option<&Path>) -> Result<(Config, PathBuf), CredentialError> {
-    let config = file.map_or_else(|| Ok(Config::default()), Config::load_without_credentials)?;
+    let config = load(file)?;
     let path = config.identity.credentials.clone();
     let path = path.ok_or_else(|| CredentialError::NotConfigured(file.map(Path::to_owned)))?;
     Ok((config, path))

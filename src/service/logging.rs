@@ -3,7 +3,8 @@
 
 use std::io::IsTerminal as _;
 
-use tracing_subscriber::EnvFilter;
+use tracing::{Level, Metadata};
+use tracing_subscriber::{EnvFilter, filter::filter_fn, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 /// Starts the log. `ROBOTGATE_LOG` sets what it tells (as `RUST_LOG` does for other programs).
 pub fn init() {
@@ -13,10 +14,17 @@ pub fn init() {
         .with_writer(std::io::stderr);
     if std::io::stderr().is_terminal() {
         let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        builder.with_target(false).with_ansi(colour).init();
+        let log = builder.with_target(false).with_ansi(colour).finish();
+        log.with(filter_fn(keeps_secrets)).init();
     } else {
-        builder.json().flatten_event(true).with_target(false).init();
+        let log = builder.json().flatten_event(true).with_target(false).finish();
+        log.with(filter_fn(keeps_secrets)).init();
     }
+}
+
+/// Whether a line holds no header fields as they came: pingora traces whole requests, credentials included.
+fn keeps_secrets(line: &Metadata<'_>) -> bool {
+    *line.level() != Level::TRACE || !line.target().starts_with("pingora")
 }
 
 /// pingora tells of each client that went away, at the level of errors; what of that matters

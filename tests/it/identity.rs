@@ -7,7 +7,7 @@ mod secrecy;
 
 use robotgate::bot::SecretHash;
 
-use crate::support::{Gate, Origin, allowed, refused};
+use crate::support::{Builder, Gate, Origin, allowed, refused};
 
 const CHROME: &str =
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36";
@@ -241,11 +241,12 @@ async fn bound(more: &str) -> Gate {
 }
 
 async fn bound_by(config: &str) -> Gate {
-    Gate::builder()
-        .config(config)
-        .credentials(&credentials(&[ACME, DUO, REPORTER, SCANNER]))
-        .start()
-        .await
+    builder(config).start().await
+}
+
+fn builder(config: &str) -> Builder {
+    let all = credentials(&[ACME, DUO, REPORTER, SCANNER]);
+    Gate::builder().config(config).credentials(&all)
 }
 
 fn basic(credential: &str) -> String {

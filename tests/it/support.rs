@@ -23,7 +23,7 @@ pub use self::{
     dns::{Answer, Dns},
     expect::{allowed, failed, refused, same_members},
     fields::Field,
-    gate::{Gate, Record, Signal},
+    gate::{Builder, Gate, Record, Signal},
     latch::Latch,
     origin::{NAME, Origin, Reply, Request, Step},
     tls::{Certificate, Roots, origin_root_pem},

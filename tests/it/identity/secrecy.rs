@@ -23,7 +23,7 @@ fn leaks(text: &str) -> bool {
 async fn neither_right_nor_wrong_secrets_are_seen_anywhere() {
     let plain = Origin::start().anything("page").spawn().await;
     let tls = Origin::start().anything("page").tls().spawn().await;
-    let gate = bound("").await;
+    let gate = builder(BOUND).log("trace").start().await;
     let file = std::fs::read_to_string(gate.file("credentials")).unwrap();
     let hash = file.lines().next().and_then(|line| line.rsplit('$').next()).unwrap();
     let mut told = Vec::new();

@@ -14,9 +14,8 @@ use std::{
 use rustix::process::{Pid, kill_process};
 use tempfile::TempDir;
 
-pub use self::audit::Record;
+pub use self::{audit::Record, builder::Builder};
 use self::{
-    builder::Builder,
     config::Config,
     log::{Line, Log},
 };

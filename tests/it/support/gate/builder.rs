@@ -26,6 +26,7 @@ pub struct Builder {
     text: Option<String>,
     credentials: Option<String>,
     files: Vec<(String, Vec<u8>)>,
+    log: Option<String>,
 }
 
 /// What a gate that did not start left behind.
@@ -52,6 +53,12 @@ impl Builder {
     /// With this text in the file `credentials` beside the configuration, which `identity.credentials` names.
     pub fn credentials(mut self, text: &str) -> Self {
         self.credentials = Some(text.to_owned());
+        self
+    }
+
+    /// What the log tells (`ROBOTGATE_LOG`).
+    pub fn log(mut self, filter: &str) -> Self {
+        self.log = Some(filter.to_owned());
         self
     }
 
@@ -124,7 +131,7 @@ impl Builder {
             fs::set_permissions(path, Permissions::from_mode(0o600)).expect("the file is ours");
         }
         fs::write(folder.path().join(FILE), text).expect("the folder is ours");
-        let child = spawn(folder.path());
+        let child = spawn(folder.path(), self.log.as_deref());
         (folder, config, dns, child)
     }
 }
@@ -135,7 +142,7 @@ impl Gate {
     /// # Panics
     /// When it ends at once.
     pub async fn start_again(&mut self) {
-        self.child = spawn(self.folder.path());
+        self.child = spawn(self.folder.path(), None);
         self.log = Log::collect(self.child.stderr.take().expect("piped"));
         self.output = Log::collect(self.child.stdout.take().expect("piped"));
         self.listening().await;
@@ -160,8 +167,9 @@ pub(super) fn write_credentials(folder: &Path, text: &str) {
     fs::rename(fresh, folder.join(CREDENTIALS)).expect("the folder is ours");
 }
 
-fn spawn(folder: &Path) -> Child {
+fn spawn(folder: &Path, log: Option<&str>) -> Child {
     command()
+        .envs(log.map(|filter| ("ROBOTGATE_LOG", filter)))
         .args(["run", "--config"])
         .arg(folder.join(FILE))
         .current_dir(Path::new("/"))
