@@ -65,7 +65,9 @@ impl FromIterator<Destination> for Destinations {
 fn destination(text: &str) -> Result<Destination, String> {
     let is_network = text.parse::<IpAddr>().is_ok() || text.contains('/') && !text.contains("//");
     if is_network {
-        return network(text).map(Destination::Network);
+        let or_host =
+            r#"write a network like "10.0.0.0/8" or "fd00::/8", or a host like "intranet.example" or ".corp.example""#;
+        return network_or(text, or_host).map(Destination::Network);
     }
     let host = text.parse::<HostPattern>().map_err(|error| error.to_string())?;
     match host.address() {
@@ -78,6 +80,11 @@ fn destination(text: &str) -> Result<Destination, String> {
 
 /// A network, or a single address. Bits beside the prefix are refused: which half was the slip cannot be known.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
+    network_or(text, r#"write one like "10.0.0.0/8" or "fd00::/8""#)
+}
+
+/// A network; for a text that is none, `advice` says what to write.
+fn network_or(text: &str, advice: &str) -> Result<IpNet, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(address.to_canonical().into());
     }
@@ -88,9 +95,7 @@ pub(super) fn network(text: &str) -> Result<IpNet, String> {
             net.trunc(),
             net.addr()
         )),
-        Err(_) => Err(format!(
-            r#""{text}" is not a network; write one like "10.0.0.0/8" or "fd00::/8""#
-        )),
+        Err(_) => Err(format!(r#""{text}" is not a network; {advice}"#)),
     }
 }
 
