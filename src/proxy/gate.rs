@@ -165,7 +165,8 @@ impl ProxyHttp for Gate {
             Ok(()) => Ok(false),
             Err(answer) => {
                 // After a request that nobody understood, nobody knows where the next one begins.
-                if answer.head.status != StatusCode::FORBIDDEN {
+                let understood = [StatusCode::FORBIDDEN, StatusCode::PROXY_AUTHENTICATION_REQUIRED];
+                if !understood.contains(&answer.head.status) {
                     session.set_keepalive(None);
                 }
                 Self::send(session, answer).await?;
