@@ -150,6 +150,83 @@ async fn a_client_may_show_a_certificate_but_none_that_nobody_vouches_for() {
 }
 
 #[tokio::test]
+async fn a_certificate_proves_its_bot_over_every_way() {
+    const BOTS: &str = r#"
+        [[bot]]
+        name = "acme"
+        user-agents = ["AcmeBot"]
+        certificates = ["bot.example"]
+
+        [[bot]]
+        name = "other"
+        user-agents = ["OtherBot"]
+        certificates = ["other.example"]
+    "#;
+    let origin = site().await;
+    let (certificate, key) = Certificate::of(&[PROXY]).to_pem();
+    let gate = Gate::builder()
+        .config(&format!("{CONFIG}\n{BOTS}"))
+        .put("proxy.pem", certificate)
+        .put("proxy-key.pem", key)
+        .start()
+        .await;
+    let (acme, nobody) = (Certificate::of(&["Bot.Example"]), Certificate::of(&["nobody.example"]));
+    // Without a proof that a bot is bound to, a User-Agent is believed unless it names a bound bot.
+    for (certificate, user_agent, bot, reason) in [
+        (Some(&acme), "AcmeBot/1", Some("acme"), "no-rule"),
+        (Some(&acme), "", Some("acme"), "no-rule"),
+        (Some(&acme), "OtherBot/1", None, "identity"),
+        (Some(&acme), "curl/8.5.0", None, "identity"),
+        (Some(&nobody), "AcmeBot/1", None, "unauthenticated"),
+        (Some(&nobody), "curl/8.5.0", Some("curl"), "no-rule"),
+        (None, "AcmeBot/1", None, "unauthenticated"),
+        (None, "", None, "unidentified"),
+    ] {
+        let authority = origin.authority();
+        for way in ["absolute", "http/1.1 inside", "h2 inside"] {
+            let mut proxy = dial(&gate, certificate).await.unwrap();
+            let mut connection = match way {
+                "absolute" => proxy,
+                _ => {
+                    let head = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
+                    proxy.send(head).await;
+                    assert_eq!(proxy.response_to("CONNECT").await.status, 200);
+                    let ca = Roots::from_pem(&fs::read_to_string(gate.file("ca.pem")).unwrap());
+                    let alpn = if way == "h2 inside" { Alpn::Http2 } else { Alpn::Http1 };
+                    proxy.tunnel_to(&authority, ca).tls(NAME, alpn).await
+                }
+            };
+            let target = if way == "absolute" {
+                origin.url("/x")
+            } else {
+                "/x".to_owned()
+            };
+            let ask = connection.get(&target).without("User-Agent");
+            let seen = gate.audit().len();
+            let response = match user_agent {
+                "" => ask.await,
+                _ => ask.user_agent(user_agent).await,
+            };
+            match bot {
+                Some(_) => allowed(&response, reason),
+                None => refused(&response, reason),
+            };
+            let decision = gate
+                .audit()
+                .into_iter()
+                .skip(seen)
+                .find(|record| record["event"] == "decision");
+            let decision = decision.expect("it stands there before the answer");
+            assert_eq!(decision["bot"], serde_json::json!(bot), "{way} {user_agent}");
+            let proven = certificate.is_some_and(|certificate| std::ptr::eq(certificate, &acme));
+            let named = proven.then_some("bot.example");
+            assert_eq!(decision["credential"], serde_json::json!(named), "{way} {user_agent}");
+            assert_eq!(decision["identity"] == "certificate", proven, "{way} {user_agent}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_key_that_others_can_read_is_refused_at_the_start_and_at_a_reload() {
     let gate = gate().await;
     let origin = site().await;
