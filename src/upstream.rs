@@ -1,6 +1,7 @@
 //! The connection to an origin: how pingora is told to make one, and what went wrong when it
 //! could not. The fetcher of robots.txt files and the gate share both, so both connect alike.
 
+mod certificate;
 mod fault;
 mod upgrade;
 

@@ -3,6 +3,7 @@
 use http::StatusCode;
 use pingora::{Error, ErrorSource, ErrorType};
 
+use super::certificate;
 use crate::{
     audit::plain,
     egress::{EgressError, ResolveError},
@@ -87,18 +88,19 @@ impl Fault {
         let after = |mark: &str| {
             let start = text.find(mark)? + mark.len();
             let detail = &text[start..];
-            let end = detail.find(", SNI: ").unwrap_or(detail.len());
-            // A certificate may have thousands of names, all of which rustls tells.
-            Some(plain(detail[..end].trim(), MAX_DETAIL).into_owned())
+            // A certificate cannot say this: its names are of hosts.
+            let end = detail.rfind(", SNI: ").unwrap_or(detail.len());
+            Some(detail[..end].trim())
         };
+        let bounded = |detail: &str| plain(detail, MAX_DETAIL).into_owned();
         if let Some(detail) = after("invalid peer certificate: ") {
-            return Self::TlsCertificate(detail);
+            return Self::TlsCertificate(bounded(&certificate::in_words(detail)));
         }
         if let Some(detail) = after("received fatal alert: ") {
-            return Self::TlsAlert(detail);
+            return Self::TlsAlert(bounded(detail));
         }
         let cause = after("cause: ").or_else(|| after("TLS connect() failed: "));
-        Self::TlsProtocol(cause.unwrap_or_else(|| plain(&text, MAX_DETAIL).into_owned()))
+        Self::TlsProtocol(bounded(cause.unwrap_or(&text)))
     }
 
     /// The value of `error` in `Proxy-Status` (RFC 9209 §2.3).
@@ -148,7 +150,7 @@ mod tests {
         for (context, fault) in [
             (
                 "TLS connect() failed: invalid peer certificate: Expired, SNI: a.example",
-                Fault::TlsCertificate("Expired".into()),
+                Fault::TlsCertificate("it has expired".into()),
             ),
             (
                 "TLS connect() failed: received fatal alert: HandshakeFailure, SNI: a.example",
@@ -166,11 +168,11 @@ mod tests {
 
     #[test]
     fn of_a_long_detail_the_beginning_is_told() {
-        let context = format!("invalid peer certificate: valid for {}", "a.example, ".repeat(10_000));
+        let context = format!("invalid peer certificate: {}", "a.example, ".repeat(10_000));
         let error = Error::explain(ErrorType::TLSHandshakeFailure, context);
         let text = Fault::from_pingora(&error).to_string();
         assert!(
-            text.starts_with("the server's certificate is not valid: valid for a.example"),
+            text.starts_with("the server's certificate is not valid: a.example"),
             "{text}"
         );
         assert!(text.len() < 2 * MAX_DETAIL, "{} bytes", text.len());

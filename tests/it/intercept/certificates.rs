@@ -1,7 +1,9 @@
 //! The leaf certificates that clients see, and the origins' certificates that the gate checks.
 
 use super::open;
-use crate::support::{Alpn, Certificate, Connected, Gate, NAME, Origin, Response, Roots, allowed, failed, refused};
+use crate::support::{
+    Alpn, Certificate, Connected, Gate, NAME, Origin, Reply, Request, Response, Roots, Step, allowed, failed, refused,
+};
 
 #[tokio::test]
 async fn a_leaf_holds_for_the_name_and_is_made_once() {
@@ -49,25 +51,146 @@ async fn the_key_of_the_authority_is_private() {
     assert_eq!(key.permissions().mode() & 0o777, 0o600);
 }
 
+/// Every way in which a certificate can be bad, and what is said of it.
+fn bad_ones() -> Vec<(&'static str, Certificate, &'static str)> {
+    vec![
+        (
+            "expired",
+            Certificate::expired(&[NAME]),
+            "it has expired (on 2020-02-01)",
+        ),
+        (
+            "not yet valid",
+            Certificate::not_yet_valid(&[NAME]),
+            "it is not valid yet (before 2090-01-01)",
+        ),
+        (
+            "wrong name",
+            Certificate::of(&["other.example"]),
+            "it is for other names: other.example",
+        ),
+        (
+            "wrong names",
+            Certificate::of(&["a.example", "*.b.example", "192.0.2.1"]),
+            "it is for other names: a.example, *.b.example, 192.0.2.1",
+        ),
+        (
+            "name of old",
+            Certificate::of_common_name(NAME),
+            "it has no name of a host",
+        ),
+        (
+            "unknown root",
+            Certificate::of_unknown_root(&[NAME]),
+            "issued by an authority that is not trusted",
+        ),
+        (
+            "self-signed",
+            Certificate::self_signed(&[NAME]),
+            "issued by an authority that is not trusted",
+        ),
+        (
+            "no intermediate",
+            Certificate::by_intermediate(&[NAME], false),
+            "an intermediate certificate is missing",
+        ),
+        (
+            "no authority",
+            Certificate::by_no_authority(&[NAME]),
+            "what issued it is no authority's",
+        ),
+        (
+            "for clients",
+            Certificate::for_clients(&[NAME]),
+            "it is not meant for servers (its extended key usage: client authentication)",
+        ),
+    ]
+}
+
 #[tokio::test]
 async fn nothing_is_asked_of_an_origin_with_a_bad_certificate() {
-    for (name, bad) in [
-        ("expired", Certificate::expired(&[NAME])),
-        ("wrong name", Certificate::of(&["other.example"])),
-        ("unknown root", Certificate::of_unknown_root(&[NAME])),
-    ] {
-        println!("{name}");
+    let gate = Gate::start().await;
+    // Kept to the end, because the gate knows an origin by its port.
+    let mut origins = Vec::new();
+    for (name, bad, words) in bad_ones() {
         let origin = Origin::start().page("/x", "secret").certificate(bad).spawn().await;
-        let gate = Gate::start().await;
 
         let response = through(&gate, &origin, "/x").await;
 
         // Its robots.txt cannot be had either, so everything is disallowed.
         refused(&response, "unreachable");
         let details = response.proxy_status().param("details").unwrap_or_default();
-        assert!(details.contains("certificate is not valid"), "{details}");
+        assert!(
+            details.contains("certificate is not valid: ") && details.contains(words),
+            "{name}: {details}"
+        );
+        let logged = gate.decision_for(&origin.url("/x")).await["robots_error"].to_string();
+        assert!(
+            logged.contains("certificate is not valid: ") && logged.contains(words),
+            "{name}: {logged}"
+        );
         assert!(origin.requests().is_empty());
+        origins.push(origin);
     }
+}
+
+#[tokio::test]
+async fn a_certificate_that_turns_bad_is_a_502_that_says_how() {
+    let gate = Gate::start().await;
+    // Kept to the end, because the gate knows an origin by its port.
+    let mut origins = Vec::new();
+    for (name, bad, words) in bad_ones() {
+        // No connection is kept, so that each request sees the certificate of its time.
+        let closing = |_: &Request| Reply::status(404).header("Connection", "close").then(Step::Close);
+        let origin = Origin::start().otherwise(closing).tls().spawn().await;
+        assert_eq!(through(&gate, &origin, "/warm").await.status, 404);
+        origin.present(&bad);
+
+        let response = through(&gate, &origin, "/x").await;
+
+        failed(&response, 502, &["tls_certificate_error"]);
+        let details = response.proxy_status().param("details").unwrap_or_default();
+        assert!(details.contains(words), "{name}: {details}");
+        let completion = gate.completion_of(&gate.decision_for(&origin.url("/x")).await).await;
+        assert_eq!(completion["error"], "tls_certificate_error", "{name}: {completion:#}");
+        let logged = completion["error_detail"].to_string();
+        assert!(logged.contains(words), "{name}: {logged}");
+        assert_eq!(origin.count("/x"), 0, "{name}");
+        origins.push(origin);
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_a_name_does_not_hold_for_an_address() {
+    let certificate = Certificate::of(&[NAME, "127.0.0.2"]);
+    let origin = Origin::start()
+        .page("/x", "secret")
+        .certificate(certificate)
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+
+    let response = gate.get(&origin.url_at("127.0.0.1", "/x")).await;
+
+    refused(&response, "unreachable");
+    let details = response.proxy_status().param("details").unwrap_or_default();
+    assert!(
+        details.contains("it is for other names: shop.example, 127.0.0.2"),
+        "{details}"
+    );
+    assert!(origin.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_chain_with_its_intermediate_is_good() {
+    let origin = Origin::start()
+        .page("/x", "page")
+        .certificate(Certificate::by_intermediate(&[NAME], true))
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+
+    allowed(&gate.get(&origin.url("/x")).await, "no-robots");
 }
 
 #[tokio::test]
@@ -78,7 +201,10 @@ async fn without_the_extra_root_an_origin_is_a_stranger() {
     let response = through(&gate, &origin, "/x").await;
     refused(&response, "unreachable");
     let details = response.proxy_status().param("details").unwrap_or_default();
-    assert!(details.contains("UnknownIssuer"), "{details}");
+    assert!(
+        details.contains("issued by an authority that is not trusted"),
+        "{details}"
+    );
 }
 
 #[tokio::test]

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
+};
 use rustls::{
     ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -17,10 +20,8 @@ static UNKNOWN: LazyLock<Authority> = LazyLock::new(|| Authority::new("unknown r
 
 /// What an origin shows when it is asked who it is.
 pub struct Certificate {
-    chain: CertificateDer<'static>,
+    chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
-    certificate_pem: String,
-    key_pem: String,
 }
 
 /// What a client trusts.
@@ -55,6 +56,14 @@ impl Certificate {
         Self::signed(&TRUSTED, params)
     }
 
+    /// One whose time has not come.
+    pub fn not_yet_valid(names: &[&str]) -> Self {
+        let mut params = params(names);
+        params.not_before = date_time_ymd(2090, 1, 1);
+        params.not_after = date_time_ymd(2099, 1, 1);
+        Self::signed(&TRUSTED, params)
+    }
+
     /// One from an authority that nobody trusts.
     pub fn of_unknown_root(names: &[&str]) -> Self {
         Self::signed(&UNKNOWN, params(names))
@@ -62,22 +71,69 @@ impl Certificate {
 
     /// The certificate and its key, in PEM.
     pub fn to_pem(&self) -> (String, String) {
-        (self.certificate_pem.clone(), self.key_pem.clone())
+        let chain = self.chain.iter().map(|certificate| pem("CERTIFICATE", certificate));
+        (chain.collect(), pem("PRIVATE KEY", self.key.secret_der()))
     }
 
     /// What a client needs to show this certificate.
     pub fn for_client(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
-        (vec![self.chain.clone()], self.key.clone_key())
+        (self.chain.clone(), self.key.clone_key())
+    }
+
+    /// One that vouches for itself.
+    pub fn self_signed(names: &[&str]) -> Self {
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params(names).self_signed(&key).expect("a certificate");
+        Self::shown(vec![certificate.der().clone()], &key)
+    }
+
+    /// One with a name only where names stood of old.
+    pub fn of_common_name(name: &str) -> Self {
+        let mut params = params(&[]);
+        params.distinguished_name.push(DnType::CommonName, name);
+        Self::signed(&TRUSTED, params)
+    }
+
+    /// One for clients, not for servers.
+    pub fn for_clients(names: &[&str]) -> Self {
+        let mut params = params(names);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        Self::signed(&TRUSTED, params)
+    }
+
+    /// One by an authority below the trusted one, whose own certificate is shown or left out.
+    pub fn by_intermediate(names: &[&str], shown: bool) -> Self {
+        Self::below(authority_params("intermediate"), names, shown)
+    }
+
+    /// One signed by what is no authority.
+    pub fn by_no_authority(names: &[&str]) -> Self {
+        Self::below(params(&["issuer.example"]), names, true)
+    }
+
+    fn below(issuer: CertificateParams, names: &[&str], shown: bool) -> Self {
+        let issuer_key = KeyPair::generate().expect("a key");
+        let between = issuer.signed_by(&issuer_key, &TRUSTED.issuer).expect("a certificate");
+        let issuer = Issuer::new(issuer, issuer_key);
+        let key = KeyPair::generate().expect("a key");
+        let leaf = params(names).signed_by(&key, &issuer).expect("a certificate");
+        let mut chain = vec![leaf.der().clone()];
+        if shown {
+            chain.push(between.der().clone());
+        }
+        Self::shown(chain, &key)
     }
 
     fn signed(authority: &Authority, params: CertificateParams) -> Self {
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &authority.issuer).expect("a certificate");
+        Self::shown(vec![certificate.der().clone()], &key)
+    }
+
+    fn shown(chain: Vec<CertificateDer<'static>>, key: &KeyPair) -> Self {
         Self {
-            chain: certificate.der().clone(),
+            chain,
             key: PrivateKeyDer::try_from(key.serialize_der()).expect("rcgen writes PKCS #8"),
-            certificate_pem: certificate.pem(),
-            key_pem: key.serialize_pem(),
         }
     }
 
@@ -87,7 +143,7 @@ impl Certificate {
             .with_safe_default_protocol_versions()
             .expect("ring has the default versions")
             .with_no_client_auth()
-            .with_single_cert(vec![self.chain.clone()], self.key.clone_key())
+            .with_single_cert(self.chain.clone(), self.key.clone_key())
             .expect("the key fits the certificate");
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Arc::new(config)
@@ -199,21 +255,32 @@ impl ServerCertVerifier for Blind {
     }
 }
 
+/// RFC 7468 §3.
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = data_encoding::BASE64.encode(der);
+    format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
+}
+
 // === impl Authority ===
 
 impl Authority {
     fn new(name: &str) -> Self {
         let key = KeyPair::generate().expect("a key");
-        let mut params = params(&[]);
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let params = authority_params(name);
         let pem = params.self_signed(&key).expect("a root").pem();
         Self {
             pem,
             issuer: Issuer::new(params, key),
         }
     }
+}
+
+fn authority_params(name: &str) -> CertificateParams {
+    let mut params = params(&[]);
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
 }
 
 fn params(names: &[&str]) -> CertificateParams {

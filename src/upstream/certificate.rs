@@ -1,0 +1,138 @@
+//! What is wrong with a server's certificate, in words for a person. pingora passes on only the text of
+//! rustls' error, so that is what is read here. Pure.
+
+/// `error` of rustls, which stands behind "invalid peer certificate: ", in words; as it is where it is
+/// none that is known.
+pub(super) fn in_words(error: &str) -> String {
+    let words = match error {
+        _ if error.starts_with("certificate expired") => {
+            return dated("it has expired", "on", error, "not valid after ");
+        }
+        _ if error.starts_with("certificate not valid yet") => {
+            return dated("it is not valid yet", "before", error, "not valid before ");
+        }
+        _ if error.starts_with("certificate not valid for name") => return of_other_names(error),
+        _ if error.contains("extended key usage") => {
+            let allows = error.split_once("allows ").map_or("", |(_, allows)| allows);
+            return format!("it is not meant for servers (its extended key usage: {allows})");
+        }
+        "Expired" => "it has expired",
+        "NotValidYet" => "it is not valid yet",
+        "NotValidForName" => "it is for other names",
+        "UnknownIssuer" => {
+            "it was issued by an authority that is not trusted (https.extra-roots can name one), or an \
+             intermediate certificate is missing"
+        }
+        "BadSignature" => "its signature is wrong",
+        "BadEncoding" => "it cannot be read",
+        "Revoked" => "it has been revoked",
+        "InvalidPurpose" => "it is not meant for servers",
+        _ if error.contains("CaUsedAsEndEntity") => {
+            "it is an authority's own and not a server's, as of one that was self-signed"
+        }
+        _ if error.contains("EndEntityUsedAsCa") => "what issued it is no authority's certificate",
+        _ if error.contains("SignatureAlgorithm") => "it is signed in a way that is not accepted",
+        _ if error.contains("UnhandledCriticalExtension") => "it has a critical extension that is not known",
+        other => other,
+    };
+    words.to_owned()
+}
+
+/// With the day that `mark` stands before, in seconds since 1970.
+fn dated(words: &str, at: &str, error: &str, mark: &str) -> String {
+    let seconds = error.split_once(mark).and_then(|(_, rest)| {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .map_or(rest, |end| &rest[..end]);
+        digits.parse().ok()
+    });
+    match seconds.and_then(|seconds| time::OffsetDateTime::from_unix_timestamp(seconds).ok()) {
+        Some(day) => format!("{words} ({at} {})", day.date()),
+        None => words.to_owned(),
+    }
+}
+
+/// rustls has them as `DnsName("a.example"), DnsName("b.example") or IpAddress(192.0.2.1)`.
+fn of_other_names(error: &str) -> String {
+    let Some((_, names)) = error.split_once("only valid for ") else {
+        return "it has no name of a host (a common name does not count)".to_owned();
+    };
+    let mut names = names
+        .split([',', ' '])
+        .filter(|word| !word.is_empty() && *word != "or")
+        .map(|name| {
+            let name = name.split_once('(').map_or(name, |(_, name)| name);
+            name.trim_matches(['"', ')'])
+        });
+    let mut words = "it is for other names: ".to_owned();
+    let first: Vec<&str> = names.by_ref().take(MAX_NAMES).collect();
+    words.push_str(&first.join(", "));
+    match names.count() {
+        0 => {}
+        more => words.push_str(&format!(" and {more} more")),
+    }
+    words
+}
+
+/// A certificate may have thousands.
+const MAX_NAMES: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_is_told_in_words() {
+        for (error, words) in [
+            (
+                "certificate expired: verification time 1795241138 (UNIX), but certificate is not valid after \
+                 1580515200 (214725938 seconds ago)",
+                "it has expired (on 2020-02-01)",
+            ),
+            (
+                "certificate not valid yet: verification time 1795241138 (UNIX), but certificate is not valid before \
+                 4070908800 (2275667662 seconds in future)",
+                "it is not valid yet (before 2099-01-01)",
+            ),
+            ("certificate expired: oddly", "it has expired"),
+            ("UnknownIssuer", "it was issued by an authority that is not trusted"),
+            (
+                "certificate not valid for name \"a.example\"; certificate is only valid for DnsName(\"b.example\")",
+                "it is for other names: b.example",
+            ),
+            (
+                "certificate not valid for name \"a.example\"; certificate is only valid for DnsName(\"b.example\"), \
+                 DnsName(\"*.c.example\") or IpAddress(192.0.2.1)",
+                "it is for other names: b.example, *.c.example, 192.0.2.1",
+            ),
+            (
+                "certificate not valid for name \"a.example\"; certificate is not valid for any names (according to its \
+                 subjectAltName extension)",
+                "it has no name of a host",
+            ),
+            (
+                "certificate does not allow extended key usage for server authentication, allows client authentication",
+                "it is not meant for servers (its extended key usage: client authentication)",
+            ),
+            (
+                "Other(OtherError(EndEntityUsedAsCa))",
+                "what issued it is no authority's certificate",
+            ),
+            ("SomethingNew", "SomethingNew"),
+        ] {
+            assert!(in_words(error).starts_with(words), "{}", in_words(error));
+        }
+    }
+
+    #[test]
+    fn of_many_names_some_are_told() {
+        let names = "DnsName(\"b.example\"), ".repeat(1000);
+        let error =
+            format!("certificate not valid for name \"a\"; certificate is only valid for {names}or DnsName(\"c\")");
+        assert!(
+            in_words(&error).ends_with("b.example and 996 more"),
+            "{}",
+            in_words(&error)
+        );
+    }
+}
