@@ -59,11 +59,26 @@ pub(super) fn joined_cookie(headers: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).ok()
 }
 
-/// One Content-Length of several, which pingora has seen to be equal.
+/// One Content-Length of several, or of a list, which pingora has seen to be equal.
 pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
     let first = lengths.next()?;
-    lengths.next().map(|_| first.clone())
+    let list = first.as_bytes();
+    match memchr::memchr(b',', list) {
+        Some(comma) => HeaderValue::from_bytes(list[..comma].trim_ascii()).ok(),
+        None => lengths.next().map(|_| first.clone()),
+    }
+}
+
+/// Whether a response has no transfer coding, or the only one whose end every client finds: `chunked`, which
+/// HTTP/1.0 does not have (RFC 9112 §6.1).
+pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(coding), None) => version != Version::HTTP_10 && coding.as_bytes().eq_ignore_ascii_case(b"chunked"),
+        _ => false,
+    }
 }
 
 /// The names of the fields that are for one connection only (RFC 9110 §7.6.1), those that
@@ -210,6 +225,38 @@ mod tests {
         ]));
         let names: Vec<&str> = found.iter().map(HeaderName::as_str).collect();
         assert_eq!(names, ["keep-alive", "te", "x-private"]);
+    }
+
+    #[test]
+    fn a_length_is_told_once() {
+        let length = |fields: &[(&'static str, &'static str)]| {
+            only_length(&headers(fields)).map(|value| value.to_str().expect("digits").to_owned())
+        };
+        assert_eq!(length(&[]), None);
+        assert_eq!(length(&[("content-length", "4")]), None, "it can stay");
+        assert_eq!(
+            length(&[("content-length", "4"), ("content-length", "4")]).as_deref(),
+            Some("4")
+        );
+        assert_eq!(length(&[("content-length", "4 , 4")]).as_deref(), Some("4"));
+    }
+
+    #[test]
+    fn only_chunks_are_a_coding_that_everybody_reads_alike() {
+        for (coding, version, plain) in [
+            ("chunked", Version::HTTP_11, true),
+            ("Chunked", Version::HTTP_11, true),
+            ("chunked", Version::HTTP_10, false),
+            ("gzip, chunked", Version::HTTP_11, false),
+            ("identity", Version::HTTP_11, false),
+            ("", Version::HTTP_11, false),
+        ] {
+            let found = is_framed_plainly(&headers(&[("transfer-encoding", coding)]), version);
+            assert_eq!(found, plain, "{coding} {version:?}");
+        }
+        let twice = headers(&[("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")]);
+        assert!(!is_framed_plainly(&twice, Version::HTTP_11));
+        assert!(is_framed_plainly(&HeaderMap::new(), Version::HTTP_10));
     }
 
     #[test]

@@ -323,6 +323,13 @@ impl ProxyHttp for Gate {
             passage.fault = Some(Fault::HttpProtocol);
             return Err(Error::new_up(ErrorType::InvalidHTTPHeader));
         }
+        if !fields::is_framed_plainly(&response.headers, response.version) {
+            passage.fault = Some(Fault::HttpProtocol);
+            return Err(Error::new_up(ErrorType::InvalidHTTPHeader));
+        }
+        if let Some(length) = fields::only_length(&response.headers) {
+            response.insert_header(header::CONTENT_LENGTH, length)?;
+        }
         for name in fields::hop_by_hop(&response.headers) {
             response.remove_header(&name);
         }

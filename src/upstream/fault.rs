@@ -39,6 +39,8 @@ pub enum Fault {
     ResponseIncomplete,
     #[error("the server's response is not valid HTTP")]
     HttpProtocol,
+    #[error("the server's response is not valid HTTP: its chunks cannot be read")]
+    TransferCoding,
     #[error("robotgate failed inside: {0}")]
     Internal(String),
 }
@@ -66,6 +68,9 @@ impl Fault {
             {
                 Self::HttpProtocol
             }
+            // Of a request's content, the client is at fault, and no fault is looked for here.
+            ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => Self::TransferCoding,
+            ErrorType::Custom("PrematureBodyEnd") => Self::ResponseIncomplete,
             _ if error.to_string().contains("Too many open files") => {
                 Self::Internal("it has too many files open".to_owned())
             }
@@ -120,6 +125,7 @@ impl Fault {
             Self::WriteTimeout => "connection_write_timeout",
             Self::ResponseIncomplete => "http_response_incomplete",
             Self::HttpProtocol => "http_protocol_error",
+            Self::TransferCoding => "http_response_transfer_coding",
             Self::Internal(_) => "proxy_internal_error",
         }
     }
@@ -201,6 +207,7 @@ mod tests {
             (EgressError::from(ResolveError::Timeout).into(), 504, "dns_timeout"),
             (EgressError::from(ResolveError::NotFound).into(), 502, "dns_error"),
             (Fault::ResponseIncomplete, 502, "http_response_incomplete"),
+            (Fault::TransferCoding, 502, "http_response_transfer_coding"),
         ] {
             assert_eq!(fault.status().as_u16(), status, "{fault:?}");
             assert_eq!(fault.proxy_status_type(), kind, "{fault:?}");

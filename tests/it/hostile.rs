@@ -1,5 +1,6 @@
 //! Bad input from clients: answered, named in the log where that helps, and never forwarded on a guess.
 
+mod answers;
 mod clients;
 mod framing;
 mod origins;

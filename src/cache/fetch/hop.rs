@@ -181,6 +181,10 @@ impl Hop {
 async fn read_head(session: &mut HttpSession) -> Result<Box<ResponseHeader>, Failure> {
     for _ in 0..=MAX_INFORMATIONAL {
         let head = session.read_resp_header_parts().await.map_err(fault)?;
+        // Nobody asked for another protocol (RFC 9110 §15.2.2), so no other answer follows.
+        if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
+            break;
+        }
         if !head.status.is_informational() {
             return Ok(head);
         }

@@ -145,6 +145,14 @@ impl Gate {
         self.output.lines()
     }
 
+    /// The most memory that the gate has held so far, in bytes.
+    pub fn peak_memory(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the gate runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+        kib.expect("Linux tells it") * 1024
+    }
+
     // Changing
 
     /// Lays other TOML over the defaults and writes the file in place.

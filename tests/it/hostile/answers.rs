@@ -1,0 +1,537 @@
+//! Origins whose answer is none, or never ends: the bot gets a true error, the log has it, and others are served
+//! meanwhile.
+
+use std::time::Duration;
+
+use crate::support::{End, Gate, NAME, Origin, Reply, Response, Step, allowed, refused};
+
+/// What an origin does to a page and to its robots.txt alike.
+struct Case {
+    name: &'static str,
+    reply: Reply,
+    /// The status for a page, and its error type; with 200, the error is of a response that breaks off.
+    page: (u16, &'static [&'static str]),
+    /// What of it says why a robots.txt could not be had; nothing where it is an answer like any other.
+    robots: Option<&'static str>,
+}
+
+const QUICK: &str = "[proxy]\nread-timeout = \"500ms\"\n[robots]\nwait = \"2s\"\nfetch-idle-timeout = \"500ms\"";
+const BROKEN_OFF: &[&str] = &["connection_terminated", "http_response_incomplete"];
+const NO_HTTP: &[&str] = &["http_protocol_error"];
+const SILENT: &[&str] = &["connection_read_timeout"];
+
+fn cases() -> Vec<Case> {
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
+    let send = |bytes: &str| Step::send(bytes.to_owned());
+    let case = |name, steps: Vec<Step>, page, robots| Case {
+        name,
+        reply: Reply::script(steps),
+        page,
+        robots,
+    };
+    let raw = |name, bytes: &str, page, robots| Case {
+        name,
+        reply: Reply::raw(bytes),
+        page,
+        robots,
+    };
+    vec![
+        case(
+            "reset at once",
+            vec![Step::Reset],
+            (502, BROKEN_OFF),
+            Some("closed or reset"),
+        ),
+        case("close at once", vec![Step::Close], (502, BROKEN_OFF), Some("")),
+        case(
+            "reset in the head",
+            vec![send("HTTP/1.1 200 OK\r\nX: "), Step::Reset],
+            (502, BROKEN_OFF),
+            Some(""),
+        ),
+        case(
+            "half a field",
+            vec![send("HTTP/1.1 200 OK\r\nCont"), Step::Close],
+            (502, BROKEN_OFF),
+            Some(""),
+        ),
+        case(
+            "half a status line",
+            vec![send("HTTP/1."), Step::Close],
+            (502, BROKEN_OFF),
+            Some(""),
+        ),
+        case(
+            "reset in the body",
+            vec![send(head), send("part"), Step::Reset],
+            (200, BROKEN_OFF),
+            Some("broke off"),
+        ),
+        case(
+            "close in the body",
+            vec![send(head), send("part"), Step::Close],
+            (200, BROKEN_OFF),
+            Some("broke off"),
+        ),
+        case(
+            "stall before the head",
+            vec![Step::Stall],
+            (504, SILENT),
+            Some("silent for too long"),
+        ),
+        case(
+            "stall in the head",
+            vec![send("HTTP/1.1 200 OK\r\nX:"), Step::Stall],
+            (504, SILENT),
+            Some("silent for too long"),
+        ),
+        case(
+            "stall in the body",
+            vec![send(head), send("part"), Step::Stall],
+            (200, SILENT),
+            Some("silent for too long"),
+        ),
+        case(
+            "interim responses without end",
+            vec![Step::Endless("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".into())],
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        case(
+            "fields without end",
+            vec![send("HTTP/1.1 200 OK\r\n"), Step::Endless("X-A: b\r\n".into())],
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        case(
+            "a field without end",
+            vec![send("HTTP/1.1 200 OK\r\nX: "), Step::Endless("x".repeat(10_000).into())],
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        case(
+            "ten thousand cookies",
+            vec![
+                send("HTTP/1.1 200 OK\r\n"),
+                send(&"Set-Cookie: a=b\r\n".repeat(10_000)),
+                send("\r\n"),
+                Step::Close,
+            ],
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "both framings",
+            "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npage\r\n0\r\n\r\n",
+            (200, &[]),
+            None,
+        ),
+        raw(
+            "two lengths",
+            "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\npages",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "a list of lengths",
+            "HTTP/1.1 200 OK\r\nContent-Length: 4, 5\r\n\r\npages",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "a length that is none",
+            "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\npage",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "a negative length",
+            "HTTP/1.1 200 OK\r\nContent-Length: -4\r\n\r\npage",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "an unknown coding",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: odd\r\n\r\npage",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "chunks that are none",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\npage\r\n0\r\n\r\n",
+            (200, &["http_response_transfer_coding"]),
+            Some("its chunks cannot be read"),
+        ),
+        raw(
+            "no last chunk",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npage\r\n",
+            (200, BROKEN_OFF),
+            Some("broke off"),
+        ),
+        raw(
+            "no status line",
+            "220 mail.example ESMTP\r\n\r\n",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "no status",
+            "HTTP/1.1 OK\r\n\r\n",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "a status of four digits",
+            "HTTP/1.1 2000 OK\r\n\r\n",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "a status of 99",
+            "HTTP/1.1 099 OK\r\n\r\n",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "another version",
+            "HTTP/3.1 200 OK\r\n\r\n",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "HTTP/0.9",
+            "<html>page</html>\r\n",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "a NUL in a value",
+            "HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 0\r\n\r\n",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "a CR in a value",
+            "HTTP/1.1 200 OK\r\nX: a\rb\r\nContent-Length: 0\r\n\r\n",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "a blank in a name",
+            "HTTP/1.1 200 OK\r\nX Y: a\r\nContent-Length: 0\r\n\r\n",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "a blank before the colon",
+            "HTTP/1.1 200 OK\r\nX : a\r\nContent-Length: 0\r\n\r\n",
+            (200, &[]),
+            None,
+        ),
+        raw(
+            "a folded field",
+            "HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n",
+            (200, &[]),
+            None,
+        ),
+        raw(
+            "no colon",
+            "HTTP/1.1 200 OK\r\nX\r\nContent-Length: 0\r\n\r\n",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+        raw(
+            "another protocol, unasked",
+            "HTTP/1.1 101 S\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n",
+            (502, NO_HTTP),
+            Some("not valid HTTP"),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn a_page_that_is_none_is_a_true_error() {
+    let cases = cases();
+    let replies: Vec<Reply> = cases.iter().map(|case| case.reply.clone()).collect();
+    let origin = Origin::start()
+        .otherwise(move |request| match request.path().strip_prefix("/case-") {
+            Some(number) => replies[number.parse::<usize>().expect("a number")].clone(),
+            None if request.path() == "/robots.txt" => Reply::status(404),
+            None => Reply::ok("text/plain", "page"),
+        })
+        .spawn()
+        .await;
+    let gate = Gate::with(QUICK).await;
+    let before = gate.peak_memory();
+
+    for (number, case) in cases.iter().enumerate() {
+        println!("{}", case.name);
+        let url = origin.url(&format!("/case-{number}"));
+        let (response, other) = tokio::join!(gate.get(&url), gate.get(&origin.url("/other")));
+
+        allowed(&other, "no-robots");
+        let (status, errors) = case.page;
+        let completion = gate.completion_of(&gate.decision_for(&url).await).await;
+        let error = completion["error"].as_str().unwrap_or_default();
+        if status == 200 {
+            // Where the head had not gone down, there is still time to say so.
+            let cut = response.status == 200 && response.end == End::Cut;
+            assert_eq!(
+                cut || matches!(response.status, 502 | 504),
+                !errors.is_empty(),
+                "{}: {response:#?}",
+                case.name
+            );
+            assert!(error.is_empty() == errors.is_empty(), "{}: {completion:#}", case.name);
+        } else {
+            assert_eq!(response.status, status, "{}: {response:#?}", case.name);
+            assert_eq!(
+                response.proxy_status().param("error").as_deref(),
+                Some(error),
+                "{}",
+                case.name
+            );
+            assert_eq!(completion["status"], status, "{}: {completion:#}", case.name);
+        }
+        assert!(
+            errors.is_empty() || errors.contains(&error),
+            "{}: {completion:#}",
+            case.name
+        );
+    }
+    let grown = gate.peak_memory().saturating_sub(before);
+    assert!(grown < 50 << 20, "{} MiB more", grown >> 20);
+    one_record_for_each_request(&gate, &origin).await;
+}
+
+#[tokio::test]
+async fn a_robots_txt_that_is_none_closes_the_site_and_the_log_says_why() {
+    let cases = cases();
+    let replies: Vec<Reply> = cases.iter().map(|case| case.reply.clone()).collect();
+    let origin = Origin::start()
+        .on("/robots.txt", move |request| {
+            let host = request.field("Host").unwrap_or_default();
+            match host.strip_prefix("case-").and_then(|rest| rest.split('.').next()) {
+                Some(number) => replies[number.parse::<usize>().expect("a number")].clone(),
+                None => Reply::status(404),
+            }
+        })
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::with(QUICK).await;
+    let before = gate.peak_memory();
+
+    for (number, case) in cases.iter().enumerate() {
+        let url = origin.url_at(&format!("case-{number}.example"), "/x");
+        let (response, other) = tokio::join!(gate.get(&url), gate.get(&origin.url("/other")));
+
+        allowed(&other, "no-robots");
+        let Some(why) = case.robots else {
+            assert_eq!(response.status, 200, "{}: {response:#?}", case.name);
+            continue;
+        };
+        told(&response, why, case.name);
+        let decision = gate.decision_for(&url).await;
+        let error = decision["robots_error"].as_str().unwrap_or_default();
+        assert!(!error.is_empty() && error.contains(why), "{}: {decision:#}", case.name);
+    }
+    let grown = gate.peak_memory().saturating_sub(before);
+    assert!(grown < 50 << 20, "{} MiB more", grown >> 20);
+}
+
+/// A refusal that says why the robots.txt cannot be had.
+#[track_caller]
+fn told(response: &Response, why: &str, name: &str) {
+    assert_eq!(response.status, 403, "{name}: {response:#?}");
+    refused(response, "unreachable");
+    let details = response.proxy_status().param("details").unwrap_or_default();
+    assert!(details.contains(why), "{name}: {details}");
+}
+
+#[tokio::test]
+async fn responses_that_have_no_body_have_none() {
+    let origin = Origin::start()
+        .reply(
+            "/204",
+            Reply::raw("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nbytes"),
+        )
+        .reply(
+            "/304",
+            Reply::raw("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nbytes"),
+        )
+        .reply(
+            "/chunks",
+            Reply::raw("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbytes\r\n0\r\n\r\n"),
+        )
+        .reply(
+            "/long",
+            Reply::script([Step::send(
+                "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npageHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged",
+            )]),
+        )
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    gate.get(&origin.url("/warm")).await;
+    let mut connection = gate.dial().await;
+
+    for (path, status, text) in [
+        ("/204", 204, ""),
+        ("/304", 304, ""),
+        ("/chunks", 204, ""),
+        ("/long", 200, "page"),
+    ] {
+        let response = connection.get(&origin.url(path)).await;
+        assert_eq!((response.status, response.text().as_str()), (status, text), "{path}");
+        // What the origin sent too much is nobody's answer.
+        let next = gate.get(&origin.url("/next")).await;
+        assert_eq!(next.text(), "page", "{path}");
+        if !response.stays_open {
+            connection = gate.dial().await;
+        }
+        assert_eq!(connection.get(&origin.url("/next")).await.text(), "page", "{path}");
+    }
+    one_record_for_each_request(&gate, &origin).await;
+}
+
+#[tokio::test]
+async fn what_a_proxy_may_mend_is_mended() {
+    let origin = Origin::start()
+        .reply("/folded", Reply::raw("HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\tc\r\nContent-Length: 4\r\n\r\npage"))
+        .reply("/blank", Reply::raw("HTTP/1.1 200 OK\r\nX : a b c\r\nContent-Length : 4\r\n\r\npage"))
+        .reply("/twice", Reply::raw("HTTP/1.1 200 OK\r\nX: a b c\r\nContent-Length: 4\r\nContent-Length: 4\r\n\r\npage"))
+        .reply("/list", Reply::raw("HTTP/1.1 200 OK\r\nX: a b c\r\nContent-Length: 4, 4\r\n\r\npage"))
+        .reply("/lf", Reply::raw("HTTP/1.1 200 OK\nX: a b c\nContent-Length: 4\n\npage"))
+        .reply("/both", Reply::raw("HTTP/1.1 200 OK\r\nX: a b c\r\nContent-Length: 40\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npage\r\n0\r\n\r\n"))
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+
+    for path in ["/folded", "/blank", "/twice", "/list", "/lf", "/both"] {
+        let url = origin.url(path);
+        let ask = format!(
+            "GET {url} HTTP/1.1\r\nHost: {}\r\nUser-Agent: TestBot/1.0\r\nConnection: close\r\n\r\n",
+            origin.authority()
+        );
+        let bytes = gate.raw(&ask).await;
+        let text = String::from_utf8(bytes).expect("text");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        let bare = head.replace("\r\n", "");
+        assert!(!bare.contains(['\r', '\n']), "{path}: {head:?}");
+        let x = head.lines().find_map(|line| line.strip_prefix("X: ")).expect("X");
+        assert_eq!(
+            x.split_whitespace().collect::<Vec<_>>(),
+            ["a", "b", "c"],
+            "{path}: {head:?}"
+        );
+        let framing: Vec<&str> = head
+            .lines()
+            .filter(|line| line.starts_with("Content-Length") || line.starts_with("Transfer-Encoding"))
+            .collect();
+        if path == "/both" {
+            assert_eq!(
+                (framing, body),
+                (vec!["Transfer-Encoding: chunked"], "4\r\npage\r\n0\r\n\r\n"),
+                "{path}"
+            );
+        } else {
+            assert_eq!((framing, body), (vec!["Content-Length: 4"], "page"), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_stalls_holds_no_other_client_up() {
+    let origin = Origin::start()
+        .reply("/silent", Reply::script([Step::Stall]))
+        .reply(
+            "/half",
+            Reply::script([Step::send("HTTP/1.1 200 OK\r\nX: "), Step::Stall]),
+        )
+        .reply(
+            "/body",
+            Reply::script([
+                Step::send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart"),
+                Step::Stall,
+            ]),
+        )
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::with("[proxy]\nthreads = 1").await;
+    gate.get(&origin.url("/warm")).await;
+
+    let mut waiting = Vec::new();
+    for path in ["/silent", "/half", "/body"].repeat(20) {
+        let mut connection = gate.dial().await;
+        let url = origin.url(path);
+        connection
+            .send(format!(
+                "GET {url} HTTP/1.1\r\nHost: {NAME}:{}\r\nUser-Agent: TestBot/1.0\r\n\r\n",
+                origin.port()
+            ))
+            .await;
+        waiting.push(connection);
+    }
+    let served = tokio::time::timeout(Duration::from_secs(5), async {
+        for _ in 0..20 {
+            allowed(&gate.get(&origin.url("/other")).await, "no-robots");
+        }
+    });
+    served.await.expect("others are served while 60 wait");
+}
+
+/// The origin has seen no request that the log does not have, and each exchange has an end there. One that a kept
+/// connection swallowed may be seen again: that is the same exchange (RFC 9112 §9.3.1).
+async fn one_record_for_each_request(gate: &Gate, origin: &Origin) {
+    let mut seen: Vec<String> = origin
+        .requests()
+        .iter()
+        .map(|request| origin.url(&request.target))
+        .collect();
+    seen.retain(|url| !url.ends_with("/robots.txt"));
+    let logged = gate
+        .audit()
+        .iter()
+        .filter(|record| record["event"] == "decision")
+        .count();
+    let (decisions, _) = gate.audited(logged).await;
+    for decision in decisions {
+        let url = decision["url"].as_str().unwrap_or_default();
+        let at = seen
+            .iter()
+            .position(|seen| seen.ends_with(url.trim_start_matches("http://").trim_start_matches(NAME)));
+        let at = at.unwrap_or_else(|| panic!("{url} was never seen"));
+        seen.remove(at);
+    }
+    seen.dedup();
+    assert!(seen.len() <= 1, "{seen:#?}");
+}
+
+#[tokio::test]
+async fn what_may_have_been_done_is_not_asked_for_again() {
+    let origin = Origin::start()
+        .on("/x", |request| match request.method.as_str() {
+            // The connection was kept, and is closed when the next request comes.
+            "GET" => Reply::ok("text/plain", "page"),
+            _ => Reply::script([Step::Reset]),
+        })
+        .robots("")
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    for method in ["POST", "PATCH", "LOCK"] {
+        allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+        let response = gate.ask(method, &origin.url("/x")).body(b"order one").await;
+
+        assert_eq!(response.status, 502, "{method}: {response:#?}");
+        let asked = origin
+            .requests_for("/x")
+            .iter()
+            .filter(|request| request.method == method)
+            .count();
+        assert_eq!(asked, 1, "{method}");
+    }
+}
