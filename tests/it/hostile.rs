@@ -3,6 +3,7 @@
 mod answers;
 mod clients;
 mod framing;
+mod http2;
 mod origins;
 mod targets;
 

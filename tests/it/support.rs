@@ -19,6 +19,7 @@ mod wire;
 
 pub use self::{
     blackhole::Blackhole,
+    client::frames,
     client::{Alpn, Ask, Connected, Connection, End, Frames, Outcome, Response, Tunnel},
     dns::{Answer, Dns},
     expect::{allowed, failed, refused, same_members},

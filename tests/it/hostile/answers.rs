@@ -533,5 +533,13 @@ async fn what_may_have_been_done_is_not_asked_for_again() {
             .filter(|request| request.method == method)
             .count();
         assert_eq!(asked, 1, "{method}");
+        let on: Vec<usize> = origin
+            .requests_for("/x")
+            .iter()
+            .rev()
+            .take(2)
+            .map(|asked| asked.connection)
+            .collect();
+        assert_eq!(on[0], on[1], "{method}: a connection was kept");
     }
 }

@@ -3,7 +3,7 @@
 mod ask;
 mod connect;
 mod connection;
-mod frames;
+pub mod frames;
 mod h2;
 mod response;
 

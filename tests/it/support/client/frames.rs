@@ -41,6 +41,42 @@ impl Frames {
         frames
     }
 
+    /// The other side of it: reads the preface, and sends no settings of note.
+    ///
+    /// # Errors
+    /// The peer closed.
+    pub async fn answering(io: impl Io + 'static) -> std::io::Result<Self> {
+        let mut frames = Self {
+            io: Box::new(io),
+            next_stream: 2,
+        };
+        frames.io.read_exact(&mut [0; 24]).await?;
+        frames.frame(SETTINGS, 0, 0, &[]).await;
+        Ok(frames)
+    }
+
+    /// The stream of the next request whose head has come; nothing at the end of the connection.
+    pub async fn request(&mut self) -> Option<u32> {
+        loop {
+            match self.read().await? {
+                (SETTINGS, flags, ..) if flags & ACK == 0 => self.frame(SETTINGS, ACK, 0, &[]).await,
+                (HEADERS, _, stream, _) => return Some(stream),
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads on until the peer closes.
+    pub async fn drain(&mut self) {
+        while self.read().await.is_some() {}
+    }
+
+    /// Sends a field block whole on a stream.
+    pub async fn fields(&mut self, stream: u32, fields: &[(&[u8], &[u8])], last: bool) {
+        let ends = if last { END_STREAM } else { 0 };
+        self.frame(HEADERS, END_HEADERS | ends, stream, &block(fields)).await;
+    }
+
     /// Sends one frame. The peer may have closed.
     pub async fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
         let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
@@ -146,7 +182,9 @@ pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
 pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
+pub const PING: u8 = 6;
 pub const GO_AWAY: u8 = 7;
+pub const CONTINUATION: u8 = 9;
 const ACK: u8 = 1;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub const END_STREAM: u8 = 1;
+pub const END_HEADERS: u8 = 4;

@@ -1,0 +1,260 @@
+//! Origins that agree on HTTP/2 and then do not speak it.
+
+use std::{pin::Pin, sync::Arc};
+
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_rustls::TlsAcceptor;
+
+use crate::support::{
+    Alpn, Certificate, End, Frames, Gate, NAME, Origin, Response, allowed,
+    frames::{CONTINUATION, DATA, END_HEADERS, END_STREAM, GO_AWAY, HEADERS, PING, RST_STREAM, SETTINGS},
+    wait,
+};
+
+type Doing = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// What an origin does with a stream; afterwards it reads on.
+type Script = Arc<dyn Fn(Frames, u32) -> Doing + Send + Sync>;
+
+/// An origin without a robots.txt that speaks HTTP/1.1 where it is asked in it, and its script in HTTP/2.
+struct Http2Origin {
+    port: u16,
+    accepting: JoinHandle<()>,
+}
+
+impl Http2Origin {
+    async fn start(script: Script) -> Self {
+        let mut config = (*Certificate::of(&[NAME]).server_config()).clone();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let port = listener.local_addr().expect("a bound socket has an address").port();
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, script) = (acceptor.clone(), script.clone());
+                tokio::spawn(async move {
+                    let mut stream = acceptor.accept(stream).await?;
+                    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                        let mut frames = Frames::answering(stream).await?;
+                        if let Some(request) = frames.request().await {
+                            script(frames, request).await;
+                        }
+                    } else {
+                        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+                        let none = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                        stream.read_buf(&mut Vec::with_capacity(4096)).await?;
+                        stream.write_all(none).await?;
+                        stream.shutdown().await?;
+                    }
+                    std::io::Result::Ok(())
+                });
+            }
+        });
+        Self { port, accepting }
+    }
+
+    fn authority(&self) -> String {
+        format!("{NAME}:{}", self.port)
+    }
+
+    fn url(&self) -> String {
+        format!("https://{}/x", self.authority())
+    }
+}
+
+impl Drop for Http2Origin {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// A script that ends by reading on.
+fn script<F: Future<Output = Frames> + Send + 'static>(
+    act: impl Fn(Frames, u32) -> F + Send + Sync + 'static,
+) -> Script {
+    Arc::new(move |frames, stream| {
+        let acting = act(frames, stream);
+        Box::pin(async move { acting.await.drain().await })
+    })
+}
+
+/// Single frames: kind, flags, whether on the stream, payload.
+fn sends(frames: &'static [(u8, u8, bool, &'static [u8])]) -> Script {
+    script(move |mut to, stream| async move {
+        for (kind, flags, on_stream, payload) in frames {
+            to.frame(*kind, *flags, if *on_stream { stream } else { 0 }, payload)
+                .await;
+        }
+        to
+    })
+}
+
+/// 200 as number 8 of the static table.
+const OK: &[u8] = &[0x88];
+
+async fn ask(gate: &Gate, origin: &Http2Origin) -> std::io::Result<Response> {
+    let tunnel = gate.connect(&origin.authority()).await.opened();
+    tunnel.tls(NAME, Alpn::Http2).await.get("/x").send().await
+}
+
+#[tokio::test]
+async fn an_origin_that_breaks_http_2_is_a_true_error() {
+    let gate = Gate::with("[proxy]\nread-timeout = \"1s\"").await;
+    let other = Origin::start().anything("page").spawn().await;
+    let before = gate.peak_memory();
+    let long_length: &[u8] = &[0x88, 0x0f, 0x0d, 0x02, b'4', b'0'];
+    // Connection: close, which HTTP/2 does not have.
+    let connection = b"\x88\x00\x0aconnection\x05close";
+    let capital = b"\x88\x00\x01X\x01a";
+    let line_end = b"\x88\x00\x01x\x04a\r\nb";
+    let cases: Vec<(&str, Script)> = vec![
+        ("reset: internal error", sends(&[(RST_STREAM, 0, true, &[0, 0, 0, 2])])),
+        ("reset: refused", sends(&[(RST_STREAM, 0, true, &[0, 0, 0, 7])])),
+        (
+            "reset in the body",
+            sends(&[
+                (HEADERS, END_HEADERS, true, OK),
+                (DATA, 0, true, b"part"),
+                (RST_STREAM, 0, true, &[0, 0, 0, 2]),
+            ]),
+        ),
+        ("away at once", sends(&[(GO_AWAY, 0, false, &[0, 0, 0, 0, 0, 0, 0, 0])])),
+        (
+            "away for a fault",
+            sends(&[(GO_AWAY, 0, false, &[0, 0, 0, 0, 0, 0, 0, 1])]),
+        ),
+        (
+            "away in the body",
+            sends(&[
+                (HEADERS, END_HEADERS, true, OK),
+                (DATA, 0, true, b"part"),
+                (GO_AWAY, 0, false, &[0, 0, 0, 0, 0, 0, 0, 1]),
+            ]),
+        ),
+        ("content before the head", sends(&[(DATA, END_STREAM, true, b"part")])),
+        (
+            "a field block that is none",
+            sends(&[(HEADERS, END_HEADERS, true, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff])]),
+        ),
+        (
+            "no status",
+            sends(&[(HEADERS, END_HEADERS | END_STREAM, true, b"\x00\x01x\x01a")]),
+        ),
+        (
+            "a status that is none",
+            sends(&[(HEADERS, END_HEADERS | END_STREAM, true, b"\x08\x0299")]),
+        ),
+        (
+            "another protocol",
+            sends(&[(HEADERS, END_HEADERS | END_STREAM, true, b"\x08\x03101")]),
+        ),
+        (
+            "a field of connections",
+            script(move |mut to, stream| async move {
+                to.frame(HEADERS, END_HEADERS | END_STREAM, stream, connection).await;
+                to
+            }),
+        ),
+        (
+            "a name in capital letters",
+            script(move |mut to, stream| async move {
+                to.frame(HEADERS, END_HEADERS | END_STREAM, stream, capital).await;
+                to
+            }),
+        ),
+        (
+            "a line end in a value",
+            script(move |mut to, stream| async move {
+                to.frame(HEADERS, END_HEADERS | END_STREAM, stream, line_end).await;
+                to
+            }),
+        ),
+        (
+            "less than was promised",
+            script(move |mut to, stream| async move {
+                to.frame(HEADERS, END_HEADERS, stream, long_length).await;
+                to.frame(DATA, END_STREAM, stream, b"part").await;
+                to
+            }),
+        ),
+        ("silence", sends(&[])),
+        (
+            "silence in the body",
+            sends(&[(HEADERS, END_HEADERS, true, OK), (DATA, 0, true, b"part")]),
+        ),
+        (
+            "a flood of field blocks",
+            script(|mut to, stream| async move {
+                to.frame(HEADERS, 0, stream, OK).await;
+                let piece = [0x00, 1, b'x', 1, b'y'].repeat(3_000);
+                for _ in 0..2_000 {
+                    to.frame(CONTINUATION, 0, stream, &piece).await;
+                }
+                to
+            }),
+        ),
+        (
+            "a flood of settings",
+            script(|mut to, _| async move {
+                for _ in 0..20_000 {
+                    to.frame(SETTINGS, 0, 0, &[]).await;
+                }
+                to
+            }),
+        ),
+        (
+            "a flood of pings",
+            script(|mut to, _| async move {
+                for _ in 0..20_000 {
+                    to.frame(PING, 0, 0, &[0; 8]).await;
+                }
+                to
+            }),
+        ),
+        (
+            "a flood of interim responses",
+            script(|mut to, stream| async move {
+                for _ in 0..5_000 {
+                    to.fields(stream, &[(b":status", b"103"), (b"link", b"</x>")], false)
+                        .await;
+                }
+                to
+            }),
+        ),
+    ];
+    let mut origins = Vec::new();
+    for (name, script) in cases {
+        println!("{name}");
+        let origin = Http2Origin::start(script).await;
+        let (response, next) = tokio::join!(wait::within(name, ask(&gate, &origin)), gate.get(&other.url("/other")));
+        allowed(&next, "no-robots");
+        if let Ok(response) = &response
+            && response.status == 404
+        {
+            // It was asked again, in HTTP/1.1.
+            origins.push(origin);
+            continue;
+        }
+        if let Ok(response) = response {
+            assert!(
+                matches!(response.status, 502 | 504) || response.end == End::Cut,
+                "{name}: {response:#?}"
+            );
+        }
+        let completion = gate.completion_of(&gate.decision_for(&origin.url()).await).await;
+        let error = completion["error"].as_str().unwrap_or_default();
+        assert!(
+            [
+                "http_protocol_error",
+                "http_response_incomplete",
+                "connection_terminated",
+                "connection_read_timeout"
+            ]
+            .contains(&error),
+            "{name}: {completion:#}"
+        );
+        origins.push(origin);
+    }
+    let grown = gate.peak_memory().saturating_sub(before);
+    // Fields count up to 16 MiB, for which pingora has no setting, and take several times that while they are read.
+    assert!(grown < 150 << 20, "{} MiB more", grown >> 20);
+}
