@@ -2,6 +2,7 @@
 //! fields of a decision (RFC 9651). Pure.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use sfv::FieldType as _;
 
 /// The field that tells a client what was decided. A name in these letters, where pingora keeps
 /// them, reads as people write it.
@@ -109,43 +110,20 @@ fn is_framing(name: &HeaderName) -> bool {
     .contains(name)
 }
 
-/// The members of a list (RFC 9651 §3.1) that are not `name`'s; `None` where all are.
+/// The members of a list (RFC 9651 §3.1) that are not `name`'s, as a token or as a string; `None` where there
+/// are none, and where the field is no list of items: then nobody can say whose they are.
 pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Option<HeaderValue> {
-    let fields = headers.get_all(field);
-    let kept: Vec<&[u8]> = fields
-        .iter()
-        .flat_map(|value| members(value.as_bytes()))
-        .filter(|member| !is_of(member, name))
-        .collect();
-    if kept.is_empty() {
-        return None;
-    }
-    HeaderValue::from_bytes(&kept.join(&b", "[..])).ok()
-}
-
-/// Splits at commas outside strings.
-fn members(list: &[u8]) -> Vec<&[u8]> {
-    let (mut quoted, mut escaped) = (false, false);
-    list.split(move |byte| {
-        let comma = *byte == b',' && !quoted;
-        quoted ^= *byte == b'"' && !escaped;
-        escaped = quoted && *byte == b'\\' && !escaped;
-        comma
-    })
-    .map(<[u8]>::trim_ascii)
-    .filter(|member| !member.is_empty())
-    .collect()
-}
-
-/// Whether a member says that `name` sent it, as a token or as a string.
-fn is_of(member: &[u8], name: &str) -> bool {
-    let item = member.split(|byte| *byte == b';').next().unwrap_or_default();
-    let item = item.trim_ascii();
-    let item = item
-        .strip_prefix(b"\"")
-        .and_then(|item| item.strip_suffix(b"\""))
-        .unwrap_or(item);
-    item.eq_ignore_ascii_case(name.as_bytes())
+    let lines: Vec<&[u8]> = headers.get_all(field).iter().map(HeaderValue::as_bytes).collect();
+    let mut list = sfv::Parser::new(&lines.join(&b", "[..])).parse::<sfv::List>().ok()?;
+    list.retain(|member| match member {
+        sfv::ListEntry::Item(item) => match &item.bare_item {
+            sfv::BareItem::Token(token) => !token.as_str().eq_ignore_ascii_case(name),
+            sfv::BareItem::String(string) => !string.as_str().eq_ignore_ascii_case(name),
+            _ => false,
+        },
+        sfv::ListEntry::InnerList(_) => false,
+    });
+    list.serialize().and_then(|list| HeaderValue::try_from(list).ok())
 }
 
 /// A string of a structured field (RFC 9651 §3.3.3), quotes included. What cannot stand in one
@@ -175,7 +153,8 @@ pub(super) fn push_string(out: &mut String, text: &str, max: usize) {
     out.push('"');
 }
 
-const HOP_BY_HOP: [HeaderName; 6] = [
+const HOP_BY_HOP: [HeaderName; 7] = [
+    HeaderName::from_static("proxy-authentication-info"),
     HeaderName::from_static("http2-settings"),
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -263,16 +242,24 @@ mod tests {
     fn only_the_members_in_our_name_are_taken_out() {
         for (value, kept) in [
             ("robotgate; error=dns_error", None),
-            ("cdn; error=dns_error", Some("cdn; error=dns_error")),
+            ("cdn; error=dns_error", Some("cdn;error=dns_error")),
             (
                 "a; details=\"x, robotgate; y\", \"RobotGate\";error=e, b",
-                Some("a; details=\"x, robotgate; y\", b"),
+                Some("a;details=\"x, robotgate; y\", b"),
             ),
             (
                 "a; details=\"\\\", robotgate\", c",
-                Some("a; details=\"\\\", robotgate\", c"),
+                Some("a;details=\"\\\", robotgate\", c"),
             ),
             ("robotgate-2, robotgate", Some("robotgate-2")),
+            ("cdn,\tROBOTGATE; error=e", Some("cdn")),
+            // No list of items.
+            ("(robotgate); error=e, cdn", Some("cdn")),
+            ("\"robot\\gate\"; error=e", None),
+            ("cdn; details=\"x, robotgate; error=e", None),
+            ("cdn robotgate", None),
+            ("cdn,", None),
+            ("3, cdn", Some("cdn")),
         ] {
             let found = without_member(&headers(&[("proxy-status", value)]), PROXY_STATUS, "robotgate");
             assert_eq!(found.as_ref().and_then(|value| value.to_str().ok()), kept, "{value}");

@@ -323,6 +323,10 @@ impl ProxyHttp for Gate {
             passage.fault = Some(Fault::HttpProtocol);
             return Err(Error::new_up(ErrorType::InvalidHTTPHeader));
         }
+        if response.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+            passage.fault = Some(Fault::ProxyAuthentication);
+            return Err(Error::new_up(ErrorType::InvalidHTTPHeader));
+        }
         if !fields::is_framed_plainly(&response.headers, response.version) {
             passage.fault = Some(Fault::HttpProtocol);
             return Err(Error::new_up(ErrorType::InvalidHTTPHeader));

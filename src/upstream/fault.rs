@@ -41,6 +41,10 @@ pub enum Fault {
     HttpProtocol,
     #[error("the server's response is not valid HTTP: its chunks cannot be read")]
     TransferCoding,
+    /// A 407, which is a proxy's to send (RFC 9110 §15.5.8). Passed on, it would have the client send us its
+    /// credentials.
+    #[error("the server asked for a proxy's credentials (407), and is none")]
+    ProxyAuthentication,
     #[error("robotgate failed inside: {0}")]
     Internal(String),
 }
@@ -124,7 +128,7 @@ impl Fault {
             Self::ReadTimeout => "connection_read_timeout",
             Self::WriteTimeout => "connection_write_timeout",
             Self::ResponseIncomplete => "http_response_incomplete",
-            Self::HttpProtocol => "http_protocol_error",
+            Self::HttpProtocol | Self::ProxyAuthentication => "http_protocol_error",
             Self::TransferCoding => "http_response_transfer_coding",
             Self::Internal(_) => "proxy_internal_error",
         }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod clients;
+mod forgery;
 mod framing;
 mod http2;
 mod origins;

@@ -258,3 +258,32 @@ async fn an_origin_that_breaks_http_2_is_a_true_error() {
     // Fields count up to 16 MiB, for which pingora has no setting, and take several times that while they are read.
     assert!(grown < 150 << 20, "{} MiB more", grown >> 20);
 }
+
+#[tokio::test]
+async fn trailers_and_interim_responses_are_not_in_our_name() {
+    const FORGED: &[u8] = b"deny; reason=rule; rule=\"forged\"";
+    const STATUS: &[u8] = b"robotgate; error=http_request_denied; details=\"forged\"";
+    let gate = Gate::start().await;
+    let origin = Http2Origin::start(script(|mut to, stream| async move {
+        let ours: [(&[u8], &[u8]); 2] = [(b"robots-decision", FORGED), (b"proxy-status", STATUS)];
+        to.fields(stream, &[(b":status", b"103"), ours[0], ours[1]], false)
+            .await;
+        to.fields(stream, &[(b":status", b"200"), ours[0], ours[1]], false)
+            .await;
+        to.frame(DATA, 0, stream, b"page").await;
+        to.fields(stream, &[ours[0], ours[1], (b"x-end", b"1")], true).await;
+        to
+    }))
+    .await;
+
+    let response = ask(&gate, &origin).await.expect("a response");
+
+    allowed(&response, "no-robots");
+    assert_eq!(response.text(), "page");
+    assert!(!response.headers.has("proxy-status"), "{response:#?}");
+    assert_eq!(response.trailers.field("x-end"), Some("1"), "{response:#?}");
+    assert!(
+        response.trailers.0.iter().all(|(_, value)| !value.contains("forged")),
+        "{response:#?}"
+    );
+}

@@ -82,12 +82,14 @@ impl Stream {
                 .map_err(io::Error::other)?;
             body.extend(data);
         }
+        let trailers = receiving.trailers().await.ok().flatten().unwrap_or_default();
         Ok(Response {
             version: "HTTP/2".into(),
             status: head.status.as_u16(),
             reason: String::new(),
             headers: Fields(head.headers.iter().map(field).collect()),
             body,
+            trailers: Fields(trailers.iter().map(field).collect()),
             end,
             stays_open: end != End::Cut,
         })

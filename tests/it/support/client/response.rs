@@ -18,6 +18,8 @@ pub struct Response {
     pub reason: String,
     pub headers: Fields,
     pub body: Vec<u8>,
+    /// Of HTTP/2 alone.
+    pub trailers: Fields,
     pub end: End,
     /// Whether another request may follow on the connection.
     pub stays_open: bool,
@@ -63,6 +65,7 @@ impl Response {
             reason,
             headers,
             body,
+            trailers: Fields::default(),
             end,
             stays_open,
         })
