@@ -6,6 +6,7 @@ mod connect;
 mod heads;
 mod http2;
 mod limits;
+mod methods;
 mod upgrades;
 
 use crate::support::{Alpn, Connection, Gate, NAME, Origin, Response, allowed};

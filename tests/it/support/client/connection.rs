@@ -186,6 +186,15 @@ impl Connection {
         bytes
     }
 
+    /// As [`read_to_end`](Self::read_to_end), with bytes that are sent once the first ones have come.
+    pub async fn read_to_end_after(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut all = self.read().await;
+        self.try_send(bytes).await;
+        self.finish().await;
+        all.extend(self.read_to_end().await);
+        all
+    }
+
     /// The response to a request that [`send`](Self::send) has sent.
     pub async fn response_to(&mut self, method: &str) -> Response {
         within("a response", Response::read(self.wire(), method))

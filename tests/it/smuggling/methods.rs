@@ -1,0 +1,123 @@
+//! Content where little is expected, and leave to send it.
+
+use super::{Scene, WAYS, Way, responses};
+use crate::support::{End, Gate, Origin};
+
+#[tokio::test]
+async fn methods_that_seldom_have_content_make_one_request_with_it() {
+    let scene = Scene::start().await;
+    let smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
+    for way in WAYS {
+        for (method, target, fields, content) in [
+            (
+                "GET",
+                "{x}",
+                format!("Content-Length: {}\r\n", smuggled.len()),
+                smuggled.to_owned(),
+            ),
+            (
+                "GET",
+                "{x}",
+                "Transfer-Encoding: chunked\r\n".to_owned(),
+                "4\r\nbody\r\n0\r\n\r\n".to_owned(),
+            ),
+            (
+                "HEAD",
+                "{x}",
+                format!("Content-Length: {}\r\n", smuggled.len()),
+                smuggled.to_owned(),
+            ),
+            (
+                "DELETE",
+                "{x}",
+                format!("Content-Length: {}\r\n", smuggled.len()),
+                smuggled.to_owned(),
+            ),
+            (
+                "OPTIONS",
+                "{x}",
+                format!("Content-Length: {}\r\n", smuggled.len()),
+                smuggled.to_owned(),
+            ),
+            (
+                "OPTIONS",
+                "{prefix}*",
+                "Content-Length: 4\r\n".to_owned(),
+                "body".to_owned(),
+            ),
+            ("TRACE", "{x}", String::new(), String::new()),
+            ("M-SEARCH", "{x}", String::new(), String::new()),
+        ] {
+            // In absolute form, the star is what is left out.
+            let target = if way == Way::Plain {
+                target.replace("{prefix}*", "{prefix}")
+            } else {
+                target.replace("{prefix}", "")
+            };
+            let name = format!("{method} {target} {fields:?} ({way:?})");
+            let before = scene.origin(way).requests().len();
+            let head = format!(
+                "{method} {target} HTTP/1.1\r\nHost: {{host}}\r\nUser-Agent: TestBot/1.0\r\nConnection: close\r\n{fields}\r\n{content}"
+            );
+            let came = scene.send(way, &scene.payload(way, &head)).await;
+            assert!(
+                came.starts_with(b"HTTP/1.1 200 "),
+                "{name}: {}",
+                String::from_utf8_lossy(&came)
+            );
+            let seen = scene.origin(way).requests().split_off(before);
+            let [asked] = &seen[..] else {
+                panic!("{name}: {seen:#?}")
+            };
+            assert_eq!(asked.method, method, "{name}");
+            assert_ne!(asked.end, End::Cut, "{name}");
+            if target.contains('*') || !target.contains("{x}") {
+                assert_eq!(asked.target, "*", "{name}");
+            }
+        }
+        assert_eq!(scene.origin(way).count("/smuggled"), 0);
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_for_leave_gets_it_from_the_origin_or_a_refusal_at_once() {
+    let origin = Origin::start()
+        .robots("User-agent: *\nDisallow: /private\n")
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    let head = |path: &str, expect: &str| {
+        format!(
+            "POST {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: TestBot/1.0\r\nContent-Length: 4\r\n{expect}\r\n",
+            origin.url(path),
+            origin.authority()
+        )
+    };
+
+    // A refusal does not ask for what nobody will read.
+    let mut waiting = gate.dial().await;
+    waiting.send(head("/private", "Expect: 100-continue\r\n")).await;
+    let refusal = waiting
+        .read_to_end_after(b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await;
+    let came = responses(refusal).await;
+    assert_eq!(came[0].status, 403, "{came:#?}");
+    assert!(came.len() == 1 && !came[0].stays_open, "{came:#?}");
+
+    // One who does not wait after all is understood all the same.
+    let mut hasty = gate.dial().await;
+    hasty
+        .send(format!("{}body", head("/hasty", "Expect: 100-continue\r\n")))
+        .await;
+    assert_eq!(hasty.response_to("POST").await.status, 200);
+    assert_eq!(origin.only_request_for("/hasty").body, b"body");
+
+    // What cannot be met is for the origin to say.
+    let mut odd = gate.dial().await;
+    odd.send(format!("{}body", head("/odd", "Expect: something-else\r\n")))
+        .await;
+    assert_eq!(odd.response_to("POST").await.status, 200);
+    assert_eq!(origin.only_request_for("/odd").field("Expect"), Some("something-else"));
+    assert_eq!((origin.count("/private"), origin.count("/smuggled")), (0, 0));
+}
