@@ -10,7 +10,7 @@
 //! 3. That calls back into `gate`, once for each step of an exchange: which origin is meant
 //!    (`target`), who asks and whether they may (`judge`; what has to be fetched for that, `fetching`
 //!    fetches and logs), the audit log (`exchange`), and then the origin's address and the headers
-//!    both ways (`fields`), or a refusal (`respond`).
+//!    both ways (`fields`; `websocket` for a change of protocol), or a refusal (`respond`).
 
 mod arrival;
 mod client_stream;

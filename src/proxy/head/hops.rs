@@ -96,7 +96,7 @@ fn is_token(text: &[u8]) -> bool {
 }
 
 /// Fields that say what is asked for, of whom, by whom, and how long it is.
-const END_TO_END: [&str; 20] = [
+const END_TO_END: [&str; 22] = [
     "accept",
     "accept-encoding",
     "authorization",
@@ -117,4 +117,6 @@ const END_TO_END: [&str; 20] = [
     "user-agent",
     "via",
     "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
 ];

@@ -531,6 +531,33 @@ async fn heads_that_two_parsers_read_differently_are_refused() {
 }
 
 #[tokio::test]
+async fn a_host_that_cannot_be_read_is_told_so_though_both_places_agree() {
+    let scene = Scene::start().await;
+    for (host, cause) in [
+        ("shop.example:99999", "port"),
+        ("shop.example:0", "port"),
+        ("shop.example:80:80", "port"),
+        ("shop.example:+80", "port"),
+        ("shop.example:8_0", "port"),
+        ("[::1", "not a valid name or address"),
+        ("[::1]x", "not a valid name or address"),
+        ("[::g]", "not a valid name or address"),
+        ("shop..example", "not a valid name or address"),
+        ("shop.example%2fb.example", "not a valid name or address"),
+        ("shop.exam^ple", "not a valid name or address"),
+        ("shop.example|b", "not a valid name or address"),
+        ("me@shop.example", "user information"),
+        ("", ""),
+        (":80", "the host is missing"),
+    ] {
+        let head = format!("GET http://{host}/x HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n\r\n");
+        let came = responses(scene.send(Way::Plain, head.as_bytes()).await).await;
+        is_refused(&came, 400, cause, host);
+    }
+    scene.log_has_all_that_was_seen().await;
+}
+
+#[tokio::test]
 async fn a_tunnel_serves_the_host_that_it_was_opened_to() {
     let scene = Scene::start().await;
     let other = &scene.plain;
