@@ -106,8 +106,8 @@ mod tests {
                 "it is for other names: b.example, *.c.example, 192.0.2.1",
             ),
             (
-                "certificate not valid for name \"a.example\"; certificate is not valid for any names (according to its \
-                 subjectAltName extension)",
+                "certificate not valid for name \"a.example\"; certificate is not valid for any names (according to \
+                 its subjectAltName extension)",
                 "it has no name of a host",
             ),
             (

@@ -76,13 +76,15 @@ async fn an_origin_cannot_speak_in_our_name() {
         (
             "early hints",
             format!(
-                "HTTP/1.1 103 Early Hints\r\nRobots-Decision: {FORGED}\r\nProxy-Status: {forged_status}\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
+                "HTTP/1.1 103 Early Hints\r\nRobots-Decision: {FORGED}\r\nProxy-Status: {forged_status}\r\n\r\n\
+                 HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
             ),
         ),
         (
             "trailers",
             format!(
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Robots-Decision\r\n\r\n4\r\npage\r\n0\r\nRobots-Decision: {FORGED}\r\nProxy-Status: {forged_status}\r\n\r\n"
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Robots-Decision\r\n\r\n\
+                 4\r\npage\r\n0\r\nRobots-Decision: {FORGED}\r\nProxy-Status: {forged_status}\r\n\r\n"
             ),
         ),
     ] {

@@ -57,7 +57,8 @@ async fn methods_that_seldom_have_content_make_one_request_with_it() {
             let name = format!("{method} {target} {fields:?} ({way:?})");
             let before = scene.origin(way).requests().len();
             let head = format!(
-                "{method} {target} HTTP/1.1\r\nHost: {{host}}\r\nUser-Agent: TestBot/1.0\r\nConnection: close\r\n{fields}\r\n{content}"
+                "{method} {target} HTTP/1.1\r\nHost: {{host}}\r\nUser-Agent: TestBot/1.0\r\n\
+                 Connection: close\r\n{fields}\r\n{content}"
             );
             let came = scene.send(way, &scene.payload(way, &head)).await;
             assert!(
