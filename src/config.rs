@@ -38,14 +38,14 @@ pub use environment::Environment;
 pub use error::{ConfigError, Problem, Problems};
 pub use expect::Expectation;
 pub use https::{Https, HttpsMode, TunnelException, Unverifiable};
-pub use identity::{CredentialsError, Exposure, IdentityRules, exposure};
+pub use identity::{CredentialsError, IdentityRules};
 pub use proxy::{Limits, Proxy, Tls};
 pub use robots::Robots;
 pub use watch::{WatchError, Watcher};
 
 use check::Checker;
 use place::{Complaint, Places};
-use written::File;
+use written::{File, Table};
 
 /// A configuration that was checked. Every key has a default; see `conf/robotgate.toml`.
 #[derive(Clone, Debug, PartialEq)]
@@ -182,6 +182,7 @@ impl Config {
 
     fn check(file: File, checker: &mut Checker<'_>) -> Self {
         let cache_at = file.cache.0.path.as_ref().map(Spanned::span);
+        check_certificates(&file, checker);
         let (identity, named) = IdentityRules::check(&file.identity.0, checker);
         let bots = bots::check(file.bot, named, checker);
         identity.check_required(file.identity.0.required.as_ref(), &bots, checker);
@@ -214,11 +215,14 @@ impl Config {
             Output::File(path) => Some(&**path),
             Output::Stdout => None,
         };
+        let tls = self.proxy.tls.as_ref();
         [
             ("audit.path", audit),
             ("https.ca-certificate", Some(&*self.https.ca_certificate)),
             ("https.ca-key", Some(&*self.https.ca_key)),
             ("identity.credentials", self.identity.credentials.as_deref()),
+            ("proxy.tls.certificate", tls.map(|tls| &*tls.certificate)),
+            ("proxy.tls.key", tls.map(|tls| &*tls.key)),
         ]
         .into_iter()
         .find(|(_, other)| path.is_some() && *other == path)
@@ -229,6 +233,24 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self::built_in(&Environment::of_process())
+    }
+}
+
+/// That clients can show the certificates that bots are known by.
+fn check_certificates(file: &File, checker: &mut Checker<'_>) {
+    let tls = file.proxy.0.tls.as_ref().map(Spanned::get_ref);
+    if tls.is_some_and(|Table(tls)| tls.client_roots.is_some()) {
+        return;
+    }
+    let bots = file.bot.iter().map(Spanned::get_ref);
+    for certificates in bots.filter_map(|Table(bot)| bot.certificates.as_ref()) {
+        if !certificates.get_ref().is_empty() {
+            checker.complain(
+                certificates.span(),
+                "no client can show a certificate: [proxy.tls] has to listen, and its client-roots to say who vouches \
+                 for them",
+            );
+        }
     }
 }
 

@@ -43,6 +43,7 @@
 //! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Its `parts`
 //!   make of it what fetches a robots.txt, for the proxy and the commands alike.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
+//! - `secret_file`: reading what others must not be able to.
 //! - [`service`]: the daemon around all this: start, reload, stop.
 //! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::target`, `cli::moment`, `cli::columns`
 //!   and `cli::paint` are shared parts: a robots.txt fetched for a person, or read; a URL; a time; what
@@ -68,6 +69,8 @@
 //!   written, is not known, and so is fetched.
 //! - What a CONNECT proves says who is inside, and nothing of what they may; it is looked up anew in the
 //!   configuration in force for each request. No secret is kept, and none reaches a log, an error, an origin.
+//! - What two parsers could read in two ways is refused before it is read in one; what goes on is written anew.
+//! - What a client may have at once is bounded, and so is what is remembered of clients.
 //! - There is one list of reasons: [`decision::Reason`] feeds the header, the log and the
 //!   refusal's text.
 //! - Errors become HTTP in one place, `proxy::respond`.

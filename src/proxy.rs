@@ -3,14 +3,15 @@
 //!
 //! The way of a request:
 //!
-//! 1. `listen` accepts a connection and hands it to `connection`.
+//! 1. `listen` accepts a connection, lets its client in (`clients`, by the bounds of `limits`), ends the TLS of
+//!    `[proxy.tls]` (`server_tls`), and hands it to `connection`. How it came (`arrival`) goes with it to each request.
 //! 2. `connection` reads one request head after the other (`head`). A CONNECT goes to `connect`,
 //!    which refuses it, opens a blind `tunnel`, or intercepts (`intercept`) and then serves what
-//!    comes inside like any other connection; anything else goes to pingora's HTTP proxy.
+//!    comes inside like any other connection, or as HTTP/2 (`streams`); anything else goes to pingora's HTTP proxy.
 //! 3. That calls back into `gate`, once for each step of an exchange: which origin is meant
 //!    (`target`), who asks and whether they may (`judge`; what has to be fetched for that, `fetching`
-//!    fetches and logs), the audit log (`exchange`), and then the origin's address and the headers
-//!    both ways (`fields`; `websocket` for a change of protocol), or a refusal (`respond`).
+//!    fetches and logs), the audit log (`exchange`), and then the origin's address and the heads of messages both
+//!    ways (`rewrite`, `fields`, `websocket`), or a refusal (`respond`).
 
 mod arrival;
 mod client_stream;
@@ -28,6 +29,7 @@ mod judge;
 mod limits;
 mod listen;
 mod respond;
+mod rewrite;
 mod server_tls;
 mod streams;
 mod target;

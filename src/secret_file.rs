@@ -3,24 +3,32 @@
 //! It never says what is in a file.
 
 use std::{
-    fs::File,
+    fs::{File, Metadata},
     io::{self, Read as _},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
-/// Why a secret cannot be had. Each says what to do.
+/// Why a secret cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    #[error(
-        "{path} is open to others (mode {mode:03o}), so what it holds is no secret: chmod {strict:03o} {path}",
-        path = path.display(),
-        mode = mode & 0o777,
-        strict = mode & 0o640
-    )]
-    Open { path: PathBuf, mode: u32 },
     #[error("cannot read {}: {source}{}", path.display(), hint(source))]
     Read { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Exposed(#[from] Exposure),
+}
+
+/// Who has rights to a file that they should not have. Its `Display` says what to run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{path}: its mode is {mode:04o}, so {who}; run: chmod {kept:o} {path}",
+    path = path.display(),
+    who = if mode & OTHERS != 0 { "others than its owner and group can get at it" } else { "its group can change it" },
+    kept = mode & 0o777 & !(OTHERS | GROUP_CHANGES)
+)]
+pub struct Exposure {
+    path: PathBuf,
+    mode: u32,
 }
 
 /// Reads a file that its owner may read and write, its group at most read, and others not at all. A group is how a
@@ -29,33 +37,43 @@ pub enum SecretError {
 /// # Errors
 /// Others have more; the file cannot be read.
 pub fn read(path: &Path) -> Result<Vec<u8>, SecretError> {
+    read_with(path).map(|(contents, _)| contents)
+}
+
+/// As [`read`], with what else is known of the file that was read.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with(path: &Path) -> Result<(Vec<u8>, Metadata), SecretError> {
     let failed = |source| SecretError::Read {
         path: path.to_owned(),
         source,
     };
-    // The file that is looked at is the file that is read.
     let mut file = File::open(path).map_err(failed)?;
-    let mode = file.metadata().map_err(failed)?.permissions().mode();
-    if mode & OTHERS != 0 {
-        return Err(SecretError::Open {
-            path: path.to_owned(),
-            mode,
-        });
+    // Of the open file, for the path may lead elsewhere by the time it is read.
+    let metadata = file.metadata().map_err(failed)?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & (OTHERS | GROUP_CHANGES) != 0 {
+        let path = path.to_owned();
+        return Err(Exposure { path, mode }.into());
     }
     let mut contents = Vec::new();
     file.read_to_end(&mut contents).map_err(failed)?;
-    Ok(contents)
+    Ok((contents, metadata))
 }
 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "; robotgate's user has to be its owner, or in its group with the mode 640",
+        io::ErrorKind::PermissionDenied => {
+            "; the user that robotgate runs as has to be its owner, or in its group with the mode 640"
+        }
         _ => "",
     }
 }
 
-/// All of others', and of the group's all but reading.
-const OTHERS: u32 = 0o037;
+const OTHERS: u32 = 0o007;
+/// To write and to execute.
+const GROUP_CHANGES: u32 = 0o030;
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ use crate::bot::{Bots, Credentials, Unidentified};
 
 mod file;
 
-pub use file::{CredentialsError, Exposure, exposure};
+pub use file::CredentialsError;
 
 /// The `[identity]` section. The credentials themselves are with the bots that they stand for
 /// ([`Bots::credentials`]).

@@ -2,58 +2,43 @@
 //! logs it, and then forwards or refuses. What the steps share is in the
 //! [`Exchange`].
 
+mod client;
+mod passage;
+
 use std::{
-    net::SocketAddr,
     sync::{Arc, Weak},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use http::{StatusCode, Version, header};
+use http::StatusCode;
 use pingora::{
     Error, ErrorSource, ErrorType, Result,
-    protocols::{ALPN, Digest},
+    protocols::Digest,
     proxy::{FailToProxy, ProxyHttp, Session},
     upstreams::peer::HttpPeer,
 };
 use pingora_http::{RequestHeader, ResponseHeader};
 
+use self::passage::Passage;
 use super::{
     arrival::Arrival,
-    clients::Asking,
-    exchange::{End, Exchange, Request},
-    fields::{self, PROXY_STATUS, ROBOTS_DECISION},
+    exchange::{End, Request},
+    fields,
     generation::{Generation, Live},
     judge::{Judgement, identify},
     limits::Limit,
     respond::{Answer, Problem},
+    rewrite,
     target::Target,
-    websocket,
 };
-use crate::{
-    decision::Asker,
-    origin::{Origin, readings},
-    upstream::{self, Fault, Timeouts},
-};
+use crate::{decision::Asker, origin::readings, upstream::Fault};
 
 /// The gate. One serves all requests of a [`Forwarder`](super::generation::Forwarder).
 pub(super) struct Gate {
     live: Weak<Live>,
     current: Arc<ArcSwap<Generation>>,
-}
-
-/// What one request carries from step to step.
-pub(super) struct Passage {
-    exchange: Exchange,
-    /// The origin's checked addresses, found once; those that did not answer are taken off.
-    addresses: Vec<SocketAddr>,
-    connecting: Option<Instant>,
-    /// Informational responses of the origin so far.
-    informational: usize,
-    fault: Option<Fault>,
-    /// Its place among the requests of its client.
-    asking: Option<Asking>,
 }
 
 // === impl Gate ===
@@ -120,16 +105,6 @@ impl Gate {
             None => Err(exchange.problem(&Problem::Request, &head.headers)),
         }
     }
-
-    async fn send(session: &mut Session, answer: Answer) -> Result<()> {
-        let head_only = session.req_header().method == http::Method::HEAD;
-        let sent = session.write_response_header(Box::new(answer.head), head_only).await;
-        sent.map_err(Error::into_down)?;
-        // Without content the end has still to be said, in HTTP/2.
-        let body = if head_only { bytes::Bytes::new() } else { answer.body };
-        let sent = session.write_response_body(Some(body), true).await;
-        sent.map_err(Error::into_down)
-    }
 }
 
 #[async_trait]
@@ -137,14 +112,7 @@ impl ProxyHttp for Gate {
     type CTX = Passage;
 
     fn new_ctx(&self) -> Passage {
-        Passage {
-            exchange: Exchange::new(self.current.load_full()),
-            addresses: Vec::new(),
-            connecting: None,
-            informational: 0,
-            fault: None,
-            asking: None,
-        }
+        Passage::new(self.current.load_full())
     }
 
     /// The default adds compression, which would change what the origin sent.
@@ -169,50 +137,15 @@ impl ProxyHttp for Gate {
                 if !understood.contains(&answer.head.status) {
                     session.set_keepalive(None);
                 }
-                Self::send(session, answer).await?;
-                linger(session).await;
+                client::send(session, answer).await?;
+                client::linger(session).await;
                 Ok(true)
             }
         }
     }
 
     async fn upstream_peer(&self, session: &mut Session, passage: &mut Passage) -> Result<Box<HttpPeer>> {
-        let connecting = *passage.connecting.get_or_insert_with(Instant::now);
-        let generation = passage.exchange.generation.clone();
-        let Some(origin) = passage.exchange.target().map(|target| target.origin.clone()) else {
-            return Error::e_explain(ErrorType::InternalError, "no decision was taken");
-        };
-        if passage.addresses.is_empty() {
-            match reach(&generation, &origin).await {
-                Ok(addresses) => passage.addresses = addresses,
-                Err(fault) => {
-                    passage.fault = Some(fault);
-                    return Err(Error::new_up(ErrorType::ConnectError));
-                }
-            }
-        }
-        let Some(address) = passage.addresses.first().copied() else {
-            return Error::e_explain(ErrorType::InternalError, "there is no address left");
-        };
-        passage.exchange.upstream = Some(address);
-        let proxy = &generation.config.proxy;
-        let timeouts = Timeouts {
-            connect: upstream::share_of(proxy.connect_timeout, connecting.elapsed(), passage.addresses.len()),
-            read: silence(session, proxy),
-            write: proxy.write_timeout,
-            idle: proxy.idle_timeout,
-        };
-        // The origin is spoken to as the client speaks: upgrades exist in HTTP/1.1 only, and
-        // trailers that a client waits for come through in HTTP/2.
-        let alpn = match session.req_header().version {
-            Version::HTTP_2 => ALPN::H2H1,
-            _ => ALPN::H1,
-        };
-        let peer = upstream::peer(&origin, address, alpn, timeouts);
-        Ok(Box::new(match session.is_upgrade_req() {
-            true => upstream::for_upgrade(peer),
-            false => peer,
-        }))
+        passage.peer(session).await.map(Box::new)
     }
 
     async fn connected_to_upstream(
@@ -224,8 +157,7 @@ impl ProxyHttp for Gate {
         _digest: Option<&Digest>,
         passage: &mut Passage,
     ) -> Result<()> {
-        passage.fault = None;
-        passage.exchange.timings.connect = passage.connecting.filter(|_| !reused).map(|since| since.elapsed());
+        passage.note_connected(reused);
         Ok(())
     }
 
@@ -237,9 +169,7 @@ impl ProxyHttp for Gate {
         passage: &mut Passage,
         mut error: Box<Error>,
     ) -> Box<Error> {
-        passage.fault = Some(Fault::from_pingora(&error));
-        if passage.addresses.len() > 1 {
-            passage.addresses.remove(0);
+        if passage.note_not_connected(&error) {
             error.set_retry(true);
         }
         error
@@ -255,28 +185,8 @@ impl ProxyHttp for Gate {
         let Some(target) = exchange.target() else {
             return Error::e_explain(ErrorType::InternalError, "no decision was taken");
         };
-        let received = session.req_header().version;
-        for name in fields::hop_by_hop(&request.headers) {
-            // pingora has dealt with what an HTTP/2 request may say of trailers.
-            if name != header::TE || received != Version::HTTP_2 {
-                request.remove_header(&name);
-            }
-        }
-        let entry = fields::via(received, &exchange.generation.config.proxy.name);
-        if let Some(via) = fields::with_via(&request.headers, &entry) {
-            request.insert_header(fields::VIA, via)?;
-        }
-        if received == Version::HTTP_2
-            && let Some(cookie) = fields::joined_cookie(&request.headers)
-        {
-            request.insert_header(header::COOKIE, cookie)?;
-        }
-        request.insert_header(header::HOST, target.origin.host_field())?;
-        if let Some(length) = fields::only_length(&request.headers) {
-            request.insert_header(header::CONTENT_LENGTH, length)?;
-        }
-        request.set_raw_path(&target.path)?;
-        Ok(())
+        let name = &exchange.generation.config.proxy.name;
+        rewrite::to_origin(request, session.req_header().version, target, name)
     }
 
     async fn request_body_filter(
@@ -286,7 +196,7 @@ impl ProxyHttp for Gate {
         _end: bool,
         passage: &mut Passage,
     ) -> Result<()> {
-        check_life(session, passage)
+        client::check_life(session, passage)
     }
 
     fn response_body_filter(
@@ -296,7 +206,7 @@ impl ProxyHttp for Gate {
         _end: bool,
         passage: &mut Passage,
     ) -> Result<Option<Duration>> {
-        check_life(session, passage).map(|()| None)
+        client::check_life(session, passage).map(|()| None)
     }
 
     async fn upstream_response_filter(
@@ -315,34 +225,15 @@ impl ProxyHttp for Gate {
         let exchange = &mut passage.exchange;
         let elapsed = exchange.elapsed();
         exchange.timings.first_byte.get_or_insert(elapsed);
+        let asked = session.is_upgrade_req().then(|| &session.req_header().headers);
+        if let Err(fault) = rewrite::check_answer(asked, response) {
+            passage.fault = Some(fault);
+            return Err(Error::new_up(ErrorType::InvalidHTTPHeader));
+        }
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
-            if session.is_upgrade_req() && websocket::is_accepted(&session.req_header().headers, &response.headers) {
-                return Ok(());
-            }
-            // Nobody asked for this protocol (RFC 9110 §15.2.2).
-            passage.fault = Some(Fault::HttpProtocol);
-            return Err(Error::new_up(ErrorType::InvalidHTTPHeader));
+            return Ok(());
         }
-        if response.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
-            passage.fault = Some(Fault::ProxyAuthentication);
-            return Err(Error::new_up(ErrorType::InvalidHTTPHeader));
-        }
-        if !fields::is_framed_plainly(&response.headers, response.version) {
-            passage.fault = Some(Fault::HttpProtocol);
-            return Err(Error::new_up(ErrorType::InvalidHTTPHeader));
-        }
-        if let Some(length) = fields::only_length(&response.headers) {
-            response.insert_header(header::CONTENT_LENGTH, length)?;
-        }
-        for name in fields::hop_by_hop(&response.headers) {
-            response.remove_header(&name);
-        }
-        response.remove_header(&header::UPGRADE);
-        let entry = fields::via(response.version, &exchange.generation.config.proxy.name);
-        if let Some(via) = fields::with_via(&response.headers, &entry) {
-            response.insert_header(fields::VIA, via)?;
-        }
-        Ok(())
+        rewrite::from_origin(response, &exchange.generation.config.proxy.name)
     }
 
     async fn response_filter(
@@ -351,32 +242,15 @@ impl ProxyHttp for Gate {
         response: &mut ResponseHeader,
         passage: &mut Passage,
     ) -> Result<()> {
-        // A response says what its sender speaks, not what the origin does (RFC 9110 §6.2).
-        response.set_version(Version::HTTP_11);
-        if session.req_header().version == Version::HTTP_10 {
-            // HTTP/1.0 knows no chunks: the end of the connection ends the content (RFC 9112 §6.1).
-            response.remove_header(&header::TRANSFER_ENCODING);
-        }
-        if !response.status.is_informational() || response.status == StatusCode::SWITCHING_PROTOCOLS {
+        let informational = response.status.is_informational();
+        if !informational || response.status == StatusCode::SWITCHING_PROTOCOLS {
             passage.exchange.status = Some(response.status.as_u16());
         }
         let exchange = &passage.exchange;
         let proxy = &exchange.generation.config.proxy;
-        // What stands under these names is ours to say.
-        response.remove_header(ROBOTS_DECISION);
-        if response.headers.contains_key(PROXY_STATUS) {
-            match fields::without_member(&response.headers, PROXY_STATUS, &proxy.name) {
-                Some(others) => response.insert_header(PROXY_STATUS, others)?,
-                None => drop(response.remove_header(PROXY_STATUS)),
-            }
-        }
-        if (proxy.annotate_allowed || !exchange.is_allowed())
-            && !response.status.is_informational()
-            && let Some(field) = exchange.decision_field()
-        {
-            response.insert_header(ROBOTS_DECISION, field)?;
-        }
-        Ok(())
+        let is_told = (proxy.annotate_allowed || !exchange.is_allowed()) && !informational;
+        let decision = is_told.then(|| exchange.decision_field()).flatten();
+        rewrite::to_client(response, session.req_header().version, &proxy.name, decision)
     }
 
     fn upstream_response_trailer_filter(
@@ -385,8 +259,7 @@ impl ProxyHttp for Gate {
         trailers: &mut http::HeaderMap,
         _passage: &mut Passage,
     ) -> Result<()> {
-        trailers.remove(ROBOTS_DECISION);
-        trailers.remove(PROXY_STATUS);
+        rewrite::trailers(trailers);
         Ok(())
     }
 
@@ -405,20 +278,20 @@ impl ProxyHttp for Gate {
         match &fault {
             // A WebSocket has no side that has to say something.
             _ if silent && session.was_upgraded() => {
-                came_over(session, Limit::TunnelIdleTimeout);
+                client::came_over(session, Limit::TunnelIdleTimeout);
                 exchange.note_idle();
             }
             Some(fault) if begun => exchange.note_fault(fault),
             Some(_) => {}
             None if silent => {
-                came_over(session, Limit::BodyTimeout);
+                client::came_over(session, Limit::BodyTimeout);
                 exchange.note_client_slow();
             }
             None if *error.etype() == ErrorType::WriteTimedout => exchange.note_client_full(),
-            None if begun || is_gone(error) => exchange.note_client_gone(),
+            None if begun || client::is_gone(error) => exchange.note_client_gone(),
             None => {}
         }
-        if begun || (fault.is_none() && is_gone(error)) {
+        if begun || (fault.is_none() && client::is_gone(error)) {
             return FailToProxy {
                 error_code: 0,
                 can_reuse_downstream: false,
@@ -432,7 +305,7 @@ impl ProxyHttp for Gate {
         let answer = exchange.problem(&problem, &session.req_header().headers);
         let error_code = answer.head.status.as_u16();
         session.set_keepalive(None);
-        if let Err(error) = Self::send(session, answer).await {
+        if let Err(error) = client::send(session, answer).await {
             tracing::debug!(%error, id = exchange.id(), "the client went away before the answer");
         }
         FailToProxy {
@@ -447,7 +320,7 @@ impl ProxyHttp for Gate {
             tracing::debug!(%error, id = exchange.id(), "an exchange failed");
         }
         if session.is_http2() && exchange.client_is_gone() {
-            count_reset(session);
+            client::count_reset(session);
         }
         exchange
             .complete(End {
@@ -474,79 +347,5 @@ impl ProxyHttp for Gate {
     }
 }
 
-/// Ends a WebSocket whose time is over with the next bytes that pass; where none do, it ends for that.
-fn check_life(session: &Session, passage: &mut Passage) -> Result<()> {
-    let exchange = &mut passage.exchange;
-    if session.was_upgraded() && exchange.elapsed() >= exchange.generation.config.proxy.tunnel_timeout {
-        came_over(session, Limit::TunnelTimeout);
-        exchange.note_old();
-        return Err(Error::new_down(ErrorType::ConnectionClosed));
-    }
-    Ok(())
-}
-
-/// Counts that the request's client came over a limit.
-fn came_over(session: &Session, limit: Limit) {
-    if let Some(arrival) = Arrival::of(session.digest()) {
-        arrival.visit.came_over(limit, arrival.client);
-    }
-}
-
-/// Counts a request that its client took back, which HTTP/2 makes cheap.
-fn count_reset(session: &Session) {
-    if let Some(through) = Arrival::of(session.digest()).and_then(|arrival| arrival.through.as_deref()) {
-        through.resets.count(Instant::now());
-    }
-}
-
-/// The checked addresses of `origin`, never none.
-async fn reach(generation: &Generation, origin: &Origin) -> Result<Vec<SocketAddr>, Fault> {
-    upstream::check_name(origin)?;
-    Ok(generation.egress.addresses(&origin.host, origin.port).await?)
-}
-
-/// How long either side may say nothing: what may become a WebSocket is allowed more.
-fn silence(session: &Session, times: &crate::config::Proxy) -> Duration {
-    if session.is_upgrade_req() {
-        times.tunnel_idle_timeout
-    } else {
-        times.read_timeout
-    }
-}
-
-/// Reads on for a while after an answer that came before the request's end: many clients send to
-/// the end before they look, and a closed connection would take the answer from them.
-async fn linger(session: &mut Session) {
-    if session.is_http2() || session.is_body_done() {
-        return;
-    }
-    let rest = async {
-        let mut left = MAX_LINGER;
-        while let Ok(Some(chunk)) = session.read_request_body().await {
-            left = left.saturating_sub(chunk.len());
-            if left == 0 {
-                return;
-            }
-        }
-    };
-    // Past it, the client has had its time.
-    let _ = tokio::time::timeout(LINGER, rest).await;
-}
-
-/// Whether an error on the client's side says that it is not there any more.
-fn is_gone(error: &Error) -> bool {
-    matches!(
-        error.etype(),
-        ErrorType::ReadError
-            | ErrorType::WriteError
-            | ErrorType::WriteTimedout
-            | ErrorType::ConnectionClosed
-            | ErrorType::H2Error
-    )
-}
-
 /// An origin that sends more of them never comes to an end.
 const MAX_INFORMATIONAL: usize = 32;
-/// How long, and for how many bytes, content is read that nobody wants.
-const LINGER: Duration = Duration::from_secs(2);
-const MAX_LINGER: usize = 64 * 1024 * 1024;

@@ -4,7 +4,7 @@
 use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions, Permissions, TryLockError},
-    io::{self, Read as _, Write as _},
+    io::{self, Write as _},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     thread,
@@ -13,7 +13,7 @@ use std::{
 
 use rustix::fs::{Gid, Uid, fchown};
 
-use crate::config::{Exposure, exposure};
+use crate::secret_file::{self, SecretError};
 
 /// The file, for as long as nobody else may change it.
 #[derive(Debug)]
@@ -40,8 +40,8 @@ pub(super) enum StoreError {
     Write { path: PathBuf, source: io::Error },
     #[error("cannot give {} the owner and group that it had: {source}; run this as root, or as its owner", path.display())]
     Owner { path: PathBuf, source: io::Error },
-    #[error("{}: {}", path.display(), exposure.to_string().replace("FILE", &path.display().to_string()))]
-    Exposed { path: PathBuf, exposure: Exposure },
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     #[error("{} is not UTF-8", .0.display())]
     NotText(PathBuf),
     #[error("another process holds the lock on {}; try again", .0.display())]
@@ -122,20 +122,11 @@ impl Store {
 
 /// What the file holds now; `None` where there is none.
 pub(super) fn read(path: &Path) -> Result<Option<Before>, StoreError> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(read_error(path, source)),
+    let (bytes, metadata) = match secret_file::read_with(path) {
+        Err(SecretError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read?,
     };
-    let metadata = file.metadata().map_err(|source| read_error(path, source))?;
     let mode = metadata.permissions().mode() & 0o7777;
-    if let Some(exposure) = exposure(mode) {
-        let path = path.to_owned();
-        return Err(StoreError::Exposed { path, exposure });
-    }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)
-        .map_err(|source| read_error(path, source))?;
     Ok(Some(Before {
         text: String::from_utf8(bytes).map_err(|_| StoreError::NotText(path.to_owned()))?,
         mode,

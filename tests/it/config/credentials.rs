@@ -159,10 +159,12 @@ fn bad_lines_are_told_with_file_and_number_and_not_quoted() {
 
 #[test]
 fn proofs_are_read_as_written() {
-    let config = super::good(
-        "[[bot]]\nname = 'a'\nuser-agents = ['x']\nnetworks = ['10.1.0.0/16', '::1']\n\
+    let roots = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/config/root.pem");
+    let config = super::good(&format!(
+        "[proxy.tls]\nlisten = '127.0.0.1:0'\ncertificate = 'a.pem'\nkey = 'b.pem'\nclient-roots = ['{roots}']\n\
+         [[bot]]\nname = 'a'\nuser-agents = ['x']\nnetworks = ['10.1.0.0/16', '::1']\n\
          certificates = ['a.example', 'spiffe://a/b']",
-    );
+    ));
     let bindings = &config.bots.named("a").unwrap().bindings;
     assert_eq!(format!("{:?}", bindings.networks), "[10.1.0.0/16, ::1/128]");
     assert_eq!(

@@ -1,0 +1,101 @@
+//! What a proxy changes in the head of a message on its way (RFC 9110 §7.6), and what an origin's answer has to be to go
+//! on. Pure. It never touches a path or a query.
+
+use http::{HeaderMap, StatusCode, Version, header};
+use pingora::Result;
+use pingora_http::{RequestHeader, ResponseHeader};
+
+use super::{
+    fields::{self, PROXY_STATUS, ROBOTS_DECISION},
+    target::Target,
+    websocket,
+};
+use crate::upstream::Fault;
+
+/// Makes of a request that was `received` by a version the one that goes to the origin.
+pub(super) fn to_origin(request: &mut RequestHeader, received: Version, target: &Target, name: &str) -> Result<()> {
+    for name in fields::hop_by_hop(&request.headers) {
+        // pingora has dealt with what an HTTP/2 request may say of trailers.
+        if name != header::TE || received != Version::HTTP_2 {
+            request.remove_header(&name);
+        }
+    }
+    if let Some(via) = fields::with_via(&request.headers, &fields::via(received, name)) {
+        request.insert_header(fields::VIA, via)?;
+    }
+    if received == Version::HTTP_2
+        && let Some(cookie) = fields::joined_cookie(&request.headers)
+    {
+        request.insert_header(header::COOKIE, cookie)?;
+    }
+    request.insert_header(header::HOST, target.origin.host_field())?;
+    if let Some(length) = fields::only_length(&request.headers) {
+        request.insert_header(header::CONTENT_LENGTH, length)?;
+    }
+    request.set_raw_path(&target.path)
+}
+
+/// Whether an origin's answer may go on. `asked` are the fields of a request that asked for another protocol.
+///
+/// # Errors
+/// It changes to a protocol that nobody asked for (RFC 9110 §15.2.2), passes for a proxy's (§15.5.8), or can be read in
+/// two ways.
+pub(super) fn check_answer(asked: Option<&HeaderMap>, response: &ResponseHeader) -> Result<(), Fault> {
+    match response.status {
+        StatusCode::SWITCHING_PROTOCOLS => match asked {
+            Some(request) if websocket::is_accepted(request, &response.headers) => Ok(()),
+            _ => Err(Fault::HttpProtocol),
+        },
+        StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(Fault::ProxyAuthentication),
+        _ if fields::is_framed_plainly(&response.headers, response.version) => Ok(()),
+        _ => Err(Fault::HttpProtocol),
+    }
+}
+
+/// Takes out of an origin's answer what was for this connection alone, and puts the proxy into its way.
+pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<()> {
+    if let Some(length) = fields::only_length(&response.headers) {
+        response.insert_header(header::CONTENT_LENGTH, length)?;
+    }
+    for name in fields::hop_by_hop(&response.headers) {
+        response.remove_header(&name);
+    }
+    response.remove_header(&header::UPGRADE);
+    if let Some(via) = fields::with_via(&response.headers, &fields::via(response.version, name)) {
+        response.insert_header(fields::VIA, via)?;
+    }
+    Ok(())
+}
+
+/// Makes of an answer the one for a client whose request was `received` by a version. What stands under the names of
+/// robotgate's own fields is ours to say.
+pub(super) fn to_client(
+    response: &mut ResponseHeader,
+    received: Version,
+    name: &str,
+    decision: Option<String>,
+) -> Result<()> {
+    // A response says what its sender speaks, not what the origin does (RFC 9110 §6.2).
+    response.set_version(Version::HTTP_11);
+    if received == Version::HTTP_10 {
+        // HTTP/1.0 knows no chunks: the end of the connection ends the content (RFC 9112 §6.1).
+        response.remove_header(&header::TRANSFER_ENCODING);
+    }
+    response.remove_header(ROBOTS_DECISION);
+    if response.headers.contains_key(PROXY_STATUS) {
+        match fields::without_member(&response.headers, PROXY_STATUS, name) {
+            Some(others) => response.insert_header(PROXY_STATUS, others)?,
+            None => drop(response.remove_header(PROXY_STATUS)),
+        }
+    }
+    if let Some(field) = decision {
+        response.insert_header(ROBOTS_DECISION, field)?;
+    }
+    Ok(())
+}
+
+/// Takes the same out of trailers.
+pub(super) fn trailers(trailers: &mut HeaderMap) {
+    trailers.remove(ROBOTS_DECISION);
+    trailers.remove(PROXY_STATUS);
+}
