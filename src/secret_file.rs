@@ -24,7 +24,7 @@ pub enum SecretError {
     "{path}: its mode is {mode:04o}, so {who}; run: chmod {kept:o} {path}",
     path = path.display(),
     who = if mode & OTHERS != 0 { "others than its owner and group can get at it" } else { "its group can change it" },
-    kept = mode & 0o777 & !(OTHERS | GROUP_CHANGES)
+    kept = mode & 0o640
 )]
 pub struct Exposure {
     path: PathBuf,
