@@ -38,7 +38,7 @@ pub struct Problem {
     /// The column in characters, from 1.
     pub column: usize,
     /// The dotted key, such as `robots.default-ttl` or `bot[1].name` (lists count from 0); empty for a mistake of
-    /// syntax.
+    /// syntax that is at none.
     pub key: String,
     /// What is wrong, and what to write instead.
     pub message: String,

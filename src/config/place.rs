@@ -76,7 +76,7 @@ pub(super) fn line(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count()
 }
 
-/// Without line ends and terminal sequences, which a quoted value may hold.
+/// Without line ends and terminal sequences, which a quoted key or value may hold.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
@@ -134,7 +134,7 @@ impl Places<'_> {
                     if !dotted.is_empty() {
                         dotted.push('.');
                     }
-                    dotted.push_str(key);
+                    dotted.push_str(&printable(key));
                 }
             }
         }
@@ -172,8 +172,10 @@ impl Search<'_> {
     /// Keeps the path if its range is around the one sought, and no wider than the best so far: in a tie (a list of
     /// tables and its first item share a header) the deeper one is meant.
     fn offer(&mut self, range: Range<usize>) {
+        // A value that was left out in the text has no place.
+        let somewhere = range != (0..0);
         let around = range.start <= self.span.start && self.span.end <= range.end;
-        if around && self.best.as_ref().is_none_or(|(width, _)| range.len() <= *width) {
+        if somewhere && around && self.best.as_ref().is_none_or(|(width, _)| range.len() <= *width) {
             self.best = Some((range.len(), self.here.clone()));
         }
     }

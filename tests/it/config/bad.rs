@@ -12,8 +12,11 @@ const BAD: &[&str] = &[
     "[proxy]\nname = gate",
     "[proxy]\nname = 'a'\nname = 'b'",
     "a = 1\r\nb = \r\n",
+    "]\nthen = = 1",
     // Keys.
     "[robot]\nsoft-404 = true",
+    "\"a\\u001b[31m\\n\" = 1",
+    "[proxy]\nna\u{7}me = 'a'",
     "[proxy]\nlisten = '127.0.0.1:1'\nidle_timeout = '1s'",
     "[robots]\ncolour = 'red'",
     "[proxy]\nlsten = '127.0.0.1:1'\n[https]\nmod = 'tunnel'\nmode = 'off'",
@@ -143,11 +146,9 @@ fn every_mistake_is_told_with_its_place() {
                 problem.line >= 1 && problem.column >= 1 && problem.width >= 1,
                 "{problem:?}"
             );
-            assert_eq!(
-                text.lines().nth(problem.line - 1).unwrap_or_default(),
-                problem.source_line,
-                "{problem:?}"
-            );
+            let line = text.lines().nth(problem.line - 1).unwrap_or_default();
+            // What would ring a bell is shown as a place holder.
+            assert_eq!(line.replace('\u{7}', "\u{fffd}"), problem.source_line, "{problem:?}");
         }
         told.push_str(&format!("{error}\n\n"));
     }
