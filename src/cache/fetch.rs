@@ -8,6 +8,7 @@
 mod body;
 mod hop;
 mod lanes;
+mod redirect;
 mod trace;
 
 use std::{
@@ -18,10 +19,11 @@ use std::{
 use async_trait::async_trait;
 use pingora::connectors::{ConnectorOptions, http::v1::Connector};
 
-use self::hop::{Hop, HopEnd};
+use self::hop::HopEnd;
 pub use self::{
     body::within_limit,
     lanes::Lanes,
+    redirect::Hop,
     trace::{Asked, Traced},
 };
 use super::{Failure, FetchError, Freshness, Meaning, OriginState, Policy, Received, copy::LARGE};

@@ -2,30 +2,22 @@
 
 use std::time::{Duration, Instant};
 
+use http::HeaderValue;
 use pingora::{
     protocols::{ALPN, http::v1::client::HttpSession},
     upstreams::peer::HttpPeer,
 };
-use pingora_http::{RequestHeader, ResponseHeader};
-use url::Url;
+use pingora_http::ResponseHeader;
 
 use super::{
     Fetcher,
     body::{self, Body},
+    redirect::Hop,
 };
 use crate::{
-    audit::plain,
-    cache::{Failure, FetchError, Freshness, Received, freshness},
-    origin::{Authority, Origin, Scheme},
+    cache::{Failure, Freshness, Received, freshness},
     upstream::{self, Fault, Timeouts},
 };
-
-/// One URL to ask.
-pub(super) struct Hop {
-    origin: Origin,
-    /// Begins with `/`.
-    path_and_query: String,
-}
 
 /// What one request came to.
 pub(super) enum HopEnd {
@@ -41,18 +33,6 @@ pub(super) enum HopEnd {
 // === impl Hop ===
 
 impl Hop {
-    /// The robots.txt of `origin` itself.
-    pub(super) fn first(origin: &Origin) -> Self {
-        Self {
-            origin: origin.clone(),
-            path_and_query: "/robots.txt".to_owned(),
-        }
-    }
-
-    pub(super) fn url(&self) -> String {
-        format!("{}{}", self.origin, self.path_and_query)
-    }
-
     /// Asks this URL; with `etag`, whether what it gave under that tag has changed. `seen` becomes the
     /// status as soon as there is one, whatever comes after.
     pub(super) async fn ask(
@@ -62,7 +42,7 @@ impl Hop {
         seen: &mut Option<u16>,
     ) -> Result<HopEnd, Failure> {
         let mut session = self.connect(fetcher).await?;
-        let request = self.request(fetcher, etag).map_err(fault)?;
+        let request = self.request(fetcher.options.user_agent.clone(), etag).map_err(fault)?;
         session.write_request_header(Box::new(request)).await.map_err(fault)?;
         session.finish_body().await.map_err(fault)?;
         let head = read_head(&mut session).await?;
@@ -70,8 +50,9 @@ impl Hop {
         let status = head.status.as_u16();
         *seen = Some(status);
         if matches!(status, 301 | 302 | 303 | 307 | 308) {
+            let location = head.headers.get(http::header::LOCATION);
             return Ok(HopEnd::Redirect {
-                to: self.target(&head)?,
+                to: self.redirected(location.map(HeaderValue::as_bytes))?,
                 status,
             });
         }
@@ -99,7 +80,7 @@ impl Hop {
 
     /// Connects to the first of the origin's addresses that answers.
     async fn connect(&self, fetcher: &Fetcher) -> Result<HttpSession, Failure> {
-        upstream::check_name(&self.origin)?;
+        upstream::check_name(self.origin())?;
         let addresses = fetcher
             .egress
             .addresses(&self.origin.host, self.origin.port)
@@ -133,47 +114,6 @@ impl Hop {
             }
         }
         Err(last.into())
-    }
-
-    fn request(&self, fetcher: &Fetcher, etag: Option<&str>) -> pingora::Result<RequestHeader> {
-        let mut request = RequestHeader::build("GET", self.path_and_query.as_bytes(), Some(5))?;
-        request.insert_header("Host", self.origin.host_field())?;
-        request.insert_header("User-Agent", fetcher.options.user_agent.clone())?;
-        request.insert_header("Accept", "text/plain,*/*;q=0.8")?;
-        request.insert_header("Accept-Encoding", "gzip")?;
-        request.insert_header("Connection", "close")?;
-        if let Some(etag) = etag {
-            request.insert_header("If-None-Match", etag)?;
-        }
-        Ok(request)
-    }
-
-    /// Where a redirect leads (RFC 9110 §10.2.2).
-    fn target(&self, head: &ResponseHeader) -> Result<Hop, FetchError> {
-        let location = head
-            .headers
-            .get(http::header::LOCATION)
-            .ok_or_else(|| FetchError::Redirect("it has no Location".to_owned()))?;
-        let lost = |why: &str| {
-            let location = String::from_utf8_lossy(location.as_bytes());
-            // A query may hold what no log should.
-            let location = match location.split_once('?') {
-                Some((path, _)) => format!("{path}?…"),
-                None => location.into_owned(),
-            };
-            FetchError::Redirect(format!("{} ({why})", plain(&location, MAX_LOCATION)))
-        };
-        let text = std::str::from_utf8(location.as_bytes()).map_err(|_| lost("not UTF-8"))?;
-        let there = Url::parse(&self.url())
-            .and_then(|here| here.join(text))
-            .map_err(|error| lost(&error.to_string()))?;
-        let scheme = Scheme::parse(there.scheme().as_bytes()).ok_or_else(|| lost("neither http nor https"))?;
-        let authority = Authority::parse(there.authority().as_bytes()).map_err(|error| lost(&error.to_string()))?;
-        let query = there.query().map(|query| format!("?{query}"));
-        Ok(Hop {
-            origin: Origin::new(scheme, authority),
-            path_and_query: format!("{}{}", there.path(), query.unwrap_or_default()),
-        })
     }
 }
 
@@ -217,8 +157,6 @@ fn fault(error: Box<pingora::Error>) -> Failure {
     Fault::from_pingora(&error.into_up()).into()
 }
 
-/// Bytes of a redirect's target that an error repeats.
-const MAX_LOCATION: usize = 256;
 /// Bytes of an entity tag that is worth keeping.
 const MAX_ETAG: usize = 128;
 const MAX_INFORMATIONAL: usize = 16;
