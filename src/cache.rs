@@ -17,6 +17,8 @@ mod policy;
 mod state;
 mod store;
 
+#[cfg(fuzzing)]
+pub use self::fetch::Hop;
 pub use self::{
     copy::{RobotsCopy, Sha256},
     disk::{Contents, CopyFile, Disk, DiskError, DiskOptions, FileError, Record, Why},

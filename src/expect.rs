@@ -42,11 +42,7 @@ pub struct Unmet {
 /// The file cannot be read, says what cannot be meant, or does not meet its cases.
 pub fn load(file: &Path) -> Result<Config, LoadError> {
     let config = Config::load(file)?;
-    let cases: Vec<_> = config
-        .expect
-        .iter()
-        .filter_map(|expectation| Some((expectation.line, complaint(expectation, &config)?)))
-        .collect();
+    let cases = unmet(&config);
     if cases.is_empty() {
         return Ok(config);
     }
@@ -55,6 +51,15 @@ pub fn load(file: &Path) -> Result<Config, LoadError> {
         cases,
         of: config.expect.len(),
     }))
+}
+
+/// The cases that are not met: the line and the complaint of each.
+pub(crate) fn unmet(config: &Config) -> Vec<(usize, String)> {
+    config
+        .expect
+        .iter()
+        .filter_map(|expectation| Some((expectation.line, complaint(expectation, config)?)))
+        .collect()
 }
 
 /// What the case comes to instead of what it says, as a sentence.

@@ -54,7 +54,8 @@
 //! - `tests/it`: the program as it runs, between an origin that can misbehave and real clients; the
 //!   engine against a plain model and the stated cases in `tests/cases`.
 //! - `tests/bench`: how long the engine takes to read and decide, beside others.
-//! - `tests/fuzz`: the engine against the same model on what a fuzzer makes up; a package of its own.
+//! - `tests/fuzz`: what is read from outside, on what a fuzzer makes up; a package of its own. What is private
+//!   otherwise it asks through `fuzzing`, a module that ordinary builds do not have.
 //!
 //! # Invariants
 //!
@@ -88,6 +89,8 @@ pub mod config;
 pub mod decision;
 pub mod egress;
 pub mod expect;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod origin;
 mod pem;
 pub mod proxy;

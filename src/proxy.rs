@@ -21,6 +21,8 @@ mod connection;
 mod exchange;
 mod fetching;
 mod fields;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gate;
 mod generation;
 mod head;

@@ -149,7 +149,7 @@ impl Head {
     }
 
     /// The head at the front of `bytes`, which are taken then; `None` where more has to come.
-    fn parse(bytes: &mut BytesMut, limits: HeadLimits) -> Result<Option<Self>, HeadError> {
+    pub(super) fn parse(bytes: &mut BytesMut, limits: HeadLimits) -> Result<Option<Self>, HeadError> {
         let found = if limits.fields <= USUAL_FIELDS {
             let mut fields = [httparse::EMPTY_HEADER; USUAL_FIELDS];
             Found::in_front(bytes, &mut fields[..limits.fields], limits)?

@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use robotgate::robots::path_of_url;
-use rustix::time::{ClockId, clock_gettime};
 
 use holds::{WAYS, Way, holds, likely_urls};
 use input::Input;
+use timed::timed;
 
+#[path = "../cases.rs"]
+mod cases;
 #[path = "../../it/robots/holds.rs"]
 mod holds;
 #[path = "../input.rs"]
@@ -25,8 +27,10 @@ mod model;
 mod rfc9309;
 #[path = "../seeds.rs"]
 mod seeds;
+#[path = "../timed.rs"]
+mod timed;
 
-fuzz_target!(init: seeds::write(), |data: &[u8]| -> Corpus {
+fuzz_target!(init: seeds::write("decide", cases::inputs()), |data: &[u8]| -> Corpus {
     let Some(input) = Input::read(data) else {
         return Corpus::Reject;
     };
@@ -70,14 +74,6 @@ fn in_bounds(way: &Way, what: &str, taken: Duration, size: usize, each: Duration
         "{}: {what} took {taken:?}, {most:?} are in proportion",
         way.name
     );
-}
-
-/// How long the processor is at it, whatever else runs on the machine.
-fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let now = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
-    let started = now();
-    let made = work();
-    (made, now().saturating_sub(started))
 }
 
 /// Of the file's own patterns, as many are tried.

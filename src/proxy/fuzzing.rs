@@ -1,0 +1,89 @@
+//! The way of a request's head from the client's bytes to the origin's, without a connection: what
+//! [`fuzzing`](crate::fuzzing) hands through.
+
+use std::cell::OnceCell;
+
+use bytes::BytesMut;
+use pingora::protocols::http::v1::{client::http_req_header_to_wire, server::HttpSession};
+use pingora_http::RequestHeader;
+use tokio::runtime::{Builder, Runtime};
+
+use super::{
+    arrival::Through,
+    head::{Head, HeadLimits},
+    rewrite,
+    target::Target,
+};
+use crate::origin::{Authority, Origin};
+
+/// What the head of a request was taken for.
+#[derive(Debug)]
+pub enum Taken {
+    /// A CONNECT to here.
+    Connect(Authority),
+    Request(Asked),
+}
+
+/// What a request is for.
+#[derive(Debug)]
+pub struct Asked {
+    pub origin: Origin,
+    /// The path and query on which it is decided.
+    pub decided: Vec<u8>,
+    /// The head that the origin gets.
+    pub upstream: Vec<u8>,
+}
+
+/// Takes the head that `bytes` begin with, `through` a CONNECT to there; `None` where more has to come.
+///
+/// # Errors
+/// Why it is refused, and by whom.
+pub fn take(bytes: &[u8], through: Option<&Origin>) -> Result<Option<Taken>, String> {
+    let mut bytes = BytesMut::from(bytes);
+    let Some(head) = Head::parse(&mut bytes, LIMITS).map_err(|error| format!("head: {error}"))? else {
+        return Ok(None);
+    };
+    if let Some(connect) = head.connect {
+        return Ok(Some(Taken::Connect(connect.authority)));
+    }
+    let mut request = read_by_pingora(&head.bytes[..head.len]).map_err(|error| format!("pingora: {error}"))?;
+    let through = through.map(|origin| Through::new(origin.clone(), None, 1));
+    let target = Target::of(&request, through.as_ref()).map_err(|error| format!("target: {error}"))?;
+    let received = request.version;
+    rewrite::to_origin(&mut request, received, &target, "robotgate").map_err(|error| format!("upstream: {error}"))?;
+    let upstream = http_req_header_to_wire(&request).ok_or("upstream: it cannot be written")?;
+    Ok(Some(Taken::Request(Asked {
+        decided: target.decided_path().to_vec(),
+        origin: target.origin,
+        upstream: upstream.to_vec(),
+    })))
+}
+
+fn read_by_pingora(head: &[u8]) -> Result<RequestHeader, String> {
+    thread_local! {
+        static RUNTIME: OnceCell<Runtime> = const { OnceCell::new() };
+    }
+    let read = async {
+        let (mut client, stream) = tokio::io::duplex(head.len());
+        tokio::io::AsyncWriteExt::write_all(&mut client, head)
+            .await
+            .map_err(|error| error.to_string())?;
+        let mut session = HttpSession::new(Box::new(stream));
+        let read = session.read_request().await.map_err(|error| error.to_string())?;
+        read.ok_or("it sees the connection end")?;
+        Ok(session.req_header().clone())
+    };
+    RUNTIME.with(|runtime| {
+        let new = || Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.get_or_init(|| match new() {
+            Ok(runtime) => runtime,
+            Err(error) => panic!("no runtime: {error}"),
+        });
+        runtime.block_on(read)
+    })
+}
+
+const LIMITS: HeadLimits = HeadLimits {
+    bytes: 64 * 1024,
+    fields: 128,
+};

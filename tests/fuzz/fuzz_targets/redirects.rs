@@ -1,0 +1,107 @@
+//! Where the answers of a robots.txt's fetch lead: each hop asks one plain URL over http or https, which is the one that is
+//! logged, and no spelling of an address gets past the egress guard.
+//!
+//! An input has an origin in its first line, and a Location in each line that follows.
+
+#![no_main]
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use robotgate::{
+    egress::Guard,
+    fuzzing::{Hop, written},
+    origin::{Host, Origin},
+};
+use url::Url;
+
+#[path = "../global.rs"]
+mod global;
+#[path = "../seeds.rs"]
+mod seeds;
+#[path = "../whatwg.rs"]
+mod whatwg;
+#[path = "../wire.rs"]
+mod wire;
+
+fuzz_target!(init: seeds::write("redirects", SEEDS), |data: &[u8]| -> Corpus {
+    let mut lines = data.split(|byte| *byte == b'\n');
+    let first = lines.next().and_then(|line| str::from_utf8(line).ok()?.parse::<Origin>().ok());
+    let Some(origin) = first else {
+        return Corpus::Reject;
+    };
+    let mut hop = Hop::first(&origin);
+    asks_what_it_logs(&hop);
+    for location in lines {
+        hop = match hop.redirected(Some(location)) {
+            Ok(to) => to,
+            Err(error) => {
+                let error = error.to_string();
+                assert!(!error.contains(char::is_control), "{error:?}");
+                break;
+            }
+        };
+        asks_what_it_logs(&hop);
+        is_refused_where_its_address_is(hop.origin());
+    }
+    Corpus::Keep
+});
+
+fn asks_what_it_logs(hop: &Hop) {
+    let url = Url::parse(&hop.url()).expect("a URL");
+    whatwg::names(&url, hop.origin());
+    assert_eq!(url.fragment(), None);
+
+    let wire = written(hop).expect("a request");
+    let asked = wire::only_request(&wire, hop.origin());
+    assert_eq!(asked.method, "GET");
+    let asked = format!(
+        "{}://{}{}",
+        hop.origin().scheme,
+        hop.origin().host_field(),
+        String::from_utf8_lossy(&asked.path)
+    );
+    assert_eq!(asked, hop.url());
+    // What a redirect to there would be taken for.
+    assert_eq!(hop.redirected(Some(asked.as_bytes())).as_ref(), Ok(hop));
+}
+
+fn is_refused_where_its_address_is(origin: &Origin) {
+    let passes = Guard::default().screen(&origin.host, HTTPS).is_ok();
+    match &origin.host {
+        Host::Ip(address) => assert_eq!(passes, global::is_global(*address), "{address}"),
+        Host::Name(name) => {
+            assert!(passes);
+            // What a resolver of the C library takes for an address (inet_aton) is no name.
+            let last = name.rsplit('.').next().unwrap_or_default();
+            let is_number = last.strip_prefix("0x").map_or_else(
+                || !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()),
+                |hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()),
+            );
+            assert!(!is_number, "{name}");
+        }
+    }
+}
+
+const HTTPS: u16 = 443;
+const SEEDS: [(&str, &str); 6] = [
+    (
+        "across",
+        "https://a.example\nhttp://b.example/robots.txt\n//c.example\nrobots.txt?x#y\n../z",
+    ),
+    (
+        "odd",
+        "http://a.example:8080\n\\\\b.example\\..\\x\n http:\tB.example.:80/\u{fc} \n?a b'\"`{}|^\nhttps:/x",
+    ),
+    (
+        "names",
+        "http://a.example\nhttp://b%C3%BCcher.example?a\nhttp://xn--bcher-kva.example\nhttp://foo_bar.example",
+    ),
+    (
+        "spellings",
+        "https://192.0.2.1\nhttp://0x7f.1/\nhttp://017700000001\nhttp://[::ffff:10.0.0.1]/\nhttp://127\u{3002}0.0.1",
+    ),
+    (
+        "tunnelled",
+        "http://[::1]\nhttp://[64:ff9b::a00:1]\nhttp://[2002:a00:1::]\nhttp://[2001::1]\nhttp://[::10.0.0.1]",
+    ),
+    ("nowhere", "http://a.example\nftp://user:secret@b.example/"),
+];

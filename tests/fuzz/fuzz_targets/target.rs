@@ -1,0 +1,210 @@
+//! Which origin and path the head of a request is for: whatever is taken is read alike by robotgate, by the URL standard and
+//! by the origin that gets it, and is one request.
+//!
+//! An input has the origin of the CONNECT that the request came through in its first line, or nothing; in the second a name,
+//! which stands wherever the head has a byte 0x01, so that the target and the Host can agree; and from the third on the head
+//! without its end.
+
+#![no_main]
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use robotgate::{
+    fuzzing::{Asked, Taken, take},
+    origin::{Authority, Origin, readings},
+};
+use url::Url;
+
+#[path = "../seeds.rs"]
+mod seeds;
+#[path = "../whatwg.rs"]
+mod whatwg;
+#[path = "../wire.rs"]
+mod wire;
+
+fuzz_target!(init: seeds::write("target", SEEDS), |data: &[u8]| -> Corpus {
+    let Some((through, head)) = input(data) else {
+        return Corpus::Reject;
+    };
+    match take(&head, through.as_ref()) {
+        Ok(Some(Taken::Connect(authority))) => names_one_host(target_of(&head).0, &authority),
+        Ok(Some(Taken::Request(asked))) => {
+            is_for_one_origin(&head, through.as_ref(), &asked);
+            is_one_request(&head, &asked);
+            has_sound_readings(&asked);
+        }
+        Ok(None) => {}
+        // Whoever looks at a request first has to have the last word.
+        Err(error) => assert!(!error.starts_with("upstream"), "{error}"),
+    }
+    Corpus::Keep
+});
+
+fn input(data: &[u8]) -> Option<(Option<Origin>, Vec<u8>)> {
+    let mut parts = data.splitn(3, |byte| *byte == b'\n');
+    let through = str::from_utf8(parts.next()?).ok()?;
+    let name = parts.next()?;
+    let mut head = Vec::with_capacity(2 * data.len());
+    for byte in parts.next()? {
+        match byte {
+            0x01 => head.extend_from_slice(name),
+            byte => head.push(*byte),
+        }
+    }
+    head.extend_from_slice(b"\r\n\r\n");
+    let through = (!through.is_empty()).then(|| through.parse().ok());
+    match through {
+        Some(None) => None,
+        through => Some((through.flatten(), head)),
+    }
+}
+
+/// The request target and the method, as the client sent them.
+fn target_of(head: &[u8]) -> (&str, &str) {
+    let mut fields = [httparse::EMPTY_HEADER; 128];
+    let mut request = httparse::Request::new(&mut fields);
+    assert!(request.parse(head).is_ok_and(|status| status.is_complete()));
+    (request.path.expect("a target"), request.method.expect("a method"))
+}
+
+/// The authority and what follows it, where a target is in absolute form.
+fn absolute(target: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = target.split_once("://")?;
+    let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_scheme.then(|| rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())))
+}
+
+fn names_one_host(target: &str, authority: &Authority) {
+    let port = authority.port.expect("a CONNECT has a port");
+    let again = Authority::parse(format!("{}:{port}", authority.host).as_bytes());
+    assert_eq!(again.as_ref(), Ok(authority));
+    if let Ok(url) = Url::parse(&format!("https://{target}")) {
+        let origin = format!("https://{}:{port}", authority.host).parse().expect("an origin");
+        whatwg::names(&url, &origin);
+    }
+}
+
+fn is_for_one_origin(head: &[u8], through: Option<&Origin>, asked: &Asked) {
+    let (target, _) = target_of(head);
+    let origin = &asked.origin;
+    assert!(through.is_none_or(|through| through == origin));
+    assert_eq!(origin.to_string().parse().as_ref(), Ok(origin));
+    let field = Authority::parse(origin.host_field().as_bytes()).expect("a Host");
+    assert_eq!(field.host, origin.host);
+    assert!(origin.is_named_by(&field));
+
+    if absolute(target).is_none() {
+        assert!(
+            through.is_some() && (target.starts_with(['/', '?', '#']) || target == "*"),
+            "{target}"
+        );
+    } else if let Ok(url) = Url::parse(target) {
+        whatwg::names(&url, origin);
+    }
+    let mut fields = [httparse::EMPTY_HEADER; 128];
+    let mut request = httparse::Request::new(&mut fields);
+    assert!(request.parse(head).is_ok_and(|status| status.is_complete()));
+    let hosts = request
+        .headers
+        .iter()
+        .filter(|field| field.name.eq_ignore_ascii_case("host"));
+    let hosts: Vec<_> = hosts.collect();
+    assert!(hosts.len() <= 1);
+    for host in hosts {
+        assert!(origin.is_named_by(&Authority::parse(host.value).expect("a Host")));
+    }
+}
+
+fn is_one_request(head: &[u8], asked: &Asked) {
+    let (target, method) = target_of(head);
+    let sent = wire::only_request(&asked.upstream, &asked.origin);
+    assert_eq!(sent.method, method);
+
+    let after = absolute(target).map_or(target, |(_, after)| after);
+    let after = after.split('#').next().unwrap_or_default();
+    let wanted = match after {
+        "" if method == "OPTIONS" => "*".to_owned(),
+        after if after.starts_with('/') || after == "*" => after.to_owned(),
+        after => format!("/{after}"),
+    };
+    assert_eq!(String::from_utf8_lossy(&sent.path), wanted);
+}
+
+fn has_sound_readings(asked: &Asked) {
+    let read = readings(&asked.decided);
+    assert!(read.sent.starts_with(b"/") && !read.sent.contains(&b'#'));
+    for reading in [&read.resolved, &read.upper].into_iter().flatten() {
+        assert!(reading.starts_with(b"/"));
+        assert!(reading.iter().all(u8::is_ascii_graphic));
+        assert!(
+            !path_of(reading)
+                .split(|byte| *byte == b'/')
+                .any(|part| part == b"." || part == b"..")
+        );
+        assert_ne!(*reading, *read.sent);
+    }
+    if let Some(upper) = &read.upper {
+        assert_eq!(readings(upper).upper, None);
+    }
+    // Of what no two encode differently, the URL standard resolves the same.
+    let path = path_of(&read.sent);
+    if path.iter().all(is_usual) {
+        let path = str::from_utf8(path).expect("ASCII");
+        let url = Url::parse(&format!("{}{path}", asked.origin)).expect("a URL");
+        whatwg::names(&url, &asked.origin);
+        assert_eq!(resolved(url.path().as_bytes()), resolved(path.as_bytes()), "{path}");
+    }
+}
+
+fn path_of(path_and_query: &[u8]) -> &[u8] {
+    path_and_query.split(|byte| *byte == b'?').next().unwrap_or_default()
+}
+
+fn is_usual(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:@/".contains(byte)
+}
+
+fn resolved(path: &[u8]) -> Vec<u8> {
+    let read = readings(path);
+    read.resolved.unwrap_or_else(|| read.sent.into_owned())
+}
+
+const SEEDS: [(&str, &str); 10] = [
+    (
+        "get",
+        "\na.example\nGET http://\u{1}/p?q HTTP/1.1\r\nHost: \u{1}\r\nUser-Agent: AcmeBot/1.0",
+    ),
+    (
+        "inside",
+        "https://a.example\na.example\nGET /p/../%7euser?q#f HTTP/1.1\r\nHost: \u{1}",
+    ),
+    (
+        "inside-absolute",
+        "http://a.example:8080\nA.example.:8080\nGET http://\u{1}/ HTTP/1.1\r\nHost: \u{1}",
+    ),
+    (
+        "post",
+        "\n[::1]:8080\nPOST http://\u{1}/a HTTP/1.1\r\nHost: \u{1}\r\nContent-Length: 3",
+    ),
+    (
+        "chunked",
+        "\na.example\nPUT https://\u{1}?q HTTP/1.1\r\nHost: \u{1}\r\nTransfer-Encoding: chunked\r\nVia: 1.0 x",
+    ),
+    (
+        "options",
+        "\na.example:80\nOPTIONS http://\u{1} HTTP/1.1\r\nHost: a.example",
+    ),
+    (
+        "old",
+        "\n0x7f.1\nGET http://\u{1}/%2e%2E/x;y HTTP/1.0\r\nConnection: keep-alive",
+    ),
+    (
+        "idn",
+        "\nb%C3%BCcher.example\nGET http://\u{1}/\u{fc} HTTP/1.1\r\nHost: xn--bcher-kva.example",
+    ),
+    (
+        "websocket",
+        "https://a.example\na.example\nGET /chat HTTP/1.1\r\nHost: \u{1}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+    ),
+    ("connect", "\na.example\nCONNECT \u{1}:443 HTTP/1.1\r\nHost: \u{1}"),
+];

@@ -1,0 +1,18 @@
+//! What the URL standard makes of a URL, beside what robotgate makes of it.
+
+use robotgate::origin::{Host, Origin};
+use url::Url;
+
+/// That a URL is read as one of `origin`, without user information.
+pub fn names(url: &Url, origin: &Origin) {
+    let host = match url.host() {
+        Some(url::Host::Domain(name)) => Host::Name(name.strip_suffix('.').unwrap_or(name).into()),
+        Some(url::Host::Ipv4(address)) => Host::Ip(address.into()),
+        Some(url::Host::Ipv6(address)) => Host::Ip(address.into()),
+        None => panic!("{url} has no host, but {origin}"),
+    };
+    assert_eq!(host, origin.host, "{url}");
+    assert_eq!(url.scheme(), origin.scheme.as_str(), "{url}");
+    assert_eq!(url.port_or_known_default(), Some(origin.port), "{url}");
+    assert!(url.username().is_empty() && url.password().is_none(), "{url}");
+}
