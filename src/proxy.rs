@@ -25,6 +25,7 @@ mod fields;
 pub mod fuzzing;
 mod gate;
 mod generation;
+mod handshake;
 mod head;
 mod intercept;
 mod judge;
@@ -42,3 +43,15 @@ pub use self::{
     generation::{Generation, Live, SetupError},
     listen::{ListenError, Listeners},
 };
+
+/// Whether the proxy could be put up by the files that `config` names and that nobody but their owner writes: those of
+/// `[proxy.tls]`. It makes none.
+///
+/// # Errors
+/// What it would not start, or reload, for.
+pub fn check_files(config: &crate::config::Config) -> Result<(), SetupError> {
+    if let Some(tls) = &config.proxy.tls {
+        server_tls::build(tls)?;
+    }
+    Ok(())
+}

@@ -9,6 +9,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use pingora::{protocols::ALPN, upstreams::peer::HttpPeer};
 
+pub(crate) use self::certificate::in_words as certificate_fault;
 pub use self::fault::Fault;
 use self::upgrade::Patiently;
 use crate::origin::{Host, Origin, Scheme};

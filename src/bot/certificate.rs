@@ -2,7 +2,7 @@
 //!
 //! It verifies nothing: a certificate comes here once its chain and the client's key were checked. It does no I/O.
 
-use std::fmt;
+use std::{fmt, time::SystemTime};
 
 use data_encoding::HEXLOWER_PERMISSIVE;
 use sha2::{Digest as _, Sha256};
@@ -18,6 +18,8 @@ pub struct ClientCertificate {
     common: Vec<Box<str>>,
     /// Of the DER.
     sha256: [u8; 32],
+    /// The last moment at which it holds.
+    not_after: SystemTime,
 }
 
 /// An entry of `certificates`: which certificates a bot may have.
@@ -63,6 +65,7 @@ impl ClientCertificate {
                 .filter_map(|name| name.as_str().ok().map(Box::from))
                 .collect(),
             sha256: Sha256::digest(der).into(),
+            not_after: certificate.validity().not_after.to_datetime().into(),
         };
         let names = certificate
             .subject_alternative_name()
@@ -75,6 +78,11 @@ impl ClientCertificate {
             }
         }
         Ok(read)
+    }
+
+    /// Whether its time is not over yet. That it has begun was seen when it was verified.
+    pub fn holds(&self, now: SystemTime) -> bool {
+        now <= self.not_after
     }
 
     /// Whether an entry means this certificate. DNS names are compared without regard to case, and as they stand: a

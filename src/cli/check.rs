@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use super::fail;
-use crate::expect;
+use crate::{expect, proxy};
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
@@ -19,6 +19,9 @@ pub fn run(args: &CheckArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };
+    if let Err(error) = proxy::check_files(&config) {
+        return fail(&error);
+    }
     for name in config.bots.idle_credentials() {
         eprintln!(
             "robotgate: warning: the credential {name:?} stands for no bot, so who presents it is refused; name it in the \

@@ -93,10 +93,13 @@ impl Proxy {
         let tunnel_timeout = checker.duration(written.tunnel_timeout, Duration::from_secs(24 * 60 * 60), LIFETIMES);
         let shutdown_timeout = checker.duration(written.shutdown_timeout, Duration::from_secs(30), SHUTDOWNS);
 
+        let listen = written
+            .listen
+            .map_or_else(|| vec![DEFAULT_LISTEN], |written| listen(written, checker));
+        let tls = written.tls.and_then(|tls| Tls::check(tls, &listen, checker));
+
         Self {
-            listen: written
-                .listen
-                .map_or_else(|| vec![DEFAULT_LISTEN], |written| listen(written, checker)),
+            listen,
             threads: threads(written.threads, checker),
             name: written
                 .name
@@ -118,7 +121,7 @@ impl Proxy {
             body_timeout,
             shutdown_timeout,
             limits,
-            tls: written.tls.and_then(|tls| Tls::check(tls, checker)),
+            tls,
         }
     }
 }

@@ -6,15 +6,17 @@
 use std::{
     net::SocketAddr,
     sync::{Arc, OnceLock},
-    time::Instant,
+    time::{Instant, SystemTime},
 };
 
 use pingora::protocols::{Digest, raw_connect::ProxyDigest};
 use pingora_http::ResponseHeader;
+use rustls::pki_types::CertificateDer;
 
 use super::{clients::Visit, streams::Resets};
 use crate::{
     bot::{ClientCertificate, Voucher},
+    config::Proxy,
     origin::Origin,
 };
 
@@ -22,11 +24,18 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(super) struct Arrival {
     pub(super) client: SocketAddr,
-    /// The certificate that the client has shown, which a root of `proxy.tls.client-roots` vouches for.
-    pub(super) certificate: Option<Arc<ClientCertificate>>,
+    pub(super) certificate: Option<Arc<Vouched>>,
     /// The client's place among those that are connected.
     pub(super) visit: Arc<Visit>,
     pub(super) through: Option<Arc<Through>>,
+}
+
+/// The certificate that a client has shown, and who vouched for it.
+#[derive(Debug)]
+pub(super) struct Vouched {
+    pub(super) certificate: ClientCertificate,
+    /// `proxy.tls.client-roots` at that time.
+    pub(super) roots: Arc<[CertificateDer<'static>]>,
 }
 
 /// The CONNECT that a request came through.
@@ -61,6 +70,14 @@ impl Arrival {
             through: Some(through),
             ..self.clone()
         }
+    }
+
+    /// The certificate of the client, while it holds and those who vouched for it are still trusted.
+    pub(super) fn certificate(&self, proxy: &Proxy, now: SystemTime) -> Option<&ClientCertificate> {
+        let vouched = self.certificate.as_deref()?;
+        let roots = &proxy.tls.as_ref()?.client_roots;
+        let trusted = Arc::ptr_eq(roots, &vouched.roots) || *roots == vouched.roots;
+        Some(&vouched.certificate).filter(|certificate| trusted && certificate.holds(now))
     }
 
     /// What a request's connection carries.

@@ -32,6 +32,8 @@ struct Table {
     clients: HashMap<IpAddr, Arc<Client>>,
     /// Of all clients.
     connections: usize,
+    /// As many connections as there are files for, of which each takes two: its own and its origin's.
+    room: usize,
     /// With so many clients, it is looked for some to forget.
     sweep_at: usize,
 }
@@ -59,11 +61,13 @@ pub(super) struct Asking(Arc<Visit>);
 // === impl Clients ===
 
 impl Clients {
-    pub(super) fn new(now: Instant) -> Self {
+    /// For a process that may have so many files open.
+    pub(super) fn new(now: Instant, files: usize) -> Self {
         Self {
             table: Mutex::new(Table {
                 clients: HashMap::new(),
                 connections: 0,
+                room: (files.saturating_sub(OTHER_FILES) / 2).max(1),
                 sweep_at: MANY,
             }),
             tally: Tally::new(now),
@@ -83,7 +87,7 @@ impl Clients {
     ) -> Result<Arc<Visit>, Limit> {
         let key = key_of(from.ip());
         let mut table = self.table();
-        if table.connections >= limits.connections {
+        if table.connections >= limits.connections.min(table.room) {
             return Err(Limit::Connections);
         }
         if table.clients.len() >= table.sweep_at {
@@ -193,6 +197,8 @@ fn key_of(address: IpAddr) -> IpAddr {
 const MINUTE: Duration = Duration::from_secs(60);
 /// Clients that are remembered before it is looked for some to forget.
 const MANY: usize = 1024;
+/// Files beside those of connections: logs, copies, name servers, fetches of robots.txt files.
+const OTHER_FILES: usize = 64;
 /// How many are told at once that they are not let in.
 const TURNED_AWAY: usize = 256;
 

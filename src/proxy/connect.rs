@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::{
     client_stream::ClientStream,
-    connection::Context,
+    connection::{self, Context},
     exchange::{End, Exchange, Request},
     generation::Generation,
     head::{ConnectHead, Head},
@@ -49,6 +49,16 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
             let mode = generation.config.https.mode;
             let mut exchange = Exchange::new(generation.clone());
             let reason = exception.as_deref();
+            // A tunnel is a request that is under way for as long as it lasts.
+            let limits = &generation.config.proxy.limits;
+            let _asking = match context.arrival.visit.ask(limits) {
+                Ok(asking) => asking,
+                Err(limit) => {
+                    context.arrival.visit.came_over(limit, context.arrival.client);
+                    let answer = exchange.problem(&Problem::Limit(limit), &connect.headers);
+                    return answer_and_close(stream, &answer, &mut exchange).await;
+                }
+            };
             match admit(&mut exchange, &connect, origin, screened, mode, reason, context).await {
                 Ok(()) => tunnel::serve(stream, exchange, &connect.headers, context).await,
                 Err(answer) => answer_and_close(stream, &answer, &mut exchange).await,
@@ -165,8 +175,6 @@ pub(super) async fn answer_and_close(mut stream: ClientStream, answer: &Answer, 
         stream.flush().await
     };
     let status = sent.await.is_ok().then(|| answer.head.status.as_u16());
-    // The client may have closed first.
-    let _ = stream.shutdown().await;
     exchange
         .complete(End {
             status,
@@ -174,6 +182,9 @@ pub(super) async fn answer_and_close(mut stream: ClientStream, answer: &Answer, 
             bytes_out: Some(answer.body.len() as u64),
         })
         .await;
+    // The client may have closed first.
+    let _ = stream.shutdown().await;
+    connection::linger(&mut stream).await;
 }
 
 /// The answer to a CONNECT that opens a tunnel: a status line and an empty line, no more, since

@@ -8,7 +8,7 @@ use pingora::{
     protocols::{Stream, http::ServerSession},
     server::ShutdownWatch,
 };
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{
     arrival::Arrival,
@@ -16,7 +16,6 @@ use super::{
     connect,
     generation::Live,
     head::{Head, HeadError, HeadLimits, HeadTimes},
-    limits::Limit,
     listen::Running,
     respond::{Answer, Problem},
 };
@@ -41,7 +40,7 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
         let mut shutdown = context.shutdown.clone();
         let head = tokio::select! {
             biased;
-            head = Head::read(&mut stream, times, HeadLimits::now(context)) => head,
+            head = Head::read(&mut stream, times, HeadLimits::of(&context.live.generation().config.proxy)) => head,
             // Between two requests nobody waits for an answer.
             _ = shutdown.wait_for(|stop| *stop) => return,
         };
@@ -73,31 +72,25 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
 /// Answers a head that cannot be used, and closes.
 async fn reject(stream: Stream, error: &HeadError, context: &Context) {
     let client = context.arrival.client;
-    match error {
-        HeadError::Gone => return,
-        HeadError::Timeout => context.arrival.visit.came_over(Limit::HeaderTimeout, client),
-        HeadError::TooLarge(_) => context.arrival.visit.came_over(Limit::HeaderBytes, client),
-        HeadError::Tls => match &context.arrival.through {
-            Some(through) => tracing::warn!(
-                %client, origin = %through.origin,
-                "TLS came inside the TLS of a CONNECT, where nothing could be decided, so it was closed; list the host \
-                 in [[https.tunnel]] if that has to pass"
-            ),
-            None => tracing::warn!(
-                %client,
-                "TLS came to a listener that speaks plain HTTP: bots have to name the proxy as http://, or use a \
-                 listener of [proxy.tls]"
-            ),
-        },
-        HeadError::TooManyFields(_) => context.arrival.visit.came_over(Limit::HeaderFields, client),
-        _ => {
-            let origin = context
-                .arrival
-                .through
-                .as_ref()
-                .map(|through| tracing::field::display(&through.origin));
-            tracing::info!(%client, origin, %error, "a request was refused as malformed");
-        }
+    match (error, error.limit(), &context.arrival.through) {
+        (HeadError::Gone, ..) => return,
+        (_, Some(limit), _) => context.arrival.visit.came_over(limit, client),
+        (HeadError::Tls, _, Some(through)) => tracing::warn!(
+            %client, origin = %through.origin,
+            "TLS came inside the TLS of a CONNECT, where nothing could be decided, so it was closed; list the host \
+             in [[https.tunnel]] if that has to pass"
+        ),
+        (HeadError::Tls, _, None) => tracing::warn!(
+            %client,
+            "TLS came to a listener that speaks plain HTTP: bots have to name the proxy as http://, or use a \
+             listener of [proxy.tls]"
+        ),
+        (HeadError::Syntax(_), _, Some(through)) => tracing::warn!(
+            %client, origin = %through.origin, %error,
+            "what came through a CONNECT was refused as malformed; if it is another protocol than HTTP and has to pass, \
+             list the host in [[https.tunnel]]"
+        ),
+        _ => tracing::info!(%client, %error, "a request was refused as malformed"),
     }
     answer_and_close(stream, &Problem::Head(error), &context.live).await;
 }
@@ -117,7 +110,7 @@ pub(super) async fn answer_and_close(mut stream: Stream, problem: &Problem<'_>, 
 
 /// Reads on for a while: a connection that is closed with bytes unread takes the answer from a client
 /// that is still sending.
-async fn linger(stream: &mut Stream) {
+pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin)) {
     let rest = async {
         let mut sink = [0; 4096];
         let mut left = MAX_LINGER;
@@ -152,20 +145,8 @@ impl HeadTimes {
     }
 }
 
-// === impl HeadLimits ===
-
-impl HeadLimits {
-    fn now(context: &Context) -> Self {
-        let proxy = &context.live.generation().config.proxy;
-        Self {
-            bytes: proxy.max_header_bytes,
-            fields: proxy.max_header_fields,
-        }
-    }
-}
-
-/// How long, and for how many bytes, what nobody wants is read.
-const LINGER: Duration = Duration::from_secs(1);
-const MAX_LINGER: usize = 4 * 1024 * 1024;
 /// Only says that connections are kept: how long is [`HeadTimes`]' to say.
 const KEEPALIVE_SECONDS: u64 = 60;
+/// How long, and for how many bytes, is read on.
+const LINGER: Duration = Duration::from_secs(1);
+const MAX_LINGER: usize = 4 * 1024 * 1024;

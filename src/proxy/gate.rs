@@ -1,6 +1,6 @@
 //! The gate on the way of each request, as pingora calls it step by step: asks for a decision,
 //! logs it, and then forwards or refuses. What the steps share is in the
-//! [`Exchange`].
+//! [`Exchange`](super::exchange::Exchange).
 
 mod client;
 mod passage;
@@ -12,7 +12,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use http::StatusCode;
+use http::{StatusCode, Version};
 use pingora::{
     Error, ErrorSource, ErrorType, Result,
     protocols::Digest,
@@ -27,6 +27,7 @@ use super::{
     exchange::{End, Request},
     fields,
     generation::{Generation, Live},
+    head::HeadLimits,
     judge::{Judgement, identify},
     limits::Limit,
     respond::{Answer, Problem},
@@ -68,6 +69,14 @@ impl Gate {
         if fields::has_passed(&head.headers, &generation.config.proxy.name) {
             tracing::warn!(%client, "a request came by here before and was refused");
             return Err(exchange.problem(&Problem::Loop, &head.headers));
+        }
+        if head.version == Version::HTTP_2
+            && let Err(error) = HeadLimits::of(&generation.config.proxy).check(head)
+        {
+            arrival
+                .visit
+                .came_over(error.limit().unwrap_or(Limit::HeaderBytes), client);
+            return Err(exchange.problem(&Problem::Head(&error), &head.headers));
         }
         let target = Target::of(head, through).map_err(|error| {
             tracing::info!(%client, %error, "a request was refused as malformed");
@@ -266,6 +275,8 @@ impl ProxyHttp for Gate {
     async fn fail_to_proxy(&self, session: &mut Session, error: &Error, passage: &mut Passage) -> FailToProxy {
         let fault = match passage.fault.take() {
             Some(fault) => Some(fault),
+            // The origin waits for the rest of the request, as robotgate does. Over HTTP/2, pingora has no clock for it.
+            None if client::owes_content(session, error) => None,
             None if *error.esource() == ErrorSource::Downstream => None,
             None => Some(Fault::from_pingora(error)),
         };

@@ -217,7 +217,7 @@ impl Live {
         Ok(Arc::new_cyclic(|live| Self {
             forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
             store,
-            clients: Arc::new(Clients::new(Instant::now())),
+            clients: Arc::new(Clients::new(Instant::now(), open_files())),
             audit_logs: Mutex::new(Vec::new()),
             shutdown,
         }))
@@ -310,6 +310,15 @@ impl Forwarder {
             current,
         }
     }
+}
+
+/// How many files this process may have open.
+fn open_files() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit
+        .current
+        .and_then(|limit| usize::try_from(limit).ok())
+        .unwrap_or(usize::MAX)
 }
 
 /// Leaves that are kept ready.

@@ -11,6 +11,7 @@ use std::{fmt, time::Duration};
 use bytes::{BufMut as _, BytesMut};
 use http::Method;
 use pingora::protocols::Stream;
+use pingora_http::RequestHeader;
 use tokio::io::AsyncReadExt as _;
 
 use self::{
@@ -18,8 +19,11 @@ use self::{
     framing::check_framing,
     hops::{check_connection, check_upgrade},
 };
-use super::intercept::TLS_HANDSHAKE;
-use crate::origin::{Authority, AuthorityError};
+use super::{handshake::TLS_HANDSHAKE, limits::Limit};
+use crate::{
+    config::Proxy,
+    origin::{Authority, AuthorityError},
+};
 
 /// A checked head, and what came after it already.
 #[derive(Debug)]
@@ -266,7 +270,43 @@ impl ConnectHead {
     }
 }
 
+// === impl HeadLimits ===
+
+impl HeadLimits {
+    pub(super) fn of(proxy: &Proxy) -> Self {
+        Self {
+            bytes: proxy.max_header_bytes,
+            fields: proxy.max_header_fields,
+        }
+    }
+
+    /// Whether a head that came over HTTP/2, and so in one piece, is within them; counted as it would stand in HTTP/1.
+    pub(super) fn check(self, request: &RequestHeader) -> Result<(), HeadError> {
+        if request.headers.len() > self.fields {
+            return Err(HeadError::TooManyFields(self.fields));
+        }
+        let fields = request.headers.iter();
+        let bytes: usize = fields.map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        if bytes + request.raw_path().len() > self.bytes {
+            return Err(HeadError::TooLarge(self.bytes));
+        }
+        Ok(())
+    }
+}
+
 // === impl HeadError ===
+
+impl HeadError {
+    /// The limit that was come over, where that is what is wrong.
+    pub(super) fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::Timeout => Some(Limit::HeaderTimeout),
+            Self::TooLarge(_) => Some(Limit::HeaderBytes),
+            Self::TooManyFields(_) => Some(Limit::HeaderFields),
+            _ => None,
+        }
+    }
+}
 
 impl From<httparse::Error> for HeadError {
     fn from(error: httparse::Error) -> Self {

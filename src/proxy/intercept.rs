@@ -18,8 +18,8 @@ use super::{
     connect::{self, ESTABLISHED},
     connection::{self, Context},
     exchange::Exchange,
+    handshake::{TLS_HANDSHAKE, cause},
     limits::Limit,
-    listen::cause,
     respond::Problem,
     streams,
 };
@@ -47,7 +47,10 @@ pub(super) async fn serve(
     leaves: &Leaves,
     context: &Context,
 ) {
-    let proxy = context.live.generation().config.proxy.clone();
+    let (within, resets) = {
+        let proxy = &context.live.generation().config.proxy;
+        (proxy.handshake_timeout, proxy.limits.http2_resets)
+    };
     let client = context.arrival.client;
     // Minted before the answer, so that a client which cannot be served is told in words.
     let server_config = match server_config(&origin.host, leaves, context).await {
@@ -71,24 +74,20 @@ pub(super) async fn serve(
     if stream.write_all(ESTABLISHED).await.is_err() || stream.flush().await.is_err() {
         return;
     }
-    let opening = tokio::time::timeout(proxy.handshake_timeout, first_byte(&mut stream));
+    let opening = tokio::time::timeout(within, first_byte(&mut stream));
     let first = opening.await.ok().flatten();
     let scheme = match first {
         Some(byte) if byte.is_ascii_uppercase() => Scheme::Http,
         _ => Scheme::Https,
     };
-    let through = Arc::new(Through::new(
-        Origin { scheme, ..origin },
-        voucher,
-        proxy.limits.http2_resets,
-    ));
+    let through = Arc::new(Through::new(Origin { scheme, ..origin }, voucher, resets));
     let origin = &through.origin;
     let stream = stream.arriving(context.arrival.through(through.clone()));
     match (first, scheme) {
         (Some(TLS_HANDSHAKE), _) => {
             let handshake = Acceptor::from_server_config(server_config);
             let handshake = handshake.tls_handshake(stream);
-            match tokio::time::timeout(proxy.handshake_timeout, handshake).await {
+            match tokio::time::timeout(within, handshake).await {
                 Ok(Ok(tls)) => {
                     if let Some(name) = tls.get_ssl().and_then(|tls| tls.server_name()) {
                         through.asked_for(name);
@@ -176,5 +175,3 @@ fn tell_of_handshake(error: &pingora::Error, origin: &Origin, context: &Context)
 /// What an operator can do about it.
 const TRUST: &str = "install the authority's certificate in it (robotgate ca export > robotgate-ca.pem; then curl \
     --cacert, SSL_CERT_FILE, REQUESTS_CA_BUNDLE or NODE_EXTRA_CA_CERTS), or let the host through in [[https.tunnel]]";
-/// The record type of a TLS handshake (RFC 8446 §5.1).
-pub(super) const TLS_HANDSHAKE: u8 = 0x16;

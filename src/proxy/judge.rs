@@ -1,5 +1,7 @@
 //! Brings together what a decision needs, and remembers on what it was made.
 
+use std::time::SystemTime;
+
 use http::{HeaderMap, header};
 
 use crate::{
@@ -36,7 +38,7 @@ pub(super) fn identify<'a>(
 ) -> (Proof<'a>, Identity<'a>) {
     let proof = config.bots.prove(&Presented {
         credential: shown(headers, arrival.through.as_deref()),
-        certificate: arrival.certificate.as_deref(),
+        certificate: arrival.certificate(&config.proxy, SystemTime::now()),
         address: Some(arrival.client.ip()),
     });
     let fields = headers.get_all(header::USER_AGENT);

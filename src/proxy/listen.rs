@@ -10,7 +10,7 @@ use std::{
 use pingora::{
     listeners::tls::Acceptor,
     protocols::{
-        GetProxyDigest as _, GetSocketDigest as _, SocketDigest, Ssl as _, UniqueID as _,
+        GetProxyDigest as _, GetSocketDigest as _, SocketDigest, Ssl as _, Stream, UniqueID as _,
         l4::stream::Stream as L4Stream,
     },
     server::ShutdownWatch,
@@ -19,14 +19,15 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    arrival::Arrival,
+    arrival::{Arrival, Vouched},
     client_stream::ClientStream,
     connection::{self, Context},
     generation::Live,
+    handshake,
     limits::Limit,
     respond::Problem,
 };
-use crate::{audit::plain, bot::ClientCertificate, config::Proxy};
+use crate::{bot::ClientCertificate, config::Proxy};
 
 /// Bound sockets, not yet accepting.
 #[derive(Debug)]
@@ -163,6 +164,7 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 async fn accept(listener: Listener, running: Running, live: Arc<Live>, mut shutdown: ShutdownWatch) {
+    let mut told: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {
             accepted = listener.socket.accept() => accepted,
@@ -173,7 +175,14 @@ async fn accept(listener: Listener, running: Running, live: Arc<Live>, mut shutd
             Err(error) => {
                 // Most often the process has too many files open. The waiting connections stay
                 // in the kernel's queue meanwhile.
-                tracing::error!(%error, "a connection could not be accepted");
+                if told.is_none_or(|told| told.elapsed() >= ACCEPT_TOLD) {
+                    told = Some(Instant::now());
+                    tracing::error!(
+                        %error,
+                        "connections cannot be accepted; where it is for want of files, raise the limit \
+                         (LimitNOFILE of the unit, ulimit -n) or lower proxy.max-connections"
+                    );
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
@@ -191,12 +200,11 @@ async fn accept(listener: Listener, running: Running, live: Arc<Live>, mut shutd
             }
             Err(limit) => {
                 live.clients.tally.note(limit, client, Instant::now());
-                if listener.speaks == Speaks::Http
-                    && let Ok(turn) = live.clients.turned_away.clone().try_acquire_owned()
-                {
-                    let live = live.clone();
+                if let Ok(turn) = live.clients.turned_away.clone().try_acquire_owned() {
+                    let (live, speaks) = (live.clone(), listener.speaks);
                     running.spawn(async move {
-                        turn_away(stream, limit, &live).await;
+                        // Past it, nobody waits for who was not let in.
+                        let _ = tokio::time::timeout(TURNING_AWAY, turn_away(stream, speaks, limit, &live)).await;
                         drop(turn);
                     });
                 }
@@ -206,11 +214,19 @@ async fn accept(listener: Listener, running: Running, live: Arc<Live>, mut shutd
 }
 
 /// Tells a client why it is not let in.
-async fn turn_away(stream: TcpStream, limit: Limit, live: &Live) {
-    let stream = Box::new(L4Stream::from(stream));
-    let problem = Problem::Limit(limit);
-    let answering = connection::answer_and_close(stream, &problem, live);
-    let _ = tokio::time::timeout(TURNING_AWAY, answering).await;
+async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, live: &Live) {
+    let stream = L4Stream::from(stream);
+    let stream: Stream = match speaks {
+        Speaks::Http => Box::new(stream),
+        Speaks::Tls => match &live.generation().server_tls {
+            Some(config) => match Acceptor::from_server_config(config.clone()).tls_handshake(stream).await {
+                Ok(tls) => Box::new(tls),
+                Err(_) => return,
+            },
+            None => return,
+        },
+    };
+    connection::answer_and_close(stream, &Problem::Limit(limit), live).await;
 }
 
 async fn serve(stream: TcpStream, speaks: Speaks, mut context: Context) {
@@ -220,35 +236,30 @@ async fn serve(stream: TcpStream, speaks: Speaks, mut context: Context) {
         return connection::serve(Box::new(stream), &context).await;
     }
     let generation = context.live.generation();
-    let Some(server_config) = generation.server_tls.clone() else {
+    let (Some(server_config), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
         tracing::warn!(%client, "the configuration in force has no proxy.tls, so a connection was closed");
         return;
     };
-    let handshake = Acceptor::from_server_config(server_config);
+    let roots = tls.client_roots.clone();
+    let handshake = Acceptor::from_server_config(server_config.clone());
     let handshake = handshake.tls_handshake(stream);
     match tokio::time::timeout(generation.config.proxy.handshake_timeout, handshake).await {
         Ok(Ok(tls)) => {
+            drop(generation);
             let certificate = tls.get_ssl().and_then(|tls| tls.peer_certificate_der());
             context.arrival.certificate = match certificate.map(ClientCertificate::from_der).transpose() {
-                Ok(certificate) => certificate.map(Arc::new),
+                Ok(certificate) => certificate.map(|certificate| Arc::new(Vouched { certificate, roots })),
                 Err(error) => return tracing::info!(%client, %error, "a connection was closed"),
             };
             let stream = ClientStream::new(Box::new(tls), &[], context.arrival.clone());
             connection::serve(Box::new(stream), &context).await;
         }
         Ok(Err(error)) => {
-            tracing::info!(%client, error = cause(&error), "a client's TLS handshake with the proxy failed")
+            let error = handshake::cause(&error);
+            tracing::info!(%client, error, "a client's TLS handshake with the proxy failed");
         }
         Err(_) => tracing::info!(%client, "a client's TLS handshake with the proxy took too long"),
     }
-}
-
-/// The cause of a handshake's failure, which pingora passes on only as text, its last part.
-pub(super) fn cause(error: &pingora::Error) -> String {
-    let text = error.to_string();
-    let at = text.find(CERTIFICATE_FAULT).map(|at| &text[at..]);
-    let cause = at.or(text.rsplit(": ").next()).unwrap_or(&text);
-    plain(cause.trim(), MAX_CAUSE).into_owned()
 }
 
 /// Makes of a socket what pingora works with.
@@ -279,9 +290,6 @@ fn hint(error: &std::io::Error, key: &str) -> String {
 /// Connections that may wait to be accepted; the system may grant fewer.
 const BACKLOG: u32 = 4096;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_TOLD: Duration = Duration::from_secs(1);
 /// For telling a client that it is turned away.
 const TURNING_AWAY: Duration = Duration::from_secs(2);
-/// What rustls says before the fault.
-const CERTIFICATE_FAULT: &str = "invalid peer certificate: ";
-/// Bytes of what a handshake failed for.
-const MAX_CAUSE: usize = 256;

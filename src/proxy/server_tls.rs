@@ -30,6 +30,12 @@ pub enum ServerTlsError {
     Key(#[from] SecretError),
     #[error("proxy.tls.key: {} holds no private key in PEM", .0.display())]
     NoKey(PathBuf),
+    #[error(
+        "proxy.tls: {} is not the key of the certificate in {}; name the pair that belongs together",
+        key.display(),
+        certificate.display()
+    )]
+    Mismatch { certificate: PathBuf, key: PathBuf },
     #[error("proxy.tls: the certificate and its key do not make a TLS server: {0}")]
     Server(#[from] rustls::Error),
     #[error("proxy.tls.client-roots: {0}")]
@@ -40,7 +46,7 @@ pub enum ServerTlsError {
 ///
 /// # Errors
 /// A file cannot be read, others can read the key, or the files do not fit each other.
-pub(super) fn build(tls: &Tls) -> Result<Arc<ServerConfig>, ServerTlsError> {
+pub fn build(tls: &Tls) -> Result<Arc<ServerConfig>, ServerTlsError> {
     let chain = certificates(&tls.certificate)?;
     let key = secret_file::read(&tls.key)?;
     let key = PrivateKeyDer::from_pem_slice(&key).map_err(|_| ServerTlsError::NoKey(tls.key.clone()))?;
@@ -50,12 +56,23 @@ pub(super) fn build(tls: &Tls) -> Result<Arc<ServerConfig>, ServerTlsError> {
         Some(verifier) => builder.with_client_cert_verifier(verifier),
         None => builder.with_no_client_auth(),
     };
-    let mut config = builder.with_single_cert(chain, key)?;
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => ServerTlsError::Mismatch {
+            certificate: tls.certificate.clone(),
+            key: tls.key.clone(),
+        },
+        error => error.into(),
+    })?;
     // To the proxy itself, HTTP/1.1 is spoken; inside a CONNECT it may be HTTP/2.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    config.ticketer = Ticketer::new()?;
     // Sessions resume by tickets alone: however many clients come, nothing is kept for them.
     config.session_storage = Arc::new(NoServerSessionStorage {});
+    if tls.client_roots.is_empty() {
+        config.ticketer = Ticketer::new()?;
+    } else {
+        // Who resumes shows no certificate again, so that nobody would look whether it still holds.
+        config.send_tls13_tickets = 0;
+    }
     Ok(Arc::new(config))
 }
 
@@ -80,7 +97,7 @@ fn verifier(
         return Ok(None);
     }
     let mut store = RootCertStore::empty();
-    for root in roots {
+    for root in roots.iter() {
         store.add(root.clone())?;
     }
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider)

@@ -132,7 +132,9 @@ impl Streams {
             options,
             max_streams: proxy.limits.http2_streams,
             max_resets: proxy.limits.http2_resets,
-            max_header_list: u32::try_from(proxy.max_header_bytes).unwrap_or(u32::MAX),
+            // A field counts for 32 bytes more than it has (RFC 9113 §6.5.2). What is over our own bound is told so; what
+            // is far over it, the library refuses by itself.
+            max_header_list: u32::try_from(2 * proxy.max_header_bytes).unwrap_or(u32::MAX),
             begun: Arc::default(),
             left: AtomicU32::new(proxy.limits.connection_requests),
             retire,
@@ -181,13 +183,15 @@ impl HttpServerApp for Streams {
         let mut options = H2Options::new();
         options
             .max_concurrent_streams(self.max_streams)
-            // What the library bounds by itself are requests that were taken back before they were handed over. Few
-            // are: those are counted here.
-            .max_pending_accept_reset_streams(self.max_streams as usize + self.max_resets as usize)
+            // The library ends a connection without a word over requests that were taken back before they were handed
+            // over. Here they are counted and told of, so it comes in only where that is too slow.
+            .max_pending_accept_reset_streams(UNCOUNTED * (self.max_streams as usize + self.max_resets as usize))
             .max_header_list_size(self.max_header_list);
         Some(options)
     }
 }
 
+/// How many times more of them the library lets pass than are counted.
+const UNCOUNTED: usize = 100;
 /// The time in which so many requests as the configuration says may be taken back.
 const RESETS_WITHIN: Duration = Duration::from_secs(10);

@@ -29,16 +29,7 @@ use crate::upstream::{self, Fault};
 /// Opens the tunnel that `exchange` was decided on, and serves it to its end.
 pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, request: &HeaderMap, context: &Context) {
     let started = Instant::now();
-    let proxy = exchange.generation.config.proxy.clone();
     let (visit, client) = (&context.arrival.visit, context.arrival.client);
-    let _asking = match visit.ask(&proxy.limits) {
-        Ok(asking) => asking,
-        Err(limit) => {
-            visit.came_over(limit, client);
-            let answer = exchange.problem(&Problem::Limit(limit), request);
-            return answer_and_close(stream, &answer, &mut exchange).await;
-        }
-    };
     let mut origin = match dial(&mut exchange).await {
         Ok(origin) => origin,
         Err(fault) => {
@@ -52,6 +43,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
     if stream.write_all(ESTABLISHED).await.is_ok() && stream.flush().await.is_ok() {
         status = Some(200);
         exchange.status = status;
+        let proxy = &exchange.generation.config.proxy;
         let bounds = Bounds {
             idle: proxy.tunnel_idle_timeout,
             life: proxy.tunnel_timeout,

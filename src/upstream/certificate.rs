@@ -3,7 +3,7 @@
 
 /// `error` of rustls, which stands behind "invalid peer certificate: ", in words; as it is where it is
 /// none that is known.
-pub(super) fn in_words(error: &str) -> String {
+pub(crate) fn in_words(error: &str) -> String {
     let words = match error {
         _ if error.starts_with("certificate expired") => {
             return dated("it has expired", "on", error, "not valid after ");

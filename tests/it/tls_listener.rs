@@ -1,17 +1,18 @@
 //! `[proxy.tls]`: the proxy by TLS, as clients use an `https://` proxy.
 
-use std::{fs, io, os::unix::fs::PermissionsExt as _};
+use std::{fs, io, os::unix::fs::PermissionsExt as _, process::Command, sync::Arc};
 
 use rustls::{
-    ClientConfig, RootCertStore,
+    ClientConfig, HandshakeKind, RootCertStore,
     crypto::ring,
     pki_types::{CertificateDer, ServerName, pem::PemObject as _},
 };
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::support::{
-    Alpn, Certificate, Connection, Gate, NAME, Origin, Roots, Signal, allowed, origin_root_pem, refused, wait::within,
+    Alpn, Certificate, Connection, Gate, NAME, Origin, Roots, Signal, allowed, failed, origin_root_pem, refused,
+    wait::within,
 };
 
 const PROXY: &str = "proxy.example";
@@ -34,8 +35,8 @@ async fn gate() -> Gate {
         .await
 }
 
-/// A TLS connection to the proxy, by a client that shows `certificate`.
-async fn dial(gate: &Gate, certificate: Option<&Certificate>) -> io::Result<Connection> {
+/// What a client that shows `certificate` goes by.
+fn client(certificate: Option<&Certificate>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     for root in CertificateDer::pem_slice_iter(origin_root_pem().as_bytes()) {
         roots.add(root.unwrap()).unwrap();
@@ -44,18 +45,22 @@ async fn dial(gate: &Gate, certificate: Option<&Certificate>) -> io::Result<Conn
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots);
-    let config = match certificate.map(Certificate::for_client) {
+    Arc::new(match certificate.map(Certificate::for_client) {
         Some((chain, key)) => config.with_client_auth_cert(chain, key).unwrap(),
         None => config.with_no_client_auth(),
-    };
+    })
+}
+
+/// A TLS connection to the proxy.
+async fn dial_as(gate: &Gate, client: Arc<ClientConfig>) -> io::Result<TlsStream<TcpStream>> {
     let stream = TcpStream::connect(gate.tls_address()).await?;
     let name = ServerName::try_from(PROXY).unwrap();
-    let stream = within(
-        "TLS",
-        TlsConnector::from(std::sync::Arc::new(config)).connect(name, stream),
-    )
-    .await?;
-    Ok(Connection::over_io(stream))
+    within("TLS", TlsConnector::from(client).connect(name, stream)).await
+}
+
+/// The same, by a client that shows `certificate`.
+async fn dial(gate: &Gate, certificate: Option<&Certificate>) -> io::Result<Connection> {
+    dial_as(gate, client(certificate)).await.map(Connection::over_io)
 }
 
 async fn site() -> Origin {
@@ -146,7 +151,10 @@ async fn a_client_may_show_a_certificate_but_none_that_nobody_vouches_for() {
     }
     let message = "a client's TLS handshake with the proxy failed";
     let line = gate.wait_for_log(message, |line| line.message() == message).await;
-    assert!(line.says("invalid peer certificate"), "{line:?}");
+    assert!(
+        line.says("the client's certificate is not valid: no authority of proxy.tls.client-roots"),
+        "{line:?}"
+    );
 }
 
 #[tokio::test]
@@ -265,7 +273,7 @@ async fn files_that_do_not_fit_are_told_at_the_start() {
     let (certificate, _) = Certificate::of(&[PROXY]).to_pem();
     let (_, key) = Certificate::of(&[PROXY]).to_pem();
     for (what, certificate, key) in [
-        ("do not make a TLS server", certificate.clone(), key),
+        ("is not the key of the certificate", certificate.clone(), key),
         ("holds no private key", certificate.clone(), certificate.clone()),
         ("holds no certificate", String::new(), String::new()),
     ] {
@@ -278,4 +286,86 @@ async fn files_that_do_not_fit_are_told_at_the_start() {
         assert_eq!(failure.code, Some(1));
         assert!(failure.errors.contains(what), "{}", failure.errors);
     }
+}
+
+#[tokio::test]
+async fn who_comes_back_shows_the_certificate_again() {
+    let gate = gate().await;
+    let origin = site().await;
+    let client = client(Some(&Certificate::of(&["bot.example"])));
+    for _ in 0..2 {
+        let stream = dial_as(&gate, client.clone()).await.unwrap();
+        assert_eq!(stream.get_ref().1.handshake_kind(), Some(HandshakeKind::Full));
+        // A ticket would come with the first bytes.
+        let mut proxy = Connection::over_io(stream);
+        allowed(&proxy.get(&origin.url("/x")).await, "no-rule");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_proves_nothing_once_its_root_is_no_longer_trusted() {
+    let bots = "[[bot]]\nname = \"acme\"\nuser-agents = [\"AcmeBot\"]\ncertificates = [\"bot.example\"]\n";
+    let (certificate, key) = Certificate::of(&[PROXY]).to_pem();
+    let (other_root, _) = Certificate::self_signed(&["other.example"]).to_pem();
+    let gate = Gate::builder()
+        .config(&format!("{CONFIG}\n{bots}"))
+        .put("proxy.pem", certificate)
+        .put("proxy-key.pem", key)
+        .put("other.pem", other_root)
+        .start()
+        .await;
+    let origin = site().await;
+    let mut proxy = dial(&gate, Some(&Certificate::of(&["bot.example"]))).await.unwrap();
+    allowed(&proxy.get(&origin.url("/x")).user_agent("AcmeBot/1").await, "no-rule");
+
+    // The same files, read again, change nothing.
+    gate.signal(Signal::HUP);
+    gate.reloaded(1).await;
+    allowed(&proxy.get(&origin.url("/x")).user_agent("AcmeBot/1").await, "no-rule");
+
+    gate.reconfigure(
+        &CONFIG
+            .replace("origin-ca.pem", "other.pem")
+            .replace("[proxy.tls]", &format!("{bots}\n[proxy.tls]")),
+    );
+    gate.reloaded(2).await;
+    refused(
+        &proxy.get(&origin.url("/x")).user_agent("AcmeBot/1").await,
+        "unauthenticated",
+    );
+}
+
+#[tokio::test]
+async fn who_is_one_too_many_is_told_by_tls() {
+    let (certificate, key) = Certificate::of(&[PROXY]).to_pem();
+    let gate = Gate::builder()
+        .config(&format!("[proxy]\nmax-client-connections = 1\n{CONFIG}"))
+        .put("proxy.pem", certificate)
+        .put("proxy-key.pem", key)
+        .start()
+        .await;
+    let origin = site().await;
+    let mut first = dial(&gate, None).await.unwrap();
+    allowed(&first.get(&origin.url("/x")).await, "no-rule");
+
+    let mut second = dial(&gate, None).await.unwrap();
+
+    failed(&second.get(&origin.url("/x")).await, 429, &["http_request_denied"]);
+    allowed(&first.get(&origin.url("/x")).await, "no-rule");
+}
+
+#[tokio::test]
+async fn check_says_what_a_start_would() {
+    let gate = gate().await;
+    let check = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_robotgate"));
+        let output = command.arg("check").arg(gate.file("robotgate.toml")).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(check(), (Some(0), String::new()));
+    let (_, key) = Certificate::of(&[PROXY]).to_pem();
+    fs::write(gate.file("proxy-key.pem"), key).unwrap();
+    let (code, told) = check();
+    assert_eq!(code, Some(1));
+    assert!(told.contains("is not the key of the certificate in"), "{told}");
 }

@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
 use toml::Spanned;
@@ -22,17 +23,32 @@ pub struct Tls {
     /// Its private key, PEM.
     pub key: PathBuf,
     /// Who vouches for the certificates of clients; where nobody does, none is asked for.
-    pub client_roots: Vec<CertificateDer<'static>>,
+    pub client_roots: Arc<[CertificateDer<'static>]>,
 }
 
 // === impl Tls ===
 
 impl Tls {
-    pub(super) fn check(written: Spanned<Table<written::Tls>>, checker: &mut Checker<'_>) -> Option<Self> {
+    pub(super) fn check(
+        written: Spanned<Table<written::Tls>>,
+        plain: &[SocketAddr],
+        checker: &mut Checker<'_>,
+    ) -> Option<Self> {
         let table = written.span();
         let Table(written) = written.into_inner();
         let listen = checker.required(written.listen, &table, "listen");
-        let listen = listen.map(|listen| super::listen(listen, checker));
+        let listen = listen.map(|listen| {
+            let span = listen.span();
+            let addresses = super::listen(listen, checker);
+            // Port 0 is another port each time.
+            if let Some(both) = addresses.iter().find(|one| one.port() != 0 && plain.contains(one)) {
+                checker.complain(
+                    span,
+                    format!("{both} is in proxy.listen too; TLS needs a port of its own"),
+                );
+            }
+            addresses
+        });
         let certificate = checker.required(written.certificate, &table, "certificate");
         let certificate = certificate.and_then(|path| checker.path(&path));
         let key_at = written.key.as_ref().map(Spanned::span);
@@ -44,7 +60,7 @@ impl Tls {
                 "certificate and key name the same file; the key needs one of its own",
             );
         }
-        let client_roots = roots::read(written.client_roots, checker);
+        let client_roots = roots::read(written.client_roots, checker).into();
         Some(Self {
             listen: listen?,
             certificate: certificate?,

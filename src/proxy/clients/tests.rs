@@ -22,7 +22,7 @@ fn known(clients: &Arc<Clients>) -> usize {
 #[test]
 fn one_client_has_so_many_connections_and_all_have_so_many() {
     let now = Instant::now();
-    let clients = Arc::new(Clients::new(now));
+    let clients = Arc::new(Clients::new(now, 1 << 20));
     let enter = |address| clients.enter(at(address), &limits(), now);
 
     let mut visits = vec![enter("192.0.2.1").unwrap(), enter("192.0.2.1").unwrap()];
@@ -47,7 +47,7 @@ fn a_client_is_an_address_or_the_network_of_one_host() {
         ("2001:db8::1", "2001:db8::ffff:1", true),
         ("2001:db8:0:1::1", "2001:db8:0:2::1", false),
     ] {
-        let clients = Arc::new(Clients::new(now));
+        let clients = Arc::new(Clients::new(now, 1 << 20));
         let _visits = [one, other].map(|address| clients.enter(at(address), &limits(), now).unwrap());
         assert_eq!(known(&clients), if same { 1 } else { 2 }, "{one} {other}");
     }
@@ -56,7 +56,7 @@ fn a_client_is_an_address_or_the_network_of_one_host() {
 #[test]
 fn requests_of_all_connections_of_a_client_count_together() {
     let now = Instant::now();
-    let clients = Arc::new(Clients::new(now));
+    let clients = Arc::new(Clients::new(now, 1 << 20));
     let [one, other] = [(); 2].map(|()| clients.enter(at("192.0.2.1"), &limits(), now).unwrap());
     let stranger = clients.enter(at("192.0.2.2"), &limits(), now).unwrap();
 
@@ -73,7 +73,7 @@ fn requests_of_all_connections_of_a_client_count_together() {
 #[test]
 fn coming_back_does_not_fill_an_allowance() {
     let now = Instant::now();
-    let clients = Arc::new(Clients::new(now));
+    let clients = Arc::new(Clients::new(now, 1 << 20));
     let enter = |now| clients.enter(at("192.0.2.1"), &limits(), now).unwrap();
 
     let visit = enter(now);
@@ -92,7 +92,7 @@ fn a_crowd_that_came_and_went_is_forgotten() {
         connections: usize::MAX,
         ..limits()
     };
-    let clients = Arc::new(Clients::new(now));
+    let clients = Arc::new(Clients::new(now, 1 << 20));
     let enter = |n: u32, now| {
         clients
             .enter(SocketAddr::new(IpAddr::from(n.to_be_bytes()), 1), &limits, now)
@@ -105,4 +105,13 @@ fn a_crowd_that_came_and_went_is_forgotten() {
     assert_eq!(known(&clients), MANY, "each has used something of its allowance");
     let _one_more = enter(u32::MAX, now + MINUTE);
     assert_eq!(known(&clients), 1);
+}
+
+#[test]
+fn no_more_are_let_in_than_there_are_files_for() {
+    let now = Instant::now();
+    let clients = Arc::new(Clients::new(now, OTHER_FILES + 4));
+    let enter = |address| clients.enter(at(address), &limits(), now);
+    let _visits = [enter("192.0.2.1").unwrap(), enter("192.0.2.2").unwrap()];
+    assert_eq!(enter("192.0.2.3").unwrap_err(), Limit::Connections);
 }

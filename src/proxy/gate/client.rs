@@ -63,6 +63,11 @@ pub(super) fn count_reset(session: &Session) {
     }
 }
 
+/// Whether an origin was silent while its request's content had not come over HTTP/2.
+pub(super) fn owes_content(session: &mut Session, error: &Error) -> bool {
+    session.is_http2() && *error.etype() == ErrorType::ReadTimedout && !session.is_body_done()
+}
+
 /// Whether an error on the client's side says that it is not there any more.
 pub(super) fn is_gone(error: &Error) -> bool {
     matches!(

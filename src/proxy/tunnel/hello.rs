@@ -5,7 +5,7 @@ use std::fmt;
 
 use rustls::server::Acceptor;
 
-use crate::proxy::intercept::TLS_HANDSHAKE;
+use crate::proxy::handshake::TLS_HANDSHAKE;
 
 /// The first bytes of a tunnel, as they come.
 #[derive(Default)]

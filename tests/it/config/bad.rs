@@ -64,6 +64,7 @@ const BAD: &[&str] = &[
     "[proxy]\ntunnel-timeout = '400d'",
     "[proxy.tls]\nlisten = '127.0.0.1:0'",
     "[proxy.tls]\nlisten = 'localhost:3129'\ncertificate = 'a.pem'\nkey = 'a.pem'\nclient-roots = ['missing.pem']",
+    "[proxy]\nlisten = '127.0.0.1:3129'\n[proxy.tls]\nlisten = '127.0.0.1:3129'\ncertificate = 'a.pem'\nkey = 'b.pem'",
     "[proxy.tls]\nlisten = []\ncertificate = 'a.pem'\nkey = 'b.pem'",
     "[proxy]\nmax-header-bytes = '512B'\nmax-header-fields = 257",
     "[proxy]\nmax-header-bytes = 1048576\nmax-header-fields = 0",

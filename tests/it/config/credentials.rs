@@ -119,7 +119,7 @@ fn a_file_that_others_can_get_at_is_refused() {
             Some("its mode is 0660, so its group can change it; run: chmod 640 DIR/credentials"),
         ),
         (0o650, Some("its group can change it")),
-        (0o777, Some("run: chmod 740 DIR/credentials")),
+        (0o777, Some("run: chmod 640 DIR/credentials")),
     ] {
         folder.chmod(mode);
         match (folder.load(), told) {

@@ -134,3 +134,22 @@ async fn what_is_neither_tls_nor_http_is_closed_with_a_word_to_the_operator() {
         "{line:?}"
     );
 }
+
+#[tokio::test]
+async fn another_protocol_that_begins_like_http_is_told_to_the_operator_too() {
+    let origin = two_names(true).await;
+    let gate = Gate::start().await;
+    let mut other = gate.connect(&origin.authority()).await.opened().plain();
+
+    other.send(b"SSH-2.0-client\r\n").await;
+
+    assert!(other.read_to_end().await.starts_with(b"HTTP/1.1 400 "));
+    let message = "what came through a CONNECT was refused as malformed";
+    let line = gate
+        .wait_for_log(message, |line| line.message().contains(message))
+        .await;
+    assert!(
+        line.says("[[https.tunnel]]") && line.says(&origin.authority()),
+        "{line:?}"
+    );
+}

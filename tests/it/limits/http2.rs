@@ -1,6 +1,6 @@
 //! The bounds of an HTTP/2 connection.
 
-use super::{allowed, told};
+use super::{allowed, failed, told};
 use crate::support::{Alpn, Connection, Gate, Latch, NAME, Origin, Reply, Step, wait::until};
 
 async fn http2(gate: &Gate, origin: &Origin) -> Connection {
@@ -57,6 +57,7 @@ async fn who_takes_request_after_request_back_is_cut_off() {
     }
 
     assert!(sent >= 20, "cut off after {sent}");
+    assert_eq!(told(&gate, "max-http2-resets").await, 1);
     allowed(&other.get("/x").await, "no-robots");
 }
 
@@ -91,4 +92,37 @@ async fn what_was_begun_for_requests_that_were_taken_back_is_bounded_too() {
     })
     .await;
     allowed(&http2(&gate, &origin).await.get("/y").await, "no-robots");
+}
+
+#[tokio::test]
+async fn a_head_over_its_bounds_is_told_as_over_http_1() {
+    let origin = Origin::start().anything("page").tls().spawn().await;
+    let gate = Gate::with("[proxy]\nmax-header-fields = 20\nmax-header-bytes = \"2KiB\"").await;
+    let mut inside = http2(&gate, &origin).await;
+    let many = (0..30)
+        .fold(inside.get("/x"), |ask, n| ask.header(&format!("X-{n}"), "y"))
+        .await;
+    let long = inside.get("/x").header("X-Long", &"y".repeat(2100)).await;
+
+    for (response, key) in [(many, "max-header-fields"), (long, "max-header-bytes")] {
+        failed(&response, 431, &["http_request_error"]);
+        assert!(response.text().contains(key), "{response:#?}");
+        assert_eq!(told(&gate, key).await, 1);
+    }
+    assert_eq!(origin.count("/x"), 0);
+    allowed(&inside.get("/x").await, "no-robots");
+}
+
+#[tokio::test]
+async fn content_that_stops_coming_is_the_clients_fault() {
+    let origin = Origin::start().anything("page").tls().spawn().await;
+    let gate = Gate::with("[proxy]\nread-timeout = \"300ms\"").await;
+    let mut inside = http2(&gate, &origin).await;
+
+    let response = inside.post_in_part("/x", b"some").await;
+
+    failed(&response, 408, &["http_request_error"]);
+    assert_eq!(told(&gate, "body-timeout").await, 1);
+    let (_, completions) = gate.audited(1).await;
+    assert_eq!(completions[0]["error"], "http_request_error", "{completions:#?}");
 }

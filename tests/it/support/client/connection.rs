@@ -112,6 +112,17 @@ impl Connection {
         responses
     }
 
+    /// A POST over HTTP/2 whose content never ends.
+    pub async fn post_in_part(&mut self, target: &str, part: &[u8]) -> Response {
+        let Kind::Two(http2) = &mut self.kind else {
+            panic!("an HTTP/2 connection is wanted");
+        };
+        let headers = [("User-Agent".to_owned(), USER_AGENT.to_owned())];
+        within("a response", http2.send_in_part(target, &headers, part))
+            .await
+            .expect("a response")
+    }
+
     /// Asks over HTTP/2, and takes the request back at once. `false` where the connection takes no more.
     pub async fn get_and_take_back(&mut self, target: &str) -> bool {
         let Kind::Two(http2) = &mut self.kind else {

@@ -35,6 +35,30 @@ impl Http2 {
         }
     }
 
+    /// A POST with a part of its content, whose end is never said, and what is answered.
+    pub async fn send_in_part(
+        &mut self,
+        path: &str,
+        headers: &[(String, String)],
+        part: &[u8],
+    ) -> io::Result<Response> {
+        let uri = format!("https://{}{path}", self.authority);
+        let mut request = Request::builder().version(Version::HTTP_2).method("POST").uri(uri);
+        for (name, value) in headers {
+            request = request.header(name.to_ascii_lowercase(), value);
+        }
+        let request = request.body(()).map_err(io::Error::other)?;
+        let mut ready = self.sender.clone().ready().await.map_err(io::Error::other)?;
+        let (response, mut sending) = ready.send_request(request, false).map_err(io::Error::other)?;
+        sending
+            .send_data(Bytes::copy_from_slice(part), false)
+            .map_err(io::Error::other)?;
+        let response = Stream(response).finish().await;
+        // Dropped earlier, it would take the request back.
+        drop(sending);
+        response
+    }
+
     /// Sends a request; `Host` becomes `:authority`.
     pub async fn start(
         &mut self,
