@@ -65,6 +65,13 @@ pub(super) enum HeadError {
     TargetCharacter(char),
     #[error("the request target's host cannot be read: {0}")]
     TargetHost(AuthorityError),
+    #[error(
+        "the request target's host has to be written in ASCII and without percent-encoding, as in \
+         \"xn--bcher-kva.example\""
+    )]
+    TargetHostSpelling,
+    #[error("only http and https URLs can be fetched through this proxy")]
+    TargetScheme,
     #[error("the Host field cannot be read: {0}")]
     Host(AuthorityError),
     #[error("the target of the CONNECT cannot be used: {0}")]

@@ -62,13 +62,17 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     };
     if !is_usual(authority) {
         Authority::parse(authority).map_err(HeadError::TargetHost)?;
+        // pingora takes no other, and says nothing of it.
+        if Scheme::parse(scheme).is_some() && http::uri::Authority::try_from(authority).is_err() {
+            return Err(HeadError::TargetHostSpelling);
+        }
     }
     let Some(host) = host.filter(|host| *host != authority) else {
         return Ok(None);
     };
-    let Some(default_port) = Scheme::parse(scheme).map(Scheme::default_port) else {
-        return Ok(None);
-    };
+    let default_port = Scheme::parse(scheme)
+        .map(Scheme::default_port)
+        .ok_or(HeadError::TargetScheme)?;
     let there = Authority::parse(authority).map_err(HeadError::TargetHost)?;
     let here = Authority::parse(host).map_err(HeadError::Host)?;
     let port = |authority: &Authority| authority.port.unwrap_or(default_port);

@@ -331,6 +331,29 @@ async fn a_host_that_the_target_does_not_name_is_refused() {
 }
 
 #[tokio::test]
+async fn a_target_that_pingora_does_not_take_is_refused_with_its_cause() {
+    for (target, host, error) in [
+        (
+            "http://b\u{fc}cher.example/",
+            "b\u{fc}cher.example",
+            HeadError::TargetHostSpelling,
+        ),
+        (
+            "http://b\u{fc}cher.example/",
+            "xn--bcher-kva.example",
+            HeadError::TargetHostSpelling,
+        ),
+        ("https://%61.example/", "a.example", HeadError::TargetHostSpelling),
+        ("http://a{}.example/", "a{}.example", HeadError::TargetHostSpelling),
+        ("ftp://a.example/", "b.example", HeadError::TargetScheme),
+        ("htt://b?x", "a.example", HeadError::TargetScheme),
+    ] {
+        let sent = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert_eq!(error_of(&sent).await, Some(error), "{target} {host}");
+    }
+}
+
+#[tokio::test]
 async fn a_character_that_no_url_has_is_named() {
     for (target, character) in [
         ("/<", '<'),

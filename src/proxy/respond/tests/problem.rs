@@ -52,6 +52,8 @@ fn a_head_that_cannot_be_used_is_the_clients_error() {
         (HeadError::ConnectTarget(AuthorityError::Host), 400, "Bad Request"),
         (HeadError::ConnectPort, 400, "Bad Request"),
         (HeadError::HostDiffers, 400, "Bad Request"),
+        (HeadError::TargetHostSpelling, 400, "Bad Request"),
+        (HeadError::TargetScheme, 400, "Bad Request"),
         (HeadError::NestedConnect, 400, "Bad Request"),
     ] {
         let expected = (status, "http_request_error".to_owned(), title.to_owned());
