@@ -33,8 +33,8 @@ fuzz_target!(init: seeds::write("target", SEEDS), |data: &[u8]| -> Corpus {
             has_sound_readings(&asked);
         }
         Ok(None) => {}
-        // Whoever looks at a request first has to have the last word.
-        Err(error) => assert!(!error.starts_with("upstream"), "{error}"),
+        // Whoever looks at a request first has the last word: from others comes no answer that says what is wrong.
+        Err(error) => assert!(!error.starts_with("upstream") && !error.starts_with("pingora"), "{error}"),
     }
     Corpus::Keep
 });
