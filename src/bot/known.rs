@@ -92,6 +92,26 @@ impl Bots {
         self.credentials.as_ref().map(Credentials::idle).unwrap_or_default()
     }
 
+    /// The credentials that bots are to be known by and that are not there: the bot's name, and the credential's. One of
+    /// the bot's own name is not missed where it has another proof.
+    pub fn missing_credentials(&self) -> Vec<(&str, &str)> {
+        let Some(credentials) = &self.credentials else {
+            return Vec::new();
+        };
+        let missing = |bot: &'_ Arc<Bot>, name: &str| {
+            let Bindings {
+                certificates, networks, ..
+            } = &bot.bindings;
+            !credentials.has(name) && (*name != *bot.name || certificates.is_empty() && networks.is_empty())
+        };
+        self.bots
+            .iter()
+            .flat_map(|bot| bot.bindings.credentials.iter().map(move |name| (bot, &**name)))
+            .filter(|(bot, name)| missing(bot, name))
+            .map(|(bot, name)| (&*bot.name, name))
+            .collect()
+    }
+
     /// Those that have to prove who they are, with their places.
     pub(super) fn bound(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
         self.at(&self.bound)
@@ -197,13 +217,22 @@ fn claims(bots: &[Arc<Bot>], places: &[usize]) -> Box<[Vec<Name>]> {
     let mut claims = vec![Vec::new(); if places.is_empty() { 0 } else { 256 }];
     for &place in places {
         for token in bots.get(place).into_iter().flat_map(|bot| bot.goes_by()) {
-            if let Some(first) = token.bytes().next() {
-                let text = token.as_bytes().into();
-                claims[usize::from(first.to_ascii_lowercase())].push(Name { text, bot: place });
+            // A robots.txt names it by the letters that it begins with, too, so whoever goes by those would get its rules.
+            for text in [token, letters(token)] {
+                if let Some(first) = text.bytes().next() {
+                    let text = text.as_bytes().into();
+                    claims[usize::from(first.to_ascii_lowercase())].push(Name { text, bot: place });
+                }
             }
         }
     }
     claims.into()
+}
+
+/// What Google's parser takes of a user-agent line.
+fn letters(token: &str) -> &str {
+    let end = token.find(|c: char| !(c.is_ascii_alphabetic() || matches!(c, '-' | '_')));
+    &token[..end.unwrap_or(token.len())]
 }
 
 impl PartialEq for Bots {

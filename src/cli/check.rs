@@ -29,6 +29,14 @@ pub fn run(args: &CheckArgs) -> ExitCode {
             args.file.display()
         );
     }
+    for (bot, name) in config.bots.missing_credentials() {
+        eprintln!(
+            "robotgate: warning: the bot {bot:?} is to be known by the credential {name:?}, which is not in the file, so \
+             who says that it is that bot is refused; run: robotgate credential add {name} --config {}; or write \
+             credentials = [] in its [[bot]], where its User-Agent alone is to be believed",
+            args.file.display()
+        );
+    }
     println!(
         "{} is fine: {}, {} met",
         args.file.display(),

@@ -64,9 +64,12 @@ impl Special {
             [0, 0, 0, 0, 0, 0, ..] => Self::Compatible,
             [0, 0, 0, 0, 0xffff, 0, ..] => Self::Translated,
             [0x64, 0xff9b, 1, ..] => Self::LocalNat64,
-            [0xfd00, 0xec2, ..] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] | [0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42] => {
-                Self::Metadata
-            }
+            [0xfd00, 0xec2, ..]
+            | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254]
+            | [0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42]
+            | [0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe]
+            | [0xfd00, 0xa9fe, 0xa9fe, ..]
+            | [0xfd00, 0x100, 0, 0, 0, 0, 0x100, 0x200] => Self::Metadata,
             [0xfc00..=0xfdff, ..] => Self::Private,
             [0xfe80..=0xfebf, ..] => Self::LinkLocal,
             [0xfec0..=0xfeff, ..] => Self::SiteLocal,

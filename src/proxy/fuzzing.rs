@@ -49,7 +49,10 @@ pub fn take(bytes: &[u8], through: Option<&Origin>) -> Result<Option<Taken>, Str
     let mut request = read_by_pingora(&head.bytes[..head.len]).map_err(|error| format!("pingora: {error}"))?;
     let through = through.map(|origin| Through::new(origin.clone(), None, 1));
     let target = Target::of(&request, through.as_ref()).map_err(|error| format!("target: {error}"))?;
-    let received = request.version;
+    let received = rewrite::Received {
+        version: request.version,
+        has_content: false,
+    };
     rewrite::to_origin(&mut request, received, &target, "robotgate").map_err(|error| format!("upstream: {error}"))?;
     let upstream = http_req_header_to_wire(&request).ok_or("upstream: it cannot be written")?;
     Ok(Some(Taken::Request(Asked {

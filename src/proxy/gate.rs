@@ -71,11 +71,12 @@ impl Gate {
             return Err(exchange.problem(&Problem::Loop, &head.headers));
         }
         if head.version == Version::HTTP_2
-            && let Err(error) = HeadLimits::of(&generation.config.proxy).check(head)
+            && let Err(error) = HeadLimits::of(&generation.config.proxy).check_http2(head)
         {
-            arrival
-                .visit
-                .came_over(error.limit().unwrap_or(Limit::HeaderBytes), client);
+            match error.limit() {
+                Some(limit) => arrival.visit.came_over(limit, client),
+                None => tracing::info!(%client, %error, "a request was refused as malformed"),
+            }
             return Err(exchange.problem(&Problem::Head(&error), &head.headers));
         }
         let target = Target::of(head, through).map_err(|error| {
@@ -195,7 +196,11 @@ impl ProxyHttp for Gate {
             return Error::e_explain(ErrorType::InternalError, "no decision was taken");
         };
         let name = &exchange.generation.config.proxy.name;
-        rewrite::to_origin(request, session.req_header().version, target, name)
+        let received = rewrite::Received {
+            version: session.req_header().version,
+            has_content: !session.is_body_empty(),
+        };
+        rewrite::to_origin(request, received, target, name)
     }
 
     async fn request_body_filter(

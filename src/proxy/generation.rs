@@ -15,6 +15,7 @@ use pingora::{
     server::{ShutdownWatch, configuration::ServerConf},
 };
 use rustls::ServerConfig;
+use tokio::sync::Semaphore;
 
 use super::{
     clients::Clients,
@@ -67,6 +68,8 @@ pub struct Live {
     forwarder: ArcSwap<Forwarder>,
     pub(super) store: Arc<Store>,
     pub(super) clients: Arc<Clients>,
+    /// Turns of the decisions that take long.
+    pub(super) long_decisions: Semaphore,
     /// Those that a reload has replaced and that a request may still write to.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
     /// Turns true when the proxy is to stop.
@@ -217,6 +220,7 @@ impl Live {
         Ok(Arc::new_cyclic(|live| Self {
             forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
             store,
+            long_decisions: Semaphore::new(LONG_DECISIONS),
             clients: Arc::new(Clients::new(Instant::now(), open_files())),
             audit_logs: Mutex::new(Vec::new()),
             shutdown,
@@ -321,6 +325,8 @@ fn open_files() -> usize {
         .unwrap_or(usize::MAX)
 }
 
+/// Decisions that take long and are made at once.
+const LONG_DECISIONS: usize = 8;
 /// Leaves that are kept ready.
 const MAX_LEAVES: usize = 10_000;
 /// Unused connections to origins that each thread may keep.

@@ -16,7 +16,7 @@ use tokio::io::AsyncReadExt as _;
 
 use self::{
     checks::{check_line_ends, check_target, only_host, respelled_host},
-    framing::check_framing,
+    framing::{check_framing, check_framing_fields},
     hops::{check_connection, check_upgrade},
 };
 use super::{handshake::TLS_HANDSHAKE, limits::Limit};
@@ -287,8 +287,12 @@ impl HeadLimits {
         }
     }
 
-    /// Whether a head that came over HTTP/2, and so in one piece, is within them; counted as it would stand in HTTP/1.
-    pub(super) fn check(self, request: &RequestHeader) -> Result<(), HeadError> {
+    /// Checks a head that came over HTTP/2, and so in one piece, as far as HTTP/2 itself does not: whether it is within
+    /// the bounds, counted as it would stand in HTTP/1, and could be misread there.
+    ///
+    /// # Errors
+    /// See [`HeadError`].
+    pub(super) fn check_http2(self, request: &RequestHeader) -> Result<(), HeadError> {
         if request.headers.len() > self.fields {
             return Err(HeadError::TooManyFields(self.fields));
         }
@@ -297,7 +301,7 @@ impl HeadLimits {
         if bytes + request.raw_path().len() > self.bytes {
             return Err(HeadError::TooLarge(self.bytes));
         }
-        Ok(())
+        check_framing_fields(&request.headers)
     }
 }
 

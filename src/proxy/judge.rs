@@ -81,7 +81,7 @@ impl Judgement {
         let answer = lookup.answer(&generation.policy);
         let work = answer.copy().map_or(0, |copy| copy.robots.work(readings.sent.len()));
         Self {
-            decision: in_turn(work, || Decision::on_path(asker, answer, readings)),
+            decision: in_turn(live, work, || Decision::on_path(asker, answer, readings)).await,
             lookup: Some(lookup),
             prohibited: None,
         }
@@ -153,13 +153,14 @@ impl Judgement {
 }
 
 /// Decides off the asynchronous threads' turns where a hostile file and a long path make it a long
-/// piece of work.
-fn in_turn<T>(work: usize, decide: impl FnOnce() -> T) -> T {
-    if work > MAX_WORK {
-        tokio::task::block_in_place(decide)
-    } else {
-        decide()
+/// piece of work. Few do so at a time: each takes a thread of its own.
+async fn in_turn<T>(live: &Live, work: usize, decide: impl FnOnce() -> T) -> T {
+    if work <= MAX_WORK {
+        return decide();
     }
+    // It is never closed; and if it were, it would only be more at a time.
+    let _turn = live.long_decisions.acquire().await;
+    tokio::task::block_in_place(decide)
 }
 
 async fn look_up(live: &Live, generation: &Generation, origin: &Origin) -> Lookup {

@@ -12,21 +12,34 @@ use super::{
 };
 use crate::upstream::Fault;
 
-/// Makes of a request that was `received` by a version the one that goes to the origin.
-pub(super) fn to_origin(request: &mut RequestHeader, received: Version, target: &Target, name: &str) -> Result<()> {
+/// How a request came.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Received {
+    pub(super) version: Version,
+    pub(super) has_content: bool,
+}
+
+/// Makes of a request the one that goes to the origin.
+pub(super) fn to_origin(request: &mut RequestHeader, received: Received, target: &Target, name: &str) -> Result<()> {
+    let Received { version, has_content } = received;
     for name in fields::hop_by_hop(&request.headers) {
         // pingora has dealt with what an HTTP/2 request may say of trailers.
-        if name != header::TE || received != Version::HTTP_2 {
+        if name != header::TE || version != Version::HTTP_2 {
             request.remove_header(&name);
         }
     }
-    if let Some(via) = fields::with_via(&request.headers, &fields::via(received, name)) {
+    if let Some(via) = fields::with_via(&request.headers, &fields::via(version, name)) {
         request.insert_header(fields::VIA, via)?;
     }
-    if received == Version::HTTP_2
+    if version == Version::HTTP_2
         && let Some(cookie) = fields::joined_cookie(&request.headers)
     {
         request.insert_header(header::COOKIE, cookie)?;
+    }
+    if has_content && request.version != Version::HTTP_2 {
+        // An origin that leaves content unread takes it for the next request, which nobody has decided on and which the
+        // one that comes next would be glued to. So there is none on this connection: pingora keeps it no longer.
+        request.insert_header(header::CONNECTION, "close")?;
     }
     request.insert_header(header::HOST, target.origin.host_field())?;
     if let Some(length) = fields::only_length(&request.headers) {

@@ -84,6 +84,10 @@ impl Target {
                 }
                 (origin, path_and_query)
             }
+            // `?q` is `/?q` to some and nothing to others (RFC 9112 §3.2.1).
+            (RawTargetAuthority::None, Some(_)) if matches!(raw.first(), None | Some(b'?' | b'#')) => {
+                return Err(TargetError::Ambiguous);
+            }
             (RawTargetAuthority::None, Some(through)) => (through.origin.clone(), raw),
             (RawTargetAuthority::None, None) => return Err(TargetError::OriginForm),
         };

@@ -7,6 +7,7 @@ mod heads;
 mod http2;
 mod limits;
 mod methods;
+mod unread;
 mod upgrades;
 
 use crate::support::{Alpn, Connection, Gate, NAME, Origin, Response, allowed};

@@ -23,7 +23,7 @@ pub(super) struct Written {
 impl Written {
     /// What they mean for the bot of this name.
     pub(super) fn check(self, own: &str, named: &Named, checker: &mut Checker<'_>) -> Bindings {
-        for list in [&self.credentials, &self.certificates, &self.networks] {
+        for list in [&self.certificates, &self.networks] {
             if let Some(list) = list.as_ref().filter(|list| list.get_ref().is_empty()) {
                 checker.complain(
                     list.span(),
@@ -55,19 +55,15 @@ fn credential(text: &str, named: &Named) -> Result<Box<str>, String> {
             "\"{text}\" would have to be in the credentials file, and none is configured; write credentials = \
              \"credentials\" in [identity]"
         )),
-        Named::File(Some(credentials)) if !credentials.has(text) => Err(format!(
-            "\"{text}\" is not in the credentials file; run: robotgate credential add {text} --config FILE"
-        )),
+        // Where the file lacks it, nobody can prove to be the bot: a credential that was taken away opens nothing.
         Named::File(_) | Named::Unread => Ok(text.into()),
     }
 }
 
-/// Without `credentials`, a bot has the one of its own name, if there is one.
+/// Without `credentials`, a bot is known by the one of its own name, whether or not it is there.
 fn own_credential(own: &str, named: &Named) -> Option<Box<str>> {
-    let there = match named {
-        Named::File(Some(credentials)) => credentials.has(own),
-        Named::Unread => is_name(own),
-        Named::File(None) | Named::None => false,
-    };
-    there.then(|| own.into())
+    match named {
+        Named::File(_) | Named::Unread => is_name(own).then(|| own.into()),
+        Named::None => None,
+    }
 }

@@ -1,13 +1,15 @@
 //! How a request says where its content ends: in one way, or not at all, and in the one spelling that
 //! every parser reads alike (RFC 9112 §6). Pure.
 
+use http::{HeaderMap, HeaderValue, header};
+
 use super::{HeadError, checks::values_of};
 
 /// Checks the fields of `request`, which `head` is.
 pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) -> Result<(), HeadError> {
     let wrong = |what| Err(HeadError::Syntax(what));
     if request.headers.iter().any(|field| is_disguised(field.name)) {
-        return wrong("a field name is that of a framing field with \"_\" for \"-\"");
+        return wrong(DISGUISED);
     }
     let mut lengths = values_of(request, CONTENT_LENGTH);
     let mut codings = values_of(request, TRANSFER_ENCODING);
@@ -21,8 +23,8 @@ pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) ->
     if length.is_some_and(|value| value.is_empty() || !value.iter().all(u8::is_ascii_digit)) {
         return wrong("its Content-Length is no number");
     }
-    if length.is_some_and(|value| value.len() > MAX_DIGITS || (value.len() > 1 && value[0] == b'0')) {
-        return wrong("its Content-Length is no number that is written as usual");
+    if length.is_some_and(|value| !is_plain_length(value)) {
+        return wrong(NO_PLAIN_LENGTH);
     }
     if let Some(coding) = coding {
         if length.is_some() {
@@ -44,6 +46,26 @@ pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) ->
         Some("TRACE") if has_content => wrong("a TRACE has no content"),
         _ => Ok(()),
     }
+}
+
+/// The same of a request that came over HTTP/2, whose framing says itself where content ends; but it may go on over
+/// HTTP/1.
+pub(super) fn check_framing_fields(headers: &HeaderMap) -> Result<(), HeadError> {
+    if headers.keys().any(|name| is_disguised(name.as_str())) {
+        return Err(HeadError::Syntax(DISGUISED));
+    }
+    let plain = |length: &HeaderValue| is_plain_length(length.as_bytes());
+    match headers.get_all(header::CONTENT_LENGTH).iter().all(plain) {
+        true => Ok(()),
+        false => Err(HeadError::Syntax(NO_PLAIN_LENGTH)),
+    }
+}
+
+/// Digits as everybody writes them.
+fn is_plain_length(value: &[u8]) -> bool {
+    (1..=MAX_DIGITS).contains(&value.len())
+        && value.iter().all(u8::is_ascii_digit)
+        && (value.len() == 1 || value[0] != b'0')
 }
 
 /// Whether servers that hand fields on as variables (RFC 3875 §4.1.18) would take the field for one
@@ -80,6 +102,8 @@ fn is_written_plainly(head: &[u8]) -> bool {
     })
 }
 
+const DISGUISED: &str = "a field name is that of a framing field with \"_\" for \"-\"";
+const NO_PLAIN_LENGTH: &str = "its Content-Length is no number that is written as usual";
 const CONTENT_LENGTH: &str = "content-length";
 const TRANSFER_ENCODING: &str = "transfer-encoding";
 /// As many as every number of them has room for in 63 bits.

@@ -87,7 +87,6 @@ fn inside_a_tunnel_the_origin_is_the_tunnels() {
             "https://a.example",
             "//b.example/x",
         ),
-        (&https, "?q", "a.example", "https://a.example", "/?q"),
         (&https, "https://a.example/p", "a.example", "https://a.example", "/p"),
         (&https, "https://A.EXAMPLE:443", "a.example", "https://a.example", "/"),
         (&plain, "/p", "a.example:8080", "http://a.example:8080", "/p"),

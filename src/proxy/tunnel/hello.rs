@@ -39,6 +39,9 @@ impl Opening {
         match bytes.first() {
             None => return true,
             Some(&TLS_HANDSHAKE) => {}
+            // Other records of TLS, which some servers pass over to find the hello behind them, and the hello of old,
+            // which cannot name a host.
+            Some(0x14..=0x18 | 0x80..) => self.said = Said::Unreadable,
             Some(_) => self.said = Said::OtherProtocol,
         }
         while self.said == Said::Nothing {
@@ -149,6 +152,15 @@ mod tests {
             (hello("192.0.2.7"), Said::NoName),
             (b"SSH-2.0-x\r\n".to_vec(), Said::OtherProtocol),
             (b"\x16\x03\x01\xff\xff".to_vec(), Said::Unreadable),
+            (
+                [b"\x15\x03\x03\x00\x02\x01\x5a".to_vec(), hello("a.example")].concat(),
+                Said::Unreadable,
+            ),
+            (
+                [b"\x14\x03\x03\x00\x01\x01".to_vec(), hello("a.example")].concat(),
+                Said::Unreadable,
+            ),
+            (b"\x80\x2e\x01\x03\x01\x00".to_vec(), Said::Unreadable),
             (b"\x16GET / HTTP/1.1\r\n\r\n".to_vec(), Said::Unreadable),
         ] {
             assert_eq!(said(&bytes), wanted, "{:?}", String::from_utf8_lossy(&bytes));

@@ -39,6 +39,15 @@ fn an_absolute_form_inside_a_tunnel_cannot_lead_out_of_it() {
 }
 
 #[test]
+fn a_path_that_does_not_begin_as_one_is_ambiguous() {
+    let tunnel = through(Scheme::Https, "a.example");
+    for target in ["?q", "#x"] {
+        let found = read(&request("GET", target.as_bytes(), &["a.example"]), Some(&tunnel));
+        assert_eq!(found, Err(TargetError::Ambiguous), "{target}");
+    }
+}
+
+#[test]
 fn what_nobody_can_say_is_refused_with_its_cause() {
     for (target, hosts, error) in [
         (&b"/p"[..], &["a.example"][..], TargetError::OriginForm),
