@@ -22,7 +22,7 @@ use self::{
 use super::{handshake::TLS_HANDSHAKE, limits::Limit};
 use crate::{
     config::Proxy,
-    origin::{Authority, AuthorityError},
+    origin::{Authority, AuthorityError, Host},
 };
 
 /// A checked head, and what came after it already.
@@ -65,15 +65,14 @@ pub(super) enum HeadError {
     TargetCharacter(char),
     #[error("the request target's host cannot be read: {0}")]
     TargetHost(AuthorityError),
-    #[error(
-        "the request target's host has to be written in ASCII and without percent-encoding, as in \
-         \"xn--bcher-kva.example\""
-    )]
-    TargetHostSpelling,
+    #[error("the request target's host has to be ASCII without percent-encoding: write it as {0}")]
+    TargetHostEscaped(Host),
     #[error("only http and https URLs can be fetched through this proxy")]
     TargetScheme,
     #[error("the Host field cannot be read: {0}")]
     Host(AuthorityError),
+    #[error("the Host field has to be ASCII without percent-encoding: write its host as {0}")]
+    HostEscaped(Host),
     #[error("the target of the CONNECT cannot be used: {0}")]
     ConnectTarget(AuthorityError),
     #[error("a CONNECT names a host and a port, as in \"CONNECT example.com:443\"")]

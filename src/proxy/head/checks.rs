@@ -47,8 +47,8 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
 }
 
 /// What the Host field has to be made, where it names the host of an absolute-form target in
-/// other letters. Where the target has no host, or none that can be read, what the request is
-/// for is looked at later.
+/// other letters: capitals, say, or an address in other digits. Where the target has no host, what the
+/// request is for is looked at later.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
     if host.is_some_and(|host| host.contains(&b'@')) {
         return Err(HeadError::Host(AuthorityError::UserInfo));
@@ -61,10 +61,15 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
         RawTargetAuthority::None => return Ok(None),
     };
     if !is_usual(authority) {
-        Authority::parse(authority).map_err(HeadError::TargetHost)?;
+        let there = Authority::parse(authority).map_err(HeadError::TargetHost)?;
         // pingora takes no other, and says nothing of it.
-        if Scheme::parse(scheme).is_some() && http::uri::Authority::try_from(authority).is_err() {
-            return Err(HeadError::TargetHostSpelling);
+        if http::uri::Authority::try_from(authority).is_err() {
+            return Err(match Scheme::parse(scheme) {
+                None => HeadError::TargetScheme,
+                Some(_) if is_escaped(authority) => HeadError::TargetHostEscaped(there.host),
+                // Marks such as braces, which the URL standard lets a name have and RFC 3986 does not.
+                Some(_) => HeadError::TargetHost(AuthorityError::Host),
+            });
         }
     }
     let Some(host) = host.filter(|host| *host != authority) else {
@@ -75,12 +80,20 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
         .ok_or(HeadError::TargetScheme)?;
     let there = Authority::parse(authority).map_err(HeadError::TargetHost)?;
     let here = Authority::parse(host).map_err(HeadError::Host)?;
+    if is_escaped(host) {
+        return Err(HeadError::HostEscaped(here.host));
+    }
     let port = |authority: &Authority| authority.port.unwrap_or(default_port);
     if there.host == here.host && port(&there) == port(&here) {
         Ok(Some(authority))
     } else {
         Err(HeadError::HostDiffers)
     }
+}
+
+/// Whether a host can only be read by decoding it.
+fn is_escaped(authority: &[u8]) -> bool {
+    !authority.is_ascii() || authority.contains(&b'%')
 }
 
 /// Whether an authority is made as nearly all are, and is for later to read.

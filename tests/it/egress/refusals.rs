@@ -73,7 +73,10 @@ async fn no_spelling_of_an_address_leads_elsewhere() {
         let connect = gate.connect(&authority).await.refused();
         for response in [absolute, host, connect] {
             match response.status {
-                400 => assert!(response.field("Robots-Decision").is_none(), "{response:#?}"),
+                400 => {
+                    failed(&response, 400, &["http_request_error"]);
+                    assert!(response.field("Robots-Decision").is_none(), "{response:#?}");
+                }
                 _ => drop(refused(&response, "egress")),
             }
         }

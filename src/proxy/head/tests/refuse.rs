@@ -331,26 +331,60 @@ async fn a_host_that_the_target_does_not_name_is_refused() {
 }
 
 #[tokio::test]
-async fn a_target_that_pingora_does_not_take_is_refused_with_its_cause() {
+async fn a_host_that_has_to_be_decoded_is_told_how_to_be_written() {
     for (target, host, error) in [
         (
-            "http://b\u{fc}cher.example/",
-            "b\u{fc}cher.example",
-            HeadError::TargetHostSpelling,
+            "bücher.example",
+            "bücher.example",
+            "target's host has to be ASCII without percent-encoding: write it as xn--bcher-kva.example",
         ),
         (
-            "http://b\u{fc}cher.example/",
-            "xn--bcher-kva.example",
-            HeadError::TargetHostSpelling,
+            "ex%61mple.com:81",
+            "ex%61mple.com:81",
+            "target's host has to be ASCII without percent-encoding: write it as example.com",
         ),
-        ("https://%61.example/", "a.example", HeadError::TargetHostSpelling),
-        ("http://a{}.example/", "a{}.example", HeadError::TargetHostSpelling),
-        ("ftp://a.example/", "b.example", HeadError::TargetScheme),
-        ("htt://b?x", "a.example", HeadError::TargetScheme),
+        ("%31%32%37.0.0.1", "%31%32%37.0.0.1", "write it as 127.0.0.1"),
+        ("%31%32%37.0.0.1", "127.0.0.1", "the request target's host has"),
+        ("１.1.1.1", "１.1.1.1", "write it as 1.1.1.1"),
+        ("①②⑦.⓪.⓪.①", "①②⑦.⓪.⓪.①", "write it as 127.0.0.1"),
+        (
+            "127.0.0.1",
+            "%31%32%37.0.0.1",
+            "the Host field has to be ASCII without percent-encoding: write its host as 127.0.0.1",
+        ),
+        (
+            "xn--bcher-kva.example",
+            "bücher.example",
+            "write its host as xn--bcher-kva.example",
+        ),
+        (
+            "a{b}.example",
+            "a{b}.example",
+            "the request target's host cannot be read",
+        ),
+        (
+            "a%2f.example",
+            "a%2f.example",
+            "the request target's host cannot be read",
+        ),
+    ] {
+        let sent = format!("GET http://{target}/ HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let found = error_of(&sent).await.map(|error| error.to_string()).unwrap_or_default();
+        assert!(found.contains(error), "{target} {host}: {found:?}");
+    }
+    for (target, host) in [
+        ("ftp://a.example/", "b.example"),
+        ("htt://b?x", "a.example"),
+        ("ftp://bücher.example/", "b.example"),
+        ("ws://bücher.example/", "bücher.example"),
     ] {
         let sent = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
-        assert_eq!(error_of(&sent).await, Some(error), "{target} {host}");
+        assert_eq!(error_of(&sent).await, Some(HeadError::TargetScheme), "{target} {host}");
     }
+    // Nobody but the gate reads the target of a CONNECT.
+    let connect = read("CONNECT b%C3%BCcher.example:443 HTTP/1.1\r\nHost: bücher.example\r\n\r\n").await;
+    let authority = connect.expect("a head").connect.expect("a CONNECT").authority;
+    assert_eq!(authority.host.to_string(), "xn--bcher-kva.example");
 }
 
 #[tokio::test]

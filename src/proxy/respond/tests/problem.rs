@@ -50,9 +50,18 @@ fn a_head_that_cannot_be_used_is_the_clients_error() {
         (HeadError::Syntax("x"), 400, "Bad Request"),
         (HeadError::TargetCharacter('<'), 400, "Bad Request"),
         (HeadError::ConnectTarget(AuthorityError::Host), 400, "Bad Request"),
+        (
+            HeadError::TargetHostEscaped(Host::Name("a.example".into())),
+            400,
+            "Bad Request",
+        ),
+        (
+            HeadError::HostEscaped(Host::Name("a.example".into())),
+            400,
+            "Bad Request",
+        ),
         (HeadError::ConnectPort, 400, "Bad Request"),
         (HeadError::HostDiffers, 400, "Bad Request"),
-        (HeadError::TargetHostSpelling, 400, "Bad Request"),
         (HeadError::TargetScheme, 400, "Bad Request"),
         (HeadError::NestedConnect, 400, "Bad Request"),
     ] {
