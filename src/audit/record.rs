@@ -34,7 +34,8 @@ pub struct DecisionRecord<'a> {
     /// The client's address.
     pub client: Option<String>,
     /// What is known of who asks comes from this: a proof (`credential`, `certificate`, `network`), else the
-    /// `user-agent` (a configured bot), its `product-token`, or `none`.
+    /// `user-agent` (a configured bot), its `product-token`, or `none`. `failed` where a credential was shown that does
+    /// not hold.
     pub identity: &'static str,
     /// Which credential (never its secret), certificate or network that was, as the configuration names it.
     pub credential: Option<&'a str>,

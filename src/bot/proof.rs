@@ -110,10 +110,11 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Its kind as the log names it; `None` where nothing is proven.
+    /// Its kind as the log names it, `failed` where what was shown does not hold; `None` where nothing was shown.
     pub fn kind(&self) -> Option<&'static str> {
         match self {
-            Proof::None | Proof::Failed => None,
+            Proof::None => None,
+            Proof::Failed => Some("failed"),
             Proof::Credential(_) => Some("credential"),
             Proof::Certificate(_) => Some("certificate"),
             Proof::Network(_) => Some("network"),

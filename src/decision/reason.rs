@@ -90,7 +90,7 @@ impl Reason {
             Reason::Rule | Reason::LastCopy => "Disallowed by robots.txt",
             Reason::Unreachable => "Disallowed: robots.txt is unreachable",
             Reason::Unidentified => "Disallowed: bot not identified by its User-Agent",
-            Reason::Identity => "Disallowed: credential does not fit the User-Agent",
+            Reason::Identity => "Disallowed: what the client proves does not fit the User-Agent",
             Reason::Unauthenticated => "Disallowed: bot does not prove who it is",
             Reason::Unverifiable => "Disallowed: robots.txt cannot be verified through a tunnel",
             Reason::ConnectRefused => "Disallowed: CONNECT is refused here",
@@ -136,8 +136,8 @@ impl Reason {
                  than the one that its User-Agent names: send the User-Agent of a bot that it stands for."
             }
             Reason::Unauthenticated => {
-                "The client does not prove which bot it is, and has to: send a name and secret that this proxy knows \
-                 (http://NAME:SECRET@PROXY as the proxy's address), or another proof that the bot is configured with."
+                "The client does not prove which bot it is, and has to, by a proof that the bot is configured with. \
+                 Inside a CONNECT, what the CONNECT proved is what counts."
             }
             Reason::Unverifiable => {
                 "The site's robots.txt allows this bot only some paths, and through a tunnel \

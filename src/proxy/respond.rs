@@ -112,6 +112,7 @@ impl Grounds<'_> {
             }
             (_, _, Some(error)) if self.decision.reason == Reason::Egress => format!("{sentence} {error}."),
             (_, _, Some(error)) => format!("{sentence} {}: {error}.", self.robots_url),
+            _ if self.challenge => format!("{sentence} {CREDENTIAL_HELPS}"),
             _ => sentence.to_owned(),
         }
     }
@@ -249,6 +250,9 @@ fn text_body(details: &Details<'_>) -> Vec<u8> {
 const CHALLENGE: &str = "Basic realm=\"robotgate\", charset=\"UTF-8\"";
 /// The reason phrase of a 407, which is all that most clients show of one to a CONNECT.
 const AUTHENTICATION_REQUIRED: &str = "Proxy Authentication Required";
+/// What a person can do about a 407.
+const CREDENTIAL_HELPS: &str = "A name and secret that this proxy knows would do: write them into the proxy's URL, as \
+                                NAME:SECRET@ in front of its host.";
 /// Bytes of a rule or a URL that stand in a header field.
 const MAX_STRING: usize = 512;
 

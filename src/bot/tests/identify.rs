@@ -196,13 +196,15 @@ fn a_credential_that_does_not_hold_is_refused_whatever_else_would() {
         });
         assert_eq!(identify(&bots, &proof, "a-fetch", false), "ask", "{value}");
         assert_eq!(identify(&bots, &proof, "free-fetch", false), "ask", "{value}");
-        assert_eq!((proof.kind(), proof.name(&bots, None)), (None, None));
+        assert_eq!((proof.kind(), proof.name(&bots, None)), (Some("failed"), None));
     }
     let several = Presented {
         credential: Shown::Several,
         ..Presented::default()
     };
     assert_eq!(identify(&bots, &bots.prove(&several), "free-fetch", false), "ask");
+    assert_eq!(bots.prove(&several).kind(), Some("failed"));
+    assert_eq!(bots.prove(&Presented::default()).kind(), None);
 }
 
 #[test]

@@ -141,6 +141,8 @@ async fn a_credential_and_a_user_agent_have_to_fit_over_every_way() {
                 Come::Ask => {
                     let status = if inside { 403 } else { 407 };
                     assert_eq!(outcome(&response), (status, "unauthenticated".to_owned()), "{row}");
+                    // Where the secret would go to the origin, nobody is told to send one.
+                    assert_eq!(response.text().contains("NAME:SECRET@"), !inside, "{row}");
                 }
                 Come::Bad => assert_eq!(outcome(&response), (407, "unauthenticated".to_owned()), "{row}"),
             }
@@ -153,6 +155,7 @@ async fn a_credential_and_a_user_agent_have_to_fit_over_every_way() {
             let record = record.unwrap_or_else(|| panic!("{row}: no decision"));
             let (bot, identity) = match come {
                 Come::To(bot, identity) => (Some(*bot), *identity),
+                Come::Bad => (None, "failed"),
                 _ if named.is_empty() => (None, "none"),
                 _ => (None, "credential"),
             };
