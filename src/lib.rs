@@ -43,7 +43,7 @@
 //! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Its `parts`
 //!   make of it what fetches a robots.txt, for the proxy and the commands alike.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
-//! - `secret_file`: reading what others must not be able to.
+//! - `secret_file`: reading what others must not be able to; `regular_file`: reading no pipe, which could take for ever.
 //! - [`service`]: the daemon around all this: start, reload, stop.
 //! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::target`, `cli::moment`, `cli::columns`
 //!   and `cli::paint` are shared parts: a robots.txt fetched for a person, or read; a URL; a time; what
@@ -54,8 +54,9 @@
 //! - `tests/it`: the program as it runs, between an origin that can misbehave and real clients; the
 //!   engine against a plain model and the stated cases in `tests/cases`.
 //! - `tests/bench`: how long the engine takes to read and decide, beside others.
-//! - `tests/fuzz`: what is read from outside, on what a fuzzer makes up; a package of its own. What is private
-//!   otherwise it asks through `fuzzing`, a module that ordinary builds do not have.
+//! - `tests/fuzz`: the engine, a request's target, a robots.txt's redirects and the configuration, on what a fuzzer
+//!   makes up; a package of its own. What is private otherwise it asks through `fuzzing`, a module that ordinary builds
+//!   do not have.
 //!
 //! # Invariants
 //!
@@ -94,6 +95,7 @@ pub mod fuzzing;
 pub mod origin;
 mod pem;
 pub mod proxy;
+mod regular_file;
 pub mod robots;
 mod secret_file;
 pub mod service;

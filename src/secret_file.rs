@@ -3,11 +3,13 @@
 //! It never says what is in a file.
 
 use std::{
-    fs::{File, Metadata},
+    fs::Metadata,
     io::{self, Read as _},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
+
+use crate::regular_file;
 
 /// Why a secret cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +37,7 @@ pub struct Exposure {
 /// service gets at what only root may write.
 ///
 /// # Errors
-/// Others have more; the file cannot be read.
+/// Others have more; the file cannot be read, or is no regular file.
 pub fn read(path: &Path) -> Result<Vec<u8>, SecretError> {
     read_with(path).map(|(contents, _)| contents)
 }
@@ -49,9 +51,7 @@ pub fn read_with(path: &Path) -> Result<(Vec<u8>, Metadata), SecretError> {
         path: path.to_owned(),
         source,
     };
-    let mut file = File::open(path).map_err(failed)?;
-    // Of the open file, for the path may lead elsewhere by the time it is read.
-    let metadata = file.metadata().map_err(failed)?;
+    let (mut file, metadata) = regular_file::open(path).map_err(failed)?;
     let mode = metadata.permissions().mode() & 0o7777;
     if mode & (OTHERS | GROUP_CHANGES) != 0 {
         let path = path.to_owned();
@@ -113,5 +113,19 @@ mod tests {
             missing.contains("none") && missing.contains("No such file"),
             "{missing}"
         );
+    }
+
+    #[test]
+    fn a_pipe_or_a_folder_is_refused_and_not_waited_for() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        for path in [&*pipe, folder.path(), Path::new("/dev/null")] {
+            let error = read(path).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!("cannot read {}: it is not a regular file", path.display())
+            );
+        }
     }
 }

@@ -15,6 +15,8 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode};
 use notify_debouncer_full::{DebounceEventResult, Debouncer, RecommendedCache, new_debouncer};
 use tokio::sync::mpsc;
 
+use crate::regular_file;
+
 /// How long a directory must be quiet: longer than an editor takes to save, shorter than a person waits.
 const QUIET: Duration = Duration::from_millis(150);
 /// Links on the way to a file before they must be a circle, as in Linux's own path lookup.
@@ -146,7 +148,9 @@ impl Watcher {
             }
             let mut contents = Vec::with_capacity(2);
             for file in self.files() {
-                let content = tokio::fs::read(&file.path).await;
+                let path = file.path.clone();
+                let content = tokio::task::spawn_blocking(move || regular_file::read(&path)).await;
+                let content = content.unwrap_or_else(|ended| Err(ended.into()));
                 if let Err(error) = &content {
                     tracing::debug!(%error, path = %file.path.display(), "a file of the configuration is not there");
                 }
@@ -214,7 +218,7 @@ impl Watcher {
 
 impl Watched {
     fn look(&mut self) {
-        self.seen = std::fs::read(&self.path).ok();
+        self.seen = regular_file::read(&self.path).ok();
     }
 
     /// Whether this content is another than the one that was known. A file that is not there has none.

@@ -7,6 +7,7 @@ use std::fmt;
 use data_encoding::BASE64URL_NOPAD;
 
 use super::{Credentials, SecretHash};
+use crate::audit::is_plain;
 
 /// A line that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,10 +76,10 @@ impl fmt::Display for BadLine {
     }
 }
 
-/// Whether a credential can have this name: not empty, and without a colon, a `#` in front, white space or what does
-/// not print.
+/// Whether a credential can have this name: not empty, and without a colon, a `#` in front, white space, or what does
+/// not print or turns the direction of text.
 pub fn is_name(text: &str) -> bool {
-    let fits = |c: char| c != ':' && !c.is_whitespace() && !c.is_control();
+    let fits = |c: char| c != ':' && !c.is_whitespace() && is_plain(c);
     (1..=MAX_NAME).contains(&text.len()) && !text.starts_with('#') && text.chars().all(fits)
 }
 

@@ -87,6 +87,10 @@ fn a_name_is_one_word_without_a_colon() {
         ("a b", false),
         ("a\u{a0}b", false),
         ("a\n", false),
+        ("a\u{202e}b", false),
+        ("a\u{200b}b", false),
+        ("a\u{2066}b", false),
+        ("\u{feff}a", false),
         (&*"a".repeat(129), false),
     ] {
         assert_eq!(is_name(name), fits, "{name:?}");
