@@ -148,17 +148,20 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool) -> Result<String, 
             path.display()
         );
     }
-    let address = config.proxy.listen.first();
+    let proxy = &config.proxy;
     told += &match &secret {
         Secret::Random(text) => format!(
             "The secret is shown this once. Set this as the client's proxy:\n\n    {}\n",
-            secret::url(name, text, address)
+            secret::url(name, text, proxy)
         ),
         Secret::Given(_) => format!(
             "Set this as the client's proxy, with the secret percent-encoded:\n\n    {}\n",
-            secret::url(name, "SECRET", address)
+            secret::url(name, "SECRET", proxy)
         ),
     };
+    if let (Some(_), Some(plain)) = (&proxy.tls, proxy.listen.first()) {
+        told += &format!("\nThe listener without TLS, {plain}, would have the secret sent in clear.\n");
+    }
     told += NEXT;
     Ok(told)
 }

@@ -112,6 +112,25 @@ async fn add_shows_the_secret_once_and_keeps_its_hash() {
 }
 
 #[tokio::test]
+async fn where_the_proxy_speaks_tls_the_url_is_one_for_tls() {
+    let folder = Folder::new();
+    let tls = "[proxy.tls]\nlisten = \"127.0.0.1:3129\"\ncertificate = \"proxy.pem\"\nkey = \"proxy-key.pem\"\n";
+    fs::write(folder.path("robotgate.toml"), format!("{CONFIG}\n{tls}")).unwrap();
+    let secret = "correct horse battery staple";
+
+    for told in [
+        folder.told(&["add", "AcmeBot"]).await,
+        folder.run(&["add", "AcmeBot", "--stdin"], secret).await.out,
+    ] {
+        assert_eq!(told.matches("    https://AcmeBot:").count(), 1, "{told}");
+        assert!(told.contains("@127.0.0.1:3129\n"), "{told}");
+        assert!(!told.contains("http://"), "{told}");
+        let plain = "The listener without TLS, 127.0.0.1:3128, would have the secret sent in clear.\n";
+        assert!(told.contains(plain), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn a_name_may_have_several_secrets_until_the_old_ones_are_removed() {
     let folder = Folder::new();
     folder.told(&["add", "AcmeBot"]).await;
@@ -218,7 +237,7 @@ async fn the_file_keeps_its_mode_and_its_place_and_is_never_left_open_to_others(
 #[tokio::test]
 async fn what_cannot_be_meant_is_told() {
     let folder = Folder::new();
-    for name in ["a:b", "two words", "", "#a", "a\u{7}"] {
+    for name in ["a:b", "two words", "", "#a", "a\u{7}", "a\u{202e}b", "a\u{200b}"] {
         let told = folder.run(&["add", name], "").await;
         assert_eq!(told.code, Some(1), "{name:?}");
         assert!(

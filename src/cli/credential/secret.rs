@@ -1,12 +1,15 @@
 //! A secret: made at random, or given by a person and long enough. It is hashed here, and shown by nobody but the
 //! command that made it.
 
-use std::{fmt, net::SocketAddr};
+use std::fmt;
 
 use data_encoding::BASE64URL_NOPAD;
 use rustls::crypto::ring;
 
-use crate::bot::{SALT, SecretHash};
+use crate::{
+    bot::{SALT, SecretHash},
+    config::Proxy,
+};
 
 /// A secret in the clear.
 pub(super) enum Secret {
@@ -73,14 +76,19 @@ fn random<const N: usize>() -> Result<[u8; N], SecretError> {
     Ok(bytes)
 }
 
-/// What clients take as the proxy's address. An address that stands for every interface is left to the reader.
-pub(super) fn url(name: &str, secret: &str, listen: Option<&SocketAddr>) -> String {
-    let host = match listen {
+/// What clients take as the proxy's address: by TLS, where there is a listener that speaks it. An address that stands
+/// for every interface is left to the reader.
+pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
+    let (scheme, listen) = match &proxy.tls {
+        Some(tls) => ("https", &tls.listen),
+        None => ("http", &proxy.listen),
+    };
+    let host = match listen.first() {
         Some(address) if address.port() != 0 && !address.ip().is_unspecified() => address.to_string(),
         Some(address) if address.port() != 0 => format!("PROXY:{}", address.port()),
         _ => "PROXY".to_owned(),
     };
-    format!("http://{}:{secret}@{host}", escaped(name))
+    format!("{scheme}://{}:{secret}@{host}", escaped(name))
 }
 
 /// With all but the unreserved characters percent-encoded (RFC 3986 §2.3).
@@ -104,6 +112,7 @@ const MAX_GIVEN: usize = 512;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Config, Tls};
 
     #[test]
     fn random_secrets_differ_and_are_safe_in_a_url() {
@@ -148,7 +157,16 @@ mod tests {
             ("\u{fc}", "[::]:8080", "http://%C3%BC:S@PROXY:8080"),
             ("a", "127.0.0.1:0", "http://a:S@PROXY"),
         ] {
-            assert_eq!(url(name, "S", Some(&listen.parse().unwrap())), url_of);
+            let mut proxy = Config::default().proxy;
+            proxy.listen = vec![listen.parse().unwrap()];
+            assert_eq!(url(name, "S", &proxy), url_of);
+            proxy.tls = Some(Tls {
+                listen: std::mem::replace(&mut proxy.listen, vec!["127.0.0.1:1".parse().unwrap()]),
+                certificate: "proxy.pem".into(),
+                key: "proxy-key.pem".into(),
+                client_roots: [].into(),
+            });
+            assert_eq!(url(name, "S", &proxy), url_of.replace("http:", "https:"));
         }
     }
 }
