@@ -56,7 +56,7 @@ pub(super) async fn run(live: Arc<Live>, mut reloads: Option<Reloads>, mut hangu
 // === impl Reloads ===
 
 impl Reloads {
-    /// Watches the files by which the configuration changes.
+    /// Watches the files by which the configuration changes. It reads them, so there must be nobody yet to keep waiting.
     pub(super) fn begin(file: &Path) -> Self {
         let mut watcher = Watcher::new(file)
             .inspect_err(|error| {
@@ -74,10 +74,18 @@ impl Reloads {
 
     /// Watches the credentials file that the configuration names now, if that can be read at all.
     async fn follow(&mut self) {
+        let Some(mut watcher) = self.watcher.take() else { return };
         let file = self.file.clone();
-        let credentials = tokio::task::spawn_blocking(move || credentials_of(&file)).await;
-        if let (Some(watcher), Ok(Some(credentials))) = (&mut self.watcher, credentials) {
-            follow(watcher, credentials.as_deref());
+        // Files and folders are read: not on a thread that serves requests.
+        let followed = tokio::task::spawn_blocking(move || {
+            if let Some(credentials) = credentials_of(&file) {
+                follow(&mut watcher, credentials.as_deref());
+            }
+            watcher
+        });
+        match followed.await {
+            Ok(watcher) => self.watcher = Some(watcher),
+            Err(error) => tracing::error!(%error, "the configuration file is watched no more; SIGHUP reloads it"),
         }
     }
 }
