@@ -263,5 +263,8 @@ async fn a_flood_of_field_blocks_ends_the_connection() {
         let stream = frames.send(&good(&authority, "GET"), &[]).await;
         frames.frame(3, 0, stream, &8_u32.to_be_bytes()).await;
     }
-    wait::within("the end of the flood", async { scene.still_serves(Way::Tls).await }).await;
+    let stream = frames.send(&good(&authority, "GET"), &[]).await;
+    assert_eq!(frames.outcome(stream).await, Outcome::Closed);
+    wait::within("the end of the flood", frames.drain()).await;
+    scene.still_serves(Way::Tls).await;
 }
