@@ -36,6 +36,8 @@ struct Object<'a> {
     agent: Option<&'a str>,
     /// Why the User-Agent names no bot.
     unidentified: Option<&'static str>,
+    /// Whether the proxy refuses this User-Agent where the client proves nothing.
+    needs_proof: bool,
     /// The path that decided, where it is another reading than the one as sent.
     read_as: Option<Cow<'a, str>>,
     group: Option<Group>,
@@ -138,6 +140,7 @@ impl<'a> Object<'a> {
             bot,
             agent: report.why.as_ref().map(|_| report.agent),
             unidentified,
+            needs_proof: report.needs_proof,
             read_as: report
                 .why
                 .as_ref()

@@ -4,7 +4,7 @@
 
 use super::{ExplainArgs, Source, Target};
 use crate::{
-    bot::Identity,
+    bot::{Identity, Misfit, Proof},
     cache::Answer,
     config::{Config, HttpsMode},
     decision::{Asker, Decision, strictest},
@@ -28,6 +28,8 @@ pub(super) struct Report<'a> {
     pub(super) source: &'a Source,
     /// Set where what was read is no robots.txt at all.
     pub(super) disguise: Option<Disguise>,
+    /// Whether the proxy would want a proof of who asks before any of this.
+    pub(super) needs_proof: bool,
     /// Set where requests for the URL would come through a CONNECT that is not intercepted.
     pub(super) unseen: Option<HttpsMode>,
 }
@@ -87,10 +89,19 @@ impl<'a> Report<'a> {
             why,
             source,
             disguise: source.body().and_then(Disguise::of),
+            needs_proof: needs_proof(config, &args.agent),
             unseen: Some(config.https.mode)
                 .filter(|mode| target.origin.scheme == Scheme::Https && *mode != HttpsMode::Intercept),
         }
     }
+}
+
+/// Whether the proxy takes this User-Agent only from those who prove something.
+fn needs_proof(config: &Config, user_agent: &str) -> bool {
+    let unproven = config
+        .bots
+        .identify_by([user_agent.as_bytes()], &Proof::None, config.identity.required);
+    matches!(unproven, Identity::Refused(Misfit::Unproven { .. }))
 }
 
 /// For whom each statement is. Who names no bot is not spoken to.

@@ -94,6 +94,12 @@ fn verdict(report: &Report<'_>, paint: Paint, width: usize, out: &mut String) ->
             "The file is read to the letter of RFC 9309, not as Google reads it."
         )?;
     }
+    if report.needs_proof {
+        writeln!(
+            out,
+            "Note: the proxy wants this proven, by a credential, a certificate or a network; without a proof it refuses."
+        )?;
+    }
     match report.unseen {
         Some(HttpsMode::Tunnel) => writeln!(
             out,

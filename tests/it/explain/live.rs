@@ -254,3 +254,40 @@ async fn what_needs_no_robots_txt_fetches_none() {
     }
     assert_eq!(origin.connections(), 0);
 }
+
+#[tokio::test]
+async fn who_would_have_to_prove_something_is_told_so() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let bots = "[[bot]]\nname = \"lan\"\nuser-agents = [\"LanBot\"]\nnetworks = [\"10.0.0.0/8\"]\n\
+                [[bot]]\nname = \"free\"\nuser-agents = [\"FreeBot\"]\n";
+    let some = Gate::with(bots).await;
+    let all = Gate::with(&format!("[identity]\nrequired = true\n{bots}")).await;
+    for (gate, agent, needs_proof) in [
+        (&some, "LanBot/1.0", true),
+        // By its name, as a product token.
+        (&some, "lan", true),
+        (&some, "FreeBot/1.0", false),
+        (&some, "curl/8.5.0", false),
+        (&all, "LanBot/1.0", true),
+        (&all, "FreeBot/1.0", true),
+        (&all, "curl/8.5.0", true),
+    ] {
+        let (config, url) = (gate.file("robotgate.toml"), origin.url("/x"));
+        let args = ["--config", text(&config), "--agent", agent, &url];
+        let told = explain(&args).await;
+        assert!(told.out.starts_with("ALLOWED"), "{agent}: {}", told.out);
+        let note = told.out.contains("Note: the proxy wants this proven");
+        let json = explain(&[&args[..], &["--json"]].concat()).await.json();
+        assert_eq!(
+            (note, json["needs_proof"].as_bool()),
+            (needs_proof, Some(needs_proof)),
+            "{agent}: {}",
+            told.out
+        );
+        assert_eq!(
+            gate.get(&url).user_agent(agent).await.status == 403,
+            needs_proof,
+            "{agent}"
+        );
+    }
+}
