@@ -1,7 +1,8 @@
 //! May this bot fetch this? Bot, path and what holds of the origin's robots.txt go in, a
 //! [`Decision`] comes out: a verdict and its reason. No I/O, no clock, no allocation.
 //!
-//! Everything that the gate refuses or lets through is decided here and nowhere else.
+//! Whether a bot is let through is decided here and nowhere else. What comes to no such question is answered before:
+//! a request that nobody can read, and one over a bound of `[proxy]`.
 
 mod reason;
 
