@@ -85,7 +85,7 @@ impl Target {
                 (origin, path_and_query)
             }
             // `?q` is `/?q` to some and nothing to others (RFC 9112 §3.2.1).
-            (RawTargetAuthority::None, Some(_)) if matches!(raw.first(), None | Some(b'?' | b'#')) => {
+            (RawTargetAuthority::None, Some(_)) if matches!(raw.first(), Some(b'?' | b'#')) => {
                 return Err(TargetError::Ambiguous);
             }
             (RawTargetAuthority::None, Some(through)) => (through.origin.clone(), raw),

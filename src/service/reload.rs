@@ -102,13 +102,21 @@ fn follow(watcher: &mut Watcher, credentials: Option<&Path>) {
     }
 }
 
-/// Says which credentials nobody can use.
+/// Says which credentials nobody can use, and which bots nobody can be.
 pub(super) fn tell_of_idle(config: &Config) {
     for name in config.bots.idle_credentials() {
         tracing::warn!(
             name,
             "a credential stands for no bot, so who presents it is refused; name it in the credentials of a [[bot]], \
              or remove it"
+        );
+    }
+    for (bot, name) in config.bots.missing_credentials() {
+        tracing::warn!(
+            bot,
+            name,
+            "a bot is to be known by a credential that is not in the file, so who says that it is that bot is refused; \
+             add the credential, or write credentials = [] in the [[bot]] where its User-Agent alone is to be believed"
         );
     }
 }

@@ -305,3 +305,25 @@ fn what_a_connect_proved_holds_inside_until_it_is_taken_back() {
         "token curl"
     );
 }
+
+#[test]
+fn who_would_get_the_rules_of_a_bound_bot_has_to_prove_to_be_it() {
+    let mut one = bot("MJ12bot", bindings(&["own"], &[], &[]));
+    one.robots_agents = vec!["MJ12bot".into()];
+    let bots = Bots::new(vec![Arc::new(one)]);
+    for (field, wanted) in [
+        ("MJ12bot/1.0", "unproven"),
+        ("mj12BOT", "unproven"),
+        // As Google's parser takes a line for MJ12bot.
+        ("MJ/1.0", "unproven"),
+        ("MJ1/1.0", "token MJ1"),
+        ("M/1.0", "token M"),
+    ] {
+        let identity = bots.identify_by([field.as_bytes()], &Proof::None, false);
+        let found = match &identity {
+            Identity::Refused(Misfit::Unproven { .. }) => "unproven".to_owned(),
+            other => told(other),
+        };
+        assert_eq!(found, wanted, "{field}");
+    }
+}

@@ -114,3 +114,22 @@ async fn a_hangup_reads_the_file_too() {
     gate.reloaded(1).await;
     allowed(&with(gate.get(&origin.url("/x")), ACME).await, "no-robots");
 }
+
+#[tokio::test]
+async fn a_credential_that_is_taken_away_opens_the_bot_to_nobody() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = bound("").await;
+    let url = origin.url("/x");
+    assert_eq!(with(gate.get(&url), ACME).await.status, 200);
+
+    gate.replace_credentials(&credentials(&OTHERS));
+    gate.reloaded(1).await;
+
+    assert_eq!(with(gate.get(&url), ACME).await.status, 407);
+    let without = gate.get(&url).user_agent("AcmeBot/1").await;
+    assert_eq!(outcome(&without), (407, "unauthenticated".to_owned()));
+    let told = gate
+        .wait_for_log("a word to the operator", |line| line.says("that is not in the file"))
+        .await;
+    assert_eq!((told.level(), told.field("name")), ("WARN", Some("acme")));
+}

@@ -41,10 +41,8 @@ fn an_absolute_form_inside_a_tunnel_cannot_lead_out_of_it() {
 #[test]
 fn a_path_that_does_not_begin_as_one_is_ambiguous() {
     let tunnel = through(Scheme::Https, "a.example");
-    for target in ["?q", "#x"] {
-        let found = read(&request("GET", target.as_bytes(), &["a.example"]), Some(&tunnel));
-        assert_eq!(found, Err(TargetError::Ambiguous), "{target}");
-    }
+    let found = read(&request("GET", b"?q", &["a.example"]), Some(&tunnel));
+    assert_eq!(found, Err(TargetError::Ambiguous));
 }
 
 #[test]
