@@ -1,5 +1,7 @@
 //! Credentials that come and go while the gate runs.
 
+use rustix::fs::{CWD, Mode, mkfifoat};
+
 use super::*;
 use crate::support::{Alpn, Ask, NAME, Signal};
 
@@ -104,6 +106,27 @@ async fn a_file_that_is_no_good_changes_nothing() {
         .await;
     assert_eq!((told.level(), told.field("name")), ("WARN", Some("idle")));
     assert_eq!(with(gate.get(&url), "idle:a-Secret-of-nobody").await.status, 407);
+}
+
+#[tokio::test]
+async fn a_pipe_that_nobody_writes_into_holds_no_reload_up() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = bound("").await;
+    let file_of = gate.file("credentials");
+    let pipe = file_of.with_file_name("pipe");
+    mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o600)).unwrap();
+    std::fs::rename(&pipe, &file_of).unwrap();
+
+    gate.signal(Signal::HUP);
+    gate.wait_for_log("the rejected pipe", |line| {
+        line.message() == "configuration rejected" && line.says("credentials: it is not a regular file")
+    })
+    .await;
+    allowed(&with(gate.get(&origin.url("/x")), ACME).await, "no-robots");
+
+    gate.replace_credentials(&file(&["acme:a-Secret-of-tomorrow"]));
+    gate.reloaded(1).await;
+    assert_eq!(with(gate.get(&origin.url("/x")), ACME).await.status, 407);
 }
 
 #[tokio::test]
