@@ -286,7 +286,7 @@ async fn what_cannot_be_meant_is_told() {
 }
 
 #[tokio::test]
-async fn check_warns_of_a_name_that_stands_for_no_bot() {
+async fn check_warns_of_a_name_that_stands_for_no_bot_and_of_a_bot_that_nobody_can_be() {
     let folder = Folder::new();
     for name in ["acme-prod", "shared"] {
         folder.told(&["add", name]).await;
@@ -307,5 +307,12 @@ async fn check_warns_of_a_name_that_stands_for_no_bot() {
         "{}",
         told.errors
     );
-    assert_eq!(told.errors.lines().count(), 1);
+    // And the other way round.
+    assert!(
+        told.errors
+            .contains("the bot \"AcmeBot\" is to be known by the credential \"AcmeBot\", which is not in the file"),
+        "{}",
+        told.errors
+    );
+    assert_eq!(told.errors.lines().count(), 2);
 }

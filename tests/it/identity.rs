@@ -193,6 +193,7 @@ const BOUND: &str = r#"
     [[bot]]
     name = "free"
     user-agents = ["FreeBot"]
+    credentials = []
 
     [[bot]]
     name = "acme"
