@@ -22,7 +22,7 @@ pub enum CacheStatus {
 }
 
 /// What a lookup found.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Lookup {
     pub state: Arc<OriginState>,
     pub status: CacheStatus,

@@ -69,7 +69,7 @@ pub struct Live {
     pub(super) store: Arc<Store>,
     pub(super) clients: Arc<Clients>,
     /// Turns of the decisions that take long.
-    pub(super) long_decisions: Semaphore,
+    pub(super) long_decisions: Arc<Semaphore>,
     /// Those that a reload has replaced and that a request may still write to.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
     /// Turns true when the proxy is to stop.
@@ -220,7 +220,7 @@ impl Live {
         Ok(Arc::new_cyclic(|live| Self {
             forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
             store,
-            long_decisions: Semaphore::new(LONG_DECISIONS),
+            long_decisions: Arc::new(Semaphore::new(LONG_DECISIONS)),
             clients: Arc::new(Clients::new(Instant::now(), open_files())),
             audit_logs: Mutex::new(Vec::new()),
             shutdown,

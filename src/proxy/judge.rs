@@ -6,7 +6,7 @@ use http::{HeaderMap, header};
 
 use crate::{
     audit::plain,
-    bot::{Identity, Presented, Proof, Shown},
+    bot::{Bot, Identity, Presented, Proof, Shown},
     cache::{Answer, Ground, Lookup, Policy},
     config::Config,
     decision::{Asker, Decision, Reason},
@@ -80,8 +80,12 @@ impl Judgement {
         let lookup = look_up(live, generation, origin).await;
         let answer = lookup.answer(&generation.policy);
         let work = answer.copy().map_or(0, |copy| copy.robots.work(readings.sent.len()));
+        let decision = match work <= MAX_WORK {
+            true => Decision::on_path(asker, answer, readings),
+            false => decide_apart(live, &generation.policy, asker, &lookup, readings).await,
+        };
         Self {
-            decision: in_turn(live, work, || Decision::on_path(asker, answer, readings)).await,
+            decision,
             lookup: Some(lookup),
             prohibited: None,
         }
@@ -152,15 +156,62 @@ impl Judgement {
     }
 }
 
-/// Decides off the asynchronous threads' turns where a hostile file and a long path make it a long
-/// piece of work. Few do so at a time: each takes a thread of its own.
-async fn in_turn<T>(live: &Live, work: usize, decide: impl FnOnce() -> T) -> T {
-    if work <= MAX_WORK {
-        return decide();
+/// Decides off the asynchronous threads where a hostile file and a long path make it a long piece of work. Few do so at
+/// a time, since each takes a thread.
+async fn decide_apart(
+    live: &Live,
+    policy: &Policy,
+    asker: Asker<'_>,
+    lookup: &Lookup,
+    readings: &Readings<'_>,
+) -> Decision {
+    // Who no longer waits for the decision gives its turn back only when it has been made. The turns are never closed.
+    let turn = live.long_decisions.clone().acquire_owned().await;
+    let deciding = tokio::task::spawn_blocking({
+        let (policy, asker, lookup) = (*policy, Whom::from(asker), lookup.clone());
+        let readings: Readings<'static> = Readings {
+            sent: readings.sent.to_vec().into(),
+            resolved: readings.resolved.clone(),
+            upper: readings.upper.clone(),
+        };
+        move || {
+            let _turn = turn;
+            Decision::on_path(asker.as_asker(), lookup.answer(&policy), &readings)
+        }
+    });
+    // Where the process is ending, nobody is left to wait.
+    let decided = deciding.await.ok();
+    decided.unwrap_or_else(|| Decision::on_path(asker, lookup.answer(policy), readings))
+}
+
+/// An [`Asker`] of its own.
+enum Whom {
+    Bot(Box<Bot>),
+    Token(String),
+    Wildcard,
+    Refused(Reason),
+}
+
+impl From<Asker<'_>> for Whom {
+    fn from(asker: Asker<'_>) -> Self {
+        match asker {
+            Asker::Bot(bot) => Self::Bot(Box::new(bot.clone())),
+            Asker::Token(token) => Self::Token(token.to_owned()),
+            Asker::Wildcard => Self::Wildcard,
+            Asker::Refused(reason) => Self::Refused(reason),
+        }
     }
-    // It is never closed; and if it were, it would only be more at a time.
-    let _turn = live.long_decisions.acquire().await;
-    tokio::task::block_in_place(decide)
+}
+
+impl Whom {
+    fn as_asker(&self) -> Asker<'_> {
+        match self {
+            Self::Bot(bot) => Asker::Bot(bot),
+            Self::Token(token) => Asker::Token(token),
+            Self::Wildcard => Asker::Wildcard,
+            Self::Refused(reason) => Asker::Refused(*reason),
+        }
+    }
 }
 
 async fn look_up(live: &Live, generation: &Generation, origin: &Origin) -> Lookup {
