@@ -27,6 +27,7 @@ mod place;
 mod proxy;
 mod reader;
 mod robots;
+mod settings;
 pub mod units;
 mod watch;
 mod written;
@@ -41,6 +42,7 @@ pub use https::{Https, HttpsMode, TunnelException, Unverifiable};
 pub use identity::{CredentialsError, IdentityRules};
 pub use proxy::{Limits, Proxy, Tls};
 pub use robots::Robots;
+pub use settings::{Change, How, Settings};
 pub use watch::{WatchError, Watcher};
 
 use check::Checker;
@@ -68,6 +70,8 @@ pub struct Config {
     pub bots: Bots,
     /// `[[expect]]`, in the file's order. They are read here; [`crate::expect`] runs them.
     pub expect: Vec<Expectation>,
+    /// What of this the file sets.
+    pub settings: Settings,
 }
 
 // === impl Config ===
@@ -98,6 +102,9 @@ impl Config {
             source,
         };
         let bytes = fs::read(path).map_err(unreadable)?;
+        if bytes.trim_ascii().is_empty() {
+            return Err(ConfigError::Empty(path.to_owned()));
+        }
         // Absolute, so that a later change of the working directory moves nothing.
         let absolute = std::path::absolute(path).map_err(unreadable)?;
         let base = absolute.parent().unwrap_or(Path::new("/"));
@@ -158,7 +165,7 @@ impl Config {
 
         let (file, mut complaints) = reader::read(&document);
         let mut checker = set_up(Checker::new(environment, base_dir, text));
-        let config = Self::check(file, &mut checker);
+        let mut config = Self::check(file, &mut checker);
         let unread = !complaints.is_empty();
         // A key that was taken out because it could not be read is not missing.
         complaints.extend(
@@ -168,6 +175,7 @@ impl Config {
                 .filter(|c| !unread || c.missing.is_none()),
         );
         if complaints.is_empty() {
+            config.settings = Settings::of(text);
             Ok(config)
         } else {
             Err(report(complaints))
@@ -200,6 +208,7 @@ impl Config {
                 .into_iter()
                 .filter_map(|expect| Expectation::check(expect, checker))
                 .collect(),
+            settings: Settings::default(),
         };
         if let (Some(span), Some(name)) = (cache_at, config.other_use_of(config.cache.path.as_deref())) {
             let message =

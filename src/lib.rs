@@ -44,7 +44,7 @@
 //!   make of it what fetches a robots.txt, for the proxy and the commands alike.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
 //! - `secret_file`: reading what others must not be able to; `regular_file`: reading no pipe, which could take for ever.
-//! - [`service`]: the daemon around all this: start, reload, stop.
+//! - [`service`]: the daemon around all this: start, reload, stop; what came of the last reload.
 //! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::target`, `cli::moment`, `cli::columns`
 //!   and `cli::paint` are shared parts: a robots.txt fetched for a person, or read; a URL; a time; what
 //!   fits into a row; colour.

@@ -3,7 +3,7 @@
 //!
 //! The way of a request:
 //!
-//! 1. `listen` accepts a connection, lets its client in (`clients`, by the bounds of `limits`), ends the TLS of
+//! 1. `listen` (`accept`) takes a connection, lets its client in (`clients`, by the bounds of `limits`), ends the TLS of
 //!    `[proxy.tls]` (`server_tls`), and hands it to `connection`. How it came (`arrival`) goes with it to each request.
 //! 2. `connection` reads one request head after the other (`head`). A CONNECT goes to `connect`,
 //!    which refuses it, opens a blind `tunnel`, or intercepts (`intercept`) and then serves what
@@ -14,6 +14,7 @@
 //!    ways (`rewrite`, `fields`, `websocket`), or a refusal (`respond`).
 
 mod arrival;
+mod check;
 mod client_stream;
 mod clients;
 mod connect;
@@ -31,6 +32,7 @@ mod intercept;
 mod judge;
 mod limits;
 mod listen;
+mod live;
 mod respond;
 mod rewrite;
 mod server_tls;
@@ -40,18 +42,8 @@ mod tunnel;
 mod websocket;
 
 pub use self::{
-    generation::{Generation, Live, SetupError},
-    listen::{ListenError, Listeners},
+    check::{Unusable, check},
+    generation::{Generation, SetupError},
+    listen::{ListenError, Listeners, Planned, Speaks},
+    live::Live,
 };
-
-/// Whether the proxy could be put up by the files that `config` names and that nobody but their owner writes: those of
-/// `[proxy.tls]`. It makes none.
-///
-/// # Errors
-/// What it would not start, or reload, for.
-pub fn check_files(config: &crate::config::Config) -> Result<(), SetupError> {
-    if let Some(tls) = &config.proxy.tls {
-        server_tls::build(tls)?;
-    }
-    Ok(())
-}

@@ -4,17 +4,18 @@
 //! It decides nothing about requests and serves none.
 
 pub mod logging;
+pub mod outcome;
 mod reload;
 
-use std::{io, path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc, time::Duration};
 
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
-    sync::watch,
+    sync::{Mutex, watch},
 };
 use tokio_util::sync::CancellationToken;
 
-use self::reload::Reloads;
+use self::{outcome::Reloads, reload::Source};
 use crate::{
     admin::Serving,
     audit::MAX_WAIT,
@@ -27,6 +28,15 @@ use crate::{
 /// The daemon.
 #[derive(Debug)]
 pub struct Service;
+
+/// What it consists of while it runs.
+struct Daemon {
+    live: Arc<Live>,
+    listeners: Listeners,
+    /// Who answers `robotgate cache`.
+    operators: Mutex<Option<Serving>>,
+    reloads: Reloads,
+}
 
 /// Why the daemon cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -41,8 +51,8 @@ pub enum ServiceError {
     Setup(#[from] SetupError),
     #[error(transparent)]
     Listen(#[from] ListenError),
-    #[error("listening ended by a fault of robotgate's own: {0:?}")]
-    Listening(Option<tokio::task::JoinError>),
+    #[error("listening ended by a fault of robotgate's own, of which the line above tells")]
+    Listening,
 }
 
 // === impl Service ===
@@ -55,7 +65,7 @@ impl Service {
     pub fn run(file: Option<&Path>) -> Result<(), ServiceError> {
         raise_file_limit();
         // Before the file is read, so that no change is missed.
-        let reloads = file.map(Reloads::begin);
+        let source = file.map(Source::begin);
         let config = file.map_or_else(|| Ok(Config::default()), expect::load)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.proxy.threads)
@@ -63,49 +73,54 @@ impl Service {
             .enable_all()
             .build()
             .map_err(ServiceError::Runtime)?;
-        let ended = runtime.block_on(Self::serve(config, reloads));
+        let ended = runtime.block_on(Self::serve(config, source));
         // What still runs had its time.
         runtime.shutdown_background();
         ended
     }
 
-    async fn serve(config: Config, reloads: Option<Reloads>) -> Result<(), ServiceError> {
+    async fn serve(config: Config, source: Option<Source>) -> Result<(), ServiceError> {
         // Before anything that takes time, so that no signal is missed.
         let mut stop = Stop::new().map_err(ServiceError::Signals)?;
         let hangup = signal(SignalKind::hangup()).map_err(ServiceError::Signals)?;
         let (shutdown, stopping) = watch::channel(false);
-        let listeners = Listeners::bind(&config.proxy).await?;
-        let listening = listeners.addresses().map(|(address, _)| address).collect();
-        let live = Live::new(config, listening, stopping.clone())?;
-        // Before it is told that all is up.
-        let operators = Serving::start(live.store(), {
-            let live = live.clone();
-            move || live.generation().config.policy()
-        });
-        announce(&live, &listeners);
-
-        let reloading = tokio::spawn(reload::run(live.clone(), reloads, hangup));
         let cut_off = CancellationToken::new();
-        let mut serving = tokio::spawn(listeners.serve(live.clone(), stopping, cut_off.clone()));
+        let listeners = Listeners::new(stopping.clone(), cut_off.clone());
+        let planned = listeners.plan(&config)?;
+        let live = Live::new(config, planned.listening(), stopping.clone())?;
+        let daemon = Arc::new(Daemon {
+            live,
+            listeners,
+            operators: Mutex::default(),
+            reloads: Reloads::default(),
+        });
+        let Daemon { live, listeners, .. } = &*daemon;
+        // Before it is told that all is up.
+        daemon.answer_operators().await;
+        announce(live);
+        listeners.take_up(planned, live);
+
+        let reloading = tokio::spawn(reload::run(daemon.clone(), source, hangup, stopping));
         let signal = tokio::select! {
             signal = stop.asked() => signal,
             // Listening ends by itself only when its task fails.
-            ended = &mut serving => {
-                stop_answering(operators).await;
-                close_files(&live).await;
-                return Err(ServiceError::Listening(ended.err()));
+            () = listeners.failed() => {
+                daemon.stop_answering().await;
+                close_files(live).await;
+                return Err(ServiceError::Listening);
             }
         };
         tracing::info!(signal, "stopping");
-        reloading.abort();
         // Nobody may be left to tell.
         let _ = shutdown.send(true);
         let ending = async {
-            if !matches!(serving.await, Ok(true)) {
+            // One that has begun is seen to its end, as long as that takes no time.
+            let _ = tokio::time::timeout(RELOAD_TO_END, reloading).await;
+            if !listeners.drain(live.generation().config.proxy.shutdown_timeout).await {
                 tracing::warn!("what still ran was cut off");
             }
-            stop_answering(operators).await;
-            close_files(&live).await;
+            daemon.stop_answering().await;
+            close_files(live).await;
         };
         tokio::pin!(ending);
         tokio::select! {
@@ -118,6 +133,28 @@ impl Service {
         }
         tracing::info!("stopped");
         Ok(())
+    }
+}
+
+// === impl Daemon ===
+
+impl Daemon {
+    /// Answers `robotgate cache` beside the copies that are in use now.
+    async fn answer_operators(&self) {
+        let mut operators = self.operators.lock().await;
+        // First, as the other may be of the same place.
+        if let Some(before) = operators.take() {
+            before.stop().await;
+        }
+        let live = self.live.clone();
+        *operators = Serving::start(&self.live.store(), move || live.generation().config.policy());
+    }
+
+    /// Answers operators no more, before the files are closed that the answers are of.
+    async fn stop_answering(&self) {
+        if let Some(operators) = self.operators.lock().await.take() {
+            operators.stop().await;
+        }
     }
 }
 
@@ -154,7 +191,7 @@ impl Stop {
     }
 }
 
-fn announce(live: &Live, listeners: &Listeners) {
+fn announce(live: &Live) {
     let generation = live.generation();
     let (system, extra) = generation.roots();
     if system == 0 {
@@ -182,16 +219,6 @@ fn announce(live: &Live, listeners: &Listeners) {
     if let Some(disk) = live.store().disk() {
         tracing::info!(path = %disk.path().display(), "what is known of sites is kept on disk");
     }
-    for (address, tls) in listeners.addresses() {
-        tracing::info!(%address, tls, "listening");
-    }
-}
-
-/// Answers operators no more, before the files are closed that the answers are of.
-async fn stop_answering(operators: Option<Serving>) {
-    if let Some(operators) = operators {
-        operators.stop().await;
-    }
 }
 
 /// Waits until every log and every copy is written, off the asynchronous threads; not for ever, as
@@ -211,3 +238,6 @@ async fn close_files(live: &Arc<Live>) {
         tracing::error!("the last copies are not on disk: it takes nothing");
     }
 }
+
+/// For a reload that runs when the daemon is to stop.
+const RELOAD_TO_END: Duration = Duration::from_secs(5);

@@ -7,14 +7,17 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
-    os::{fd::AsFd as _, unix::fs::FileExt as _},
+    os::{
+        fd::AsFd as _,
+        unix::fs::{FileExt as _, OpenOptionsExt as _},
+    },
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
     time::Duration,
 };
 
-use rustix::fs::OFlags;
+use rustix::fs::{Access, OFlags};
 use tokio::sync::oneshot;
 
 use crate::config::Output;
@@ -73,6 +76,22 @@ impl AuditLog {
     /// The file cannot be opened for writing, or no thread can be started.
     pub fn open(output: &Output) -> Result<Self, AuditError> {
         Self::open_with(output, append_on_a_new_line)
+    }
+
+    /// Whether the log could be opened. It makes no file.
+    ///
+    /// # Errors
+    /// As [`AuditLog::open`].
+    pub fn check(output: &Output) -> Result<(), AuditError> {
+        let Output::File(path) = output else { return Ok(()) };
+        let opened = match opening().open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => may_make(path),
+            opened => opened.map(drop),
+        };
+        opened.map_err(|error| AuditError::Open {
+            path: path.clone(),
+            error,
+        })
     }
 
     /// Opens a file that this process may be writing to as well, after someone may have moved it
@@ -307,16 +326,26 @@ async fn finished(wait: oneshot::Receiver<()>) -> Result<(), AuditError> {
 }
 
 fn append_to(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
+    opening().create(true).open(path)
+}
 
-    OpenOptions::new()
+/// How a file is opened that is there.
+fn opening() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options
         .append(true)
-        .create(true)
         // It names every URL that a bot asked for: not for every user of the machine to read.
         .mode(0o640)
         // A FIFO that nobody reads is an error then, and no wait without an end.
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(path)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    options
+}
+
+/// Whether this user can make a file there.
+fn may_make(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    rustix::fs::access(folder.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)?;
+    Ok(())
 }
 
 fn append_on_a_new_line(path: &Path) -> io::Result<File> {

@@ -6,7 +6,11 @@
 //! The hash is one SHA-256 over a salt and the secret. Secrets are 256 random bits, so that nobody finds one by trying,
 //! however fast a try is; a slow hash would only make each request pay.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+    sync::Arc,
+};
 
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
@@ -101,6 +105,18 @@ impl Credentials {
         let mut names: Vec<_> = idle.map(|known| &*known.name).collect();
         names.sort_unstable();
         names
+    }
+
+    /// The names whose secrets are not those of `after`, sorted, and what became of each.
+    pub fn changes<'a>(&'a self, after: &'a Self) -> Vec<(&'a str, &'static str)> {
+        let secrets = |all: &'a Self, name: &Arc<str>| all.by_name.get(name).map(|known| &known.secrets);
+        let names: BTreeSet<&Arc<str>> = self.by_name.keys().chain(after.by_name.keys()).collect();
+        let change = |name: &'a Arc<str>| match (secrets(self, name), secrets(after, name)) {
+            (None, _) => Some((&**name, "added")),
+            (_, None) => Some((&**name, "removed")),
+            (before, after) => (before != after).then_some((&**name, "changed")),
+        };
+        names.into_iter().filter_map(change).collect()
     }
 
     /// The names, sorted, and how many secrets each has.

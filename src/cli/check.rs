@@ -19,7 +19,7 @@ pub fn run(args: &CheckArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };
-    if let Err(error) = proxy::check_files(&config) {
+    if let Err(error) = proxy::check(&config) {
         return fail(&error);
     }
     for name in config.bots.idle_credentials() {

@@ -19,6 +19,10 @@ pub enum ConfigError {
         /// What the system says.
         source: io::Error,
     },
+    /// A file that is being written is empty for a moment, and one on a full disk for longer; to take it for "every
+    /// default" would open what was closed.
+    #[error("{} is empty; where every key is to have its default, write a comment into it", .0.display())]
+    Empty(PathBuf),
     /// The file says what cannot be meant.
     #[error("{0}")]
     Invalid(Problems),

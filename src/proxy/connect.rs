@@ -127,7 +127,7 @@ async fn admit(
         Judgement::without_copy(Decision::connect_refused(asker))
     } else {
         let forwards = exception.is_some() || generation.config.https.unverifiable == Unverifiable::Allow;
-        Judgement::on_tunnel(&context.live, generation, asker, &origin, forwards).await
+        Judgement::on_tunnel(generation, asker, &origin, forwards).await
     };
     let target = Target {
         origin,

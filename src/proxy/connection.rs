@@ -14,9 +14,9 @@ use super::{
     arrival::Arrival,
     client_stream::ClientStream,
     connect,
-    generation::Live,
     head::{Head, HeadError, HeadLimits, HeadTimes},
     listen::Running,
+    live::Live,
     respond::{Answer, Problem},
 };
 
@@ -37,12 +37,10 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
     let mut times = HeadTimes::first(context);
     let most = context.live.generation().config.proxy.limits.connection_requests;
     for left in (0..most).rev() {
-        let mut shutdown = context.shutdown.clone();
         let head = tokio::select! {
             biased;
             head = Head::read(&mut stream, times, HeadLimits::of(&context.live.generation().config.proxy)) => head,
-            // Between two requests nobody waits for an answer.
-            _ = shutdown.wait_for(|stop| *stop) => return,
+            () = last_call(context.shutdown.clone()) => return,
         };
         let head = match head {
             Ok(head) => head,
@@ -67,6 +65,14 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
         }
         times = HeadTimes::next(context);
     }
+}
+
+/// Ends when no further request is waited for. Who is about to send one while the proxy is told to stop gets an answer,
+/// and is told with it that the connection ends.
+async fn last_call(mut shutdown: ShutdownWatch) {
+    // The sender outlives every connection.
+    let _ = shutdown.wait_for(|stop| *stop).await;
+    tokio::time::sleep(LAST_CALL).await;
 }
 
 /// Answers a head that cannot be used, and closes.
@@ -147,6 +153,8 @@ impl HeadTimes {
 
 /// Only says that connections are kept: how long is [`HeadTimes`]' to say.
 const KEEPALIVE_SECONDS: u64 = 60;
+/// For a request that is on its way when the proxy is told to stop.
+const LAST_CALL: Duration = Duration::from_millis(500);
 /// How long, and for how many bytes, is read on.
 const LINGER: Duration = Duration::from_secs(1);
 const MAX_LINGER: usize = 4 * 1024 * 1024;

@@ -4,29 +4,18 @@
 //! Building comes first and may fail; what was in force stays then. What a reload did not change
 //! is taken over, so that connections, caches and the log go on.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::{Instant, SystemTime},
-};
+use std::{sync::Arc, time::SystemTime};
 
-use arc_swap::ArcSwap;
-use pingora::{
-    proxy::HttpProxy,
-    server::{ShutdownWatch, configuration::ServerConf},
-};
 use rustls::ServerConfig;
-use tokio::sync::Semaphore;
 
 use super::{
-    clients::Clients,
     fetching::LoggedFetcher,
-    gate::Gate,
     server_tls::{self, ServerTlsError},
 };
 use crate::{
     audit::{AuditError, AuditLog},
     authority::{self, Authority, AuthorityError, Leaves},
-    cache::{Disk, DiskOptions, Lanes, Policy, Store},
+    cache::{Disk, DiskError, DiskOptions, Lanes, Policy, Store},
     config::{Cache, Config, HttpsMode, Output},
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
 };
@@ -40,6 +29,8 @@ pub struct Generation {
     pub(super) egress: Egress,
     pub(super) fetcher: Arc<LoggedFetcher>,
     pub(super) audit: Arc<AuditLog>,
+    /// The copies of robots.txt.
+    pub(super) store: Arc<Store>,
     /// `None` where no CONNECT is intercepted.
     pub(super) leaves: Option<Leaves>,
     /// Of the listeners that speak TLS.
@@ -61,36 +52,31 @@ pub enum SetupError {
     Roots(#[from] RootsError),
     #[error(transparent)]
     ServerTls(#[from] ServerTlsError),
-}
-
-/// The generation in force, and what outlives every generation.
-pub struct Live {
-    forwarder: ArcSwap<Forwarder>,
-    pub(super) store: Arc<Store>,
-    pub(super) clients: Arc<Clients>,
-    /// Turns of the decisions that take long.
-    pub(super) long_decisions: Arc<Semaphore>,
-    /// Those that a reload has replaced and that a request may still write to.
-    audit_logs: Mutex<Vec<Arc<AuditLog>>>,
-    /// Turns true when the proxy is to stop.
-    shutdown: ShutdownWatch,
-}
-
-/// pingora's proxy, whose connector holds one set of roots for life, and the generation that it
-/// works by.
-pub(super) struct Forwarder {
-    pub(super) http: Arc<HttpProxy<Gate>>,
-    current: Arc<ArcSwap<Generation>>,
+    #[error("cache.path: {0}")]
+    Cache(#[from] DiskError),
 }
 
 // === impl Generation ===
 
 impl Generation {
-    /// Builds what `config` asks for, taking from `before` what stays as it was; with `anew`,
-    /// nothing but the count and what no file stands behind.
+    /// Builds what `config` asks for, of a robotgate that is `listening` there.
+    ///
+    /// # Errors
+    /// Something that the configuration names cannot be had.
+    pub(super) fn first(config: Config, listening: Listening) -> Result<Self, SetupError> {
+        Self::build(config, None, false, listening)
+    }
+
+    /// Builds what `config` asks for, to come after this one, taking over what stays as it was. With `anew`, the files
+    /// that it names are opened and read again even where their names are the same: certificates, keys and the audit
+    /// log, which someone may have moved away.
     ///
     /// # Errors
     /// Something that the configuration names cannot be had. Nothing has changed then.
+    pub fn followed_by(&self, config: Config, anew: bool, listening: Listening) -> Result<Arc<Self>, SetupError> {
+        Self::build(config, Some(self), anew, listening).map(Arc::new)
+    }
+
     fn build(
         config: Config,
         before: Option<&Generation>,
@@ -122,6 +108,10 @@ impl Generation {
         };
         let egress = config.way_out(resolver, listening);
         let fetcher = config.fetcher(egress.clone(), &roots, lanes.clone());
+        let store = match before.filter(|before| before.config.cache.path == config.cache.path) {
+            Some(before) => before.store.clone(),
+            None => store(&config.cache, before.is_none())?,
+        };
         // Last, because it makes a file, and a reload that fails leaves no trace.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
             // Two writers to one pipe would tear each other's lines.
@@ -142,6 +132,7 @@ impl Generation {
             egress,
             fetcher: Arc::new(fetcher),
             audit,
+            store,
             leaves,
             server_tls,
             roots,
@@ -156,8 +147,23 @@ impl Generation {
     }
 
     /// Whether origins are within reach of `other` exactly as of this one.
-    fn reaches_like(&self, other: &Generation) -> bool {
-        self.config.egress == other.config.egress && Arc::ptr_eq(&self.roots, &other.roots)
+    pub(super) fn reaches_like(&self, other: &Generation) -> bool {
+        self.config.egress == other.config.egress && self.trusts_like(other)
+    }
+
+    /// Whether both check origins' certificates against the same roots.
+    pub(super) fn trusts_like(&self, other: &Generation) -> bool {
+        Arc::ptr_eq(&self.roots, &other.roots)
+    }
+
+    /// The file of the roots, which is there for as long as this generation.
+    pub(super) fn roots_path(&self) -> String {
+        self.roots.path()
+    }
+
+    /// The copies of robots.txt.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
     }
 
     /// How many roots origins are checked against: the system's, and those of the operator.
@@ -188,148 +194,27 @@ fn leaves(config: &Config) -> Result<Option<Leaves>, SetupError> {
     Ok(Some(Leaves::new(Arc::new(authority), MAX_LEAVES)))
 }
 
-/// The copies, on disk where they are to be kept there. Without a disk they are fetched anew after a
-/// restart, which is no reason not to start.
-fn store(config: &Cache) -> Store {
-    let disk = config.path.as_deref().and_then(|path| {
-        let opened = Disk::open(
-            path,
-            DiskOptions {
-                keep: config.keep,
-                max_bytes: config.max_disk_bytes,
-                cache_bytes: Store::disk_share(config.max_bytes),
-            },
-        );
-        opened
-            .inspect_err(|error| tracing::error!("{error}; until the next start, copies are kept in memory alone"))
-            .ok()
-    });
-    Store::new(config.max_bytes, disk)
+/// The copies, on disk where they are to be kept there. At the start, a disk that cannot be had is no reason to serve
+/// nobody: copies are fetched anew after a restart then.
+fn store(config: &Cache, at_start: bool) -> Result<Arc<Store>, DiskError> {
+    let options = DiskOptions {
+        keep: config.keep,
+        max_bytes: config.max_disk_bytes,
+        cache_bytes: Store::disk_share(config.max_bytes),
+    };
+    let disk = match config.path.as_deref().map(|path| Disk::open(path, options)) {
+        Some(Ok(disk)) => Some(disk),
+        Some(Err(error)) if at_start => {
+            tracing::error!(
+                "{error}; until the next start or a reload with another cache.path, copies are kept in memory alone"
+            );
+            None
+        }
+        Some(Err(error)) => return Err(error),
+        None => None,
+    };
+    Ok(Arc::new(Store::new(config.max_bytes, disk)))
 }
 
-// === impl Live ===
-
-impl Live {
-    /// Puts the first configuration in force, of a robotgate that is `listening` there for its life.
-    ///
-    /// # Errors
-    /// Something that it names cannot be had.
-    pub fn new(config: Config, listening: Listening, shutdown: ShutdownWatch) -> Result<Arc<Self>, SetupError> {
-        let generation = Arc::new(Generation::build(config, None, false, listening)?);
-        let store = Arc::new(store(&generation.config.cache));
-        Ok(Arc::new_cyclic(|live| Self {
-            forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
-            store,
-            long_decisions: Arc::new(Semaphore::new(LONG_DECISIONS)),
-            clients: Arc::new(Clients::new(Instant::now(), open_files())),
-            audit_logs: Mutex::new(Vec::new()),
-            shutdown,
-        }))
-    }
-
-    /// Puts another configuration in force. With `anew`, the files that it names are opened and
-    /// read again even where their names are the same: certificates, keys and the audit log, which
-    /// someone may have moved away.
-    ///
-    /// # Errors
-    /// Something that it names cannot be had. What was in force stays.
-    pub fn replace(self: &Arc<Self>, config: Config, anew: bool) -> Result<Arc<Generation>, SetupError> {
-        let before = self.generation();
-        let listening = before.egress.listening.clone();
-        let generation = Arc::new(Generation::build(config, Some(&before), anew, listening)?);
-        self.store.set_max_bytes(generation.config.cache.max_bytes);
-        if let Some(disk) = self.store.disk() {
-            let cache = &generation.config.cache;
-            disk.set_bounds(cache.keep, cache.max_disk_bytes);
-        }
-        self.keep_audit_log(&before, &generation);
-        let forwarder = self.forwarder.load();
-        if Arc::ptr_eq(&before.roots, &generation.roots) {
-            forwarder.current.store(generation.clone());
-        } else {
-            // Connections made under the old roots must not serve the new configuration: a new
-            // forwarder has a pool of its own, and the old one ends with its last request.
-            let forwarder = Forwarder::new(generation.clone(), Arc::downgrade(self));
-            self.forwarder.store(Arc::new(forwarder));
-        }
-        if !before.reaches_like(&generation) {
-            // What could not be reached before may be within reach now.
-            self.store.retry_failures();
-        }
-        Ok(generation)
-    }
-
-    fn keep_audit_log(&self, before: &Generation, generation: &Generation) {
-        let mut logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
-        // A log that nobody else holds writes what is left when it is dropped.
-        logs.retain(|log| Arc::strong_count(log) > 1);
-        if !Arc::ptr_eq(&before.audit, &generation.audit) {
-            logs.push(before.audit.clone());
-        }
-    }
-
-    /// The copies of robots.txt.
-    pub fn store(&self) -> &Arc<Store> {
-        &self.store
-    }
-
-    /// All logs that may have something left to write.
-    pub fn audit_logs(&self) -> Vec<Arc<AuditLog>> {
-        let logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
-        logs.iter().cloned().chain([self.generation().audit.clone()]).collect()
-    }
-
-    /// Whether the proxy is stopping: connections are not kept then.
-    pub(super) fn is_stopping(&self) -> bool {
-        *self.shutdown.borrow()
-    }
-
-    /// What is in force now.
-    pub fn generation(&self) -> Arc<Generation> {
-        self.forwarder.load().current.load_full()
-    }
-
-    pub(super) fn forwarder(&self) -> Arc<Forwarder> {
-        self.forwarder.load_full()
-    }
-}
-
-// === impl Forwarder ===
-
-impl Forwarder {
-    fn new(generation: Arc<Generation>, live: std::sync::Weak<Live>) -> Self {
-        let settings = ServerConf {
-            threads: generation.config.proxy.threads,
-            upstream_keepalive_pool_size: KEPT_CONNECTIONS,
-            ca_file: Some(generation.roots.path()),
-            max_retries: MAX_TRIES,
-            ..ServerConf::default()
-        };
-        let current = Arc::new(ArcSwap::new(generation));
-        let gate = Gate::new(live, current.clone());
-        let mut http = HttpProxy::new(gate, Arc::new(settings));
-        http.handle_init_modules();
-        Self {
-            http: Arc::new(http),
-            current,
-        }
-    }
-}
-
-/// How many files this process may have open.
-fn open_files() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    limit
-        .current
-        .and_then(|limit| usize::try_from(limit).ok())
-        .unwrap_or(usize::MAX)
-}
-
-/// Decisions that take long and are made at once.
-const LONG_DECISIONS: usize = 8;
 /// Leaves that are kept ready.
 const MAX_LEAVES: usize = 10_000;
-/// Unused connections to origins that each thread may keep.
-const KEPT_CONNECTIONS: usize = 256;
-/// Addresses or stale connections that are tried for one request.
-const MAX_TRIES: usize = 4;

@@ -17,7 +17,8 @@ use crate::{
 
 use super::{
     arrival::{Arrival, Through},
-    generation::{Generation, Live},
+    generation::Generation,
+    live::Live,
 };
 
 /// A decision and the copy that it was made on.
@@ -77,7 +78,7 @@ impl Judgement {
         if let Some(decision) = Decision::without_copy(asker, readings) {
             return Self::without_copy(decision);
         }
-        let lookup = look_up(live, generation, origin).await;
+        let lookup = look_up(generation, origin).await;
         let answer = lookup.answer(&generation.policy);
         let work = answer.copy().map_or(0, |copy| copy.robots.work(readings.sent.len()));
         let decision = match work <= MAX_WORK {
@@ -93,7 +94,6 @@ impl Judgement {
 
     /// Decides on a tunnel to `origin`.
     pub(super) async fn on_tunnel(
-        live: &Live,
         generation: &Generation,
         asker: Asker<'_>,
         origin: &Origin,
@@ -102,7 +102,7 @@ impl Judgement {
         if let Some(decision) = Decision::of_asker(asker) {
             return Self::without_copy(decision);
         }
-        let lookup = look_up(live, generation, origin).await;
+        let lookup = look_up(generation, origin).await;
         let answer = lookup.answer(&generation.policy);
         Self {
             decision: Decision::on_tunnel(asker, answer, unverifiable_forwards),
@@ -214,8 +214,9 @@ impl Whom {
     }
 }
 
-async fn look_up(live: &Live, generation: &Generation, origin: &Origin) -> Lookup {
-    live.store
+async fn look_up(generation: &Generation, origin: &Origin) -> Lookup {
+    generation
+        .store
         .lookup(
             origin,
             &generation.fetcher,

@@ -1,295 +1,271 @@
-//! Listens and accepts. Each connection is a task of its own; when the proxy is to stop, no more
-//! are accepted and those that run get a bounded time to end.
+//! The sockets that robotgate listens on, and who accepts there: bound before a configuration is put in force, so that
+//! one that cannot listen changes nothing, and given up only when what waited on them has been taken.
+//!
+//! Each connection is a task of its own; when the proxy is to stop, no more are accepted and those that run get a bounded
+//! time to end.
+
+mod accept;
+mod bind;
+mod running;
 
 use std::{
     net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use pingora::{
-    listeners::tls::Acceptor,
-    protocols::{
-        GetProxyDigest as _, GetSocketDigest as _, SocketDigest, Ssl as _, Stream, UniqueID as _,
-        l4::stream::Stream as L4Stream,
-    },
-    server::ShutdownWatch,
-};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use pingora::server::ShutdownWatch;
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
 
-use super::{
-    arrival::{Arrival, Vouched},
-    client_stream::ClientStream,
-    connection::{self, Context},
-    generation::Live,
-    handshake,
-    limits::Limit,
-    respond::Problem,
-};
-use crate::{bot::ClientCertificate, config::Proxy};
+pub use self::bind::ListenError;
+pub(super) use self::running::Running;
+use self::{accept::Accepting, bind::bind};
+use super::live::Live;
+use crate::{config::Config, egress::Listening};
 
-/// Bound sockets, not yet accepting.
+/// All sockets of the configuration in force.
 #[derive(Debug)]
-pub struct Listeners(Vec<Listener>);
-
-#[derive(Debug)]
-struct Listener {
-    socket: TcpListener,
-    speaks: Speaks,
+pub struct Listeners {
+    listeners: Mutex<Vec<Listener>>,
+    running: Running,
+    /// Turns true when the proxy is to stop.
+    shutdown: ShutdownWatch,
+    /// Ends when the task of a listener fails.
+    failed: CancellationToken,
 }
 
-/// What clients speak first.
+/// The sockets of a configuration that is not yet in force.
+#[derive(Debug)]
+pub struct Planned(Vec<Socket>);
+
+/// A bound socket.
+#[derive(Debug, Clone)]
+struct Socket {
+    /// As the configuration names it, where a port 0 stands for any.
+    named: SocketAddr,
+    address: SocketAddr,
+    speaks: Speaks,
+    socket: Arc<TcpListener>,
+}
+
+/// What clients speak first on a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Speaks {
+pub enum Speaks {
     Http,
     Tls,
 }
 
-/// What runs, to be waited for and at last cut off.
-#[derive(Debug, Clone)]
-pub(super) struct Running {
-    tasks: TaskTracker,
-    cut_off: CancellationToken,
-}
-
-/// A socket cannot be bound.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {error}{}", hint(error, key))]
-pub struct ListenError {
-    address: SocketAddr,
-    key: &'static str,
-    error: std::io::Error,
+/// A socket, and the task that accepts on it.
+#[derive(Debug)]
+struct Listener {
+    socket: Socket,
+    retire: CancellationToken,
+    accepting: JoinHandle<()>,
 }
 
 // === impl Listeners ===
 
 impl Listeners {
-    /// Binds all addresses that the configuration names.
+    /// Listens nowhere yet. What runs at last is cut off by `cut_off`.
+    pub fn new(shutdown: ShutdownWatch, cut_off: CancellationToken) -> Self {
+        Self {
+            listeners: Mutex::default(),
+            running: Running::new(cut_off),
+            shutdown,
+            failed: CancellationToken::new(),
+        }
+    }
+
+    /// The sockets that `config` names: those that are there already, and others, which are bound now and accept
+    /// nothing yet. Dropped, it leaves no trace.
+    ///
+    /// It has to be called within a runtime.
     ///
     /// # Errors
-    /// One of them cannot be bound; then none is.
-    pub async fn bind(proxy: &Proxy) -> Result<Self, ListenError> {
-        let plain = proxy.listen.iter().map(|address| (Speaks::Http, *address));
-        let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
-        let tls = tls.map(|address| (Speaks::Tls, *address));
-        let bind = |(speaks, address)| match listen(address) {
-            Ok(socket) => Ok(Listener { socket, speaks }),
-            Err(error) => Err(ListenError {
+    /// One of them cannot be bound.
+    pub fn plan(&self, config: &Config) -> Result<Planned, ListenError> {
+        let all = self.sockets();
+        let mut others = all.clone();
+        let exact = |(named, speaks)| {
+            let same = others
+                .iter()
+                .position(|socket| socket.named == named || socket.address == named);
+            (named, speaks, same.map(|at| others.swap_remove(at)))
+        };
+        let found: Vec<(SocketAddr, Speaks, Option<Socket>)> = wanted(config).map(exact).collect();
+        let mut planned = Vec::with_capacity(found.len());
+        for (named, speaks, same) in found {
+            let (socket, address) = match same {
+                Some(same) => (same.socket, same.address),
+                None => bind(named, speaks, &all, &others)?,
+            };
+            planned.push(Socket {
+                named,
                 address,
-                key: match speaks {
-                    Speaks::Http => "proxy.listen",
-                    Speaks::Tls => "proxy.tls.listen",
-                },
-                error,
-            }),
-        };
-        plain.chain(tls).map(bind).collect::<Result<_, _>>().map(Self)
-    }
-
-    /// The addresses with the ports that were bound, and whether TLS is spoken there.
-    pub fn addresses(&self) -> impl Iterator<Item = (SocketAddr, bool)> {
-        let bound = |listener: &Listener| Some((listener.socket.local_addr().ok()?, listener.speaks == Speaks::Tls));
-        self.0.iter().filter_map(bound)
-    }
-
-    /// Accepts connections until `shutdown` turns true, then waits for those that run, at most
-    /// as long as the configuration says or until `cut_off`. `true` where all of them ended.
-    pub async fn serve(self, live: Arc<Live>, shutdown: ShutdownWatch, cut_off: CancellationToken) -> bool {
-        let running = Running {
-            tasks: TaskTracker::new(),
-            cut_off,
-        };
-        let accepting: Vec<_> = self
-            .0
-            .into_iter()
-            .map(|listener| tokio::spawn(accept(listener, running.clone(), live.clone(), shutdown.clone())))
-            .collect();
-        for task in accepting {
-            // A task that panicked has said so; the others go on to their end.
-            let _ = task.await;
+                speaks,
+                socket,
+            });
+            // What comes to 127.0.0.1 goes to that socket for as long as there is one beside that of 0.0.0.0, and would
+            // be lost on the way if it were closed.
+            let (within, outside) = others.drain(..).partition(|other| is_within(other.address, address));
+            others = outside;
+            planned.extend(within.into_iter().map(|within: Socket| Socket { speaks, ..within }));
         }
-        let bound = live.generation().config.proxy.shutdown_timeout;
-        running.drain(bound).await
-    }
-}
-
-// === impl Running ===
-
-impl Running {
-    /// Runs `task` to its end or to the cut-off, where it is dropped: an exchange says so in the log
-    /// then.
-    pub(super) async fn track<T>(&self, task: impl Future<Output = T>) -> Option<T> {
-        self.tasks.track_future(self.cut_off.run_until_cancelled(task)).await
+        Ok(Planned(planned))
     }
 
-    fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
-        let running = self.clone();
-        // Counted before the task has begun.
-        let token = self.tasks.token();
-        tokio::spawn(async move {
-            running.track(serving).await;
-            drop(token);
-        });
-    }
-
-    /// Waits until all have ended, at most for `bound`; then cuts off those that have not.
-    async fn drain(&self, bound: Duration) -> bool {
-        self.tasks.close();
-        let running = self.tasks.len();
-        tracing::info!(running, ?bound, "waiting for what runs to end");
-        let all_ended = tokio::select! {
-            () = self.tasks.wait() => true,
-            () = tokio::time::sleep(bound) => false,
-            () = self.cut_off.cancelled() => false,
+    /// Accepts no more where `planned` does not, when what has come there by now is taken: it is served by the
+    /// configuration that is in force still.
+    pub async fn retire(&self, planned: &Planned) {
+        let retired: Vec<Listener> = {
+            let mut listeners = self.lock();
+            let (kept, retired) = listeners.drain(..).partition(|listener| planned.has(&listener.socket));
+            *listeners = kept;
+            retired
         };
-        if !all_ended {
-            self.cut_off.cancel();
-            self.tasks.wait().await;
+        for mut listener in retired {
+            listener.end().await;
+            let Socket { address, speaks, .. } = listener.socket;
+            if !planned.0.iter().any(|socket| socket.address == address) {
+                tracing::info!(%address, speaks = speaks.as_str(), "listening no more");
+            }
         }
-        all_ended
     }
-}
 
-/// A listening socket that a crowd of bots does not overrun.
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    // As after any restart: what an earlier connection left behind is no reason not to start.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
-async fn accept(listener: Listener, running: Running, live: Arc<Live>, mut shutdown: ShutdownWatch) {
-    let mut told: Option<Instant> = None;
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.socket.accept() => accepted,
-            _ = shutdown.wait_for(|stop| *stop) => return,
-        };
-        let (stream, client) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Most often the process has too many files open. The waiting connections stay
-                // in the kernel's queue meanwhile.
-                if told.is_none_or(|told| told.elapsed() >= ACCEPT_TOLD) {
-                    told = Some(Instant::now());
-                    tracing::error!(
-                        %error,
-                        "connections cannot be accepted; where it is for want of files, raise the limit \
-                         (LimitNOFILE of the unit, ulimit -n) or lower proxy.max-connections"
-                    );
-                }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+    /// Accepts where `planned` does.
+    pub fn take_up(&self, planned: Planned, live: &Arc<Live>) {
+        let mut listeners = self.lock();
+        for socket in planned.0 {
+            bind::settle(&socket);
+            if listeners.iter().any(|listener| listener.socket.is(&socket)) {
                 continue;
             }
-        };
-        let limits = live.generation().config.proxy.limits;
-        match live.clients.enter(client, &limits, Instant::now()) {
-            Ok(visit) => {
-                let context = Context {
-                    live: live.clone(),
-                    arrival: Arrival::direct(client, visit),
-                    running: running.clone(),
-                    shutdown: shutdown.clone(),
-                };
-                running.spawn(serve(stream, listener.speaks, context));
-            }
-            Err(limit) => {
-                live.clients.tally.note(limit, client, Instant::now());
-                if let Ok(turn) = live.clients.turned_away.clone().try_acquire_owned() {
-                    let (live, speaks) = (live.clone(), listener.speaks);
-                    running.spawn(async move {
-                        // Past it, nobody waits for who was not let in.
-                        let _ = tokio::time::timeout(TURNING_AWAY, turn_away(stream, speaks, limit, &live)).await;
-                        drop(turn);
-                    });
-                }
-            }
-        }
-    }
-}
-
-/// Tells a client why it is not let in.
-async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, live: &Live) {
-    let stream = L4Stream::from(stream);
-    let stream: Stream = match speaks {
-        Speaks::Http => Box::new(stream),
-        Speaks::Tls => match &live.generation().server_tls {
-            Some(config) => match Acceptor::from_server_config(config.clone()).tls_handshake(stream).await {
-                Ok(tls) => Box::new(tls),
-                Err(_) => return,
-            },
-            None => return,
-        },
-    };
-    connection::answer_and_close(stream, &Problem::Limit(limit), live).await;
-}
-
-async fn serve(stream: TcpStream, speaks: Speaks, mut context: Context) {
-    let client = context.arrival.client;
-    let stream = prepare(stream, context.arrival.clone());
-    if speaks == Speaks::Http {
-        return connection::serve(Box::new(stream), &context).await;
-    }
-    let generation = context.live.generation();
-    let (Some(server_config), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
-        tracing::warn!(%client, "the configuration in force has no proxy.tls, so a connection was closed");
-        return;
-    };
-    let roots = tls.client_roots.clone();
-    let handshake = Acceptor::from_server_config(server_config.clone());
-    let handshake = handshake.tls_handshake(stream);
-    match tokio::time::timeout(generation.config.proxy.handshake_timeout, handshake).await {
-        Ok(Ok(tls)) => {
-            drop(generation);
-            let certificate = tls.get_ssl().and_then(|tls| tls.peer_certificate_der());
-            context.arrival.certificate = match certificate.map(ClientCertificate::from_der).transpose() {
-                Ok(certificate) => certificate.map(|certificate| Arc::new(Vouched { certificate, roots })),
-                Err(error) => return tracing::info!(%client, %error, "a connection was closed"),
+            let (address, speaks) = (socket.address, socket.speaks);
+            tracing::info!(%address, tls = speaks == Speaks::Tls, speaks = speaks.as_str(), "listening");
+            let retire = CancellationToken::new();
+            let accepting = Accepting {
+                socket: socket.clone(),
+                live: live.clone(),
+                running: self.running.clone(),
+                shutdown: self.shutdown.clone(),
+                retire: retire.clone(),
             };
-            let stream = ClientStream::new(Box::new(tls), &[], context.arrival.clone());
-            connection::serve(Box::new(stream), &context).await;
+            listeners.push(Listener {
+                socket,
+                retire,
+                accepting: tokio::spawn(watched(accepting.run(), self.failed.clone())),
+            });
         }
-        Ok(Err(error)) => {
-            let error = handshake::cause(&error);
-            tracing::info!(%client, error, "a client's TLS handshake with the proxy failed");
+    }
+
+    /// The addresses with the ports that were bound, and what is spoken there.
+    pub fn addresses(&self) -> Vec<(SocketAddr, Speaks)> {
+        let sockets = self.sockets().into_iter();
+        sockets.map(|socket| (socket.address, socket.speaks)).collect()
+    }
+
+    /// Waits until the task of a listener ends by a fault in it.
+    pub async fn failed(&self) {
+        self.failed.cancelled().await;
+    }
+
+    /// After the proxy was told to stop: waits until nothing is accepted any more and then for all that runs, at most
+    /// for `bound` or until it is cut off. `true` where all of it ended.
+    pub async fn drain(&self, bound: Duration) -> bool {
+        let listeners = std::mem::take(&mut *self.lock());
+        for listener in listeners {
+            // A task that panicked has said so; the others go on to their end.
+            let _ = listener.accepting.await;
         }
-        Err(_) => tracing::info!(%client, "a client's TLS handshake with the proxy took too long"),
+        self.running.drain(bound).await
+    }
+
+    fn sockets(&self) -> Vec<Socket> {
+        self.lock().iter().map(|listener| listener.socket.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Makes of a socket what pingora works with.
-fn prepare(stream: TcpStream, arrival: Arrival) -> L4Stream {
-    let mut stream = L4Stream::from(stream);
-    if let Err(error) = stream.set_nodelay() {
-        tracing::debug!(%error, "TCP_NODELAY could not be set");
-    }
-    let digest = SocketDigest::from_raw_fd(stream.id());
-    // Asked of the socket later, it may be gone with the client.
-    let _ = digest.peer_addr.set(Some(arrival.client.into()));
-    stream.set_socket_digest(digest);
-    stream.set_proxy_digest(arrival.into_digest());
-    stream
+/// Whether the addresses of `config` are such as can be listened on. One that is taken may be taken by the robotgate that
+/// runs, and so is none to complain of.
+///
+/// # Errors
+/// One of them is not.
+pub(super) fn check(config: &Config) -> Result<(), ListenError> {
+    wanted(config).try_for_each(|(address, speaks)| bind::check(address, speaks))
 }
 
-fn hint(error: &std::io::Error, key: &str) -> String {
-    match error.kind() {
-        std::io::ErrorKind::AddrInUse => {
-            format!("; another program listens there, perhaps another robotgate: stop it or change {key}")
+/// Each address of the configuration.
+fn wanted(config: &Config) -> impl Iterator<Item = (SocketAddr, Speaks)> {
+    let proxy = &config.proxy;
+    let plain = proxy.listen.iter().map(|address| (*address, Speaks::Http));
+    let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
+    plain.chain(tls.map(|address| (*address, Speaks::Tls)))
+}
+
+/// Whether `wide` takes what comes to `address`, too.
+fn is_within(address: SocketAddr, wide: SocketAddr) -> bool {
+    wide.port() == address.port() && wide.ip().is_unspecified() && (wide.is_ipv6() || address.is_ipv4())
+}
+
+/// Runs `accepting`, which ends only when it is told to; else `failed` is.
+async fn watched(accepting: impl Future<Output = ()>, failed: CancellationToken) {
+    let failing = failed.drop_guard();
+    accepting.await;
+    failing.disarm();
+}
+
+// === impl Planned ===
+
+impl Planned {
+    /// Where robotgate listens then.
+    pub fn listening(&self) -> Listening {
+        self.0.iter().map(|socket| socket.address).collect()
+    }
+
+    fn has(&self, other: &Socket) -> bool {
+        self.0.iter().any(|socket| socket.is(other))
+    }
+}
+
+// === impl Socket ===
+
+impl Socket {
+    /// Whether this is the other, and speaks the same.
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.socket, &other.socket) && self.speaks == other.speaks
+    }
+}
+
+// === impl Listener ===
+
+impl Listener {
+    async fn end(&mut self) {
+        self.retire.cancel();
+        // A task that panicked has said so.
+        let _ = (&mut self.accepting).await;
+    }
+}
+
+// === impl Speaks ===
+
+impl Speaks {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Speaks::Http => "http",
+            Speaks::Tls => "tls",
         }
-        std::io::ErrorKind::PermissionDenied => format!("; ports below 1024 need a privilege: choose another in {key}"),
-        std::io::ErrorKind::AddrNotAvailable => format!("; this machine has no such address: correct {key}"),
-        _ => String::new(),
+    }
+
+    /// The key that names its addresses.
+    fn key(self) -> &'static str {
+        match self {
+            Speaks::Http => "proxy.listen",
+            Speaks::Tls => "proxy.tls.listen",
+        }
     }
 }
-
-/// Connections that may wait to be accepted; the system may grant fewer.
-const BACKLOG: u32 = 4096;
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-const ACCEPT_TOLD: Duration = Duration::from_secs(1);
-/// For telling a client that it is turned away.
-const TURNING_AWAY: Duration = Duration::from_secs(2);

@@ -25,9 +25,9 @@ use tokio_util::sync::CancellationToken;
 use super::{
     arrival::Through,
     connection::Context,
-    generation::Live,
     limits::{Allowance, Limit},
     listen::Running,
+    live::Live,
 };
 
 /// Serves the connection to its end.

@@ -5,18 +5,25 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::SystemTime,
 };
 
-use tokio::signal::unix::Signal;
+use tokio::{runtime::Handle, signal::unix::Signal, sync::watch};
 
+use super::{
+    Daemon,
+    outcome::{Changes, Reload},
+};
 use crate::{
-    config::{Config, Watcher},
+    audit::plain,
+    cache::Disk,
+    config::{Change, Config, How, Watcher},
     expect::{self, LoadError},
-    proxy::{Live, SetupError},
+    proxy::{Generation, ListenError, SetupError},
 };
 
 /// Where reloads come from.
-pub(super) struct Reloads {
+pub(super) struct Source {
     file: PathBuf,
     watcher: Option<Watcher>,
 }
@@ -28,8 +35,13 @@ enum Cause {
     Hangup,
 }
 
-/// Reloads for as long as the daemon runs. Without a file there is nothing to reload.
-pub(super) async fn run(live: Arc<Live>, mut reloads: Option<Reloads>, mut hangup: Signal) {
+/// Reloads until `stopping` turns true. Without a file there is nothing to reload.
+pub(super) async fn run(
+    daemon: Arc<Daemon>,
+    mut reloads: Option<Source>,
+    mut hangup: Signal,
+    mut stopping: watch::Receiver<bool>,
+) {
     loop {
         let watcher = reloads.as_mut().and_then(|reloads| reloads.watcher.as_mut());
         let cause = tokio::select! {
@@ -38,12 +50,13 @@ pub(super) async fn run(live: Arc<Live>, mut reloads: Option<Reloads>, mut hangu
                 Some(()) => Cause::Hangup,
                 None => return,
             },
+            _ = stopping.wait_for(|stop| *stop) => return,
         };
         match &mut reloads {
             Some(reloads) => {
                 // Before they are read, so that no change is missed.
                 reloads.follow().await;
-                reload(&live, &reloads.file, cause).await;
+                reload(&daemon, &reloads.file, cause).await;
             }
             None => tracing::warn!(
                 %cause,
@@ -53,9 +66,9 @@ pub(super) async fn run(live: Arc<Live>, mut reloads: Option<Reloads>, mut hangu
     }
 }
 
-// === impl Reloads ===
+// === impl Source ===
 
-impl Reloads {
+impl Source {
     /// Watches the files by which the configuration changes. It reads them, so there must be nobody yet to keep waiting.
     pub(super) fn begin(file: &Path) -> Self {
         let mut watcher = Watcher::new(file)
@@ -128,70 +141,141 @@ async fn changed(watcher: Option<&mut Watcher>) {
     }
 }
 
-async fn reload(live: &Arc<Live>, file: &Path, cause: Cause) {
+async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: Cause) {
     // Files are read and keys are parsed here: not on a thread that serves requests.
     let attempt = tokio::task::spawn_blocking({
-        let (live, file) = (live.clone(), file.to_owned());
-        move || attempt(&live, &file, cause)
+        let (daemon, file) = (daemon.clone(), file.to_owned());
+        move || attempt(&daemon, &file, cause)
     });
-    match attempt.await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(
-            %cause,
-            %error,
-            in_force = live.generation().number,
-            "configuration rejected"
-        ),
-        Err(error) => tracing::error!(%error, "a reload failed inside"),
+    let outcome = match attempt.await {
+        Ok(attempt) => attempt.map_err(|error| error.to_string()),
+        Err(error) => Err(format!("robotgate failed inside: {error}")),
+    };
+    let in_force = daemon.live.generation().number;
+    if let Err(error) = &outcome {
+        tracing::error!(%cause, error, in_force, "configuration rejected");
     }
+    daemon.reloads.note(Reload {
+        time: SystemTime::now(),
+        cause: cause.as_str(),
+        outcome,
+        generation: in_force,
+    });
 }
 
-/// Puts the file in force, or says why not.
-fn attempt(live: &Arc<Live>, file: &Path, cause: Cause) -> Result<(), ReloadError> {
-    if std::fs::read(file).is_ok_and(|bytes| bytes.trim_ascii().is_empty()) {
-        return Err(ReloadError::Empty(file.to_owned()));
-    }
+/// Puts the file in force, or says why not. It blocks, within a runtime.
+fn attempt(daemon: &Daemon, file: &Path, cause: Cause) -> Result<Changes, ReloadError> {
     let config = expect::load(file)?;
+    let Daemon { live, listeners, .. } = daemon;
     let before = live.generation();
-    let tls = |config: &Config| config.proxy.tls.as_ref().map(|tls| tls.listen.clone());
-    if before.config.proxy.listen != config.proxy.listen
-        || before.config.proxy.threads != config.proxy.threads
-        || tls(&before.config) != tls(&config)
-    {
-        tracing::warn!("proxy.listen, proxy.tls.listen and proxy.threads take effect at the next start");
-    }
-    if before.config.cache.path != config.cache.path {
-        tracing::warn!("cache.path and cache.persist take effect at the next start");
-    }
+    let planned = listeners.plan(&config)?;
     // By SIGHUP an operator also says that files beside the configuration were replaced.
-    let generation = live.replace(config, cause == Cause::Hangup)?;
+    let generation = before.followed_by(config, cause == Cause::Hangup, planned.listening())?;
+    let changes = changes(&before, &generation);
+    // Nothing fails from here on.
+    let runtime = Handle::current();
+    runtime.block_on(listeners.retire(&planned));
+    live.put_in_force(generation.clone());
+    listeners.take_up(planned, live);
+    if !Arc::ptr_eq(before.store(), generation.store()) {
+        runtime.block_on(daemon.answer_operators());
+        before.store().disk().map(Disk::close);
+    }
+    tell(&changes, &generation, cause);
     tell_of_idle(&generation.config);
-    tracing::info!(generation = generation.number, %cause, "configuration reloaded");
-    Ok(())
+    Ok(changes)
+}
+
+/// What the second has that the first had not.
+fn changes(before: &Generation, after: &Generation) -> Changes {
+    let mut changes = before.config.settings.changes(&after.config.settings);
+    let unseen = |key: String, how| Change {
+        key,
+        how: How::Unseen(how),
+    };
+    let credentials = [before, after].map(|generation| generation.config.bots.credentials());
+    if let [Some(before), Some(after)] = credentials {
+        let changed = before.changes(after).into_iter();
+        changes.extend(changed.map(|(name, how)| unseen(format!("{CREDENTIALS}.{name}"), how)));
+    }
+    if let (Some(before), Some(after)) = (before.authority(), after.authority())
+        && before.fingerprint() != after.fingerprint()
+    {
+        changes.push(unseen(AUTHORITY.to_owned(), "another certificate"));
+    }
+    let mut restart = Vec::new();
+    if before.config.proxy.threads != after.config.proxy.threads {
+        restart.push(THREADS);
+    }
+    Changes { changes, restart }
+}
+
+/// Tells the operator what is in force now, key by key.
+fn tell(Changes { changes, restart }: &Changes, generation: &Generation, cause: Cause) {
+    for change in changes.iter().take(MAX_TOLD) {
+        match &change.how {
+            How::Value { before, after } => tracing::info!(
+                key = change.key,
+                before = before
+                    .as_deref()
+                    .map(|value| plain(value, MAX_VALUE))
+                    .as_deref()
+                    .unwrap_or("default"),
+                after = after
+                    .as_deref()
+                    .map(|value| plain(value, MAX_VALUE))
+                    .as_deref()
+                    .unwrap_or("default"),
+                "a setting changed"
+            ),
+            How::Unseen(how) => tracing::info!(key = change.key, how, "a setting changed"),
+        }
+    }
+    if let Some(more @ 1..) = changes.len().checked_sub(MAX_TOLD) {
+        tracing::info!(more, "more settings changed");
+    }
+    for key in restart {
+        tracing::warn!(key, "this setting takes effect at the next start");
+    }
+    tracing::info!(
+        generation = generation.number,
+        %cause,
+        changes = changes.len(),
+        "configuration reloaded"
+    );
 }
 
 /// Why a reload changes nothing.
 #[derive(Debug, thiserror::Error)]
 enum ReloadError {
-    /// A file that is being written is empty for a moment, and one on a full disk for longer; to
-    /// take it for "every default" would open what was closed.
-    #[error(
-        "{} is empty; to go back to the defaults, restart, or write a comment into it", .0.display()
-    )]
-    Empty(PathBuf),
     #[error(transparent)]
     Load(#[from] LoadError),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     #[error(transparent)]
     Setup(#[from] SetupError),
 }
 
 // === impl Cause ===
 
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Cause {
+    fn as_str(self) -> &'static str {
+        match self {
             Cause::FileChanged => "the file changed",
             Cause::Hangup => "SIGHUP",
-        })
+        }
     }
 }
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+const CREDENTIALS: &str = "identity.credentials";
+const AUTHORITY: &str = "https.ca-certificate";
+const THREADS: &str = "proxy.threads";
+/// Settings that the log tells of, of one reload, and bytes of the values of each.
+const MAX_TOLD: usize = 200;
+const MAX_VALUE: usize = 256;

@@ -1,5 +1,8 @@
 //! The configuration file changes while the gate runs; signals; and files that are wrong from the start.
 
+mod changes;
+mod listeners;
+
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicUsize, Ordering},

@@ -1,0 +1,202 @@
+//! Accepts connections on one socket, and begins to serve each.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use pingora::{
+    listeners::tls::Acceptor,
+    protocols::{
+        GetProxyDigest as _, GetSocketDigest as _, SocketDigest, Ssl as _, Stream, UniqueID as _,
+        l4::stream::Stream as L4Stream,
+    },
+    server::ShutdownWatch,
+};
+use rustix::{
+    io::Errno,
+    net::{SocketFlags, acceptfrom_with},
+};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use super::{Running, Socket, Speaks};
+use crate::{
+    bot::ClientCertificate,
+    proxy::{
+        arrival::{Arrival, Vouched},
+        client_stream::ClientStream,
+        connection::{self, Context},
+        generation::Generation,
+        handshake,
+        limits::Limit,
+        live::Live,
+        respond::Problem,
+    },
+};
+
+/// A socket, and what its connections are served with.
+pub(super) struct Accepting {
+    pub(super) socket: Socket,
+    pub(super) live: Arc<Live>,
+    pub(super) running: Running,
+    /// Turns true when the proxy is to stop.
+    pub(super) shutdown: ShutdownWatch,
+    /// When this socket is to be given up.
+    pub(super) retire: CancellationToken,
+}
+
+// === impl Accepting ===
+
+impl Accepting {
+    /// Accepts until it is told to stop, and then what is waiting still: who has connected by then is served.
+    pub(super) async fn run(mut self) {
+        let mut told: Option<Instant> = None;
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.socket.socket.accept() => accepted,
+                () = self.retire.cancelled() => break,
+                _ = self.shutdown.wait_for(|stop| *stop) => break,
+            };
+            match accepted {
+                Ok((stream, client)) => self.enter(stream, client),
+                Err(error) => {
+                    // Most often the process has too many files open. The waiting connections stay
+                    // in the kernel's queue meanwhile.
+                    if told.is_none_or(|told| told.elapsed() >= ACCEPT_TOLD) {
+                        told = Some(Instant::now());
+                        tracing::error!(
+                            %error,
+                            "connections cannot be accepted; where it is for want of files, raise the limit \
+                             (LimitNOFILE of the unit, ulimit -n) or lower proxy.max-connections"
+                        );
+                    }
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        while let Some(accepted) = waiting(&self.socket.socket) {
+            if let Ok((stream, client)) = accepted {
+                self.enter(stream, client);
+            }
+        }
+    }
+
+    fn enter(&self, stream: TcpStream, client: SocketAddr) {
+        let (live, speaks) = (&self.live, self.socket.speaks);
+        let generation = live.generation();
+        let limits = generation.config.proxy.limits;
+        match live.clients.enter(client, &limits, Instant::now()) {
+            Ok(visit) => {
+                let context = Context {
+                    live: live.clone(),
+                    arrival: Arrival::direct(client, visit),
+                    running: self.running.clone(),
+                    shutdown: self.shutdown.clone(),
+                };
+                match speaks {
+                    Speaks::Http => self.running.spawn(async move {
+                        let stream = prepare(stream, context.arrival.clone());
+                        connection::serve(Box::new(stream), &context).await;
+                    }),
+                    Speaks::Tls => self.running.spawn(serve_tls(stream, generation, context)),
+                }
+            }
+            Err(limit) => {
+                live.clients.tally.note(limit, client, Instant::now());
+                if let Ok(turn) = live.clients.turned_away.clone().try_acquire_owned() {
+                    let live = live.clone();
+                    self.running.spawn(async move {
+                        // Past it, nobody waits for who was not let in.
+                        let turning = turn_away(stream, speaks, limit, &generation, &live);
+                        let _ = tokio::time::timeout(TURNING_AWAY, turning).await;
+                        drop(turn);
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// A connection that is in the kernel's queue, or one that was and has ended; `None` where nothing more can be taken from
+/// there. Asked of the kernel: tokio may not have heard of it yet.
+fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> {
+    let stream = match acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+        Ok((stream, _)) => stream,
+        Err(error @ (Errno::CONNABORTED | Errno::INTR)) => return Some(Err(error.into())),
+        Err(_) => return None,
+    };
+    let stream = TcpStream::from_std(std::net::TcpStream::from(stream));
+    Some(stream.and_then(|stream| {
+        let client = stream.peer_addr()?;
+        Ok((stream, client))
+    }))
+}
+
+/// Tells a client why it is not let in.
+async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: &Generation, live: &Live) {
+    let stream = L4Stream::from(stream);
+    let stream: Stream = match speaks {
+        Speaks::Http => Box::new(stream),
+        Speaks::Tls => match &generation.server_tls {
+            Some(config) => match Acceptor::from_server_config(config.clone()).tls_handshake(stream).await {
+                Ok(tls) => Box::new(tls),
+                Err(_) => return,
+            },
+            None => return,
+        },
+    };
+    connection::answer_and_close(stream, &Problem::Limit(limit), live).await;
+}
+
+/// Ends the TLS by the configuration that was in force when the connection came, and serves what is inside.
+async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: Context) {
+    let client = context.arrival.client;
+    let stream = prepare(stream, context.arrival.clone());
+    let (Some(server_config), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
+        // Who accepts TLS is told to stop before the configuration changes.
+        tracing::error!(%client, "the configuration in force has no proxy.tls, so a connection was closed");
+        return;
+    };
+    let roots = tls.client_roots.clone();
+    let handshake = Acceptor::from_server_config(server_config.clone());
+    let handshake = handshake.tls_handshake(stream);
+    match tokio::time::timeout(generation.config.proxy.handshake_timeout, handshake).await {
+        Ok(Ok(tls)) => {
+            drop(generation);
+            let certificate = tls.get_ssl().and_then(|tls| tls.peer_certificate_der());
+            context.arrival.certificate = match certificate.map(ClientCertificate::from_der).transpose() {
+                Ok(certificate) => certificate.map(|certificate| Arc::new(Vouched { certificate, roots })),
+                Err(error) => return tracing::info!(%client, %error, "a connection was closed"),
+            };
+            let stream = ClientStream::new(Box::new(tls), &[], context.arrival.clone());
+            connection::serve(Box::new(stream), &context).await;
+        }
+        Ok(Err(error)) => {
+            let error = handshake::cause(&error);
+            tracing::info!(%client, error, "a client's TLS handshake with the proxy failed");
+        }
+        Err(_) => tracing::info!(%client, "a client's TLS handshake with the proxy took too long"),
+    }
+}
+
+/// Makes of a socket what pingora works with.
+fn prepare(stream: TcpStream, arrival: Arrival) -> L4Stream {
+    let mut stream = L4Stream::from(stream);
+    if let Err(error) = stream.set_nodelay() {
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    }
+    let digest = SocketDigest::from_raw_fd(stream.id());
+    // Asked of the socket later, it may be gone with the client.
+    let _ = digest.peer_addr.set(Some(arrival.client.into()));
+    stream.set_socket_digest(digest);
+    stream.set_proxy_digest(arrival.into_digest());
+    stream
+}
+
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_TOLD: Duration = Duration::from_secs(1);
+/// For telling a client that it is turned away.
+const TURNING_AWAY: Duration = Duration::from_secs(2);

@@ -1,0 +1,154 @@
+//! The generation in force, swapped as a whole, and what outlives every generation.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Instant,
+};
+
+use arc_swap::ArcSwap;
+use pingora::{
+    proxy::HttpProxy,
+    server::{ShutdownWatch, configuration::ServerConf},
+};
+use tokio::sync::Semaphore;
+
+use super::{
+    clients::Clients,
+    gate::Gate,
+    generation::{Generation, SetupError},
+};
+use crate::{audit::AuditLog, cache::Store, config::Config, egress::Listening};
+
+/// The generation in force, and what outlives every generation.
+pub struct Live {
+    forwarder: ArcSwap<Forwarder>,
+    pub(super) clients: Arc<Clients>,
+    /// Turns of the decisions that take long.
+    pub(super) long_decisions: Arc<Semaphore>,
+    /// Those that a reload has replaced and that a request may still write to.
+    audit_logs: Mutex<Vec<Arc<AuditLog>>>,
+    /// Turns true when the proxy is to stop.
+    shutdown: ShutdownWatch,
+}
+
+/// pingora's proxy, whose connector holds one set of roots for life, and the generation that it
+/// works by.
+pub(super) struct Forwarder {
+    pub(super) http: Arc<HttpProxy<Gate>>,
+    current: Arc<ArcSwap<Generation>>,
+}
+
+// === impl Live ===
+
+impl Live {
+    /// Puts the first configuration in force, of a robotgate that is `listening` there.
+    ///
+    /// # Errors
+    /// Something that it names cannot be had.
+    pub fn new(config: Config, listening: Listening, shutdown: ShutdownWatch) -> Result<Arc<Self>, SetupError> {
+        let generation = Arc::new(Generation::first(config, listening)?);
+        Ok(Arc::new_cyclic(|live| Self {
+            forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
+            long_decisions: Arc::new(Semaphore::new(LONG_DECISIONS)),
+            clients: Arc::new(Clients::new(Instant::now(), open_files())),
+            audit_logs: Mutex::new(Vec::new()),
+            shutdown,
+        }))
+    }
+
+    /// Puts another generation in force, which was made to come after the one that is.
+    pub fn put_in_force(self: &Arc<Self>, generation: Arc<Generation>) {
+        let before = self.generation();
+        let cache = &generation.config.cache;
+        generation.store.set_max_bytes(cache.max_bytes);
+        if let Some(disk) = generation.store.disk() {
+            disk.set_bounds(cache.keep, cache.max_disk_bytes);
+        }
+        self.keep_audit_log(&before, &generation);
+        let forwarder = self.forwarder.load();
+        if generation.trusts_like(&before) {
+            forwarder.current.store(generation.clone());
+        } else {
+            // Connections made under the old roots must not serve the new configuration: a new
+            // forwarder has a pool of its own, and the old one ends with its last request.
+            let forwarder = Forwarder::new(generation.clone(), Arc::downgrade(self));
+            self.forwarder.store(Arc::new(forwarder));
+        }
+        if !generation.reaches_like(&before) {
+            // What could not be reached before may be within reach now.
+            generation.store.retry_failures();
+        }
+    }
+
+    fn keep_audit_log(&self, before: &Generation, generation: &Generation) {
+        let mut logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
+        // A log that nobody else holds writes what is left when it is dropped.
+        logs.retain(|log| Arc::strong_count(log) > 1);
+        if !Arc::ptr_eq(&before.audit, &generation.audit) {
+            logs.push(before.audit.clone());
+        }
+    }
+
+    /// The copies of robots.txt.
+    pub fn store(&self) -> Arc<Store> {
+        self.generation().store.clone()
+    }
+
+    /// All logs that may have something left to write.
+    pub fn audit_logs(&self) -> Vec<Arc<AuditLog>> {
+        let logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.iter().cloned().chain([self.generation().audit.clone()]).collect()
+    }
+
+    /// Whether the proxy is stopping: connections are not kept then.
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.shutdown.borrow()
+    }
+
+    /// What is in force now.
+    pub fn generation(&self) -> Arc<Generation> {
+        self.forwarder.load().current.load_full()
+    }
+
+    pub(super) fn forwarder(&self) -> Arc<Forwarder> {
+        self.forwarder.load_full()
+    }
+}
+
+// === impl Forwarder ===
+
+impl Forwarder {
+    fn new(generation: Arc<Generation>, live: Weak<Live>) -> Self {
+        let settings = ServerConf {
+            threads: generation.config.proxy.threads,
+            upstream_keepalive_pool_size: KEPT_CONNECTIONS,
+            ca_file: Some(generation.roots_path()),
+            max_retries: MAX_TRIES,
+            ..ServerConf::default()
+        };
+        let current = Arc::new(ArcSwap::new(generation));
+        let gate = Gate::new(live, current.clone());
+        let mut http = HttpProxy::new(gate, Arc::new(settings));
+        http.handle_init_modules();
+        Self {
+            http: Arc::new(http),
+            current,
+        }
+    }
+}
+
+/// How many files this process may have open.
+fn open_files() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit
+        .current
+        .and_then(|limit| usize::try_from(limit).ok())
+        .unwrap_or(usize::MAX)
+}
+
+/// Decisions that take long and are made at once.
+const LONG_DECISIONS: usize = 8;
+/// Unused connections to origins that each thread may keep.
+const KEPT_CONNECTIONS: usize = 256;
+/// Addresses or stale connections that are tried for one request.
+const MAX_TRIES: usize = 4;

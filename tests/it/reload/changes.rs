@@ -1,0 +1,132 @@
+//! What a reload changes and what it tells of that.
+
+use std::fs;
+
+use crate::support::{Alpn, Gate, NAME, Origin, Signal, allowed, refused, wait};
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+
+/// What the log tells of settings that changed: key, before and after, or how.
+fn told(gate: &Gate) -> Vec<String> {
+    let lines = gate
+        .log()
+        .into_iter()
+        .filter(|line| line.message() == "a setting changed");
+    lines
+        .map(|line| {
+            let [key, before, after] = ["key", "before", "after"].map(|name| line.field(name).unwrap_or("-"));
+            match line.field("how") {
+                Some(how) => format!("{key}: {how}"),
+                None => format!("{key}: {before} -> {after}"),
+            }
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn each_key_that_changed_is_told_and_no_secret_is() {
+    let secret = "sha256$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    let gate = Gate::builder()
+        .config("[identity]\ncredentials = \"credentials\"\n[[bot]]\nname = \"acme\"\nuser-agents = [\"acme\"]")
+        .credentials(&format!("acme:{secret}\n"))
+        .start()
+        .await;
+
+    gate.reconfigure("[identity]\ncredentials = \"credentials\"\n[[bot]]\nname = \"acme\"\nuser-agents = [\"acme\"]\nenforcement = \"report\"\n[proxy]\nread-timeout = \"5s\"\nthreads = 3");
+    gate.reloaded(1).await;
+    assert_eq!(
+        told(&gate),
+        [
+            "bot.acme.enforcement: default -> \"report\"",
+            "proxy.read-timeout: default -> \"5s\"",
+            "proxy.threads: default -> 3",
+        ]
+    );
+    let restart = gate
+        .log()
+        .into_iter()
+        .find(|line| line.message() == "this setting takes effect at the next start");
+    assert_eq!(restart.unwrap().field("key"), Some("proxy.threads"));
+
+    gate.replace_credentials(&format!("other:{secret}\nacme:{}\n", secret.replace('A', "Q")));
+    gate.reloaded(2).await;
+    assert_eq!(
+        told(&gate)[3..],
+        [
+            "identity.credentials.acme: changed",
+            "identity.credentials.other: added"
+        ]
+    );
+    assert!(gate.log().iter().all(|line| !line.json.to_string().contains("sha256$")));
+}
+
+#[tokio::test]
+async fn another_file_of_copies_is_used_from_then_on_and_the_first_is_closed() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let gate = Gate::start().await;
+    refused(&gate.get(&origin.url("/private")).await, "rule");
+
+    // It is fetched anew, as after a restart with that file.
+    gate.reconfigure("[cache]\npath = \"other.redb\"");
+    gate.reloaded(1).await;
+    refused(&gate.get(&origin.url("/private")).await, "rule");
+    assert_eq!(origin.count("/robots.txt"), 2);
+    let socket = |name: &str| gate.file(name).exists();
+    assert!(
+        socket("other.redb.sock") && !socket("robots.redb.sock"),
+        "operators are answered beside the other file"
+    );
+
+    // And what the first knew it knows still.
+    gate.reconfigure("");
+    gate.reloaded(2).await;
+    refused(&gate.get(&origin.url("/private/1")).await, "rule");
+    assert_eq!(
+        gate.decision_for(&origin.url("/private/1")).await["robots_cache"],
+        "hit"
+    );
+    assert_eq!(origin.count("/robots.txt"), 2);
+
+    gate.reconfigure("[cache]\npath = \"robotgate.toml/other.redb\"");
+    wait::until("a rejection", || {
+        (gate.logged("configuration rejected") == 1).then_some(())
+    })
+    .await;
+    refused(&gate.get(&origin.url("/private/2")).await, "rule");
+    assert_eq!(origin.count("/robots.txt"), 2);
+}
+
+#[tokio::test]
+async fn another_authority_signs_from_then_on_also_where_its_files_were_replaced() {
+    let origin = Origin::start().robots(ROBOTS).page("/x", "page").tls().spawn().await;
+    let gate = Gate::start().await;
+    let first = fs::read(gate.file("ca.pem")).unwrap();
+    let inside = async || {
+        let tunnel = gate.connect(&origin.authority()).await.opened();
+        tunnel.tls(NAME, Alpn::Http1).await.get("/x").await
+    };
+    allowed(&inside().await, "no-rule");
+
+    gate.reconfigure("[https]\nca-certificate = \"other.pem\"\nca-key = \"other-key.pem\"");
+    gate.reloaded(1).await;
+    assert!(
+        told(&gate).contains(&"https.ca-certificate: another certificate".to_owned()),
+        "{:?}",
+        told(&gate)
+    );
+
+    // A client that trusts the second alone.
+    for (from, to) in [("other.pem", "ca.pem"), ("other-key.pem", "ca-key.pem")] {
+        fs::rename(gate.file(from), gate.file(to)).unwrap();
+    }
+    assert_ne!(fs::read(gate.file("ca.pem")).unwrap(), first);
+    allowed(&inside().await, "no-rule");
+
+    // The first names stand for other files now.
+    gate.reconfigure("");
+    gate.reloaded(2).await;
+    allowed(&inside().await, "no-rule");
+    gate.signal(Signal::HUP);
+    gate.reloaded(3).await;
+    allowed(&inside().await, "no-rule");
+}

@@ -1,0 +1,150 @@
+//! Listeners that come, go and change while the gate runs.
+
+use std::net::SocketAddr;
+
+use crate::{
+    reload::Load,
+    support::{Ask, Certificate, Connection, Gate, Latch, Origin, Reply, Told, allowed, wait},
+};
+
+/// Where the log says that the gate listens, in the log's order.
+fn listening(gate: &Gate) -> Vec<SocketAddr> {
+    let lines = gate.log().into_iter().filter(|line| line.message() == "listening");
+    let addresses = lines.filter(|line| line.field("speaks") != Some("admin"));
+    addresses
+        .map(|line| line.field("address").unwrap().parse().unwrap())
+        .collect()
+}
+
+/// Whether somebody listens there.
+async fn is_open(address: SocketAddr) -> bool {
+    Connection::to(address).await.is_ok()
+}
+
+async fn ask(address: SocketAddr, url: &str) {
+    allowed(
+        &Ask::fresh(address, "GET", url).send().await.expect("a response"),
+        "no-robots",
+    );
+}
+
+fn listen(addresses: &[String]) -> String {
+    format!("[proxy]\nlisten = {addresses:?}")
+}
+
+#[tokio::test]
+async fn a_listener_comes_and_goes_and_what_runs_goes_on() {
+    let latch = Latch::new();
+    let origin = Origin::start()
+        .page("/x", "page")
+        .reply("/slow", Reply::ok("text/plain", "at last").after(&latch))
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    let old = gate.address();
+    let slow = tokio::spawn(gate.get(&origin.url("/slow")).send());
+    wait::until("the request", || (origin.count("/slow") == 1).then_some(())).await;
+
+    gate.reconfigure(&listen(&["127.0.0.1:0".to_owned(), "127.0.0.2:0".to_owned()]));
+    gate.reloaded(1).await;
+    let new = *listening(&gate).last().expect("it tells of the new one");
+    assert_eq!(listening(&gate), [old, new], "the old one is not bound anew");
+    ask(old, &origin.url("/x")).await;
+    ask(new, &origin.url("/x")).await;
+
+    gate.reconfigure(&listen(&["127.0.0.2:0".to_owned()]));
+    gate.reloaded(2).await;
+    assert!(!is_open(old).await, "{old} is given up");
+    ask(new, &origin.url("/x")).await;
+
+    latch.open();
+    let slow = slow.await.unwrap().expect("the exchange was not broken off");
+    assert_eq!(slow.text(), "at last");
+}
+
+#[tokio::test]
+async fn an_address_widens_to_all_of_the_machine_and_narrows_again_with_no_request_lost() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::start().await;
+    let port = gate.address().port();
+    let load: Vec<Load> = (0..4).map(|_| Load::start(&gate, &origin.url("/x"))).collect();
+
+    // First by its number, which is another name of the same socket.
+    for (round, address) in ["127.0.0.1", "0.0.0.0", "127.0.0.1", "[::]", "0.0.0.0", "127.0.0.1"]
+        .into_iter()
+        .enumerate()
+    {
+        gate.reconfigure(&listen(&[format!("{address}:{port}")]));
+        gate.reloaded(round + 1).await;
+        assert_eq!(
+            is_open(format!("127.0.0.2:{port}").parse().unwrap()).await,
+            address != "127.0.0.1",
+            "{address}"
+        );
+    }
+
+    for worker in load {
+        let (served, failures) = worker.stop().await;
+        assert!(served > 0);
+        assert_eq!(failures, Vec::<String>::new(), "of {served}");
+    }
+}
+
+#[tokio::test]
+async fn the_same_port_speaks_tls_from_then_on() {
+    let origin = Origin::start().page("/x", "page").spawn().await;
+    let (certificate, key) = Certificate::of(&["proxy.example"]).to_pem();
+    let gate = Gate::builder()
+        .put("proxy.pem", certificate)
+        .put("key.pem", key)
+        .start()
+        .await;
+    let address = gate.address();
+    ask(address, &origin.url("/x")).await;
+
+    gate.reconfigure(&format!(
+        "[proxy]\nlisten = \"127.0.0.2:0\"\ntls = {{ listen = \"{address}\", certificate = \"proxy.pem\", key = \"key.pem\" }}"
+    ));
+    gate.reloaded(1).await;
+
+    let told = Ask::fresh(address, "GET", &origin.url("/x")).send().await;
+    assert!(told.is_err(), "{told:?}");
+    assert_eq!(gate.tls_address(), address);
+    let warned = gate.wait_for_log("a failed handshake", |line| {
+        line.message().contains("handshake with the proxy failed")
+    });
+    warned.await;
+}
+
+#[tokio::test]
+async fn an_address_that_cannot_be_had_changes_nothing_and_check_says_the_same() {
+    let origin = Origin::start().page("/x", "page").spawn().await;
+    let gate = Gate::start().await;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap();
+    for (address, why, told_by_check) in [
+        (
+            "192.0.2.1:3128".to_owned(),
+            "this machine has no such address: correct proxy.listen",
+            true,
+        ),
+        (taken.to_string(), "another program listens there", false),
+    ] {
+        let rejected = gate.logged("configuration rejected");
+        gate.reconfigure(&listen(&["127.0.0.3:0".to_owned(), address]));
+        wait::until("a rejection", || {
+            (gate.logged("configuration rejected") > rejected).then_some(())
+        })
+        .await;
+        let lines = gate
+            .log()
+            .into_iter()
+            .filter(|line| line.message() == "configuration rejected");
+        let error = lines.last().unwrap().field("error").unwrap().to_owned();
+        assert!(error.contains(why), "{error}");
+        let told = Told::by(&["check", gate.file("robotgate.toml").to_str().unwrap()], "").await;
+        assert_eq!(told.errors.contains(&error), told_by_check, "{told:#?}");
+        ask(gate.address(), &origin.url("/x")).await;
+    }
+    assert_eq!(listening(&gate), [gate.address()]);
+}
