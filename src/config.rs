@@ -12,6 +12,7 @@ use toml::{Spanned, de::DeTable};
 
 use crate::bot::Bots;
 
+mod admin;
 mod audit;
 mod bots;
 mod cache;
@@ -32,6 +33,7 @@ pub mod units;
 mod watch;
 mod written;
 
+pub use admin::{Admin, AdminToken};
 pub use audit::{Audit, Output};
 pub use cache::Cache;
 pub use egress::Egress;
@@ -64,6 +66,8 @@ pub struct Config {
     pub egress: Egress,
     /// `[audit]`: where the log goes.
     pub audit: Audit,
+    /// `[admin]`: where operators ask.
+    pub admin: Admin,
     /// `[identity]`: what becomes of requests that name no bot, and how clients prove who they are.
     pub identity: IdentityRules,
     /// `[[bot]]`, in the file's order.
@@ -194,8 +198,10 @@ impl Config {
         let (identity, named) = IdentityRules::check(&file.identity.0, checker);
         let bots = bots::check(file.bot, named, checker);
         identity.check_required(file.identity.0.required.as_ref(), &bots, checker);
+        let proxy = Proxy::check(file.proxy.0, checker);
         let config = Self {
-            proxy: Proxy::check(file.proxy.0, checker),
+            admin: Admin::check(file.admin.0, &proxy, checker),
+            proxy,
             https: Https::check(file.https.0, checker),
             robots: Robots::check(file.robots.0, checker),
             cache: Cache::check(file.cache.0, checker),
@@ -229,6 +235,7 @@ impl Config {
             ("audit.path", audit),
             ("https.ca-certificate", Some(&*self.https.ca_certificate)),
             ("https.ca-key", Some(&*self.https.ca_key)),
+            ("admin.token-file", self.admin.token_file.as_deref()),
             ("identity.credentials", self.identity.credentials.as_deref()),
             ("proxy.tls.certificate", tls.map(|tls| &*tls.certificate)),
             ("proxy.tls.key", tls.map(|tls| &*tls.key)),

@@ -38,8 +38,8 @@
 //!   a request.
 //! - [`authority`]: the local certificate authority and its leaves.
 //! - [`audit`]: the log of decisions, and of the fetches that they rest on.
-//! - [`admin`]: what an operator asks of the copies on disk, of the file or of the proxy that has it
-//!   open, over a socket beside it.
+//! - [`admin`]: what an operator asks: of the copies on disk, of the file or of the proxy that has it open, over a
+//!   socket beside it; and of all that the proxy knows, over HTTP ([`admin::http`]).
 //! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Its `parts`
 //!   make of it what fetches a robots.txt, for the proxy and the commands alike.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.

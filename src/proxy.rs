@@ -44,6 +44,6 @@ mod websocket;
 pub use self::{
     check::{Unusable, check},
     generation::{Generation, SetupError},
-    listen::{ListenError, Listeners, Planned, Speaks},
+    listen::{ListenError, Listeners, Planned, ServeOperator, Speaks},
     live::Live,
 };

@@ -6,6 +6,7 @@
 pub mod logging;
 pub mod outcome;
 mod reload;
+mod sources;
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
@@ -15,14 +16,17 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{outcome::Reloads, reload::Source};
+use self::{outcome::Reloads, reload::Source, sources::Known};
 use crate::{
-    admin::Serving,
+    admin::{
+        Serving,
+        http::{self, Desk},
+    },
     audit::MAX_WAIT,
     cache::Disk,
     config::Config,
     expect::{self, LoadError},
-    proxy::{ListenError, Listeners, Live, SetupError},
+    proxy::{ListenError, Listeners, Live, ServeOperator, SetupError},
 };
 
 /// The daemon.
@@ -36,6 +40,8 @@ struct Daemon {
     /// Who answers `robotgate cache`.
     operators: Mutex<Option<Serving>>,
     reloads: Reloads,
+    /// Serves who asks over HTTP.
+    desk: ServeOperator,
 }
 
 /// Why the daemon cannot start.
@@ -88,17 +94,27 @@ impl Service {
         let listeners = Listeners::new(stopping.clone(), cut_off.clone());
         let planned = listeners.plan(&config)?;
         let live = Live::new(config, planned.listening(), stopping.clone())?;
-        let daemon = Arc::new(Daemon {
-            live,
-            listeners,
-            operators: Mutex::default(),
-            reloads: Reloads::default(),
+        let daemon = Arc::new_cyclic(|daemon| {
+            let known = Known {
+                daemon: daemon.clone(),
+                file: source.as_ref().map(|source| source.file().to_owned()),
+            };
+            let desk = Arc::new(Desk::new(live.clone(), known));
+            Daemon {
+                live,
+                listeners,
+                operators: Mutex::default(),
+                reloads: Reloads::default(),
+                desk: Arc::new(move |stream, peer| drop(tokio::spawn(http::serve(stream, peer, desk.clone())))),
+            }
         });
-        let Daemon { live, listeners, .. } = &*daemon;
+        let Daemon {
+            live, listeners, desk, ..
+        } = &*daemon;
         // Before it is told that all is up.
         daemon.answer_operators().await;
         announce(live);
-        listeners.take_up(planned, live);
+        listeners.take_up(planned, live, desk);
 
         let reloading = tokio::spawn(reload::run(daemon.clone(), source, hangup, stopping));
         let signal = tokio::select! {

@@ -126,7 +126,8 @@ impl Proxy {
     }
 }
 
-fn listen(written: Spanned<OneOrMany>, checker: &mut Checker<'_>) -> Vec<SocketAddr> {
+/// Addresses to listen on, at least one, each once.
+pub(super) fn listen(written: Spanned<OneOrMany>, checker: &mut Checker<'_>) -> Vec<SocketAddr> {
     let span = written.span();
     let items = match written.into_inner() {
         OneOrMany::One(text) => vec![Spanned::new(span, text)],

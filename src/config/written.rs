@@ -31,6 +31,7 @@ pub(super) struct File {
     pub cache: Table<Cache>,
     pub egress: Table<Egress>,
     pub audit: Table<Audit>,
+    pub admin: Table<Admin>,
     pub identity: Table<Identity>,
     pub bot: Vec<Spanned<Table<Bot>>>,
     pub expect: Vec<Spanned<Table<Expect>>>,
@@ -146,6 +147,13 @@ pub(super) struct Audit {
     pub path: Text,
     pub stdout: Option<Spanned<bool>>,
     pub redact_query: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Admin {
+    pub listen: Option<Spanned<OneOrMany>>,
+    pub token_file: Text,
 }
 
 #[derive(Default, Deserialize)]

@@ -24,6 +24,8 @@ use crate::{
 pub struct Generation {
     /// 1 at the start, one more with each reload.
     pub number: u64,
+    /// When it was made.
+    pub made: SystemTime,
     pub config: Config,
     pub(super) policy: Policy,
     pub(super) egress: Egress,
@@ -128,6 +130,7 @@ impl Generation {
         };
         Ok(Self {
             number,
+            made: SystemTime::now(),
             policy: config.policy(),
             egress,
             fetcher: Arc::new(fetcher),

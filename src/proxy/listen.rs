@@ -15,7 +15,11 @@ use std::{
 };
 
 use pingora::server::ShutdownWatch;
-use tokio::{net::TcpListener, task::JoinHandle};
+use serde::Serialize;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 
 pub use self::bind::ListenError;
@@ -50,11 +54,17 @@ struct Socket {
 }
 
 /// What clients speak first on a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Speaks {
     Http,
     Tls,
+    /// HTTP, with operators.
+    Admin,
 }
+
+/// Serves an operator's connection, in a task of its own.
+pub type ServeOperator = Arc<dyn Fn(TcpStream, SocketAddr) + Send + Sync>;
 
 /// A socket, and the task that accepts on it.
 #[derive(Debug)]
@@ -88,9 +98,12 @@ impl Listeners {
         let all = self.sockets();
         let mut others = all.clone();
         let exact = |(named, speaks)| {
-            let same = others
-                .iter()
-                .position(|socket| socket.named == named || socket.address == named);
+            // Of one port 0, each that speaks something else has a socket of its own.
+            let is_same = |socket: &Socket| match socket.named == named {
+                true => socket.speaks == speaks || named.port() != 0,
+                false => socket.address == named,
+            };
+            let same = others.iter().position(is_same);
             (named, speaks, same.map(|at| others.swap_remove(at)))
         };
         let found: Vec<(SocketAddr, Speaks, Option<Socket>)> = wanted(config).map(exact).collect();
@@ -134,7 +147,7 @@ impl Listeners {
     }
 
     /// Accepts where `planned` does.
-    pub fn take_up(&self, planned: Planned, live: &Arc<Live>) {
+    pub fn take_up(&self, planned: Planned, live: &Arc<Live>, operators: &ServeOperator) {
         let mut listeners = self.lock();
         for socket in planned.0 {
             bind::settle(&socket);
@@ -147,6 +160,7 @@ impl Listeners {
             let accepting = Accepting {
                 socket: socket.clone(),
                 live: live.clone(),
+                operators: operators.clone(),
                 running: self.running.clone(),
                 shutdown: self.shutdown.clone(),
                 retire: retire.clone(),
@@ -170,11 +184,15 @@ impl Listeners {
         self.failed.cancelled().await;
     }
 
-    /// After the proxy was told to stop: waits until nothing is accepted any more and then for all that runs, at most
-    /// for `bound` or until it is cut off. `true` where all of it ended.
+    /// After the proxy was told to stop: waits until no bot's connection is accepted any more and then for all that runs,
+    /// at most for `bound` or until it is cut off. `true` where all of it ended. Operators are answered to the end.
     pub async fn drain(&self, bound: Duration) -> bool {
-        let listeners = std::mem::take(&mut *self.lock());
-        for listener in listeners {
+        let (for_operators, for_bots): (Vec<_>, Vec<_>) = {
+            let mut listeners = self.lock();
+            (listeners.drain(..)).partition(|listener| listener.socket.speaks == Speaks::Admin)
+        };
+        *self.lock() = for_operators;
+        for listener in for_bots {
             // A task that panicked has said so; the others go on to their end.
             let _ = listener.accepting.await;
         }
@@ -204,7 +222,8 @@ fn wanted(config: &Config) -> impl Iterator<Item = (SocketAddr, Speaks)> {
     let proxy = &config.proxy;
     let plain = proxy.listen.iter().map(|address| (*address, Speaks::Http));
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
-    plain.chain(tls.map(|address| (*address, Speaks::Tls)))
+    let admin = config.admin.listen.iter().map(|address| (*address, Speaks::Admin));
+    plain.chain(tls.map(|address| (*address, Speaks::Tls))).chain(admin)
 }
 
 /// Whether `wide` takes what comes to `address`, too.
@@ -258,6 +277,7 @@ impl Speaks {
         match self {
             Speaks::Http => "http",
             Speaks::Tls => "tls",
+            Speaks::Admin => "admin",
         }
     }
 
@@ -266,6 +286,7 @@ impl Speaks {
         match self {
             Speaks::Http => "proxy.listen",
             Speaks::Tls => "proxy.tls.listen",
+            Speaks::Admin => "admin.listen",
         }
     }
 }

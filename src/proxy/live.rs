@@ -101,7 +101,7 @@ impl Live {
     }
 
     /// Whether the proxy is stopping: connections are not kept then.
-    pub(super) fn is_stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         *self.shutdown.borrow()
     }
 

@@ -85,6 +85,10 @@ impl Source {
         }
     }
 
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// Watches the credentials file that the configuration names now, if that can be read at all.
     async fn follow(&mut self) {
         let Some(mut watcher) = self.watcher.take() else { return };
@@ -176,7 +180,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: Cause) -> Result<Changes, Reload
     let runtime = Handle::current();
     runtime.block_on(listeners.retire(&planned));
     live.put_in_force(generation.clone());
-    listeners.take_up(planned, live);
+    listeners.take_up(planned, live, &daemon.desk);
     if !Arc::ptr_eq(before.store(), generation.store()) {
         runtime.block_on(daemon.answer_operators());
         before.store().disk().map(Disk::close);

@@ -8,6 +8,7 @@
 )]
 
 mod absolute_https;
+mod admin;
 mod audit;
 mod authority;
 mod bot;

@@ -22,7 +22,7 @@ use rustix::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::{Running, Socket, Speaks};
+use super::{Running, ServeOperator, Socket, Speaks};
 use crate::{
     bot::ClientCertificate,
     proxy::{
@@ -41,6 +41,7 @@ use crate::{
 pub(super) struct Accepting {
     pub(super) socket: Socket,
     pub(super) live: Arc<Live>,
+    pub(super) operators: ServeOperator,
     pub(super) running: Running,
     /// Turns true when the proxy is to stop.
     pub(super) shutdown: ShutdownWatch,
@@ -54,11 +55,12 @@ impl Accepting {
     /// Accepts until it is told to stop, and then what is waiting still: who has connected by then is served.
     pub(super) async fn run(mut self) {
         let mut told: Option<Instant> = None;
+        let for_operators = self.socket.speaks == Speaks::Admin;
         loop {
             let accepted = tokio::select! {
                 accepted = self.socket.socket.accept() => accepted,
                 () = self.retire.cancelled() => break,
-                _ = self.shutdown.wait_for(|stop| *stop) => break,
+                _ = self.shutdown.wait_for(|stop| *stop), if !for_operators => break,
             };
             match accepted {
                 Ok((stream, client)) => self.enter(stream, client),
@@ -86,6 +88,9 @@ impl Accepting {
 
     fn enter(&self, stream: TcpStream, client: SocketAddr) {
         let (live, speaks) = (&self.live, self.socket.speaks);
+        if speaks == Speaks::Admin {
+            return (self.operators)(stream, client);
+        }
         let generation = live.generation();
         let limits = generation.config.proxy.limits;
         match live.clients.enter(client, &limits, Instant::now()) {
@@ -97,7 +102,7 @@ impl Accepting {
                     shutdown: self.shutdown.clone(),
                 };
                 match speaks {
-                    Speaks::Http => self.running.spawn(async move {
+                    Speaks::Http | Speaks::Admin => self.running.spawn(async move {
                         let stream = prepare(stream, context.arrival.clone());
                         connection::serve(Box::new(stream), &context).await;
                     }),
@@ -139,7 +144,7 @@ fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> 
 async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: &Generation, live: &Live) {
     let stream = L4Stream::from(stream);
     let stream: Stream = match speaks {
-        Speaks::Http => Box::new(stream),
+        Speaks::Http | Speaks::Admin => Box::new(stream),
         Speaks::Tls => match &generation.server_tls {
             Some(config) => match Acceptor::from_server_config(config.clone()).tls_handshake(stream).await {
                 Ok(tls) => Box::new(tls),

@@ -120,6 +120,14 @@ const BAD: &[&str] = &[
     "[[bot]]\nname = 'the bot'\nuser-agents = ['x']",
     "[[bot]]\nname = 'a'\nuser-agents = ['x']\nrobots-agents = ['*', 'Acme/2', 'two words', 'ä', '']\nenforcement = 'warn'",
     "[[bot]]\nname = 'a'\nuser-agents = ['x']\nrobots-agents = []",
+    // Operators.
+    "[admin]\nlisten = '0.0.0.0:3180'",
+    "[admin]\nlisten = ['127.0.0.1:3180', '[2001:db8::1]:0']",
+    "[admin]\nlisten = ['3180', '127.0.0.1:1', '127.0.0.1:1']",
+    "[admin]\nlisten = '127.0.0.1:3128'",
+    "[admin]\ntoken-file = '/nowhere/admin-token'",
+    "[admin]\ntoken-file = ''",
+    "[admin]\ntoken-file = '/'\ntoken = 'a'",
     // Proofs.
     "[identity]\ncredentials = '/nowhere/credentials'\nrequired = 'yes'",
     "[identity]\ncredentials = ''",

@@ -57,6 +57,7 @@ fn the_example_shows_every_key() {
         "cache",
         "egress",
         "audit",
+        "admin",
         "identity",
         "bot",
         "expect",
@@ -76,7 +77,10 @@ fn the_example_shows_every_key() {
         for key in known_keys(&header) {
             let no_default = matches!(
                 (section, &*key),
-                ("audit", "path") | ("identity", "credentials") | ("bot", "credentials" | "certificates" | "networks")
+                ("audit", "path")
+                    | ("admin", "token-file")
+                    | ("identity", "credentials")
+                    | ("bot", "credentials" | "certificates" | "networks")
             );
             let shown_in_words = key == "tunnel" && EXAMPLE.contains("[[https.tunnel]]")
                 || section == "proxy" && key == "tls" && EXAMPLE.contains("[proxy.tls]")

@@ -136,11 +136,9 @@ async fn an_address_that_cannot_be_had_changes_nothing_and_check_says_the_same()
             (gate.logged("configuration rejected") > rejected).then_some(())
         })
         .await;
-        let lines = gate
-            .log()
-            .into_iter()
-            .filter(|line| line.message() == "configuration rejected");
-        let error = lines.last().unwrap().field("error").unwrap().to_owned();
+        let mut lines = gate.log().into_iter().rev();
+        let line = lines.find(|line| line.message() == "configuration rejected").unwrap();
+        let error = line.field("error").unwrap().to_owned();
         assert!(error.contains(why), "{error}");
         let told = Told::by(&["check", gate.file("robotgate.toml").to_str().unwrap()], "").await;
         assert_eq!(told.errors.contains(&error), told_by_check, "{told:#?}");

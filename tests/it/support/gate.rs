@@ -81,6 +81,21 @@ impl Gate {
             .expect("an address and a port")
     }
 
+    /// Where the gate answers operators.
+    ///
+    /// # Panics
+    /// When it does so nowhere.
+    pub fn admin_address(&self) -> SocketAddr {
+        let lines = self.log();
+        let mut listening = lines.iter().rev().filter(|line| line.message() == "listening");
+        let line = listening.find(|line| line.field("speaks") == Some("admin"));
+        let address = line.and_then(|line| line.field("address"));
+        address
+            .expect("it listens for operators")
+            .parse()
+            .expect("an address and a port")
+    }
+
     /// The name server that the gate asks.
     pub fn dns(&self) -> &Dns {
         &self.dns
@@ -101,6 +116,17 @@ impl Gate {
     /// A request for a URL in absolute form, over a connection of its own.
     pub fn ask(&self, method: &str, url: &str) -> Ask<'static> {
         Ask::fresh(self.address, method, url)
+    }
+
+    /// A GET of an operator.
+    pub fn admin(&self, path: &str) -> Ask<'static> {
+        self.ask_admin("GET", path)
+    }
+
+    /// A request of an operator, over a connection of its own.
+    pub fn ask_admin(&self, method: &str, path: &str) -> Ask<'static> {
+        let address = self.admin_address();
+        Ask::fresh(address, method, path).set("Host", &address.to_string())
     }
 
     /// A CONNECT, as most clients send it: without a User-Agent.

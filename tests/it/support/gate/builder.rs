@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::{
     Gate,
     config::{CREDENTIALS, Config, FILE, ORIGIN_ROOTS},
-    log::Log,
+    log::{Line, Log},
 };
 use crate::support::{dns::Dns, tls, wait};
 
@@ -151,7 +151,8 @@ impl Gate {
     async fn listening(&mut self) {
         let listening = wait::until("the gate to listen", || {
             assert!(self.runs(), "the gate ended at once");
-            self.log().into_iter().find(|line| line.message() == "listening")
+            let is_for_bots = |line: &Line| line.message() == "listening" && line.field("speaks") != Some("admin");
+            self.log().into_iter().find(is_for_bots)
         })
         .await;
         let address = listening.field("address").expect("the address is told");

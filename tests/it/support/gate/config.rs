@@ -21,6 +21,9 @@ impl Config {
             [proxy]
             listen = "127.0.0.1:0"
 
+            [admin]
+            listen = "127.0.0.1:0"
+
             [audit]
             path = "{AUDIT}"
 

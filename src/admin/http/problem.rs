@@ -1,0 +1,103 @@
+//! What is answered where there is no answer: RFC 9457, as the proxy's refusals are.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+
+/// Why somebody gets no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Problem {
+    #[error("there is nothing at this path; /api/v1/openapi.json says what there is")]
+    NotFound,
+    #[error("nothing is known of {0}")]
+    Unknown(String),
+    #[error("this path is not asked in this way; the Allow field says how")]
+    Method,
+    #[error("{0}")]
+    Bad(String),
+    #[error("the content is longer than 1 MiB")]
+    TooLarge,
+    #[error("the content has to be JSON: send Content-Type: application/json")]
+    MediaType,
+    #[error("the request did not come in time")]
+    Slow,
+    #[error("present the token of admin.token-file: Authorization: Bearer ...")]
+    NoToken,
+    #[error("this is not the token of admin.token-file")]
+    WrongToken,
+    #[error(
+        "without a token this listener answers only to an IP address or localhost as its host, so that no web page gets \
+         at it by a name of its own"
+    )]
+    Host,
+    #[error("web pages of other origins are not answered")]
+    CrossSite,
+    #[error("{0}")]
+    Unavailable(&'static str),
+    #[error("the copies on disk cannot be read now; the log says more")]
+    Disk,
+    #[error("the answer took too long")]
+    Overdue,
+}
+
+/// The object of RFC 9457 §3.1.
+#[derive(Serialize)]
+struct Object {
+    r#type: &'static str,
+    title: &'static str,
+    status: u16,
+    detail: String,
+}
+
+// === impl Problem ===
+
+impl Problem {
+    fn kind(&self) -> (StatusCode, &'static str) {
+        match self {
+            Problem::NotFound | Problem::Unknown(_) => (StatusCode::NOT_FOUND, "Not Found"),
+            Problem::Method => (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"),
+            Problem::Bad(_) => (StatusCode::BAD_REQUEST, "Bad Request"),
+            Problem::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "Content Too Large"),
+            Problem::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported Media Type"),
+            Problem::Slow => (StatusCode::REQUEST_TIMEOUT, "Request Timeout"),
+            Problem::NoToken | Problem::WrongToken => (StatusCode::UNAUTHORIZED, "Unauthorized"),
+            Problem::Host => (StatusCode::MISDIRECTED_REQUEST, "Misdirected Request"),
+            Problem::CrossSite => (StatusCode::FORBIDDEN, "Forbidden"),
+            Problem::Unavailable(_) | Problem::Disk | Problem::Overdue => {
+                (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable")
+            }
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, title) = self.kind();
+        let object = Object {
+            r#type: "about:blank",
+            title,
+            status: status.as_u16(),
+            detail: self.to_string(),
+        };
+        let mut response = (status, axum::Json(object)).into_response();
+        let fields = response.headers_mut();
+        fields.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        match self {
+            // RFC 6750 §3.
+            Problem::NoToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE))),
+            Problem::WrongToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(FAILED))),
+            // What was not read would be taken for the next request.
+            Problem::TooLarge | Problem::Slow => {
+                fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+const CHALLENGE: &str = r#"Bearer realm="robotgate""#;
+const FAILED: &str = r#"Bearer realm="robotgate", error="invalid_token""#;

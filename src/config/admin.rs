@@ -1,0 +1,155 @@
+//! `[admin]`: where operators ask robotgate, and by which token.
+//!
+//! It binds nothing. The only file that it reads is that of the token, which it never shows.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::{Range, RangeInclusive};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::check::Checker;
+use super::proxy::{self, Proxy};
+use super::written::{self, OneOrMany};
+use crate::secret_file::{self, SecretError};
+use subtle::ConstantTimeEq as _;
+
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3180);
+/// Bytes of a token. Fewer can be guessed; more than the header section of a request has room for is another file.
+const TOKEN_BYTES: RangeInclusive<usize> = 16..=4096;
+
+/// The `[admin]` section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admin {
+    /// Addresses to listen on, each once; none means that nobody is answered. Port 0 leaves the choice to the system.
+    pub listen: Vec<SocketAddr>,
+    /// What who asks has to present; always there where an address is not loopback.
+    pub token: Option<AdminToken>,
+    /// Where it was read from.
+    pub token_file: Option<PathBuf>,
+}
+
+/// A bearer token (RFC 6750 §2.1). It is compared in constant time, and never shown.
+#[derive(Clone)]
+pub struct AdminToken(Arc<str>);
+
+/// Why there is no token to be had from a file. It quotes nothing of the file.
+#[derive(Debug, thiserror::Error)]
+enum TokenError {
+    #[error("{source}; \"(umask 77; openssl rand -hex 32 > {})\" makes the file", .path.display())]
+    Missing { path: PathBuf, source: SecretError },
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error(
+        "the first line of {} is no token: {} to {} letters, digits and punctuation marks of ASCII without white space; \
+         \"openssl rand -hex 32\" makes one", .0.display(), TOKEN_BYTES.start(), TOKEN_BYTES.end()
+    )]
+    Unfit(PathBuf),
+}
+
+// === impl Admin ===
+
+impl Admin {
+    pub(super) fn check(written: written::Admin, proxy: &Proxy, checker: &mut Checker<'_>) -> Self {
+        let has_token = written.token_file.is_some();
+        let token_file = written.token_file.as_ref().and_then(|path| checker.path(path));
+        let token = match (&written.token_file, &token_file) {
+            (Some(written), Some(path)) if checker.reads_credentials() => AdminToken::read(path)
+                .map_err(|error| checker.complain(written.span(), error.to_string()))
+                .ok(),
+            _ => None,
+        };
+        let listen = match written.listen {
+            None => vec![DEFAULT_LISTEN],
+            Some(listen) if matches!(listen.get_ref(), OneOrMany::Many(items) if items.is_empty()) => Vec::new(),
+            Some(listen) => {
+                let span = listen.span();
+                let addresses = proxy::listen(listen, checker);
+                check_reach(&addresses, &span, has_token, checker);
+                check_apart(&addresses, &span, proxy, checker);
+                addresses
+            }
+        };
+        Self {
+            listen,
+            token,
+            token_file,
+        }
+    }
+}
+
+/// That only this machine gets at what needs no token. Whoever does reads which sites the bots visit.
+fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, checker: &mut Checker<'_>) {
+    let open = addresses
+        .iter()
+        .find(|address| !address.ip().to_canonical().is_loopback());
+    if let Some(open) = open.filter(|_| !has_token) {
+        checker.complain(
+            span.clone(),
+            format!(
+                "{open} can be reached from other machines, so a token is needed; write token-file = \"admin-token\" \
+                 beside it and make the file with \"(umask 77; openssl rand -hex 32 > admin-token)\", or listen on \
+                 \"127.0.0.1:{}\" only",
+                open.port()
+            ),
+        );
+    }
+}
+
+/// That bots are served elsewhere.
+fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, checker: &mut Checker<'_>) {
+    let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
+    let tls = tls.map(|address| ("proxy.tls.listen", address));
+    let plain = proxy.listen.iter().map(|address| ("proxy.listen", address));
+    // Port 0 is another port each time.
+    let taken = plain
+        .chain(tls)
+        .find(|(_, one)| one.port() != 0 && addresses.contains(one));
+    if let Some((key, both)) = taken {
+        let message = format!("{both} is in {key} too; operators need a port of their own");
+        checker.complain(span.clone(), message);
+    }
+}
+
+// === impl AdminToken ===
+
+impl AdminToken {
+    /// The first line of a file that others cannot read.
+    fn read(path: &Path) -> Result<Self, TokenError> {
+        let bytes = secret_file::read(path).map_err(|error| match &error {
+            SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => TokenError::Missing {
+                path: path.to_owned(),
+                source: error,
+            },
+            _ => TokenError::Secret(error),
+        })?;
+        let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let token = line.trim_ascii();
+        match str::from_utf8(token) {
+            Ok(token) if TOKEN_BYTES.contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Ok(Self(token.into()))
+            }
+            _ => Err(TokenError::Unfit(path.to_owned())),
+        }
+    }
+
+    /// Whether `presented` is the token. How long that takes tells nothing but whether it is as long.
+    pub fn is(&self, presented: &[u8]) -> bool {
+        self.0.as_bytes().ct_eq(presented).into()
+    }
+}
+
+impl fmt::Debug for AdminToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+impl PartialEq for AdminToken {
+    fn eq(&self, other: &Self) -> bool {
+        self.is(other.0.as_bytes())
+    }
+}
+
+impl Eq for AdminToken {}

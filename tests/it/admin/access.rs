@@ -1,0 +1,92 @@
+//! Who is answered.
+
+use crate::support::Gate;
+
+const TOKEN: &str = "correct-horse-battery-staple";
+
+/// A gate that wants a token.
+async fn guarded() -> Gate {
+    Gate::builder()
+        .put("admin-token", format!("  {TOKEN} \nwhat follows is no part of it\n"))
+        .config("[admin]\nlisten = '0.0.0.0:0'\ntoken-file = 'admin-token'")
+        .start()
+        .await
+}
+
+#[tokio::test]
+async fn a_token_is_needed_for_all_that_tells_something() {
+    let gate = guarded().await;
+    for (path, without) in [
+        ("/", 200),
+        ("/page.css", 200),
+        ("/page.js", 200),
+        ("/healthz", 200),
+        ("/readyz", 200),
+        ("/metrics", 401),
+        ("/api/v1/openapi.json", 401),
+        ("/nowhere", 401),
+    ] {
+        let response = gate.admin(path).set("Host", "gate.example").await;
+        assert_eq!(response.status, without, "{path}");
+    }
+    for (authorization, status) in [
+        (format!("Bearer {TOKEN}"), 200),
+        (format!("bearer {TOKEN}"), 200),
+        (format!("Basic {TOKEN}"), 401),
+        (format!("Bearer {TOKEN}x"), 401),
+        ("Bearer".to_owned(), 401),
+    ] {
+        let asked = gate.admin("/api/v1/openapi.json");
+        let response = asked.header("Authorization", &authorization).await;
+        assert_eq!(response.status, status, "{authorization}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_told_from_none_and_stands_nowhere() {
+    let gate = guarded().await;
+    let none = gate.admin("/api/v1/status").await;
+    assert_eq!(none.field("WWW-Authenticate"), Some("Bearer realm=\"robotgate\""));
+    let wrong = gate
+        .admin("/api/v1/status")
+        .header("Authorization", "Bearer a-guess-of-many")
+        .await;
+    assert!(wrong.field("WWW-Authenticate").unwrap().contains("invalid_token"));
+    assert_eq!(wrong.json()["status"], 401);
+    let log: Vec<_> = gate.log().into_iter().map(|line| line.text).collect();
+    let told = format!("{} {} {}", none.text(), wrong.text(), log.join("\n"));
+    assert!(!told.contains(TOKEN) && !told.contains("a-guess"), "{told}");
+}
+
+#[tokio::test]
+async fn without_a_token_no_name_of_another_leads_here() {
+    let gate = Gate::start().await;
+    let rebound = gate.admin("/metrics").set("Host", "evil.example:3180").await;
+    assert_eq!(rebound.status, 421);
+    assert_eq!(rebound.field("Content-Type"), Some("application/problem+json"));
+    let absolute = gate.admin("http://evil.example/").set("Host", "evil.example").await;
+    assert_eq!(absolute.status, 421);
+    let page = gate.admin("/api/v1/openapi.json");
+    assert_eq!(page.header("Sec-Fetch-Site", "cross-site").await.status, 403);
+    for host in ["localhost:3180", "127.0.0.1", "[::1]:3180"] {
+        let response = gate.admin("/healthz").set("Host", host).await;
+        assert_eq!(response.status, 200, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_file_that_others_can_read_is_refused() {
+    for (token, told) in [
+        ("short", "16 to 4096"),
+        ("sixteen is it and with spaces", "16 to 4096"),
+        ("", "16 to 4096"),
+    ] {
+        let failed = Gate::builder()
+            .put("admin-token", token)
+            .config("[admin]\ntoken-file = 'admin-token'")
+            .fail()
+            .await;
+        assert!(failed.errors.contains(told), "{}", failed.errors);
+        assert!(token.is_empty() || !failed.errors.contains(token), "{}", failed.errors);
+    }
+}
