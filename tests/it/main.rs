@@ -15,6 +15,7 @@ mod bot;
 mod cache_command;
 mod config;
 mod credential;
+mod dashboards;
 mod egress;
 mod errors;
 mod explain;
