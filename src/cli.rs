@@ -17,7 +17,6 @@ mod moment;
 mod paint;
 pub mod run;
 mod source;
-mod target;
 
 use std::{path::Path, process::ExitCode};
 

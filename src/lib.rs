@@ -42,11 +42,13 @@
 //!   socket beside it; and of all that the proxy knows, over HTTP ([`admin::http`]).
 //! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Its `parts`
 //!   make of it what fetches a robots.txt, for the proxy and the commands alike.
+//! - `explanation`: why a URL would be allowed or refused, of the rules that won and lost; `target`: a URL, split as the
+//!   proxy splits a request target.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
 //! - `secret_file`: reading what others must not be able to; `regular_file`: reading no pipe, which could take for ever.
 //! - [`service`]: the daemon around all this: start, reload, stop; what came of the last reload.
-//! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::target`, `cli::moment`, `cli::columns`
-//!   and `cli::paint` are shared parts: a robots.txt fetched for a person, or read; a URL; a time; what
+//! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::moment`, `cli::columns`
+//!   and `cli::paint` are shared parts: a robots.txt fetched for a person, or read; a time; what
 //!   fits into a row; colour.
 //!
 //! The tests beside the unit tests:
@@ -90,6 +92,7 @@ pub mod config;
 pub mod decision;
 pub mod egress;
 pub mod expect;
+mod explanation;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod origin;
@@ -99,4 +102,5 @@ mod regular_file;
 pub mod robots;
 mod secret_file;
 pub mod service;
+mod target;
 pub mod upstream;

@@ -15,16 +15,13 @@ use std::{
 
 use serde::Serialize;
 
-use super::{
-    fail, load,
-    paint::Paint,
-    target::{Target, TargetError},
-};
+use super::{fail, load, paint::Paint};
 use crate::{
     admin::{AdminError, Copies},
     audit::plain,
     config::ConfigError,
     origin::Origin,
+    target::{Target, TargetError},
 };
 
 /// Show what is known of the sites that were visited, or forget a site

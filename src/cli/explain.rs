@@ -1,11 +1,9 @@
 //! `robotgate explain`: why a bot would be allowed or refused a URL, for a person or a program.
 //!
 //! The verdict is [`crate::decision`]'s, as in the proxy; what is told around it is
-//! [`crate::robots::explain`]'s. Nothing is decided here.
+//! `crate::explanation`'s. Nothing is decided here.
 
 mod excerpt;
-mod json;
-mod report;
 mod source;
 mod text;
 
@@ -15,12 +13,14 @@ use std::{
     process::ExitCode,
 };
 
-use self::{report::Report, source::Source};
-use super::{fail, load, paint::Paint, target::Target};
+use self::source::Source;
+use super::{fail, load, paint::Paint};
 use crate::{
     decision::{Asker, Decision, Verdict},
+    explanation::{Question, Report, to_json},
     origin::readings,
     robots::Profile,
+    target::Target,
 };
 
 /// Say why a URL would be allowed or refused, and show the lines of the robots.txt that decide.
@@ -83,20 +83,20 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         Ok(source) => source,
         Err(error) => return fail(&error),
     };
-    let report = Report::new(
-        args,
-        &config,
-        &target,
-        (&identity, asker),
-        &readings,
-        without_copy,
-        &source,
-    );
+    let question = Question {
+        user_agent: &args.agent,
+        url: &args.url,
+        target: &target,
+        identity: &identity,
+        asker,
+        readings: &readings,
+    };
+    let report = Report::new(&config, &question, without_copy, &source.evidence());
 
     let out = if args.json {
-        json::write(&report)
+        to_json(&report, source.file(), source.record()) + "\n"
     } else {
-        text::write(&report, Paint::for_output(io::stdout().is_terminal()))
+        text::write(&report, &source, Paint::for_output(io::stdout().is_terminal()))
     };
     match io::stdout().write_all(out.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

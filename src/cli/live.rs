@@ -17,10 +17,10 @@ use crate::{
     cache::{Answer, Fetched, Ground, OriginState, Policy, Received, Traced},
     config::Config,
     egress::{Listening, Resolver, ResolverError, Roots, RootsError},
+    explanation::FetchRecord,
     origin::Origin,
 };
 
-pub(super) use self::record::FetchRecord;
 use self::way::Way;
 
 /// A fetch and what it means.
@@ -133,7 +133,7 @@ impl Live {
 
     /// The same for a program.
     pub(super) fn record(&self) -> FetchRecord<'_> {
-        FetchRecord::new(self)
+        self.into()
     }
 
     /// What was received, where it is rules.

@@ -17,6 +17,7 @@ use crate::{
         source,
     },
     config::Config,
+    explanation::{Evidence, FetchRecord},
     origin::Origin,
     robots::Profile,
 };
@@ -87,11 +88,41 @@ impl Source {
     }
 
     /// What holds of the robots.txt.
-    pub(super) fn answer(&self) -> Option<Answer<'_>> {
+    fn answer(&self) -> Option<Answer<'_>> {
         match self {
             Self::Unasked => None,
             Self::File(file) => Some(Answer::Rules(&file.copy)),
             Self::Live(live) => Some(live.answer()),
+        }
+    }
+
+    /// What is known of the robots.txt.
+    pub(super) fn evidence(&self) -> Evidence<'_> {
+        Evidence {
+            answer: self.answer(),
+            body: self.body(),
+        }
+    }
+
+    /// The file that was read instead of fetching.
+    pub(super) fn file(&self) -> Option<String> {
+        match self {
+            Self::File(file) => Some(file.path.display().to_string()),
+            Self::Unasked | Self::Live(_) => None,
+        }
+    }
+
+    /// What came of the fetch, or stands for it.
+    pub(super) fn record(&self) -> FetchRecord<'_> {
+        match self {
+            Self::Unasked => FetchRecord::default(),
+            Self::File(file) => FetchRecord {
+                bytes: Some(file.body.len()),
+                cut: Some(file.cut),
+                sha256: Some(file.copy.sha256),
+                ..FetchRecord::default()
+            },
+            Self::Live(live) => live.record(),
         }
     }
 
@@ -104,7 +135,7 @@ impl Source {
     }
 
     /// The text, where there is one.
-    pub(super) fn body(&self) -> Option<&[u8]> {
+    fn body(&self) -> Option<&[u8]> {
         match self {
             Self::Unasked => None,
             Self::File(file) => Some(&file.body),

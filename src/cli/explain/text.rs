@@ -6,10 +6,7 @@ mod rules;
 
 use std::fmt::Write as _;
 
-use super::{
-    report::{Heard, Report},
-    source::Source,
-};
+use super::source::Source;
 use crate::{
     audit::plain,
     bot::{Enforcement, Identity},
@@ -19,24 +16,25 @@ use crate::{
     },
     config::HttpsMode,
     decision::Verdict,
+    explanation::{Heard, Report},
     robots::{AgentLine, Disguise, Profile},
 };
 
 /// The whole report.
-pub(super) fn write(report: &Report<'_>, paint: Paint) -> String {
+pub(super) fn write(report: &Report<'_>, source: &Source, paint: Paint) -> String {
     let mut out = String::new();
     let width = columns();
     // Writing to a string cannot fail, here and below.
-    let _ = verdict(report, paint, width, &mut out);
+    let _ = verdict(report, source, paint, width, &mut out);
     if let Some(why) = &report.why {
         let _ = rules::write(report, why, paint, width, &mut out);
     }
-    let _ = fetch::write(report, paint, &mut out);
+    let _ = fetch::write(source, paint, &mut out);
     let _ = statements(report, paint, &mut out);
     out
 }
 
-fn verdict(report: &Report<'_>, paint: Paint, width: usize, out: &mut String) -> std::fmt::Result {
+fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out: &mut String) -> std::fmt::Result {
     let decision = &report.decision;
     let word = match decision.verdict {
         Verdict::Allow => paint.in_colour(Colour::Good, "ALLOWED").to_string(),
@@ -64,7 +62,7 @@ fn verdict(report: &Report<'_>, paint: Paint, width: usize, out: &mut String) ->
         Identity::Unidentified(cause) => writeln!(out, "for nobody: {cause} (\"{agent}\")")?,
         Identity::Refused(misfit) => writeln!(out, "for nobody: {misfit} (\"{agent}\")")?,
     }
-    match report.source.detour() {
+    match source.detour() {
         Some(detour) => writeln!(
             out,
             "The site's robots.txt {detour}, which counts as no robots.txt: everything is allowed."
@@ -72,7 +70,7 @@ fn verdict(report: &Report<'_>, paint: Paint, width: usize, out: &mut String) ->
         None => writeln!(out, "{}", decision.reason.sentence())?,
     }
     if let Some(disguise) = report.disguise {
-        unmask(report, disguise, out)?;
+        unmask(report, source, disguise, out)?;
     }
     if decision.enforcement == Enforcement::Report && decision.verdict != Verdict::Allow {
         writeln!(
@@ -111,8 +109,8 @@ fn verdict(report: &Report<'_>, paint: Paint, width: usize, out: &mut String) ->
 }
 
 /// Says that what was read is no robots.txt.
-fn unmask(report: &Report<'_>, disguise: Disguise, out: &mut String) -> std::fmt::Result {
-    let what = match report.source {
+fn unmask(report: &Report<'_>, source: &Source, disguise: Disguise, out: &mut String) -> std::fmt::Result {
+    let what = match source {
         Source::Live(_) => "What the site sent",
         Source::File(_) | Source::Unasked => "What was read",
     };

@@ -3,10 +3,7 @@
 use std::io::{self, Write};
 
 use super::{Counts, absence::Absence, source::Found};
-use crate::{
-    cli::live::{FetchRecord, Live},
-    robots::Finding,
-};
+use crate::{cli::live::Live, explanation::FetchRecord, robots::Finding};
 
 #[derive(serde::Serialize)]
 struct Report<'a> {

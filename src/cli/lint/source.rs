@@ -15,9 +15,9 @@ use crate::{
     cli::{
         live::{self, Live, LiveError},
         load, source,
-        target::{Target, TargetError},
     },
     config::ConfigError,
+    target::{Target, TargetError},
 };
 
 /// A robots.txt somewhere.

@@ -1,34 +1,16 @@
-//! A fetch as programs are told of it. Every field stands in it always, `null` or empty where it says
-//! nothing; names that the audit log has, too, mean the same here.
-
-use serde::Serialize;
+//! A fetch as programs are told of it.
 
 use super::Live;
 use crate::{
     audit::{Redirect, Timestamp},
-    cache::{Fetched, Sha256},
+    cache::Fetched,
+    explanation::FetchRecord,
 };
-
-/// What came of a fetch. The default is of none.
-#[derive(Default, Serialize)]
-pub(in crate::cli) struct FetchRecord<'a> {
-    pub(in crate::cli) fetched: Option<Timestamp>,
-    pub(in crate::cli) status: Option<u16>,
-    pub(in crate::cli) redirects: Vec<Redirect<'a>>,
-    /// Of what counts of a robots.txt; `null` where none was read.
-    pub(in crate::cli) bytes: Option<usize>,
-    /// Whether the file is longer than what counts.
-    pub(in crate::cli) cut: Option<bool>,
-    pub(in crate::cli) sha256: Option<Sha256>,
-    pub(in crate::cli) duration_us: Option<u128>,
-    pub(in crate::cli) expires: Option<Timestamp>,
-    pub(in crate::cli) error: Option<String>,
-}
 
 // === impl FetchRecord ===
 
-impl<'a> FetchRecord<'a> {
-    pub(super) fn new(live: &'a Live) -> Self {
+impl<'a> From<&'a Live> for FetchRecord<'a> {
+    fn from(live: &'a Live) -> Self {
         let traced = &live.traced;
         let error = match &traced.fetched {
             Fetched::Failed(failure) => Some(failure.error.to_string()),

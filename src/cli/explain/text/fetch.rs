@@ -4,12 +4,12 @@ use std::fmt::{Result, Write as _};
 
 use super::count;
 use crate::cli::{
-    explain::{report::Report, source::Source},
+    explain::source::Source,
     paint::{Colour, Paint},
 };
 
-pub(super) fn write(report: &Report<'_>, paint: Paint, out: &mut String) -> Result {
-    match report.source {
+pub(super) fn write(source: &Source, paint: Paint, out: &mut String) -> Result {
+    match source {
         Source::Unasked => Ok(()),
         Source::File(file) => {
             writeln!(out, "\nRead from {}, {}.", file.name(), count(file.body.len(), "byte"))?;

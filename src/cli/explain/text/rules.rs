@@ -7,12 +7,10 @@ use crate::{
     audit::plain,
     cli::{
         columns::cut,
-        explain::{
-            excerpt::Excerpt,
-            report::{Report, Why},
-        },
+        explain::excerpt::Excerpt,
         paint::{Colour, Paint},
     },
+    explanation::{Report, Why},
     robots::{Choice, Competitor, Explanation, Lost},
 };
 

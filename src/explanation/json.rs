@@ -10,14 +10,9 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use self::bounded::{List, cut};
-use super::{
-    report::{Heard, Report},
-    source::Source,
-};
+use super::{FetchRecord, Heard, Report};
 use crate::{
     bot::Identity,
-    cache::Answer,
-    cli::live::FetchRecord,
     robots::{AgentLine, Choice, Competitor, Disguise, Explanation, Lost, RuleKind, Weighed},
 };
 
@@ -109,17 +104,15 @@ struct Said<'a> {
     applies: Option<bool>,
 }
 
-/// The object and a line end.
-pub(super) fn write(report: &Report<'_>) -> String {
-    let mut json = bounded::to_string(&Object::new(report));
-    json.push('\n');
-    json
+/// The object. The robots.txt was read from `file`, or fetched as `fetch` says.
+pub(crate) fn write<'a>(report: &'a Report<'a>, file: Option<String>, fetch: FetchRecord<'a>) -> String {
+    bounded::to_string(&Object::new(report, file, fetch))
 }
 
 // === impl Object ===
 
 impl<'a> Object<'a> {
-    fn new(report: &'a Report<'a>) -> Self {
+    fn new(report: &'a Report<'a>, file: Option<String>, fetch: FetchRecord<'a>) -> Self {
         let decision = &report.decision;
         let explanation = report.why.as_ref().map(|why| &why.explanation);
         let competitors = explanation.map_or(&[][..], |explanation| &explanation.competitors);
@@ -153,7 +146,7 @@ impl<'a> Object<'a> {
             considered: explanation.map_or(0, |explanation| explanation.considered),
             competitors: bounded::list(competitors.iter().map(Loser::new)),
             competitors_total: competitors.len(),
-            robots: Robots::new(report),
+            robots: Robots::new(report, file, fetch),
             statements: bounded::list(report.statements.iter().map(Said::new)),
             statements_total: report.statements.len(),
             profile: report.profile.as_str(),
@@ -225,20 +218,7 @@ impl<'a> Loser<'a> {
 // === impl Robots ===
 
 impl<'a> Robots<'a> {
-    fn new(report: &'a Report<'a>) -> Self {
-        let (file, fetch) = match report.source {
-            Source::Unasked => (None, FetchRecord::default()),
-            Source::File(file) => {
-                let read = FetchRecord {
-                    bytes: Some(file.body.len()),
-                    cut: Some(file.cut),
-                    sha256: report.source.answer().and_then(Answer::copy).map(|copy| copy.sha256),
-                    ..FetchRecord::default()
-                };
-                (Some(file.path.display().to_string()), read)
-            }
-            Source::Live(live) => (None, live.record()),
-        };
+    fn new(report: &Report<'_>, file: Option<String>, fetch: FetchRecord<'a>) -> Self {
         Self {
             url: report.target.origin.robots_url(),
             file,

@@ -1,4 +1,4 @@
-//! A URL on the command line: split as the proxy splits a request target, so that odd spellings
+//! A URL that somebody asks about: split as the proxy splits a request target, so that odd spellings
 //! come to the same. Nothing is normalised but the origin.
 
 use pingora::protocols::http::authority::{RawTargetAuthority, raw_target_authority};
@@ -7,15 +7,15 @@ use crate::origin::{Authority, AuthorityError, MAX_TARGET, Origin, Scheme, unsen
 
 /// What is asked for.
 #[derive(Debug)]
-pub(super) struct Target {
-    pub(super) origin: Origin,
+pub(crate) struct Target {
+    pub(crate) origin: Origin,
     /// Path and query, as written.
-    pub(super) path: Vec<u8>,
+    pub(crate) path: Vec<u8>,
 }
 
 /// The URL is none that has a robots.txt.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TargetError {
+pub(crate) enum TargetError {
     #[error("this is not a whole URL; write one like https://example.com/page")]
     NotAbsolute,
     #[error("only http and https URLs have a robots.txt")]
@@ -35,7 +35,7 @@ pub(super) enum TargetError {
 // === impl Target ===
 
 impl Target {
-    pub(super) fn parse(url: &str) -> Result<Self, TargetError> {
+    pub(crate) fn parse(url: &str) -> Result<Self, TargetError> {
         let RawTargetAuthority::Absolute {
             scheme,
             authority,
@@ -58,7 +58,7 @@ impl Target {
 
     /// Checks that a client could send the path, and the proxy would take it. A fragment is never
     /// sent.
-    pub(super) fn check_sendable(&self) -> Result<(), TargetError> {
+    pub(crate) fn check_sendable(&self) -> Result<(), TargetError> {
         let sent = self.path.split(|byte| *byte == b'#').next().unwrap_or_default();
         if sent.len() > MAX_TARGET {
             return Err(TargetError::TooLong);

@@ -2,7 +2,6 @@
 //!
 //! The decision comes first and from [`Decision`]; the explanation is of the reading that decided.
 
-use super::{ExplainArgs, Source, Target};
 use crate::{
     bot::{Identity, Misfit, Proof},
     cache::Answer,
@@ -10,61 +9,85 @@ use crate::{
     decision::{Asker, Decision, strictest},
     origin::{Readings, Scheme},
     robots::{Choice, Disguise, Explanation, Profile, Statement, audience, explain, statements},
+    target::Target,
 };
 
+/// What is asked, and by whom.
+pub(crate) struct Question<'a> {
+    pub(crate) user_agent: &'a str,
+    pub(crate) url: &'a str,
+    pub(crate) target: &'a Target,
+    pub(crate) identity: &'a Identity<'a>,
+    pub(crate) asker: Asker<'a>,
+    pub(crate) readings: &'a Readings<'a>,
+}
+
+/// What holds of the robots.txt, and its text where there is one. The default is of none that was asked for.
+#[derive(Default)]
+pub(crate) struct Evidence<'a> {
+    pub(crate) answer: Option<Answer<'a>>,
+    pub(crate) body: Option<&'a [u8]>,
+}
+
 /// Everything about one question.
-pub(super) struct Report<'a> {
-    pub(super) user_agent: &'a str,
-    pub(super) url: &'a str,
-    pub(super) target: &'a Target,
-    pub(super) identity: &'a Identity<'a>,
-    pub(super) profile: Profile,
-    pub(super) decision: Decision,
+pub(crate) struct Report<'a> {
+    pub(crate) user_agent: &'a str,
+    pub(crate) url: &'a str,
+    pub(crate) target: &'a Target,
+    pub(crate) identity: &'a Identity<'a>,
+    pub(crate) profile: Profile,
+    pub(crate) decision: Decision,
     /// The token that the bot went by.
-    pub(super) agent: &'a str,
+    pub(crate) agent: &'a str,
     /// Where the rules of a robots.txt decide.
-    pub(super) why: Option<Why<'a>>,
-    pub(super) statements: Vec<Heard<'a>>,
-    pub(super) source: &'a Source,
+    pub(crate) why: Option<Why<'a>>,
+    pub(crate) statements: Vec<Heard<'a>>,
     /// Set where what was read is no robots.txt at all.
-    pub(super) disguise: Option<Disguise>,
+    pub(crate) disguise: Option<Disguise>,
     /// Whether the proxy would want a proof of who asks before any of this.
-    pub(super) needs_proof: bool,
+    pub(crate) needs_proof: bool,
     /// Set where requests for the URL would come through a CONNECT that is not intercepted.
-    pub(super) unseen: Option<HttpsMode>,
+    pub(crate) unseen: Option<HttpsMode>,
 }
 
 /// The rules behind a decision.
-pub(super) struct Why<'a> {
-    pub(super) explanation: Explanation<'a>,
-    pub(super) body: &'a [u8],
+pub(crate) struct Why<'a> {
+    pub(crate) explanation: Explanation<'a>,
+    pub(crate) body: &'a [u8],
     /// The path on which it was decided, where that is not the one as sent.
-    pub(super) read_as: Option<&'a [u8]>,
+    pub(crate) read_as: Option<&'a [u8]>,
 }
 
 /// A statement, and whether it is for the bot; `None` where there is no bot.
-pub(super) struct Heard<'a> {
-    pub(super) said: Statement<'a>,
-    pub(super) applies: Option<bool>,
+pub(crate) struct Heard<'a> {
+    pub(crate) said: Statement<'a>,
+    pub(crate) applies: Option<bool>,
 }
 
 // === impl Report ===
 
 impl<'a> Report<'a> {
-    pub(super) fn new(
-        args: &'a ExplainArgs,
+    /// Of a decision that needs no robots.txt, or else the one that `evidence` comes to.
+    pub(crate) fn new(
         config: &Config,
-        target: &'a Target,
-        (identity, asker): (&'a Identity<'a>, Asker<'a>),
-        readings: &'a Readings<'a>,
+        question: &Question<'a>,
         without_copy: Option<Decision>,
-        source: &'a Source,
+        evidence: &Evidence<'a>,
     ) -> Self {
+        let Question {
+            user_agent,
+            url,
+            target,
+            identity,
+            asker,
+            readings,
+        } = *question;
+        let body = evidence.body;
         let profile = config.robots.profile;
-        let answer = source.answer().unwrap_or(Answer::Unreachable(None));
+        let answer = evidence.answer.unwrap_or(Answer::Unreachable(None));
         let decision = without_copy.unwrap_or_else(|| Decision::on_path(asker, answer, readings));
         let (agent, choice) = choose(asker, answer);
-        let why = source.body().filter(|_| without_copy.is_none()).and_then(|body| {
+        let why = body.filter(|_| without_copy.is_none()).and_then(|body| {
             let picked = asker.pick(&answer.copy()?.robots).1;
             let (path, _) = strictest(picked, readings);
             let explanation = explain(profile, body, choice, path);
@@ -76,20 +99,17 @@ impl<'a> Report<'a> {
             })
         });
         Self {
-            user_agent: &args.agent,
-            url: &args.url,
+            user_agent,
+            url,
             target,
             identity,
             profile,
             decision,
             agent,
-            statements: source
-                .body()
-                .map_or_else(Vec::new, |body| heard(statements(profile, body), identity, choice)),
+            statements: body.map_or_else(Vec::new, |body| heard(statements(profile, body), identity, choice)),
             why,
-            source,
-            disguise: source.body().and_then(Disguise::of),
-            needs_proof: needs_proof(config, &args.agent),
+            disguise: body.and_then(Disguise::of),
+            needs_proof: needs_proof(config, user_agent),
             unseen: Some(config.https.mode)
                 .filter(|mode| target.origin.scheme == Scheme::Https && *mode != HttpsMode::Intercept),
         }
