@@ -10,6 +10,7 @@
 mod client;
 pub mod http;
 mod protocol;
+mod recent;
 mod row;
 mod serve;
 mod socket;
@@ -19,6 +20,7 @@ mod view;
 pub use self::{
     client::{AdminError, Copies},
     protocol::Forgot,
+    recent::{Recent, Tail},
     row::{CopyDetail, Detail, Row},
     serve::Serving,
     stats::{Count, Running, Stats},

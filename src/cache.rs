@@ -16,6 +16,7 @@ mod meaning;
 mod policy;
 mod state;
 mod store;
+mod verdicts;
 
 #[cfg(fuzzing)]
 pub use self::fetch::Hop;
@@ -30,4 +31,5 @@ pub use self::{
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     state::{Answer, Due, Ground, OriginState, Saved, SavedCopy},
     store::{Memory, Store},
+    verdicts::{VerdictCounts, Verdicts},
 };

@@ -80,6 +80,16 @@ impl<'a> Asker<'a> {
         }
     }
 
+    /// Who is asking by a CONNECT. Most clients send no User-Agent with it; where the operator lets tunnels to the host
+    /// through (`is_let_through`), what everybody may do there decides.
+    #[must_use]
+    pub fn of_connect(self, is_let_through: bool) -> Self {
+        match self {
+            Asker::Refused(Reason::Unidentified) if is_let_through => Asker::Wildcard,
+            asker => asker,
+        }
+    }
+
     fn enforcement(self) -> Enforcement {
         match self {
             Asker::Bot(bot) => bot.enforcement,

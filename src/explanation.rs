@@ -11,5 +11,5 @@ mod report;
 pub(crate) use self::{
     json::write as to_json,
     record::FetchRecord,
-    report::{Evidence, Heard, Question, Report, Why},
+    report::{Evidence, Heard, Question, Report, Why, needs_proof},
 };

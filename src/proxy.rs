@@ -41,6 +41,7 @@ mod target;
 mod tunnel;
 mod websocket;
 
+pub(crate) use self::judge::Judgement;
 pub use self::{
     check::{Unusable, check},
     generation::{Generation, SetupError},

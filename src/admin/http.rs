@@ -5,22 +5,35 @@
 //! Nothing is changed by any request: what is asked is looked up, and a robots.txt may be fetched as the proxy would.
 
 mod access;
+mod asked;
 mod connection;
+mod decide;
+mod explain;
 mod files;
 mod health;
+mod origins;
 mod problem;
+mod refusals;
 mod routes;
 mod seats;
 mod sources;
+mod status;
 
-use std::{net::SocketAddr, sync::Arc, time::SystemTime};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use axum::Router;
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, sync::Semaphore};
 
-use self::seats::Seats;
 pub use self::sources::{Authority, Document, LastReload, Listens, Numbers, Settings, Sources, TrustProblem};
-use crate::proxy::Live;
+use self::{problem::Problem, seats::Seats};
+use crate::{
+    cache::{CopyFile, Disk, FileError},
+    proxy::Live,
+};
 
 /// Answers those who ask, on as many connections as there are seats.
 #[derive(Debug)]
@@ -34,6 +47,10 @@ struct Context {
     live: Arc<Live>,
     sources: Box<dyn Sources>,
     started: SystemTime,
+    /// Turns of those who ask for many decisions.
+    deciding: Semaphore,
+    /// Turns of explanations, each of which takes a thread.
+    explaining: Arc<Semaphore>,
 }
 
 // === impl Desk ===
@@ -45,10 +62,37 @@ impl Desk {
             live,
             sources: Box::new(sources),
             started: SystemTime::now(),
+            deciding: Semaphore::new(DECISIONS),
+            explaining: Arc::new(Semaphore::new(EXPLANATIONS)),
         };
         Self {
             routes: routes::router(Arc::new(context)),
             seats: Seats::default(),
+        }
+    }
+}
+
+// === impl Context ===
+
+impl Context {
+    /// Works with the file of the copies, off the asynchronous threads.
+    async fn with_file<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&CopyFile) -> Result<T, FileError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let store = self.live.store().clone();
+        let working = tokio::task::spawn_blocking(move || {
+            let disk = store.disk()?;
+            disk.with_file(work).ok()
+        });
+        working.await.ok().flatten().ok_or(Problem::Disk)
+    }
+
+    /// Has written what waits for it, so that the latest is seen; not for ever.
+    async fn write_what_waits(&self) {
+        if let Some(disk) = self.live.store().disk().filter(|disk| disk.waiting() > 0) {
+            // What is there is shown all the same.
+            let _ = tokio::time::timeout(TO_WRITE, Disk::flush(disk)).await;
         }
     }
 }
@@ -60,3 +104,10 @@ pub async fn serve(stream: TcpStream, peer: SocketAddr, desk: Arc<Desk>) {
     };
     connection::serve(stream, peer, seat, desk.routes.clone()).await;
 }
+
+/// Decisions that are made at once for those who ask for many.
+const DECISIONS: usize = 64;
+/// Explanations that are made at once.
+const EXPLANATIONS: usize = 4;
+/// How long somebody waits for what is written meanwhile.
+const TO_WRITE: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Answer, Failure, FetchError, Ground, OriginState, Policy};
+use super::{Answer, Failure, FetchError, Ground, OriginState, Policy, Verdicts};
 
 /// How a request came by the copy that it was decided on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,6 +32,8 @@ pub struct Lookup {
     pub at: SystemTime,
     /// Whether a fetch was still running when the wait was over. What is known is too old then.
     pub pending: bool,
+    /// Where what it leads to is counted.
+    pub verdicts: Arc<Verdicts>,
 }
 
 // === impl CacheStatus ===
@@ -52,7 +54,7 @@ impl CacheStatus {
 
 impl Lookup {
     /// A lookup that waited for nothing.
-    pub(super) fn at_once(state: Arc<OriginState>, at: SystemTime, policy: &Policy) -> Self {
+    pub(super) fn at_once(state: Arc<OriginState>, at: SystemTime, policy: &Policy, verdicts: &Arc<Verdicts>) -> Self {
         let status = match state.answer(at, policy) {
             Answer::LastCopy(..) => CacheStatus::Stale,
             _ => CacheStatus::Hit,
@@ -63,6 +65,7 @@ impl Lookup {
             waited: Duration::ZERO,
             at,
             pending: false,
+            verdicts: verdicts.clone(),
         }
     }
 

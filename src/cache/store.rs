@@ -9,6 +9,7 @@ mod flight;
 mod slot;
 
 use std::{
+    collections::BTreeMap,
     hash::{BuildHasher, RandomState},
     sync::{
         Arc,
@@ -25,7 +26,7 @@ use self::{
     flight::{Boarding, Flights},
     slot::{Held, HeldWeight, Slot},
 };
-use super::{Answer, CacheStatus, Disk, Due, Fetch, Fetched, Landed, Lookup, OriginState, Policy};
+use super::{Answer, CacheStatus, Disk, Due, Fetch, Fetched, Landed, Lookup, OriginState, Policy, VerdictCounts};
 use crate::origin::Origin;
 
 /// The copies of all origins.
@@ -121,6 +122,34 @@ impl Store {
         }
     }
 
+    /// What was decided by the robots.txt of an origin since it came into memory.
+    pub fn verdicts(&self, origin: &Origin) -> VerdictCounts {
+        let held = self.slots.peek(origin);
+        held.map_or_else(VerdictCounts::default, |held| held.slot.verdicts.counts())
+    }
+
+    /// What memory holds of an origin.
+    pub fn held(&self, origin: &Origin) -> Option<Arc<OriginState>> {
+        Some(self.slots.peek(origin)?.slot.state.load_full())
+    }
+
+    /// The first `limit` of the origins in memory by name, behind `after`, whose names have `filter` in them.
+    /// It takes long where there are many.
+    pub fn list_held(&self, after: &str, filter: &str, limit: usize) -> Vec<(Origin, Arc<OriginState>)> {
+        let mut first = BTreeMap::new();
+        for (origin, held) in self.slots.iter() {
+            let name = origin.to_string();
+            if *name <= *after || !name.contains(filter) {
+                continue;
+            }
+            first.insert(name, (origin, held.slot.state.load_full()));
+            if first.len() > limit {
+                first.pop_last();
+            }
+        }
+        first.into_values().collect()
+    }
+
     /// Forgets all that is known of an origin, in memory and on disk: it is fetched when it is next
     /// needed.
     pub fn forget(&self, origin: &Origin) {
@@ -166,12 +195,12 @@ impl Store {
             state = self.reread(&slot, origin, policy).await;
         }
         let mut lookup = match state.due(now, policy) {
-            Due::No => Lookup::at_once(state, now, policy),
+            Due::No => Lookup::at_once(state, now, policy, &slot.verdicts),
             Due::Background => {
                 if !slot.flying.load(Ordering::Relaxed) {
                     self.fly(&slot, origin, fetcher, policy);
                 }
-                Lookup::at_once(state, now, policy)
+                Lookup::at_once(state, now, policy, &slot.verdicts)
             }
             Due::Now => {
                 let left = wait.saturating_sub(waited);
@@ -213,6 +242,7 @@ impl Store {
             waited: started.elapsed(),
             at,
             pending,
+            verdicts: slot.verdicts.clone(),
         }
     }
 

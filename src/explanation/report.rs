@@ -117,7 +117,7 @@ impl<'a> Report<'a> {
 }
 
 /// Whether the proxy takes this User-Agent only from those who prove something.
-fn needs_proof(config: &Config, user_agent: &str) -> bool {
+pub(crate) fn needs_proof(config: &Config, user_agent: &str) -> bool {
     let unproven = config
         .bots
         .identify_by([user_agent.as_bytes()], &Proof::None, config.identity.required);

@@ -13,14 +13,14 @@ use super::{
     head::{ConnectHead, Head},
     intercept,
     judge::{Judgement, identify},
+    live::Live,
     respond::{Answer, Problem},
     target::Target,
     tunnel,
 };
 use crate::{
     bot::Voucher,
-    config::{HttpsMode, Unverifiable},
-    decision::{Asker, Decision, Reason},
+    decision::{Asker, Decision},
     egress::Prohibited,
     origin::{Origin, Scheme},
 };
@@ -46,7 +46,6 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
             Err((answer, mut exchange)) => answer_and_close(stream, &answer, &mut exchange).await,
         },
         _ => {
-            let mode = generation.config.https.mode;
             let mut exchange = Exchange::new(generation.clone());
             let reason = exception.as_deref();
             // A tunnel is a request that is under way for as long as it lasts.
@@ -59,7 +58,7 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
                     return answer_and_close(stream, &answer, &mut exchange).await;
                 }
             };
-            match admit(&mut exchange, &connect, origin, screened, mode, reason, context).await {
+            match admit(&mut exchange, &connect, origin, screened, reason, context).await {
                 Ok(()) => tunnel::serve(stream, exchange, &connect.headers, context).await,
                 Err(answer) => answer_and_close(stream, &answer, &mut exchange).await,
             }
@@ -95,7 +94,14 @@ async fn vouch(
         origin: origin.clone(),
         path: Vec::new(),
     };
-    let answer = settle(&mut exchange, &request, target, Judgement::without_copy(decision)).await;
+    let answer = settle(
+        &mut exchange,
+        &context.live,
+        &request,
+        target,
+        Judgement::without_copy(decision),
+    )
+    .await;
     match answer {
         Err(answer) => Err((answer, exchange)),
         // What was decided is a refusal.
@@ -109,25 +115,16 @@ async fn admit(
     connect: &ConnectHead,
     origin: Origin,
     screened: Result<(), Prohibited>,
-    mode: HttpsMode,
     exception: Option<&str>,
     context: &Context,
 ) -> Result<(), Answer> {
     let generation: &Generation = &exchange.generation.clone();
     let (proof, identity) = identify(&generation.config, &connect.headers, &context.arrival);
-    let asker = match Asker::new(&identity, generation.config.identity.unidentified) {
-        // Most clients send no User-Agent with a CONNECT. Where the operator lets tunnels to a
-        // host through, what everybody may do there decides.
-        Asker::Refused(Reason::Unidentified) if exception.is_some() => Asker::Wildcard,
-        asker => asker,
-    };
-    let judgement = if let Err(prohibited) = screened {
-        Judgement::prohibited(asker, prohibited)
-    } else if exception.is_none() && mode == HttpsMode::Refuse {
-        Judgement::without_copy(Decision::connect_refused(asker))
-    } else {
-        let forwards = exception.is_some() || generation.config.https.unverifiable == Unverifiable::Allow;
-        Judgement::on_tunnel(generation, asker, &origin, forwards).await
+    let asker = Asker::new(&identity, generation.config.identity.unidentified);
+    let asker = asker.of_connect(exception.is_some());
+    let judgement = match screened {
+        Err(prohibited) => Judgement::prohibited(asker, prohibited),
+        Ok(()) => Judgement::on_connect(generation, asker, &origin, exception.is_some()).await,
     };
     let target = Target {
         origin,
@@ -143,17 +140,18 @@ async fn admit(
         asker,
         exception,
     };
-    settle(exchange, &request, target, judgement).await
+    settle(exchange, &context.live, &request, target, judgement).await
 }
 
 /// Logs what was decided on a CONNECT. `Ok` where it may be opened.
 async fn settle(
     exchange: &mut Exchange,
+    live: &Live,
     request: &Request<'_>,
     target: Target,
     judgement: Judgement,
 ) -> Result<(), Answer> {
-    if let Err(error) = exchange.decide(request, target, judgement).await {
+    if let Err(error) = exchange.decide(live, request, target, judgement).await {
         tracing::error!(%error, id = exchange.id(), "a tunnel was not opened");
         return Err(exchange.problem(&Problem::Audit, request.headers));
     }

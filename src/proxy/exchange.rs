@@ -11,6 +11,7 @@ use http::{HeaderMap, Method, header};
 use super::{
     generation::Generation,
     judge::Judgement,
+    live::Live,
     respond::{Answer, Grounds, Problem},
     target::Target,
 };
@@ -125,6 +126,7 @@ impl Exchange {
     /// The log takes nothing. Then nothing may be done at all.
     pub(super) async fn decide(
         &mut self,
+        live: &Live,
         request: &Request<'_>,
         target: Target,
         judgement: Judgement,
@@ -143,10 +145,16 @@ impl Exchange {
         };
         let line = self.decision_line(request, &decided);
         let generation = self.generation.clone();
-        let line = generation.audit.enqueue(&line).await?;
+        let written = generation.audit.enqueue(&line).await?.written();
+        if let Some(lookup) = &decided.judgement.lookup {
+            lookup.verdicts.count(decided.judgement.decision.verdict);
+        }
+        if decided.judgement.decision.verdict != Verdict::Allow {
+            live.recent.refused(&line);
+        }
         // Only a decision that is in the log gets an end there, and each of them does.
         self.decided = Some(decided);
-        line.written().await
+        written.await
     }
 
     /// Whether the request goes on to the origin.

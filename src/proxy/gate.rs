@@ -103,7 +103,7 @@ impl Gate {
             asker,
             exception: None,
         };
-        if let Err(error) = exchange.decide(&request, target, judgement).await {
+        if let Err(error) = exchange.decide(&live, &request, target, judgement).await {
             tracing::error!(%error, id = exchange.id(), "a request was not forwarded");
             return Err(exchange.problem(&Problem::Audit, &head.headers));
         }

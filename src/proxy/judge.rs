@@ -8,10 +8,10 @@ use crate::{
     audit::plain,
     bot::{Bot, Identity, Presented, Proof, Shown},
     cache::{Answer, Ground, Lookup, Policy},
-    config::Config,
+    config::{Config, HttpsMode, Unverifiable},
     decision::{Asker, Decision, Reason},
     egress::Prohibited,
-    origin::{Origin, Readings},
+    origin::{Origin, Readings, Scheme},
     robots::Rule,
 };
 
@@ -23,10 +23,10 @@ use super::{
 
 /// A decision and the copy that it was made on.
 #[derive(Debug)]
-pub(super) struct Judgement {
-    pub(super) decision: Decision,
+pub(crate) struct Judgement {
+    pub(crate) decision: Decision,
     /// `None` where no copy was asked for.
-    pub(super) lookup: Option<Lookup>,
+    pub(crate) lookup: Option<Lookup>,
     /// Why bots may not go there, where that was clear without a copy.
     prohibited: Option<Prohibited>,
 }
@@ -92,8 +92,48 @@ impl Judgement {
         }
     }
 
+    /// Decides on a CONNECT to `origin` that is not intercepted, which is a tunnel where the configuration has some;
+    /// `is_let_through` where it lets those to this host through.
+    pub(super) async fn on_connect(
+        generation: &Generation,
+        asker: Asker<'_>,
+        origin: &Origin,
+        is_let_through: bool,
+    ) -> Self {
+        let https = &generation.config.https;
+        if !is_let_through && https.mode == HttpsMode::Refuse {
+            return Self::without_copy(Decision::connect_refused(asker));
+        }
+        let forwards = is_let_through || https.unverifiable == Unverifiable::Allow;
+        Self::on_tunnel(generation, asker, origin, forwards).await
+    }
+
+    /// Decides as the proxy would on a client's request for a URL that goes the usual way: in the clear or inside an
+    /// interception by its path, else by the CONNECT that it needs. Nothing is logged but a fetch.
+    pub(crate) async fn foresee(
+        live: &Live,
+        generation: &Generation,
+        asker: Asker<'_>,
+        origin: &Origin,
+        readings: &Readings<'_>,
+    ) -> Self {
+        let exception = generation
+            .config
+            .https
+            .tunnel_exception(&origin.host.to_string(), SystemTime::now());
+        let is_let_through = exception.is_some();
+        if origin.scheme == Scheme::Http || (!is_let_through && generation.leaves.is_some()) {
+            return Self::on_path(live, generation, asker, origin, readings).await;
+        }
+        let asker = asker.of_connect(is_let_through);
+        match generation.egress.screen(&origin.host, origin.port) {
+            Err(prohibited) => Self::prohibited(asker, prohibited),
+            Ok(()) => Self::on_connect(generation, asker, origin, is_let_through).await,
+        }
+    }
+
     /// Decides on a tunnel to `origin`.
-    pub(super) async fn on_tunnel(
+    async fn on_tunnel(
         generation: &Generation,
         asker: Asker<'_>,
         origin: &Origin,
@@ -130,18 +170,18 @@ impl Judgement {
     }
 
     /// What held of the robots.txt.
-    pub(super) fn answer(&self, policy: &Policy) -> Option<Answer<'_>> {
+    pub(crate) fn answer(&self, policy: &Policy) -> Option<Answer<'_>> {
         self.lookup.as_ref().map(|lookup| lookup.answer(policy))
     }
 
     /// The fetch that the decision rests on.
-    pub(super) fn ground(&self, policy: &Policy) -> Ground {
+    pub(crate) fn ground(&self, policy: &Policy) -> Ground {
         let lookup = self.lookup.as_ref();
         lookup.map_or_else(Ground::default, |lookup| lookup.ground(policy))
     }
 
     /// Why the robots.txt could not be had or was not asked for, where that decided.
-    pub(super) fn robots_error(&self, policy: &Policy) -> Option<String> {
+    pub(crate) fn robots_error(&self, policy: &Policy) -> Option<String> {
         if let Some(prohibited) = &self.prohibited {
             return Some(prohibited.to_string());
         }
@@ -150,7 +190,7 @@ impl Judgement {
     }
 
     /// The rule that decided.
-    pub(super) fn rule(&self, policy: &Policy) -> Option<Rule<'_>> {
+    pub(crate) fn rule(&self, policy: &Policy) -> Option<Rule<'_>> {
         let copy = self.answer(policy)?.copy()?;
         Some(copy.robots.rule(self.decision.rule?))
     }

@@ -17,12 +17,14 @@ use super::{
     gate::Gate,
     generation::{Generation, SetupError},
 };
-use crate::{audit::AuditLog, cache::Store, config::Config, egress::Listening};
+use crate::{admin::Recent, audit::AuditLog, cache::Store, config::Config, egress::Listening};
 
 /// The generation in force, and what outlives every generation.
 pub struct Live {
     forwarder: ArcSwap<Forwarder>,
     pub(super) clients: Arc<Clients>,
+    /// What was not allowed of late.
+    pub(super) recent: Arc<Recent>,
     /// Turns of the decisions that take long.
     pub(super) long_decisions: Arc<Semaphore>,
     /// Those that a reload has replaced and that a request may still write to.
@@ -51,6 +53,7 @@ impl Live {
             forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
             long_decisions: Arc::new(Semaphore::new(LONG_DECISIONS)),
             clients: Arc::new(Clients::new(Instant::now(), open_files())),
+            recent: Arc::default(),
             audit_logs: Mutex::new(Vec::new()),
             shutdown,
         }))
@@ -92,6 +95,11 @@ impl Live {
     /// The copies of robots.txt.
     pub fn store(&self) -> Arc<Store> {
         self.generation().store.clone()
+    }
+
+    /// What was not allowed of late.
+    pub fn recent(&self) -> &Recent {
+        &self.recent
     }
 
     /// All logs that may have something left to write.

@@ -83,7 +83,7 @@ fn is_of_another_page(headers: &HeaderMap) -> bool {
 }
 
 /// What tells nothing that everybody may not know. The page asks for the token itself.
-const OPEN: [&str; 8] = [
+pub(super) const OPEN: [&str; 8] = [
     "/",
     "/page.css",
     "/page.js",

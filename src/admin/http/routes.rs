@@ -11,7 +11,9 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, Uri, header};
 
-use super::{Context, access, files, health, problem::Problem, sources::Document};
+use super::{
+    Context, access, decide, explain, files, health, origins, problem::Problem, refusals, sources::Document, status,
+};
 
 /// Every path, with the methods that are documented for it. HEAD goes wherever GET goes.
 fn routes() -> Vec<(&'static str, &'static [&'static str], MethodRouter<Arc<Context>>)> {
@@ -27,6 +29,13 @@ fn routes() -> Vec<(&'static str, &'static [&'static str], MethodRouter<Arc<Cont
         ("/ca.crt", GET, get(trust)),
         ("/trust", GET, get(trust)),
         ("/api/v1/openapi.json", GET, get(files::openapi)),
+        ("/api/v1/status", GET, get(status::status)),
+        ("/api/v1/refusals", GET, get(refusals::refusals)),
+        ("/api/v1/origins", GET, get(origins::list)),
+        ("/api/v1/origins/detail", GET, get(origins::detail)),
+        ("/api/v1/decide", &["get", "post"], get(decide::one).post(decide::many)),
+        ("/api/v1/explain", GET, get(explain::explain)),
+        ("/api/v1/config", GET, get(status::config)),
     ]
 }
 
@@ -96,3 +105,65 @@ const TO_ANSWER: Duration = Duration::from_secs(60);
 /// Nothing but what comes from here, in no frame of another page.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'self'; script-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{bot::Enforcement, decision::Reason, decision::Verdict};
+
+    fn document() -> Value {
+        serde_json::from_str(files::OPENAPI).unwrap()
+    }
+
+    #[test]
+    fn what_is_documented_is_what_can_be_asked() {
+        let document = document();
+        let documented: BTreeSet<(String, String)> = (document["paths"].as_object().unwrap().iter())
+            .flat_map(|(path, methods)| {
+                let methods = methods.as_object().unwrap().keys();
+                methods.map(|method| (path.clone(), method.clone()))
+            })
+            .collect();
+        let routed = routes().into_iter().flat_map(|(path, methods, _)| {
+            let methods = methods.iter();
+            methods.map(move |method| (path.to_owned(), (*method).to_owned()))
+        });
+        assert_eq!(routed.collect::<BTreeSet<_>>(), documented);
+    }
+
+    #[test]
+    fn documented_words_are_those_of_the_code() {
+        let document = document();
+        let words = |schema: &str| -> Vec<String> {
+            let list = &document["components"]["schemas"][schema]["enum"];
+            serde_json::from_value(list.clone()).unwrap()
+        };
+        let verdicts = [Verdict::Allow, Verdict::Deny, Verdict::Unverifiable];
+        assert_eq!(words("Verdict"), verdicts.map(Verdict::as_str));
+        assert_eq!(words("Reason"), Reason::ALL.map(Reason::as_str));
+        let enforcements = [Enforcement::Enforce, Enforcement::Report, Enforcement::Exempt];
+        assert_eq!(words("Enforcement"), enforcements.map(Enforcement::as_str));
+        // Those of `word_for`.
+        let holds = words("Holds");
+        assert_eq!(holds[..2], ["rules", "expired"]);
+        assert!(
+            holds[2..].iter().all(|word| words("Reason").contains(word)),
+            "{holds:?}"
+        );
+    }
+
+    #[test]
+    fn what_needs_no_token_is_documented_so() {
+        let document = document();
+        for (path, methods, _) in routes() {
+            for method in methods {
+                let is_open = document["paths"][path][method]["security"] == serde_json::json!([{}]);
+                assert_eq!(is_open, access::OPEN.contains(&path), "{path}");
+            }
+        }
+    }
+}

@@ -132,6 +132,14 @@ impl CopyFile {
         Ok(forgotten.len())
     }
 
+    /// How many origins are known.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn origins(&self) -> Result<u64, FileError> {
+        Ok(self.database.begin_read()?.open_table(ORIGINS)?.len()?)
+    }
+
     /// What is known of an origin.
     ///
     /// # Errors

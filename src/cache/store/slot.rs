@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use quick_cache::Weighter;
 
 use crate::{
-    cache::OriginState,
+    cache::{OriginState, Verdicts},
     origin::{Host, Origin},
 };
 
@@ -23,6 +23,8 @@ pub(super) struct Slot {
     forgotten: AtomicU64,
     /// Whether a fetch runs. Only a hint that spares a lock: the store's flights say it.
     pub(super) flying: AtomicBool,
+    /// What it led to.
+    pub(super) verdicts: Arc<Verdicts>,
     /// Held by the lookup that reads the disk, or the state anew.
     pub(super) turn: tokio::sync::Mutex<()>,
 }
@@ -48,6 +50,7 @@ impl Slot {
             recalled: AtomicBool::new(recalled),
             forgotten: AtomicU64::new(0),
             flying: AtomicBool::new(false),
+            verdicts: Arc::default(),
             turn: tokio::sync::Mutex::new(()),
         }
     }
@@ -80,7 +83,7 @@ impl Held {
             Host::Name(name) => name.len(),
             Host::Ip(_) => 0,
         };
-        let bytes = name + size_of::<Origin>() + size_of::<Slot>() + slot.state.load().weight();
+        let bytes = name + size_of::<Origin>() + size_of::<Slot>() + size_of::<Verdicts>() + slot.state.load().weight();
         // An allocator rounds up to its next size, which comes to about an eighth.
         let weight = bytes + bytes / 8 + ENTRY_OVERHEAD;
         Self {

@@ -1,0 +1,211 @@
+//! May this bot fetch this URL? Asked before anything is sent, of the same judge and the same copies as a request of
+//! the bot would be. No decision is logged, for nothing is done; a fetch of a robots.txt is, as ever.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{Json, extract::Request, extract::State};
+use serde::{Deserialize, Serialize};
+use tokio::{task::JoinSet, time::Instant};
+
+use super::{
+    Context,
+    asked::{Asked, Question, content},
+    problem::Problem,
+};
+use crate::{
+    audit::{Timestamp, plain},
+    bot::Identity,
+    decision::Asker,
+    explanation::needs_proof,
+    origin::readings,
+    proxy::{Generation, Judgement},
+    target::Target,
+};
+
+/// What would be decided.
+#[derive(Debug, Serialize)]
+pub(super) struct Decided {
+    agent: String,
+    url: String,
+    verdict: &'static str,
+    reason: &'static str,
+    enforcement: &'static str,
+    /// Whether the request would go on to the origin.
+    forwards: bool,
+    /// The configured bot's name, or the product token of one that is not configured.
+    bot: Option<String>,
+    sentence: &'static str,
+    /// Whether a client that proves nothing would be refused.
+    needs_proof: bool,
+    rule: Option<String>,
+    line: Option<u32>,
+    group: Option<String>,
+    robots_url: String,
+    robots_status: Option<u16>,
+    robots_fetched: Option<Timestamp>,
+    robots_expires: Option<Timestamp>,
+    robots_error: Option<String>,
+}
+
+/// What nothing could be decided on.
+#[derive(Debug, Serialize)]
+struct Undecided {
+    agent: String,
+    url: String,
+    error: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Item {
+    Decided(Box<Decided>),
+    Undecided(Undecided),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Questions {
+    requests: Vec<Question>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Decisions {
+    decisions: Vec<Item>,
+}
+
+/// One question.
+pub(super) async fn one(
+    State(context): State<Arc<Context>>,
+    Asked(question): Asked<Question>,
+) -> Result<Json<Decided>, Problem> {
+    let target = question.target().map_err(Problem::Bad)?;
+    let generation = context.live.generation();
+    let judgement = judge(&context, &generation, &question, &target).await;
+    Ok(Json(Decided::new(&generation, question, &target, &judgement)))
+}
+
+/// Many of them, a few at a time.
+pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) -> Result<Json<Decisions>, Problem> {
+    let questions = content::<Questions>(request).await?.requests;
+    if questions.len() > MAX_QUESTIONS {
+        return Err(Problem::Bad(format!(
+            "these are {} requests; ask for at most {MAX_QUESTIONS} at once",
+            questions.len()
+        )));
+    }
+    let deadline = Instant::now() + TO_DECIDE;
+    let questions: Arc<[Question]> = questions.into();
+    let next = Arc::new(AtomicUsize::new(0));
+    // Whoever goes away takes what was asked along.
+    let mut working = JoinSet::new();
+    for _ in 0..AT_ONCE.min(questions.len()) {
+        let (context, questions, next) = (context.clone(), questions.clone(), next.clone());
+        working.spawn(async move {
+            let mut done = Vec::new();
+            while let at = next.fetch_add(1, Ordering::Relaxed)
+                && let Some(question) = questions.get(at)
+            {
+                let decided = tokio::time::timeout_at(deadline, decide(&context, question));
+                let decided = decided.await.unwrap_or_else(|_| Err(NO_TIME.to_owned()));
+                done.push((at, Item::new(question, decided)));
+            }
+            done
+        });
+    }
+    let mut done: Vec<_> = working.join_all().await.into_iter().flatten().collect();
+    done.sort_unstable_by_key(|(at, _)| *at);
+    Ok(Json(Decisions {
+        decisions: done.into_iter().map(|(_, item)| item).collect(),
+    }))
+}
+
+async fn decide(context: &Context, question: &Question) -> Result<Decided, String> {
+    let target = question.target()?;
+    // Of all who ask, so that they leave the bots their fetches. It is never closed.
+    let _turn = context.deciding.acquire().await;
+    let generation = context.live.generation();
+    let judgement = judge(context, &generation, question, &target).await;
+    Ok(Decided::new(&generation, question.clone(), &target, &judgement))
+}
+
+/// Has the proxy's judge decide.
+pub(super) async fn judge(
+    context: &Context,
+    generation: &Generation,
+    question: &Question,
+    target: &Target,
+) -> Judgement {
+    let identity = generation.config.bots.identify([question.agent.as_bytes()]);
+    let asker = Asker::new(&identity, generation.config.identity.unidentified);
+    let readings = readings(&target.path);
+    Judgement::foresee(&context.live, generation, asker, &target.origin, &readings).await
+}
+
+// === impl Decided ===
+
+impl Decided {
+    pub(super) fn new(generation: &Generation, question: Question, target: &Target, judgement: &Judgement) -> Self {
+        let (config, policy) = (&generation.config, &generation.config.policy());
+        let identity = config.bots.identify([question.agent.as_bytes()]);
+        let asker = Asker::new(&identity, config.identity.unidentified);
+        let decision = &judgement.decision;
+        let copy = judgement.answer(policy).and_then(|answer| answer.copy());
+        let group = copy.and_then(|copy| asker.pick(&copy.robots).1.group());
+        let rule = judgement.rule(policy);
+        let ground = judgement.ground(policy);
+        let shown = |text: &str| plain(text, MAX_TEXT).into_owned();
+        Self {
+            verdict: decision.verdict.as_str(),
+            reason: decision.reason.as_str(),
+            enforcement: decision.enforcement.as_str(),
+            forwards: decision.forwards,
+            bot: match &identity {
+                Identity::Bot(bot) => Some(shown(&bot.name)),
+                Identity::Token(token) => Some(shown(token)),
+                Identity::Unidentified(_) | Identity::Refused(_) => None,
+            },
+            sentence: decision.reason.sentence(),
+            needs_proof: needs_proof(config, &question.agent),
+            rule: rule.as_ref().map(|rule| shown(&rule.text)),
+            line: rule.as_ref().map(|rule| rule.line),
+            group: group.map(shown),
+            robots_url: target.origin.robots_url(),
+            robots_status: ground.status,
+            robots_fetched: ground.fetched.map(Timestamp),
+            robots_expires: ground.expires.map(Timestamp),
+            robots_error: judgement.robots_error(policy),
+            agent: question.agent,
+            url: question.url,
+        }
+    }
+}
+
+// === impl Item ===
+
+impl Item {
+    fn new(question: &Question, decided: Result<Decided, String>) -> Self {
+        match decided {
+            Ok(decided) => Self::Decided(Box::new(decided)),
+            Err(error) => Self::Undecided(Undecided {
+                agent: question.agent.clone(),
+                url: question.url.clone(),
+                error,
+            }),
+        }
+    }
+}
+
+const MAX_QUESTIONS: usize = 1000;
+/// Of one request's questions, how many are decided at once.
+const AT_ONCE: usize = 32;
+/// For all of them.
+const TO_DECIDE: Duration = Duration::from_secs(50);
+const NO_TIME: &str = "there was no time to decide this; ask again, or for fewer at once";
+/// Bytes of a text from outside, as in the log.
+const MAX_TEXT: usize = 1024;

@@ -1,0 +1,111 @@
+//! Why a bot may fetch a URL or not: what the command `explain` tells, of the copy that the proxy goes by, and its text.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{
+    Context,
+    asked::{Asked, Question},
+    decide::{Decided, judge},
+    problem::Problem,
+};
+use crate::{
+    audit::Timestamp,
+    decision::Asker,
+    explanation::{self, Evidence, FetchRecord, Report, to_json},
+    origin::readings,
+    proxy::{Generation, Judgement},
+    target::Target,
+};
+
+#[derive(Serialize)]
+pub(super) struct Explained {
+    decision: Decided,
+    report: Box<RawValue>,
+    /// The robots.txt that decides, where one does.
+    file: Option<File>,
+}
+
+#[derive(Serialize)]
+struct File {
+    text: String,
+    /// Of the rule that decides.
+    line: Option<u32>,
+    truncated: bool,
+}
+
+/// Explains.
+pub(super) async fn explain(
+    State(context): State<Arc<Context>>,
+    Asked(question): Asked<Question>,
+) -> Result<Json<Explained>, Problem> {
+    let target = question.target().map_err(Problem::Bad)?;
+    // It is never closed.
+    let turn = context.explaining.clone().acquire_owned().await.ok();
+    let generation = context.live.generation();
+    let judgement = judge(&context, &generation, &question, &target).await;
+    // A large file takes long to be explained.
+    let explaining = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        explained(&generation, question, &target, &judgement)
+    });
+    let explained = explaining.await.ok().flatten();
+    explained
+        .map(Json)
+        .ok_or(Problem::Unavailable("this cannot be explained now"))
+}
+
+fn explained(generation: &Generation, question: Question, target: &Target, judgement: &Judgement) -> Option<Explained> {
+    let (config, policy) = (&generation.config, &generation.config.policy());
+    let identity = config.bots.identify([question.agent.as_bytes()]);
+    let readings = readings(&target.path);
+    let asked = explanation::Question {
+        user_agent: &question.agent,
+        url: &question.url,
+        target,
+        identity: &identity,
+        asker: Asker::new(&identity, config.identity.unidentified),
+        readings: &readings,
+    };
+    let answer = judgement.answer(policy);
+    let copy = answer.and_then(|answer| answer.copy());
+    let body = copy.map(|copy| copy.robots.body());
+    let without_copy = judgement.lookup.is_none().then_some(judgement.decision);
+    let report = Report::new(config, &asked, without_copy, &Evidence { answer, body });
+    let ground = judgement.ground(policy);
+    let fetch = FetchRecord {
+        fetched: ground.fetched.map(Timestamp),
+        status: ground.status,
+        bytes: body.map(<[u8]>::len),
+        sha256: copy.map(|copy| copy.sha256),
+        expires: ground.expires.map(Timestamp),
+        error: judgement.robots_error(policy),
+        ..FetchRecord::default()
+    };
+    let report = RawValue::from_string(to_json(&report, None, fetch)).ok()?;
+    let file = body.map(|body| {
+        let (text, truncated) = text_of(body);
+        File {
+            text,
+            line: judgement.rule(policy).map(|rule| rule.line),
+            truncated,
+        }
+    });
+    Some(Explained {
+        decision: Decided::new(generation, question, target, judgement),
+        report,
+        file,
+    })
+}
+
+/// A robots.txt as text, and whether that is not all of it.
+pub(super) fn text_of(body: &[u8]) -> (String, bool) {
+    let shown = body.get(..MAX_TEXT).unwrap_or(body);
+    (String::from_utf8_lossy(shown).into_owned(), shown.len() < body.len())
+}
+
+/// Bytes of a robots.txt that are shown: more than the proxy keeps of one.
+const MAX_TEXT: usize = 512 * 1024;

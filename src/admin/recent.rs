@@ -1,0 +1,153 @@
+//! The latest requests that no robots.txt allowed, as they stand in the audit log, for whoever looks on.
+//!
+//! Memory holds the newest of them, and no more bytes than it has room for. Nothing is kept that the log does not have.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// The latest lines.
+#[derive(Debug, Default)]
+pub struct Recent(Mutex<Ring>);
+
+#[derive(Debug, Default)]
+struct Ring {
+    lines: VecDeque<Arc<[u8]>>,
+    bytes: usize,
+    /// The number of the newest line; the first that ever was has 1.
+    newest: u64,
+}
+
+/// Some of the lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tail {
+    /// The number behind which to go on.
+    pub next: u64,
+    /// Lines between what was asked for and these, which are gone.
+    pub missed: u64,
+    /// With their numbers, the newest last.
+    pub lines: Vec<(u64, Arc<[u8]>)>,
+}
+
+// === impl Recent ===
+
+impl Recent {
+    /// Keeps the line of a decision that was not to allow.
+    pub fn refused(&self, line: &[u8]) {
+        let line = Arc::from(line);
+        self.lock().push(line);
+    }
+
+    /// The first `limit` lines behind the one with the number `after`, or the last ones of all.
+    pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
+        let ring = self.lock();
+        let oldest = ring.newest + 1 - ring.lines.len() as u64;
+        // A number that is yet to come is of a robotgate that ran before this one.
+        let after = after.filter(|after| *after <= ring.newest);
+        let (first, missed) = match after {
+            Some(after) => (oldest.max(after + 1), oldest.saturating_sub(after + 1)),
+            None => (oldest.max((ring.newest + 1).saturating_sub(limit as u64)), 0),
+        };
+        // There are no more lines than a number has room for.
+        let skipped = (first - oldest) as usize;
+        let lines: Vec<_> = (first..)
+            .zip(ring.lines.iter().skip(skipped).take(limit).cloned())
+            .collect();
+        Tail {
+            next: lines.last().map_or(ring.newest, |(number, _)| *number),
+            missed,
+            lines,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ring> {
+        // Lines come and go whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Ring ===
+
+impl Ring {
+    fn push(&mut self, line: Arc<[u8]>) {
+        self.bytes += line.len();
+        self.newest += 1;
+        self.lines.push_back(line);
+        while self.lines.len() > MAX_LINES || self.bytes > MAX_BYTES {
+            let Some(gone) = self.lines.pop_front() else { return };
+            self.bytes -= gone.len();
+        }
+    }
+}
+
+const MAX_LINES: usize = 1000;
+/// A line of common length takes a kilobyte, and one with the longest URL a hundred times that.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(tail: &Tail) -> Vec<u64> {
+        tail.lines.iter().map(|(number, _)| *number).collect()
+    }
+
+    #[test]
+    fn nothing_is_the_tail_of_nothing() {
+        let expected = Tail {
+            next: 0,
+            missed: 0,
+            lines: Vec::new(),
+        };
+        for after in [None, Some(0), Some(7)] {
+            assert_eq!(Recent::default().tail(after, 50), expected, "{after:?}");
+        }
+    }
+
+    #[test]
+    fn who_follows_gets_each_line_once() {
+        let recent = Recent::default();
+        for line in 1..=5 {
+            recent.refused(format!("line {line}").as_bytes());
+        }
+        for (after, limit, found, next) in [
+            (None, 2, &[4, 5][..], 5),
+            (None, 9, &[1, 2, 3, 4, 5], 5),
+            (Some(0), 2, &[1, 2], 2),
+            (Some(2), 2, &[3, 4], 4),
+            (Some(4), 2, &[5], 5),
+            (Some(5), 2, &[], 5),
+            (Some(900), 2, &[4, 5], 5),
+        ] {
+            let tail = recent.tail(after, limit);
+            assert_eq!(
+                (&*numbers(&tail), tail.next, tail.missed),
+                (found, next, 0),
+                "{after:?}"
+            );
+        }
+        assert_eq!(&*recent.tail(Some(4), 1).lines[0].1, b"line 5");
+    }
+
+    #[test]
+    fn what_is_gone_is_counted() {
+        let recent = Recent::default();
+        for _ in 0..1010 {
+            recent.refused(b"{}");
+        }
+        let tail = recent.tail(Some(4), 1);
+        assert_eq!((&*numbers(&tail), tail.missed), (&[11][..], 6));
+        assert_eq!(recent.tail(None, 5000).lines.len(), MAX_LINES);
+    }
+
+    #[test]
+    fn long_lines_leave_room_for_fewer() {
+        let recent = Recent::default();
+        let long = vec![b'x'; MAX_BYTES / 3];
+        for _ in 0..9 {
+            recent.refused(&long);
+        }
+        assert_eq!(numbers(&recent.tail(None, 50)), [7, 8, 9]);
+    }
+}
