@@ -3,6 +3,7 @@
 
 mod certificate;
 mod fault;
+mod proxy_error;
 mod upgrade;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -10,8 +11,8 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use pingora::{protocols::ALPN, upstreams::peer::HttpPeer};
 
 pub(crate) use self::certificate::in_words as certificate_fault;
-pub use self::fault::Fault;
 use self::upgrade::Patiently;
+pub use self::{fault::Fault, proxy_error::ProxyError};
 use crate::origin::{Host, Origin, Scheme};
 
 /// How long the steps of an exchange with an origin may take.

@@ -19,7 +19,7 @@ use crate::{
     audit::{AuditError, Completion, DecisionRecord, Event, Timestamp, plain},
     bot::{Bots, Identity, Proof},
     decision::{Asker, Verdict},
-    upstream::Fault,
+    upstream::{Fault, ProxyError},
 };
 
 /// One request and what became of it.
@@ -34,7 +34,7 @@ pub(super) struct Exchange {
     /// The origin's address.
     pub(super) upstream: Option<std::net::SocketAddr>,
     /// What the client was told instead of the origin's response.
-    pub(super) failed: Option<(&'static str, String)>,
+    pub(super) failed: Option<(ProxyError, String)>,
     /// The status of the response that the client is being sent.
     pub(super) status: Option<u16>,
     /// Whether the end stands in the log.
@@ -211,7 +211,7 @@ impl Exchange {
     pub(super) fn note_client_full(&mut self) {
         self.failed.get_or_insert_with(|| {
             (
-                "connection_write_timeout",
+                ProxyError::ConnectionWriteTimeout,
                 "the client did not take the response in time".to_owned(),
             )
         });
@@ -220,30 +220,32 @@ impl Exchange {
     /// Notes that nothing passed for too long.
     pub(super) fn note_idle(&mut self) {
         self.failed
-            .get_or_insert_with(|| ("idle", "nothing passed for too long".to_owned()));
+            .get_or_insert_with(|| (ProxyError::Idle, "nothing passed for too long".to_owned()));
     }
 
     /// Notes that the tunnel's or the WebSocket's time was over.
     pub(super) fn note_old(&mut self) {
         self.failed
-            .get_or_insert_with(|| ("lifetime", "it lasted as long as it may".to_owned()));
+            .get_or_insert_with(|| (ProxyError::Lifetime, "it lasted as long as it may".to_owned()));
     }
 
     /// Notes what of the client's was ambiguous.
     pub(super) fn note_request_error(&mut self, what: String) {
-        self.failed.get_or_insert(("http_request_error", what));
+        self.failed.get_or_insert((ProxyError::HttpRequestError, what));
     }
 
     /// Whether the client left before the end.
     pub(super) fn client_is_gone(&self) -> bool {
-        self.failed.as_ref().is_some_and(|(error, _)| *error == CLIENT_GONE)
+        self.failed
+            .as_ref()
+            .is_some_and(|(error, _)| *error == ProxyError::ClientGone)
     }
 
     /// Notes that the client went away before the end.
     pub(super) fn note_client_gone(&mut self) {
         self.failed.get_or_insert_with(|| {
             (
-                CLIENT_GONE,
+                ProxyError::ClientGone,
                 "the client closed or reset the connection before the end".to_owned(),
             )
         });
@@ -272,7 +274,7 @@ impl Exchange {
             time: Timestamp(SystemTime::now()),
             id: self.id(),
             status: end.status,
-            error: self.failed.as_ref().map(|(error, _)| *error),
+            error: self.failed.as_ref().map(|(error, _)| error.as_str()),
             error_detail: self.failed.as_ref().map(|(_, detail)| detail.as_str()),
             upstream: self.upstream.map(|address| address.to_string()),
             bytes_in: end.bytes_in,
@@ -371,8 +373,12 @@ impl Drop for Exchange {
         if self.completed {
             return;
         }
-        self.failed
-            .get_or_insert_with(|| ("aborted", "robotgate stopped before the exchange had ended".to_owned()));
+        self.failed.get_or_insert_with(|| {
+            (
+                ProxyError::Aborted,
+                "robotgate stopped before the exchange had ended".to_owned(),
+            )
+        });
         if let Some(line) = self.completion_line(&End {
             status: self.status,
             ..End::default()
@@ -402,8 +408,6 @@ fn logged_url(origin: &str, path: &[u8], redact: bool) -> String {
     }
 }
 
-/// An error of ours, where RFC 9209 has none.
-const CLIENT_GONE: &str = "client_gone";
 /// Bytes of a text from outside that stand in the log; what is longer is cut and shows it.
 const MAX_TEXT: usize = 1024;
 /// Of a URL, which an auditor needs whole.

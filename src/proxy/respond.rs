@@ -12,7 +12,10 @@ use serde::Serialize;
 use self::accept::prefers_text;
 pub(super) use self::problem::Problem;
 use super::fields::{PROXY_STATUS, ROBOTS_DECISION, push_string};
-use crate::decision::{Decision, Reason};
+use crate::{
+    decision::{Decision, Reason},
+    upstream::ProxyError,
+};
 
 /// A response of robotgate's own.
 #[derive(Debug)]
@@ -148,8 +151,8 @@ impl Answer {
         }
         answer.set(ROBOTS_DECISION, grounds.field());
         let error = match reason {
-            Reason::Egress => "destination_ip_prohibited",
-            _ => "http_request_denied",
+            Reason::Egress => ProxyError::DestinationIpProhibited,
+            _ => ProxyError::HttpRequestDenied,
         };
         answer.set_proxy_status(name, error, &grounds.cause());
         answer
@@ -160,7 +163,7 @@ impl Answer {
         let (status, error, title) = problem.kind();
         let detail = problem.detail();
         let details = Details {
-            r#type: type_of(error),
+            r#type: type_of(error.as_str()),
             title,
             status: status.as_u16(),
             detail: &detail,
@@ -204,7 +207,8 @@ impl Answer {
     }
 
     /// `Proxy-Status` (RFC 9209 §2).
-    fn set_proxy_status(&mut self, name: &str, error: &str, details: &str) {
+    fn set_proxy_status(&mut self, name: &str, error: ProxyError, details: &str) {
+        let error = error.as_str();
         let mut value = format!("{name}; error={error}; details=");
         push_string(&mut value, details, MAX_STRING);
         self.set(PROXY_STATUS, value);

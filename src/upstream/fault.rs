@@ -3,7 +3,7 @@
 use http::StatusCode;
 use pingora::{Error, ErrorSource, ErrorType};
 
-use super::certificate;
+use super::{ProxyError, certificate};
 use crate::{
     audit::plain,
     egress::{EgressError, ResolveError},
@@ -113,24 +113,24 @@ impl Fault {
     }
 
     /// The value of `error` in `Proxy-Status` (RFC 9209 §2.3).
-    pub fn proxy_status_type(&self) -> &'static str {
+    pub fn proxy_error(&self) -> ProxyError {
         match self {
-            Self::Egress(EgressError::Resolve(ResolveError::Timeout)) => "dns_timeout",
-            Self::Egress(EgressError::Resolve(_)) => "dns_error",
-            Self::Egress(EgressError::Prohibited(_)) => "destination_ip_prohibited",
-            Self::ConnectionRefused => "connection_refused",
-            Self::ConnectionTimeout => "connection_timeout",
-            Self::Unroutable => "destination_ip_unroutable",
-            Self::ConnectionTerminated => "connection_terminated",
-            Self::TlsCertificate(_) | Self::Underscore => "tls_certificate_error",
-            Self::TlsAlert(_) => "tls_alert_received",
-            Self::TlsProtocol(_) => "tls_protocol_error",
-            Self::ReadTimeout => "connection_read_timeout",
-            Self::WriteTimeout => "connection_write_timeout",
-            Self::ResponseIncomplete => "http_response_incomplete",
-            Self::HttpProtocol | Self::ProxyAuthentication => "http_protocol_error",
-            Self::TransferCoding => "http_response_transfer_coding",
-            Self::Internal(_) => "proxy_internal_error",
+            Self::Egress(EgressError::Resolve(ResolveError::Timeout)) => ProxyError::DnsTimeout,
+            Self::Egress(EgressError::Resolve(_)) => ProxyError::DnsError,
+            Self::Egress(EgressError::Prohibited(_)) => ProxyError::DestinationIpProhibited,
+            Self::ConnectionRefused => ProxyError::ConnectionRefused,
+            Self::ConnectionTimeout => ProxyError::ConnectionTimeout,
+            Self::Unroutable => ProxyError::DestinationIpUnroutable,
+            Self::ConnectionTerminated => ProxyError::ConnectionTerminated,
+            Self::TlsCertificate(_) | Self::Underscore => ProxyError::TlsCertificateError,
+            Self::TlsAlert(_) => ProxyError::TlsAlertReceived,
+            Self::TlsProtocol(_) => ProxyError::TlsProtocolError,
+            Self::ReadTimeout => ProxyError::ConnectionReadTimeout,
+            Self::WriteTimeout => ProxyError::ConnectionWriteTimeout,
+            Self::ResponseIncomplete => ProxyError::HttpResponseIncomplete,
+            Self::HttpProtocol | Self::ProxyAuthentication => ProxyError::HttpProtocolError,
+            Self::TransferCoding => ProxyError::HttpResponseTransferCoding,
+            Self::Internal(_) => ProxyError::ProxyInternalError,
         }
     }
 
@@ -214,7 +214,7 @@ mod tests {
             (Fault::TransferCoding, 502, "http_response_transfer_coding"),
         ] {
             assert_eq!(fault.status().as_u16(), status, "{fault:?}");
-            assert_eq!(fault.proxy_status_type(), kind, "{fault:?}");
+            assert_eq!(fault.proxy_error().as_str(), kind, "{fault:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use http::StatusCode;
 
 use crate::{
     proxy::{head::HeadError, limits::Limit, target::TargetError},
-    upstream::Fault,
+    upstream::{Fault, ProxyError},
 };
 
 /// An error that a client is told of.
@@ -32,19 +32,23 @@ pub(in crate::proxy) enum Problem<'a> {
 
 impl Problem<'_> {
     /// The status, the error type of RFC 9209 §2.3, and the title.
-    pub(super) fn kind(&self) -> (StatusCode, &'static str, &'static str) {
+    pub(super) fn kind(&self) -> (StatusCode, ProxyError, &'static str) {
         match self {
-            Problem::Head(HeadError::Timeout) | Problem::Slow => {
-                (StatusCode::REQUEST_TIMEOUT, "http_request_error", "Request Timeout")
-            }
+            Problem::Head(HeadError::Timeout) | Problem::Slow => (
+                StatusCode::REQUEST_TIMEOUT,
+                ProxyError::HttpRequestError,
+                "Request Timeout",
+            ),
             Problem::Head(HeadError::TooLarge(_) | HeadError::TooManyFields(_)) => (
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                "http_request_error",
+                ProxyError::HttpRequestError,
                 "Request Header Fields Too Large",
             ),
-            Problem::Target(TargetError::TooLong) => (StatusCode::URI_TOO_LONG, "http_request_error", "URI Too Long"),
+            Problem::Target(TargetError::TooLong) => {
+                (StatusCode::URI_TOO_LONG, ProxyError::HttpRequestError, "URI Too Long")
+            }
             Problem::Head(_) | Problem::Target(_) | Problem::Request => {
-                (StatusCode::BAD_REQUEST, "http_request_error", "Bad Request")
+                (StatusCode::BAD_REQUEST, ProxyError::HttpRequestError, "Bad Request")
             }
             Problem::Fault(fault) => {
                 let title = match fault.status() {
@@ -52,36 +56,43 @@ impl Problem<'_> {
                     StatusCode::INTERNAL_SERVER_ERROR => "Internal Server Error",
                     _ => "Bad Gateway",
                 };
-                (fault.status(), fault.proxy_status_type(), title)
+                (fault.status(), fault.proxy_error(), title)
             }
-            Problem::Loop => (StatusCode::BAD_GATEWAY, "proxy_loop_detected", "Proxy Loop Detected"),
+            Problem::Loop => (
+                StatusCode::BAD_GATEWAY,
+                ProxyError::ProxyLoopDetected,
+                "Proxy Loop Detected",
+            ),
             Problem::Audit => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "proxy_internal_error",
+                ProxyError::ProxyInternalError,
                 "Audit Log Unavailable",
             ),
             Problem::Limit(Limit::Connections) => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "http_request_denied",
+                ProxyError::HttpRequestDenied,
                 "Service Unavailable",
             ),
             Problem::Limit(_) => (
                 StatusCode::TOO_MANY_REQUESTS,
-                "http_request_denied",
+                ProxyError::HttpRequestDenied,
                 "Too Many Requests",
             ),
             Problem::Leaf => (
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "proxy_internal_error",
+                ProxyError::ProxyInternalError,
                 "Internal Server Error",
             ),
         }
     }
 
     /// The error type and what it is about, as the log names them.
-    pub(in crate::proxy) fn for_log(&self) -> (&'static str, String) {
-        let (_, error, _) = self.kind();
-        (error, self.detail())
+    pub(in crate::proxy) fn for_log(&self) -> (ProxyError, String) {
+        (self.error(), self.detail())
+    }
+
+    pub(in crate::proxy) fn error(&self) -> ProxyError {
+        self.kind().1
     }
 
     pub(super) fn detail(&self) -> String {

@@ -34,7 +34,7 @@ fn told(problem: &Problem<'_>) -> (u16, String, String) {
     assert_eq!(members, HashSet::from(["type", "title", "status", "detail"]));
     let (logged, detail) = problem.for_log();
     assert_eq!(
-        (logged, body["detail"].as_str()),
+        (logged.as_str(), body["detail"].as_str()),
         (error.as_str(), Some(detail.as_str()))
     );
     let phrase = answer.head.get_reason_phrase().unwrap_or_default().to_owned();
