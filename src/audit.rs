@@ -5,12 +5,14 @@
 //! and stands before every decision that rests on it. Nothing is dropped: when the disk is slow,
 //! requests wait, and when it takes nothing at all, they are not forwarded.
 
+mod counts;
 mod log;
 mod record;
 mod text;
 mod timestamp;
 
 pub use self::{
+    counts::AuditCounts,
     log::{AuditError, AuditLog, MAX_WAIT},
     record::{Completion, DecisionRecord, Event, Redirect, RobotsRecord},
     text::plain,

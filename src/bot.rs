@@ -116,6 +116,9 @@ impl Bot {
 // === impl Enforcement ===
 
 impl Enforcement {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Enforce, Self::Report, Self::Exempt];
+
     /// Its name in the file, the log and the header.
     pub fn as_str(self) -> &'static str {
         match self {

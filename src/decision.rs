@@ -55,6 +55,9 @@ pub enum Asker<'a> {
 // === impl Verdict ===
 
 impl Verdict {
+    /// Every verdict.
+    pub const ALL: [Verdict; 3] = [Verdict::Allow, Verdict::Deny, Verdict::Unverifiable];
+
     /// The verdict as the header, the log and the metrics name it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -252,6 +255,18 @@ pub fn word_for(answer: Answer<'_>) -> &'static str {
         (_, Err((_, reason))) => reason.as_str(),
     }
 }
+
+/// The words of [`word_for`].
+pub const WORDS: [&str; 8] = [
+    "rules",
+    "expired",
+    Reason::NoRobots.as_str(),
+    Reason::Soft404.as_str(),
+    Reason::Unreachable.as_str(),
+    Reason::LastCopy.as_str(),
+    Reason::UnreachableTooLong.as_str(),
+    Reason::Egress.as_str(),
+];
 
 /// The reading that decides, and what it comes to: a disallow of any; else the reading as sent.
 pub fn strictest<'r>(agent: Agent<'_>, readings: &'r Readings<'_>) -> (&'r [u8], Match) {

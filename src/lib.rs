@@ -38,6 +38,8 @@
 //!   a request.
 //! - [`authority`]: the local certificate authority and its leaves.
 //! - [`audit`]: the log of decisions, and of the fetches that they rest on.
+//! - [`metrics`]: how much of everything, counted as it happens and written out when Prometheus asks. Its labels are
+//!   closed lists or names of bots, never a host.
 //! - [`admin`]: what an operator asks: of the copies on disk, of the file or of the proxy that has it open, over a
 //!   socket beside it; and of all that the proxy knows, over HTTP ([`admin::http`]).
 //! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Its `parts`
@@ -75,8 +77,9 @@
 //!   configuration in force for each request. No secret is kept, and none reaches a log, an error, an origin.
 //! - What two parsers could read in two ways is refused before it is read in one; what goes on is written anew.
 //! - What a client may have at once is bounded, and so is what is remembered of clients.
-//! - There is one list of reasons: [`decision::Reason`] feeds the header, the log and the
-//!   refusal's text.
+//! - There is one list of reasons: [`decision::Reason`] feeds the header, the log, the metrics and the
+//!   refusal's text; and one of errors, [`upstream::ProxyError`].
+//! - Counting locks, allocates and formats nothing on the way of a request.
 //! - Errors become HTTP in one place, `proxy::respond`.
 //! - A reload that fails leaves everything as it was; one that succeeds is seen whole by each
 //!   request.
@@ -95,6 +98,7 @@ pub mod expect;
 mod explanation;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+pub mod metrics;
 pub mod origin;
 mod pem;
 pub mod proxy;

@@ -12,6 +12,8 @@
 //!    (`target`), who asks and whether they may (`judge`; what has to be fetched for that, `fetching`
 //!    fetches and logs), the audit log (`exchange`), and then the origin's address and the heads of messages both
 //!    ways (`rewrite`, `fields`, `websocket`), or a refusal (`respond`).
+//!
+//! What is counted on the way is in [`crate::metrics`]; what a scrape looks up beside it, `scrape` does.
 
 mod arrival;
 mod check;
@@ -35,6 +37,7 @@ mod listen;
 mod live;
 mod respond;
 mod rewrite;
+mod scrape;
 mod server_tls;
 mod streams;
 mod target;

@@ -14,12 +14,13 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::fs::{Access, OFlags};
 use tokio::sync::oneshot;
 
+use super::AuditCounts;
 use crate::config::Output;
 
 /// The log. What is left is written when it is dropped.
@@ -27,6 +28,7 @@ use crate::config::Output;
 pub struct AuditLog {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    counts: Arc<AuditCounts>,
 }
 
 /// Why a line could not be logged.
@@ -55,6 +57,8 @@ struct Shared {
     pending: Mutex<Pending>,
     /// Signalled when the writer has something to do.
     work: Condvar,
+    /// Since when the writer is busy with the lines that it took last.
+    busy_since: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug, Default)]
@@ -129,7 +133,26 @@ impl AuditLog {
         Ok(Self {
             shared,
             writer: Mutex::new(Some(writer)),
+            counts: Arc::default(),
         })
+    }
+
+    /// Counts into `counts`, which others may count into, too.
+    #[must_use]
+    pub fn counting(mut self, counts: Arc<AuditCounts>) -> Self {
+        self.counts = counts;
+        self
+    }
+
+    /// Bytes that wait to be written.
+    pub fn waiting_bytes(&self) -> usize {
+        self.shared.lock().bytes.len()
+    }
+
+    /// Whether lines wait and the output takes nothing.
+    pub fn is_stalled(&self) -> bool {
+        let busy_since = *self.shared.busy_since();
+        busy_since.is_some_and(|since| since.elapsed() >= STALLED)
     }
 
     /// Logs a line and waits until the operating system has it.
@@ -154,6 +177,7 @@ impl AuditLog {
             pending.waiting.push(written);
             pending.unhurried = false;
         }
+        self.counts.add(line);
         self.shared.work.notify_one();
         Ok(Enqueued(wait))
     }
@@ -170,6 +194,7 @@ impl AuditLog {
 
     /// As [`AuditLog::append`], whether there is room or not: for what cannot wait.
     pub fn append_now(&self, line: &[u8]) {
+        self.counts.add(line);
         let mut pending = self.shared.lock();
         let first = pending.bytes.is_empty();
         pending.bytes.extend_from_slice(line);
@@ -238,10 +263,16 @@ impl Shared {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn busy_since(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.busy_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn write_to(&self, mut sink: Box<dyn Write + Send>) {
         let mut bytes = Vec::new();
         while let Some(waiting) = self.next_lines(&mut bytes) {
+            *self.busy_since() = Some(Instant::now());
             let written = self.write_all(&mut sink, &bytes);
+            *self.busy_since() = None;
             bytes.clear();
             if !written {
                 // Those who wait see that nobody answers them any more.
@@ -375,6 +406,8 @@ const MAX_PENDING: usize = 4 * 1024 * 1024;
 pub const MAX_WAIT: Duration = Duration::from_secs(10);
 /// How long a line that nobody waits for may stand back for others to join it.
 const GATHER: Duration = Duration::from_millis(20);
+/// An output that is busy with a few megabytes for so long takes nothing.
+const STALLED: Duration = Duration::from_secs(1);
 /// Between two tries to write to an output that took nothing.
 const RETRY: Duration = Duration::from_millis(500);
 /// Between two tries to write to a pipe that is full, and how often before that is a trouble.

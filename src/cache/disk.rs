@@ -193,6 +193,14 @@ impl Disk {
         }
     }
 
+    /// Bytes of texts and records that the file holds, about; `None` while it is closed because of an error. And how many
+    /// it may hold.
+    pub fn bytes(&self) -> (Option<u64>, u64) {
+        let file = self.shared.file.read().unwrap_or_else(PoisonError::into_inner);
+        let held = file.as_ref().map(|file| file.held());
+        (held, self.shared.max_bytes.load(Ordering::Relaxed))
+    }
+
     /// How many origins wait to be written.
     pub fn waiting(&self) -> usize {
         self.shared.lock().len()

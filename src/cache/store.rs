@@ -150,6 +150,13 @@ impl Store {
         first.into_values().collect()
     }
 
+    /// Calls `each` with what is known of each origin in memory. It takes a while where there are many.
+    pub fn each_state(&self, mut each: impl FnMut(&OriginState)) {
+        for (_, held) in self.slots.iter() {
+            each(&held.slot.state.load());
+        }
+    }
+
     /// Forgets all that is known of an origin, in memory and on disk: it is fetched when it is next
     /// needed.
     pub fn forget(&self, origin: &Origin) {

@@ -63,7 +63,7 @@ impl Reason {
 
     /// The reason as the header, the log and the metrics name it: a structured field's token
     /// (RFC 9651 §3.3.4).
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Reason::Rule => "rule",
             Reason::NoRule => "no-rule",

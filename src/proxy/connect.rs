@@ -22,6 +22,7 @@ use crate::{
     bot::Voucher,
     decision::{Asker, Decision},
     egress::Prohibited,
+    metrics,
     origin::{Origin, Scheme},
 };
 
@@ -46,7 +47,7 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
             Err((answer, mut exchange)) => answer_and_close(stream, &answer, &mut exchange).await,
         },
         _ => {
-            let mut exchange = Exchange::new(generation.clone());
+            let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
             let reason = exception.as_deref();
             // A tunnel is a request that is under way for as long as it lasts.
             let limits = &generation.config.proxy.limits;
@@ -79,7 +80,7 @@ async fn vouch(
     let Some(decision) = Decision::of_connect(asker) else {
         return Ok(proof.voucher());
     };
-    let mut exchange = Exchange::new(generation.clone());
+    let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
     let request = Request {
         method: &Method::CONNECT,
         headers: &connect.headers,

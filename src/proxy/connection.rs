@@ -78,6 +78,9 @@ async fn last_call(mut shutdown: ShutdownWatch) {
 /// Answers a head that cannot be used, and closes.
 async fn reject(stream: Stream, error: &HeadError, context: &Context) {
     let client = context.arrival.client;
+    if !matches!(error, HeadError::Gone) && error.limit().is_none() {
+        context.live.metrics.malformed();
+    }
     match (error, error.limit(), &context.arrival.through) {
         (HeadError::Gone, ..) => return,
         (_, Some(limit), _) => context.arrival.visit.came_over(limit, client),
@@ -105,6 +108,7 @@ async fn reject(stream: Stream, error: &HeadError, context: &Context) {
 pub(super) async fn answer_and_close(mut stream: Stream, problem: &Problem<'_>, live: &Live) {
     let name = live.generation().config.proxy.name.clone();
     let answer = Answer::problem(problem, &http::HeaderMap::new(), &name);
+    live.metrics.turned_away(problem.error(), answer.head.status.as_u16());
     // Whoever sent this may be gone.
     let _ = stream.write_all(&answer.to_http1(true)).await;
     let _ = stream.flush().await;

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, header};
 
 use super::{
     generation::Generation,
@@ -19,12 +19,14 @@ use crate::{
     audit::{AuditError, Completion, DecisionRecord, Event, Timestamp, plain},
     bot::{Bots, Identity, Proof},
     decision::{Asker, Verdict},
+    metrics::{Ended, Method, Outcome, Present, Tunnel},
     upstream::{Fault, ProxyError},
 };
 
 /// One request and what became of it.
 pub(super) struct Exchange {
     pub(super) generation: Arc<Generation>,
+    pub(super) method: Method,
     /// Joins the records and the headers: a UUIDv7 (RFC 9562 §5.7).
     id: [u8; 36],
     started: Instant,
@@ -39,6 +41,8 @@ pub(super) struct Exchange {
     pub(super) status: Option<u16>,
     /// Whether the end stands in the log.
     completed: bool,
+    /// Of a tunnel or a WebSocket, for as long as it is open.
+    tunnel: Option<Present>,
 }
 
 /// A decision, and what the gate needs of it later.
@@ -63,7 +67,7 @@ pub(super) struct Timings {
 
 /// What of a request the log tells.
 pub(super) struct Request<'a> {
-    pub(super) method: &'a Method,
+    pub(super) method: &'a http::Method,
     pub(super) headers: &'a HeaderMap,
     pub(super) client: Option<std::net::SocketAddr>,
     pub(super) identity: &'a Identity<'a>,
@@ -104,11 +108,12 @@ impl Request<'_> {
 // === impl Exchange ===
 
 impl Exchange {
-    pub(super) fn new(generation: Arc<Generation>) -> Self {
+    pub(super) fn new(generation: Arc<Generation>, method: Method) -> Self {
         let mut id = [0; 36];
         uuid::Uuid::now_v7().hyphenated().encode_lower(&mut id);
         Self {
             generation,
+            method,
             id,
             started: Instant::now(),
             decided: None,
@@ -117,6 +122,7 @@ impl Exchange {
             failed: None,
             status: None,
             completed: false,
+            tunnel: None,
         }
     }
 
@@ -131,6 +137,8 @@ impl Exchange {
         target: Target,
         judgement: Judgement,
     ) -> Result<(), AuditError> {
+        let took = self.elapsed();
+        let waited = judgement.lookup.as_ref().map(|lookup| lookup.waited);
         let answer = judgement.answer(&self.generation.policy);
         let picked = answer
             .and_then(|answer| answer.copy())
@@ -145,7 +153,12 @@ impl Exchange {
         };
         let line = self.decision_line(request, &decided);
         let generation = self.generation.clone();
+        let handing_over = Instant::now();
         let written = generation.audit.enqueue(&line).await?.written();
+        let meter = &generation.meter;
+        meter.decided(request.identity, &decided.judgement.decision);
+        let took = took.saturating_sub(waited.unwrap_or_default());
+        meter.metrics.decision_took(took, waited);
         if let Some(lookup) = &decided.judgement.lookup {
             lookup.verdicts.count(decided.judgement.decision.verdict);
         }
@@ -154,7 +167,9 @@ impl Exchange {
         }
         // Only a decision that is in the log gets an end there, and each of them does.
         self.decided = Some(decided);
-        written.await
+        let written = written.await;
+        meter.metrics.audit_took(handing_over.elapsed());
+        written
     }
 
     /// Whether the request goes on to the origin.
@@ -264,7 +279,31 @@ impl Exchange {
                 audit.append_now(&line);
             }
         }
+        self.count(&end);
         self.completed = true;
+    }
+
+    fn count(&self, end: &End) {
+        let error = self.failed.as_ref().map(|(error, _)| *error);
+        let outcome = match error {
+            None if self.forwards() => Outcome::Forwarded,
+            None if self.decided.is_some() => Outcome::Refused,
+            _ => Outcome::Error,
+        };
+        self.generation.meter.metrics.ended(&Ended {
+            method: self.method,
+            outcome,
+            status: end.status,
+            error,
+            bytes_in: end.bytes_in.unwrap_or(0),
+            bytes_out: end.bytes_out.unwrap_or(0),
+            took: self.tunnel.is_none().then(|| self.elapsed()),
+        });
+    }
+
+    /// Counts it as open from now on.
+    pub(super) fn becomes(&mut self, tunnel: Tunnel) {
+        self.tunnel = Some(self.generation.meter.metrics.tunnel_opened(tunnel));
     }
 
     fn completion_line(&self, end: &End) -> Option<Vec<u8>> {
@@ -379,10 +418,12 @@ impl Drop for Exchange {
                 "robotgate stopped before the exchange had ended".to_owned(),
             )
         });
-        if let Some(line) = self.completion_line(&End {
+        let end = End {
             status: self.status,
             ..End::default()
-        }) {
+        };
+        self.count(&end);
+        if let Some(line) = self.completion_line(&end) {
             self.generation.audit.append_now(&line);
         }
     }

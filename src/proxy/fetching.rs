@@ -8,6 +8,7 @@ use crate::{
     audit::{AuditLog, Event, Redirect, RobotsRecord, Timestamp, plain},
     cache::{Fetch, Fetched, Fetcher, Landed, Traced},
     decision::word_for,
+    metrics::{FetchResult, Metrics},
     origin::Origin,
 };
 
@@ -15,6 +16,7 @@ use crate::{
 pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,
+    pub(super) metrics: Arc<Metrics>,
     /// Whether queries are left out of the log.
     pub(super) redact_query: bool,
     /// The configuration's generation.
@@ -28,6 +30,8 @@ impl Fetch for LoggedFetcher {
     }
 
     async fn landed(&self, landed: &Landed<'_>) {
+        self.metrics
+            .fetched(FetchResult::from(&landed.traced.fetched), landed.traced.took);
         let line = self.line(landed);
         // Room is waited for; but what happened stands in the log whether there is room or not.
         if self.audit.append(&line).await.is_err() {

@@ -35,7 +35,12 @@ use super::{
     rewrite,
     target::Target,
 };
-use crate::{decision::Asker, origin::readings, upstream::Fault};
+use crate::{
+    decision::Asker,
+    metrics::{Method, Tunnel},
+    origin::readings,
+    upstream::Fault,
+};
 
 /// The gate. One serves all requests of a [`Forwarder`](super::generation::Forwarder).
 pub(super) struct Gate {
@@ -76,11 +81,15 @@ impl Gate {
         {
             match error.limit() {
                 Some(limit) => arrival.visit.came_over(limit, client),
-                None => tracing::info!(%client, %error, "a request was refused as malformed"),
+                None => {
+                    generation.meter.metrics.malformed();
+                    tracing::info!(%client, %error, "a request was refused as malformed");
+                }
             }
             return Err(exchange.problem(&Problem::Head(&error), &head.headers));
         }
         let target = Target::of(head, through).map_err(|error| {
+            generation.meter.metrics.malformed();
             tracing::info!(%client, %error, "a request was refused as malformed");
             exchange.problem(&Problem::Target(&error), &head.headers)
         })?;
@@ -130,6 +139,7 @@ impl ProxyHttp for Gate {
     fn init_downstream_modules(&self, _modules: &mut pingora::modules::http::HttpModules) {}
 
     async fn request_filter(&self, session: &mut Session, passage: &mut Passage) -> Result<bool> {
+        passage.exchange.method = Method::from(&session.req_header().method);
         let times = &passage.exchange.generation.config.proxy;
         let read_timeout = match session.is_upgrade_req() {
             true => times.tunnel_idle_timeout,
@@ -246,6 +256,7 @@ impl ProxyHttp for Gate {
             return Err(Error::new_up(ErrorType::InvalidHTTPHeader));
         }
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
+            exchange.becomes(Tunnel::Websocket);
             return Ok(());
         }
         rewrite::from_origin(response, &exchange.generation.config.proxy.name)

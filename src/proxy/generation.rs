@@ -18,6 +18,7 @@ use crate::{
     cache::{Disk, DiskError, DiskOptions, Lanes, Policy, Store},
     config::{Cache, Config, HttpsMode, Output},
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
+    metrics::Meter,
 };
 
 /// One configuration in force.
@@ -33,6 +34,7 @@ pub struct Generation {
     pub(super) audit: Arc<AuditLog>,
     /// The copies of robots.txt.
     pub(super) store: Arc<Store>,
+    pub(super) meter: Meter,
     /// `None` where no CONNECT is intercepted.
     pub(super) leaves: Option<Leaves>,
     /// Of the listeners that speak TLS.
@@ -114,17 +116,20 @@ impl Generation {
             Some(before) => before.store.clone(),
             None => store(&config.cache, before.is_none())?,
         };
+        let metrics = before.map(|before| before.meter.metrics.clone()).unwrap_or_default();
+        let counts = metrics.audit.clone();
         // Last, because it makes a file, and a reload that fails leaves no trace.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
             // Two writers to one pipe would tear each other's lines.
             Some(before) if !anew || config.audit.output == Output::Stdout => before.audit.clone(),
-            Some(_) => Arc::new(AuditLog::reopen(&config.audit.output)?),
-            None => Arc::new(AuditLog::open(&config.audit.output)?),
+            Some(_) => Arc::new(AuditLog::reopen(&config.audit.output)?.counting(counts)),
+            None => Arc::new(AuditLog::open(&config.audit.output)?.counting(counts)),
         };
         let number = before.map_or(1, |before| before.number + 1);
         let fetcher = LoggedFetcher {
             fetcher,
             audit: audit.clone(),
+            metrics: metrics.clone(),
             redact_query: config.audit.redact_query,
             config: number,
         };
@@ -136,6 +141,7 @@ impl Generation {
             fetcher: Arc::new(fetcher),
             audit,
             store,
+            meter: Meter::new(metrics, &config.bots),
             leaves,
             server_tls,
             roots,

@@ -26,6 +26,7 @@ use super::{
 use crate::{
     authority::{LeafName, Leaves, MintError},
     bot::Voucher,
+    metrics::{Distrust, Method, Tunnel},
     origin::{Host, Origin, Scheme},
 };
 
@@ -66,7 +67,7 @@ pub(super) async fn serve(
                     Problem::Limit(*limit)
                 }
             };
-            let mut exchange = Exchange::new(context.live.generation());
+            let mut exchange = Exchange::new(context.live.generation(), Method::Connect);
             let answer = exchange.problem(&problem, &http::HeaderMap::new());
             return connect::answer_and_close(stream, &answer, &mut exchange).await;
         }
@@ -74,6 +75,7 @@ pub(super) async fn serve(
     if stream.write_all(ESTABLISHED).await.is_err() || stream.flush().await.is_err() {
         return;
     }
+    let _open = context.live.metrics.tunnel_opened(Tunnel::Intercept);
     let opening = tokio::time::timeout(within, first_byte(&mut stream));
     let first = opening.await.ok().flatten();
     let scheme = match first {
@@ -157,11 +159,13 @@ fn tell_of_handshake(error: &pingora::Error, origin: &Origin, context: &Context)
     let gone = text.contains("handshake eof") || text.contains("reset by peer");
     let alert = cause(error);
     if distrust {
+        context.live.metrics.distrusted(Distrust::Distrust);
         tracing::warn!(
             %client, %origin, alert,
             "a client does not trust the interception's certificate: {TRUST}"
         );
     } else if gone {
+        context.live.metrics.distrusted(Distrust::Closed);
         tracing::warn!(
             %client, %origin, alert,
             "a client closed the connection during the TLS handshake; often it does not trust the \

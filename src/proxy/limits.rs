@@ -120,6 +120,12 @@ impl Tally {
         }
     }
 
+    /// Each limit's key, and how often it was come over.
+    pub(super) fn totals(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let count = |limit: Limit| self.counts[limit as usize].total.load(Ordering::Relaxed);
+        Limit::ALL.into_iter().map(move |limit| (limit.key(), count(limit)))
+    }
+
     /// Counts, and tells the operator: of each limit once in a second, so that who comes over it does not fill the log
     /// too.
     pub(super) fn note(&self, limit: Limit, client: SocketAddr, now: Instant) {

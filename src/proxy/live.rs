@@ -17,12 +17,13 @@ use super::{
     gate::Gate,
     generation::{Generation, SetupError},
 };
-use crate::{admin::Recent, audit::AuditLog, cache::Store, config::Config, egress::Listening};
+use crate::{admin::Recent, audit::AuditLog, cache::Store, config::Config, egress::Listening, metrics::Metrics};
 
 /// The generation in force, and what outlives every generation.
 pub struct Live {
     forwarder: ArcSwap<Forwarder>,
     pub(super) clients: Arc<Clients>,
+    pub(super) metrics: Arc<Metrics>,
     /// What was not allowed of late.
     pub(super) recent: Arc<Recent>,
     /// Turns of the decisions that take long.
@@ -49,10 +50,12 @@ impl Live {
     /// Something that it names cannot be had.
     pub fn new(config: Config, listening: Listening, shutdown: ShutdownWatch) -> Result<Arc<Self>, SetupError> {
         let generation = Arc::new(Generation::first(config, listening)?);
+        let metrics = generation.meter.metrics.clone();
         Ok(Arc::new_cyclic(|live| Self {
             forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
             long_decisions: Arc::new(Semaphore::new(LONG_DECISIONS)),
             clients: Arc::new(Clients::new(Instant::now(), open_files())),
+            metrics,
             recent: Arc::default(),
             audit_logs: Mutex::new(Vec::new()),
             shutdown,

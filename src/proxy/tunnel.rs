@@ -24,7 +24,10 @@ use super::{
     limits::Limit,
     respond::Problem,
 };
-use crate::upstream::{self, Fault};
+use crate::{
+    metrics::Tunnel,
+    upstream::{self, Fault},
+};
 
 /// Opens the tunnel that `exchange` was decided on, and serves it to its end.
 pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, request: &HeaderMap, context: &Context) {
@@ -43,6 +46,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
     if stream.write_all(ESTABLISHED).await.is_ok() && stream.flush().await.is_ok() {
         status = Some(200);
         exchange.status = status;
+        exchange.becomes(Tunnel::Blind);
         let proxy = &exchange.generation.config.proxy;
         let bounds = Bounds {
             idle: proxy.tunnel_idle_timeout,

@@ -10,6 +10,7 @@ use http::Version;
 use pingora::{Error, ErrorType, Result, protocols::ALPN, proxy::Session, upstreams::peer::HttpPeer};
 
 use crate::{
+    metrics::Method,
     origin::Origin,
     proxy::{clients::Asking, exchange::Exchange, generation::Generation},
     upstream::{self, Fault, Timeouts},
@@ -33,7 +34,8 @@ pub(in crate::proxy) struct Passage {
 impl Passage {
     pub(super) fn new(generation: Arc<Generation>) -> Self {
         Self {
-            exchange: Exchange::new(generation),
+            // The request is not known yet.
+            exchange: Exchange::new(generation, Method::Other),
             addresses: Vec::new(),
             connecting: None,
             informational: 0,

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Running, ServeOperator, Socket, Speaks};
 use crate::{
     bot::ClientCertificate,
+    metrics,
     proxy::{
         arrival::{Arrival, Vouched},
         client_stream::ClientStream,
@@ -101,12 +102,20 @@ impl Accepting {
                     running: self.running.clone(),
                     shutdown: self.shutdown.clone(),
                 };
+                let open = live.metrics.connection_opened(match speaks {
+                    Speaks::Http | Speaks::Admin => metrics::Listener::Http,
+                    Speaks::Tls => metrics::Listener::Tls,
+                });
                 match speaks {
                     Speaks::Http | Speaks::Admin => self.running.spawn(async move {
+                        let _open = open;
                         let stream = prepare(stream, context.arrival.clone());
                         connection::serve(Box::new(stream), &context).await;
                     }),
-                    Speaks::Tls => self.running.spawn(serve_tls(stream, generation, context)),
+                    Speaks::Tls => self.running.spawn(async move {
+                        let _open = open;
+                        serve_tls(stream, generation, context).await;
+                    }),
                 }
             }
             Err(limit) => {

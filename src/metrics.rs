@@ -1,0 +1,297 @@
+//! How much of what happens: counters, gauges and histograms, and the text that Prometheus reads of them.
+//!
+//! What counts on the way of a request is a few atomics: it never locks, allocates, formats or reads a clock. The text is
+//! made when somebody asks for it, and what only has to be looked up then comes as a [`Snapshot`]. No label says a host,
+//! and each has few values: those of closed lists, or the names of configured bots.
+
+mod accept;
+mod bots;
+mod fetch_result;
+mod gauge;
+mod histogram;
+mod label;
+mod process;
+mod reloads;
+mod text;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+pub use self::{
+    accept::Format,
+    bots::Meter,
+    fetch_result::FetchResult,
+    gauge::Present,
+    label::{Class, Distrust, Listener, Method, Outcome, Tunnel},
+    process::Process,
+    reloads::Reloads,
+};
+use self::{
+    bots::Decisions,
+    gauge::Gauges,
+    histogram::Histogram,
+    label::{Counters, Label as _},
+};
+use crate::{audit::AuditCounts, cache::Memory, decision::Verdict, upstream::ProxyError};
+
+/// What has been counted since the start, over all reloads.
+#[derive(Debug)]
+pub struct Metrics {
+    started: SystemTime,
+    /// Decisions by the name of the bot. Locked at a reload and a scrape.
+    bots: Mutex<BTreeMap<Arc<str>, Arc<Decisions>>>,
+    /// Of bots that are not configured, and of those past [`MAX_BOTS`].
+    other: Arc<Decisions>,
+    /// Of those that name no bot.
+    unidentified: Arc<Decisions>,
+    /// By outcome, for each method.
+    requests: [Counters<Outcome>; Method::COUNT],
+    responses: Counters<Class>,
+    errors: Counters<ProxyError>,
+    malformed: AtomicU64,
+    received_bytes: AtomicU64,
+    sent_bytes: AtomicU64,
+    decision: Histogram,
+    robots_wait: Histogram,
+    exchange: Histogram,
+    audit_wait: Histogram,
+    fetches: Counters<FetchResult>,
+    fetch: Histogram,
+    connections: Gauges<Listener>,
+    connections_accepted: Counters<Listener>,
+    tunnels: Gauges<Tunnel>,
+    tunnels_opened: Counters<Tunnel>,
+    distrust: Counters<Distrust>,
+    /// What the audit logs count.
+    pub audit: Arc<AuditCounts>,
+    pub reloads: Reloads,
+}
+
+/// How an exchange ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    pub method: Method,
+    pub outcome: Outcome,
+    /// The status that the client got, if it got one.
+    pub status: Option<u16>,
+    pub error: Option<ProxyError>,
+    /// Bytes of content from the client, and to it.
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    /// From the request's head to the end; `None` of a tunnel or a WebSocket, which last as long as somebody wants.
+    pub took: Option<Duration>,
+}
+
+/// What is looked up when somebody asks.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The configuration's.
+    pub generation: u64,
+    pub draining: bool,
+    /// How often each limit was come over, by its key in `[proxy]`.
+    pub limits: Vec<(&'static str, u64)>,
+    pub memory: Memory,
+    /// Origins in memory by what holds of their robots.txt.
+    pub copies: Vec<(&'static str, u64)>,
+    /// `None` where the copies are kept in memory alone.
+    pub disk: Option<DiskUse>,
+    /// Certificates that are ready, and that were made.
+    pub leaves: usize,
+    pub leaves_minted: u64,
+    /// Bytes that wait to be written to the audit log, and whether it takes nothing.
+    pub audit_waiting_bytes: usize,
+    pub audit_stalled: bool,
+    pub process: Process,
+}
+
+/// The copies on disk.
+#[derive(Debug, Clone, Copy)]
+pub struct DiskUse {
+    /// Bytes of texts and records, and how many there may be. `None` while the file cannot be used.
+    pub bytes: Option<u64>,
+    pub max_bytes: u64,
+    /// Origins that wait to be written.
+    pub waiting: usize,
+}
+
+// === impl Metrics ===
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            started: SystemTime::now(),
+            bots: Mutex::default(),
+            other: Arc::default(),
+            unidentified: Arc::default(),
+            requests: std::array::from_fn(|_| Counters::default()),
+            responses: Counters::default(),
+            errors: Counters::default(),
+            malformed: AtomicU64::default(),
+            received_bytes: AtomicU64::default(),
+            sent_bytes: AtomicU64::default(),
+            decision: Histogram::new(&histogram::OF_WORK),
+            robots_wait: Histogram::new(&histogram::OF_NETWORK),
+            exchange: Histogram::new(&histogram::OF_NETWORK),
+            audit_wait: Histogram::new(&histogram::OF_DISK),
+            fetches: Counters::default(),
+            fetch: Histogram::new(&histogram::OF_NETWORK),
+            connections: Gauges::default(),
+            connections_accepted: Counters::default(),
+            tunnels: Gauges::default(),
+            tunnels_opened: Counters::default(),
+            distrust: Counters::default(),
+            audit: Arc::default(),
+            reloads: Reloads::default(),
+        }
+    }
+}
+
+/// Counting.
+impl Metrics {
+    /// A decision took so long, the wait for a robots.txt not counted, which is `waited` where one was looked up.
+    pub fn decision_took(&self, took: Duration, waited: Option<Duration>) {
+        self.decision.observe(took);
+        if let Some(waited) = waited {
+            self.robots_wait.observe(waited);
+        }
+    }
+
+    /// A request waited so long for its decision to be in the audit log.
+    pub fn audit_took(&self, waited: Duration) {
+        self.audit_wait.observe(waited);
+    }
+
+    pub fn ended(&self, ended: &Ended) {
+        self.requests[ended.method.index()].add(ended.outcome);
+        if let Some(class) = ended.status.and_then(Class::of) {
+            self.responses.add(class);
+        }
+        if let Some(error) = ended.error {
+            self.errors.add(error);
+        }
+        self.received_bytes.fetch_add(ended.bytes_in, Ordering::Relaxed);
+        self.sent_bytes.fetch_add(ended.bytes_out, Ordering::Relaxed);
+        if let Some(took) = ended.took {
+            self.exchange.observe(took);
+        }
+    }
+
+    /// A client was told of an error before there was an exchange.
+    pub fn turned_away(&self, error: ProxyError, status: u16) {
+        self.errors.add(error);
+        if let Some(class) = Class::of(status) {
+            self.responses.add(class);
+        }
+    }
+
+    /// A request was refused as malformed.
+    pub fn malformed(&self) {
+        self.malformed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A robots.txt was fetched, which took so long from when its turn had come.
+    pub fn fetched(&self, result: FetchResult, took: Duration) {
+        self.fetches.add(result);
+        self.fetch.observe(took);
+    }
+
+    /// A client's connection, for as long as what this gives is held.
+    #[must_use]
+    pub fn connection_opened(&self, listener: Listener) -> Present {
+        self.connections_accepted.add(listener);
+        self.connections.enter(listener)
+    }
+
+    /// As [`connection_opened`](Self::connection_opened), for a tunnel.
+    #[must_use]
+    pub fn tunnel_opened(&self, tunnel: Tunnel) -> Present {
+        self.tunnels_opened.add(tunnel);
+        self.tunnels.enter(tunnel)
+    }
+
+    /// A client would not take the authority's certificate, or left when it saw it.
+    pub fn distrusted(&self, distrust: Distrust) {
+        self.distrust.add(distrust);
+    }
+
+    /// Where the decisions on the bot of this name are counted.
+    fn decisions_of(&self, name: &Arc<str>) -> Arc<Decisions> {
+        // Two of one name would be one.
+        if **name == *OTHER || **name == *NONE {
+            return if **name == *OTHER {
+                self.other.clone()
+            } else {
+                self.unidentified.clone()
+            };
+        }
+        let mut bots = self.bots.lock().unwrap_or_else(PoisonError::into_inner);
+        if bots.len() >= MAX_BOTS && !bots.contains_key(name) {
+            return self.other.clone();
+        }
+        bots.entry(name.clone()).or_default().clone()
+    }
+}
+
+/// Looking.
+impl Metrics {
+    pub fn started(&self) -> SystemTime {
+        self.started
+    }
+
+    /// Decisions so far.
+    pub fn decisions(&self, verdict: Verdict) -> u64 {
+        self.all_decisions()
+            .iter()
+            .map(|(_, decisions)| decisions.of(verdict))
+            .sum()
+    }
+
+    /// Requests that have ended so far.
+    pub fn requests(&self) -> u64 {
+        self.requests
+            .iter()
+            .flat_map(Counters::iter)
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    /// Connections that are open.
+    pub fn connections(&self) -> u64 {
+        self.connections.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Tunnels that are open, of all kinds.
+    pub fn tunnels(&self) -> u64 {
+        self.tunnels.iter().map(|(_, count)| count).sum()
+    }
+
+    /// All that is counted, with `snapshot`, as text.
+    pub fn text(self: &Arc<Self>, snapshot: Snapshot, format: Format) -> String {
+        text::write(self, snapshot, format)
+    }
+
+    fn all_decisions(&self) -> Vec<(Arc<str>, Arc<Decisions>)> {
+        let fixed = [
+            (OTHER.into(), self.other.clone()),
+            (NONE.into(), self.unidentified.clone()),
+        ];
+        let bots = self.bots.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = bots.iter().map(|(name, decisions)| (name.clone(), decisions.clone()));
+        fixed.into_iter().chain(named).collect()
+    }
+}
+
+/// Names of bots that are told apart. A series for each combination that occurs is what they cost.
+const MAX_BOTS: usize = 1000;
+/// What is not told apart, and who names no bot.
+const OTHER: &str = "other";
+const NONE: &str = "none";
+
+#[cfg(test)]
+mod tests;

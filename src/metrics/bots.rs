@@ -1,0 +1,97 @@
+//! Decisions, by what was decided on which bot.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use super::{Metrics, label::Label as _};
+use crate::{
+    bot::{Bot, Bots, Enforcement, Identity},
+    decision::{Decision, Reason, Verdict},
+};
+
+/// The decisions on one bot.
+#[derive(Debug)]
+pub(super) struct Decisions([AtomicU64; CELLS]);
+
+/// What one configuration counts with: its bots are found by where they are, and no name is compared.
+#[derive(Debug)]
+pub struct Meter {
+    pub metrics: Arc<Metrics>,
+    /// By the address of the bot.
+    bots: Box<[(Arc<Bot>, Arc<Decisions>)]>,
+}
+
+// === impl Decisions ===
+
+impl Default for Decisions {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
+
+impl Decisions {
+    fn add(&self, decision: &Decision) {
+        let cell = cell(decision.verdict, decision.reason, decision.enforcement);
+        self.0[cell].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Those of any reason and enforcement.
+    pub(super) fn of(&self, verdict: Verdict) -> u64 {
+        let own = self.iter().filter(|(other, ..)| *other == verdict);
+        own.map(|(.., count)| count).sum()
+    }
+
+    /// What was decided, and how often.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Verdict, Reason, Enforcement, u64)> {
+        let all = Verdict::ALL.into_iter().flat_map(|verdict| {
+            Reason::ALL
+                .into_iter()
+                .flat_map(move |reason| Enforcement::ALL.map(|enforcement| (verdict, reason, enforcement)))
+        });
+        all.map(|(verdict, reason, enforcement)| {
+            let count = self.0[cell(verdict, reason, enforcement)].load(Ordering::Relaxed);
+            (verdict, reason, enforcement, count)
+        })
+    }
+}
+
+fn cell(verdict: Verdict, reason: Reason, enforcement: Enforcement) -> usize {
+    (verdict.index() * Reason::ALL.len() + reason.index()) * Enforcement::ALL.len() + enforcement.index()
+}
+
+const CELLS: usize = Verdict::ALL.len() * Reason::ALL.len() * Enforcement::ALL.len();
+
+// === impl Meter ===
+
+impl Meter {
+    /// Goes on with what `metrics` counted of bots of the same names.
+    pub fn new(metrics: Arc<Metrics>, bots: &Bots) -> Self {
+        let mut bots: Box<[_]> = bots
+            .iter()
+            .map(|bot| (bot.clone(), metrics.decisions_of(&bot.name)))
+            .collect();
+        bots.sort_unstable_by_key(|(bot, _)| Arc::as_ptr(bot));
+        Self { metrics, bots }
+    }
+
+    /// Counts a decision.
+    pub fn decided(&self, identity: &Identity<'_>, decision: &Decision) {
+        self.of(identity).add(decision);
+    }
+
+    fn of(&self, identity: &Identity<'_>) -> &Decisions {
+        match identity {
+            Identity::Bot(bot) => {
+                let found = self
+                    .bots
+                    .binary_search_by_key(&Arc::as_ptr(bot), |(bot, _)| Arc::as_ptr(bot));
+                // One of another configuration is never asked about.
+                found.map_or(&self.metrics.other, |place| &self.bots[place].1)
+            }
+            Identity::Token(_) => &self.metrics.other,
+            Identity::Unidentified(_) | Identity::Refused(_) => &self.metrics.unidentified,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What came of a fetch of a robots.txt, in few words.
+
+use super::label::label;
+use crate::{
+    cache::{FetchError, Fetched},
+    egress::EgressError,
+    upstream::Fault,
+};
+
+label! {
+    /// What came of a fetch.
+    FetchResult {
+        Successful = "2xx",
+        /// The copy that is known still holds.
+        NotModified = "304",
+        /// More redirects than are followed, or a loop.
+        RedirectLoop = "3xx-loop",
+        /// A redirect to nowhere.
+        BadRedirect = "3xx-bad",
+        ClientError = "4xx",
+        TooManyRequests = "429",
+        ServerError = "5xx",
+        /// A status that is no answer to the request.
+        OtherStatus = "other",
+        Dns = "dns",
+        Connect = "connect",
+        Tls = "tls",
+        Timeout = "timeout",
+        /// The answer broke off or could not be read.
+        Broken = "broken",
+        /// Bots may not go there.
+        Prohibited = "prohibited",
+        /// It was slow, and others needed its turn.
+        GaveWay = "gave-way",
+        /// robotgate itself failed.
+        Internal = "internal",
+    }
+}
+
+// === impl FetchResult ===
+
+impl From<&Fetched> for FetchResult {
+    fn from(fetched: &Fetched) -> Self {
+        match fetched {
+            Fetched::Received(received) => Self::of_status(received.status),
+            Fetched::NotModified { .. } => Self::NotModified,
+            Fetched::TooManyRedirects { .. } => Self::RedirectLoop,
+            Fetched::Failed(failure) => Self::of_error(&failure.error),
+        }
+    }
+}
+
+impl FetchResult {
+    fn of_status(status: u16) -> Self {
+        match status {
+            // No Range was asked for.
+            206 => Self::OtherStatus,
+            200..=299 => Self::Successful,
+            429 => Self::TooManyRequests,
+            400..=499 => Self::ClientError,
+            500..=599 => Self::ServerError,
+            _ => Self::OtherStatus,
+        }
+    }
+
+    fn of_error(error: &FetchError) -> Self {
+        match error {
+            FetchError::Status(status) => Self::of_status(*status),
+            FetchError::Redirect(_) => Self::BadRedirect,
+            FetchError::Fault(fault) => Self::of_fault(fault),
+            FetchError::Timeout(_) => Self::Timeout,
+            FetchError::Coding(_) => Self::Broken,
+            FetchError::GaveWay => Self::GaveWay,
+            FetchError::Prohibited(_) => Self::Prohibited,
+            // Neither is an end of a fetch.
+            FetchError::Earlier(_) | FetchError::Pending => Self::Internal,
+        }
+    }
+
+    fn of_fault(fault: &Fault) -> Self {
+        match fault {
+            Fault::Egress(EgressError::Resolve(_)) => Self::Dns,
+            Fault::Egress(EgressError::Prohibited(_)) => Self::Prohibited,
+            Fault::ConnectionRefused | Fault::ConnectionTimeout | Fault::Unroutable => Self::Connect,
+            Fault::TlsCertificate(_) | Fault::Underscore | Fault::TlsAlert(_) | Fault::TlsProtocol(_) => Self::Tls,
+            Fault::ReadTimeout | Fault::WriteTimeout => Self::Timeout,
+            Fault::ConnectionTerminated
+            | Fault::ResponseIncomplete
+            | Fault::HttpProtocol
+            | Fault::TransferCoding
+            | Fault::ProxyAuthentication => Self::Broken,
+            Fault::Internal(_) => Self::Internal,
+        }
+    }
+}

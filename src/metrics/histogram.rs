@@ -1,0 +1,137 @@
+//! How long something takes, by bounds that are fixed.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+/// Counts of times up to each bound.
+#[derive(Debug)]
+pub(super) struct Histogram {
+    /// In nanoseconds, rising.
+    bounds: &'static [u64],
+    /// Those up to each bound and above the one before it; one more for those above the last.
+    counts: Box<[AtomicU64]>,
+    /// In nanoseconds.
+    sum: AtomicU64,
+}
+
+/// What was counted so far.
+#[derive(Debug)]
+pub(super) struct Counted {
+    /// In seconds.
+    pub(super) sum: f64,
+    pub(super) count: u64,
+    /// Each bound in seconds, the last one without an end, and how many are between the one before and it.
+    pub(super) buckets: Vec<(f64, u64)>,
+}
+
+// === impl Histogram ===
+
+impl Histogram {
+    pub(super) fn new(bounds: &'static [u64]) -> Self {
+        Self {
+            bounds,
+            counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
+            sum: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn observe(&self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let place = self.bounds.partition_point(|bound| *bound < nanos);
+        self.counts[place].fetch_add(1, Ordering::Relaxed);
+        self.sum.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    pub(super) fn counted(&self) -> Counted {
+        let bounds = self.bounds.iter().map(|bound| *bound as f64 / 1e9);
+        let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
+        let buckets: Vec<(f64, u64)> = bounds.chain([f64::INFINITY]).zip(counts).collect();
+        Counted {
+            sum: self.sum.load(Ordering::Relaxed) as f64 / 1e9,
+            // Not a counter of its own, which could tell of more than the buckets do.
+            count: buckets.iter().map(|(_, count)| count).sum(),
+            buckets,
+        }
+    }
+}
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000 * US;
+const S: u64 = 1_000 * MS;
+
+/// For what a processor does alone.
+pub(super) const OF_WORK: [u64; 13] = [
+    US,
+    2_500,
+    5 * US,
+    10 * US,
+    25 * US,
+    50 * US,
+    100 * US,
+    250 * US,
+    500 * US,
+    MS,
+    10 * MS,
+    100 * MS,
+    S,
+];
+/// For what waits for a disk.
+pub(super) const OF_DISK: [u64; 12] = [
+    50 * US,
+    100 * US,
+    250 * US,
+    500 * US,
+    MS,
+    5 * MS,
+    25 * MS,
+    100 * MS,
+    500 * MS,
+    S,
+    5 * S,
+    10 * S,
+];
+/// For what waits for a network.
+pub(super) const OF_NETWORK: [u64; 15] = [
+    MS,
+    2_500 * US,
+    5 * MS,
+    10 * MS,
+    25 * MS,
+    50 * MS,
+    100 * MS,
+    250 * MS,
+    500 * MS,
+    S,
+    2_500 * MS,
+    5 * S,
+    10 * S,
+    30 * S,
+    60 * S,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_counts_up_to_the_bound_that_it_does_not_pass() {
+        let histogram = Histogram::new(&OF_WORK);
+        for nanos in [0, US, US + 1, 2 * S, u64::MAX / 4] {
+            histogram.observe(Duration::from_nanos(nanos));
+        }
+        let counted = histogram.counted();
+        assert_eq!(counted.buckets[0], (0.000_001, 2));
+        assert_eq!(counted.buckets[1], (0.000_002_5, 1));
+        assert_eq!(counted.buckets.last(), Some(&(f64::INFINITY, 2)));
+        assert_eq!(counted.count, 5);
+    }
+
+    #[test]
+    fn bounds_rise() {
+        for bounds in [&OF_WORK[..], &OF_DISK, &OF_NETWORK] {
+            assert!(bounds.is_sorted_by(|a, b| a < b), "{bounds:?}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What is counted, and the text of it.
+
+mod cost;
+mod format;
+
+use super::*;
+use crate::{
+    bot::{AgentPattern, Bindings, Bot, Bots, Cause, Enforcement, Identity},
+    decision::{Decision, Reason},
+};
+
+fn snapshot() -> Snapshot {
+    Snapshot {
+        generation: 3,
+        draining: false,
+        limits: vec![("max-connections", 1), ("header-timeout", 0)],
+        memory: Memory {
+            origins: 2,
+            bytes: 1000,
+            max_bytes: 2000,
+            fetches: 1,
+        },
+        copies: vec![("rules", 2), ("unreachable", 0)],
+        disk: Some(DiskUse {
+            bytes: Some(5000),
+            max_bytes: 10_000,
+            waiting: 1,
+        }),
+        leaves: 1,
+        leaves_minted: 2,
+        audit_waiting_bytes: 17,
+        audit_stalled: true,
+        process: Process::look(),
+    }
+}
+
+fn bot(name: &str) -> Arc<Bot> {
+    Arc::new(Bot {
+        name: name.into(),
+        user_agents: vec![AgentPattern::new(name).expect("a pattern")],
+        robots_agents: Vec::new(),
+        enforcement: Enforcement::Enforce,
+        bindings: Bindings::default(),
+    })
+}
+
+fn meter(metrics: &Arc<Metrics>, bots: &[Arc<Bot>]) -> Meter {
+    Meter::new(metrics.clone(), &Bots::new(bots.to_vec()))
+}
+
+fn decision(verdict: Verdict, reason: Reason) -> Decision {
+    Decision {
+        verdict,
+        reason,
+        rule: None,
+        enforcement: Enforcement::Enforce,
+        forwards: verdict == Verdict::Allow,
+    }
+}
+
+/// The lines of a scrape that begin so.
+fn lines(metrics: &Arc<Metrics>, start: &str) -> Vec<String> {
+    let text = metrics.text(snapshot(), Format::Prometheus);
+    let lines = text.lines().filter(|line| line.starts_with(start));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn decisions_are_told_apart_by_what_was_decided_and_by_configured_bots_alone() {
+    let metrics = Arc::new(Metrics::default());
+    let bots = [bot("a"), bot("b")];
+    let meter = meter(&metrics, &bots);
+    let rule = decision(Verdict::Deny, Reason::Rule);
+    meter.decided(&Identity::Bot(bots[1].clone()), &rule);
+    meter.decided(&Identity::Bot(bots[1].clone()), &rule);
+    meter.decided(&Identity::Token("Anything"), &decision(Verdict::Allow, Reason::NoRule));
+    meter.decided(
+        &Identity::Unidentified(Cause::Missing),
+        &decision(Verdict::Deny, Reason::Unidentified),
+    );
+    assert_eq!(
+        lines(&metrics, "robotgate_decisions_total"),
+        [
+            r#"robotgate_decisions_total{verdict="allow",reason="no-rule",bot="other",enforcement="enforce"} 1"#,
+            r#"robotgate_decisions_total{verdict="deny",reason="unidentified",bot="none",enforcement="enforce"} 1"#,
+            r#"robotgate_decisions_total{verdict="deny",reason="rule",bot="b",enforcement="enforce"} 2"#,
+        ]
+    );
+    assert_eq!(
+        [Verdict::Allow, Verdict::Deny, Verdict::Unverifiable].map(|verdict| metrics.decisions(verdict)),
+        [1, 3, 0]
+    );
+}
+
+#[test]
+fn a_bot_that_is_there_after_a_reload_is_counted_on() {
+    let metrics = Arc::new(Metrics::default());
+    let rule = decision(Verdict::Deny, Reason::Rule);
+    for bots in [[bot("a"), bot("b")], [bot("b"), bot("c")]] {
+        let meter = meter(&metrics, &bots);
+        for bot in bots {
+            meter.decided(&Identity::Bot(bot), &rule);
+        }
+    }
+    let counts = lines(&metrics, "robotgate_decisions_total").into_iter();
+    let counts: Vec<String> = counts
+        .map(|line| line.rsplit(' ').next().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(counts, ["1", "2", "1"]);
+}
+
+#[test]
+fn no_bot_makes_a_series_twice_and_so_many_are_told_apart() {
+    let metrics = Arc::new(Metrics::default());
+    let many: Vec<_> = (0..MAX_BOTS + 5).map(|number| bot(&format!("bot{number}"))).collect();
+    let mut bots = vec![bot("other"), bot("none")];
+    bots.extend(many);
+    let meter = meter(&metrics, &bots);
+    let rule = decision(Verdict::Deny, Reason::Rule);
+    for bot in &bots {
+        meter.decided(&Identity::Bot(bot.clone()), &rule);
+    }
+    meter.decided(&Identity::Token("x"), &rule);
+    let lines = lines(&metrics, "robotgate_decisions_total");
+    assert_eq!(lines.len(), MAX_BOTS + 2);
+    let other = r#"robotgate_decisions_total{verdict="deny",reason="rule",bot="other",enforcement="enforce"} 7"#;
+    assert!(lines.iter().any(|line| line == other), "{:?}", &lines[..2]);
+    assert_eq!(metrics.decisions(Verdict::Deny), MAX_BOTS as u64 + 8);
+}
+
+#[test]
+fn what_is_open_is_counted_until_it_is_dropped() {
+    let metrics = Arc::new(Metrics::default());
+    let first = metrics.connection_opened(Listener::Http);
+    let second = metrics.connection_opened(Listener::Tls);
+    let tunnel = metrics.tunnel_opened(Tunnel::Blind);
+    assert_eq!((metrics.connections(), metrics.tunnels()), (2, 1));
+    drop((first, tunnel));
+    assert_eq!((metrics.connections(), metrics.tunnels()), (1, 0));
+    drop(second);
+    assert_eq!(
+        lines(&metrics, "robotgate_connections"),
+        [
+            r#"robotgate_connections{listener="http"} 0"#,
+            r#"robotgate_connections{listener="tls"} 0"#,
+            r#"robotgate_connections_accepted_total{listener="http"} 1"#,
+            r#"robotgate_connections_accepted_total{listener="tls"} 1"#,
+        ]
+    );
+}
+
+#[test]
+fn an_end_is_counted_by_what_became_of_it() {
+    let metrics = Arc::new(Metrics::default());
+    let ended = Ended {
+        method: Method::from(&http::Method::GET),
+        outcome: Outcome::Forwarded,
+        status: Some(204),
+        error: None,
+        bytes_in: 3,
+        bytes_out: 5,
+        took: Some(Duration::from_millis(2)),
+    };
+    metrics.ended(&ended);
+    metrics.ended(&Ended {
+        method: Method::from(&http::Method::TRACE),
+        outcome: Outcome::Error,
+        status: None,
+        error: Some(ProxyError::ClientGone),
+        took: None,
+        ..ended
+    });
+    let some = |start: &str| {
+        let mut lines = lines(&metrics, start);
+        lines.retain(|line| !line.ends_with(" 0"));
+        lines
+    };
+    assert_eq!(
+        some("robotgate_requests_total"),
+        [
+            r#"robotgate_requests_total{method="GET",outcome="forwarded"} 1"#,
+            r#"robotgate_requests_total{method="other",outcome="error"} 1"#,
+        ]
+    );
+    assert_eq!(
+        some("robotgate_responses_total"),
+        [r#"robotgate_responses_total{class="2xx"} 1"#]
+    );
+    assert_eq!(
+        some("robotgate_errors_total"),
+        [r#"robotgate_errors_total{type="client_gone"} 1"#]
+    );
+    assert_eq!(
+        some("robotgate_received_bytes_total"),
+        ["robotgate_received_bytes_total 6"]
+    );
+    assert_eq!(
+        some("robotgate_exchange_seconds_count"),
+        ["robotgate_exchange_seconds_count 1"]
+    );
+    assert_eq!(metrics.requests(), 2);
+}
+
+#[test]
+fn a_rejected_reload_shows_until_one_goes_well() {
+    let metrics = Arc::new(Metrics::default());
+    let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    let shown = || {
+        let mut lines = lines(&metrics, "robotgate_config_");
+        lines.retain(|line| !line.contains("generation"));
+        lines
+            .into_iter()
+            .map(|line| line.rsplit(' ').next().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(shown()[0], "1");
+    metrics.reloads.note(true, at(100));
+    metrics.reloads.note(false, at(200));
+    assert_eq!(shown(), ["0", "200.0", "100.0", "1", "1"]);
+    metrics.reloads.note(true, at(300));
+    assert_eq!(shown(), ["1", "300.0", "300.0", "2", "1"]);
+}

@@ -1,0 +1,357 @@
+//! The text of a scrape, of which each family has one line here. prometheus-client writes OpenMetrics; the older format
+//! differs from it only in the name that a counter is declared by, and in the end.
+
+mod page;
+
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+    time::SystemTime,
+};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, text},
+    registry::Registry,
+};
+
+use self::page::Page;
+use super::{Format, Metrics, Snapshot, label::Label};
+
+/// A scrape.
+#[derive(Debug)]
+struct Scrape {
+    metrics: Arc<Metrics>,
+    snapshot: Snapshot,
+    format: Format,
+}
+
+/// See [`Metrics::text`].
+pub(super) fn write(metrics: &Arc<Metrics>, snapshot: Snapshot, format: Format) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Scrape {
+        metrics: metrics.clone(),
+        snapshot,
+        format,
+    }));
+    let mut out = String::with_capacity(32 * 1024);
+    // Writing to a string cannot fail.
+    let _ = match format {
+        Format::OpenMetrics => text::encode(&mut out, &registry),
+        Format::Prometheus => text::encode_registry(&mut out, &registry),
+    };
+    out
+}
+
+impl Collector for Scrape {
+    fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
+        let mut page = Page::new(encoder, self.format);
+        self.requests(&mut page)?;
+        self.robots(&mut page)?;
+        self.connections(&mut page)?;
+        self.audit(&mut page)?;
+        self.program(&mut page)?;
+        self.process(&mut page)
+    }
+}
+
+// === impl Scrape ===
+
+impl Scrape {
+    fn requests(&self, page: &mut Page<'_>) -> fmt::Result {
+        let metrics = &self.metrics;
+        page.counters(
+            "robotgate_decisions",
+            "Decisions, by what was decided, why, and for which bot.",
+            metrics.all_decisions().iter().flat_map(|(bot, decisions)| {
+                let made = decisions.iter().filter(|(.., count)| *count > 0);
+                made.map(move |(verdict, reason, enforcement, count)| {
+                    let labels = [
+                        ("verdict", verdict.as_str()),
+                        ("reason", reason.as_str()),
+                        ("bot", &**bot),
+                        ("enforcement", enforcement.as_str()),
+                    ];
+                    (labels, count)
+                })
+            }),
+        )?;
+        page.counters(
+            "robotgate_requests",
+            "Requests that have ended, by what became of them.",
+            std::iter::zip(super::Method::ALL, &metrics.requests).flat_map(|(method, outcomes)| {
+                outcomes
+                    .iter()
+                    .map(move |(outcome, count)| ([("method", method.as_str()), ("outcome", outcome.as_str())], count))
+            }),
+        )?;
+        page.counters(
+            "robotgate_responses",
+            "Responses that clients got, by the class of their status.",
+            labelled("class", metrics.responses.iter()),
+        )?;
+        page.counters(
+            "robotgate_errors",
+            "Exchanges that failed, by the error type of RFC 9209 or robotgate's own.",
+            labelled("type", metrics.errors.iter()),
+        )?;
+        page.counters(
+            "robotgate_limits",
+            "How often clients came over a limit, by its key in [proxy].",
+            self.snapshot
+                .limits
+                .iter()
+                .map(|(key, count)| ([("limit", *key)], *count)),
+        )?;
+        page.counter(
+            "robotgate_malformed",
+            "Requests that were refused as malformed.",
+            metrics.malformed.load(Ordering::Relaxed),
+        )?;
+        page.counter(
+            "robotgate_received_bytes",
+            "Bytes of content from clients, counted when an exchange ends.",
+            metrics.received_bytes.load(Ordering::Relaxed),
+        )?;
+        page.counter(
+            "robotgate_sent_bytes",
+            "Bytes of content to clients, counted when an exchange ends.",
+            metrics.sent_bytes.load(Ordering::Relaxed),
+        )?;
+        page.histogram(
+            "robotgate_decision_seconds",
+            "From a request's head to its decision, without the wait for a robots.txt.",
+            &metrics.decision,
+        )?;
+        page.histogram(
+            "robotgate_exchange_seconds",
+            "From a request's head to the end of its exchange, tunnels and WebSockets left out.",
+            &metrics.exchange,
+        )
+    }
+
+    fn robots(&self, page: &mut Page<'_>) -> fmt::Result {
+        let (metrics, snapshot) = (&self.metrics, &self.snapshot);
+        let (memory, disk) = (&snapshot.memory, &snapshot.disk);
+        page.histogram(
+            "robotgate_robots_wait_seconds",
+            "How long requests waited for a robots.txt; 0 where it was there.",
+            &metrics.robots_wait,
+        )?;
+        page.gauges(
+            "robotgate_robots_copies",
+            "Origins in memory, by what holds of their robots.txt.",
+            snapshot
+                .copies
+                .iter()
+                .map(|(state, count)| ([("state", *state)], *count)),
+        )?;
+        page.counters(
+            "robotgate_robots_fetches",
+            "Fetches of a robots.txt that have ended, by what came of them.",
+            labelled("result", metrics.fetches.iter()),
+        )?;
+        page.gauge(
+            "robotgate_robots_fetches_running",
+            "Fetches of a robots.txt that run or wait for their turn.",
+            memory.fetches as u64,
+        )?;
+        page.histogram(
+            "robotgate_robots_fetch_seconds",
+            "How long fetches of a robots.txt took, from when their turn had come.",
+            &metrics.fetch,
+        )?;
+        page.gauge(
+            "robotgate_cache_memory_bytes",
+            "Bytes of memory that the copies of robots.txt files hold.",
+            memory.bytes,
+        )?;
+        page.gauge(
+            "robotgate_cache_memory_max_bytes",
+            "Bytes of memory that the copies of robots.txt files may hold.",
+            memory.max_bytes,
+        )?;
+        page.gauges(
+            "robotgate_cache_disk_bytes",
+            "Bytes of texts and records in the file of the copies, where there is one.",
+            optional(disk.and_then(|disk| disk.bytes)),
+        )?;
+        page.gauges(
+            "robotgate_cache_disk_max_bytes",
+            "Bytes of texts and records that the file of the copies may hold.",
+            optional(disk.map(|disk| disk.max_bytes)),
+        )?;
+        page.gauges(
+            "robotgate_cache_writes_waiting",
+            "Origins whose latest state waits to be written to disk.",
+            optional(disk.map(|disk| disk.waiting as u64)),
+        )
+    }
+
+    fn connections(&self, page: &mut Page<'_>) -> fmt::Result {
+        let (metrics, snapshot) = (&self.metrics, &self.snapshot);
+        page.gauges(
+            "robotgate_connections",
+            "Connections of clients that are open, by what their listener speaks.",
+            labelled("listener", metrics.connections.iter()),
+        )?;
+        page.counters(
+            "robotgate_connections_accepted",
+            "Connections of clients that were let in, by what their listener speaks.",
+            labelled("listener", metrics.connections_accepted.iter()),
+        )?;
+        page.gauges(
+            "robotgate_tunnels",
+            "CONNECTs and WebSockets that are open, by kind.",
+            labelled("kind", metrics.tunnels.iter()),
+        )?;
+        page.counters(
+            "robotgate_tunnels_opened",
+            "CONNECTs and WebSockets that were opened, by kind.",
+            labelled("kind", metrics.tunnels_opened.iter()),
+        )?;
+        page.gauge(
+            "robotgate_leaves",
+            "Certificates of hosts that are kept ready.",
+            snapshot.leaves as u64,
+        )?;
+        page.counter(
+            "robotgate_leaves_minted",
+            "Certificates of hosts that the authority made.",
+            snapshot.leaves_minted,
+        )?;
+        page.counters(
+            "robotgate_client_distrust",
+            "TLS handshakes that clients broke off, as they do who do not trust the authority.",
+            labelled("kind", metrics.distrust.iter()),
+        )
+    }
+
+    fn audit(&self, page: &mut Page<'_>) -> fmt::Result {
+        let (lines, bytes) = self.metrics.audit.both();
+        page.counter("robotgate_audit_lines", "Lines for the audit log.", lines)?;
+        page.counter("robotgate_audit_bytes", "Bytes of lines for the audit log.", bytes)?;
+        page.histogram(
+            "robotgate_audit_wait_seconds",
+            "How long requests waited until their decision was in the audit log.",
+            &self.metrics.audit_wait,
+        )?;
+        page.gauge(
+            "robotgate_audit_waiting_bytes",
+            "Bytes of lines that wait to be written to the audit log.",
+            self.snapshot.audit_waiting_bytes as u64,
+        )?;
+        page.gauge(
+            "robotgate_audit_stalled",
+            "1 while the audit log takes nothing, and nothing is forwarded therefore.",
+            u64::from(self.snapshot.audit_stalled),
+        )
+    }
+
+    fn program(&self, page: &mut Page<'_>) -> fmt::Result {
+        let reloads = &self.metrics.reloads;
+        page.gauge(
+            "robotgate_config_generation",
+            "The configuration in force: 1 at the start, one more with each reload.",
+            self.snapshot.generation,
+        )?;
+        page.gauge(
+            "robotgate_config_last_reload_success",
+            "1 where the last reload went well or there was none, 0 where it was rejected.",
+            u64::from(reloads.last_went_well()),
+        )?;
+        page.gauge_f64(
+            "robotgate_config_last_reload_timestamp_seconds",
+            "When the last reload ended, or robotgate began, in seconds since 1970.",
+            reloads.last(),
+        )?;
+        page.gauge_f64(
+            "robotgate_config_last_reload_success_timestamp_seconds",
+            "When the configuration in force was loaded, in seconds since 1970.",
+            reloads.last_good(),
+        )?;
+        page.counters(
+            "robotgate_config_reloads",
+            "Reloads, by what became of them.",
+            reloads.counts().map(|(result, count)| ([("result", result)], count)),
+        )?;
+        page.gauges(
+            "robotgate_build_info",
+            "The version that runs; always 1.",
+            [([("version", env!("CARGO_PKG_VERSION"))], 1)],
+        )?;
+        page.gauge_f64(
+            "robotgate_start_time_seconds",
+            "When robotgate began, in seconds since 1970.",
+            self.metrics
+                .started()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs_f64(),
+        )?;
+        page.gauge(
+            "robotgate_draining",
+            "1 while robotgate is stopping and waits for what runs to end.",
+            u64::from(self.snapshot.draining),
+        )
+    }
+
+    /// <https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics>
+    fn process(&self, page: &mut Page<'_>) -> fmt::Result {
+        let process = &self.snapshot.process;
+        if let Some(seconds) = process.cpu_seconds {
+            page.counter_f64(
+                "process_cpu_seconds",
+                "Time of processors that the process took.",
+                seconds,
+            )?;
+        }
+        if let Some(seconds) = process.start_seconds {
+            page.gauge_f64(
+                "process_start_time_seconds",
+                "When the process began, in seconds since 1970.",
+                seconds,
+            )?;
+        }
+        for (name, help, value) in [
+            (
+                "process_resident_memory_bytes",
+                "Memory that the process holds.",
+                process.resident_bytes,
+            ),
+            (
+                "process_virtual_memory_bytes",
+                "Addresses that the process has taken.",
+                process.virtual_bytes,
+            ),
+            (
+                "process_open_fds",
+                "Files that the process has open.",
+                process.open_files,
+            ),
+            (
+                "process_max_fds",
+                "Files that the process may have open.",
+                process.max_files,
+            ),
+        ] {
+            if let Some(value) = value {
+                page.gauge(name, help, value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A series for each value of one label.
+fn labelled<L: Label>(
+    name: &'static str,
+    counts: impl Iterator<Item = (L, u64)>,
+) -> impl Iterator<Item = ([(&'static str, &'static str); 1], u64)> {
+    counts.map(move |(label, count)| ([(name, label.as_str())], count))
+}
+
+/// A series without labels, where there is a value.
+fn optional(value: Option<u64>) -> impl Iterator<Item = ([(&'static str, &'static str); 0], u64)> {
+    value.into_iter().map(|value| ([], value))
+}

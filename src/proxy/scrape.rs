@@ -1,0 +1,68 @@
+//! What a scrape looks up, where the proxy counts nothing by itself.
+
+use std::{sync::Arc, time::SystemTime};
+
+use super::{generation::Generation, live::Live};
+use crate::{
+    cache::Disk,
+    decision::{WORDS, word_for},
+    metrics::{DiskUse, Format, Metrics, Process, Snapshot},
+};
+
+impl Live {
+    /// What is counted.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// All that is counted and looked up, as text. It takes some milliseconds where many origins are known, so it is not
+    /// for an asynchronous thread.
+    pub fn metrics_text(&self, format: Format) -> String {
+        self.metrics.text(self.snapshot(), format)
+    }
+
+    /// What is looked up. As long as [`metrics_text`](Self::metrics_text).
+    pub fn snapshot(&self) -> Snapshot {
+        let generation = self.generation();
+        let leaves = generation.leaves.as_ref();
+        let logs = self.audit_logs();
+        Snapshot {
+            generation: generation.number,
+            draining: self.is_stopping(),
+            limits: self.clients.tally.totals().collect(),
+            memory: self.store().memory(),
+            copies: self.copies(&generation),
+            disk: self.store().disk().map(disk_use),
+            leaves: leaves.map_or(0, |leaves| leaves.len()),
+            leaves_minted: leaves.map_or(0, |leaves| leaves.minted()),
+            audit_waiting_bytes: logs.iter().map(|log| log.waiting_bytes()).sum(),
+            audit_stalled: logs.iter().any(|log| log.is_stalled()),
+            process: Process::look(),
+        }
+    }
+
+    /// Origins in memory by the word for what holds. One that was never fetched has none.
+    fn copies(&self, generation: &Generation) -> Vec<(&'static str, u64)> {
+        let mut counts = WORDS.map(|word| (word, 0));
+        let now = SystemTime::now();
+        self.store().each_state(|state| {
+            if !state.is_known() {
+                return;
+            }
+            let word = word_for(state.answer(now, &generation.policy));
+            if let Some((_, count)) = counts.iter_mut().find(|(known, _)| *known == word) {
+                *count += 1;
+            }
+        });
+        counts.into()
+    }
+}
+
+fn disk_use(disk: &Disk) -> DiskUse {
+    let (bytes, max_bytes) = disk.bytes();
+    DiskUse {
+        bytes,
+        max_bytes,
+        waiting: disk.waiting(),
+    }
+}
