@@ -57,8 +57,8 @@ struct Shared {
     pending: Mutex<Pending>,
     /// Signalled when the writer has something to do.
     work: Condvar,
-    /// Since when the writer is busy with the lines that it took last.
-    busy_since: Mutex<Option<Instant>>,
+    /// Since when the writer is busy with the lines that it took last, and how many bytes those are.
+    busy: Mutex<Option<(Instant, usize)>>,
 }
 
 #[derive(Debug, Default)]
@@ -146,13 +146,14 @@ impl AuditLog {
 
     /// Bytes that wait to be written.
     pub fn waiting_bytes(&self) -> usize {
-        self.shared.lock().bytes.len()
+        let taken = self.shared.busy().map_or(0, |(_, bytes)| bytes);
+        taken + self.shared.lock().bytes.len()
     }
 
     /// Whether lines wait and the output takes nothing.
     pub fn is_stalled(&self) -> bool {
-        let busy_since = *self.shared.busy_since();
-        busy_since.is_some_and(|since| since.elapsed() >= STALLED)
+        let busy = *self.shared.busy();
+        busy.is_some_and(|(since, _)| since.elapsed() >= STALLED)
     }
 
     /// Logs a line and waits until the operating system has it.
@@ -263,16 +264,16 @@ impl Shared {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn busy_since(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.busy_since.lock().unwrap_or_else(PoisonError::into_inner)
+    fn busy(&self) -> MutexGuard<'_, Option<(Instant, usize)>> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write_to(&self, mut sink: Box<dyn Write + Send>) {
         let mut bytes = Vec::new();
         while let Some(waiting) = self.next_lines(&mut bytes) {
-            *self.busy_since() = Some(Instant::now());
+            *self.busy() = Some((Instant::now(), bytes.len()));
             let written = self.write_all(&mut sink, &bytes);
-            *self.busy_since() = None;
+            *self.busy() = None;
             bytes.clear();
             if !written {
                 // Those who wait see that nobody answers them any more.

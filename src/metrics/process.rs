@@ -41,7 +41,8 @@ impl Process {
             .rsplit_once(')')
             .map_or_else(Vec::new, |(_, fields)| fields.split_whitespace().collect());
         // Counted from 1 in the manual, and these begin with the third.
-        let seconds = |field: usize| Some(fields.get(field - 3)?.parse::<u64>().ok()? as f64 / TICKS);
+        let ticks = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        let seconds = |ticks: u64| ticks as f64 / TICKS;
         let kib = |key: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(key))?;
             Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
@@ -49,10 +50,10 @@ impl Process {
         let boot = system.lines().find_map(|line| line.strip_prefix("btime "));
         let boot = boot.and_then(|seconds| seconds.trim().parse::<u64>().ok());
         Self {
-            cpu_seconds: seconds(14).zip(seconds(15)).map(|(user, system)| user + system),
+            cpu_seconds: ticks(14).zip(ticks(15)).map(|(user, system)| seconds(user + system)),
             resident_bytes: kib("VmRSS:"),
             virtual_bytes: kib("VmSize:"),
-            start_seconds: boot.zip(seconds(22)).map(|(boot, since)| boot as f64 + since),
+            start_seconds: boot.zip(ticks(22)).map(|(boot, since)| boot as f64 + seconds(since)),
             ..Self::default()
         }
     }

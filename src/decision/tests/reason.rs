@@ -31,6 +31,24 @@ fn every_reason_is_reached_by_some_decision() {
 }
 
 #[test]
+fn every_word_for_what_holds_is_in_the_list() {
+    let words: HashSet<&str> = [
+        Known::rules(FILE),
+        Known::NoRobots,
+        Known::Soft404,
+        Known::Unreachable,
+        Known::Failed(FetchError::Status(503).into()),
+        Known::prohibited(),
+        Known::last_copy(FILE),
+        Known::too_long(),
+    ]
+    .iter()
+    .map(|known| word_for(known.answer()))
+    .collect();
+    assert_eq!(words, WORDS.into());
+}
+
+#[test]
 fn every_name_is_a_token_of_its_own() {
     let names: HashSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
     assert_eq!(names.len(), Reason::ALL.len());

@@ -55,3 +55,26 @@ async fn who_waits_in_vain_for_room_is_told_so() {
         "what was taken is written"
     );
 }
+
+#[tokio::test]
+async fn whoever_asks_sees_what_waits_and_that_nothing_is_taken() {
+    let sink = Sink::shut();
+    let counts = Arc::new(AuditCounts::default());
+    let log = sink.log().counting(counts.clone());
+    log.append_now(b"first\n");
+    sink.wait_until(|state| state.blocked);
+    log.append_now(b"second\n");
+    assert_eq!(log.waiting_bytes(), "first\nsecond\n".len());
+    assert_eq!(counts.both(), (2, 13));
+    let started = Instant::now();
+    while !log.is_stalled() {
+        assert!(started.elapsed() < Duration::from_secs(30), "it never shows");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    sink.open();
+    sink.wait_until(|state| state.bytes.ends_with(b"second\n"));
+    while log.is_stalled() || log.waiting_bytes() > 0 {
+        assert!(started.elapsed() < Duration::from_secs(30), "it never ends");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -87,3 +87,14 @@ async fn a_smaller_bound_is_reached_as_new_copies_come() {
     let weight = bench.store.slots.weight();
     assert!(weight <= 128 * 1024, "{weight}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_state_in_memory_is_looked_at_once() {
+    let (bench, mut calls) = Bench::new();
+    for number in 0..100 {
+        bench.fetch(&mut calls, &nth(number), answered(404, "")).await;
+    }
+    let mut known = 0;
+    bench.store.each_state(|state| known += usize::from(state.is_known()));
+    assert_eq!(known, 100);
+}
