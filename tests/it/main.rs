@@ -9,6 +9,7 @@
 
 mod absolute_https;
 mod admin;
+mod admin_page;
 mod audit;
 mod authority;
 mod bot;

@@ -1,0 +1,203 @@
+//! The operator's page, in a real browser: headless Chromium, which `admin_page/drive.py` drives a step at a time.
+//!
+//! The browser comes from the packages that the README's test command installs; without it the tests fail.
+
+use std::process::Stdio;
+
+use serde_json::json;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+};
+
+use crate::support::{Gate, Origin, allowed, refused, wait};
+
+const ROBOTS: &str = "# What bots may do here.\nUser-agent: *\nAllow: /private/press\nDisallow: /private\n";
+const TOKEN: &str = "open-sesame-open-sesame";
+
+/// An operator before the page.
+struct Operator {
+    steps: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+    // Its end ends the browser.
+    _driver: Child,
+}
+
+// === impl Operator ===
+
+impl Operator {
+    async fn before(gate: &Gate) -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/admin_page/drive.py");
+        let mut driver = Command::new("/usr/bin/python3")
+            .arg("-B")
+            .arg(script)
+            .arg(format!("http://{}/", gate.admin_address()))
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the README's test command installs Python");
+        let mut operator = Self {
+            steps: driver.stdin.take().expect("piped"),
+            answers: BufReader::new(driver.stdout.take().expect("piped")).lines(),
+            _driver: driver,
+        };
+        operator.does(json!(["open", 1400])).await;
+        operator
+    }
+
+    /// Waits until a step has gone well.
+    #[track_caller]
+    fn does(&mut self, step: serde_json::Value) -> impl Future<Output = ()> {
+        let place = std::panic::Location::caller();
+        async move {
+            let line = format!("{step}\n");
+            let told = async {
+                self.steps.write_all(line.as_bytes()).await.ok()?;
+                self.answers.next_line().await.ok()?
+            };
+            let answer = told.await.unwrap_or_else(|| "the driver has ended".to_owned());
+            assert!(answer == "ok", "{place}: {step}: {}", answer.replace(" ⏎ ", "\n"));
+        }
+    }
+
+    /// Ends the browser, which has found nothing to complain of.
+    async fn leaves(mut self) {
+        self.does(json!(["clean"])).await;
+        drop(self.steps);
+        assert_eq!(self.answers.next_line().await.unwrap_or_default(), None);
+    }
+}
+
+async fn origin() -> Origin {
+    Origin::start().robots(ROBOTS).anything("page").spawn().await
+}
+
+#[tokio::test]
+async fn the_page_shows_what_happens_and_why() {
+    let (origin, gate) = (origin().await, Gate::start().await);
+    let mut operator = Operator::before(&gate).await;
+    operator.does(json!(["ready"])).await;
+    operator.does(json!(["counted", "deny", "0"])).await;
+
+    for _ in 0..3 {
+        allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+    }
+    operator.does(json!(["counted", "allow", "3"])).await;
+    let url = origin.url("/private/%3Cscript%3Ealert(1)%3C/script%3E?'&quot;");
+    refused(&gate.get(&url).await, "rule");
+    operator.does(json!(["counted", "deny", "1"])).await;
+    operator
+        .does(json!(["refusal", url, "deny, rule", "line 4: Disallow: /private"]))
+        .await;
+    operator.does(json!(["filtered", "nobody-says-this", 0])).await;
+    operator.does(json!(["filtered", "disallow: /private", 1])).await;
+    operator.does(json!(["why", "Disallow: /private"])).await;
+    operator.leaves().await;
+}
+
+#[tokio::test]
+async fn the_page_finds_origins_and_answers_whether_a_bot_may_fetch() {
+    let (origin, other, gate) = (origin().await, origin().await, Gate::start().await);
+    let mut operator = Operator::before(&gate).await;
+    for each in [&origin, &other] {
+        allowed(&gate.get(&each.url("/x")).await, "no-rule");
+    }
+    let name = origin.url("");
+    let port = name.rsplit(':').next().expect("a port");
+    operator.does(json!(["search", port, [name]])).await;
+    operator
+        .does(json!([
+            "origin",
+            name,
+            "its rules",
+            "1 allow, 0 deny",
+            "robots.txt, 4 lines",
+            "Allow: /private/press"
+        ]))
+        .await;
+
+    let ask = |path: &str, answer: &str| json!(["ask", "TestBot/1.0", origin.url(path), answer]);
+    operator
+        .does(ask("/private/x", "No: TestBot may not fetch this URL."))
+        .await;
+    operator.does(json!(["marked", "Disallow: /private"])).await;
+    operator
+        .does(ask("/private/press", "Yes: TestBot may fetch this URL."))
+        .await;
+    operator.does(json!(["marked", "Allow: /private/press"])).await;
+    assert_eq!(origin.count("/private/x"), 0);
+    operator.leaves().await;
+}
+
+#[tokio::test]
+async fn the_page_shows_the_configuration_and_why_another_was_rejected() {
+    let gate = Gate::with("[robots]\nuser-agent = \"PageBot\"").await;
+    let mut operator = Operator::before(&gate).await;
+    operator
+        .does(json!([
+            "configuration",
+            "robotgate.toml",
+            "robots.user-agent",
+            "PageBot",
+            "None since the start."
+        ]))
+        .await;
+
+    gate.rewrite_config("[https]\nmode = \"sometimes\"\n");
+    operator.does(json!(["rejected", "robotgate.toml", "mode"])).await;
+    operator.does(json!(["fits", 400])).await;
+    operator.does(json!(["fits", 1400])).await;
+
+    gate.reconfigure("[robots]\nuser-agent = \"OtherBot\"");
+    gate.reloaded(1).await;
+    operator.does(json!(["not_rejected"])).await;
+    operator
+        .does(json!([
+            "configuration",
+            "Took effect",
+            "OtherBot",
+            "robots.user-agent: "
+        ]))
+        .await;
+    operator.leaves().await;
+}
+
+#[tokio::test]
+async fn the_page_asks_for_the_token_and_keeps_it_until_the_log_out() {
+    let gate = Gate::builder()
+        .config("[admin]\ntoken-file = \"admin-token\"")
+        .put("admin-token", TOKEN)
+        .start()
+        .await;
+    let mut operator = Operator::before(&gate).await;
+    operator.does(json!(["log_in", "a-wrong-one-a-wrong-one"])).await;
+    operator.does(json!(["not_logged_in"])).await;
+    operator.does(json!(["log_in", TOKEN])).await;
+    operator.does(json!(["ready"])).await;
+    operator.does(json!(["configuration", "admin.token-file"])).await;
+    // The browser's tab has it still.
+    operator.does(json!(["open", 400])).await;
+    operator.does(json!(["ready"])).await;
+    operator.does(json!(["log_out"])).await;
+    operator.leaves().await;
+}
+
+#[tokio::test]
+async fn the_page_says_when_robotgate_is_gone_and_finds_it_again() {
+    let mut gate = Gate::start().await;
+    let admin = gate.admin_address();
+    let mut operator = Operator::before(&gate).await;
+    operator.does(json!(["ready"])).await;
+    gate.stop().await;
+    operator.does(json!(["gone"])).await;
+
+    // On the same port, which it had by chance the first time.
+    gate.reconfigure(&format!("[admin]\nlisten = \"{admin}\""));
+    wait::within("the gate to start again", gate.start_again()).await;
+    operator.does(json!(["ready"])).await;
+    // The browser tells of every request that failed meanwhile.
+    operator.does(json!(["forgive", "net::ERR_"])).await;
+    operator.leaves().await;
+}
