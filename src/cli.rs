@@ -9,6 +9,7 @@ pub mod cache;
 pub mod check;
 mod columns;
 pub mod credential;
+pub mod env;
 pub mod eval;
 pub mod explain;
 pub mod lint;
@@ -50,6 +51,7 @@ enum Command {
     Credential(credential::CredentialArgs),
     /// Show or export the certificate that clients of https have to trust
     Ca(ca::CaArgs),
+    Env(env::EnvArgs),
 }
 
 // === impl Cli ===
@@ -67,6 +69,7 @@ impl Cli {
             Command::Cache(args) => cache::run(&args),
             Command::Credential(args) => credential::run(&args),
             Command::Ca(args) => ca::run(&args),
+            Command::Env(args) => env::run(&args),
         }
     }
 }

@@ -107,4 +107,5 @@ pub mod robots;
 mod secret_file;
 pub mod service;
 mod target;
+pub mod trust;
 pub mod upstream;

@@ -1,0 +1,211 @@
+//! `robotgate env`: what to set in a client so that it goes through the proxy and trusts it.
+//!
+//! It changes nothing: it prints settings for a shell, and comments. What they are is in [`crate::trust::clients`].
+
+use std::{
+    fmt::Write as _,
+    fs,
+    io::{self, IsTerminal as _, Write as _},
+    net::SocketAddr,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::builder::PossibleValue;
+
+use super::{fail, load};
+use crate::{
+    config::{Config, ConfigError, HttpsMode},
+    trust::{
+        BadProxy, Ca, Settings,
+        clients::{self, Client, Group},
+    },
+};
+
+/// Print what to set in a client so that it goes through the proxy and trusts it
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct EnvArgs {
+    /// The client or system, such as curl, python, node, java, chromium or debian; left out, all of them are listed
+    #[arg(value_parser = names(), hide_possible_values = true, ignore_case = true)]
+    client: Option<String>,
+    /// The configuration file of the proxy
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The proxy as the client reaches it; left out, the first address of proxy.listen
+    #[arg(long, value_name = "URL")]
+    proxy: Option<String>,
+    /// Where the client finds the authority's certificate; left out, https.ca-certificate
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+/// Why there is nothing to print.
+#[derive(Debug, thiserror::Error)]
+enum EnvError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Proxy(#[from] BadProxy),
+    #[error("{0:?} cannot stand in a setting: name the certificate by a path of printable UTF-8 (--ca FILE)")]
+    Path(PathBuf),
+}
+
+/// Prints the settings, or the list of clients.
+pub fn run(args: &EnvArgs) -> ExitCode {
+    let client = args.client.as_deref().and_then(clients::find);
+    let text = match client {
+        None => list(),
+        Some(client) => match settings(args, client) {
+            Ok((text, notes)) => {
+                // Where a shell takes the settings, nobody sees comments.
+                if !io::stdout().is_terminal() {
+                    notes.iter().for_each(|note| eprintln!("robotgate: {note}"));
+                }
+                text
+            }
+            Err(error) => return fail(&error),
+        },
+    };
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            fail(&format_args!("cannot write to standard output: {error}"))
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// The names that are taken, so that a misspelt one is answered with the nearest.
+fn names() -> clap::builder::PossibleValuesParser {
+    clients::all()
+        .iter()
+        .map(|client| {
+            PossibleValue::new(client.name)
+                .help(client.about)
+                .aliases(client.aliases)
+        })
+        .collect::<Vec<_>>()
+        .into()
+}
+
+fn list() -> String {
+    let mut out = String::from("What to set in a client: robotgate env CLIENT\n");
+    let width = clients::all().iter().map(|client| client.name.len()).max().unwrap_or(0);
+    for group in [Group::Client, Group::Browser, Group::System] {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "\n{}:", group.title());
+        for client in clients::all().iter().filter(|client| client.group == group) {
+            let _ = writeln!(out, "  {:width$}  {}", client.name, client.about);
+        }
+    }
+    out.push_str("\nIn a shell, eval \"$(robotgate env curl)\" sets it at once.\n");
+    out
+}
+
+/// The text, and those of its notes without which it may not work.
+fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), EnvError> {
+    let config = load(args.config.as_deref())?;
+    let mut notes = Vec::new();
+    let proxy = match &args.proxy {
+        Some(proxy) => proxy.clone(),
+        None => listening(&config, &mut notes),
+    };
+    let intercepts = config.https.mode == HttpsMode::Intercept;
+    let path = args.ca.as_ref().unwrap_or(&config.https.ca_certificate);
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    if intercepts {
+        notes.extend(state_of(&path));
+    }
+    let shown = path.to_str().filter(|path| !path.contains(char::is_control));
+    let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
+    let settings = Settings::new(&proxy, ca)?;
+
+    let mut out = format!(
+        "# {}. To set it in this shell: eval \"$(robotgate env {})\"\n",
+        client.about, client.name
+    );
+    for note in &notes {
+        let _ = writeln!(out, "# NOTE: {}", note.replace('\n', "\n#   "));
+    }
+    if config.identity.required || config.identity.credentials.is_some() {
+        out.push_str(&client.credential(&settings));
+        if !config.identity.required {
+            out.push_str("# (It asks only for bots that the configuration binds to a credential.)\n");
+        }
+        out.push_str("# robotgate credential add NAME makes a secret.\n");
+    }
+    if intercepts {
+        out.push_str(&client.settings(&settings));
+    } else {
+        out.push_str(&client.proxy_settings(&settings));
+        out.push_str("# https.mode is not \"intercept\": no authority is in use, and there is nothing to trust.\n");
+    }
+    Ok((out, notes))
+}
+
+/// The proxy's address by the configuration, as well as it says that.
+fn listening(config: &Config, notes: &mut Vec<String>) -> String {
+    let plain = config.proxy.listen.first().map(|address| ("http", *address));
+    let tls = || Some(("https", *config.proxy.tls.as_ref()?.listen.first()?));
+    let (scheme, address) = plain
+        .or_else(tls)
+        .unwrap_or(("http", SocketAddr::from(([127, 0, 0, 1], 3128))));
+    if !address.ip().is_unspecified() {
+        return format!("{scheme}://{address}");
+    }
+    let name = host_name();
+    notes.push(format!(
+        "the proxy listens on all addresses ({address}); {name} is what this machine calls itself: if clients know it \
+         by another name, say so by --proxy {scheme}://NAME:{}",
+        address.port()
+    ));
+    format!("{scheme}://{name}:{}", address.port())
+}
+
+/// What this machine calls itself.
+fn host_name() -> String {
+    let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    match !node.is_empty() && node != "(none)" && node.bytes().all(is_name) {
+        true => node,
+        false => "127.0.0.1".to_owned(),
+    }
+}
+
+/// What stands between the certificate and those who have to read it.
+fn state_of(path: &Path) -> Option<String> {
+    let get = "robotgate ca export > robotgate-ca.pem\n(as the proxy's user, or root), or from any machine:\n\
+               curl -x PROXY -o robotgate-ca.pem http://robotgate.internal/ca.pem\nand name the copy by --ca FILE";
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(format!(
+            "{} is not there yet: robotgate makes it when it first runs. If the proxy runs elsewhere, or as another \
+             user (--config FILE), get the certificate by\n{get}",
+            path.display()
+        )),
+        Err(error) => Some(format!(
+            "{} cannot be read ({error}). Get the certificate by\n{get}",
+            path.display()
+        )),
+        Ok(_) if !is_open_to_all(path) => Some(format!(
+            "other users of this machine cannot read {}, so their bots have no use of it. Make them a copy by\n{get}",
+            path.display()
+        )),
+        Ok(_) => None,
+    }
+}
+
+/// Whether every user of the machine may read the file, by the modes of it and of the folders above.
+fn is_open_to_all(path: &Path) -> bool {
+    let has = |path: &Path, mode| fs::metadata(path).is_ok_and(|data| data.permissions().mode() & mode == mode);
+    has(path, 0o004) && path.ancestors().skip(1).all(|folder| has(folder, 0o001))
+}
+
+const AFTER_HELP: &str = "\
+Try it:
+  robotgate env                         # lists every client
+  robotgate env python                  # shows what to set
+  eval \"$(robotgate env curl)\"          # sets it in this shell
+  robotgate env node --proxy http://gate.example:3128 --ca /etc/robotgate-ca.pem
+
+The certificate is also at http://robotgate.internal/ca.pem, through the proxy.";

@@ -1,0 +1,52 @@
+//! How clients are brought to trust robotgate, and which of them do not.
+//!
+//! - [`clients`]: what has to be set for each client and system, as text that a shell takes.
+//! - [`page()`]: the same for a person who opens `http://robotgate.internal/`, and the authority's certificate itself.
+//! - [`Distrust`]: which clients turned the authority's certificates down lately.
+//!
+//! Pure: it takes the certificate's facts, the proxy's address and the time, and returns text. It reads no file, opens
+//! no socket, and knows no private key.
+
+pub mod clients;
+mod distrust;
+mod page;
+mod settings;
+
+use std::time::SystemTime;
+
+pub use self::{
+    distrust::{Distrust, Kind, Rejection, Told},
+    page::{CA_NAME, Document, Form, Missing, page},
+    settings::{BadProxy, Ca, Settings},
+};
+use crate::authority::Authority;
+
+/// What clients may know of an authority: everything but its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certificate {
+    /// For people to read.
+    pub subject: String,
+    /// SHA-256, as upper-case hexadecimal octets between colons.
+    pub fingerprint: String,
+    pub not_before: SystemTime,
+    pub not_after: SystemTime,
+    /// RFC 7468; every certificate of the authority's file.
+    pub pem: String,
+    /// The one that signs.
+    pub der: Vec<u8>,
+}
+
+// === impl Certificate ===
+
+impl Certificate {
+    pub fn of(authority: &Authority) -> Self {
+        Self {
+            subject: authority.subject().to_owned(),
+            fingerprint: authority.fingerprint(),
+            not_before: authority.not_before(),
+            not_after: authority.not_after(),
+            pem: authority.certificate_pem().to_owned(),
+            der: authority.certificate_der().to_vec(),
+        }
+    }
+}

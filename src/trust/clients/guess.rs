@@ -1,0 +1,88 @@
+//! Which client a User-Agent is of, as far as that tells. Pure, and of no weight: it picks an advice.
+
+/// The command that says what to set for the client of that User-Agent; in general, where it tells nothing.
+pub fn fix(user_agent: Option<&str>) -> String {
+    match user_agent.and_then(guess) {
+        Some(name) => format!("robotgate env {name}"),
+        None => "robotgate env".to_owned(),
+    }
+}
+
+/// The name of the client, as `robotgate env` takes it.
+pub fn guess(user_agent: &str) -> Option<&'static str> {
+    let user_agent = user_agent.to_ascii_lowercase();
+    SIGNS
+        .iter()
+        .find(|(sign, _)| user_agent.contains(sign))
+        .map(|(_, name)| *name)
+}
+
+/// What stands in a User-Agent, and whose it is. The first that is there counts: libraries name what they are made of.
+const SIGNS: &[(&str, &str)] = &[
+    ("scrapy", "scrapy"),
+    ("headlesschrome", "chromium"),
+    ("aiohttp", "python"),
+    ("python-requests", "python"),
+    ("python-httpx", "python"),
+    ("python-urllib", "python"),
+    ("pip/", "pip"),
+    ("npm/", "npm"),
+    ("git/", "git"),
+    ("cargo", "rust"),
+    ("reqwest", "rust"),
+    ("deno/", "deno"),
+    ("bun/", "bun"),
+    ("undici", "node"),
+    ("node", "node"),
+    ("axios", "node"),
+    ("java/", "java"),
+    ("java-http-client", "java"),
+    ("apache-httpclient", "java"),
+    ("okhttp", "java"),
+    ("go-http-client", "go"),
+    ("guzzle", "php"),
+    ("php", "php"),
+    ("ruby", "ruby"),
+    ("faraday", "ruby"),
+    (".net", "dotnet"),
+    ("dotnet", "dotnet"),
+    ("wget", "wget"),
+    ("curl/", "curl"),
+    ("chrome/", "chromium"),
+    ("firefox/", "firefox"),
+    ("python", "python"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_agent_tells_the_client_where_it_can() {
+        for (user_agent, name) in [
+            ("curl/8.5.0", Some("curl")),
+            ("Wget/1.21.3", Some("wget")),
+            ("python-requests/2.32.0", Some("python")),
+            ("Python/3.11 aiohttp/3.8.4", Some("python")),
+            ("Scrapy/2.11 (+https://scrapy.org)", Some("scrapy")),
+            ("Java/17.0.15", Some("java")),
+            ("Go-http-client/1.1", Some("go")),
+            (
+                "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/120.0.0.0 Safari/537.36",
+                Some("chromium"),
+            ),
+            ("git/2.39.5", Some("git")),
+            ("AcmeBot/1.0", None),
+            ("", None),
+        ] {
+            assert_eq!(guess(user_agent), name, "{user_agent}");
+            if let Some(name) = name {
+                assert!(super::super::find(name).is_some(), "{name}");
+            }
+        }
+        for (_, name) in SIGNS {
+            assert!(super::super::find(name).is_some(), "{name}");
+        }
+        assert_eq!(fix(None), "robotgate env");
+    }
+}

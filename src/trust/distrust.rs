@@ -1,0 +1,208 @@
+//! Which clients turned the authority's certificates down lately: a bounded table, for the log and the admin page.
+//! It reads no clock.
+
+use std::{
+    net::{IpAddr, Ipv6Addr},
+    sync::{Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use super::clients;
+
+/// The table. See the module's text.
+#[derive(Debug, Default)]
+pub struct Distrust {
+    /// The one that was heard of last stands last.
+    table: Mutex<Vec<Entry>>,
+}
+
+/// What a client did on seeing the certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// It said by a TLS alert that it does not trust the certificate.
+    Distrust,
+    /// It closed without a word, as many do that do not trust it.
+    Closed,
+}
+
+/// A client that turned certificates down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    /// Of IPv6, the first address of its /64.
+    pub client: IpAddr,
+    /// The last one that a CONNECT of it carried; few clients send one there.
+    pub user_agent: Option<String>,
+    /// Where it went the last time.
+    pub origin: String,
+    pub kind: Kind,
+    pub first: SystemTime,
+    pub last: SystemTime,
+    pub count: u64,
+}
+
+/// That a rejection is worth a line in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Told {
+    /// How often the client has done this, this time included.
+    pub count: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    rejection: Rejection,
+    told: SystemTime,
+}
+
+// === impl Distrust ===
+
+impl Distrust {
+    /// Notes that a client turned a certificate down. `Some` where the log should tell, which is at most once a minute
+    /// for each client and kind. `user_agent` is plain text already.
+    pub fn note(
+        &self,
+        client: IpAddr,
+        user_agent: Option<&str>,
+        origin: &str,
+        kind: Kind,
+        now: SystemTime,
+    ) -> Option<Told> {
+        let client = key_of(client);
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = table
+            .iter()
+            .position(|entry| entry.rejection.client == client && entry.rejection.kind == kind);
+        let Some(at) = known else {
+            if table.len() >= MAX_CLIENTS {
+                table.remove(0);
+            }
+            table.push(Entry {
+                rejection: Rejection {
+                    client,
+                    user_agent: user_agent.map(str::to_owned),
+                    origin: origin.to_owned(),
+                    kind,
+                    first: now,
+                    last: now,
+                    count: 1,
+                },
+                told: now,
+            });
+            return Some(Told { count: 1 });
+        };
+        let mut entry = table.remove(at);
+        let rejection = &mut entry.rejection;
+        rejection.count += 1;
+        rejection.last = now;
+        rejection.origin.clear();
+        rejection.origin.push_str(origin);
+        if let Some(user_agent) = user_agent {
+            rejection.user_agent = Some(user_agent.to_owned());
+        }
+        let count = rejection.count;
+        // A clock that was set back tells too early, and never falls silent.
+        let is_due = now.duration_since(entry.told).map_or(true, |since| since >= TELL_AGAIN);
+        if is_due {
+            entry.told = now;
+        }
+        table.push(entry);
+        is_due.then_some(Told { count })
+    }
+
+    /// The clients, the one that was heard of last first.
+    pub fn list(&self) -> Vec<Rejection> {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.iter().rev().map(|entry| entry.rejection.clone()).collect()
+    }
+}
+
+// === impl Rejection ===
+
+impl Rejection {
+    /// The command that says what to set: of the client's own kind, where its User-Agent tells that.
+    pub fn fix(&self) -> String {
+        clients::fix(self.user_agent.as_deref())
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Distrust => "distrust",
+            Kind::Closed => "closed",
+        }
+    }
+}
+
+/// One network of IPv6 is one client: it has more addresses than the table has places.
+fn key_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+        address => address,
+    }
+}
+
+/// Clients and kinds that are remembered.
+const MAX_CLIENTS: usize = 256;
+/// How long the log is silent about a client.
+const TELL_AGAIN: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    #[test]
+    fn a_client_is_told_of_once_a_minute_with_its_count() {
+        let distrust = Distrust::default();
+        let note = |seconds| distrust.note(ip("10.0.0.7"), None, "https://a.example", Kind::Distrust, at(seconds));
+        assert_eq!(note(0), Some(Told { count: 1 }));
+        assert_eq!(note(1), None);
+        assert_eq!(note(59), None);
+        assert_eq!(note(60), Some(Told { count: 4 }));
+        assert_eq!(note(61), None);
+        // The clock was set back.
+        assert_eq!(note(5), Some(Told { count: 6 }));
+        let other = distrust.note(ip("10.0.0.7"), None, "https://a.example", Kind::Closed, at(61));
+        assert_eq!(other, Some(Told { count: 1 }), "another kind is told of");
+    }
+
+    #[test]
+    fn the_table_names_the_last_origin_and_what_to_do() {
+        let distrust = Distrust::default();
+        let client = ip("10.0.0.7");
+        distrust.note(client, Some("curl/8.5.0"), "https://a.example", Kind::Distrust, at(1));
+        distrust.note(client, None, "https://b.example", Kind::Distrust, at(2));
+        let list = distrust.list();
+        let [rejection] = list.as_slice() else {
+            panic!("one client: {list:?}");
+        };
+        assert_eq!(rejection.origin, "https://b.example");
+        assert_eq!(rejection.user_agent.as_deref(), Some("curl/8.5.0"));
+        assert_eq!((rejection.first, rejection.last, rejection.count), (at(1), at(2), 2));
+        assert_eq!(rejection.fix(), "robotgate env curl");
+    }
+
+    #[test]
+    fn the_table_is_bounded_and_a_network_of_ipv6_is_one_client() {
+        let distrust = Distrust::default();
+        for number in 0..1000_u32 {
+            let client = IpAddr::from(number.to_be_bytes());
+            distrust.note(client, None, "https://a.example", Kind::Distrust, at(1));
+            let client = IpAddr::V6(Ipv6Addr::from_bits((0x2001_0db8_u128 << 96) | u128::from(number)));
+            distrust.note(client, None, "https://a.example", Kind::Distrust, at(1));
+        }
+        let list = distrust.list();
+        assert_eq!(list.len(), MAX_CLIENTS);
+        assert_eq!(list[0].client, ip("2001:db8::"));
+        assert_eq!(list[0].count, 1000);
+    }
+}

@@ -1,0 +1,231 @@
+//! What is at `http://robotgate.internal/`, and at `/trust` of the admin listener: the authority's certificate, and for
+//! a person how clients come to trust it. Pure.
+
+use std::fmt::Write as _;
+
+use super::{
+    Certificate,
+    clients::{self, Client, Group},
+    settings::Settings,
+};
+use crate::authority::Moment;
+
+/// What a path holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    pub content_type: &'static str,
+    pub body: Vec<u8>,
+}
+
+/// How a person reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// In a terminal.
+    Text,
+    /// In a browser.
+    Html,
+}
+
+/// Why a path holds nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    #[error(
+        "there is no such page; / says how clients come to trust this proxy, /ca.pem and /ca.crt are its certificate"
+    )]
+    Page,
+    #[error("https.mode is not \"intercept\", so no authority is in use and clients have nothing to trust")]
+    Authority,
+}
+
+/// The document at `path`, whose query counts for nothing. `certificate` is that of the authority in use, and `settings`
+/// name the proxy as the reader reaches it.
+///
+/// # Errors
+/// Nothing is there: a 404.
+pub fn page(
+    path: &str,
+    form: Form,
+    certificate: Option<&Certificate>,
+    settings: &Settings,
+) -> Result<Document, Missing> {
+    let path = path.split_once('?').map_or(path, |(path, _)| path);
+    let held = |content_type, body: fn(&Certificate) -> Vec<u8>| {
+        let certificate = certificate.ok_or(Missing::Authority)?;
+        Ok(Document {
+            content_type,
+            body: body(certificate),
+        })
+    };
+    match path {
+        "/" | "/trust" => Ok(match form {
+            Form::Text => Document {
+                content_type: "text/plain; charset=utf-8",
+                body: text(certificate, settings).into_bytes(),
+            },
+            Form::Html => Document {
+                content_type: "text/html; charset=utf-8",
+                body: html(certificate, settings).into_bytes(),
+            },
+        }),
+        "/ca.pem" => held("application/x-pem-file", |certificate| {
+            certificate.pem.clone().into_bytes()
+        }),
+        "/ca.crt" => held("application/x-x509-ca-cert", |certificate| certificate.der.clone()),
+        _ => Err(Missing::Page),
+    }
+}
+
+fn text(certificate: Option<&Certificate>, settings: &Settings) -> String {
+    let mut out = String::from("This proxy is robotgate: it keeps bots to the robots.txt of each site.\n\n");
+    // Writing to a string cannot fail.
+    let _ = match certificate {
+        Some(certificate) => write!(
+            out,
+            "{INTERCEPTS}\n\nIts certificate:\n{}\nGet it:\n  {}\n\n{COMPARE}\n",
+            facts(certificate, "  "),
+            settings.fill(FETCH)
+        ),
+        None => writeln!(out, "{NOTHING_TO_TRUST}"),
+    };
+    out.push_str("\nThen set, for the client or system that you use:\n");
+    for client in clients::all() {
+        let _ = write!(out, "\n=== {}: {}\n\n", client.name, client.about);
+        out.push_str(&settings_of(client, certificate, settings));
+    }
+    out
+}
+
+fn html(certificate: Option<&Certificate>, settings: &Settings) -> String {
+    let mut out = String::from(HTML_HEAD);
+    let _ = match certificate {
+        Some(certificate) => write!(
+            out,
+            "<p>{}</p><pre>{}</pre><p><a href=\"/ca.pem\">ca.pem</a> (PEM), <a href=\"/ca.crt\">ca.crt</a> (DER), \
+             or in a shell:</p><pre>{}</pre><p>{}</p>",
+            escaped(INTERCEPTS),
+            escaped(&facts(certificate, "")),
+            escaped(&settings.fill(FETCH)),
+            escaped(COMPARE),
+        ),
+        None => write!(out, "<p>{}</p>", escaped(NOTHING_TO_TRUST)),
+    };
+    for group in [Group::Client, Group::Browser, Group::System] {
+        let _ = write!(out, "<h2>{}</h2>", group.title());
+        for client in clients::all().iter().filter(|client| client.group == group) {
+            let _ = write!(
+                out,
+                "<details><summary><b>{}</b> {}</summary><pre>{}</pre></details>",
+                escaped(client.name),
+                escaped(client.about),
+                escaped(&settings_of(client, certificate, settings)),
+            );
+        }
+    }
+    out.push_str("</main></html>\n");
+    out
+}
+
+fn settings_of(client: &Client, certificate: Option<&Certificate>, settings: &Settings) -> String {
+    match certificate {
+        Some(_) => client.settings(settings),
+        None => client.proxy_settings(settings),
+    }
+}
+
+fn facts(certificate: &Certificate, indent: &str) -> String {
+    format!(
+        "{indent}Subject:     {}\n{indent}Fingerprint: {} (SHA-256)\n{indent}Valid from:  {}\n{indent}Valid until: {}\n",
+        certificate.subject,
+        certificate.fingerprint,
+        Moment(certificate.not_before),
+        Moment(certificate.not_after),
+    )
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// The name under which the page's readers keep the certificate.
+pub const CA_NAME: &str = "robotgate-ca.pem";
+const FETCH: &str = "curl -sSf -x {proxy} -o robotgate-ca.pem http://robotgate.internal/ca.pem";
+const INTERCEPTS: &str = "To check each https:// URL, it ends the TLS of its clients with certificates of its own \
+                          authority, which they have to trust.";
+const COMPARE: &str = "It came over plain HTTP: before you trust it, compare the fingerprint with the one that the \
+                       operator sees in `robotgate ca show`. (openssl x509 -in robotgate-ca.pem -noout -fingerprint \
+                       -sha256)";
+const NOTHING_TO_TRUST: &str = "No authority is in use here (https.mode is not \"intercept\"): clients need the proxy's \
+                                address and have nothing to trust.";
+const HTML_HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Make clients trust \
+    robotgate</title><meta name=\"viewport\" content=\"width=device-width\"><style>:root{color-scheme:light dark}\
+    body{font:16px/1.5 system-ui,sans-serif;margin:0}main{max-width:50rem;margin:auto;padding:1rem}\
+    pre{overflow-x:auto;padding:.6rem;border:1px solid #8888;border-radius:4px;font-size:13px}\
+    summary{cursor:pointer;padding:.2rem 0}</style><main><h1>Make clients trust robotgate</h1>\
+    <p>This proxy keeps bots to the robots.txt of each site.</p>";
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::trust::Ca;
+
+    fn certificate() -> Certificate {
+        Certificate {
+            subject: "CN=robotgate <here>".to_owned(),
+            fingerprint: "AB:CD".to_owned(),
+            not_before: SystemTime::UNIX_EPOCH,
+            not_after: SystemTime::UNIX_EPOCH,
+            pem: "-----BEGIN CERTIFICATE-----\n".to_owned(),
+            der: vec![0x30, 0x82],
+        }
+    }
+
+    fn at(path: &str, form: Form, certificate: Option<&Certificate>) -> Result<(&'static str, String), Missing> {
+        let settings = Settings::new("http://gate.example:3128", Ca::Here(CA_NAME));
+        let settings = settings.unwrap_or_else(|error| panic!("{error}"));
+        let document = page(path, form, certificate, &settings)?;
+        Ok((
+            document.content_type,
+            String::from_utf8_lossy(&document.body).into_owned(),
+        ))
+    }
+
+    #[test]
+    fn the_certificate_comes_as_pem_and_as_der() {
+        let ca = certificate();
+        let pem = at("/ca.pem?x", Form::Html, Some(&ca));
+        assert_eq!(pem, Ok(("application/x-pem-file", ca.pem.clone())));
+        let der = at("/ca.crt", Form::Text, Some(&ca)).map(|(content_type, _)| content_type);
+        assert_eq!(der, Ok("application/x-x509-ca-cert"));
+    }
+
+    #[test]
+    fn the_page_has_facts_and_every_client_in_both_forms() {
+        for form in [Form::Text, Form::Html] {
+            let (_, body) = at("/", form, Some(&certificate())).unwrap_or_else(|missing| panic!("{missing}"));
+            assert!(body.contains("AB:CD"), "{body}");
+            for client in clients::all() {
+                assert!(body.contains(client.name), "{}", client.name);
+            }
+            assert!(body.contains("http://gate.example:3128"), "{body}");
+            assert!(!body.contains("{proxy") && !body.contains("{ca"), "{body}");
+            assert_eq!(body.contains("CN=robotgate <here>"), form == Form::Text);
+        }
+    }
+
+    #[test]
+    fn without_an_authority_there_is_a_page_and_no_certificate() {
+        assert_eq!(at("/ca.pem", Form::Text, None), Err(Missing::Authority));
+        let (_, body) = at("/", Form::Text, None).unwrap_or_else(|missing| panic!("{missing}"));
+        assert!(
+            body.contains("nothing to trust") && !body.contains("SSL_CERT_FILE"),
+            "{body}"
+        );
+        assert_eq!(at("/problems", Form::Text, None), Err(Missing::Page));
+        assert_eq!(at("/CA.pem", Form::Text, Some(&certificate())), Err(Missing::Page));
+    }
+}
