@@ -28,7 +28,7 @@ pub use self::{
     bots::Meter,
     fetch_result::FetchResult,
     gauge::Present,
-    label::{Class, Distrust, Listener, Method, Outcome, Tunnel},
+    label::{Class, Listener, Method, Outcome, Tunnel},
     process::Process,
     reloads::Reloads,
 };
@@ -38,7 +38,7 @@ use self::{
     histogram::Histogram,
     label::{Counters, Label as _},
 };
-use crate::{audit::AuditCounts, cache::Memory, decision::Verdict, upstream::ProxyError};
+use crate::{audit::AuditCounts, cache::Memory, decision::Verdict, trust::Kind, upstream::ProxyError};
 
 /// What has been counted since the start, over all reloads.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub struct Metrics {
     connections_accepted: Counters<Listener>,
     tunnels: Gauges<Tunnel>,
     tunnels_opened: Counters<Tunnel>,
-    distrust: Counters<Distrust>,
+    distrust: Counters<Kind>,
     /// What the audit logs count.
     pub audit: Arc<AuditCounts>,
     pub reloads: Reloads,
@@ -216,8 +216,8 @@ impl Metrics {
     }
 
     /// A client would not take the authority's certificate, or left when it saw it.
-    pub fn distrusted(&self, distrust: Distrust) {
-        self.distrust.add(distrust);
+    pub fn distrusted(&self, kind: Kind) {
+        self.distrust.add(kind);
     }
 
     /// Where the decisions on the bot of this name are counted.

@@ -11,9 +11,11 @@
 //! 3. That calls back into `gate`, once for each step of an exchange: which origin is meant
 //!    (`target`), who asks and whether they may (`judge`; what has to be fetched for that, `fetching`
 //!    fetches and logs), the audit log (`exchange`), and then the origin's address and the heads of messages both
-//!    ways (`rewrite`, `fields`, `websocket`), or a refusal (`respond`).
+//!    ways (`rewrite`, `fields`, `websocket`), or a refusal (`respond`). What is for robotgate itself
+//!    (`http://robotgate.internal/`, `own`) is answered there and then.
 //!
-//! What is counted on the way is in [`crate::metrics`]; what a scrape looks up beside it, `scrape` does.
+//! `distrust` tells of clients that turn the interception's certificates down. What is counted on the way is in
+//! [`crate::metrics`]; what a scrape looks up beside it, `scrape` does.
 
 mod arrival;
 mod check;
@@ -21,6 +23,7 @@ mod client_stream;
 mod clients;
 mod connect;
 mod connection;
+mod distrust;
 mod exchange;
 mod fetching;
 mod fields;
@@ -35,6 +38,7 @@ mod judge;
 mod limits;
 mod listen;
 mod live;
+mod own;
 mod respond;
 mod rewrite;
 mod scrape;

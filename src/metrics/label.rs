@@ -9,6 +9,7 @@ use std::{
 use crate::{
     bot::Enforcement,
     decision::{Reason, Verdict},
+    trust::Kind,
     upstream::ProxyError,
 };
 
@@ -72,7 +73,7 @@ macro_rules! label {
 }
 pub(super) use label;
 
-take!(Verdict, Reason, Enforcement, ProxyError);
+take!(Verdict, Reason, Enforcement, ProxyError, Kind);
 
 label! {
     /// A request's method (RFC 9110 §9).
@@ -128,16 +129,6 @@ label! {
         /// A CONNECT whose bytes pass unseen.
         Blind = "blind",
         Websocket = "websocket",
-    }
-}
-
-label! {
-    /// How a client showed that it does not trust the authority.
-    Distrust {
-        /// It said so.
-        Distrust = "distrust",
-        /// It closed the connection in the middle of the handshake.
-        Closed = "closed",
     }
 }
 
@@ -212,7 +203,7 @@ mod tests {
         check::<Class>();
         check::<Listener>();
         check::<Tunnel>();
-        check::<Distrust>();
+        check::<Kind>();
         check::<FetchResult>();
     }
 

@@ -9,6 +9,7 @@ use std::{
     time::{Instant, SystemTime},
 };
 
+use http::HeaderValue;
 use pingora::protocols::{Digest, raw_connect::ProxyDigest};
 use pingora_http::ResponseHeader;
 use rustls::pki_types::CertificateDer;
@@ -45,6 +46,8 @@ pub(super) struct Through {
     pub(super) origin: Origin,
     /// Of the credential that it came with: it says who is inside, and nothing of what they may.
     pub(super) voucher: Option<Voucher>,
+    /// The CONNECT's User-Agent, which few clients send.
+    pub(super) user_agent: Option<HeaderValue>,
     /// Set where the TLS inside asks for another name (RFC 6066 §3).
     pub(super) other_name: OnceLock<Box<str>>,
     /// Of HTTP/2 inside.
@@ -100,10 +103,16 @@ impl Arrival {
 // === impl Through ===
 
 impl Through {
-    pub(super) fn new(origin: Origin, voucher: Option<Voucher>, http2_resets: u32) -> Self {
+    pub(super) fn new(
+        origin: Origin,
+        voucher: Option<Voucher>,
+        user_agent: Option<HeaderValue>,
+        http2_resets: u32,
+    ) -> Self {
         Self {
             origin,
             voucher,
+            user_agent,
             other_name: OnceLock::new(),
             resets: Resets::new(http2_resets, Instant::now()),
         }

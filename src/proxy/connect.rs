@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use http::Method;
+use http::{Method, header};
 use tokio::io::AsyncWriteExt as _;
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
     intercept,
     judge::{Judgement, identify},
     live::Live,
+    own::{self, OwnError},
     respond::{Answer, Problem},
     target::Target,
     tunnel,
@@ -34,6 +35,11 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
     };
     let generation = context.live.generation();
     let origin = Origin::new(Scheme::Https, connect.authority.clone());
+    if own::is_meant_by(&origin) {
+        let mut exchange = Exchange::new(generation, metrics::Method::Connect);
+        let answer = exchange.problem(&Problem::Own(&OwnError::PlainHttp), &connect.headers);
+        return answer_and_close(stream, &answer, &mut exchange).await;
+    }
     let exception = generation
         .config
         .https
@@ -43,7 +49,10 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
     // There are leaves where the mode is to intercept.
     match (&exception, &generation.leaves) {
         (None, Some(leaves)) if screened.is_ok() => match vouch(&generation, &connect, &origin, context).await {
-            Ok(voucher) => intercept::serve(stream, origin, voucher, leaves, context).await,
+            Ok(voucher) => {
+                let user_agent = connect.headers.get(header::USER_AGENT).cloned();
+                intercept::serve(stream, origin, voucher, user_agent, leaves, context).await;
+            }
             Err((answer, mut exchange)) => answer_and_close(stream, &answer, &mut exchange).await,
         },
         _ => {

@@ -1,7 +1,10 @@
 //! One client connection: its requests one after the other, each to where it belongs. It serves
 //! the connections of the listeners and, inside an interception, those that a CONNECT opened.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use pingora::{
     apps::HttpServerApp as _,
@@ -13,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use super::{
     arrival::Arrival,
     client_stream::ClientStream,
-    connect,
+    connect, distrust,
     head::{Head, HeadError, HeadLimits, HeadTimes},
     listen::Running,
     live::Live,
@@ -35,6 +38,7 @@ pub(super) struct Context {
 /// Serves HTTP/1 requests until the connection ends.
 pub(super) async fn serve(mut stream: Stream, context: &Context) {
     let mut times = HeadTimes::first(context);
+    let begun = Instant::now();
     let most = context.live.generation().config.proxy.limits.connection_requests;
     for left in (0..most).rev() {
         let head = tokio::select! {
@@ -44,6 +48,13 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
         };
         let head = match head {
             Ok(head) => head,
+            Err(HeadError::Gone) => {
+                // Not a byte came.
+                if left + 1 == most {
+                    distrust::tell_of_silence(begun.elapsed(), context);
+                }
+                return;
+            }
             Err(error) => return reject(stream, &error, context).await,
         };
         if head.connect.is_some() {
@@ -82,7 +93,6 @@ async fn reject(stream: Stream, error: &HeadError, context: &Context) {
         context.live.metrics.malformed();
     }
     match (error, error.limit(), &context.arrival.through) {
-        (HeadError::Gone, ..) => return,
         (_, Some(limit), _) => context.arrival.visit.came_over(limit, client),
         (HeadError::Tls, _, Some(through)) => tracing::warn!(
             %client, origin = %through.origin,

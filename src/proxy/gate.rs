@@ -31,6 +31,7 @@ use super::{
     judge::{Judgement, identify},
     limits::Limit,
     live::Live,
+    own,
     respond::{Answer, Problem},
     rewrite,
     target::Target,
@@ -93,6 +94,11 @@ impl Gate {
             tracing::info!(%client, %error, "a request was refused as malformed");
             exchange.problem(&Problem::Target(&error), &head.headers)
         })?;
+        if own::is_meant_by(&target.origin) {
+            tracing::debug!(%client, method = %head.method, "a request for the proxy's own pages");
+            let answer = own::answer(head, &target, session.digest(), &generation);
+            return Err(answer.unwrap_or_else(|error| exchange.problem(&Problem::Own(&error), &head.headers)));
+        }
         let (proof, identity) = identify(&generation.config, &head.headers, arrival);
         let asker = Asker::new(&identity, generation.config.identity.unidentified);
         let readings = readings(target.decided_path());
@@ -154,7 +160,11 @@ impl ProxyHttp for Gate {
             Ok(()) => Ok(false),
             Err(answer) => {
                 // After a request that nobody understood, nobody knows where the next one begins.
-                let understood = [StatusCode::FORBIDDEN, StatusCode::PROXY_AUTHENTICATION_REQUIRED];
+                let understood = [
+                    StatusCode::OK,
+                    StatusCode::FORBIDDEN,
+                    StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+                ];
                 if !understood.contains(&answer.head.status) {
                     session.set_keepalive(None);
                 }

@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use http::HeaderValue;
 use pingora::{
     listeners::tls::Acceptor,
     protocols::{ALPN, Ssl as _, Stream},
@@ -17,8 +18,9 @@ use super::{
     client_stream::ClientStream,
     connect::{self, ESTABLISHED},
     connection::{self, Context},
+    distrust,
     exchange::Exchange,
-    handshake::{TLS_HANDSHAKE, cause},
+    handshake::TLS_HANDSHAKE,
     limits::Limit,
     respond::Problem,
     streams,
@@ -26,7 +28,7 @@ use super::{
 use crate::{
     authority::{LeafName, Leaves, MintError},
     bot::Voucher,
-    metrics::{Distrust, Method, Tunnel},
+    metrics::{Method, Tunnel},
     origin::{Host, Origin, Scheme},
 };
 
@@ -45,6 +47,7 @@ pub(super) async fn serve(
     mut stream: ClientStream,
     origin: Origin,
     voucher: Option<Voucher>,
+    user_agent: Option<HeaderValue>,
     leaves: &Leaves,
     context: &Context,
 ) {
@@ -82,7 +85,7 @@ pub(super) async fn serve(
         Some(byte) if byte.is_ascii_uppercase() => Scheme::Http,
         _ => Scheme::Https,
     };
-    let through = Arc::new(Through::new(Origin { scheme, ..origin }, voucher, resets));
+    let through = Arc::new(Through::new(Origin { scheme, ..origin }, voucher, user_agent, resets));
     let origin = &through.origin;
     let stream = stream.arriving(context.arrival.through(through.clone()));
     match (first, scheme) {
@@ -96,7 +99,7 @@ pub(super) async fn serve(
                     }
                     serve_inside(Box::new(tls), through, context).await;
                 }
-                Ok(Err(error)) => tell_of_handshake(&error, origin, context),
+                Ok(Err(error)) => distrust::tell_of_handshake(&error, &through, context),
                 Err(_) => tracing::info!(%client, %origin, "a TLS handshake took too long"),
             }
         }
@@ -147,35 +150,3 @@ fn leaf_name(host: &Host) -> LeafName {
         Host::Ip(address) => LeafName::Ip(*address),
     }
 }
-
-/// Says what an operator can do when a client breaks the handshake off. pingora passes the alert
-/// on only as text.
-fn tell_of_handshake(error: &pingora::Error, origin: &Origin, context: &Context) {
-    let client = context.arrival.client;
-    let text = error.to_string();
-    let distrust = ["UnknownCA", "BadCertificate", "CertificateUnknown", "UnknownCa"]
-        .iter()
-        .any(|alert| text.contains(alert));
-    let gone = text.contains("handshake eof") || text.contains("reset by peer");
-    let alert = cause(error);
-    if distrust {
-        context.live.metrics.distrusted(Distrust::Distrust);
-        tracing::warn!(
-            %client, %origin, alert,
-            "a client does not trust the interception's certificate: {TRUST}"
-        );
-    } else if gone {
-        context.live.metrics.distrusted(Distrust::Closed);
-        tracing::warn!(
-            %client, %origin, alert,
-            "a client closed the connection during the TLS handshake; often it does not trust the \
-             interception's certificate: {TRUST}"
-        );
-    } else {
-        tracing::info!(%client, %origin, error = alert, "a TLS handshake failed");
-    }
-}
-
-/// What an operator can do about it.
-const TRUST: &str = "install the authority's certificate in it (robotgate ca export > robotgate-ca.pem; then curl \
-    --cacert, SSL_CERT_FILE, REQUESTS_CA_BUNDLE or NODE_EXTRA_CA_CERTS), or let the host through in [[https.tunnel]]";

@@ -17,13 +17,17 @@ use super::{
     gate::Gate,
     generation::{Generation, SetupError},
 };
-use crate::{admin::Recent, audit::AuditLog, cache::Store, config::Config, egress::Listening, metrics::Metrics};
+use crate::{
+    admin::Recent, audit::AuditLog, cache::Store, config::Config, egress::Listening, metrics::Metrics, trust::Distrust,
+};
 
 /// The generation in force, and what outlives every generation.
 pub struct Live {
     forwarder: ArcSwap<Forwarder>,
     pub(super) clients: Arc<Clients>,
     pub(super) metrics: Arc<Metrics>,
+    /// Clients that turned the authority's certificates down.
+    pub(super) distrust: Arc<Distrust>,
     /// What was not allowed of late.
     pub(super) recent: Arc<Recent>,
     /// Turns of the decisions that take long.
@@ -56,6 +60,7 @@ impl Live {
             long_decisions: Arc::new(Semaphore::new(LONG_DECISIONS)),
             clients: Arc::new(Clients::new(Instant::now(), open_files())),
             metrics,
+            distrust: Arc::default(),
             recent: Arc::default(),
             audit_logs: Mutex::new(Vec::new()),
             shutdown,
@@ -98,6 +103,11 @@ impl Live {
     /// The copies of robots.txt.
     pub fn store(&self) -> Arc<Store> {
         self.generation().store.clone()
+    }
+
+    /// Clients that turned the authority's certificates down.
+    pub fn distrust(&self) -> &Arc<Distrust> {
+        &self.distrust
     }
 
     /// What was not allowed of late.

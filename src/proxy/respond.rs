@@ -10,6 +10,7 @@ use pingora_http::ResponseHeader;
 use serde::Serialize;
 
 use self::accept::prefers_text;
+pub(super) use self::accept::shows_html;
 pub(super) use self::problem::Problem;
 use super::fields::{PROXY_STATUS, ROBOTS_DECISION, push_string};
 use crate::{
@@ -179,6 +180,13 @@ impl Answer {
         answer
     }
 
+    /// A document of robotgate's own.
+    pub(super) fn document(content_type: &'static str, body: Vec<u8>) -> Self {
+        let mut answer = Self::with_body(StatusCode::OK, content_type, body.into());
+        answer.set("X-Content-Type-Options", "nosniff".to_owned());
+        answer
+    }
+
     fn new(status: StatusCode, details: &Details<'_>, request: &HeaderMap) -> Self {
         let (content_type, body) = if prefers_text(request) {
             ("text/plain; charset=utf-8", text_body(details))
@@ -189,17 +197,19 @@ impl Answer {
             body.push(b'\n');
             ("application/problem+json", body)
         };
-        let mut head = match ResponseHeader::build(status, Some(8)) {
+        let mut answer = Self::with_body(status, content_type, body.into());
+        // Fails only for a phrase with control characters, which no title has.
+        let _ = answer.head.set_reason_phrase(Some(details.title));
+        answer
+    }
+
+    fn with_body(status: StatusCode, content_type: &'static str, body: Bytes) -> Self {
+        let head = match ResponseHeader::build(status, Some(8)) {
             Ok(head) => head,
             // A `StatusCode` is a valid status.
             Err(_) => unreachable!("a status code makes a response"),
         };
-        // Fails only for a phrase with control characters, which no title has.
-        let _ = head.set_reason_phrase(Some(details.title));
-        let mut answer = Self {
-            head,
-            body: body.into(),
-        };
+        let mut answer = Self { head, body };
         answer.set("Content-Type", content_type.to_owned());
         answer.set("Content-Length", answer.body.len().to_string());
         answer.set("Cache-Control", "no-store".to_owned());

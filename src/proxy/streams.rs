@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     arrival::Through,
     connection::Context,
+    distrust,
     limits::{Allowance, Limit},
     listen::Running,
     live::Live,
@@ -32,6 +33,7 @@ use super::{
 
 /// Serves the connection to its end.
 pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Context) {
+    let started = Instant::now();
     let within = context.live.generation().config.proxy.header_timeout;
     let (retire, retiring) = watch::channel(false);
     let streams = Arc::new(Streams::new(context, retire, through.clone()));
@@ -49,7 +51,10 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
         let serving = streams.process_new(stream, &retiring);
         tokio::pin!(serving);
         tokio::select! {
-            _ = &mut serving => return,
+            _ = &mut serving => {
+                distrust::tell_of_silence(started.elapsed(), context);
+                return;
+            }
             // pingora waits for the first request for ever.
             first = tokio::time::timeout(within, begun.notified()) => if first.is_err() {
                 return;

@@ -127,6 +127,8 @@ impl Rejection {
 // === impl Kind ===
 
 impl Kind {
+    pub const ALL: [Kind; 2] = [Kind::Distrust, Kind::Closed];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Distrust => "distrust",

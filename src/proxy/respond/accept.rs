@@ -12,6 +12,13 @@ pub(super) fn prefers_text(request: &HeaderMap) -> bool {
     text.max(page) > json
 }
 
+/// Whether `Accept` names HTML, as that of a browser does and that of a program does not.
+pub(in crate::proxy) fn shows_html(request: &HeaderMap) -> bool {
+    let accept = Accept::of(request);
+    let html = accept.quality(&["text/html"]);
+    html > 0 && html >= accept.quality(&["text/plain"])
+}
+
 /// The media ranges of `Accept`, each with its weight in thousandths.
 struct Accept(Vec<(String, u16)>);
 

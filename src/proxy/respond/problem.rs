@@ -4,7 +4,7 @@
 use http::StatusCode;
 
 use crate::{
-    proxy::{head::HeadError, limits::Limit, target::TargetError},
+    proxy::{head::HeadError, limits::Limit, own::OwnError, target::TargetError},
     upstream::{Fault, ProxyError},
 };
 
@@ -13,6 +13,8 @@ use crate::{
 pub(in crate::proxy) enum Problem<'a> {
     Head(&'a HeadError),
     Target(&'a TargetError),
+    /// It is for robotgate itself, which has nothing there.
+    Own(&'a OwnError),
     Fault(&'a Fault),
     /// The request has come by here before.
     Loop,
@@ -58,6 +60,18 @@ impl Problem<'_> {
                 };
                 (fault.status(), fault.proxy_error(), title)
             }
+            Problem::Own(OwnError::Method) => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                ProxyError::HttpRequestError,
+                "Method Not Allowed",
+            ),
+            // The phrase is all that clients show of an answer to a CONNECT.
+            Problem::Own(OwnError::PlainHttp) => (
+                StatusCode::NOT_FOUND,
+                ProxyError::HttpRequestError,
+                "Only at http://robotgate.internal/",
+            ),
+            Problem::Own(OwnError::Missing(_)) => (StatusCode::NOT_FOUND, ProxyError::HttpRequestError, "Not Found"),
             Problem::Loop => (
                 StatusCode::BAD_GATEWAY,
                 ProxyError::ProxyLoopDetected,
@@ -100,6 +114,7 @@ impl Problem<'_> {
             Problem::Head(error) => error.to_string(),
             Problem::Target(error) => error.to_string(),
             Problem::Fault(fault) => fault.to_string(),
+            Problem::Own(error) => error.to_string(),
             Problem::Loop => "the request has come through this proxy before (its Via field says \
                               so); check the proxy settings along the way, or give this proxy \
                               another proxy.name"

@@ -1,0 +1,78 @@
+//! Tells of clients that turn the interception's certificates down, which they do in three ways: by a TLS alert, by
+//! closing in the middle of the handshake, or by closing right behind it, before a byte of a request (Node.js and what
+//! is made with GnuTLS look at a certificate only then). The log names the client and what to set in it.
+
+use std::time::{Duration, SystemTime};
+
+use super::{arrival::Through, connection::Context, handshake::cause};
+use crate::{audit::plain, origin::Scheme, trust::Kind, trust::clients};
+
+/// Tells why a client broke the handshake off. pingora passes the alert on only as text.
+pub(super) fn tell_of_handshake(error: &pingora::Error, through: &Through, context: &Context) {
+    let text = error.to_string();
+    let cause = cause(error);
+    let is_alert = ALERTS.iter().any(|alert| text.contains(alert));
+    let is_gone = GONE.iter().any(|sign| text.contains(sign));
+    match (is_alert, is_gone) {
+        (true, _) => tell(Kind::Distrust, &cause, through, context),
+        (_, true) => tell(Kind::Closed, &cause, through, context),
+        _ => {
+            let (client, origin) = (context.arrival.client, &through.origin);
+            tracing::info!(%client, %origin, error = cause, "a TLS handshake failed");
+        }
+    }
+}
+
+/// Tells of a client that sent nothing on a connection, `after` it could. Only within TLS, and at once, does that say
+/// something: browsers open connections that they keep for later.
+pub(super) fn tell_of_silence(after: Duration, context: &Context) {
+    if let Some(through) = &context.arrival.through
+        && through.origin.scheme == Scheme::Https
+        && after < AT_ONCE
+        && !*context.shutdown.borrow()
+    {
+        tell(Kind::Closed, "closed after the handshake", through, context);
+    }
+}
+
+fn tell(kind: Kind, cause: &str, through: &Through, context: &Context) {
+    let client = context.arrival.client;
+    let user_agent = through
+        .user_agent
+        .as_ref()
+        .map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let user_agent = user_agent.as_ref().map(|text| plain(text, MAX_USER_AGENT));
+    let user_agent = user_agent.as_deref();
+    context.live.metrics.distrusted(kind);
+    let origin = through.origin.to_string();
+    let told = context
+        .live
+        .distrust
+        .note(client.ip(), user_agent, &origin, kind, SystemTime::now());
+    let Some(told) = told else {
+        return;
+    };
+    let fix = clients::fix(user_agent);
+    let count = told.count;
+    match kind {
+        Kind::Distrust => tracing::warn!(
+            %client, user_agent, origin, alert = cause, count, fix,
+            "a client does not trust the interception's certificate: `{fix}` says what to set in it, or let the host \
+             through in [[https.tunnel]]"
+        ),
+        Kind::Closed => tracing::warn!(
+            %client, user_agent, origin, alert = cause, count, fix,
+            "a client closed the connection when it saw the interception's certificate; often it does not trust that: \
+             `{fix}` says what to set in it, or let the host through in [[https.tunnel]]"
+        ),
+    }
+}
+
+/// Alerts that say so (RFC 8446 §6.2), as rustls names them. What checks by other rules than its own, as Java and
+/// browsers do, says `certificate_unknown`.
+const ALERTS: [&str; 4] = ["UnknownCA", "BadCertificate", "CertificateUnknown", "UnknownCa"];
+const GONE: [&str; 3] = ["handshake eof", "reset by peer", "Broken pipe"];
+/// Bytes of a User-Agent that the log shows.
+const MAX_USER_AGENT: usize = 200;
+/// How soon a client closes that has looked at the certificate.
+const AT_ONCE: Duration = Duration::from_secs(1);

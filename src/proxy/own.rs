@@ -1,0 +1,92 @@
+//! `http://robotgate.internal/`: what robotgate itself has to say to those who reach it as their proxy. The authority's
+//! certificate is among that, so whoever may connect may have it, whoever they are.
+//!
+//! The host is recognised on the target that everything else is decided on. It is no origin: no name is looked up, nothing
+//! is sent on, and no decision is made or logged. Under any other scheme or port, and through a CONNECT, there is nothing.
+
+use http::Method;
+use pingora::protocols::{Digest, l4::socket::SocketAddr as PeerAddr};
+use pingora_http::RequestHeader;
+
+use super::{
+    generation::Generation,
+    respond::{Answer, shows_html},
+    target::Target,
+};
+use crate::{
+    origin::{Host, Origin, Scheme},
+    trust::{self, CA_NAME, Ca, Certificate, Form, Settings},
+};
+
+/// Why there is no answer of robotgate's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum OwnError {
+    #[error("robotgate.internal is this proxy itself; it answers at http://robotgate.internal/ alone, by plain HTTP")]
+    PlainHttp,
+    #[error("only GET and HEAD are served here")]
+    Method,
+    #[error(transparent)]
+    Missing(#[from] trust::Missing),
+}
+
+/// Whether an origin is robotgate itself, by whatever scheme and port.
+pub(super) fn is_meant_by(origin: &Origin) -> bool {
+    matches!(&origin.host, Host::Name(name) if **name == *HOST)
+}
+
+/// The answer to a request for `target`, which is robotgate itself.
+///
+/// # Errors
+/// There is nothing there.
+pub(super) fn answer(
+    request: &RequestHeader,
+    target: &Target,
+    digest: Option<&Digest>,
+    generation: &Generation,
+) -> Result<Answer, OwnError> {
+    if target.origin.scheme != Scheme::Http || target.origin.port != Scheme::Http.default_port() {
+        return Err(OwnError::PlainHttp);
+    }
+    if !matches!(request.method, Method::GET | Method::HEAD) {
+        return Err(OwnError::Method);
+    }
+    let form = match shows_html(&request.headers) {
+        true => Form::Html,
+        false => Form::Text,
+    };
+    let certificate = generation.authority().map(Certificate::of);
+    let settings = Settings::new(&proxy(digest, generation), Ca::Here(CA_NAME));
+    // An IP address and a port make an address of a proxy.
+    let settings = settings.map_err(|_| OwnError::Missing(trust::Missing::Page))?;
+    // A target is UTF-8.
+    let path = String::from_utf8_lossy(&target.path);
+    let document = trust::page(&path, form, certificate.as_ref(), &settings)?;
+    Ok(Answer::document(document.content_type, document.body))
+}
+
+/// The proxy as the client reached it.
+fn proxy(digest: Option<&Digest>, generation: &Generation) -> String {
+    let local = digest
+        .and_then(|digest| digest.socket_digest.as_ref())
+        .and_then(|socket| socket.local_addr());
+    let proxy = &generation.config.proxy;
+    let address = match local {
+        Some(PeerAddr::Inet(address)) => Some(address),
+        _ => proxy.listen.first(),
+    };
+    let scheme = match digest.is_some_and(|digest| digest.ssl_digest.is_some()) {
+        true => "https",
+        false => "http",
+    };
+    let canonical = |address: &std::net::SocketAddr| {
+        // An IPv4 client of an IPv6 listener knows no other address of it.
+        std::net::SocketAddr::new(address.ip().to_canonical(), address.port())
+    };
+    match address {
+        Some(address) => format!("{scheme}://{}", canonical(address)),
+        None => format!("{scheme}://127.0.0.1:3128"),
+    }
+}
+
+/// A name that the world's DNS never has (ICANN's resolution of 29 July 2024 reserves `.internal`).
+const HOST: &str = "robotgate.internal";
