@@ -1,11 +1,12 @@
 //! The daemon, from start to stop: puts a configuration in force, listens, reloads when the file
-//! changes or on SIGHUP, and ends on SIGTERM or SIGINT when running exchanges have ended.
+//! changes or on SIGHUP, opens the audit log anew on SIGUSR1, and ends on SIGTERM or SIGINT when running exchanges have ended.
 //!
 //! It decides nothing about requests and serves none.
 
 pub mod logging;
 pub mod outcome;
 mod reload;
+mod rotate;
 mod sources;
 
 use std::{io, path::Path, sync::Arc, time::Duration};
@@ -89,6 +90,7 @@ impl Service {
         // Before anything that takes time, so that no signal is missed.
         let mut stop = Stop::new().map_err(ServiceError::Signals)?;
         let hangup = signal(SignalKind::hangup()).map_err(ServiceError::Signals)?;
+        let rotate = signal(SignalKind::user_defined1()).map_err(ServiceError::Signals)?;
         let (shutdown, stopping) = watch::channel(false);
         let cut_off = CancellationToken::new();
         let listeners = Listeners::new(stopping.clone(), cut_off.clone());
@@ -116,6 +118,7 @@ impl Service {
         announce(live);
         listeners.take_up(planned, live, desk);
 
+        tokio::spawn(rotate::run(live.clone(), rotate));
         let reloading = tokio::spawn(reload::run(daemon.clone(), source, hangup, stopping));
         let signal = tokio::select! {
             signal = stop.asked() => signal,

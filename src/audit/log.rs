@@ -5,6 +5,7 @@
 //! again from the byte where it stopped, and requests wait meanwhile.
 
 use std::{
+    fmt,
     fs::{File, OpenOptions},
     io::{self, Write},
     os::{
@@ -29,6 +30,8 @@ pub struct AuditLog {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
     counts: Arc<AuditCounts>,
+    /// `None` where it is no file.
+    path: Option<PathBuf>,
 }
 
 /// Why a line could not be logged.
@@ -52,7 +55,7 @@ pub enum AuditError {
 #[derive(Debug)]
 pub struct Enqueued(oneshot::Receiver<()>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     pending: Mutex<Pending>,
     /// Signalled when the writer has something to do.
@@ -61,14 +64,26 @@ struct Shared {
     busy: Mutex<Option<(Instant, usize)>>,
 }
 
-#[derive(Debug, Default)]
+type Sink = Box<dyn Write + Send>;
+
+#[derive(Default)]
 struct Pending {
     bytes: Vec<u8>,
+    /// Where the bytes go, if no longer where those before them went.
+    sink: Option<Sink>,
     /// Those who wait for `bytes` to be written.
     waiting: Vec<oneshot::Sender<()>>,
     /// Whether the writer may let a few more lines gather first.
     unhurried: bool,
     closed: bool,
+}
+
+/// What the writer does next.
+enum Work {
+    /// Writes the lines, and tells those who wait for them.
+    Lines(Vec<oneshot::Sender<()>>),
+    /// Goes on with another output.
+    Sink(Sink),
 }
 
 // === impl AuditLog ===
@@ -79,7 +94,23 @@ impl AuditLog {
     /// # Errors
     /// The file cannot be opened for writing, or no thread can be started.
     pub fn open(output: &Output) -> Result<Self, AuditError> {
-        Self::open_with(output, append_on_a_new_line)
+        let (sink, path): (Sink, _) = match output {
+            // Not `io::stdout()`, which has a buffer of its own.
+            Output::Stdout => {
+                let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(AuditError::Stdout)?;
+                (Box::new(File::from(stdout)), None)
+            }
+            Output::File(path) => {
+                let file = append_on_a_new_line(path).map_err(|error| AuditError::Open {
+                    path: path.clone(),
+                    error,
+                })?;
+                (Box::new(file), Some(path.clone()))
+            }
+        };
+        let mut log = Self::to_sink(sink)?;
+        log.path = path;
+        Ok(log)
     }
 
     /// Whether the log could be opened. It makes no file.
@@ -98,30 +129,27 @@ impl AuditLog {
         })
     }
 
-    /// Opens a file that this process may be writing to as well, after someone may have moved it
-    /// away.
+    /// Opens the file of that name anew, after someone may have moved it away. Every line is whole in one of the two, in
+    /// order, and those that are handed over from now on are in the new one. Standard output stays as it is.
     ///
     /// # Errors
-    /// As [`AuditLog::open`].
-    pub fn reopen(output: &Output) -> Result<Self, AuditError> {
-        Self::open_with(output, append_to)
+    /// The file cannot be opened. Lines go on to where they went.
+    pub fn reopen(&self) -> Result<(), AuditError> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let file = append_to(path).map_err(|error| AuditError::Open {
+            path: path.clone(),
+            error,
+        })?;
+        self.go_on_with(Box::new(file));
+        Ok(())
     }
 
-    fn open_with(output: &Output, open: fn(&Path) -> io::Result<File>) -> Result<Self, AuditError> {
-        let sink: Box<dyn Write + Send> = match output {
-            // Not `io::stdout()`, which has a buffer of its own.
-            Output::Stdout => Box::new(File::from(
-                io::stdout().as_fd().try_clone_to_owned().map_err(AuditError::Stdout)?,
-            )),
-            Output::File(path) => Box::new(open(path).map_err(|error| AuditError::Open {
-                path: path.clone(),
-                error,
-            })?),
-        };
-        Self::to_sink(sink)
+    fn go_on_with(&self, sink: Sink) {
+        self.shared.lock().sink = Some(sink);
+        self.shared.work.notify_one();
     }
 
-    fn to_sink(sink: Box<dyn Write + Send>) -> Result<Self, AuditError> {
+    fn to_sink(sink: Sink) -> Result<Self, AuditError> {
         let shared = Arc::new(Shared::default());
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
@@ -134,6 +162,7 @@ impl AuditLog {
             shared,
             writer: Mutex::new(Some(writer)),
             counts: Arc::default(),
+            path: None,
         })
     }
 
@@ -258,6 +287,12 @@ impl Enqueued {
 
 // === impl Shared ===
 
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Pending> {
         // The bytes are whole lines at every point where a panic could occur.
@@ -268,9 +303,16 @@ impl Shared {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write_to(&self, mut sink: Box<dyn Write + Send>) {
+    fn write_to(&self, mut sink: Sink) {
         let mut bytes = Vec::new();
-        while let Some(waiting) = self.next_lines(&mut bytes) {
+        while let Some(work) = self.next(&mut bytes) {
+            let waiting = match work {
+                Work::Lines(waiting) => waiting,
+                Work::Sink(other) => {
+                    sink = other;
+                    continue;
+                }
+            };
             *self.busy() = Some((Instant::now(), bytes.len()));
             let written = self.write_all(&mut sink, &bytes);
             *self.busy() = None;
@@ -286,10 +328,13 @@ impl Shared {
         }
     }
 
-    /// Takes the lines to be written next. `None` when there are none and will be none.
-    fn next_lines(&self, bytes: &mut Vec<u8>) -> Option<Vec<oneshot::Sender<()>>> {
+    /// What to do next, with the lines to be written in `bytes`. `None` when there is nothing and will be nothing.
+    fn next(&self, bytes: &mut Vec<u8>) -> Option<Work> {
         let mut pending = self.lock();
         loop {
+            if let Some(sink) = pending.sink.take() {
+                return Some(Work::Sink(sink));
+            }
             if pending.bytes.is_empty() {
                 if pending.closed {
                     return None;
@@ -306,14 +351,14 @@ impl Shared {
                 }
             } else {
                 std::mem::swap(&mut pending.bytes, bytes);
-                return Some(std::mem::take(&mut pending.waiting));
+                return Some(Work::Lines(std::mem::take(&mut pending.waiting)));
             }
         }
     }
 
     /// Writes all of `rest`, however often it takes. Only when the log is closing does it give up
     /// on an output that takes nothing: `false` then.
-    fn write_all(&self, sink: &mut Box<dyn Write + Send>, mut rest: &[u8]) -> bool {
+    fn write_all(&self, sink: &mut Sink, mut rest: &[u8]) -> bool {
         let mut stalled = false;
         let mut pauses = 0;
         while !rest.is_empty() {

@@ -109,6 +109,11 @@ impl Clients {
         }))
     }
 
+    /// How many connections there are.
+    pub(super) fn connections(&self) -> usize {
+        self.table().connections
+    }
+
     fn table(&self) -> std::sync::MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }

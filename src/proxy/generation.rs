@@ -16,7 +16,7 @@ use crate::{
     audit::{AuditError, AuditLog},
     authority::{self, Authority, AuthorityError, Leaves},
     cache::{Disk, DiskError, DiskOptions, Lanes, Policy, Store},
-    config::{Cache, Config, HttpsMode, Output},
+    config::{Cache, Config, HttpsMode},
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
     metrics::Meter,
 };
@@ -120,9 +120,12 @@ impl Generation {
         let counts = metrics.audit.clone();
         // Last, because it makes a file, and a reload that fails leaves no trace.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
-            // Two writers to one pipe would tear each other's lines.
-            Some(before) if !anew || config.audit.output == Output::Stdout => before.audit.clone(),
-            Some(_) => Arc::new(AuditLog::reopen(&config.audit.output)?.counting(counts)),
+            Some(before) => {
+                if anew {
+                    before.audit.reopen()?;
+                }
+                before.audit.clone()
+            }
             None => Arc::new(AuditLog::open(&config.audit.output)?.counting(counts)),
         };
         let number = before.map_or(1, |before| before.number + 1);

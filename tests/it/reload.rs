@@ -259,6 +259,61 @@ async fn sighup_opens_the_log_again_after_it_was_moved_away() {
 }
 
 #[tokio::test]
+async fn sigusr1_opens_the_log_again_whatever_the_file_says() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Arc::new(Gate::start().await);
+    gate.rewrite_config("[proxy\n");
+    gate.wait_for_log("the mistake", |line| line.message() == "configuration rejected")
+        .await;
+    let load: Vec<_> = (0..4)
+        .map(|bot| {
+            let (gate, origin) = (gate.clone(), origin.url("/"));
+            tokio::spawn(async move {
+                for number in 0..50 {
+                    allowed(&gate.get(&format!("{origin}{bot}-{number}")).await, "no-robots");
+                }
+            })
+        })
+        .collect();
+
+    let mut files = Vec::new();
+    while !load.iter().all(JoinHandle::is_finished) {
+        let moved = gate.file(&format!("moved.{}", files.len()));
+        std::fs::rename(gate.file("audit.jsonl"), &moved).expect("the folder is ours");
+        files.push(moved);
+        gate.signal(Signal::USR1);
+        wait::until("a new log", || gate.file("audit.jsonl").exists().then_some(())).await;
+    }
+    for bot in load {
+        bot.await.expect("no panic");
+    }
+    files.push(gate.file("audit.jsonl"));
+
+    let ids = wait::until("every line", || {
+        let text: String = files
+            .iter()
+            .map(|file| std::fs::read_to_string(file).expect("a file"))
+            .collect();
+        let lines = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a whole line"));
+        let lines: Vec<serde_json::Value> = lines.filter(|line: &serde_json::Value| !line["id"].is_null()).collect();
+        let ids = |event| -> Vec<String> {
+            let of_event = lines.iter().filter(|line| line["event"] == event);
+            of_event.map(|line| line["id"].to_string()).collect()
+        };
+        let (decided, completed) = (ids("decision"), ids("completion"));
+        (decided.len() >= 200 && completed.len() >= 200).then_some([decided, completed])
+    })
+    .await;
+    for mut ids in ids {
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 200, "each once");
+    }
+}
+
+#[tokio::test]
 async fn sigterm_ends_an_idle_gate_at_once() {
     for signal in [Signal::TERM, Signal::INT] {
         let origin = Origin::start().anything("page").spawn().await;

@@ -1,0 +1,93 @@
+//! The output changes while lines come.
+
+use super::*;
+
+#[tokio::test]
+async fn a_line_is_whole_in_one_output_and_later_ones_are_in_the_new() {
+    let (old, new) = (Sink::shut(), Sink::default());
+    let log = old.log();
+    log.append(b"1\n").await.expect("there is room");
+    old.wait_until(|state| state.blocked);
+    // Half of it is still to be written when the output changes.
+    old.lock().troubles = VecDeque::from([Trouble::Short(1)]);
+    log.go_on_with(Box::new(new.clone()));
+    log.append(b"2\n").await.expect("there is room");
+    old.open();
+    log.close();
+    assert_eq!((old.text().as_str(), new.text().as_str()), ("1\n", "2\n"));
+}
+
+#[tokio::test]
+async fn a_log_without_lines_lets_go_of_the_old_output() {
+    let old = Sink::default();
+    let held = Arc::downgrade(&old.0);
+    let log = old.log();
+    drop(old);
+    let new = Sink::default();
+    log.go_on_with(Box::new(new.clone()));
+    log.write(b"line\n").await.expect("it is written");
+    assert!(held.upgrade().is_none());
+    assert_eq!(new.text(), "line\n");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_opened_anew_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("logs/audit.jsonl");
+    std::fs::create_dir(folder.path().join("logs")).expect("the folder is ours");
+    let log = AuditLog::open(&Output::File(path)).expect("a log");
+    log.write(b"1\n").await.expect("it is written");
+    std::fs::rename(folder.path().join("logs"), folder.path().join("moved")).expect("the folder is ours");
+
+    let error = log.reopen().expect_err("there is no folder");
+    assert!(error.to_string().contains("logs/audit.jsonl"), "{error}");
+
+    log.write(b"2\n").await.expect("it is written");
+    let text = std::fs::read_to_string(folder.path().join("moved/audit.jsonl"));
+    assert_eq!(text.expect("a file"), "1\n2\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn lines_are_in_order_over_all_files_and_none_is_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("audit.jsonl");
+    let log = Arc::new(AuditLog::open(&Output::File(path.clone())).expect("a log"));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let log = log.clone();
+            tokio::spawn(async move {
+                for number in 0..LINES {
+                    let line = format!("{writer} {number}\n");
+                    match number % 2 {
+                        0 => log.write(line.as_bytes()).await.expect("it is written"),
+                        _ => log.append(line.as_bytes()).await.expect("there is room"),
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut files = Vec::new();
+    while !writers.iter().all(tokio::task::JoinHandle::is_finished) {
+        let moved = folder.path().join(format!("audit.jsonl.{}", files.len()));
+        std::fs::rename(&path, &moved).expect("the folder is ours");
+        files.push(moved);
+        log.reopen().expect("the folder is there");
+        tokio::task::yield_now().await;
+    }
+    log.close();
+    files.push(path);
+
+    let mut next = [0; WRITERS];
+    for file in files {
+        for line in std::fs::read_to_string(file).expect("a file").lines() {
+            let (writer, number) = line.split_once(' ').expect("a whole line");
+            let writer: usize = writer.parse().expect("a number");
+            assert_eq!(number, next[writer].to_string(), "of {writer}");
+            next[writer] += 1;
+        }
+    }
+    assert_eq!(next, [LINES; WRITERS], "nothing is lost");
+}
+
+const WRITERS: usize = 8;
+const LINES: usize = 500;
