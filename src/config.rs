@@ -37,7 +37,7 @@ pub use admin::{Admin, AdminToken};
 pub use audit::{Audit, Output};
 pub use cache::Cache;
 pub use egress::Egress;
-pub use environment::Environment;
+pub use environment::{Environment, host_name};
 pub use error::{ConfigError, Problem, Problems};
 pub use expect::Expectation;
 pub use https::{Https, HttpsMode, TunnelException, Unverifiable};

@@ -1,15 +1,20 @@
 //! The daemon, from start to stop: puts a configuration in force, listens, reloads when the file
-//! changes or on SIGHUP, opens the audit log anew on SIGUSR1, and ends on SIGTERM or SIGINT when running exchanges have ended.
+//! changes or on SIGHUP, opens the audit log anew on SIGUSR1, and ends on SIGTERM or SIGINT when running exchanges have
+//! ended. Where systemd started it, that is told of all this, and keeps the listening sockets over a restart.
 //!
 //! It decides nothing about requests and serves none.
 
+mod inherited;
 pub mod logging;
+mod notify;
 pub mod outcome;
 mod reload;
+mod report;
 mod rotate;
 mod sources;
+mod status;
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, os::fd::AsFd as _, path::Path, sync::Arc, time::Duration};
 
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -17,7 +22,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{outcome::Reloads, reload::Source, sources::Known};
+use self::{inherited::Inherited, notify::Notifier, outcome::Reloads, reload::Source, report::Report, sources::Known};
 use crate::{
     admin::{
         Serving,
@@ -40,7 +45,8 @@ struct Daemon {
     listeners: Listeners,
     /// Who answers `robotgate cache`.
     operators: Mutex<Option<Serving>>,
-    reloads: Reloads,
+    reloads: Arc<Reloads>,
+    notifier: Notifier,
     /// Serves who asks over HTTP.
     desk: ServeOperator,
 }
@@ -70,6 +76,17 @@ impl Service {
     /// # Errors
     /// The configuration is wrong, or something that it names cannot be had. Nothing was served then.
     pub fn run(file: Option<&Path>) -> Result<(), ServiceError> {
+        // First, as it changes the environment, which only a lonely thread may.
+        let inherited = Inherited::from_env();
+        let notifier = Notifier::from_env();
+        let ended = Self::start(file, inherited, &notifier);
+        if let Err(error) = &ended {
+            notifier.status(&format!("failed: {error}"));
+        }
+        ended
+    }
+
+    fn start(file: Option<&Path>, inherited: Inherited, notifier: &Notifier) -> Result<(), ServiceError> {
         raise_file_limit();
         // Before the file is read, so that no change is missed.
         let source = file.map(Source::begin);
@@ -80,13 +97,18 @@ impl Service {
             .enable_all()
             .build()
             .map_err(ServiceError::Runtime)?;
-        let ended = runtime.block_on(Self::serve(config, source));
+        let ended = runtime.block_on(Self::serve(config, source, inherited, notifier));
         // What still runs had its time.
         runtime.shutdown_background();
         ended
     }
 
-    async fn serve(config: Config, source: Option<Source>) -> Result<(), ServiceError> {
+    async fn serve(
+        config: Config,
+        source: Option<Source>,
+        mut inherited: Inherited,
+        notifier: &Notifier,
+    ) -> Result<(), ServiceError> {
         // Before anything that takes time, so that no signal is missed.
         let mut stop = Stop::new().map_err(ServiceError::Signals)?;
         let hangup = signal(SignalKind::hangup()).map_err(ServiceError::Signals)?;
@@ -94,7 +116,8 @@ impl Service {
         let (shutdown, stopping) = watch::channel(false);
         let cut_off = CancellationToken::new();
         let listeners = Listeners::new(stopping.clone(), cut_off.clone());
-        let planned = listeners.plan(&config)?;
+        let planned = listeners.plan(&config, |address| inherited.take(address))?;
+        inherited.close_rest(notifier);
         let live = Live::new(config, planned.listening(), stopping.clone())?;
         let daemon = Arc::new_cyclic(|daemon| {
             let known = Known {
@@ -106,7 +129,8 @@ impl Service {
                 live,
                 listeners,
                 operators: Mutex::default(),
-                reloads: Reloads::default(),
+                reloads: Arc::default(),
+                notifier: notifier.clone(),
                 desk: Arc::new(move |stream, peer| drop(tokio::spawn(http::serve(stream, peer, desk.clone())))),
             }
         });
@@ -117,9 +141,13 @@ impl Service {
         daemon.answer_operators().await;
         announce(live);
         listeners.take_up(planned, live, desk);
+        daemon.have_sockets_kept(&[]);
 
         tokio::spawn(rotate::run(live.clone(), rotate));
-        let reloading = tokio::spawn(reload::run(daemon.clone(), source, hangup, stopping));
+        let report = Report::ready(notifier.clone(), live.clone(), daemon.reloads.clone());
+        tokio::spawn(notifier.clone().watchdog_task());
+        let reporting = tokio::spawn(report.clone().keep_up());
+        let reloading = tokio::spawn(reload::run(daemon.clone(), source, hangup, stopping, report.clone()));
         let signal = tokio::select! {
             signal = stop.asked() => signal,
             // Listening ends by itself only when its task fails.
@@ -130,6 +158,8 @@ impl Service {
             }
         };
         tracing::info!(signal, "stopping");
+        reporting.abort();
+        tokio::spawn(report.drain(live.generation().config.proxy.shutdown_timeout));
         // Nobody may be left to tell.
         let _ = shutdown.send(true);
         let ending = async {
@@ -167,6 +197,20 @@ impl Daemon {
         }
         let live = self.live.clone();
         *operators = Serving::start(&self.live.store(), move || live.generation().config.policy());
+    }
+
+    /// Has systemd keep the sockets that are listened on now over a restart, and those no more that were `before`.
+    fn have_sockets_kept(&self, before: &[SocketAddr]) {
+        let open = self.listeners.open();
+        for address in before
+            .iter()
+            .filter(|before| open.iter().all(|(address, _)| address != *before))
+        {
+            self.notifier.release(*address);
+        }
+        for (address, socket) in open.iter().filter(|(address, _)| !before.contains(address)) {
+            self.notifier.keep(*address, socket.as_fd());
+        }
     }
 
     /// Answers operators no more, before the files are closed that the answers are of.

@@ -154,23 +154,13 @@ fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     if !address.ip().is_unspecified() {
         return format!("{scheme}://{address}");
     }
-    let name = host_name();
+    let name = crate::config::host_name();
     notes.push(format!(
         "the proxy listens on all addresses ({address}); {name} is what this machine calls itself: if clients know it \
          by another name, say so by --proxy {scheme}://NAME:{}",
         address.port()
     ));
     format!("{scheme}://{name}:{}", address.port())
-}
-
-/// What this machine calls itself.
-fn host_name() -> String {
-    let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    match !node.is_empty() && node != "(none)" && node.bytes().all(is_name) {
-        true => node,
-        false => "127.0.0.1".to_owned(),
-    }
 }
 
 /// What stands between the certificate and those who have to read it.

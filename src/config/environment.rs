@@ -44,6 +44,16 @@ impl Environment {
     }
 }
 
+/// What this machine calls itself; 127.0.0.1 where that is no name.
+pub fn host_name() -> String {
+    let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    match !node.is_empty() && node != "(none)" && node.bytes().all(is_name) {
+        true => node,
+        false => "127.0.0.1".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;

@@ -88,13 +88,18 @@ impl Listeners {
     }
 
     /// The sockets that `config` names: those that are there already, and others, which are bound now and accept
-    /// nothing yet. Dropped, it leaves no trace.
+    /// nothing yet. Of those that the process was started with, `inherited` takes one by its address. Dropped, it
+    /// leaves no trace.
     ///
     /// It has to be called within a runtime.
     ///
     /// # Errors
     /// One of them cannot be bound.
-    pub fn plan(&self, config: &Config) -> Result<Planned, ListenError> {
+    pub fn plan(
+        &self,
+        config: &Config,
+        mut inherited: impl FnMut(SocketAddr) -> Option<std::net::TcpListener>,
+    ) -> Result<Planned, ListenError> {
         let all = self.sockets();
         let mut others = all.clone();
         let exact = |(named, speaks)| {
@@ -111,7 +116,7 @@ impl Listeners {
         for (named, speaks, same) in found {
             let (socket, address) = match same {
                 Some(same) => (same.socket, same.address),
-                None => bind(named, speaks, &all, &others)?,
+                None => bind(named, speaks, inherited(named), &all, &others)?,
             };
             planned.push(Socket {
                 named,
@@ -199,6 +204,12 @@ impl Listeners {
         self.running.drain(bound).await
     }
 
+    /// The sockets, by their addresses.
+    pub fn open(&self) -> Vec<(SocketAddr, Arc<TcpListener>)> {
+        let sockets = self.sockets().into_iter();
+        sockets.map(|socket| (socket.address, socket.socket)).collect()
+    }
+
     fn sockets(&self) -> Vec<Socket> {
         self.lock().iter().map(|listener| listener.socket.clone()).collect()
     }
@@ -223,7 +234,8 @@ fn wanted(config: &Config) -> impl Iterator<Item = (SocketAddr, Speaks)> {
     let plain = proxy.listen.iter().map(|address| (*address, Speaks::Http));
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let admin = config.admin.listen.iter().map(|address| (*address, Speaks::Admin));
-    plain.chain(tls.map(|address| (*address, Speaks::Tls))).chain(admin)
+    // Who waits for bots to be served, as systemd does, finds that operators are.
+    admin.chain(plain).chain(tls.map(|address| (*address, Speaks::Tls)))
 }
 
 /// Whether `wide` takes what comes to `address`, too.

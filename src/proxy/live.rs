@@ -121,6 +121,11 @@ impl Live {
         logs.iter().cloned().chain([self.generation().audit.clone()]).collect()
     }
 
+    /// Connections of clients that are open now.
+    pub fn connections(&self) -> usize {
+        self.clients.connections()
+    }
+
     /// Whether the proxy is stopping: connections are not kept then.
     pub fn is_stopping(&self) -> bool {
         *self.shutdown.borrow()

@@ -13,6 +13,7 @@ use tokio::{runtime::Handle, signal::unix::Signal, sync::watch};
 use super::{
     Daemon,
     outcome::{Changes, Reload},
+    report::Report,
 };
 use crate::{
     audit::plain,
@@ -41,6 +42,7 @@ pub(super) async fn run(
     mut reloads: Option<Source>,
     mut hangup: Signal,
     mut stopping: watch::Receiver<bool>,
+    report: Arc<Report>,
 ) {
     loop {
         let watcher = reloads.as_mut().and_then(|reloads| reloads.watcher.as_mut());
@@ -56,7 +58,9 @@ pub(super) async fn run(
             Some(reloads) => {
                 // Before they are read, so that no change is missed.
                 reloads.follow().await;
+                report.reloading();
                 reload(&daemon, &reloads.file, cause).await;
+                report.reloaded();
             }
             None => tracing::warn!(
                 %cause,
@@ -159,8 +163,10 @@ async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: Cause) {
     if let Err(error) = &outcome {
         tracing::error!(%cause, error, in_force, "configuration rejected");
     }
+    let time = SystemTime::now();
+    daemon.live.metrics().reloads.note(outcome.is_ok(), time);
     daemon.reloads.note(Reload {
-        time: SystemTime::now(),
+        time,
         cause: cause.as_str(),
         outcome,
         generation: in_force,
@@ -172,15 +178,17 @@ fn attempt(daemon: &Daemon, file: &Path, cause: Cause) -> Result<Changes, Reload
     let config = expect::load(file)?;
     let Daemon { live, listeners, .. } = daemon;
     let before = live.generation();
-    let planned = listeners.plan(&config)?;
+    let planned = listeners.plan(&config, |_| None)?;
     // By SIGHUP an operator also says that files beside the configuration were replaced.
     let generation = before.followed_by(config, cause == Cause::Hangup, planned.listening())?;
     let changes = changes(&before, &generation);
     // Nothing fails from here on.
     let runtime = Handle::current();
+    let listened: Vec<_> = listeners.open().into_iter().map(|(address, _)| address).collect();
     runtime.block_on(listeners.retire(&planned));
     live.put_in_force(generation.clone());
     listeners.take_up(planned, live, &daemon.desk);
+    daemon.have_sockets_kept(&listened);
     if !Arc::ptr_eq(before.store(), generation.store()) {
         runtime.block_on(daemon.answer_operators());
         before.store().disk().map(Disk::close);

@@ -8,9 +8,13 @@ use std::{
 
 use super::{Daemon, outcome::Reload};
 use crate::{
-    admin::http::{Authority, LastReload, Listens, Settings, Sources},
+    admin::http::{Authority, Document, LastReload, Listens, Numbers, Settings, Sources, TrustProblem},
     audit::Timestamp,
-    proxy::{Generation, Live},
+    config::host_name,
+    decision::Verdict,
+    metrics::Format,
+    proxy::{Generation, Live, Speaks},
+    trust::{self, CA_NAME, Ca, Certificate, Form, Rejection},
 };
 
 /// The daemon, which holds the desk that this is for.
@@ -31,12 +35,48 @@ impl Known {
             .unwrap_or_default()
     }
 
+    /// The proxy as clients reach it.
+    fn proxy(&self) -> String {
+        let addresses = self.ask(|daemon| daemon.listeners.addresses());
+        let find = |wanted| {
+            addresses
+                .iter()
+                .find(|(_, speaks)| *speaks == wanted)
+                .map(|(address, _)| *address)
+        };
+        let plain = find(Speaks::Http).map(|address| ("http", address));
+        let (scheme, address) = match plain.or_else(|| find(Speaks::Tls).map(|address| ("https", address))) {
+            Some(found) => found,
+            None => return "http://127.0.0.1:3128".to_owned(),
+        };
+        match address.ip().is_unspecified() {
+            true => format!("{scheme}://{}:{}", host_name(), address.port()),
+            false => format!("{scheme}://{address}"),
+        }
+    }
+
     fn generation(&self) -> Option<Arc<Generation>> {
         self.ask(|daemon| Some(Live::generation(&daemon.live)))
     }
 }
 
 impl Sources for Known {
+    fn numbers(&self) -> Numbers {
+        self.ask(|daemon| {
+            let metrics = daemon.live.metrics();
+            Numbers {
+                allow: metrics.decisions(Verdict::Allow),
+                deny: metrics.decisions(Verdict::Deny),
+                unverifiable: metrics.decisions(Verdict::Unverifiable),
+                requests: metrics.requests(),
+                connections: metrics.connections(),
+                tunnels: metrics.tunnels(),
+                audit_lines: metrics.audit.both().0,
+                audit_stalled: daemon.live.audit_logs().iter().any(|log| log.is_stalled()),
+            }
+        })
+    }
+
     fn last_reload(&self) -> Option<LastReload> {
         let last = self.ask(|daemon| daemon.reloads.last())?;
         let Reload {
@@ -93,6 +133,47 @@ impl Sources for Known {
             subject: authority.subject().to_owned(),
             fingerprint: authority.fingerprint(),
             not_after: Timestamp(authority.not_after()),
+        })
+    }
+
+    fn trust_problems(&self) -> Vec<TrustProblem> {
+        let problem = |rejection: Rejection| TrustProblem {
+            fix: rejection.fix(),
+            client: rejection.client,
+            user_agent: rejection.user_agent,
+            origin: rejection.origin,
+            kind: rejection.kind.as_str(),
+            first: Timestamp(rejection.first),
+            last: Timestamp(rejection.last),
+            count: rejection.count,
+        };
+        self.ask(|daemon| daemon.live.distrust().list())
+            .into_iter()
+            .map(problem)
+            .collect()
+    }
+
+    fn trust(&self, path: &str, accept: Option<&str>) -> Option<Document> {
+        let generation = self.generation()?;
+        let certificate = generation.authority().map(Certificate::of);
+        let settings = trust::Settings::new(&self.proxy(), Ca::Here(CA_NAME)).ok()?;
+        let form = match accept.is_some_and(|accept| accept.contains("text/html")) {
+            true => Form::Html,
+            false => Form::Text,
+        };
+        let page = trust::page(path, form, certificate.as_ref(), &settings).ok()?;
+        Some(Document {
+            media_type: page.content_type,
+            content: page.body,
+        })
+    }
+
+    fn metrics(&self, accept: Option<&str>) -> Option<Document> {
+        let format = Format::accepted(accept);
+        let text = self.ask(|daemon| Some(daemon.live.metrics_text(format)))?;
+        Some(Document {
+            media_type: format.content_type(),
+            content: text.into_bytes(),
         })
     }
 }

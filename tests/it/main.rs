@@ -37,5 +37,6 @@ mod sharing;
 mod smuggling;
 mod spelling;
 mod support;
+mod systemd;
 mod tls_listener;
 mod tunnel;

@@ -54,8 +54,13 @@ pub(super) fn router(context: Arc<Context>) -> Router {
 }
 
 async fn metrics(State(context): State<Arc<Context>>, headers: HeaderMap) -> Result<Document, Problem> {
-    let metrics = context.sources.metrics(accept(&headers));
-    metrics.ok_or(Problem::Unavailable("there are no metrics"))
+    let accept = accept(&headers).map(str::to_owned);
+    // Where many origins are known, it takes a while to count them.
+    let metrics = tokio::task::spawn_blocking(move || context.sources.metrics(accept.as_deref())).await;
+    metrics
+        .ok()
+        .flatten()
+        .ok_or(Problem::Unavailable("there are no metrics"))
 }
 
 async fn trust(State(context): State<Arc<Context>>, uri: Uri, headers: HeaderMap) -> Result<Document, Problem> {

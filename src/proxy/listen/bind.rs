@@ -16,14 +16,16 @@ pub struct ListenError {
     error: io::Error,
 }
 
-/// Binds a socket, beside `all` that are there, of which `leaving` are not named any more.
+/// Takes the socket that was `inherited`, or binds one, beside `all` that are there, of which `leaving` are not named any more.
 pub(super) fn bind(
     address: SocketAddr,
     speaks: Speaks,
+    inherited: Option<std::net::TcpListener>,
     all: &[Socket],
     leaving: &[Socket],
 ) -> Result<(Arc<TcpListener>, SocketAddr), ListenError> {
-    let bound = match listen(address, false) {
+    let bound = inherited.map_or_else(|| listen(address, false), TcpListener::from_std);
+    let bound = match bound {
         // 0.0.0.0:3128 cannot be bound where 127.0.0.1:3128 is, unless both are willing to share.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => beside(address, all, leaving).unwrap_or(Err(error)),
         bound => bound,

@@ -3,7 +3,8 @@
 use std::{
     ffi::OsString,
     fs::{self, Permissions},
-    os::unix::fs::PermissionsExt as _,
+    net::TcpListener,
+    os::{fd::OwnedFd, unix::fs::PermissionsExt as _},
     path::Path,
     process::{Child, Command, Stdio},
 };
@@ -26,7 +27,8 @@ pub struct Builder {
     text: Option<String>,
     credentials: Option<String>,
     files: Vec<(String, Vec<u8>)>,
-    log: Option<String>,
+    env: Vec<(String, String)>,
+    socket: Option<TcpListener>,
 }
 
 /// What a gate that did not start left behind.
@@ -57,8 +59,19 @@ impl Builder {
     }
 
     /// What the log tells (`ROBOTGATE_LOG`).
-    pub fn log(mut self, filter: &str) -> Self {
-        self.log = Some(filter.to_owned());
+    pub fn log(self, filter: &str) -> Self {
+        self.env("ROBOTGATE_LOG", filter)
+    }
+
+    /// A variable of the gate's environment.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// A listening socket that the gate is started with, as by systemd.
+    pub fn socket(mut self, socket: TcpListener) -> Self {
+        self.socket = Some(socket);
         self
     }
 
@@ -131,7 +144,7 @@ impl Builder {
             fs::set_permissions(path, Permissions::from_mode(0o600)).expect("the file is ours");
         }
         fs::write(folder.path().join(FILE), text).expect("the folder is ours");
-        let child = spawn(folder.path(), self.log.as_deref());
+        let child = spawn(folder.path(), self.env, self.socket);
         (folder, config, dns, child)
     }
 }
@@ -142,7 +155,7 @@ impl Gate {
     /// # Panics
     /// When it ends at once.
     pub async fn start_again(&mut self) {
-        self.child = spawn(self.folder.path(), None);
+        self.child = spawn(self.folder.path(), Vec::new(), None);
         self.log = Log::collect(self.child.stderr.take().expect("piped"));
         self.output = Log::collect(self.child.stdout.take().expect("piped"));
         self.listening().await;
@@ -168,13 +181,25 @@ pub(super) fn write_credentials(folder: &Path, text: &str) {
     fs::rename(fresh, folder.join(CREDENTIALS)).expect("the folder is ours");
 }
 
-fn spawn(folder: &Path, log: Option<&str>) -> Child {
-    command()
-        .envs(log.map(|filter| ("ROBOTGATE_LOG", filter)))
+fn spawn(folder: &Path, env: Vec<(String, String)>, socket: Option<TcpListener>) -> Child {
+    let mut command = command();
+    let stdin = match socket {
+        // Sockets are passed from the third file on, which only a shell can arrange without unsafe code.
+        Some(socket) => {
+            let gate = std::mem::replace(&mut command, without_surroundings(Command::new("sh")));
+            command
+                .args(["-c", "exec 3<&0 </dev/null; LISTEN_FDS=1 exec \"$0\" \"$@\""])
+                .arg(gate.get_program());
+            OwnedFd::from(socket).into()
+        }
+        None => Stdio::null(),
+    };
+    command
+        .envs(env)
         .args(["run", "--config"])
         .arg(folder.join(FILE))
         .current_dir(Path::new("/"))
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -184,7 +209,11 @@ fn spawn(folder: &Path, log: Option<&str>) -> Child {
 /// The program under test: the one of this build, or the one that `ROBOTGATE_BIN` names.
 fn command() -> Command {
     let built = || OsString::from(env!("CARGO_BIN_EXE_robotgate"));
-    let mut command = Command::new(std::env::var_os("ROBOTGATE_BIN").unwrap_or_else(built));
+    without_surroundings(Command::new(std::env::var_os("ROBOTGATE_BIN").unwrap_or_else(built)))
+}
+
+/// Whatever the tests themselves run under is none of the gate's business.
+fn without_surroundings(mut command: Command) -> Command {
     for name in [
         "HTTP_PROXY",
         "HTTPS_PROXY",
@@ -192,6 +221,8 @@ fn command() -> Command {
         "https_proxy",
         "RUST_LOG",
         "NOTIFY_SOCKET",
+        "WATCHDOG_USEC",
+        "LISTEN_FDS",
     ] {
         command.env_remove(name);
     }

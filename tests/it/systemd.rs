@@ -1,0 +1,148 @@
+//! The gate under systemd: what it tells it, and the sockets that it is given.
+
+use std::{
+    net::TcpListener,
+    os::unix::net::UnixDatagram,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+use crate::support::{Gate, Origin, Signal, allowed, wait};
+
+/// Where systemd would listen.
+struct Systemd {
+    socket: UnixDatagram,
+    folder: TempDir,
+}
+
+// === impl Systemd ===
+
+impl Systemd {
+    fn new() -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let socket = UnixDatagram::bind(folder.path().join("notify")).expect("the folder is ours");
+        socket.set_nonblocking(true).expect("a socket");
+        Self { socket, folder }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("notify")
+    }
+
+    /// The next message that says `text`; those before it are gone then.
+    async fn told(&self, text: &str) -> String {
+        wait::until(&format!("{text:?} to be told"), || {
+            self.next().filter(|told| told.contains(text))
+        })
+        .await
+    }
+
+    fn next(&self) -> Option<String> {
+        let mut bytes = [0; 4096];
+        let length = self.socket.recv(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
+    }
+}
+
+fn path_text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+#[tokio::test]
+async fn it_is_told_of_the_start_of_reloads_and_of_the_end() {
+    let systemd = Systemd::new();
+    let socket = systemd.path();
+    let mut gate = Gate::builder().env("NOTIFY_SOCKET", path_text(&socket)).start().await;
+    let kept = gate.address().to_string().replace(':', "_");
+    systemd.told(&format!("FDSTORE=1\nFDNAME={kept}\n")).await;
+    systemd.told("STATUS=configuration 1, 0 connections\n").await;
+    systemd.told("READY=1\n").await;
+
+    gate.rewrite_config("[proxy]\nlisten = 5\n");
+    let reloading = systemd.told("RELOADING=1\n").await;
+    assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
+    let rejected = systemd.told("STATUS=").await;
+    assert!(
+        rejected.starts_with("STATUS=configuration 1, 0 connections; the file was rejected at "),
+        "{rejected}"
+    );
+    assert!(rejected.contains("listen"), "{rejected}");
+    systemd.told("READY=1\n").await;
+
+    gate.reconfigure("");
+    systemd.told("RELOADING=1\n").await;
+    systemd.told("STATUS=configuration 2, 0 connections\n").await;
+    systemd.told("READY=1\n").await;
+
+    gate.stop().await;
+    systemd.told("STOPPING=1\n").await;
+    systemd.told("STATUS=draining, 0 connections left, ").await;
+}
+
+#[tokio::test]
+async fn it_is_told_why_there_is_no_start() {
+    let systemd = Systemd::new();
+    let socket = systemd.path();
+    let builder = Gate::builder().env("NOTIFY_SOCKET", path_text(&socket));
+    builder.file("[proxy]\nlisten = 5\n").fail().await;
+    let told = systemd.told("STATUS=failed: ").await;
+    assert!(told.contains("listen"), "{told}");
+}
+
+#[tokio::test]
+async fn it_is_told_that_the_gate_lives() {
+    let systemd = Systemd::new();
+    let socket = systemd.path();
+    let gate = Gate::builder()
+        .env("NOTIFY_SOCKET", path_text(&socket))
+        .env("WATCHDOG_USEC", "100000")
+        .start()
+        .await;
+    for _ in 0..3 {
+        systemd.told("WATCHDOG=1\n").await;
+    }
+    gate.signal(Signal::STOP);
+    // What is on its way still comes.
+    wait::until("silence", || systemd.next().is_none().then_some(())).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(systemd.next(), None, "a gate that is stuck says nothing");
+}
+
+#[tokio::test]
+async fn nobody_is_refused_while_there_is_a_socket_and_no_gate() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = socket.local_addr().expect("a socket");
+    // Before there is a gate.
+    let early = tokio::net::TcpStream::connect(address).await.expect("it is open");
+
+    let gate = Gate::builder()
+        .config(&format!("[proxy]\nlisten = \"{address}\"\n"))
+        .socket(socket)
+        .start()
+        .await;
+
+    let url = origin.url("/x");
+    let host = url.split('/').nth(2).expect("a host");
+    let request = format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nConnection: close\r\n\r\n");
+    early.writable().await.expect("it is open");
+    early.try_write(request.as_bytes()).expect("there is room");
+    early.readable().await.expect("it is answered");
+    let mut answer = [0; 15];
+    early.try_read(&mut answer).expect("it is answered");
+    assert_eq!(&answer, b"HTTP/1.1 200 OK");
+    allowed(&gate.get(&url).await, "no-robots");
+}
+
+#[tokio::test]
+async fn a_socket_that_the_configuration_does_not_name_is_closed_and_told_of() {
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = socket.local_addr().expect("a socket");
+    let gate = Gate::builder().socket(socket).start().await;
+    let line = gate.wait_for_log("the socket", |line| line.says("does not name")).await;
+    assert_eq!(line.field("address"), Some(address.to_string().as_str()));
+    let refused = std::net::TcpStream::connect(address).expect_err("nobody holds it");
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+}
