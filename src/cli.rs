@@ -8,12 +8,14 @@ pub mod ca;
 pub mod cache;
 pub mod check;
 mod columns;
+pub mod completions;
 pub mod credential;
 pub mod env;
 pub mod eval;
 pub mod explain;
 pub mod lint;
 pub mod live;
+pub mod man;
 mod moment;
 mod paint;
 pub mod run;
@@ -52,6 +54,9 @@ enum Command {
     /// Show or export the certificate that clients of https have to trust
     Ca(ca::CaArgs),
     Env(env::EnvArgs),
+    Completions(completions::CompletionsArgs),
+    #[command(hide = true)]
+    Man(man::ManArgs),
 }
 
 // === impl Cli ===
@@ -70,6 +75,8 @@ impl Cli {
             Command::Credential(args) => credential::run(&args),
             Command::Ca(args) => ca::run(&args),
             Command::Env(args) => env::run(&args),
+            Command::Completions(args) => completions::run(&args),
+            Command::Man(args) => man::run(&args),
         }
     }
 }

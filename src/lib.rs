@@ -48,7 +48,8 @@
 //!   proxy splits a request target.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
 //! - `secret_file`: reading what others must not be able to; `regular_file`: reading no pipe, which could take for ever.
-//! - [`service`]: the daemon around all this: start, reload, stop; what came of the last reload.
+//! - [`service`]: the daemon around all this: start, reload, stop; what came of the last reload; what systemd is told of
+//!   it, and the sockets that come from there.
 //! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::moment`, `cli::columns`
 //!   and `cli::paint` are shared parts: a robots.txt fetched for a person, or read; a time; what
 //!   fits into a row; colour.
@@ -76,6 +77,7 @@
 //! - What a CONNECT proves says who is inside, and nothing of what they may; it is looked up anew in the
 //!   configuration in force for each request. No secret is kept, and none reaches a log, an error, an origin.
 //! - What two parsers could read in two ways is refused before it is read in one; what goes on is written anew.
+//! - No connection that came is closed under a request by a stop or a restart, and none is refused by a restart.
 //! - What a client may have at once is bounded, and so is what is remembered of clients.
 //! - There is one list of reasons: [`decision::Reason`] feeds the header, the log, the metrics and the
 //!   refusal's text; and one of errors, [`upstream::ProxyError`].

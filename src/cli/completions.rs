@@ -1,0 +1,27 @@
+//! `robotgate completions`: what a shell needs to complete commands and options.
+
+use std::{io::Write as _, process::ExitCode};
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use super::{Cli, fail};
+
+/// Print what a shell needs to complete commands and options
+///
+/// Packages install it. By hand, for this shell alone: source <(robotgate completions bash)
+#[derive(Debug, clap::Args)]
+pub struct CompletionsArgs {
+    shell: Shell,
+}
+
+/// Prints it.
+pub fn run(args: &CompletionsArgs) -> ExitCode {
+    // In memory first: the generator panics where it cannot write.
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "robotgate", &mut text);
+    match std::io::stdout().write_all(&text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&format_args!("cannot write to standard output: {error}")),
+    }
+}
