@@ -79,6 +79,7 @@
 //! - What two parsers could read in two ways is refused before it is read in one; what goes on is written anew.
 //! - No connection that came is closed under a request by a stop or a restart, and none is refused by a restart.
 //! - What a client may have at once is bounded, and so is what is remembered of clients.
+//! - Who asks at the admin listener changes nothing, and no bot waits for it or gets there.
 //! - There is one list of reasons: [`decision::Reason`] feeds the header, the log, the metrics and the
 //!   refusal's text; and one of errors, [`upstream::ProxyError`].
 //! - Counting locks, allocates and formats nothing on the way of a request.

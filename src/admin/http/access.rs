@@ -8,7 +8,7 @@ use std::{net::IpAddr, sync::Arc};
 use axum::{extract::State, middleware::Next, response::Response};
 use http::{HeaderMap, Version, header, request::Parts};
 
-use super::{Context, problem::Problem};
+use super::{Context, connection::Arrival, problem::Problem};
 use crate::config::AdminToken;
 
 /// Answers, or says why not.
@@ -33,6 +33,8 @@ fn may_ask(head: &Parts, token: Option<&AdminToken>) -> Result<(), Problem> {
             Some(presented) if token.is(presented) => Ok(()),
             Some(_) => Err(Problem::WrongToken),
         },
+        // Whoever took the token out of the configuration did not mean everybody.
+        None if !came_locally(head) => Err(Problem::Remote),
         None if !is_local_name(head) => Err(Problem::Host),
         None if path.starts_with("/api/") && is_of_another_page(&head.headers) => Err(Problem::CrossSite),
         None => Ok(()),
@@ -47,6 +49,10 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     };
     let (scheme, token) = field.split_at_checked("Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
+}
+
+fn came_locally(head: &Parts) -> bool {
+    head.extensions.get::<Arrival>().is_some_and(|arrival| arrival.is_local)
 }
 
 /// Whether the host that is asked is named so that no page of another site can have it: a site's name can be made to
@@ -104,6 +110,7 @@ mod tests {
         let request = fields.iter().fold(Request::get(target), |request, (name, value)| {
             request.header(*name, *value)
         });
+        let request = request.extension(Arrival { is_local: true });
         request.body(()).unwrap().into_parts().0
     }
 
@@ -130,6 +137,16 @@ mod tests {
         let twice = [("host", "127.0.0.1"), ("host", "127.0.0.1")];
         assert!(may_ask(&head("/", &twice), None).is_err());
         assert!(may_ask(&head("/", &[]), None).is_err());
+    }
+
+    #[test]
+    fn without_a_token_other_machines_get_nothing() {
+        let mut head = head("/api/v1/status", &[("host", "192.0.2.7:3180")]);
+        assert!(may_ask(&head, None).is_ok());
+        head.extensions.insert(Arrival { is_local: false });
+        assert!(matches!(may_ask(&head, None), Err(Problem::Remote)));
+        head.extensions.clear();
+        assert!(matches!(may_ask(&head, None), Err(Problem::Remote)));
     }
 
     #[test]

@@ -13,7 +13,10 @@ use std::{
 };
 
 use axum::Router;
-use hyper::service::{Service as _, service_fn};
+use hyper::{
+    body::Incoming,
+    service::{Service as _, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -25,6 +28,13 @@ use tokio::{
 };
 
 use super::seats::Seat;
+
+/// How a request came.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
+    /// Whether by an address that only this machine reaches.
+    pub(super) is_local: bool,
+}
 
 /// Serves requests by `routes` until the client leaves, is silent for too long, or somebody needs the seat more.
 pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, routes: Router) {
@@ -38,7 +48,14 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, route
         until: None,
     };
     let routes = TowerToHyperService::new(routes);
-    let answering = service_fn(|request| {
+    let arrival = Arrival {
+        is_local: stream
+            .stream
+            .local_addr()
+            .is_ok_and(|address| address.ip().to_canonical().is_loopback()),
+    };
+    let answering = service_fn(|mut request: http::Request<Incoming>| {
+        request.extensions_mut().insert(arrival);
         let (seat, answer) = (seat.clone(), routes.call(request));
         async move {
             let _answering = seat.answer();

@@ -30,6 +30,8 @@ pub(super) enum Problem {
          at it by a name of its own"
     )]
     Host,
+    #[error("this address answers only with a token, and the configuration in force has no admin.token-file")]
+    Remote,
     #[error("web pages of other origins are not answered")]
     CrossSite,
     #[error("{0}")]
@@ -62,7 +64,7 @@ impl Problem {
             Problem::Slow => (StatusCode::REQUEST_TIMEOUT, "Request Timeout"),
             Problem::NoToken | Problem::WrongToken => (StatusCode::UNAUTHORIZED, "Unauthorized"),
             Problem::Host => (StatusCode::MISDIRECTED_REQUEST, "Misdirected Request"),
-            Problem::CrossSite => (StatusCode::FORBIDDEN, "Forbidden"),
+            Problem::CrossSite | Problem::Remote => (StatusCode::FORBIDDEN, "Forbidden"),
             Problem::Unavailable(_) | Problem::Disk | Problem::Overdue => {
                 (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable")
             }

@@ -15,27 +15,30 @@ use super::{
     Context, access, decide, explain, files, health, origins, problem::Problem, refusals, sources::Document, status,
 };
 
-/// Every path, with the methods that are documented for it. HEAD goes wherever GET goes.
-fn routes() -> Vec<(&'static str, &'static [&'static str], MethodRouter<Arc<Context>>)> {
+/// A path, and the methods that are documented for it. HEAD goes wherever GET goes.
+struct Route(&'static str, &'static [&'static str], MethodRouter<Arc<Context>>);
+
+/// Every path.
+fn routes() -> Vec<Route> {
     const GET: &[&str] = &["get"];
     vec![
-        ("/", GET, get(files::index)),
-        ("/page.css", GET, get(files::style)),
-        ("/page.js", GET, get(files::script)),
-        ("/healthz", GET, get(health::alive)),
-        ("/readyz", GET, get(health::ready)),
-        ("/metrics", GET, get(metrics)),
-        ("/ca.pem", GET, get(trust)),
-        ("/ca.crt", GET, get(trust)),
-        ("/trust", GET, get(trust)),
-        ("/api/v1/openapi.json", GET, get(files::openapi)),
-        ("/api/v1/status", GET, get(status::status)),
-        ("/api/v1/refusals", GET, get(refusals::refusals)),
-        ("/api/v1/origins", GET, get(origins::list)),
-        ("/api/v1/origins/detail", GET, get(origins::detail)),
-        ("/api/v1/decide", &["get", "post"], get(decide::one).post(decide::many)),
-        ("/api/v1/explain", GET, get(explain::explain)),
-        ("/api/v1/config", GET, get(status::config)),
+        Route("/", GET, get(files::index)),
+        Route("/page.css", GET, get(files::style)),
+        Route("/page.js", GET, get(files::script)),
+        Route("/healthz", GET, get(health::alive)),
+        Route("/readyz", GET, get(health::ready)),
+        Route("/metrics", GET, get(metrics)),
+        Route("/ca.pem", GET, get(trust)),
+        Route("/ca.crt", GET, get(trust)),
+        Route("/trust", GET, get(trust)),
+        Route("/api/v1/openapi.json", GET, get(files::openapi)),
+        Route("/api/v1/status", GET, get(status::status)),
+        Route("/api/v1/refusals", GET, get(refusals::refusals)),
+        Route("/api/v1/origins", GET, get(origins::list)),
+        Route("/api/v1/origins/detail", GET, get(origins::detail)),
+        Route("/api/v1/decide", &["get", "post"], get(decide::one).post(decide::many)),
+        Route("/api/v1/explain", GET, get(explain::explain)),
+        Route("/api/v1/config", GET, get(status::config)),
     ]
 }
 
@@ -43,7 +46,9 @@ fn routes() -> Vec<(&'static str, &'static [&'static str], MethodRouter<Arc<Cont
 pub(super) fn router(context: Arc<Context>) -> Router {
     routes()
         .into_iter()
-        .fold(Router::new(), |router, (path, _, answers)| router.route(path, answers))
+        .fold(Router::new(), |router, Route(path, _, answers)| {
+            router.route(path, answers)
+        })
         .fallback(async || Problem::NotFound)
         .method_not_allowed_fallback(async || Problem::Method)
         .layer(DefaultBodyLimit::max(MAX_CONTENT))
@@ -133,7 +138,7 @@ mod tests {
                 methods.map(|method| (path.clone(), method.clone()))
             })
             .collect();
-        let routed = routes().into_iter().flat_map(|(path, methods, _)| {
+        let routed = routes().into_iter().flat_map(|Route(path, methods, _)| {
             let methods = methods.iter();
             methods.map(move |method| (path.to_owned(), (*method).to_owned()))
         });
@@ -164,7 +169,7 @@ mod tests {
     #[test]
     fn what_needs_no_token_is_documented_so() {
         let document = document();
-        for (path, methods, _) in routes() {
+        for Route(path, methods, _) in routes() {
             for method in methods {
                 let is_open = document["paths"][path][method]["security"] == serde_json::json!([{}]);
                 assert_eq!(is_open, access::OPEN.contains(&path), "{path}");

@@ -1,0 +1,54 @@
+//! Nobody on the admin listener takes what others need, however slow or hostile.
+
+use std::time::{Duration, Instant};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+use super::escaped;
+use crate::support::{Gate, Origin, allowed, wait};
+
+#[tokio::test]
+async fn those_who_take_nothing_keep_nobody_waiting() {
+    let large = format!("User-agent: *\nDisallow: /private\n#{}\n", "x".repeat(400_000));
+    let origin = Origin::start().robots(&large).page("/", "page").spawn().await;
+    let gate = Gate::start().await;
+    let path = format!("/api/v1/explain?agent=TestBot&url={}", escaped(&origin.url("/")));
+    let mut crowd = Vec::new();
+    for _ in 0..40 {
+        let mut connection = TcpStream::connect(gate.admin_address()).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        connection.write_all(request.repeat(20).as_bytes()).await.unwrap();
+        crowd.push(connection);
+    }
+    let started = Instant::now();
+    allowed(&gate.get(&origin.url("/")).await, "no-rule");
+    assert_eq!(gate.admin("/healthz").await.status, 200);
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_answered_or_closed_and_harms_nobody() {
+    let gate = Gate::start().await;
+    let long = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "a".repeat(100_000));
+    let fields = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "A: b\r\n".repeat(1000));
+    for request in [
+        "\x16\x03\x01\x02\x00\x01\x00\x01\x7c\x03\x03",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example\r\n\r\n",
+        "\r\n\r\n\r\n",
+        &long,
+        &fields,
+    ] {
+        let mut connection = TcpStream::connect(gate.admin_address()).await.unwrap();
+        connection.write_all(request.as_bytes()).await.unwrap();
+        connection.shutdown().await.unwrap();
+        let mut answer = Vec::new();
+        // A reset is an answer, too.
+        let _ = wait::within("the end", connection.read_to_end(&mut answer)).await;
+        assert!(!answer.starts_with(b"HTTP/1.1 200"), "{request:.40}");
+    }
+    assert_eq!(gate.admin("/healthz").await.status, 200);
+}

@@ -1,0 +1,214 @@
+//! May this bot fetch this URL? Asked without a request.
+
+use serde_json::{Value, json};
+
+use super::{escaped, get, post, problem};
+use crate::support::{Gate, NAME, Origin, Reply, allowed, refused, wait};
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\n\nUser-agent: OtherBot\nDisallow: /\n";
+
+fn asking(agent: &str, url: &str) -> String {
+    format!("/api/v1/decide?agent={}&url={}", escaped(agent), escaped(url))
+}
+
+#[tokio::test]
+async fn one_answer_tells_all_that_a_refusal_would() {
+    let origin = Origin::start().robots(ROBOTS).spawn().await;
+    let gate = Gate::start().await;
+    let decided = get(&gate, &asking("TestBot/1.0", &origin.url("/private/x"))).await;
+    for (field, value) in [
+        ("verdict", json!("deny")),
+        ("reason", json!("rule")),
+        ("enforcement", json!("enforce")),
+        ("forwards", json!(false)),
+        ("bot", json!("TestBot")),
+        ("needs_proof", json!(false)),
+        ("rule", json!("Disallow: /private")),
+        ("line", json!(2)),
+        ("group", json!("*")),
+        ("robots_url", json!(origin.url("/robots.txt"))),
+        ("robots_status", json!(200)),
+        ("robots_error", Value::Null),
+        ("agent", json!("TestBot/1.0")),
+        ("url", json!(origin.url("/private/x"))),
+    ] {
+        assert_eq!(decided[field], value, "{field}");
+    }
+}
+
+#[tokio::test]
+async fn it_decides_as_the_proxy_and_by_the_same_copy() {
+    let origin = Origin::start().robots(ROBOTS).page("/open", "page").spawn().await;
+    let gate = Gate::start().await;
+    for (agent, path, verdict, reason) in [
+        ("TestBot/1.0", "/open", "allow", "no-rule"),
+        ("TestBot/1.0", "/private", "deny", "rule"),
+        ("TestBot/1.0", "/%70rivate", "deny", "rule"),
+        ("OtherBot", "/open", "deny", "rule"),
+        ("OtherBot", "/robots.txt", "allow", "robots-file"),
+        ("", "/open", "deny", "unidentified"),
+        ("Mozilla/5.0", "/open", "deny", "unidentified"),
+    ] {
+        let url = origin.url(path);
+        let decided = get(&gate, &asking(agent, &url)).await;
+        assert_eq!(
+            (&decided["verdict"], &decided["reason"]),
+            (&json!(verdict), &json!(reason)),
+            "{agent} {path}"
+        );
+        let response = gate.get(&url).user_agent(agent).await;
+        match verdict {
+            "allow" => allowed(&response, reason),
+            _ => refused(&response, reason),
+        };
+    }
+    // One for all of them, and those that bots asked for.
+    assert_eq!(gate.fetches_of(&origin.url("")).len(), 1);
+}
+
+#[tokio::test]
+async fn asking_is_no_decision_in_the_log_but_its_fetch_is() {
+    let origin = Origin::start().robots(ROBOTS).spawn().await;
+    let gate = Gate::start().await;
+    let url = origin.url("/private");
+    get(&gate, &asking("TestBot", &url)).await;
+    get(&gate, &format!("/api/v1/explain?agent=TestBot&url={}", escaped(&url))).await;
+    let records = wait::until("the fetch in the log", || {
+        Some(gate.audit()).filter(|records| !records.is_empty())
+    });
+    let events: Vec<_> = records.await.iter().map(|record| record["event"].clone()).collect();
+    assert_eq!(events, ["robots"]);
+    assert_eq!(get(&gate, "/api/v1/refusals").await["refusals"], json!([]));
+    let detail = get(
+        &gate,
+        &format!("/api/v1/origins/detail?origin={}", escaped(&origin.url(""))),
+    )
+    .await;
+    assert_eq!(detail["verdicts"], json!({"allow": 0, "deny": 0, "unverifiable": 0}));
+    // A page of the site was not asked for.
+    assert_eq!(origin.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn many_are_answered_in_order_and_bad_ones_in_their_place() {
+    let origin = Origin::start().robots(ROBOTS).spawn().await;
+    let gate = Gate::start().await;
+    let good = |number: usize| json!({"agent": "TestBot", "url": origin.url(&format!("/private/{number}"))});
+    let mut requests: Vec<Value> = (0..400).map(good).collect();
+    requests[7] = json!({"agent": "TestBot", "url": "/relative"});
+    requests[8] = json!({"agent": "Test\u{1}Bot", "url": origin.url("/")});
+    requests[9] = json!({"agent": "TestBot", "url": "ftp://a.example/"});
+    let answer = post(&gate, "/api/v1/decide", &json!({ "requests": requests })).await;
+    let decisions = answer["decisions"].as_array().unwrap();
+    assert_eq!(decisions.len(), requests.len());
+    for (number, (asked, decided)) in requests.iter().zip(decisions).enumerate() {
+        assert_eq!((&asked["agent"], &asked["url"]), (&decided["agent"], &decided["url"]));
+        match number {
+            7 => assert!(decided["error"].as_str().unwrap().contains("not a whole URL")),
+            8 => assert!(decided["error"].as_str().unwrap().contains("control character")),
+            9 => assert!(decided["error"].as_str().unwrap().contains("only http and https")),
+            _ => assert_eq!(decided["verdict"], "deny", "{number}"),
+        }
+    }
+    assert_eq!(origin.count("/robots.txt"), 1);
+}
+
+#[tokio::test]
+async fn a_bot_that_has_to_prove_itself_is_told_so() {
+    let origin = Origin::start().robots("").spawn().await;
+    let config = "[[bot]]\nname = 'AcmeBot'\nuser-agents = ['AcmeBot']\nnetworks = ['192.0.2.0/24']";
+    let gate = Gate::with(config).await;
+    let decided = get(&gate, &asking("AcmeBot/2", &origin.url("/"))).await;
+    assert_eq!(
+        (&decided["verdict"], &decided["needs_proof"]),
+        (&json!("allow"), &json!(true))
+    );
+}
+
+#[tokio::test]
+async fn where_a_path_is_not_seen_the_connect_decides() {
+    let origin = Origin::start().robots(ROBOTS).tls().spawn().await;
+    let url = origin.url("/open");
+    for (mode, agent, verdict, reason) in [
+        ("tunnel", "TestBot", "unverifiable", "unverifiable"),
+        ("tunnel", "OtherBot", "deny", "rule"),
+        ("refuse", "TestBot", "deny", "connect-refused"),
+    ] {
+        let gate = Gate::with(&format!("[https]\nmode = '{mode}'")).await;
+        let decided = get(&gate, &asking(agent, &url)).await;
+        assert_eq!(
+            (&decided["verdict"], &decided["reason"]),
+            (&json!(verdict), &json!(reason)),
+            "{mode}"
+        );
+        let connect = gate.connect(&origin.authority()).user_agent(agent).await;
+        refused(&connect.refused(), reason);
+        get(&gate, &format!("/api/v1/explain?agent={agent}&url={}", escaped(&url))).await;
+    }
+}
+
+#[tokio::test]
+async fn a_place_where_bots_may_not_go_is_told_and_not_asked() {
+    let gate = Gate::with(&format!("[egress]\nallow = []\ndeny = ['{NAME}']")).await;
+    for url in ["http://127.0.0.1:1/", &format!("http://{NAME}/")] {
+        let decided = get(&gate, &asking("TestBot", url)).await;
+        assert_eq!(
+            (&decided["reason"], &decided["forwards"]),
+            (&json!("egress"), &json!(false)),
+            "{url}"
+        );
+        assert!(decided["robots_error"].is_string(), "{decided:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_robots_txt_that_cannot_be_had_is_no_error_of_asking() {
+    let origin = Origin::start().reply("/robots.txt", Reply::status(503)).spawn().await;
+    let gate = Gate::start().await;
+    let decided = get(&gate, &asking("TestBot", &origin.url("/"))).await;
+    assert_eq!(decided["reason"], "unreachable");
+    assert!(decided["robots_error"].as_str().unwrap().contains("503"), "{decided:#}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_is_told() {
+    let gate = Gate::start().await;
+    for (path, told) in [
+        ("/api/v1/decide", "missing field `agent`"),
+        ("/api/v1/decide?agent=a", "missing field `url`"),
+        ("/api/v1/decide?agent=a&url=b", "not a whole URL"),
+        ("/api/v1/decide?agent=a&agent=b&url=c", "duplicate field"),
+        ("/api/v1/decide?agent=a&url=b&path=c", "unknown field `path`"),
+        ("/api/v1/explain?agent=a&url=https://", "no host"),
+    ] {
+        let detail = problem(&gate, path, 400).await;
+        assert!(detail.contains(told), "{path}: {detail}");
+    }
+    let json = |body: &str| {
+        let ask = gate.ask_admin("POST", "/api/v1/decide");
+        ask.header("Content-Type", "application/json; charset=utf-8")
+            .body(body.as_bytes())
+    };
+    let many = json!({"requests": vec![json!({"agent": "a", "url": "http://a.example"}); 1001]}).to_string();
+    for (body, status, told) in [
+        ("{}", 400, "missing field `requests`"),
+        ("[", 400, "not what is asked"),
+        (&*many, 400, "at most 1000"),
+        (&*"x".repeat(1024 * 1024 + 1), 413, "1 MiB"),
+    ] {
+        let response = json(body).await;
+        assert_eq!(response.status, status, "{told}");
+        assert!(
+            response.json()["detail"].as_str().unwrap().contains(told),
+            "{response:#?}"
+        );
+    }
+    let form = gate.ask_admin("POST", "/api/v1/decide");
+    let form = form
+        .header("Content-Type", "text/plain")
+        .body(b"{\"requests\":[]}")
+        .await;
+    assert_eq!(form.status, 415);
+    let wrong = gate.ask_admin("PUT", "/api/v1/decide").await;
+    assert_eq!((wrong.status, wrong.field("Allow")), (405, Some("GET,HEAD,POST")));
+}

@@ -1,0 +1,57 @@
+//! Why a bot may fetch a URL, as the command tells it and by the proxy's copy.
+
+use serde_json::{Value, json};
+
+use super::{escaped, get};
+use crate::support::{Gate, Origin, Told};
+
+const ROBOTS: &str = "User-agent: *\nAllow: /private/open\nDisallow: /private\nCrawl-delay: 5\n";
+
+#[tokio::test]
+async fn it_tells_what_the_command_tells() {
+    let origin = Origin::start().robots(ROBOTS).spawn().await;
+    let gate = Gate::start().await;
+    let url = origin.url("/private/open/x");
+    let explained = get(&gate, &format!("/api/v1/explain?agent=TestBot&url={}", escaped(&url))).await;
+    assert_eq!(explained["decision"]["rule"], "Allow: /private/open");
+    assert_eq!(
+        explained["file"],
+        json!({"text": ROBOTS, "line": 2, "truncated": false})
+    );
+    let config = gate.file("robotgate.toml");
+    let args = [
+        "explain",
+        "--config",
+        config.to_str().unwrap(),
+        "--json",
+        "--agent",
+        "TestBot",
+        &url,
+    ];
+    let mut command: Value = serde_json::from_str(&Told::by(&args, "").await.out).unwrap();
+    let mut report = explained["report"].clone();
+    for report in [&mut command, &mut report] {
+        // Of two fetches, and only the command knows how long its own took and whether more was sent than counts.
+        for field in ["fetched", "expires", "duration_us", "cut"] {
+            assert!(
+                report["robots"].as_object_mut().unwrap().remove(field).is_some(),
+                "{field}"
+            );
+        }
+    }
+    assert_eq!(report, command);
+    assert_eq!(report["competitors"][0]["lost"], "shorter-match");
+}
+
+#[tokio::test]
+async fn where_no_file_decides_there_is_none() {
+    let origin = Origin::start().spawn().await;
+    let gate = Gate::start().await;
+    for (agent, reason) in [("TestBot", "no-robots"), ("Mozilla/5.0", "unidentified")] {
+        let url = escaped(&origin.url("/x"));
+        let explained = get(&gate, &format!("/api/v1/explain?agent={agent}&url={url}")).await;
+        assert_eq!(explained["decision"]["reason"], reason);
+        assert_eq!(explained["report"]["reason"], reason);
+        assert_eq!(explained["file"], Value::Null);
+    }
+}

@@ -1,0 +1,57 @@
+//! How the gate does.
+
+use serde_json::json;
+
+use super::get;
+use crate::support::{Gate, Origin};
+
+#[tokio::test]
+async fn the_status_tells_what_there_is() {
+    let origin = Origin::start().robots("").page("/", "page").spawn().await;
+    let gate = Gate::start().await;
+    gate.get(&origin.url("/")).await;
+    // Written by now.
+    get(&gate, "/api/v1/origins").await;
+    let status = get(&gate, "/api/v1/status").await;
+    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!((&status["state"], &status["generation"]), (&json!("ready"), &json!(1)));
+    let listens = status["listen"].as_array().unwrap();
+    for (address, speaks) in [(gate.address(), "http"), (gate.admin_address(), "admin")] {
+        assert!(
+            listens.contains(&json!({"address": address, "speaks": speaks})),
+            "{listens:?}"
+        );
+    }
+    let origins = &status["origins"];
+    assert_eq!(origins["known"], 1);
+    for bytes in ["memory_bytes", "memory_max_bytes", "disk_bytes", "disk_max_bytes"] {
+        assert!(origins[bytes].as_u64().unwrap() > 0, "{bytes}: {origins}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_disk_none_is_told_of() {
+    let gate = Gate::builder()
+        .without("cache.path")
+        .config("[cache]\npersist = false")
+        .start()
+        .await;
+    let origins = get(&gate, "/api/v1/status").await["origins"].clone();
+    assert_eq!((&origins["known"], &origins["disk_bytes"]), (&json!(0), &json!(null)));
+}
+
+#[tokio::test]
+async fn the_configuration_is_told_with_its_generation() {
+    let gate = Gate::start().await;
+    assert_eq!(get(&gate, "/api/v1/config").await["generation"], 1);
+    gate.reconfigure("[proxy]\nname = 'other'");
+    gate.reloaded(1).await;
+    assert_eq!(get(&gate, "/api/v1/config").await["generation"], 2);
+}
+
+#[tokio::test]
+async fn the_description_can_be_had() {
+    let gate = Gate::start().await;
+    let document = gate.admin("/api/v1/openapi.json").await.json();
+    assert_eq!(document["openapi"], "3.1.0");
+}
