@@ -154,8 +154,10 @@ impl Exchange {
         let line = self.decision_line(request, &decided);
         let generation = self.generation.clone();
         let handing_over = Instant::now();
-        let written = generation.audit.enqueue(&line).await?.written();
         let meter = &generation.meter;
+        let enqueued = generation.audit.enqueue(&line).await;
+        // Those who wait in vain wait the longest.
+        let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
         meter.decided(request.identity, &decided.judgement.decision);
         let took = took.saturating_sub(waited.unwrap_or_default());
         meter.metrics.decision_took(took, waited);
@@ -167,7 +169,7 @@ impl Exchange {
         }
         // Only a decision that is in the log gets an end there, and each of them does.
         self.decided = Some(decided);
-        let written = written.await;
+        let written = enqueued.written().await;
         meter.metrics.audit_took(handing_over.elapsed());
         written
     }
