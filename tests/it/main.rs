@@ -27,6 +27,7 @@ mod intercept;
 mod lifecycle_http;
 mod limits;
 mod lint;
+mod metrics;
 mod persistence;
 mod plain;
 mod real_clients;
