@@ -26,6 +26,7 @@
 //! - [`origin`]: scheme, host and port; the readings of a request target.
 //! - [`bot`]: from what a client proves and its User-Agent to a configured bot or a product token.
 //! - [`decision`]: bot, path and what holds of the robots.txt → a verdict and its [`decision::Reason`].
+//! - [`trust`]: what makes clients trust the proxy, for each of them; a table of those that do not.
 //! - `cache::state`, in [`cache`]: what is known of an origin, as a state machine.
 //!
 //! The shell:
@@ -83,6 +84,7 @@
 //! - There is one list of reasons: [`decision::Reason`] feeds the header, the log, the metrics and the
 //!   refusal's text; and one of errors, [`upstream::ProxyError`].
 //! - Counting locks, allocates and formats nothing on the way of a request.
+//! - `robotgate.internal` is the proxy itself (`proxy::own`): no origin, never looked up, never sent on, never decided on.
 //! - Errors become HTTP in one place, `proxy::respond`.
 //! - A reload that fails leaves everything as it was; one that succeeds is seen whole by each
 //!   request.

@@ -4,6 +4,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use http::HeaderValue;
+
 use super::{arrival::Through, connection::Context, handshake::cause};
 use crate::{audit::plain, origin::Scheme, trust::Kind, trust::clients};
 
@@ -24,15 +26,22 @@ pub(super) fn tell_of_handshake(error: &pingora::Error, through: &Through, conte
 }
 
 /// Tells of a client that sent nothing on a connection, `after` it could. Only within TLS, and at once, does that say
-/// something: browsers open connections that they keep for later.
+/// something.
 pub(super) fn tell_of_silence(after: Duration, context: &Context) {
     if let Some(through) = &context.arrival.through
         && through.origin.scheme == Scheme::Https
         && after < AT_ONCE
         && !*context.shutdown.borrow()
+        && !through.user_agent.as_ref().is_some_and(is_browser)
     {
         tell(Kind::Closed, "closed after the handshake", through, context);
     }
+}
+
+/// Browsers look at the certificate within the handshake, say so by an alert, and close spare connections at any time.
+fn is_browser(user_agent: &HeaderValue) -> bool {
+    let text = String::from_utf8_lossy(user_agent.as_bytes());
+    matches!(clients::guess(&text), Some("chromium" | "firefox"))
 }
 
 fn tell(kind: Kind, cause: &str, through: &Through, context: &Context) {

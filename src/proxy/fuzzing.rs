@@ -47,7 +47,7 @@ pub fn take(bytes: &[u8], through: Option<&Origin>) -> Result<Option<Taken>, Str
         return Ok(Some(Taken::Connect(connect.authority)));
     }
     let mut request = read_by_pingora(&head.bytes[..head.len]).map_err(|error| format!("pingora: {error}"))?;
-    let through = through.map(|origin| Through::new(origin.clone(), None, 1));
+    let through = through.map(|origin| Through::new(origin.clone(), None, None, 1));
     let target = Target::of(&request, through.as_ref()).map_err(|error| format!("target: {error}"))?;
     let received = rewrite::Received {
         version: request.version,

@@ -177,6 +177,10 @@ impl Answer {
         };
         let mut answer = Self::new(status, &details, request);
         answer.set_proxy_status(name, error, &detail);
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            // Only of robotgate's own pages (RFC 9110 §15.5.6).
+            answer.set("Allow", "GET, HEAD".to_owned());
+        }
         answer
     }
 

@@ -151,7 +151,7 @@ fn escaped(text: &str) -> String {
 
 /// The name under which the page's readers keep the certificate.
 pub const CA_NAME: &str = "robotgate-ca.pem";
-const FETCH: &str = "curl -sSf -x {proxy} -o robotgate-ca.pem http://robotgate.internal/ca.pem";
+const FETCH: &str = "curl -sSf -x {proxy} -o {ca} http://robotgate.internal/ca.pem";
 const INTERCEPTS: &str = "To check each https:// URL, it ends the TLS of its clients with certificates of its own \
                           authority, which they have to trust.";
 const COMPARE: &str = "It came over plain HTTP: before you trust it, compare the fingerprint with the one that the \

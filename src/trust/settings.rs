@@ -19,7 +19,7 @@ pub struct Settings {
 pub enum Ca {
     /// At this path.
     At(String),
-    /// In the folder where the reader's shell is, under this name.
+    /// In the home folder of the reader, under this name.
     Here(&'static str),
 }
 
@@ -99,8 +99,7 @@ impl Ca {
     fn word(&self) -> String {
         match self {
             Ca::At(path) => word(path),
-            // A setting outlives a change of the folder.
-            Ca::Here(name) => format!("\"$PWD\"/{name}"),
+            Ca::Here(name) => format!("\"$HOME\"/{name}"),
         }
     }
 }

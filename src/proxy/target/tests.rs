@@ -26,7 +26,7 @@ fn origin(scheme: Scheme, authority: &str) -> Origin {
 }
 
 fn through(scheme: Scheme, authority: &str) -> Through {
-    Through::new(origin(scheme, authority), None, 1)
+    Through::new(origin(scheme, authority), None, None, 1)
 }
 
 /// The origin and the path, as text.

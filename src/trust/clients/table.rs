@@ -134,8 +134,9 @@ pub(super) const CLIENTS: &[Client] = &[
             proxy_variables!(),
             "export npm_config_proxy={proxy} npm_config_https_proxy={proxy}\n"
         ),
-        trust: "export NODE_EXTRA_CA_CERTS={ca}\n\
-                # A cafile in .npmrc replaces all other roots: take it out, or name this file there.\n",
+        trust: "export npm_config_cafile={ca} NODE_EXTRA_CA_CERTS={ca}\n\
+                # The first is for npm and pnpm, and replaces their roots; the second for scripts that they run.\n\
+                # yarn from 2 on: yarn config set --home httpsCaFilePath {ca}\n",
         credential: IN_URL,
     },
     Client {

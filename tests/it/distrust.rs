@@ -1,0 +1,130 @@
+//! A client that does not trust the interception's certificate: the log names it, and what to set in it.
+
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use crate::support::{Gate, Origin};
+
+/// Runs a client that has been told the proxy and nothing of its authority. It has to fail.
+async fn run(gate: &Gate, program: &str, arguments: &[&str]) {
+    let proxy = format!("http://{}", gate.address());
+    let run = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("https_proxy", &proxy)
+        .stdin(Stdio::null())
+        .output();
+    let output = run.await.unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(!output.status.success(), "{program} trusts it: {output:?}");
+}
+
+const REQUESTS: &str = "import requests, sys; requests.get(sys.argv[1])";
+const AIOHTTP: &str = "
+import aiohttp, asyncio, sys
+async def ask():
+    async with aiohttp.ClientSession(trust_env=True) as session:
+        await session.get(sys.argv[1])
+asyncio.run(ask())
+";
+
+#[tokio::test]
+async fn each_client_is_named_with_what_to_set_in_it() {
+    for (program, arguments, message, fix) in [
+        ("curl", &["-sS"][..], "does not trust", "robotgate env curl"),
+        (
+            "curl",
+            &["-sS", "--tls-max", "1.2"],
+            "does not trust",
+            "robotgate env curl",
+        ),
+        // By GnuTLS it closes behind a handshake that went well.
+        (
+            "wget",
+            &["-nv", "-t1", "-O-"],
+            "closed the connection",
+            "robotgate env wget",
+        ),
+        ("python3", &["-c", REQUESTS], "does not trust", "robotgate env"),
+        (
+            "python3",
+            &["-c", AIOHTTP],
+            "closed the connection",
+            "robotgate env python",
+        ),
+    ] {
+        let origin = Origin::start().tls().spawn().await;
+        let gate = Gate::start().await;
+        let url = origin.url("/x");
+        run(&gate, program, &[arguments, &[&url]].concat()).await;
+
+        let line = gate
+            .wait_for_log("the client is told of", |line| line.field("fix").is_some())
+            .await;
+        assert_eq!(
+            (line.level(), line.field("fix")),
+            ("WARN", Some(fix)),
+            "{program}: {line:?}"
+        );
+        // Python's own ssl tells or closes, by version.
+        assert!(line.says(message) || program == "python3", "{program}: {line:?}");
+        assert!(
+            line.field("client")
+                .is_some_and(|client| client.starts_with("127.0.0.1:"))
+        );
+        assert_eq!(line.field("origin"), Some(origin.url("").as_str()), "{line:?}");
+        assert!(origin.requests().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn one_client_does_not_flood_the_log() {
+    let origin = Origin::start().tls().spawn().await;
+    let gate = Gate::start().await;
+    let url = origin.url("/x");
+    for _ in 0..5 {
+        run(&gate, "curl", &["-sS", "-A", "a\u{202e}b", &url]).await;
+    }
+    let told = || {
+        gate.log()
+            .into_iter()
+            .filter(|line| line.field("fix").is_some())
+            .count()
+    };
+    gate.wait_for_log("the client is told of", |line| {
+        line.field("user_agent")
+            .is_some_and(|agent| agent.contains("a\\u{202e}b"))
+    })
+    .await;
+    // What comes now comes behind them.
+    assert_eq!(gate.get("http://robotgate.internal/").await.status, 200);
+    assert_eq!(told(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_trusts_and_asks_is_not_told_of() {
+    let origin = Origin::start().page("/x", "Hello.").tls().spawn().await;
+    let gate = Gate::start().await;
+    let (proxy, ca) = (
+        format!("http://{}", gate.address()),
+        gate.file("ca.pem").display().to_string(),
+    );
+    for version in ["--http1.1", "--http2"] {
+        let arguments = [
+            "-sS",
+            version,
+            "-x",
+            &proxy,
+            "--cacert",
+            &ca,
+            "-A",
+            "TestBot/1.0",
+            &origin.url("/x"),
+        ];
+        let output = Command::new("curl").args(arguments).output().await.unwrap();
+        assert_eq!(output.stdout, b"Hello.", "{output:?}");
+    }
+    gate.audited(2).await;
+    assert!(gate.log().iter().all(|line| line.field("fix").is_none()));
+}

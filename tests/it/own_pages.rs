@@ -1,0 +1,137 @@
+//! `http://robotgate.internal/`: who gets it, who does not, and that nothing of it goes anywhere.
+
+use robotgate::bot::SecretHash;
+
+use crate::support::{Gate, Origin};
+
+fn pem(gate: &Gate) -> String {
+    std::fs::read_to_string(gate.file("ca.pem")).unwrap()
+}
+
+#[tokio::test]
+async fn the_certificate_is_there_by_every_spelling_of_the_host() {
+    let gate = Gate::start().await;
+
+    for url in [
+        "http://robotgate.internal/ca.pem",
+        "http://robotgate.internal:80/ca.pem",
+        "http://RobotGate.Internal./ca.pem?x",
+    ] {
+        let response = gate.get(url).without("User-Agent").await;
+        assert_eq!(response.status, 200, "{url}: {response:#?}");
+        assert_eq!(response.headers.field("Content-Type"), Some("application/x-pem-file"));
+        assert_eq!(response.text(), pem(&gate));
+    }
+    let der = gate.get("http://robotgate.internal/ca.crt").await;
+    assert_eq!(der.headers.field("Content-Type"), Some("application/x-x509-ca-cert"));
+    assert_eq!(der.body.first(), Some(&0x30));
+
+    assert!(gate.audit().is_empty(), "{:#?}", gate.audit());
+    assert!(gate.dns().queries("robotgate.internal") == 0);
+}
+
+#[tokio::test]
+async fn a_person_reads_it_in_a_terminal_or_a_browser() {
+    let gate = Gate::start().await;
+    let shown = format!("http://{}", gate.address());
+
+    let text = gate.get("http://robotgate.internal/").header("Accept", "*/*").await;
+    assert_eq!(text.headers.field("Content-Type"), Some("text/plain; charset=utf-8"));
+    assert!(
+        text.text().contains(&shown) && text.text().contains("Fingerprint"),
+        "{text:#?}"
+    );
+
+    let accept = "text/html,application/xhtml+xml,*/*;q=0.8";
+    let page = gate.get("http://robotgate.internal/").header("Accept", accept).await;
+    assert_eq!(page.headers.field("Content-Type"), Some("text/html; charset=utf-8"));
+    assert!(page.text().contains(&shown), "{page:#?}");
+
+    let head = gate.ask("HEAD", "http://robotgate.internal/").await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+}
+
+#[tokio::test]
+async fn whoever_has_no_credential_yet_gets_it_too() {
+    let hash = SecretHash::new([1; 16], b"open_sesame-open_sesame").line("TestBot");
+    let gate = Gate::builder()
+        .config(
+            "[identity]\ncredentials = \"credentials\"\nrequired = true\n\
+             [[bot]]\nname = \"TestBot\"\nuser-agents = [\"TestBot\"]",
+        )
+        .credentials(&hash)
+        .start()
+        .await;
+
+    assert_eq!(gate.get("http://robotgate.internal/ca.pem").await.status, 200);
+    assert_eq!(gate.get("http://shop.example/").await.status, 407);
+}
+
+#[tokio::test]
+async fn nothing_else_is_there() {
+    let gate = Gate::start().await;
+    let only = "Only at http://robotgate.internal/";
+
+    for (method, url, status, reason) in [
+        ("GET", "http://robotgate.internal/robots.txt", 404, "Not Found"),
+        ("POST", "http://robotgate.internal/", 405, "Method Not Allowed"),
+        ("GET", "http://robotgate.internal:8080/ca.pem", 404, only),
+        ("GET", "https://robotgate.internal/ca.pem", 404, only),
+        ("GET", "https://robotgate.internal:80/ca.pem", 404, only),
+    ] {
+        let response = gate.ask(method, url).await;
+        assert_eq!(
+            (response.status, &*response.reason),
+            (status, reason),
+            "{url}: {response:#?}"
+        );
+        assert!(response.headers.field("Proxy-Status").is_some(), "{url}");
+    }
+    for authority in [
+        "robotgate.internal:443",
+        "ROBOTGATE.internal.:80",
+        "robotgate.internal:8443",
+    ] {
+        let response = gate.connect(authority).await.refused();
+        assert_eq!((response.status, &*response.reason), (404, only), "{authority}");
+    }
+    assert!(gate.audit().is_empty());
+    assert!(gate.dns().queries("robotgate.internal") == 0);
+}
+
+#[tokio::test]
+async fn its_name_opens_no_way_to_another_host() {
+    let origin = Origin::start().page("/ca.pem", "secret").spawn().await;
+    let gate = Gate::start().await;
+
+    // The target is another host's, the Host field ours; and the other way round.
+    let ours = gate.get(&origin.url("/ca.pem")).set("Host", "robotgate.internal").await;
+    assert_eq!(ours.status, 400, "{ours:#?}");
+    let theirs = gate
+        .get("http://robotgate.internal/ca.pem")
+        .set("Host", &origin.authority())
+        .await;
+    assert_eq!(theirs.status, 400, "{theirs:#?}");
+    let user = gate
+        .get("http://robotgate.internal@shop.example/")
+        .set("Host", "shop.example")
+        .await;
+    assert_ne!(user.status, 200, "{user:#?}");
+    // A host that only ends or begins like ours is like any other.
+    for host in ["x.robotgate.internal", "robotgate.internal.example", "robotgate"] {
+        let response = gate.get(&format!("http://{host}/ca.pem")).await;
+        assert_ne!(response.status, 200, "{host}: {response:#?}");
+    }
+    assert!(origin.requests().is_empty());
+}
+
+#[tokio::test]
+async fn without_an_authority_it_says_that() {
+    let gate = Gate::with("[https]\nmode = \"tunnel\"").await;
+
+    let page = gate.get("http://robotgate.internal/").await;
+    assert!(page.text().contains("nothing to trust"), "{page:#?}");
+    let ca = gate.get("http://robotgate.internal/ca.pem").await;
+    assert_eq!(ca.status, 404);
+    assert!(ca.text().contains("no authority is in use"), "{ca:#?}");
+}
