@@ -1,7 +1,7 @@
 //! The texts: for each client the lines that lead it through the proxy, those that have it trust the authority, and how
 //! it says who it is. What stands in braces is filled in by [`Settings`](crate::trust::Settings).
 //!
-//! Every line is a setting or a comment; none is longer than a terminal is wide. What is only for a person to copy into
+//! Every line is a setting or a comment, and no comment is longer than a terminal is wide. What is only for a person to copy into
 //! a program or another shell is a comment.
 
 use super::{Client, Group};
