@@ -4,6 +4,8 @@
 //! The host is recognised on the target that everything else is decided on. It is no origin: no name is looked up, nothing
 //! is sent on, and no decision is made or logged. Under any other scheme or port, and through a CONNECT, there is nothing.
 
+mod problems;
+
 use http::Method;
 use pingora::protocols::{Digest, l4::socket::SocketAddr as PeerAddr};
 use pingora_http::RequestHeader;
@@ -54,12 +56,16 @@ pub(super) fn answer(
         true => Form::Html,
         false => Form::Text,
     };
+    // A target is UTF-8.
+    let path = String::from_utf8_lossy(&target.path);
+    if path.split('?').next() == Some("/problems") {
+        let document = problems::page(form);
+        return Ok(Answer::document(document.content_type, document.body));
+    }
     let certificate = generation.authority().map(Certificate::of);
     let settings = Settings::new(&proxy(digest, generation), Ca::Here(CA_NAME));
     // An IP address and a port make an address of a proxy.
     let settings = settings.map_err(|_| OwnError::Missing(trust::Missing::Page))?;
-    // A target is UTF-8.
-    let path = String::from_utf8_lossy(&target.path);
     let document = trust::page(&path, form, certificate.as_ref(), &settings)?;
     Ok(Answer::document(document.content_type, document.body))
 }

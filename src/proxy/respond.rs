@@ -250,7 +250,7 @@ impl Answer {
     }
 }
 
-/// A URI for each kind of problem, which the proxy itself will explain (RFC 9457 §3.1.1).
+/// A URI for each kind of problem, which the proxy itself explains there (RFC 9457 §3.1.1).
 fn type_of(kind: &str) -> String {
     format!("http://robotgate.internal/problems#{kind}")
 }

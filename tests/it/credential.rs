@@ -269,7 +269,7 @@ async fn what_cannot_be_meant_is_told() {
     assert!(bad.errors.contains("credentials:1: no name"), "{}", bad.errors);
     assert!(!bad.errors.contains("hunter2"), "{}", bad.errors);
 
-    fs::write(folder.path("robotgate.toml"), "").unwrap();
+    fs::write(folder.path("robotgate.toml"), "# nothing\n").unwrap();
     let none = folder.run(&["add", "AcmeBot"], "").await;
     assert_eq!(none.code, Some(1));
     assert!(

@@ -135,3 +135,22 @@ async fn without_an_authority_it_says_that() {
     assert_eq!(ca.status, 404);
     assert!(ca.text().contains("no authority is in use"), "{ca:#?}");
 }
+
+#[tokio::test]
+async fn the_type_of_a_refusal_is_explained_where_it_points() {
+    let origin = Origin::start().robots("User-agent: *\nDisallow: /\n").spawn().await;
+    let gate = Gate::start().await;
+    let refusal = gate.get(&origin.url("/x")).await;
+    let kind = refusal.json()["type"].as_str().expect("a URI").to_owned();
+    let (page, place) = kind.split_once('#').expect("a place in a page");
+
+    let shown = gate.get(page).header("Accept", "text/html").await;
+    assert_eq!(shown.status, 200);
+    assert!(
+        shown.text().contains(&format!("<dt id=\"{place}\">")),
+        "{}",
+        shown.text()
+    );
+    let text = gate.get(page).header("Accept", "*/*").await.text();
+    assert!(text.contains(&format!("\n{place}\n")), "{text}");
+}

@@ -73,11 +73,14 @@ async fn metrics(State(context): State<Arc<Context>>, headers: HeaderMap) -> Res
         .ok_or(Problem::Unavailable("there are no metrics"))
 }
 
-async fn trust(State(context): State<Arc<Context>>, uri: Uri, headers: HeaderMap) -> Result<Document, Problem> {
+async fn trust(State(context): State<Arc<Context>>, uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
     let document = context.sources.trust(uri.path(), accept(&headers));
-    document.ok_or(Problem::Unavailable(
+    let document = document.ok_or(Problem::Unavailable(
         "there is no authority: by https.mode nothing is intercepted",
-    ))
+    ))?;
+    // The page brings its style along, as it is the same on the proxy's side, where there is no other file.
+    let policy = [(header::CONTENT_SECURITY_POLICY, POLICY_OF_TRUST)];
+    Ok((policy, document).into_response())
 }
 
 fn accept(headers: &HeaderMap) -> Option<&str> {
@@ -94,14 +97,17 @@ async fn in_time(request: Request, next: Next) -> Result<Response, Problem> {
 async fn guarded(mut response: Response) -> Response {
     let fields = response.headers_mut();
     for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
     ] {
         fields.insert(name, HeaderValue::from_static(value));
     }
-    let cached = fields.entry(header::CACHE_CONTROL);
-    cached.or_insert(HeaderValue::from_static("no-store"));
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CACHE_CONTROL, "no-store"),
+    ] {
+        fields.entry(name).or_insert(HeaderValue::from_static(value));
+    }
     response
 }
 
@@ -117,6 +123,8 @@ impl IntoResponse for Document {
 const MAX_CONTENT: usize = 1024 * 1024;
 /// For all that it takes to answer, many decisions included.
 const TO_ANSWER: Duration = Duration::from_secs(60);
+const POLICY_OF_TRUST: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
+                               frame-ancestors 'none'";
 /// Nothing but what comes from here, in no frame of another page.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'self'; script-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
