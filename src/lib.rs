@@ -78,7 +78,7 @@
 //! - What a CONNECT proves says who is inside, and nothing of what they may; it is looked up anew in the
 //!   configuration in force for each request. No secret is kept, and none reaches a log, an error, an origin.
 //! - What two parsers could read in two ways is refused before it is read in one; what goes on is written anew.
-//! - No connection that came is closed under a request by a stop or a restart, and none is refused by a restart.
+//! - A restart refuses no connection where systemd holds the sockets, and a stop closes none under a request.
 //! - What a client may have at once is bounded, and so is what is remembered of clients.
 //! - Who asks at the admin listener changes nothing, and no bot waits for it or gets there.
 //! - There is one list of reasons: [`decision::Reason`] feeds the header, the log, the metrics and the

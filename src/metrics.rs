@@ -104,6 +104,11 @@ pub struct Snapshot {
     /// Certificates that are ready, and that were made.
     pub leaves: usize,
     pub leaves_minted: u64,
+    /// How many connections and fetches there may be at once.
+    pub connections_max: usize,
+    pub fetches_max: usize,
+    /// When the authority's certificate ends, where there is one.
+    pub authority_ends: Option<SystemTime>,
     /// Bytes that wait to be written to the audit log, and whether it takes nothing.
     pub audit_waiting_bytes: usize,
     pub audit_stalled: bool,

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use crate::regular_file;
 
 /// How long a directory must be quiet: longer than an editor takes to save, shorter than a person waits.
-const QUIET: Duration = Duration::from_millis(150);
+const QUIET: Duration = Duration::from_millis(50);
 /// Links on the way to a file before they must be a circle, as in Linux's own path lookup.
 const MAX_LINKS: usize = 40;
 /// Looks at directories that keep moving; what moves later stirs a watch that is there by then.

@@ -28,6 +28,9 @@ fn snapshot() -> Snapshot {
         }),
         leaves: 1,
         leaves_minted: 2,
+        connections_max: 65_536,
+        fetches_max: 1024,
+        authority_ends: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000)),
         audit_waiting_bytes: 17,
         audit_stalled: true,
         process: Process::look(),
@@ -143,6 +146,7 @@ fn what_is_open_is_counted_until_it_is_dropped() {
         [
             r#"robotgate_connections{listener="http"} 0"#,
             r#"robotgate_connections{listener="tls"} 0"#,
+            "robotgate_connections_max 65536",
             r#"robotgate_connections_accepted_total{listener="http"} 1"#,
             r#"robotgate_connections_accepted_total{listener="tls"} 1"#,
         ]

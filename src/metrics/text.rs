@@ -156,6 +156,11 @@ impl Scrape {
             "Fetches of a robots.txt that run or wait for their turn.",
             memory.fetches as u64,
         )?;
+        page.gauge(
+            "robotgate_robots_fetches_max",
+            "Fetches of a robots.txt that may run at once.",
+            snapshot.fetches_max as u64,
+        )?;
         page.histogram(
             "robotgate_robots_fetch_seconds",
             "How long fetches of a robots.txt took, from when their turn had come.",
@@ -195,6 +200,11 @@ impl Scrape {
             "Connections of clients that are open, by what their listener speaks.",
             labelled("listener", metrics.connections.iter()),
         )?;
+        page.gauge(
+            "robotgate_connections_max",
+            "Connections of clients that there may be, by proxy.max-connections and the files that may be open.",
+            snapshot.connections_max as u64,
+        )?;
         page.counters(
             "robotgate_connections_accepted",
             "Connections of clients that were let in, by what their listener speaks.",
@@ -220,6 +230,13 @@ impl Scrape {
             "Certificates of hosts that the authority made.",
             snapshot.leaves_minted,
         )?;
+        if let Some(ends) = snapshot.authority_ends {
+            page.gauge_f64(
+                "robotgate_authority_not_after_timestamp_seconds",
+                "When the certificate of the authority ends that clients trust.",
+                unix_time(ends),
+            )?;
+        }
         page.counters(
             "robotgate_client_distrust",
             "TLS handshakes that clients broke off, as they do who do not trust the authority.",
@@ -283,11 +300,7 @@ impl Scrape {
         page.gauge_f64(
             "robotgate_start_time_seconds",
             "When robotgate began, in seconds since 1970.",
-            self.metrics
-                .started()
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .unwrap_or_default()
-                .as_secs_f64(),
+            unix_time(self.metrics.started()),
         )?;
         page.gauge(
             "robotgate_draining",
@@ -354,4 +367,10 @@ fn labelled<L: Label>(
 /// A series without labels, where there is a value.
 fn optional(value: Option<u64>) -> impl Iterator<Item = ([(&'static str, &'static str); 0], u64)> {
     value.into_iter().map(|value| ([], value))
+}
+
+/// In seconds since 1970.
+fn unix_time(time: SystemTime) -> f64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
 }

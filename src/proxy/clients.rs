@@ -75,6 +75,11 @@ impl Clients {
         }
     }
 
+    /// How many connections there may be.
+    pub(super) fn room(&self, limits: &Limits) -> usize {
+        limits.connections.min(self.table().room)
+    }
+
     /// Lets a client in, with one more connection.
     ///
     /// # Errors

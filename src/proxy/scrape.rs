@@ -4,6 +4,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use super::{generation::Generation, live::Live};
 use crate::{
+    authority::Authority,
     cache::Disk,
     decision::{WORDS, word_for},
     metrics::{DiskUse, Format, Metrics, Process, Snapshot},
@@ -35,6 +36,9 @@ impl Live {
             disk: self.store().disk().map(disk_use),
             leaves: leaves.map_or(0, |leaves| leaves.len()),
             leaves_minted: leaves.map_or(0, |leaves| leaves.minted()),
+            connections_max: self.clients.room(&generation.config.proxy.limits),
+            fetches_max: generation.config.robots.max_fetches,
+            authority_ends: generation.authority().map(Authority::not_after),
             audit_waiting_bytes: logs.iter().map(|log| log.waiting_bytes()).sum(),
             audit_stalled: logs.iter().any(|log| log.is_stalled()),
             process: Process::look(),

@@ -61,8 +61,8 @@ impl Notifier {
     /// The line that `systemctl status` shows. It may be set often: what has not changed is not told again.
     pub fn status(&self, text: &str) {
         let Some(told) = &self.0 else { return };
-        // One line, of a length that a terminal can show.
-        let text = crate::audit::plain(text, MAX_STATUS);
+        // Of an error with several lines the first says what is wrong.
+        let text = crate::audit::plain(text.lines().next().unwrap_or_default(), MAX_STATUS);
         let mut last = told.status.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != text {
             last.clear();

@@ -30,6 +30,9 @@ pub(super) fn render(example: &str) -> String {
         let is_verbatim = matches!(line, Line::Verbatim(_));
         if is_verbatim != verbatim {
             page.control(if is_verbatim { "nf" } else { "fi" }, []);
+            if !is_verbatim {
+                page.control("PP", []);
+            }
             verbatim = is_verbatim;
         }
         match line {
