@@ -4,23 +4,22 @@
 //! What is handed over is written, in order, whole lines only: an error of the disk is tried
 //! again from the byte where it stopped, and requests wait meanwhile.
 
+mod file;
+
 use std::{
     fmt,
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Write},
-    os::{
-        fd::AsFd as _,
-        unix::fs::{FileExt as _, OpenOptionsExt as _},
-    },
-    path::{Path, PathBuf},
+    os::fd::AsFd as _,
+    path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
-use rustix::fs::{Access, OFlags};
 use tokio::sync::oneshot;
 
+use self::file::{append_on_a_new_line, append_to};
 use super::AuditCounts;
 use crate::config::Output;
 
@@ -119,11 +118,7 @@ impl AuditLog {
     /// As [`AuditLog::open`].
     pub fn check(output: &Output) -> Result<(), AuditError> {
         let Output::File(path) = output else { return Ok(()) };
-        let opened = match opening().open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => may_make(path),
-            opened => opened.map(drop),
-        };
-        opened.map_err(|error| AuditError::Open {
+        file::check(path).map_err(|error| AuditError::Open {
             path: path.clone(),
             error,
         })
@@ -400,50 +395,6 @@ async fn finished(wait: oneshot::Receiver<()>) -> Result<(), AuditError> {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) | Err(_) => Err(AuditError::Stalled),
     }
-}
-
-fn append_to(path: &Path) -> io::Result<File> {
-    opening().create(true).open(path)
-}
-
-/// How a file is opened that is there.
-fn opening() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options
-        .append(true)
-        // It names every URL that a bot asked for: not for every user of the machine to read.
-        .mode(0o640)
-        // A FIFO that nobody reads is an error then, and no wait without an end.
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-    options
-}
-
-/// Whether this user can make a file there.
-fn may_make(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    rustix::fs::access(folder.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)?;
-    Ok(())
-}
-
-fn append_on_a_new_line(path: &Path) -> io::Result<File> {
-    let mut file = append_to(path)?;
-    if ends_inside_a_line(path) {
-        // A crash or a full disk cut it; the next line must not become a part of it.
-        tracing::warn!(path = %path.display(), "the audit log ends inside a line, which is left as it is");
-        file.write_all(b"\n")?;
-    }
-    Ok(file)
-}
-
-/// Pipes and devices have no end to look at.
-fn ends_inside_a_line(path: &Path) -> bool {
-    let length = match path.metadata() {
-        Ok(metadata) if metadata.is_file() => metadata.len(),
-        _ => return false,
-    };
-    let mut last = [b'\n'];
-    let read = File::open(path).and_then(|file| file.read_exact_at(&mut last, length.saturating_sub(1)));
-    read.is_ok() && last != *b"\n"
 }
 
 /// Bytes that may wait to be written before requests wait for room.

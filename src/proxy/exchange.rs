@@ -1,13 +1,16 @@
 //! The state of one request and its response, from the head to the last byte: what was decided,
 //! what is said of it in the log and in headers, and how long each step took.
 
+mod record;
+
 use std::{
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
-use http::{HeaderMap, header};
+use http::HeaderMap;
 
+use self::record::MAX_TEXT;
 use super::{
     generation::Generation,
     judge::Judgement,
@@ -16,7 +19,7 @@ use super::{
     target::Target,
 };
 use crate::{
-    audit::{AuditError, Completion, DecisionRecord, Event, Timestamp, plain},
+    audit::{AuditError, plain},
     bot::{Bots, Identity, Proof},
     decision::{Asker, Verdict},
     metrics::{Ended, Method, Outcome, Present, Tunnel},
@@ -308,26 +311,6 @@ impl Exchange {
         self.tunnel = Some(self.generation.meter.metrics.tunnel_opened(tunnel));
     }
 
-    fn completion_line(&self, end: &End) -> Option<Vec<u8>> {
-        let decided = self.decided.as_ref()?;
-        let lookup = decided.judgement.lookup.as_ref();
-        let event = Event::Completion(Completion {
-            time: Timestamp(SystemTime::now()),
-            id: self.id(),
-            status: end.status,
-            error: self.failed.as_ref().map(|(error, _)| error.as_str()),
-            error_detail: self.failed.as_ref().map(|(_, detail)| detail.as_str()),
-            upstream: self.upstream.map(|address| address.to_string()),
-            bytes_in: end.bytes_in,
-            bytes_out: end.bytes_out,
-            duration_us: micros(self.elapsed()),
-            robots_wait_us: lookup.map_or(0, |lookup| micros(lookup.waited)),
-            connect_us: self.timings.connect.map(micros),
-            first_byte_us: self.timings.first_byte.map(micros),
-        });
-        Some(event.to_line())
-    }
-
     pub(super) fn id(&self) -> &str {
         // A UUID's text form is ASCII.
         std::str::from_utf8(&self.id).unwrap_or_default()
@@ -349,61 +332,6 @@ impl Exchange {
             id: self.id(),
             challenge: decided.challenge,
         })
-    }
-
-    fn decision_line(&self, request: &Request<'_>, decided: &Decided) -> Vec<u8> {
-        let generation = &self.generation;
-        let policy = &generation.policy;
-        let Decided {
-            target,
-            judgement,
-            robots_url,
-            ..
-        } = decided;
-        let decision = &judgement.decision;
-        let answer = judgement.answer(policy);
-        let copy = answer.and_then(|answer| answer.copy());
-        let rule = judgement.rule(policy);
-        let ground = judgement.ground(policy);
-        let (bot, said_by) = match request.identity {
-            Identity::Bot(bot) => (Some(&*bot.name), "user-agent"),
-            Identity::Token(token) => (Some(*token), "product-token"),
-            Identity::Unidentified(_) | Identity::Refused(_) => (None, "none"),
-        };
-        let credential = request.credential(&generation.config.bots);
-        let user_agent = user_agent(request.headers);
-        let origin = target.origin.to_string();
-        let url = logged_url(&origin, &target.path, generation.config.audit.redact_query);
-        Event::Decision(DecisionRecord {
-            time: Timestamp(SystemTime::now()),
-            id: self.id(),
-            verdict: decision.verdict.as_str(),
-            reason: decision.reason.as_str(),
-            enforcement: decision.enforcement.as_str(),
-            bot: bot.map(|text| plain(text, MAX_TEXT)).as_deref(),
-            agent: decided.agent.as_deref().map(|text| plain(text, MAX_TEXT)).as_deref(),
-            user_agent: user_agent.as_deref().map(|text| plain(text, MAX_TEXT)).as_deref(),
-            client: request.client.map(|client| client.to_string()),
-            identity: request.proof.kind().unwrap_or(said_by),
-            credential: credential.as_deref().map(|text| plain(text, MAX_TEXT)).as_deref(),
-            exception: request.exception,
-            method: request.method.as_str(),
-            url: &plain(&url, MAX_URL),
-            origin: &origin,
-            rule: rule.as_ref().map(|rule| plain(&rule.text, MAX_TEXT)).as_deref(),
-            line: rule.as_ref().map(|rule| rule.line),
-            group: decided.group.as_deref().map(|text| plain(text, MAX_TEXT)).as_deref(),
-            robots_url,
-            robots_status: ground.status,
-            robots_sha256: copy.map(|copy| copy.sha256),
-            robots_fetched: ground.fetched.map(Timestamp),
-            robots_expires: ground.expires.map(Timestamp),
-            robots_cache: judgement.lookup.as_ref().map(|lookup| lookup.status.as_str()),
-            robots_error: judgement.robots_error(policy),
-            profile: generation.config.robots.profile.as_str(),
-            config: generation.number,
-        })
-        .to_line()
     }
 }
 
@@ -429,33 +357,4 @@ impl Drop for Exchange {
             self.generation.audit.append_now(&line);
         }
     }
-}
-
-/// All User-Agent fields that were sent, so that the log shows why a request with two of them was
-/// refused.
-fn user_agent(headers: &HeaderMap) -> Option<String> {
-    let fields: Vec<_> = headers
-        .get_all(header::USER_AGENT)
-        .iter()
-        .map(|value| String::from_utf8_lossy(value.as_bytes()))
-        .collect();
-    (!fields.is_empty()).then(|| fields.join(" | "))
-}
-
-/// The URL as it was asked for; with `redact`, without what a query may hold.
-fn logged_url(origin: &str, path: &[u8], redact: bool) -> String {
-    let path = String::from_utf8_lossy(path);
-    match path.split_once('?') {
-        Some((path, _)) if redact => format!("{origin}{path}?redacted"),
-        _ => format!("{origin}{path}"),
-    }
-}
-
-/// Bytes of a text from outside that stand in the log; what is longer is cut and shows it.
-const MAX_TEXT: usize = 1024;
-/// Of a URL, which an auditor needs whole.
-const MAX_URL: usize = 64 * 1024;
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

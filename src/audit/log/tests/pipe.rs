@@ -1,8 +1,8 @@
 //! A named pipe that another program reads the log from.
 
-use std::{io::Read, os::unix::fs::OpenOptionsExt};
+use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use super::*;
 
