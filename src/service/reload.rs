@@ -215,6 +215,9 @@ fn changes(before: &Generation, after: &Generation) -> Changes {
     {
         changes.push(unseen(AUTHORITY.to_owned(), "another certificate"));
     }
+    if before.config.admin.token != after.config.admin.token {
+        changes.push(unseen(TOKEN.to_owned(), "another token"));
+    }
     let mut restart = Vec::new();
     if before.config.proxy.threads != after.config.proxy.threads {
         restart.push(THREADS);
@@ -287,6 +290,7 @@ impl fmt::Display for Cause {
 
 const CREDENTIALS: &str = "identity.credentials";
 const AUTHORITY: &str = "https.ca-certificate";
+const TOKEN: &str = "admin.token-file";
 const THREADS: &str = "proxy.threads";
 /// Settings that the log tells of, of one reload, and bytes of the values of each.
 const MAX_TOLD: usize = 200;

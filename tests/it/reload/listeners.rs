@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crate::{
     reload::Load,
-    support::{Ask, Certificate, Connection, Gate, Latch, Origin, Reply, Told, allowed, wait},
+    support::{Ask, Certificate, Connection, Gate, Latch, Origin, Reply, Signal, Told, allowed, wait},
 };
 
 /// Where the log says that the gate listens, in the log's order.
@@ -145,4 +145,44 @@ async fn an_address_that_cannot_be_had_changes_nothing_and_check_says_the_same()
         ask(gate.address(), &origin.url("/x")).await;
     }
     assert_eq!(listening(&gate), [gate.address()]);
+}
+
+#[tokio::test]
+async fn operators_are_answered_elsewhere_and_by_another_token() {
+    let gate = Gate::builder().put("token", "the-first-of-two-tokens\n").start().await;
+    let old = gate.admin_address();
+    let status = async |token: &str| {
+        let asked = gate
+            .admin("/api/v1/status")
+            .header("Authorization", &format!("Bearer {token}"));
+        asked.await.status
+    };
+    assert_eq!(gate.admin("/api/v1/status").await.status, 200);
+
+    gate.reconfigure("[admin]\nlisten = \"127.0.0.2:0\"\ntoken-file = \"token\"");
+    gate.reloaded(1).await;
+    assert!(!is_open(old).await, "{old} is given up");
+    assert_eq!(status("the-first-of-two-tokens").await, 200);
+    assert_eq!(gate.admin("/api/v1/status").await.status, 401);
+
+    std::fs::write(gate.file("token"), "the-second-of-two-tokens\n").unwrap();
+    gate.signal(Signal::HUP);
+    gate.reloaded(2).await;
+    assert_eq!(status("the-first-of-two-tokens").await, 401);
+    assert_eq!(status("the-second-of-two-tokens").await, 200);
+    let told = gate
+        .wait_for_log("the change", |line| line.field("key") == Some("admin.token-file"))
+        .await;
+    assert_eq!(told.field("before"), Some("default"));
+    let lines = gate.log();
+    let mut changes = lines
+        .iter()
+        .rev()
+        .filter(|line| line.field("key") == Some("admin.token-file"));
+    assert_eq!(changes.next().and_then(|line| line.field("how")), Some("another token"));
+    assert!(lines.iter().all(|line| !line.text.contains("of-two-tokens")));
+
+    gate.reconfigure("[admin]\nlisten = []");
+    gate.reloaded(3).await;
+    assert!(!is_open(gate.admin_address()).await);
 }
