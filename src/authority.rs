@@ -122,6 +122,19 @@ impl Authority {
         Ok((authority, origin))
     }
 
+    /// Whether a pair could be made there. It makes nothing.
+    ///
+    /// # Errors
+    ///
+    /// This user cannot write there.
+    pub fn check_folders(certificate: &Path, key: &Path) -> Result<(), AuthorityError> {
+        for path in [certificate, key] {
+            let folder = pair::directory(path);
+            crate::regular_file::may_make_in(folder).map_err(AuthorityError::write(folder))?;
+        }
+        Ok(())
+    }
+
     /// Loads the pair, and makes nothing.
     ///
     /// # Errors

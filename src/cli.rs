@@ -1,8 +1,8 @@
 //! The subcommands, a file each: they read arguments, call the library and print. No logic lives
 //! here.
 //!
-//! `live` (fetching for a person), `source` (reading a file), `target` (a URL), `moment` (a time),
-//! `columns` (what fits into a row) and `paint` (colour) are shared by several.
+//! `live` (fetching for a person), `source` (reading a file), `moment` (a time), `columns` (what fits
+//! into a row) and `paint` (colour) are shared by several.
 
 pub mod ca;
 pub mod cache;

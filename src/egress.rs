@@ -86,6 +86,17 @@ impl Egress {
         }
     }
 
+    /// Whether an address that was checked may be dialled still: robotgate may have begun to listen there meanwhile.
+    ///
+    /// # Errors
+    /// It has.
+    pub fn check_again(&self, address: SocketAddr) -> Result<(), EgressError> {
+        match self.listening.is_reached_by(address) {
+            true => Err(Prohibited::Own(address).into()),
+            false => Ok(()),
+        }
+    }
+
     fn check(&self, host: &Host, address: SocketAddr) -> Result<(), Prohibited> {
         self.guard.check(host, address.ip())?;
         if self.listening.is_reached_by(address) {

@@ -71,6 +71,8 @@ pub struct Metrics {
     /// What the audit logs count.
     pub audit: Arc<AuditCounts>,
     pub reloads: Reloads,
+    /// Certificates of hosts that were made, by whichever authority.
+    pub leaves_minted: Arc<AtomicU64>,
 }
 
 /// How an exchange ended.
@@ -101,9 +103,8 @@ pub struct Snapshot {
     pub copies: Vec<(&'static str, u64)>,
     /// `None` where the copies are kept in memory alone.
     pub disk: Option<DiskUse>,
-    /// Certificates that are ready, and that were made.
+    /// Certificates that are ready.
     pub leaves: usize,
-    pub leaves_minted: u64,
     /// How many connections and fetches there may be at once.
     pub connections_max: usize,
     pub fetches_max: usize,
@@ -153,6 +154,7 @@ impl Default for Metrics {
             distrust: Counters::default(),
             audit: Arc::default(),
             reloads: Reloads::default(),
+            leaves_minted: Arc::default(),
         }
     }
 }

@@ -50,7 +50,7 @@ mod websocket;
 
 pub(crate) use self::judge::Judgement;
 pub use self::{
-    check::{Unusable, check},
+    check::{Doubts, Unusable, check, check_reload},
     generation::{Generation, SetupError},
     listen::{ListenError, Listeners, Planned, ServeOperator, Speaks},
     live::Live,

@@ -47,6 +47,8 @@ struct Daemon {
     operators: Mutex<Option<Serving>>,
     reloads: Arc<Reloads>,
     notifier: Notifier,
+    /// Workers, which a reload cannot change.
+    threads: usize,
     /// Serves who asks over HTTP.
     desk: ServeOperator,
 }
@@ -118,7 +120,9 @@ impl Service {
         let listeners = Listeners::new(stopping.clone(), cut_off.clone());
         let planned = listeners.plan(&config, |address| inherited.take(address))?;
         inherited.close_rest(notifier);
-        let live = Live::new(config, planned.listening(), stopping.clone())?;
+        let threads = config.proxy.threads;
+        let live = Live::new(config, stopping.clone())?;
+        let open = planned.open(live.generation().listening())?;
         let daemon = Arc::new_cyclic(|daemon| {
             let known = Known {
                 daemon: daemon.clone(),
@@ -131,7 +135,10 @@ impl Service {
                 operators: Mutex::default(),
                 reloads: Arc::default(),
                 notifier: notifier.clone(),
-                desk: Arc::new(move |stream, peer| drop(tokio::spawn(http::serve(stream, peer, desk.clone())))),
+                threads,
+                desk: Arc::new(move |stream, peer, until| {
+                    tokio::spawn(http::serve(stream, peer, desk.clone(), until));
+                }),
             }
         });
         let Daemon {
@@ -140,7 +147,7 @@ impl Service {
         // Before it is told that all is up.
         daemon.answer_operators().await;
         announce(live);
-        listeners.take_up(planned, live, desk);
+        listeners.take_up(open, live, desk);
         daemon.have_sockets_kept(&[]);
 
         tokio::spawn(rotate::run(live.clone(), rotate));

@@ -27,6 +27,7 @@ use std::{
 
 use axum::Router;
 use tokio::{net::TcpStream, sync::Semaphore};
+use tokio_util::sync::CancellationToken;
 
 pub use self::sources::{Authority, Document, LastReload, Listens, Numbers, Settings, Sources, TrustProblem};
 use self::{problem::Problem, seats::Seats};
@@ -44,6 +45,8 @@ pub struct Desk {
 
 /// What answers are made of.
 struct Context {
+    /// Turns of those who scrape the metrics, which take memory while they are written.
+    scrapes: Semaphore,
     live: Arc<Live>,
     sources: Box<dyn Sources>,
     started: SystemTime,
@@ -62,6 +65,7 @@ impl Desk {
             live,
             sources: Box::new(sources),
             started: SystemTime::now(),
+            scrapes: Semaphore::new(SCRAPES),
             deciding: Semaphore::new(DECISIONS),
             explaining: Arc::new(Semaphore::new(EXPLANATIONS)),
         };
@@ -97,14 +101,16 @@ impl Context {
     }
 }
 
-/// Serves a connection to its end.
-pub async fn serve(stream: TcpStream, peer: SocketAddr, desk: Arc<Desk>) {
-    let Some(seat) = desk.seats.take().await else {
+/// Serves a connection to its end, or to the answer that is being given when `until` ends.
+pub async fn serve(stream: TcpStream, peer: SocketAddr, desk: Arc<Desk>, until: CancellationToken) {
+    let Some(seat) = desk.seats.take(peer.ip()).await else {
         return tracing::info!(%peer, "the admin listener has too many connections; one was closed");
     };
-    connection::serve(stream, peer, seat, desk.routes.clone()).await;
+    connection::serve(stream, peer, seat, desk.routes.clone(), until).await;
 }
 
+/// Scrapes that are written at once.
+const SCRAPES: usize = 2;
 /// Decisions that are made at once for those who ask for many.
 const DECISIONS: usize = 64;
 /// Explanations that are made at once.

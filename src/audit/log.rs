@@ -351,16 +351,17 @@ impl Shared {
         }
     }
 
-    /// Writes all of `rest`, however often it takes. Only when the log is closing does it give up
-    /// on an output that takes nothing: `false` then.
-    fn write_all(&self, sink: &mut Sink, mut rest: &[u8]) -> bool {
+    /// Writes all of `bytes`, however often it takes, and goes on in another output where there is one by then. Only when
+    /// the log is closing does it give up on an output that takes nothing: `false` then.
+    fn write_all(&self, sink: &mut Sink, bytes: &[u8]) -> bool {
+        let mut done = 0;
         let mut stalled = false;
         let mut pauses = 0;
-        while !rest.is_empty() {
-            let error = match sink.write(rest) {
+        while done < bytes.len() {
+            let error = match sink.write(&bytes[done..]) {
                 Ok(0) => io::ErrorKind::WriteZero.into(),
                 Ok(written) => {
-                    rest = &rest[written..];
+                    done += written;
                     pauses = 0;
                     continue;
                 }
@@ -377,8 +378,18 @@ impl Shared {
                 tracing::error!(%error, "the audit log cannot be written; requests wait until it can");
                 stalled = true;
             }
-            if self.lock().closed {
-                tracing::error!(bytes = rest.len(), "the end of the audit log is lost");
+            let (other, closed) = {
+                let mut pending = self.lock();
+                (pending.sink.take(), pending.closed)
+            };
+            if let Some(other) = other {
+                *sink = other;
+                // The line that the first has in part is whole in the other.
+                done = memchr::memrchr(b'\n', &bytes[..done]).map_or(0, |end| end + 1);
+                continue;
+            }
+            if closed {
+                tracing::error!(bytes = bytes.len() - done, "the end of the audit log is lost");
                 return false;
             }
             std::thread::sleep(RETRY);

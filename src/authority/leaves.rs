@@ -37,7 +37,7 @@ struct Shared {
     clock: Box<dyn Fn() -> SystemTime + Send + Sync>,
     /// Keeps a burst of new names from taking all of the blocking pool, on which files are written too.
     turns: Semaphore,
-    minted: AtomicU64,
+    minted: Arc<AtomicU64>,
 }
 
 #[derive(Clone)]
@@ -69,9 +69,19 @@ impl Leaves {
                 provider: Arc::new(rustls::crypto::ring::default_provider()),
                 clock: Box::new(clock),
                 turns: Semaphore::new(turns),
-                minted: AtomicU64::new(0),
+                minted: Arc::default(),
             }),
         }
+    }
+
+    /// An empty cache as [`Self::new`] makes it, of which what is minted is added to `minted`.
+    pub fn counted(authority: Arc<Authority>, capacity: usize, minted: Arc<AtomicU64>) -> Self {
+        let mut leaves = Self::new(authority, capacity);
+        // Nobody shares it yet.
+        if let Some(shared) = Arc::get_mut(&mut leaves.shared) {
+            shared.minted = minted;
+        }
+        leaves
     }
 
     /// The TLS server for `name`, minted when there is none or the one there has gone half of its way.
@@ -108,7 +118,7 @@ impl Leaves {
         self.shared.cache.is_empty()
     }
 
-    /// How many leaves have been minted since the cache was made.
+    /// How many leaves have been minted since the count began.
     pub fn minted(&self) -> u64 {
         self.shared.minted.load(Ordering::Relaxed)
     }

@@ -38,7 +38,10 @@ pub use self::{
 use tokio::sync::Semaphore;
 
 use super::OriginState;
-use crate::origin::Origin;
+use crate::{
+    origin::Origin,
+    regular_file::{self, may_make_in},
+};
 
 /// The copies on disk.
 pub struct Disk {
@@ -109,6 +112,26 @@ impl Disk {
             shared,
             writer: Mutex::new(Some(writer)),
             readers: Arc::new(Semaphore::new(MAX_READERS)),
+        })
+    }
+
+    /// Whether the copies could be kept at `path`, as far as that can be told beside a process that has them open. It
+    /// makes nothing.
+    ///
+    /// # Errors
+    /// This user cannot read or write there.
+    pub fn check(path: &Path) -> Result<(), DiskError> {
+        let looked = match regular_file::open_to_write(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                may_make_in(path.parent().unwrap_or(Path::new("/")))
+            }
+            opened => opened,
+        };
+        looked.map_err(|error| {
+            DiskError::NoFile(NoFile(vec![Unusable {
+                path: path.to_owned(),
+                why: Why::Io(error),
+            }]))
         })
     }
 

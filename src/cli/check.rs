@@ -19,8 +19,21 @@ pub fn run(args: &CheckArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };
-    if let Err(error) = proxy::check(&config) {
-        return fail(&error);
+    let doubts = match proxy::check(&config) {
+        Ok(doubts) => doubts,
+        Err(error) => return fail(&error),
+    };
+    if let Some(error) = &doubts.disk {
+        eprintln!(
+            "robotgate: warning: cache.path: {error}; a start goes on without what is known of each site, and a reload is \
+             refused"
+        );
+    }
+    for (address, key) in doubts.taken {
+        eprintln!(
+            "robotgate: warning: something listens on {address} ({key}) now; that is as it should be if it is the robotgate \
+             that this file is for, which then keeps it"
+        );
     }
     for name in config.bots.idle_credentials() {
         eprintln!(

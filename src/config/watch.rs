@@ -1,4 +1,4 @@
-//! Noticing that the configuration file has changed, or the credentials file that it names.
+//! Noticing that the configuration file has changed, or a file with secrets that it names.
 //!
 //! It watches directories, not the file: editors and `mv` put another file in its place, and Kubernetes swaps a
 //! symbolic link two steps away. It compares contents, so a neighbour's change or a `touch` is none. It never parses
@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use crate::regular_file;
 
 /// How long a directory must be quiet: longer than an editor takes to save, shorter than a person waits.
-const QUIET: Duration = Duration::from_millis(50);
+const QUIET: Duration = Duration::from_millis(100);
 /// Links on the way to a file before they must be a circle, as in Linux's own path lookup.
 const MAX_LINKS: usize = 40;
 /// Looks at directories that keep moving; what moves later stirs a watch that is there by then.
@@ -30,8 +30,8 @@ const MAX_ROUNDS: usize = 4;
 #[derive(Debug)]
 pub struct Watcher {
     main: Watched,
-    /// A file that belongs to it.
-    beside: Option<Watched>,
+    /// Files that belong to it.
+    beside: Vec<Watched>,
     watched: BTreeSet<PathBuf>,
     debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
     stirred: mpsc::Receiver<()>,
@@ -99,7 +99,7 @@ impl Watcher {
 
         let mut watcher = Self {
             main: Watched { path, seen: None },
-            beside: None,
+            beside: Vec::new(),
             watched: BTreeSet::new(),
             debouncer,
             stirred,
@@ -110,25 +110,29 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Watches this file too, in place of another that was watched beside the first; what it holds now counts as
-    /// known.
+    /// Watches these files too, in place of others that were watched beside the first; what they hold now counts as known.
     ///
     /// # Errors
     ///
     /// As [`Watcher::new`].
-    pub fn follow(&mut self, beside: Option<&Path>) -> Result<(), WatchError> {
-        if self.beside.as_ref().map(|beside| &*beside.path) == beside {
+    pub fn follow(&mut self, beside: &[PathBuf]) -> Result<(), WatchError> {
+        if self.beside.iter().map(|watched| &watched.path).eq(beside) {
             return Ok(());
         }
-        self.beside = beside.map(|path| Watched {
-            path: path.to_owned(),
+        let watched = |path: &PathBuf| Watched {
+            path: path.clone(),
             seen: None,
-        });
+        };
+        self.beside = beside.iter().map(watched).collect();
         let watching = self.watch_directories();
-        if let Some(beside) = &mut self.beside {
-            beside.look();
-        }
+        self.beside.iter_mut().for_each(Watched::look);
         watching
+    }
+
+    /// Looks at all files: what they hold now counts as known. For who is about to read them, so that what has been
+    /// written since [`Watcher::changed`] returned is no change once more.
+    pub fn look(&mut self) {
+        self.files_mut().for_each(Watched::look);
     }
 
     /// Waits until a file holds other bytes than when this last returned, or than at the start.
@@ -146,15 +150,11 @@ impl Watcher {
             if let Err(error) = self.watch_directories() {
                 tracing::warn!(%error, "changes to the configuration may go unnoticed");
             }
-            let mut contents = Vec::with_capacity(2);
-            for file in self.files() {
-                let path = file.path.clone();
-                let content = tokio::task::spawn_blocking(move || regular_file::read(&path)).await;
-                let content = content.unwrap_or_else(|ended| Err(ended.into()));
-                if let Err(error) = &content {
-                    tracing::debug!(%error, path = %file.path.display(), "a file of the configuration is not there");
-                }
-                contents.push(content.ok());
+            let mut contents = self.read().await;
+            if contents.iter().flatten().any(Vec::is_empty) {
+                // Most often it is being written: emptied first, and then filled.
+                tokio::time::sleep(QUIET).await;
+                contents = self.read().await;
             }
             self.dirty = false;
             let mut changed = false;
@@ -165,6 +165,21 @@ impl Watcher {
                 return;
             }
         }
+    }
+
+    /// What the files hold; `None` for one that is not there.
+    async fn read(&self) -> Vec<Option<Vec<u8>>> {
+        let mut contents = Vec::with_capacity(1 + self.beside.len());
+        for file in self.files() {
+            let path = file.path.clone();
+            let content = tokio::task::spawn_blocking(move || regular_file::read(&path)).await;
+            let content = content.unwrap_or_else(|ended| Err(ended.into()));
+            if let Err(error) = &content {
+                tracing::debug!(%error, path = %file.path.display(), "a file of the configuration is not there");
+            }
+            contents.push(content.ok());
+        }
+        contents
     }
 
     fn files(&self) -> impl Iterator<Item = &Watched> {

@@ -8,19 +8,37 @@ use std::{
     sync::Arc,
 };
 
+use arc_swap::ArcSwap;
+
 use super::special::reached;
 
-/// The addresses that are listened on, with the ports that were bound.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Listening(Arc<[SocketAddr]>);
+/// The addresses that are listened on, with the ports that were bound. Clones are of one list, so that a request that was
+/// begun under an earlier configuration knows those of the latest.
+#[derive(Debug, Clone, Default)]
+pub struct Listening(Arc<ArcSwap<Vec<SocketAddr>>>);
 
 // === impl Listening ===
 
 impl Listening {
+    /// Listens there, and no longer elsewhere. What is bound has to be told of before anybody can connect to it.
+    pub fn set(&self, addresses: Vec<SocketAddr>) {
+        self.0.store(Arc::new(addresses));
+    }
+
+    /// Listens there, too.
+    pub fn add(&self, addresses: &[SocketAddr]) {
+        self.0.rcu(|before| {
+            let mut all = Vec::clone(before);
+            all.extend(addresses);
+            all
+        });
+    }
+
     /// Whether a connection to `address` would be accepted here.
     pub fn is_reached_by(&self, address: SocketAddr) -> bool {
         let there = reached(address.ip());
-        let mut own = (self.0.iter())
+        let addresses = self.0.load();
+        let mut own = (addresses.iter())
             .filter(|own| own.port() == address.port())
             .map(|own| own.ip().to_canonical());
         // To connect to the unspecified address is to connect to the machine itself.
@@ -30,7 +48,9 @@ impl Listening {
 
 impl FromIterator<SocketAddr> for Listening {
     fn from_iter<I: IntoIterator<Item = SocketAddr>>(addresses: I) -> Self {
-        Self(addresses.into_iter().collect())
+        let listening = Self::default();
+        listening.set(addresses.into_iter().collect());
+        listening
     }
 }
 

@@ -27,7 +27,6 @@ fn snapshot() -> Snapshot {
             waiting: 1,
         }),
         leaves: 1,
-        leaves_minted: 2,
         connections_max: 65_536,
         fetches_max: 1024,
         authority_ends: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000)),

@@ -228,7 +228,7 @@ impl Scrape {
         page.counter(
             "robotgate_leaves_minted",
             "Certificates of hosts that the authority made.",
-            snapshot.leaves_minted,
+            metrics.leaves_minted.load(Ordering::Relaxed),
         )?;
         if let Some(ends) = snapshot.authority_ends {
             page.gauge_f64(
@@ -319,13 +319,14 @@ impl Scrape {
                 seconds,
             )?;
         }
-        if let Some(seconds) = process.start_seconds {
-            page.gauge_f64(
-                "process_start_time_seconds",
-                "When the process began, in seconds since 1970.",
-                seconds,
-            )?;
-        }
+        // Where /proc/stat is hidden, as from the service, it is nearly the same.
+        page.gauge_f64(
+            "process_start_time_seconds",
+            "When the process began, in seconds since 1970.",
+            process
+                .start_seconds
+                .unwrap_or_else(|| unix_time(self.metrics.started())),
+        )?;
         for (name, help, value) in [
             (
                 "process_resident_memory_bytes",

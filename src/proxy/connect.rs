@@ -37,6 +37,7 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
     let origin = Origin::new(Scheme::Https, connect.authority.clone());
     if own::is_meant_by(&origin) {
         let mut exchange = Exchange::new(generation, metrics::Method::Connect);
+        exchange.is_own = true;
         let answer = exchange.problem(&Problem::Own(&OwnError::PlainHttp), &connect.headers);
         return answer_and_close(stream, &answer, &mut exchange).await;
     }

@@ -42,6 +42,8 @@ pub(super) struct Exchange {
     pub(super) failed: Option<(ProxyError, String)>,
     /// The status of the response that the client is being sent.
     pub(super) status: Option<u16>,
+    /// Whether it is for robotgate itself.
+    pub(super) is_own: bool,
     /// Whether the end stands in the log.
     completed: bool,
     /// Of a tunnel or a WebSocket, for as long as it is open.
@@ -124,6 +126,7 @@ impl Exchange {
             upstream: None,
             failed: None,
             status: None,
+            is_own: false,
             completed: false,
             tunnel: None,
         }
@@ -291,6 +294,7 @@ impl Exchange {
     fn count(&self, end: &End) {
         let error = self.failed.as_ref().map(|(error, _)| *error);
         let outcome = match error {
+            _ if self.is_own => Outcome::Own,
             None if self.forwards() => Outcome::Forwarded,
             None if self.decided.is_some() => Outcome::Refused,
             _ => Outcome::Error,

@@ -96,6 +96,7 @@ impl Gate {
         })?;
         if own::is_meant_by(&target.origin) {
             tracing::debug!(%client, method = %head.method, "a request for the proxy's own pages");
+            exchange.is_own = true;
             let answer = own::answer(head, &target, session.digest(), &generation);
             return Err(answer.unwrap_or_else(|error| exchange.problem(&Problem::Own(&error), &head.headers)));
         }
@@ -106,7 +107,7 @@ impl Gate {
             let fault = Fault::Internal("it is shutting down".to_owned());
             return Err(exchange.problem(&Problem::Fault(&fault), &head.headers));
         };
-        let judgement = Judgement::on_path(&live, &generation, asker, &target.origin, &readings).await;
+        let judgement = Judgement::on_path(&live.long_decisions, &generation, asker, &target.origin, &readings).await;
         drop(readings);
         let request = Request {
             method: &head.method,

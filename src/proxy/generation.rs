@@ -4,19 +4,20 @@
 //! Building comes first and may fail; what was in force stays then. What a reload did not change
 //! is taken over, so that connections, caches and the log go on.
 
-use std::{sync::Arc, time::SystemTime};
-
-use rustls::ServerConfig;
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::SystemTime,
+};
 
 use super::{
     fetching::LoggedFetcher,
-    server_tls::{self, ServerTlsError},
+    server_tls::{self, ServerTls, ServerTlsError},
 };
 use crate::{
     audit::{AuditError, AuditLog},
     authority::{self, Authority, AuthorityError, Leaves},
     cache::{Disk, DiskError, DiskOptions, Lanes, Policy, Store},
-    config::{Cache, Config, HttpsMode},
+    config::{Cache, Config, HttpsMode, Output},
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
     metrics::Meter,
 };
@@ -38,7 +39,7 @@ pub struct Generation {
     /// `None` where no CONNECT is intercepted.
     pub(super) leaves: Option<Leaves>,
     /// Of the listeners that speak TLS.
-    pub(super) server_tls: Option<Arc<ServerConfig>>,
+    pub(super) server_tls: Option<ServerTls>,
     roots: Arc<Roots>,
     lanes: Arc<Lanes>,
 }
@@ -77,7 +78,8 @@ impl Generation {
     ///
     /// # Errors
     /// Something that the configuration names cannot be had. Nothing has changed then.
-    pub fn followed_by(&self, config: Config, anew: bool, listening: Listening) -> Result<Arc<Self>, SetupError> {
+    pub fn followed_by(&self, config: Config, anew: bool) -> Result<Arc<Self>, SetupError> {
+        let listening = self.egress.listening.clone();
         Self::build(config, Some(self), anew, listening).map(Arc::new)
     }
 
@@ -89,6 +91,7 @@ impl Generation {
     ) -> Result<Self, SetupError> {
         let unchanged =
             |same: fn(&Config, &Config) -> bool| before.filter(|before| !anew && same(&before.config, &config));
+        let metrics = before.map(|before| before.meter.metrics.clone()).unwrap_or_default();
         let resolver = match unchanged(|old, new| old.egress.dns == new.egress.dns) {
             Some(before) => before.egress.resolver.clone(),
             None => Resolver::new(&config.egress.dns)?,
@@ -99,7 +102,7 @@ impl Generation {
         };
         let leaves = match unchanged(|old, new| pair_of(old) == pair_of(new)) {
             Some(before) => before.leaves.clone(),
-            None => leaves(&config)?,
+            None => leaves(&config, metrics.leaves_minted.clone())?,
         };
         let server_tls = match unchanged(|old, new| old.proxy.tls == new.proxy.tls) {
             Some(before) => before.server_tls.clone(),
@@ -112,11 +115,10 @@ impl Generation {
         };
         let egress = config.way_out(resolver, listening);
         let fetcher = config.fetcher(egress.clone(), &roots, lanes.clone());
-        let store = match before.filter(|before| before.config.cache.path == config.cache.path) {
+        let store = match before.filter(|before| is_same_place(&before.config.cache, &config.cache)) {
             Some(before) => before.store.clone(),
             None => store(&config.cache, before.is_none())?,
         };
-        let metrics = before.map(|before| before.meter.metrics.clone()).unwrap_or_default();
         let counts = metrics.audit.clone();
         // Last, because it makes a file, and a reload that fails leaves no trace.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
@@ -158,6 +160,25 @@ impl Generation {
         self.leaves.as_ref().map(|leaves| leaves.authority().as_ref())
     }
 
+    /// Opens the audit log's file anew, after someone may have moved it away; `false` where it is no file. It blocks.
+    ///
+    /// # Errors
+    /// The file cannot be opened. Lines go on to where they went.
+    pub fn reopen_audit_log(&self) -> Result<bool, AuditError> {
+        self.audit.reopen()?;
+        Ok(self.config.audit.output != Output::Stdout)
+    }
+
+    /// Where robotgate listens, whatever the generation.
+    pub fn listening(&self) -> &Listening {
+        &self.egress.listening
+    }
+
+    /// The digest of the certificate that the proxy itself shows, where it speaks TLS.
+    pub fn server_certificate(&self) -> Option<[u8; 32]> {
+        self.server_tls.as_ref().map(|tls| tls.certificate)
+    }
+
     /// Whether origins are within reach of `other` exactly as of this one.
     pub(super) fn reaches_like(&self, other: &Generation) -> bool {
         self.config.egress == other.config.egress && self.trusts_like(other)
@@ -190,7 +211,7 @@ fn pair_of(config: &Config) -> Option<(&std::path::Path, &std::path::Path)> {
     (https.mode == HttpsMode::Intercept).then_some((&https.ca_certificate, &https.ca_key))
 }
 
-fn leaves(config: &Config) -> Result<Option<Leaves>, SetupError> {
+fn leaves(config: &Config, minted: Arc<AtomicU64>) -> Result<Option<Leaves>, SetupError> {
     let Some((certificate, key)) = pair_of(config) else {
         return Ok(None);
     };
@@ -203,7 +224,19 @@ fn leaves(config: &Config) -> Result<Option<Leaves>, SetupError> {
              (robotgate ca export prints it)"
         );
     }
-    Ok(Some(Leaves::new(Arc::new(authority), MAX_LEAVES)))
+    Ok(Some(Leaves::counted(Arc::new(authority), MAX_LEAVES, minted)))
+}
+
+/// Whether both keep the copies in one file, by whatever path.
+fn is_same_place(before: &Cache, after: &Cache) -> bool {
+    let place = |cache: &Cache| {
+        let path = cache.path.as_deref()?;
+        let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+        let file = folder.and_then(|folder| Some(folder.join(path.file_name()?)));
+        // The last link, too, where there is one.
+        Some(path.canonicalize().ok().or(file).unwrap_or_else(|| path.to_owned()))
+    };
+    before.path == after.path || place(before) == place(after)
 }
 
 /// The copies, on disk where they are to be kept there. At the start, a disk that cannot be had is no reason to serve

@@ -1,8 +1,9 @@
 //! Brings together what a decision needs, and remembers on what it was made.
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use http::{HeaderMap, header};
+use tokio::sync::Semaphore;
 
 use crate::{
     audit::plain,
@@ -64,9 +65,9 @@ fn shown<'a>(headers: &'a HeaderMap, through: Option<&'a Through>) -> Shown<'a> 
 // === impl Judgement ===
 
 impl Judgement {
-    /// Decides on a request for a path of `origin`.
+    /// Decides on a request for a path of `origin`. One that takes long waits for one of the `turns`.
     pub(super) async fn on_path(
-        live: &Live,
+        turns: &Arc<Semaphore>,
         generation: &Generation,
         asker: Asker<'_>,
         origin: &Origin,
@@ -83,7 +84,7 @@ impl Judgement {
         let work = answer.copy().map_or(0, |copy| copy.robots.work(readings.sent.len()));
         let decision = match work <= MAX_WORK {
             true => Decision::on_path(asker, answer, readings),
-            false => decide_apart(live, &generation.policy, asker, &lookup, readings).await,
+            false => decide_apart(turns, &generation.policy, asker, &lookup, readings).await,
         };
         Self {
             decision,
@@ -123,7 +124,8 @@ impl Judgement {
             .tunnel_exception(&origin.host.to_string(), SystemTime::now());
         let is_let_through = exception.is_some();
         if origin.scheme == Scheme::Http || (!is_let_through && generation.leaves.is_some()) {
-            return Self::on_path(live, generation, asker, origin, readings).await;
+            // So that no bot waits for who only asks.
+            return Self::on_path(&live.foreseen, generation, asker, origin, readings).await;
         }
         let asker = asker.of_connect(is_let_through);
         match generation.egress.screen(&origin.host, origin.port) {
@@ -199,14 +201,14 @@ impl Judgement {
 /// Decides off the asynchronous threads where a hostile file and a long path make it a long piece of work. Few do so at
 /// a time, since each takes a thread.
 async fn decide_apart(
-    live: &Live,
+    turns: &Arc<Semaphore>,
     policy: &Policy,
     asker: Asker<'_>,
     lookup: &Lookup,
     readings: &Readings<'_>,
 ) -> Decision {
     // Who no longer waits for the decision gives its turn back only when it has been made. The turns are never closed.
-    let turn = live.long_decisions.clone().acquire_owned().await;
+    let turn = turns.clone().acquire_owned().await;
     let deciding = tokio::task::spawn_blocking({
         let (policy, asker, lookup) = (*policy, Whom::from(asker), lookup.clone());
         let readings: Readings<'static> = Readings {

@@ -24,7 +24,10 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::bind::ListenError;
 pub(super) use self::running::Running;
-use self::{accept::Accepting, bind::bind};
+use self::{
+    accept::Accepting,
+    bind::{Bound, Shared, bind},
+};
 use super::live::Live;
 use crate::{config::Config, egress::Listening};
 
@@ -39,9 +42,29 @@ pub struct Listeners {
     failed: CancellationToken,
 }
 
-/// The sockets of a configuration that is not yet in force.
+/// The sockets of a configuration that is not yet in force. No client reaches those that are new.
 #[derive(Debug)]
-pub struct Planned(Vec<Socket>);
+pub struct Planned {
+    sockets: Vec<PlannedSocket>,
+    /// Undone when this is dropped.
+    _shared: Shared,
+}
+
+/// The same, listening. Nobody accepts on those that are new.
+#[derive(Debug)]
+pub struct Open {
+    sockets: Vec<Socket>,
+    _shared: Shared,
+}
+
+/// A socket of a plan.
+#[derive(Debug)]
+struct PlannedSocket {
+    named: SocketAddr,
+    address: SocketAddr,
+    speaks: Speaks,
+    socket: Bound,
+}
 
 /// A bound socket.
 #[derive(Debug, Clone)]
@@ -63,8 +86,8 @@ pub enum Speaks {
     Admin,
 }
 
-/// Serves an operator's connection, in a task of its own.
-pub type ServeOperator = Arc<dyn Fn(TcpStream, SocketAddr) + Send + Sync>;
+/// Serves an operator's connection, in a task of its own, until its socket is given up.
+pub type ServeOperator = Arc<dyn Fn(TcpStream, SocketAddr, CancellationToken) + Send + Sync>;
 
 /// A socket, and the task that accepts on it.
 #[derive(Debug)]
@@ -112,13 +135,14 @@ impl Listeners {
             (named, speaks, same.map(|at| others.swap_remove(at)))
         };
         let found: Vec<(SocketAddr, Speaks, Option<Socket>)> = wanted(config).map(exact).collect();
-        let mut planned = Vec::with_capacity(found.len());
+        let mut shared = Shared::default();
+        let mut sockets = Vec::with_capacity(found.len());
         for (named, speaks, same) in found {
             let (socket, address) = match same {
-                Some(same) => (same.socket, same.address),
-                None => bind(named, speaks, inherited(named), &all, &others)?,
+                Some(same) => (Bound::Listening(same.socket), same.address),
+                None => bind(named, speaks, inherited(named), &all, &others, &mut shared)?,
             };
-            planned.push(Socket {
+            sockets.push(PlannedSocket {
                 named,
                 address,
                 speaks,
@@ -128,34 +152,41 @@ impl Listeners {
             // be lost on the way if it were closed.
             let (within, outside) = others.drain(..).partition(|other| is_within(other.address, address));
             others = outside;
-            planned.extend(within.into_iter().map(|within: Socket| Socket { speaks, ..within }));
+            sockets.extend(within.into_iter().map(|within: Socket| PlannedSocket {
+                named: within.named,
+                address: within.address,
+                speaks,
+                socket: Bound::Listening(within.socket),
+            }));
         }
-        Ok(Planned(planned))
+        Ok(Planned {
+            sockets,
+            _shared: shared,
+        })
     }
 
-    /// Accepts no more where `planned` does not, when what has come there by now is taken: it is served by the
+    /// Accepts no more where `open` does not, when what has come there by now is taken: it is served by the
     /// configuration that is in force still.
-    pub async fn retire(&self, planned: &Planned) {
+    pub async fn retire(&self, open: &Open) {
         let retired: Vec<Listener> = {
             let mut listeners = self.lock();
-            let (kept, retired) = listeners.drain(..).partition(|listener| planned.has(&listener.socket));
+            let (kept, retired) = listeners.drain(..).partition(|listener| open.has(&listener.socket));
             *listeners = kept;
             retired
         };
         for mut listener in retired {
             listener.end().await;
             let Socket { address, speaks, .. } = listener.socket;
-            if !planned.0.iter().any(|socket| socket.address == address) {
+            if !open.sockets.iter().any(|socket| socket.address == address) {
                 tracing::info!(%address, speaks = speaks.as_str(), "listening no more");
             }
         }
     }
 
-    /// Accepts where `planned` does.
-    pub fn take_up(&self, planned: Planned, live: &Arc<Live>, operators: &ServeOperator) {
+    /// Accepts where `open` does.
+    pub fn take_up(&self, open: Open, live: &Arc<Live>, operators: &ServeOperator) {
         let mut listeners = self.lock();
-        for socket in planned.0 {
-            bind::settle(&socket);
+        for socket in open.sockets {
             if listeners.iter().any(|listener| listener.socket.is(&socket)) {
                 continue;
             }
@@ -219,13 +250,19 @@ impl Listeners {
     }
 }
 
-/// Whether the addresses of `config` are such as can be listened on. One that is taken may be taken by the robotgate that
-/// runs, and so is none to complain of.
+/// Whether the addresses of `config` are such as can be listened on. Those that are taken, perhaps by the robotgate that
+/// runs, are returned with the keys that name them.
 ///
 /// # Errors
 /// One of them is not.
-pub(super) fn check(config: &Config) -> Result<(), ListenError> {
-    wanted(config).try_for_each(|(address, speaks)| bind::check(address, speaks))
+pub(super) fn check(config: &Config) -> Result<Vec<(SocketAddr, &'static str)>, ListenError> {
+    let mut taken = Vec::new();
+    for (address, speaks) in wanted(config) {
+        if bind::check(address, speaks)? {
+            taken.push((address, speaks.key()));
+        }
+    }
+    Ok(taken)
 }
 
 /// Each address of the configuration.
@@ -253,13 +290,34 @@ async fn watched(accepting: impl Future<Output = ()>, failed: CancellationToken)
 // === impl Planned ===
 
 impl Planned {
-    /// Where robotgate listens then.
-    pub fn listening(&self) -> Listening {
-        self.0.iter().map(|socket| socket.address).collect()
+    /// Listens, which `listening` is told of. From here on clients may connect to new sockets, and wait there.
+    ///
+    /// # Errors
+    /// Another program has begun to listen there meanwhile.
+    pub fn open(self, listening: &Listening) -> Result<Open, ListenError> {
+        let addresses: Vec<SocketAddr> = self.sockets.iter().map(|socket| socket.address).collect();
+        // First, as some request may be about to go there.
+        listening.add(&addresses);
+        let open = |planned: PlannedSocket| {
+            Ok(Socket {
+                socket: planned.socket.listen(planned.address, planned.speaks)?,
+                named: planned.named,
+                address: planned.address,
+                speaks: planned.speaks,
+            })
+        };
+        Ok(Open {
+            sockets: self.sockets.into_iter().map(open).collect::<Result<_, _>>()?,
+            _shared: self._shared,
+        })
     }
+}
 
+// === impl Open ===
+
+impl Open {
     fn has(&self, other: &Socket) -> bool {
-        self.0.iter().any(|socket| socket.is(other))
+        self.sockets.iter().any(|socket| socket.is(other))
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Live {
     pub(super) recent: Arc<Recent>,
     /// Turns of the decisions that take long.
     pub(super) long_decisions: Arc<Semaphore>,
+    /// Turns of those that nobody makes a request for.
+    pub(super) foreseen: Arc<Semaphore>,
     /// Those that a reload has replaced and that a request may still write to.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
     /// Turns true when the proxy is to stop.
@@ -48,16 +50,17 @@ pub(super) struct Forwarder {
 // === impl Live ===
 
 impl Live {
-    /// Puts the first configuration in force, of a robotgate that is `listening` there.
+    /// Puts the first configuration in force.
     ///
     /// # Errors
     /// Something that it names cannot be had.
-    pub fn new(config: Config, listening: Listening, shutdown: ShutdownWatch) -> Result<Arc<Self>, SetupError> {
-        let generation = Arc::new(Generation::first(config, listening)?);
+    pub fn new(config: Config, shutdown: ShutdownWatch) -> Result<Arc<Self>, SetupError> {
+        let generation = Arc::new(Generation::first(config, Listening::default())?);
         let metrics = generation.meter.metrics.clone();
         Ok(Arc::new_cyclic(|live| Self {
             forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
             long_decisions: Arc::new(Semaphore::new(LONG_DECISIONS)),
+            foreseen: Arc::new(Semaphore::new(LONG_DECISIONS_FORESEEN)),
             clients: Arc::new(Clients::new(Instant::now(), open_files())),
             metrics,
             distrust: Arc::default(),
@@ -117,7 +120,8 @@ impl Live {
 
     /// All logs that may have something left to write.
     pub fn audit_logs(&self) -> Vec<Arc<AuditLog>> {
-        let logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.retain(|log| Arc::strong_count(log) > 1);
         logs.iter().cloned().chain([self.generation().audit.clone()]).collect()
     }
 
@@ -174,6 +178,7 @@ fn open_files() -> usize {
 
 /// Decisions that take long and are made at once.
 const LONG_DECISIONS: usize = 8;
+const LONG_DECISIONS_FORESEEN: usize = 2;
 /// Unused connections to origins that each thread may keep.
 const KEPT_CONNECTIONS: usize = 256;
 /// Addresses or stale connections that are tried for one request.

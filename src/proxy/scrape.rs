@@ -35,7 +35,6 @@ impl Live {
             copies: self.copies(&generation),
             disk: self.store().disk().map(disk_use),
             leaves: leaves.map_or(0, |leaves| leaves.len()),
-            leaves_minted: leaves.map_or(0, |leaves| leaves.minted()),
             connections_max: self.clients.room(&generation.config.proxy.limits),
             fetches_max: generation.config.robots.max_fetches,
             authority_ends: generation.authority().map(Authority::not_after),

@@ -2,7 +2,6 @@
 //! certificates of clients it takes. It reads the files that the configuration names, and listens nowhere.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -14,10 +13,21 @@ use rustls::{
     server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 
+use sha2::{Digest as _, Sha256};
+
 use crate::{
     config::Tls,
+    regular_file,
     secret_file::{self, SecretError},
 };
+
+/// What the listeners speak TLS by.
+#[derive(Debug, Clone)]
+pub struct ServerTls {
+    pub config: Arc<ServerConfig>,
+    /// The digest of the certificate and of those between it and its root, to tell it from another.
+    pub certificate: [u8; 32],
+}
 
 /// Why the listeners cannot speak TLS.
 #[derive(Debug, thiserror::Error)]
@@ -46,8 +56,9 @@ pub enum ServerTlsError {
 ///
 /// # Errors
 /// A file cannot be read, others can read the key, or the files do not fit each other.
-pub fn build(tls: &Tls) -> Result<Arc<ServerConfig>, ServerTlsError> {
+pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
     let chain = certificates(&tls.certificate)?;
+    let certificate = chain.iter().fold(Sha256::new(), |digest, one| digest.chain_update(one));
     let key = secret_file::read(&tls.key)?;
     let key = PrivateKeyDer::from_pem_slice(&key).map_err(|_| ServerTlsError::NoKey(tls.key.clone()))?;
     let provider = Arc::new(ring::default_provider());
@@ -73,11 +84,14 @@ pub fn build(tls: &Tls) -> Result<Arc<ServerConfig>, ServerTlsError> {
         // Who resumes shows no certificate again, so that nobody would look whether it still holds.
         config.send_tls13_tickets = 0;
     }
-    Ok(Arc::new(config))
+    Ok(ServerTls {
+        config: Arc::new(config),
+        certificate: certificate.finalize().into(),
+    })
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServerTlsError> {
-    let pem = fs::read(path).map_err(|error| ServerTlsError::Certificate {
+    let pem = regular_file::read(path).map_err(|error| ServerTlsError::Certificate {
         path: path.to_owned(),
         error,
     })?;

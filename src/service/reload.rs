@@ -5,7 +5,7 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use tokio::{runtime::Handle, signal::unix::Signal, sync::watch};
@@ -16,11 +16,11 @@ use super::{
     report::Report,
 };
 use crate::{
-    audit::plain,
+    audit::{MAX_WAIT, plain},
     cache::Disk,
     config::{Change, Config, How, Watcher},
     expect::{self, LoadError},
-    proxy::{Generation, ListenError, SetupError},
+    proxy::{self, Generation, ListenError, SetupError},
 };
 
 /// Where reloads come from.
@@ -80,8 +80,8 @@ impl Source {
                 tracing::warn!(%error, "the configuration file is not watched; SIGHUP reloads it");
             })
             .ok();
-        if let (Some(watcher), Some(credentials)) = (&mut watcher, credentials_of(file)) {
-            follow(watcher, credentials.as_deref());
+        if let (Some(watcher), Some(secrets)) = (&mut watcher, secrets_of(file)) {
+            follow(watcher, &secrets);
         }
         Self {
             file: file.to_owned(),
@@ -93,15 +93,16 @@ impl Source {
         &self.file
     }
 
-    /// Watches the credentials file that the configuration names now, if that can be read at all.
+    /// Watches the files that the configuration names now, if that can be read at all.
     async fn follow(&mut self) {
         let Some(mut watcher) = self.watcher.take() else { return };
         let file = self.file.clone();
         // Files and folders are read: not on a thread that serves requests.
         let followed = tokio::task::spawn_blocking(move || {
-            if let Some(credentials) = credentials_of(&file) {
-                follow(&mut watcher, credentials.as_deref());
+            if let Some(secrets) = secrets_of(&file) {
+                follow(&mut watcher, &secrets);
             }
+            watcher.look();
             watcher
         });
         match followed.await {
@@ -111,15 +112,16 @@ impl Source {
     }
 }
 
-/// The credentials file that a configuration names, whether or not that file is as it has to be.
-fn credentials_of(file: &Path) -> Option<Option<PathBuf>> {
+/// The files with secrets that a configuration names, whether or not they are as they have to be.
+fn secrets_of(file: &Path) -> Option<Vec<PathBuf>> {
     let config = Config::load_without_credentials(file).ok()?;
-    Some(config.identity.credentials)
+    let files = [config.identity.credentials, config.admin.token_file];
+    Some(files.into_iter().flatten().collect())
 }
 
-fn follow(watcher: &mut Watcher, credentials: Option<&Path>) {
-    if let Err(error) = watcher.follow(credentials) {
-        tracing::warn!(%error, "the credentials file is not watched; SIGHUP reads it again");
+fn follow(watcher: &mut Watcher, secrets: &[PathBuf]) {
+    if let Err(error) = watcher.follow(secrets) {
+        tracing::warn!(%error, "a file with secrets is not watched; SIGHUP reads it again");
     }
 }
 
@@ -155,7 +157,7 @@ async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: Cause) {
         let (daemon, file) = (daemon.clone(), file.to_owned());
         move || attempt(&daemon, &file, cause)
     });
-    let outcome = match attempt.await {
+    let outcome = match tell_if_long(attempt).await {
         Ok(attempt) => attempt.map_err(|error| error.to_string()),
         Err(error) => Err(format!("robotgate failed inside: {error}")),
     };
@@ -173,33 +175,59 @@ async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: Cause) {
     });
 }
 
+/// Waits for an attempt, and says so where that takes long: no other begins before it ends.
+async fn tell_if_long<T>(attempt: impl Future<Output = T>) -> T {
+    tokio::pin!(attempt);
+    match tokio::time::timeout(LONG, &mut attempt).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            tracing::error!(
+                "a reload takes long, and no other begins before it ends: a file that the configuration names answers slowly \
+                 or not at all"
+            );
+            attempt.await
+        }
+    }
+}
+
 /// Puts the file in force, or says why not. It blocks, within a runtime.
 fn attempt(daemon: &Daemon, file: &Path, cause: Cause) -> Result<Changes, ReloadError> {
     let config = expect::load(file)?;
     let Daemon { live, listeners, .. } = daemon;
+    // What is not there has to be made, and is left where something else fails after it.
+    proxy::check_reload(&config)?;
     let before = live.generation();
     let planned = listeners.plan(&config, |_| None)?;
     // By SIGHUP an operator also says that files beside the configuration were replaced.
-    let generation = before.followed_by(config, cause == Cause::Hangup, planned.listening())?;
-    let changes = changes(&before, &generation);
+    let generation = before.followed_by(config, cause == Cause::Hangup)?;
+    let listened: Vec<_> = listeners.open().into_iter().map(|(address, _)| address).collect();
+    let open = planned
+        .open(generation.listening())
+        .inspect_err(|_| generation.listening().set(listened.clone()))?;
+    let changes = changes(&before, &generation, daemon.threads);
     // Nothing fails from here on.
     let runtime = Handle::current();
-    let listened: Vec<_> = listeners.open().into_iter().map(|(address, _)| address).collect();
-    runtime.block_on(listeners.retire(&planned));
+    runtime.block_on(listeners.retire(&open));
     live.put_in_force(generation.clone());
-    listeners.take_up(planned, live, &daemon.desk);
+    listeners.take_up(open, live, &daemon.desk);
+    generation
+        .listening()
+        .set(listeners.addresses().into_iter().map(|(address, _)| address).collect());
     daemon.have_sockets_kept(&listened);
     if !Arc::ptr_eq(before.store(), generation.store()) {
         runtime.block_on(daemon.answer_operators());
-        before.store().disk().map(Disk::close);
+        // What it is written to may take nothing for ever.
+        let store = before.store().clone();
+        let closing = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
+        let _ = runtime.block_on(tokio::time::timeout(MAX_WAIT, closing));
     }
     tell(&changes, &generation, cause);
     tell_of_idle(&generation.config);
     Ok(changes)
 }
 
-/// What the second has that the first had not.
-fn changes(before: &Generation, after: &Generation) -> Changes {
+/// What the second has that the first had not, in a process that began with so many `threads`.
+fn changes(before: &Generation, after: &Generation, threads: usize) -> Changes {
     let mut changes = before.config.settings.changes(&after.config.settings);
     let unseen = |key: String, how| Change {
         key,
@@ -218,8 +246,18 @@ fn changes(before: &Generation, after: &Generation) -> Changes {
     if before.config.admin.token != after.config.admin.token {
         changes.push(unseen(TOKEN.to_owned(), "another token"));
     }
+    if let (Some(before), Some(after)) = (before.server_certificate(), after.server_certificate())
+        && before != after
+    {
+        changes.push(unseen(SERVER.to_owned(), "another certificate"));
+    }
+    if before.config.https.extra_roots != after.config.https.extra_roots
+        && !changes.iter().any(|change| change.key == EXTRA_ROOTS)
+    {
+        changes.push(unseen(EXTRA_ROOTS.to_owned(), "other certificates"));
+    }
     let mut restart = Vec::new();
-    if before.config.proxy.threads != after.config.proxy.threads {
+    if after.config.proxy.threads != threads {
         restart.push(THREADS);
     }
     Changes { changes, restart }
@@ -290,6 +328,10 @@ impl fmt::Display for Cause {
 
 const CREDENTIALS: &str = "identity.credentials";
 const AUTHORITY: &str = "https.ca-certificate";
+/// Past it, an operator wonders.
+const LONG: Duration = Duration::from_secs(10);
+const SERVER: &str = "proxy.tls.certificate";
+const EXTRA_ROOTS: &str = "https.extra-roots";
 const TOKEN: &str = "admin.token-file";
 const THREADS: &str = "proxy.threads";
 /// Settings that the log tells of, of one reload, and bytes of the values of each.

@@ -154,3 +154,18 @@ async fn the_type_of_a_refusal_is_explained_where_it_points() {
     let text = gate.get(page).header("Accept", "*/*").await.text();
     assert!(text.contains(&format!("\n{place}\n")), "{text}");
 }
+
+#[tokio::test]
+async fn its_pages_are_no_errors_in_the_metrics() {
+    let gate = Gate::start().await;
+    for path in ["", "ca.pem", "nothing"] {
+        gate.get(&format!("http://robotgate.internal/{path}")).await;
+    }
+    let metrics = gate.admin("/metrics").await.text();
+    let of = |outcome: &str| {
+        let wanted = format!("method=\"GET\",outcome=\"{outcome}\"}} ");
+        let line = metrics.lines().find_map(|line| line.split_once(&wanted));
+        line.map_or(0, |(_, count)| count.parse::<u64>().expect("a count"))
+    };
+    assert_eq!((of("own"), of("error")), (3, 0), "{metrics}");
+}

@@ -27,6 +27,8 @@ use tokio::{
     time::Sleep,
 };
 
+use tokio_util::sync::CancellationToken;
+
 use super::seats::Seat;
 
 /// How a request came.
@@ -36,8 +38,9 @@ pub(super) struct Arrival {
     pub(super) is_local: bool,
 }
 
-/// Serves requests by `routes` until the client leaves, is silent for too long, or somebody needs the seat more.
-pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, routes: Router) {
+/// Serves requests by `routes` until the client leaves, is silent for too long, or somebody needs the seat more; or to the
+/// answer that is being given when `until` ends.
+pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, routes: Router, until: CancellationToken) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
@@ -67,8 +70,16 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, route
         .header_read_timeout(TO_ASK)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), answering);
+    tokio::pin!(serving);
+    let served = async {
+        tokio::select! {
+            served = &mut serving => return served,
+            () = until.cancelled() => serving.as_mut().graceful_shutdown(),
+        }
+        serving.await
+    };
     tokio::select! {
-        served = serving => {
+        served = served => {
             if let Err(error) = served {
                 tracing::debug!(%peer, %error, "a connection to the admin listener ended");
             }

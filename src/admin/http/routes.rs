@@ -65,6 +65,8 @@ pub(super) fn router(context: Arc<Context>) -> Router {
 
 async fn metrics(State(context): State<Arc<Context>>, headers: HeaderMap) -> Result<Document, Problem> {
     let accept = accept(&headers).map(str::to_owned);
+    let _turn = context.scrapes.acquire().await;
+    let context = context.clone();
     // Where many origins are known, it takes a while to count them.
     let metrics = tokio::task::spawn_blocking(move || context.sources.metrics(accept.as_deref())).await;
     metrics

@@ -1,8 +1,9 @@
 //! How many connections the admin listener has at once. Who comes when all seats are taken gets that of whoever has
-//! been idle for the longest time.
+//! been idle for the longest time, or does not take its answer; and one address has no more than half of them.
 
 use std::{
     collections::BTreeMap,
+    net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -36,10 +37,12 @@ pub(super) struct Seat {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Where its client comes from.
+    address: Option<IpAddr>,
     /// Whether an answer is being made.
     answering: AtomicBool,
-    /// Whether some of an answer waits for the client to take it.
-    sending: AtomicBool,
+    /// Since when some of an answer waits for the client to take it, as in `used`, and one more; 0 where none does.
+    sending: AtomicU64,
     /// Milliseconds from the beginning to when the last answer was begun.
     used: AtomicU64,
     /// Asks whoever is here to leave.
@@ -52,19 +55,24 @@ pub(super) struct Answering<'a>(&'a Seat);
 // === impl Seats ===
 
 impl Seats {
-    /// A seat, perhaps after a moment. `None` where nobody gets up for it.
-    pub(super) async fn take(&self) -> Option<Seat> {
+    /// A seat for a client at `address`, perhaps after a moment. `None` where nobody gets up for it, or who comes from there
+    /// has as many as one place may.
+    pub(super) async fn take(&self, address: IpAddr) -> Option<Seat> {
+        tokio::time::timeout(MAX_WAIT, self.make_room_for(address)).await.ok()?;
         let place = match self.free.clone().try_acquire_owned() {
             Ok(place) => place,
             Err(_) => {
                 let _turn = self.waiting.try_acquire().ok()?;
-                self.ask_somebody_to_leave();
+                self.ask_somebody_to_leave(|_| true);
                 let wait = tokio::time::timeout(MAX_WAIT, self.free.clone().acquire_owned());
                 // The semaphore is never closed.
                 wait.await.ok()?.ok()?
             }
         };
-        let state = Arc::new(State::default());
+        let state = Arc::new(State {
+            address: Some(address),
+            ..State::default()
+        });
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         state.used.store(millis_since(self.begun), Ordering::Relaxed);
         lock(&self.taken).insert(number, state.clone());
@@ -77,13 +85,29 @@ impl Seats {
         })
     }
 
-    fn ask_somebody_to_leave(&self) {
+    /// Waits until somebody gets up who comes from there, where that is as many as may.
+    async fn make_room_for(&self, address: IpAddr) {
+        let from_there = |state: &&Arc<State>| state.address == Some(address);
+        let is_full = || lock(&self.taken).values().filter(from_there).count() >= MAX_OF_ONE;
+        while is_full() && !self.ask_somebody_to_leave(from_there) {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// `false` where everybody is busy.
+    fn ask_somebody_to_leave(&self, who: impl Fn(&&Arc<State>) -> bool) -> bool {
+        let now = millis_since(self.begun);
         let taken = lock(&self.taken);
         let idle = taken
             .values()
-            .filter(|state| state.is_idle() && !state.leave.is_cancelled());
-        if let Some(longest) = idle.min_by_key(|state| state.used.load(Ordering::Relaxed)) {
-            longest.leave.cancel();
+            .filter(who)
+            .filter(|state| state.is_idle(now) && !state.leave.is_cancelled());
+        match idle.min_by_key(|state| state.used.load(Ordering::Relaxed)) {
+            Some(longest) => {
+                longest.leave.cancel();
+                true
+            }
+            None => false,
         }
     }
 }
@@ -112,7 +136,8 @@ impl Seat {
 
     /// Notes whether some of an answer waits to be taken.
     pub(super) fn set_sending(&self, sending: bool) {
-        self.state.sending.store(sending, Ordering::Relaxed);
+        let since = if sending { millis_since(self.begun) + 1 } else { 0 };
+        self.state.sending.store(since, Ordering::Relaxed);
     }
 
     /// Waits until somebody else needs the seat, which is asked for only while it is idle.
@@ -136,8 +161,10 @@ impl Drop for Answering<'_> {
 // === impl State ===
 
 impl State {
-    fn is_idle(&self) -> bool {
-        !self.answering.load(Ordering::Relaxed) && !self.sending.load(Ordering::Relaxed)
+    /// Whether somebody else may have the seat: nothing is asked, or the client does not take the answer.
+    fn is_idle(&self, now: u64) -> bool {
+        let sending = self.sending.load(Ordering::Relaxed);
+        !self.answering.load(Ordering::Relaxed) && (sending == 0 || now.saturating_sub(sending) > TO_TAKE)
     }
 }
 
@@ -152,5 +179,10 @@ fn millis_since(begun: Instant) -> u64 {
 
 /// Connections at once, and as many that wait.
 const SEATS: usize = 64;
+/// Of which so many may be of one address.
+const MAX_OF_ONE: usize = SEATS / 2;
+/// Milliseconds in which a client takes what is sent to it, where others wait for its seat.
+const TO_TAKE: u64 = 1000;
+const PAUSE: Duration = Duration::from_millis(50);
 /// How long somebody waits for a seat.
 const MAX_WAIT: Duration = Duration::from_secs(5);

@@ -19,6 +19,7 @@ const HOLDS = {
   unreachable: "unreachable: all is disallowed",
   "last-copy": "unreachable for too long: the last good copy",
   "unreachable-too-long": "unreachable for too long, and never a copy",
+  egress: "closed to bots, so it was not fetched",
 };
 const LOST = {
   "tie-allow-wins": "as long, but in a tie allow wins",

@@ -7,12 +7,20 @@ use std::{
     path::Path,
 };
 
-use rustix::fs::{Access, OFlags};
+use rustix::fs::OFlags;
+
+use crate::regular_file::may_make_in;
 
 /// Whether the file could be opened. It makes none.
 pub(super) fn check(path: &Path) -> io::Result<()> {
     match opening().open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => may_make(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new("."));
+            // No folder is made for it.
+            folder.metadata()?;
+            may_make_in(folder)
+        }
         opened => opened.map(drop),
     }
 }
@@ -31,13 +39,6 @@ fn opening() -> OpenOptions {
         // A FIFO that nobody reads is an error then, and no wait without an end.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     options
-}
-
-/// Whether this user can make a file there.
-fn may_make(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    rustix::fs::access(folder.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)?;
-    Ok(())
 }
 
 pub(super) fn append_on_a_new_line(path: &Path) -> io::Result<File> {

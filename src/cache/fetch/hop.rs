@@ -96,6 +96,7 @@ impl Hop {
         let (total, started) = (fetcher.options.connect_timeout, Instant::now());
         let mut last = Fault::Unroutable;
         for (tried, address) in addresses.iter().enumerate() {
+            fetcher.egress.check_again(*address).map_err(Fault::from)?;
             let timeouts = Timeouts {
                 connect: upstream::share_of(total, started.elapsed(), addresses.len() - tried),
                 read: silence,

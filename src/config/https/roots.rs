@@ -2,14 +2,13 @@
 //!
 //! It reads files and judges whether they hold certificates that can be trusted; it trusts none by itself.
 
-use std::fs;
-
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use toml::Spanned;
 
 use crate::config::check::Checker;
+use crate::regular_file;
 
 /// The certificates of all files, in order.
 pub(in crate::config) fn read(
@@ -19,7 +18,7 @@ pub(in crate::config) fn read(
     let mut roots = Vec::new();
     for item in written.map(Spanned::into_inner).unwrap_or_default() {
         let Some(path) = checker.path(&item) else { continue };
-        let bytes = match fs::read(&path) {
+        let bytes = match regular_file::read(&path) {
             Ok(bytes) => bytes,
             Err(error) => {
                 checker.complain(item.span(), format!("cannot read {}: {error}", path.display()));

@@ -63,6 +63,10 @@ impl Passage {
         let Some(address) = self.addresses.first().copied() else {
             return Error::e_explain(ErrorType::InternalError, "there is no address left");
         };
+        if let Err(prohibited) = generation.egress.check_again(address) {
+            self.fault = Some(prohibited.into());
+            return Err(Error::new_up(ErrorType::ConnectError));
+        }
         self.exchange.upstream = Some(address);
         let proxy = &generation.config.proxy;
         let timeouts = Timeouts {

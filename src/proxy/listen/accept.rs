@@ -22,7 +22,7 @@ use rustix::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::{Running, ServeOperator, Socket, Speaks};
+use super::{Running, ServeOperator, Socket, Speaks, bind::BACKLOG};
 use crate::{
     bot::ClientCertificate,
     metrics,
@@ -80,17 +80,22 @@ impl Accepting {
                 }
             }
         }
-        while let Some(accepted) = waiting(&self.socket.socket) {
+        // More cannot have waited when this began, and where they come without end it has to end.
+        for _ in 0..BACKLOG {
+            let Some(accepted) = waiting(&self.socket.socket) else {
+                break;
+            };
             if let Ok((stream, client)) = accepted {
                 self.enter(stream, client);
             }
+            tokio::task::yield_now().await;
         }
     }
 
     fn enter(&self, stream: TcpStream, client: SocketAddr) {
         let (live, speaks) = (&self.live, self.socket.speaks);
         if speaks == Speaks::Admin {
-            return (self.operators)(stream, client);
+            return (self.operators)(stream, client, self.retire.clone());
         }
         let generation = live.generation();
         let limits = generation.config.proxy.limits;
@@ -155,7 +160,10 @@ async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: 
     let stream: Stream = match speaks {
         Speaks::Http | Speaks::Admin => Box::new(stream),
         Speaks::Tls => match &generation.server_tls {
-            Some(config) => match Acceptor::from_server_config(config.clone()).tls_handshake(stream).await {
+            Some(tls) => match Acceptor::from_server_config(tls.config.clone())
+                .tls_handshake(stream)
+                .await
+            {
                 Ok(tls) => Box::new(tls),
                 Err(_) => return,
             },
@@ -169,13 +177,13 @@ async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: 
 async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: Context) {
     let client = context.arrival.client;
     let stream = prepare(stream, context.arrival.clone());
-    let (Some(server_config), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
+    let (Some(server_tls), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
         // Who accepts TLS is told to stop before the configuration changes.
         tracing::error!(%client, "the configuration in force has no proxy.tls, so a connection was closed");
         return;
     };
     let roots = tls.client_roots.clone();
-    let handshake = Acceptor::from_server_config(server_config.clone());
+    let handshake = Acceptor::from_server_config(server_tls.config.clone());
     let handshake = handshake.tls_handshake(stream);
     match tokio::time::timeout(generation.config.proxy.handshake_timeout, handshake).await {
         Ok(Ok(tls)) => {

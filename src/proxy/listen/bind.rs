@@ -16,68 +16,65 @@ pub struct ListenError {
     error: io::Error,
 }
 
-/// Takes the socket that was `inherited`, or binds one, beside `all` that are there, of which `leaving` are not named any more.
+/// A socket that has its address.
+#[derive(Debug)]
+pub(super) enum Bound {
+    Listening(Arc<TcpListener>),
+    /// Nobody can connect to it.
+    Silent(TcpSocket),
+}
+
+/// Sockets that were made to share their ports. When this is dropped they share them no more: another program of the
+/// same user could take a part of the connections.
+#[derive(Debug, Default)]
+pub(super) struct Shared(Vec<Arc<TcpListener>>);
+
+/// Takes the socket that was `inherited`, or binds one, beside `all` that are there, of which `leaving` are not named any
+/// more. For that, some may be `shared`.
 pub(super) fn bind(
     address: SocketAddr,
     speaks: Speaks,
     inherited: Option<std::net::TcpListener>,
     all: &[Socket],
     leaving: &[Socket],
-) -> Result<(Arc<TcpListener>, SocketAddr), ListenError> {
-    let bound = inherited.map_or_else(|| listen(address, false), TcpListener::from_std);
-    let bound = match bound {
-        // 0.0.0.0:3128 cannot be bound where 127.0.0.1:3128 is, unless both are willing to share.
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => beside(address, all, leaving).unwrap_or(Err(error)),
-        bound => bound,
+    shared: &mut Shared,
+) -> Result<(Bound, SocketAddr), ListenError> {
+    let bound = match inherited {
+        Some(inherited) => TcpListener::from_std(inherited).map(|socket| Bound::Listening(Arc::new(socket))),
+        None => silent(address, all, leaving, shared).map(Bound::Silent),
     };
     let bound = bound.and_then(|socket| {
-        let bound = socket.local_addr()?;
-        Ok((Arc::new(socket), bound))
+        let address = socket.address()?;
+        Ok((socket, address))
     });
-    bound.map_err(|error| ListenError {
-        address,
-        key: speaks.key(),
-        error,
-    })
+    bound.map_err(|error| ListenError::new(address, speaks, error))
 }
 
-/// Binds a socket that shares its port with those that have it; `None` where none of them is leaving.
-fn beside(address: SocketAddr, all: &[Socket], leaving: &[Socket]) -> Option<io::Result<TcpListener>> {
-    let has_port = |socket: &&Socket| socket.address.port() == address.port();
-    leaving.iter().find(has_port)?;
-    let share = |socket: &Socket| set_socket_reuseport(&*socket.socket, true);
-    let shared = all.iter().filter(has_port).try_for_each(share);
-    Some(shared.map_err(io::Error::from).and_then(|()| listen(address, true)))
-}
-
-/// Shares its port with nobody any more, now that those in the way are gone: another program of the same user could
-/// take a part of the connections.
-pub(super) fn settle(socket: &Socket) {
-    if let Err(error) = set_socket_reuseport(&*socket.socket, false) {
-        tracing::debug!(%error, address = %socket.address, "SO_REUSEPORT could not be taken back");
-    }
-}
-
-/// Binds the address and gives it up at once. Nobody can connect meanwhile.
-pub(super) fn check(address: SocketAddr, speaks: Speaks) -> Result<(), ListenError> {
+/// Binds the address and gives it up at once. Nobody can connect meanwhile. `true` where somebody listens there already.
+pub(super) fn check(address: SocketAddr, speaks: Speaks) -> Result<bool, ListenError> {
     match socket(address).and_then(|socket| socket.bind(address)) {
-        Err(error) if error.kind() != io::ErrorKind::AddrInUse => Err(ListenError {
-            address,
-            key: speaks.key(),
-            error,
-        }),
-        _ => Ok(()),
+        Ok(()) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(true),
+        Err(error) => Err(ListenError::new(address, speaks, error)),
     }
 }
 
-/// A listening socket that a crowd of bots does not overrun.
-fn listen(address: SocketAddr, sharing: bool) -> io::Result<TcpListener> {
-    let socket = socket(address)?;
-    if sharing {
-        socket.set_reuseport(true)?;
+fn silent(address: SocketAddr, all: &[Socket], leaving: &[Socket], shared: &mut Shared) -> io::Result<TcpSocket> {
+    let bound = socket(address).and_then(|socket| socket.bind(address).map(|()| socket));
+    let has_port = |socket: &&Socket| socket.address.port() == address.port();
+    match bound {
+        // 0.0.0.0:3128 cannot be bound where 127.0.0.1:3128 is, unless both are willing to share.
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && leaving.iter().any(|socket| has_port(&socket)) => {
+            for socket in all.iter().filter(has_port) {
+                shared.share(&socket.socket)?;
+            }
+            let socket = socket(address)?;
+            socket.set_reuseport(true)?;
+            socket.bind(address)?;
+            Ok(socket)
+        }
+        bound => bound,
     }
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
 }
 
 fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
@@ -88,6 +85,64 @@ fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
     // As after any restart: what an earlier connection left behind is no reason not to start.
     socket.set_reuseaddr(true)?;
     Ok(socket)
+}
+
+// === impl Bound ===
+
+impl Bound {
+    fn address(&self) -> io::Result<SocketAddr> {
+        match self {
+            Bound::Listening(socket) => socket.local_addr(),
+            Bound::Silent(socket) => socket.local_addr(),
+        }
+    }
+
+    /// The socket, listening; a crowd of bots does not overrun it.
+    pub(super) fn listen(self, address: SocketAddr, speaks: Speaks) -> Result<Arc<TcpListener>, ListenError> {
+        match self {
+            Bound::Listening(socket) => Ok(socket),
+            Bound::Silent(socket) => {
+                let listening = socket.listen(BACKLOG);
+                let socket = listening.map_err(|error| ListenError::new(address, speaks, error))?;
+                let socket = Arc::new(socket);
+                stop_sharing(&socket);
+                Ok(socket)
+            }
+        }
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    fn share(&mut self, socket: &Arc<TcpListener>) -> io::Result<()> {
+        self.0.push(socket.clone());
+        Ok(set_socket_reuseport(&**socket, true)?)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.0.iter().for_each(stop_sharing);
+    }
+}
+
+fn stop_sharing(socket: &Arc<TcpListener>) {
+    if let Err(error) = set_socket_reuseport(&**socket, false) {
+        tracing::debug!(%error, "SO_REUSEPORT could not be taken back");
+    }
+}
+
+// === impl ListenError ===
+
+impl ListenError {
+    fn new(address: SocketAddr, speaks: Speaks, error: io::Error) -> Self {
+        Self {
+            address,
+            key: speaks.key(),
+            error,
+        }
+    }
 }
 
 fn hint(error: &io::Error, key: &str) -> String {
@@ -102,4 +157,4 @@ fn hint(error: &io::Error, key: &str) -> String {
 }
 
 /// Connections that may wait to be accepted; the system may grant fewer.
-const BACKLOG: u32 = 4096;
+pub(super) const BACKLOG: u32 = 4096;

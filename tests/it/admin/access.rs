@@ -75,7 +75,7 @@ async fn without_a_token_no_name_of_another_leads_here() {
 }
 
 #[tokio::test]
-async fn a_token_file_that_others_can_read_is_refused() {
+async fn a_token_that_is_none_is_refused_and_not_shown() {
     for (token, told) in [
         ("short", "16 to 4096"),
         ("sixteen is it and with spaces", "16 to 4096"),
@@ -89,4 +89,21 @@ async fn a_token_file_that_others_can_read_is_refused() {
         assert!(failed.errors.contains(told), "{}", failed.errors);
         assert!(token.is_empty() || !failed.errors.contains(token), "{}", failed.errors);
     }
+}
+
+#[tokio::test]
+async fn a_token_file_that_others_can_read_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, TOKEN).unwrap();
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let config = format!("[admin]\ntoken-file = '{}'", token.display());
+    let failed = Gate::builder().config(&config).fail().await;
+    assert!(failed.errors.contains("chmod"), "{}", failed.errors);
+    assert!(!failed.errors.contains(TOKEN), "{}", failed.errors);
+
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o640)).unwrap();
+    Gate::builder().config(&config).start().await;
 }

@@ -185,7 +185,7 @@ async fn a_wait_that_is_dropped_loses_nothing() {
 async fn a_file_beside_it_that_is_followed() {
     let folder = Folder::new();
     let mut watcher = folder.watch();
-    watcher.follow(Some(&folder.path("credentials"))).unwrap();
+    watcher.follow(&[folder.path("credentials")]).unwrap();
 
     // It need not be there yet, and may be gone for a while.
     folder.write("credentials", "a");
@@ -198,7 +198,7 @@ async fn a_file_beside_it_that_is_followed() {
 
     // In another folder just as well, and no longer where it was.
     fs::create_dir(folder.path("secrets")).unwrap();
-    watcher.follow(Some(&folder.path("secrets/credentials"))).unwrap();
+    watcher.follow(&[folder.path("secrets/credentials")]).unwrap();
     folder.write("credentials", "c");
     nothing_but(&mut watcher, &path, || folder.write("secrets/credentials", "d")).await;
 }
