@@ -1,8 +1,8 @@
 //! The subcommands, a file each: they read arguments, call the library and print. No logic lives
 //! here.
 //!
-//! `live` (fetching for a person), `source` (reading a file), `moment` (a time), `columns` (what fits
-//! into a row) and `paint` (colour) are shared by several.
+//! `live` (fetching for a person), `source` (reading a file), `target` (a URL), `moment` (a time),
+//! `columns` (what fits into a row) and `progress` (that it goes on) are shared by several.
 
 pub mod ca;
 pub mod cache;
@@ -17,7 +17,7 @@ pub mod lint;
 pub mod live;
 pub mod man;
 mod moment;
-mod paint;
+mod progress;
 pub mod run;
 mod source;
 
@@ -28,6 +28,7 @@ use clap::{Parser, Subcommand};
 use crate::{
     audit::plain,
     config::{Config, ConfigError},
+    paint,
 };
 
 /// A forward proxy between your bots and the internet that checks every request against the
@@ -41,19 +42,15 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the proxy; without a file, by the built-in defaults on 127.0.0.1:3128
     Run(run::RunArgs),
-    /// Check a configuration file and the cases in it
-    Check(check::CheckArgs),
-    /// Decide cases from standard input, JSON lines in and out, as Google's parser would
-    Eval(eval::EvalArgs),
-    Explain(explain::ExplainArgs),
-    Lint(lint::LintArgs),
-    Cache(cache::CacheArgs),
-    Credential(credential::CredentialArgs),
-    /// Show or export the certificate that clients of https have to trust
-    Ca(ca::CaArgs),
     Env(env::EnvArgs),
+    Explain(explain::ExplainArgs),
+    Check(check::CheckArgs),
+    Cache(cache::CacheArgs),
+    Ca(ca::CaArgs),
+    Credential(credential::CredentialArgs),
+    Lint(lint::LintArgs),
+    Eval(eval::EvalArgs),
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]
     Man(man::ManArgs),
@@ -100,5 +97,8 @@ fn fail(error: &dyn std::fmt::Display) -> ExitCode {
 
 const AFTER_HELP: &str = "\
 Try it:
-  robotgate run &
-  curl -x http://127.0.0.1:3128 -A ExampleBot/1.0 http://example.com/";
+  robotgate run                         # in one terminal, and in another:
+  curl -i -x http://127.0.0.1:3128 -A ExampleBot/1.0 http://example.com/
+  robotgate env curl                    # what makes curl use it for https
+
+robotgate COMMAND --help tells more of a command.";

@@ -48,12 +48,14 @@
 //! - `explanation`: why a URL would be allowed or refused, of the rules that won and lost; `target`: a URL, split as the
 //!   proxy splits a request target.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
-//! - `secret_file`: reading what others must not be able to; `regular_file`: reading no pipe, which could take for ever.
+//! - `secret_file`: reading what others must not be able to; `regular_file`: reading no pipe, which could take for ever;
+//!   `unreadable`: why a file cannot be read, and what to do.
+//! - `paint`: colour, where a terminal shows it.
 //! - [`service`]: the daemon around all this: start, reload, stop; what came of the last reload; what systemd is told of
 //!   it, and the sockets that come from there.
 //! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::moment`, `cli::columns`
-//!   and `cli::paint` are shared parts: a robots.txt fetched for a person, or read; a time; what
-//!   fits into a row; colour.
+//!   and `cli::progress` are shared parts: a robots.txt fetched for a person, or read; a time; what
+//!   fits into a row; that something goes on.
 //!
 //! The tests beside the unit tests:
 //!
@@ -105,6 +107,7 @@ mod explanation;
 pub mod fuzzing;
 pub mod metrics;
 pub mod origin;
+mod paint;
 mod pem;
 pub mod proxy;
 mod regular_file;
@@ -113,4 +116,5 @@ mod secret_file;
 pub mod service;
 mod target;
 pub mod trust;
+mod unreadable;
 pub mod upstream;

@@ -5,8 +5,12 @@ use std::{io::Write as _, path::PathBuf, process::ExitCode, time::SystemTime};
 use super::{fail, load};
 use crate::authority::{Authority, Moment};
 
-/// Arguments of `ca`.
+/// Show or export the certificate that clients of https have to trust
+///
+/// The proxy makes it, with its key, when it first starts. `robotgate env` says how each client comes to
+/// trust it.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct CaArgs {
     #[command(subcommand)]
     action: Action,
@@ -50,3 +54,8 @@ pub fn run(args: &CaArgs) -> ExitCode {
         Err(error) => fail(&format_args!("cannot write to standard output: {error}")),
     }
 }
+
+const AFTER_HELP: &str = "\
+Try it:
+  robotgate ca show
+  robotgate ca export > robotgate-ca.pem";

@@ -15,7 +15,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::{fail, load, paint::Paint};
+use super::{fail, load, paint::Paint, progress::Progress};
 use crate::{
     admin::{AdminError, Copies},
     audit::plain,
@@ -86,12 +86,14 @@ pub fn run(args: &CacheArgs) -> ExitCode {
 // === impl CacheArgs ===
 
 impl CacheArgs {
-    /// The copies of the configuration that was named.
-    fn copies(&self) -> Result<Copies, CacheError> {
+    /// What `ask` finds out from the copies of the configuration that was named.
+    fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         let config = load(self.config.as_deref())?;
-        Ok(Copies::find(&config, |note| {
+        let _progress = Progress::begin(|| "looking through what is known of sites".to_owned());
+        let copies = Copies::find(&config, |note| {
             eprintln!("robotgate: note: {}", plain(note, usize::MAX));
-        })?)
+        })?;
+        Ok(ask(copies)?)
     }
 }
 

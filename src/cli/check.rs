@@ -5,8 +5,12 @@ use std::{path::PathBuf, process::ExitCode};
 use super::fail;
 use crate::{expect, proxy};
 
-/// Arguments of `check`.
+/// Check a configuration file and the cases in it
+///
+/// Names every mistake with its line and what to write instead, and runs the [[expect]] cases. It says
+/// what a start or a reload of the proxy would, changes nothing, and listens nowhere.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct CheckArgs {
     /// The configuration file
     #[arg(value_name = "FILE")]
@@ -63,3 +67,9 @@ fn count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
+
+const AFTER_HELP: &str = "\
+Exit status: 0 when the file can be used, 1 when not, 2 for a usage error.
+
+Try it:
+  robotgate check robotgate.toml";

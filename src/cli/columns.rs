@@ -2,14 +2,19 @@
 //!
 //! Counts characters: those that are two columns wide are not known.
 
-use std::io;
+use std::{io, os::fd::AsFd};
 
 use crate::audit::plain;
 
 /// Columns to fill: those of the terminal that is written to, else as `COLUMNS` wishes.
 pub(super) fn columns() -> usize {
+    columns_of(io::stdout())
+}
+
+/// As [`columns`], of the terminal that `output` is.
+pub(super) fn columns_of(output: impl AsFd) -> usize {
     // Shells know COLUMNS, but do not tell their children.
-    let terminal = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    let terminal = rustix::termios::tcgetwinsize(output).ok();
     let columns = terminal
         .map(|size| usize::from(size.ws_col))
         .filter(|columns| *columns > 0);

@@ -6,21 +6,29 @@
 
 mod cache;
 mod case;
+mod counted;
 mod pipe;
 
 use std::{
-    io::{self, BufRead, Write},
+    io::{self, BufRead, IsTerminal as _, Write},
     process::ExitCode,
 };
 
+use super::progress::tell_of_input;
 use crate::robots::Profile;
 use case::Files;
+use counted::Counted;
 
-/// Decide cases from standard input: one JSON object a line with `robots` (or `robots_b64`),
-/// `agent` and `url`. Answers in the same order with `allowed`, `line`, `rule` and `group`.
+/// Decide many cases from standard input, as JSON
+///
+/// Reads one JSON object a line, with "robots" (the text of a robots.txt, or "robots_b64"), "agent" (the
+/// bot's name) and "url". Answers each, in the same order, with "allowed" and the "line", "rule" and
+/// "group" that decide; other fields are passed through. A line that cannot be decided has an "error"
+/// instead. Nothing is fetched.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct EvalArgs {
-    /// Whose reading of robots.txt holds.
+    /// Whose reading of robots.txt holds
     #[arg(long, value_enum, default_value_t)]
     profile: Profile,
 }
@@ -38,9 +46,14 @@ pub struct Outcome {
 /// early is no failure.
 #[must_use]
 pub fn run(args: &EvalArgs) -> ExitCode {
-    let outcome = pipe::between(io::stdin().lock(), io::stdout().lock(), |input, output| {
+    tell_of_input("one JSON object a line (robotgate eval --help shows one)");
+    let input = Counted::new(io::stdin().lock());
+    // Answers that are seen are all the progress there need be.
+    let progress = (!io::stdout().is_terminal()).then(|| input.progress());
+    let outcome = pipe::between(input, io::stdout().lock(), |input, output| {
         eval(args.profile, input, output)
     });
+    drop(progress);
     match outcome {
         Ok(Outcome { failed: 0, .. }) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
@@ -80,6 +93,14 @@ pub fn eval(profile: Profile, mut input: impl BufRead, mut output: impl Write) -
         }
     }
 }
+
+const AFTER_HELP: &str = r#"Exit status: 0 when every line was decided, 1 when one was not, 2 for a usage error.
+
+Try it:
+  robotgate eval < cases.jsonl > decided.jsonl
+
+where a line of cases.jsonl is:
+  {"agent":"Bot","url":"http://a.example/","robots":"User-agent: *\nDisallow: /"}"#;
 
 #[cfg(test)]
 mod tests;

@@ -6,12 +6,7 @@
 mod record;
 mod way;
 
-use std::{
-    collections::HashSet,
-    fmt::Display,
-    io::{IsTerminal as _, stderr},
-    time::{Duration, SystemTime},
-};
+use std::{collections::HashSet, fmt::Display, time::SystemTime};
 
 use crate::{
     cache::{Answer, Fetched, Ground, OriginState, Policy, Received, Traced},
@@ -22,6 +17,7 @@ use crate::{
 };
 
 use self::way::Way;
+use super::progress::Progress;
 
 /// A fetch and what it means.
 #[derive(Debug)]
@@ -58,15 +54,9 @@ pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
         let resolver = Resolver::new(&config.egress.dns)?;
         let roots = Roots::gather(&config.https.extra_roots)?;
         let fetcher = config.fetcher(config.way_out(resolver, Listening::default()), &roots, config.lanes());
-        let mut traced = std::pin::pin!(fetcher.trace(origin, None));
-        tokio::select! {
-            traced = &mut traced => return Ok(traced),
-            () = tokio::time::sleep(PATIENCE) => {}
-        }
-        if stderr().is_terminal() {
-            eprintln!("robotgate: fetching {} …", origin.robots_url());
-        }
-        Ok::<_, LiveError>(traced.await)
+        let text = format!("fetching {}", origin.robots_url());
+        let _progress = Progress::begin(move || text.clone());
+        Ok::<_, LiveError>(fetcher.trace(origin, None).await)
     })?;
     Ok(Live::new(traced, config.policy(), SystemTime::now()))
 }
@@ -144,6 +134,3 @@ impl Live {
         }
     }
 }
-
-/// How long a person waits without a word.
-const PATIENCE: Duration = Duration::from_secs(1);

@@ -5,10 +5,20 @@ use std::{path::PathBuf, process::ExitCode};
 use super::fail;
 use crate::service::{Service, logging};
 
-/// Arguments of `run`.
+/// Run the proxy
+///
+/// Bots connect to 127.0.0.1:3128 unless the configuration says otherwise (proxy.listen); a page that
+/// shows what they do is at http://127.0.0.1:3180/ (admin.listen). Each decision is written to standard
+/// output as a line of JSON (audit.path names a file instead), and what the proxy itself does to standard
+/// error; ROBOTGATE_LOG=debug makes that tell more.
+///
+/// At the first start it makes the certificate authority by which it sees inside https; `robotgate env`
+/// says how clients come to trust it.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct RunArgs {
-    /// The configuration file; it is read again whenever it changes, and on SIGHUP
+    /// The configuration file, which is read again whenever it changes, and on SIGHUP; left out, every
+    /// setting has its default
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -21,3 +31,12 @@ pub fn run(args: &RunArgs) -> ExitCode {
         Err(error) => fail(&error),
     }
 }
+
+const AFTER_HELP: &str = "\
+Ctrl-C or SIGTERM: takes no new connections, and stops when what runs has ended (or after
+proxy.shutdown-timeout); a second one stops at once. SIGUSR1 opens the audit log anew.
+
+Try it:
+  robotgate run
+  robotgate run --config robotgate.toml
+  curl -i -x http://127.0.0.1:3128 -A ExampleBot/1.0 http://example.com/";

@@ -8,11 +8,13 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::unreadable::Unreadable;
+
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {}", path.display(), Unreadable(source))]
     Read {
         /// The file.
         path: PathBuf,

@@ -17,7 +17,7 @@ pub struct ForgetArgs {
 impl ForgetArgs {
     pub(super) fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
         let origin = origin_of(&self.origin)?;
-        let forgot = args.copies()?.forget(&origin)?;
+        let forgot = args.ask(|copies| copies.forget(&origin))?;
         if args.json {
             print_json(&forgot)?;
         }

@@ -34,7 +34,7 @@ pub struct ListArgs {
 impl ListArgs {
     pub(super) fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
         let filter = self.filter.as_deref().unwrap_or_default();
-        let rows = args.copies()?.list(filter)?;
+        let rows = args.ask(|copies| copies.list(filter))?;
         if args.json {
             return print(&json(&rows)?);
         }

@@ -34,7 +34,7 @@ pub struct ShowArgs {
 impl ShowArgs {
     pub(super) fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
         let origin = origin_of(&self.origin)?;
-        let Some(detail) = args.copies()?.show(&origin)? else {
+        let Some(detail) = args.ask(|copies| copies.show(&origin))? else {
             return Err(unknown(&origin, &self.origin));
         };
         if args.json {

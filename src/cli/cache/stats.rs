@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{CacheArgs, CacheError, print, print_json};
 use crate::{
-    admin::{Running, Stats},
+    admin::{Copies, Running, Stats},
     audit::plain,
 };
 
@@ -16,7 +16,7 @@ pub struct StatsArgs {}
 
 impl StatsArgs {
     pub(super) fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
-        let stats = args.copies()?.stats()?;
+        let stats = args.ask(Copies::stats)?;
         match args.json {
             true => print_json(&stats),
             false => print(report(&stats).as_bytes()),

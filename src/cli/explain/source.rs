@@ -20,6 +20,7 @@ use crate::{
     explanation::{Evidence, FetchRecord},
     origin::Origin,
     robots::Profile,
+    unreadable::Unreadable,
 };
 
 /// A robots.txt and where it is from.
@@ -45,7 +46,7 @@ pub(super) struct File {
 /// There is nothing to read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceError {
-    #[error("cannot read {name}: {error}")]
+    #[error("cannot read {name}: {}", Unreadable(error))]
     File { name: String, error: io::Error },
     #[error(transparent)]
     Live(#[from] LiveError),

@@ -18,6 +18,7 @@ use crate::{
     },
     config::ConfigError,
     target::{Target, TargetError},
+    unreadable::Unreadable,
 };
 
 /// A robots.txt somewhere.
@@ -46,8 +47,12 @@ enum Bytes {
 /// Why there is nothing to look at.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceError {
-    #[error("cannot read {source_name}: {error}")]
-    Read { source_name: String, error: io::Error },
+    #[error("cannot read {source_name}: {}{hint}", Unreadable(error))]
+    Read {
+        source_name: String,
+        error: io::Error,
+        hint: String,
+    },
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error("{source_name}: {error}")]
@@ -97,6 +102,20 @@ impl Found {
 // === impl Source ===
 
 impl Source {
+    /// What to write where a site was meant, and no file has its name.
+    fn hint(&self, error: &io::Error) -> String {
+        match self {
+            Self::File(path) if error.kind() == io::ErrorKind::NotFound => {
+                let site = path.to_str().filter(|name| is_like_a_site(name));
+                site.map_or_else(String::new, |site| {
+                    let site = plain(site, MAX_NAME);
+                    format!("; for the robots.txt of a site, write https://{site}")
+                })
+            }
+            _ => String::new(),
+        }
+    }
+
     /// What is there. `config` is for fetching.
     pub(super) fn find(&self, config: Option<&Path>) -> Result<Found, SourceError> {
         let read = match self {
@@ -111,11 +130,19 @@ impl Source {
                 bytes: Bytes::Read(bytes),
             }),
             Err(error) => Err(SourceError::Read {
+                hint: self.hint(&error),
                 source_name: name,
                 error,
             }),
         }
     }
+}
+
+/// Whether a name may be that of a site, and is not likely a file's.
+fn is_like_a_site(name: &str) -> bool {
+    let host = name.split('/').next().unwrap_or_default();
+    let is_label = |label: &str| !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    host.contains('.') && host.split('.').all(is_label) && !host.ends_with(".txt")
 }
 
 impl From<OsString> for Source {

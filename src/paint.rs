@@ -7,12 +7,12 @@ use std::{
 
 /// Whether there is colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Paint {
+pub(crate) struct Paint {
     on: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Colour {
+pub(crate) enum Colour {
     Good,
     Bad,
     Warning,
@@ -31,7 +31,7 @@ struct Painted<T> {
 
 impl Paint {
     /// Colours at a terminal that shows them, where nobody forbids it.
-    pub(super) fn for_output(is_terminal: bool) -> Self {
+    pub(crate) fn for_output(is_terminal: bool) -> Self {
         let variable = |name| std::env::var_os(name);
         Self::new(
             is_terminal,
@@ -42,7 +42,7 @@ impl Paint {
 
     /// None for anything that is no terminal.
     #[cfg(test)]
-    pub(super) fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self { on: false }
     }
 
@@ -54,7 +54,7 @@ impl Paint {
         }
     }
 
-    pub(super) fn in_colour<T: Display>(self, colour: Colour, text: T) -> impl Display {
+    pub(crate) fn in_colour<T: Display>(self, colour: Colour, text: T) -> impl Display {
         let codes = match colour {
             Colour::Good => "1;32",
             Colour::Bad => "1;31",

@@ -1,0 +1,93 @@
+//! Tells a person at a terminal that something goes on, and how far it is, where it takes longer than a second. Nothing
+//! else is told: what goes into a pipe or a file has none of this in it.
+
+use std::{
+    io::{IsTerminal as _, Write as _, stderr, stdin},
+    sync::mpsc::{self, RecvTimeoutError, Sender},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use super::columns::{columns_of, cut};
+
+/// Tells until it is dropped, and leaves nothing behind.
+#[derive(Debug)]
+pub(super) struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
+
+/// Whether the terminal can write over a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Terminal {
+    Plain,
+    Moves,
+}
+
+// === impl Progress ===
+
+impl Progress {
+    /// Tells `text`, which is asked for anew each second.
+    pub(super) fn begin(text: impl Fn() -> String + Send + 'static) -> Self {
+        if !stderr().is_terminal() {
+            return Self(None);
+        }
+        let terminal = Terminal::named(std::env::var("TERM").ok().as_deref());
+        let (end, ended) = mpsc::channel();
+        let telling = move || {
+            let mut told = false;
+            while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+                terminal.show(&text(), told);
+                told = true;
+            }
+            if told && terminal == Terminal::Moves {
+                print("\r\x1b[K");
+            }
+        };
+        // Without a thread, it is not told.
+        let thread = thread::Builder::new().name("progress".to_owned()).spawn(telling);
+        Self(thread.ok().map(|thread| (end, thread)))
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some((end, thread)) = self.0.take() {
+            drop(end);
+            // So that what is said next is not written over.
+            let _ = thread.join();
+        }
+    }
+}
+
+// === impl Terminal ===
+
+impl Terminal {
+    fn named(term: Option<&str>) -> Self {
+        match term {
+            None | Some("" | "dumb") => Self::Plain,
+            Some(_) => Self::Moves,
+        }
+    }
+
+    fn show(self, text: &str, again: bool) {
+        let line = cut(&format!("robotgate: {text} …"), columns_of(stderr()).saturating_sub(1));
+        match self {
+            Self::Moves => print(&format!("\r{line}\x1b[K")),
+            Self::Plain if !again => print(&format!("{line}\n")),
+            Self::Plain => {}
+        }
+    }
+}
+
+/// Tells who is at a terminal that the program waits for what they type, which is `what`.
+pub(super) fn tell_of_input(what: &str) {
+    if stdin().is_terminal() && stderr().is_terminal() {
+        eprintln!("robotgate: type {what}; Ctrl-D in an empty line ends it, Ctrl-C gives up");
+    }
+}
+
+fn print(text: &str) {
+    // Whom it cannot be told needs no telling.
+    let _ = stderr().write_all(text.as_bytes());
+}
+
+/// How long a person waits without a word, and then for the next.
+const PERIOD: Duration = Duration::from_secs(1);
