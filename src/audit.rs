@@ -15,7 +15,7 @@ pub use self::{
     counts::AuditCounts,
     log::{AuditError, AuditLog, MAX_WAIT},
     record::{Completion, DecisionRecord, Event, Redirect, RobotsRecord},
-    text::plain,
+    text::{plain, plain_lines},
     timestamp::Timestamp,
 };
 pub(crate) use text::is_plain;

@@ -1,8 +1,8 @@
 //! The subcommands, a file each: they read arguments, call the library and print. No logic lives
 //! here.
 //!
-//! `live` (fetching for a person), `source` (reading a file), `target` (a URL), `moment` (a time),
-//! `columns` (what fits into a row) and `progress` (that it goes on) are shared by several.
+//! `live` (fetching for a person), `source` (reading a file), `moment` (a time), `columns` (what fits
+//! into a row) and `progress` (that it goes on) are shared by several.
 
 pub mod ca;
 pub mod cache;
@@ -26,7 +26,7 @@ use std::{path::Path, process::ExitCode};
 use clap::{Parser, Subcommand};
 
 use crate::{
-    audit::plain,
+    audit::plain_lines,
     config::{Config, ConfigError},
     paint,
 };
@@ -86,12 +86,7 @@ fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
 
 /// Says on stderr why it cannot go on. Errors may quote arguments and files, and moves no cursor.
 fn fail(error: &dyn std::fmt::Display) -> ExitCode {
-    let lines: Vec<String> = error
-        .to_string()
-        .split('\n')
-        .map(|line| plain(line, usize::MAX).into_owned())
-        .collect();
-    eprintln!("robotgate: {}", lines.join("\n"));
+    eprintln!("robotgate: {}", plain_lines(&error.to_string(), ""));
     ExitCode::FAILURE
 }
 

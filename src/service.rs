@@ -1,9 +1,11 @@
 //! The daemon, from start to stop: puts a configuration in force, listens, reloads when the file
-//! changes or on SIGHUP, opens the audit log anew on SIGUSR1, and ends on SIGTERM or SIGINT when running exchanges have
-//! ended. Where systemd started it, that is told of all this, and keeps the listening sockets over a restart.
+//! changes or on SIGHUP, opens the audit log anew on SIGUSR1, and ends on SIGTERM or SIGINT, or when its terminal is closed,
+//! as soon as running exchanges have ended. Where systemd started it, that is told of all this, and keeps the listening sockets over a restart.
 //!
 //! It decides nothing about requests and serves none.
 
+mod drain;
+mod greeting;
 mod inherited;
 pub mod logging;
 mod notify;
@@ -14,7 +16,14 @@ mod rotate;
 mod sources;
 mod status;
 
-use std::{io, net::SocketAddr, os::fd::AsFd as _, path::Path, sync::Arc, time::Duration};
+use std::{
+    io::{self, IsTerminal as _},
+    net::SocketAddr,
+    os::fd::AsFd as _,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -121,7 +130,9 @@ impl Service {
         let planned = listeners.plan(&config, |address| inherited.take(address))?;
         inherited.close_rest(notifier);
         let threads = config.proxy.threads;
+        let opening = tokio::spawn(tell_of_opening());
         let live = Live::new(config, stopping.clone())?;
+        opening.abort();
         let open = planned.open(live.generation().listening())?;
         let daemon = Arc::new_cyclic(|daemon| {
             let known = Known {
@@ -149,6 +160,11 @@ impl Service {
         announce(live);
         listeners.take_up(open, live, desk);
         daemon.have_sockets_kept(&[]);
+        greeting::show(
+            &live.generation().config,
+            source.as_ref().map(Source::file),
+            &listeners.addresses(),
+        );
 
         tokio::spawn(rotate::run(live.clone(), rotate));
         let report = Report::ready(notifier.clone(), live.clone(), daemon.reloads.clone());
@@ -166,6 +182,10 @@ impl Service {
         };
         tracing::info!(signal, "stopping");
         reporting.abort();
+        let waiting = tokio::spawn(drain::tell(
+            live.clone(),
+            live.generation().config.proxy.shutdown_timeout,
+        ));
         tokio::spawn(report.drain(live.generation().config.proxy.shutdown_timeout));
         // Nobody may be left to tell.
         let _ = shutdown.send(true);
@@ -175,6 +195,7 @@ impl Service {
             if !listeners.drain(live.generation().config.proxy.shutdown_timeout).await {
                 tracing::warn!("what still ran was cut off");
             }
+            waiting.abort();
             daemon.stop_answering().await;
             close_files(live).await;
         };
@@ -228,6 +249,14 @@ impl Daemon {
     }
 }
 
+/// Tells that opening the copies on disk takes long: after a crash the file is looked through.
+async fn tell_of_opening() {
+    loop {
+        tokio::time::sleep(OPENING_PERIOD).await;
+        tracing::info!("still starting: the file of what is known of sites is looked through");
+    }
+}
+
 /// Each exchange takes two sockets, and the usual soft limit is 1,024 files.
 fn raise_file_limit() {
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
@@ -241,6 +270,9 @@ fn raise_file_limit() {
 struct Stop {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
+    /// Whether a person started the daemon, who may close the terminal.
+    at_terminal: bool,
 }
 
 // === impl Stop ===
@@ -250,13 +282,21 @@ impl Stop {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+            at_terminal: io::stderr().is_terminal(),
         })
     }
 
     async fn asked(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return "SIGTERM",
+                _ = self.interrupt.recv() => return "SIGINT",
+                // A terminal that is closed is none any more. Any other SIGHUP is for a reload.
+                Some(()) = self.hangup.recv() => if self.at_terminal && !io::stderr().is_terminal() {
+                    return "SIGHUP";
+                }
+            }
         }
     }
 }
@@ -309,5 +349,7 @@ async fn close_files(live: &Arc<Live>) {
     }
 }
 
+/// How long a start is silent.
+const OPENING_PERIOD: Duration = Duration::from_secs(1);
 /// For a reload that runs when the daemon is to stop.
 const RELOAD_TO_END: Duration = Duration::from_secs(5);

@@ -24,6 +24,17 @@ pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The lines of `text`, each [`plain`] and those behind the first after `indent`. Tabs stay, so that what points at a place
+/// in the line above stands right.
+pub fn plain_lines(text: &str, indent: &str) -> String {
+    let line = |line: &str| {
+        let cells: Vec<_> = line.split('\t').map(|cell| plain(cell, usize::MAX)).collect();
+        cells.join("\t")
+    };
+    let lines: Vec<_> = text.split('\n').map(line).collect();
+    lines.join(&format!("\n{indent}"))
+}
+
 /// Not: controls, line and paragraph separators, marks that turn the direction of text, and ones
 /// that show as nothing.
 pub(crate) fn is_plain(character: char) -> bool {
@@ -37,6 +48,11 @@ pub(crate) fn is_plain(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_stay_lines() {
+        assert_eq!(plain_lines("a\r\n\tb\u{1b}\n\t^", "  "), "a\\u{d}\n  \tb\\u{1b}\n  \t^");
+    }
 
     #[test]
     fn what_could_mislead_a_reader_is_written_out() {

@@ -1,20 +1,27 @@
 //! The operational log, on stderr: text for a person at a terminal, else one JSON object a line.
 //! It says what the daemon does; what bots do stands in the audit log.
 
-use std::io::IsTerminal as _;
+mod terminal;
+
+use std::io::{IsTerminal as _, stderr};
 
 use tracing::{Level, Metadata};
 use tracing_subscriber::{EnvFilter, filter::filter_fn, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+
+use self::terminal::ForPerson;
+use crate::paint::Paint;
 
 /// Starts the log. `ROBOTGATE_LOG` sets what it tells (as `RUST_LOG` does for other programs).
 pub fn init() {
     let filter = EnvFilter::try_from_env("ROBOTGATE_LOG").unwrap_or_else(|_| EnvFilter::new(DEFAULT));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    if std::io::stderr().is_terminal() {
-        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let log = builder.with_target(false).with_ansi(colour).finish();
+        .with_writer(stderr)
+        // It would tell stderr that this takes nothing, and panic over it: a terminal is closed, a pipe has no reader.
+        .log_internal_errors(false);
+    if stderr().is_terminal() {
+        let lines = ForPerson::new(Paint::for_output(true));
+        let log = builder.event_format(lines).finish();
         log.with(filter_fn(keeps_secrets)).init();
     } else {
         let log = builder.json().flatten_event(true).with_target(false).finish();

@@ -42,5 +42,6 @@ mod smuggling;
 mod spelling;
 mod support;
 mod systemd;
+mod terminal;
 mod tls_listener;
 mod tunnel;

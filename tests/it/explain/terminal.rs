@@ -3,16 +3,10 @@
 use std::{
     fs::File,
     io::{Read as _, Write as _},
-    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
-    path::Path,
     process::{Command, Stdio},
 };
 
-use rustix::{
-    fs::{Mode, OFlags},
-    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{Winsize, tcsetwinsize},
-};
+use crate::support::terminal::terminal;
 
 /// What the explanation by `robots` is on a terminal with so many columns.
 fn shown(robots: &str, columns: u16, variables: &[(&str, &str)]) -> String {
@@ -36,23 +30,6 @@ fn shown(robots: &str, columns: u16, variables: &[(&str, &str)]) -> String {
     let _ = File::from(ours).read_to_end(&mut shown);
     child.wait().expect("the child is ours");
     String::from_utf8(shown).expect("text").replace("\r\n", "\n")
-}
-
-fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-    grantpt(&ours).expect("ours");
-    unlockpt(&ours).expect("ours");
-    let name = ptsname(&ours, Vec::new()).expect("a name");
-    let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
-    let theirs = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("its other end");
-    let size = Winsize {
-        ws_row: 25,
-        ws_col: columns,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    tcsetwinsize(&theirs, size).expect("a terminal");
-    (ours, theirs)
 }
 
 #[test]

@@ -1,0 +1,110 @@
+//! What a person who starts robotgate at a terminal wants to know first: where bots connect, where the page is, and how
+//! to try it. It stands below the log of the start, and nowhere but at a terminal.
+
+use std::{
+    fmt::Write as _,
+    io::{IsTerminal as _, stderr, stdout},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::Path,
+};
+
+use crate::{
+    audit::plain,
+    config::{Config, HttpsMode, Output},
+    paint::{Colour, Paint},
+    proxy::Speaks,
+};
+
+/// Shows it, where there is a terminal. `addresses` are those that are listened on.
+pub(super) fn show(config: &Config, file: Option<&Path>, addresses: &[(SocketAddr, Speaks)]) {
+    if !stderr().is_terminal() {
+        return;
+    }
+    let log_is_here = config.audit.output == Output::Stdout && stdout().is_terminal();
+    eprint!(
+        "{}",
+        text(config, file, addresses, log_is_here, Paint::for_output(true))
+    );
+}
+
+fn text(
+    config: &Config,
+    file: Option<&Path>,
+    addresses: &[(SocketAddr, Speaks)],
+    log_is_here: bool,
+    paint: Paint,
+) -> String {
+    let of = |speaks| addresses.iter().filter(move |(_, spoken)| *spoken == speaks);
+    let at = |scheme: &str, (address, _): &(SocketAddr, Speaks)| format!("{scheme}://{}", from_here(*address));
+    let (plain_ones, tls) = (of(Speaks::Http), of(Speaks::Tls));
+    let proxies: Vec<_> = (plain_ones.map(|one| at("http", one)))
+        .chain(tls.map(|one| at("https", one)))
+        .collect();
+
+    let title = format_args!("robotgate {} is ready", env!("CARGO_PKG_VERSION"));
+    let mut out = format!("\n{}; Ctrl-C stops it.\n", paint.in_colour(Colour::Good, title));
+    // Writing to a string cannot fail.
+    let mut say = |what: &str, value: &str| {
+        let _ = writeln!(out, "  {what:20}{}", paint.in_colour(Colour::Strong, value));
+    };
+    say("Bots connect to", &proxies.join(" "));
+    if let Some(page) = of(Speaks::Admin).next() {
+        say("See what they do", &format!("{}/", at("http", page)));
+    }
+    if let Some(proxy) = proxies.first().filter(|_| !config.identity.required) {
+        say(
+            "Try it",
+            &format!("curl -i -x {proxy} -A ExampleBot/1.0 http://example.com/"),
+        );
+    }
+    let config_too = file.map_or_else(String::new, |file| {
+        format!(" --config {}", plain(&file.to_string_lossy(), usize::MAX))
+    });
+    if config.https.mode == HttpsMode::Intercept {
+        say("Set up a client", &format!("robotgate env curl{config_too}"));
+    }
+    if log_is_here {
+        out.push_str(
+            "Each decision follows as a line of JSON; audit.path in the configuration puts them into a file.\n",
+        );
+    }
+    out.push('\n');
+    out
+}
+
+/// Where who is on this machine finds what listens there.
+fn from_here(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_where_to_connect_where_to_look_and_what_to_try() {
+        let addresses = [
+            ("127.0.0.1:3180".parse().unwrap(), Speaks::Admin),
+            ("0.0.0.0:3128".parse().unwrap(), Speaks::Http),
+            ("[::1]:3129".parse().unwrap(), Speaks::Tls),
+        ];
+        let file = Some(Path::new("gate.toml"));
+        assert_eq!(
+            text(&Config::default(), file, &addresses, true, Paint::none()),
+            format!(
+                "\nrobotgate {} is ready; Ctrl-C stops it.\n  \
+                 Bots connect to     http://127.0.0.1:3128 https://[::1]:3129\n  \
+                 See what they do    http://127.0.0.1:3180/\n  \
+                 Try it              curl -i -x http://127.0.0.1:3128 -A ExampleBot/1.0 http://example.com/\n  \
+                 Set up a client     robotgate env curl --config gate.toml\n\
+                 Each decision follows as a line of JSON; audit.path in the configuration puts them into a file.\n\n",
+                env!("CARGO_PKG_VERSION")
+            )
+        );
+    }
+}
