@@ -43,7 +43,7 @@ use crate::{
     upstream::Fault,
 };
 
-/// The gate. One serves all requests of a [`Forwarder`](super::generation::Forwarder).
+/// The gate. One serves all requests of a [`Forwarder`](super::live::Forwarder).
 pub(super) struct Gate {
     live: Weak<Live>,
     current: Arc<ArcSwap<Generation>>,

@@ -356,6 +356,28 @@ async fn a_file_that_is_wrong_from_the_start_starts_nothing() {
     }
 }
 
+#[tokio::test]
+async fn a_log_that_a_reload_has_left_keeps_no_other_from_being_opened_again() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::start().await;
+    for folder in ["old", "new"] {
+        std::fs::create_dir(gate.file(folder)).expect("the folder is ours");
+        gate.reconfigure(&format!("[audit]\npath = \"{folder}/audit.jsonl\""));
+        let wanted = gate.file(folder).join("audit.jsonl");
+        wait::until("the other log", || wanted.exists().then_some(())).await;
+    }
+    gate.reloaded(2).await;
+    std::fs::remove_dir_all(gate.file("old")).expect("the folder is ours");
+    std::fs::rename(gate.file("new/audit.jsonl"), gate.file("new/moved")).expect("the folder is ours");
+
+    gate.signal(Signal::USR1);
+    gate.wait_for_log("a new log", |line| line.message() == "audit log reopened")
+        .await;
+    allowed(&gate.get(&origin.url("/x")).await, "no-robots");
+    let lines = std::fs::read_to_string(gate.file("new/audit.jsonl")).expect("a log");
+    assert!(lines.contains("\"event\":\"decision\""), "{lines}");
+}
+
 /// A client that asks for one page again and again.
 struct Load {
     done: Arc<AtomicBool>,

@@ -33,3 +33,37 @@ async fn a_reload_keeps_it_closed() {
     gate.reloaded(1).await;
     refused(&gate.get(&url).await, "egress");
 }
+
+/// A client that asks for the same page on a port that nobody listens on yet, all the while that robotgate begins to.
+#[tokio::test]
+async fn a_port_that_it_begins_to_listen_on_is_closed_before_anybody_gets_there() {
+    const EXEMPT: &str = "[[bot]]\nname = \"tester\"\nuser-agents = [\"TestBot\"]\nenforcement = \"exempt\"\n";
+    let gate = std::sync::Arc::new(Gate::with(EXEMPT).await);
+    for round in 0..5 {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let bots: Vec<_> = (0..4)
+            .map(|_| {
+                let (gate, done) = (gate.clone(), done.clone());
+                tokio::spawn(async move {
+                    let mut answers = std::collections::BTreeSet::new();
+                    while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                        answers.insert(gate.get(&format!("http://127.0.0.1:{port}/healthz")).await.status);
+                    }
+                    answers
+                })
+            })
+            .collect();
+        gate.reconfigure(&format!("{EXEMPT}[admin]\nlisten = \"127.0.0.1:{port}\""));
+        gate.reloaded(round + 1).await;
+        assert_eq!(gate.admin_address().port(), port);
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+        for bot in bots {
+            let answers = bot.await.unwrap();
+            // Nobody there, or closed to bots, and never an answer of the operators' side.
+            assert!(answers.iter().all(|status| [502, 403].contains(status)), "{answers:?}");
+        }
+    }
+}

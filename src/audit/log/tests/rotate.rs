@@ -18,6 +18,21 @@ async fn a_line_is_whole_in_one_output_and_later_ones_are_in_the_new() {
 }
 
 #[tokio::test]
+async fn an_output_that_takes_nothing_is_left_for_another_that_has_the_line_whole() {
+    let full = Trouble::Error(io::ErrorKind::StorageFull);
+    let (old, new) = (Sink::shut(), Sink::default());
+    old.lock().troubles = [Trouble::Short(3)].into_iter().chain([full; 1000]).collect();
+    let log = old.log();
+    log.append(b"1\n2\n").await.expect("there is room");
+    old.wait_until(|state| state.blocked);
+    old.open();
+    old.wait_until(|state| state.troubles.len() < 1000);
+    log.go_on_with(Box::new(new.clone()));
+    log.write(b"3\n").await.expect("it is written");
+    assert_eq!((old.text().as_str(), new.text().as_str()), ("1\n2", "2\n3\n"));
+}
+
+#[tokio::test]
 async fn a_log_without_lines_lets_go_of_the_old_output() {
     let old = Sink::default();
     let held = Arc::downgrade(&old.0);
