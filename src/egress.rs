@@ -86,7 +86,8 @@ impl Egress {
         }
     }
 
-    /// Whether an address that was checked may be dialled still: robotgate may have begun to listen there meanwhile.
+    /// Whether there is something else behind an address that was checked and is now connected to, but not sent to: robotgate
+    /// may have begun to listen there meanwhile, and has said so before anybody could connect.
     ///
     /// # Errors
     /// It has.

@@ -126,9 +126,8 @@ impl Service {
         let rotate = signal(SignalKind::user_defined1()).map_err(ServiceError::Signals)?;
         let (shutdown, stopping) = watch::channel(false);
         let cut_off = CancellationToken::new();
-        let listeners = Listeners::new(stopping.clone(), cut_off.clone());
-        let planned = listeners.plan(&config, |address| inherited.take(address))?;
-        inherited.close_rest(notifier);
+        let listeners = Listeners::new(stopping.clone(), cut_off.clone(), inherited.take());
+        let planned = listeners.plan(&config)?;
         let threads = config.proxy.threads;
         let opening = tokio::spawn(tell_of_opening());
         let live = Live::new(config, stopping.clone())?;
@@ -159,6 +158,8 @@ impl Service {
         daemon.answer_operators().await;
         announce(live);
         listeners.take_up(open, live, desk);
+        let in_use: Vec<_> = listeners.addresses().into_iter().map(|(address, _)| address).collect();
+        inherited.tell_of_rest(&in_use, notifier);
         daemon.have_sockets_kept(&[]);
         greeting::show(
             &live.generation().config,

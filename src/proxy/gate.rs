@@ -190,7 +190,7 @@ impl ProxyHttp for Gate {
         passage: &mut Passage,
     ) -> Result<()> {
         passage.note_connected(reused);
-        Ok(())
+        passage.check_connected()
     }
 
     /// Tries the origin's next address.

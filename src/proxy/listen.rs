@@ -35,6 +35,8 @@ use crate::{config::Config, egress::Listening};
 #[derive(Debug)]
 pub struct Listeners {
     listeners: Mutex<Vec<Listener>>,
+    /// Those that the process was started with, until the first configuration is in force.
+    inherited: Mutex<Vec<Socket>>,
     running: Running,
     /// Turns true when the proxy is to stop.
     shutdown: ShutdownWatch,
@@ -100,10 +102,24 @@ struct Listener {
 // === impl Listeners ===
 
 impl Listeners {
-    /// Listens nowhere yet. What runs at last is cut off by `cut_off`.
-    pub fn new(shutdown: ShutdownWatch, cut_off: CancellationToken) -> Self {
+    /// Accepts nothing yet. What runs at last is cut off by `cut_off`. Of the sockets that the process was started with,
+    /// `inherited`, the first configuration takes what it names, and the others are closed then.
+    ///
+    /// It has to be called within a runtime.
+    pub fn new(shutdown: ShutdownWatch, cut_off: CancellationToken, inherited: Vec<std::net::TcpListener>) -> Self {
+        let usable = |socket: std::net::TcpListener| {
+            let address = socket.local_addr().ok()?;
+            Some(Socket {
+                named: address,
+                address,
+                // Until the configuration says what.
+                speaks: Speaks::Http,
+                socket: Arc::new(TcpListener::from_std(socket).ok()?),
+            })
+        };
         Self {
             listeners: Mutex::default(),
+            inherited: Mutex::new(inherited.into_iter().filter_map(usable).collect()),
             running: Running::new(cut_off),
             shutdown,
             failed: CancellationToken::new(),
@@ -111,19 +127,15 @@ impl Listeners {
     }
 
     /// The sockets that `config` names: those that are there already, and others, which are bound now and accept
-    /// nothing yet. Of those that the process was started with, `inherited` takes one by its address. Dropped, it
-    /// leaves no trace.
+    /// nothing yet. Dropped, it leaves no trace.
     ///
     /// It has to be called within a runtime.
     ///
     /// # Errors
     /// One of them cannot be bound.
-    pub fn plan(
-        &self,
-        config: &Config,
-        mut inherited: impl FnMut(SocketAddr) -> Option<std::net::TcpListener>,
-    ) -> Result<Planned, ListenError> {
-        let all = self.sockets();
+    pub fn plan(&self, config: &Config) -> Result<Planned, ListenError> {
+        let mut all = self.sockets();
+        all.extend(self.inherited().iter().cloned());
         let mut others = all.clone();
         let exact = |(named, speaks)| {
             // Of one port 0, each that speaks something else has a socket of its own.
@@ -140,7 +152,7 @@ impl Listeners {
         for (named, speaks, same) in found {
             let (socket, address) = match same {
                 Some(same) => (Bound::Listening(same.socket), same.address),
-                None => bind(named, speaks, inherited(named), &all, &others, &mut shared)?,
+                None => bind(named, speaks, &all, &others, &mut shared)?,
             };
             sockets.push(PlannedSocket {
                 named,
@@ -185,6 +197,8 @@ impl Listeners {
 
     /// Accepts where `open` does.
     pub fn take_up(&self, open: Open, live: &Arc<Live>, operators: &ServeOperator) {
+        // Those that are not in use are closed with this.
+        self.inherited().clear();
         let mut listeners = self.lock();
         for socket in open.sockets {
             if listeners.iter().any(|listener| listener.socket.is(&socket)) {
@@ -243,6 +257,10 @@ impl Listeners {
 
     fn sockets(&self) -> Vec<Socket> {
         self.lock().iter().map(|listener| listener.socket.clone()).collect()
+    }
+
+    fn inherited(&self) -> MutexGuard<'_, Vec<Socket>> {
+        self.inherited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Listener>> {

@@ -140,11 +140,13 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
     let total = generation.config.proxy.connect_timeout;
     let mut last = Fault::Unroutable;
     for (tried, address) in addresses.iter().enumerate() {
-        generation.egress.check_again(*address)?;
         exchange.upstream = Some(*address);
         let within = upstream::share_of(total, started.elapsed(), addresses.len() - tried);
         match connect(*address, within).await {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => {
+                generation.egress.check_again(*address)?;
+                return Ok(stream);
+            }
             Err(fault) => last = fault,
         }
     }

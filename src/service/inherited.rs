@@ -1,7 +1,7 @@
 //! Listening sockets that this process was started with: those that it had systemd keep before the restart, and those of
 //! a `.socket` unit (`sd_listen_fds(3)`). They are known by their address.
 //!
-//! It binds nothing. What nobody takes is closed, and told of.
+//! It binds nothing. What nobody uses is told of.
 
 use std::{
     io,
@@ -12,14 +12,15 @@ use listenfd::ListenFd;
 
 use super::notify::Notifier;
 
-/// The sockets that nobody has taken yet.
+/// The sockets, and what is known of them.
 #[derive(Debug, Default)]
 pub struct Inherited(Vec<Socket>);
 
 #[derive(Debug)]
 struct Socket {
     address: SocketAddr,
-    listener: TcpListener,
+    /// `None` once it was taken.
+    listener: Option<TcpListener>,
     /// Whether systemd keeps it by our own wish, and would go on when we close it.
     kept: bool,
 }
@@ -49,18 +50,18 @@ impl Inherited {
         Self(sockets)
     }
 
-    /// The socket that listens on `address`, if there is one. Nothing that asks for it blocks.
-    pub fn take(&mut self, address: SocketAddr) -> Option<TcpListener> {
-        let found = self.0.iter().position(|socket| socket.address == address)?;
-        let taken = self.0.swap_remove(found);
-        // One that a .socket unit and we had it keep came twice.
-        self.0.retain(|socket| socket.address != address);
-        Some(taken.listener)
+    /// The sockets. Nothing that asks for them blocks.
+    pub fn take(&mut self) -> Vec<TcpListener> {
+        self.0.iter_mut().filter_map(|socket| socket.listener.take()).collect()
     }
 
-    /// Closes what the configuration does not name, so that no client waits there for an answer that never comes.
-    pub fn close_rest(self, notifier: &Notifier) {
+    /// Tells of those that are not `in_use`: they were closed, so that no client waits there for an answer that never
+    /// comes.
+    pub fn tell_of_rest(self, in_use: &[SocketAddr], notifier: &Notifier) {
         for Socket { address, kept, .. } in self.0 {
+            if in_use.contains(&address) {
+                continue;
+            }
             if kept {
                 notifier.release(address);
                 tracing::info!(%address, "a socket of before the restart is closed: the configuration does not name it");
@@ -85,7 +86,7 @@ impl Socket {
         listener.set_nonblocking(true)?;
         Ok(Self {
             address: listener.local_addr()?,
-            listener,
+            listener: Some(listener),
             kept: false,
         })
     }

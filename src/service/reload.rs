@@ -197,7 +197,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: Cause) -> Result<Changes, Reload
     // What is not there has to be made, and is left where something else fails after it.
     proxy::check_reload(&config)?;
     let before = live.generation();
-    let planned = listeners.plan(&config, |_| None)?;
+    let planned = listeners.plan(&config)?;
     // By SIGHUP an operator also says that files beside the configuration were replaced.
     let generation = before.followed_by(config, cause == Cause::Hangup)?;
     let listened: Vec<_> = listeners.open().into_iter().map(|(address, _)| address).collect();

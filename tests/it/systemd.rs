@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::support::{Gate, Origin, Signal, allowed, wait};
+use crate::support::{Ask, Connection, Gate, Origin, Signal, allowed, wait};
 
 /// Where systemd would listen.
 struct Systemd {
@@ -134,6 +134,27 @@ async fn nobody_is_refused_while_there_is_a_socket_and_no_gate() {
     early.try_read(&mut answer).expect("it is answered");
     assert_eq!(&answer, b"HTTP/1.1 200");
     allowed(&gate.get(&url).await, "no-robots");
+}
+
+#[tokio::test]
+async fn an_address_that_was_widened_meanwhile_loses_nobody() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = socket.local_addr().expect("a socket");
+    let early = tokio::net::TcpStream::connect(address).await.expect("it is open");
+    let gate = Gate::builder()
+        .config(&format!("[proxy]\nlisten = \"0.0.0.0:{}\"\n", address.port()))
+        .socket(socket)
+        .start()
+        .await;
+    let mut early = Connection::over_io(early);
+    allowed(
+        &early.get(&origin.url("/x")).send().await.expect("an answer"),
+        "no-robots",
+    );
+    let other = std::net::SocketAddr::from(([127, 0, 0, 2], address.port()));
+    allowed(&Ask::fresh(other, "GET", &origin.url("/x")).await, "no-robots");
+    assert!(!gate.log().iter().any(|line| line.says("does not name")));
 }
 
 #[tokio::test]

@@ -96,7 +96,6 @@ impl Hop {
         let (total, started) = (fetcher.options.connect_timeout, Instant::now());
         let mut last = Fault::Unroutable;
         for (tried, address) in addresses.iter().enumerate() {
-            fetcher.egress.check_again(*address).map_err(Fault::from)?;
             let timeouts = Timeouts {
                 connect: upstream::share_of(total, started.elapsed(), addresses.len() - tried),
                 read: silence,
@@ -107,6 +106,7 @@ impl Hop {
             let peer: HttpPeer = upstream::peer(&self.origin, *address, ALPN::H1, timeouts);
             match fetcher.connector.get_http_session(&peer).await {
                 Ok((mut session, _)) => {
+                    fetcher.egress.check_again(*address).map_err(Fault::from)?;
                     session.read_timeout = peer.options.read_timeout;
                     session.write_timeout = peer.options.write_timeout;
                     return Ok(session);

@@ -63,10 +63,6 @@ impl Passage {
         let Some(address) = self.addresses.first().copied() else {
             return Error::e_explain(ErrorType::InternalError, "there is no address left");
         };
-        if let Err(prohibited) = generation.egress.check_again(address) {
-            self.fault = Some(prohibited.into());
-            return Err(Error::new_up(ErrorType::ConnectError));
-        }
         self.exchange.upstream = Some(address);
         let proxy = &generation.config.proxy;
         let timeouts = Timeouts {
@@ -92,6 +88,20 @@ impl Passage {
     pub(super) fn note_connected(&mut self, reused: bool) {
         self.fault = None;
         self.exchange.timings.connect = self.connecting.filter(|_| !reused).map(|since| since.elapsed());
+    }
+
+    /// That robotgate itself has not begun to listen there since the address was checked. Nothing was sent yet.
+    pub(super) fn check_connected(&mut self) -> Result<()> {
+        let Some(address) = self.exchange.upstream else {
+            return Ok(());
+        };
+        match self.exchange.generation.egress.check_again(address) {
+            Ok(()) => Ok(()),
+            Err(prohibited) => {
+                self.fault = Some(prohibited.into());
+                Err(Error::new_up(ErrorType::ConnectError))
+            }
+        }
     }
 
     /// Notes why an address could not be connected to. Whether there is another to be tried.

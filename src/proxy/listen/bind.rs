@@ -29,23 +29,18 @@ pub(super) enum Bound {
 #[derive(Debug, Default)]
 pub(super) struct Shared(Vec<Arc<TcpListener>>);
 
-/// Takes the socket that was `inherited`, or binds one, beside `all` that are there, of which `leaving` are not named any
+/// Binds a socket, beside `all` that are there, of which `leaving` are not named any
 /// more. For that, some may be `shared`.
 pub(super) fn bind(
     address: SocketAddr,
     speaks: Speaks,
-    inherited: Option<std::net::TcpListener>,
     all: &[Socket],
     leaving: &[Socket],
     shared: &mut Shared,
 ) -> Result<(Bound, SocketAddr), ListenError> {
-    let bound = match inherited {
-        Some(inherited) => TcpListener::from_std(inherited).map(|socket| Bound::Listening(Arc::new(socket))),
-        None => silent(address, all, leaving, shared).map(Bound::Silent),
-    };
-    let bound = bound.and_then(|socket| {
-        let address = socket.address()?;
-        Ok((socket, address))
+    let bound = silent(address, all, leaving, shared).and_then(|socket| {
+        let address = socket.local_addr()?;
+        Ok((Bound::Silent(socket), address))
     });
     bound.map_err(|error| ListenError::new(address, speaks, error))
 }
@@ -90,13 +85,6 @@ fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
 // === impl Bound ===
 
 impl Bound {
-    fn address(&self) -> io::Result<SocketAddr> {
-        match self {
-            Bound::Listening(socket) => socket.local_addr(),
-            Bound::Silent(socket) => socket.local_addr(),
-        }
-    }
-
     /// The socket, listening; a crowd of bots does not overrun it.
     pub(super) fn listen(self, address: SocketAddr, speaks: Speaks) -> Result<Arc<TcpListener>, ListenError> {
         match self {

@@ -40,7 +40,8 @@ async fn a_port_that_it_begins_to_listen_on_is_closed_before_anybody_gets_there(
     const EXEMPT: &str = "[[bot]]\nname = \"tester\"\nuser-agents = [\"TestBot\"]\nenforcement = \"exempt\"\n";
     let gate = std::sync::Arc::new(Gate::with(EXEMPT).await);
     for round in 0..5 {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        // No other test has this address.
+        let free = std::net::TcpListener::bind("127.0.77.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
         let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -50,13 +51,13 @@ async fn a_port_that_it_begins_to_listen_on_is_closed_before_anybody_gets_there(
                 tokio::spawn(async move {
                     let mut answers = std::collections::BTreeSet::new();
                     while !done.load(std::sync::atomic::Ordering::SeqCst) {
-                        answers.insert(gate.get(&format!("http://127.0.0.1:{port}/healthz")).await.status);
+                        answers.insert(gate.get(&format!("http://127.0.77.1:{port}/healthz")).await.status);
                     }
                     answers
                 })
             })
             .collect();
-        gate.reconfigure(&format!("{EXEMPT}[admin]\nlisten = \"127.0.0.1:{port}\""));
+        gate.reconfigure(&format!("{EXEMPT}[admin]\nlisten = \"127.0.77.1:{port}\""));
         gate.reloaded(round + 1).await;
         assert_eq!(gate.admin_address().port(), port);
         done.store(true, std::sync::atomic::Ordering::SeqCst);

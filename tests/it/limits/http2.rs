@@ -75,7 +75,11 @@ async fn what_was_begun_for_requests_that_were_taken_back_is_bounded_too() {
         .spawn()
         .await;
     // All of them wait for the robots.txt, so that none ends.
-    let gate = Gate::with("[proxy]\nmax-http2-streams = 5\nmax-http2-resets = 1000000").await;
+    let gate = Gate::with(
+        "[proxy]\nmax-http2-streams = 5\nmax-http2-resets = 1000000\n[robots]\nwait = \"60s\"\nfetch-timeout = \"60s\"\n\
+         fetch-idle-timeout = \"60s\"",
+    )
+    .await;
     let mut inside = http2(&gate, &origin).await;
 
     let mut sent = 0;
