@@ -1,33 +1,31 @@
 //! Reloads: when the file has changed, or on SIGHUP, a new configuration is read, checked and
 //! built, and only then put in force. One that cannot be used changes nothing.
 
+mod changes;
+mod source;
+
 use std::{
     fmt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use tokio::{runtime::Handle, signal::unix::Signal, sync::watch};
 
+pub(super) use self::source::Source;
 use super::{
     Daemon,
     outcome::{Changes, Reload},
     report::Report,
 };
 use crate::{
-    audit::{MAX_WAIT, plain},
+    audit::MAX_WAIT,
     cache::Disk,
-    config::{Change, Config, How, Watcher},
+    config::Config,
     expect::{self, LoadError},
-    proxy::{self, Generation, ListenError, SetupError},
+    proxy::{self, ListenError, SetupError},
 };
-
-/// Where reloads come from.
-pub(super) struct Source {
-    file: PathBuf,
-    watcher: Option<Watcher>,
-}
 
 /// Why a reload happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +43,8 @@ pub(super) async fn run(
     report: Arc<Report>,
 ) {
     loop {
-        let watcher = reloads.as_mut().and_then(|reloads| reloads.watcher.as_mut());
         let cause = tokio::select! {
-            () = changed(watcher) => Cause::FileChanged,
+            () = source::changed(reloads.as_mut()) => Cause::FileChanged,
             received = hangup.recv() => match received {
                 Some(()) => Cause::Hangup,
                 None => return,
@@ -59,7 +56,7 @@ pub(super) async fn run(
                 // Before they are read, so that no change is missed.
                 reloads.follow().await;
                 report.reloading();
-                reload(&daemon, &reloads.file, cause).await;
+                reload(&daemon, reloads.file(), cause).await;
                 report.reloaded();
             }
             None => tracing::warn!(
@@ -67,61 +64,6 @@ pub(super) async fn run(
                 "there is no configuration file to reload; start with --config FILE"
             ),
         }
-    }
-}
-
-// === impl Source ===
-
-impl Source {
-    /// Watches the files by which the configuration changes. It reads them, so there must be nobody yet to keep waiting.
-    pub(super) fn begin(file: &Path) -> Self {
-        let mut watcher = Watcher::new(file)
-            .inspect_err(|error| {
-                tracing::warn!(%error, "the configuration file is not watched; SIGHUP reloads it");
-            })
-            .ok();
-        if let (Some(watcher), Some(secrets)) = (&mut watcher, secrets_of(file)) {
-            follow(watcher, &secrets);
-        }
-        Self {
-            file: file.to_owned(),
-            watcher,
-        }
-    }
-
-    pub(super) fn file(&self) -> &Path {
-        &self.file
-    }
-
-    /// Watches the files that the configuration names now, if that can be read at all.
-    async fn follow(&mut self) {
-        let Some(mut watcher) = self.watcher.take() else { return };
-        let file = self.file.clone();
-        // Files and folders are read: not on a thread that serves requests.
-        let followed = tokio::task::spawn_blocking(move || {
-            if let Some(secrets) = secrets_of(&file) {
-                follow(&mut watcher, &secrets);
-            }
-            watcher.look();
-            watcher
-        });
-        match followed.await {
-            Ok(watcher) => self.watcher = Some(watcher),
-            Err(error) => tracing::error!(%error, "the configuration file is watched no more; SIGHUP reloads it"),
-        }
-    }
-}
-
-/// The files with secrets that a configuration names, whether or not they are as they have to be.
-fn secrets_of(file: &Path) -> Option<Vec<PathBuf>> {
-    let config = Config::load_without_credentials(file).ok()?;
-    let files = [config.identity.credentials, config.admin.token_file];
-    Some(files.into_iter().flatten().collect())
-}
-
-fn follow(watcher: &mut Watcher, secrets: &[PathBuf]) {
-    if let Err(error) = watcher.follow(secrets) {
-        tracing::warn!(%error, "a file with secrets is not watched; SIGHUP reads it again");
     }
 }
 
@@ -141,13 +83,6 @@ pub(super) fn tell_of_idle(config: &Config) {
             "a bot is to be known by a credential that is not in the file, so who says that it is that bot is refused; \
              add the credential, or write credentials = [] in the [[bot]] where its User-Agent alone is to be believed"
         );
-    }
-}
-
-async fn changed(watcher: Option<&mut Watcher>) {
-    match watcher {
-        Some(watcher) => watcher.changed().await,
-        None => std::future::pending().await,
     }
 }
 
@@ -204,7 +139,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: Cause) -> Result<Changes, Reload
     let open = planned
         .open(generation.listening())
         .inspect_err(|_| generation.listening().set(listened.clone()))?;
-    let changes = changes(&before, &generation, daemon.threads);
+    let changes = changes::between(&before, &generation, daemon.threads);
     // Nothing fails from here on.
     let runtime = Handle::current();
     runtime.block_on(listeners.retire(&open));
@@ -221,81 +156,9 @@ fn attempt(daemon: &Daemon, file: &Path, cause: Cause) -> Result<Changes, Reload
         let closing = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
         let _ = runtime.block_on(tokio::time::timeout(MAX_WAIT, closing));
     }
-    tell(&changes, &generation, cause);
+    changes::tell(&changes, &generation, cause.as_str());
     tell_of_idle(&generation.config);
     Ok(changes)
-}
-
-/// What the second has that the first had not, in a process that began with so many `threads`.
-fn changes(before: &Generation, after: &Generation, threads: usize) -> Changes {
-    let mut changes = before.config.settings.changes(&after.config.settings);
-    let unseen = |key: String, how| Change {
-        key,
-        how: How::Unseen(how),
-    };
-    let credentials = [before, after].map(|generation| generation.config.bots.credentials());
-    if let [Some(before), Some(after)] = credentials {
-        let changed = before.changes(after).into_iter();
-        changes.extend(changed.map(|(name, how)| unseen(format!("{CREDENTIALS}.{name}"), how)));
-    }
-    if let (Some(before), Some(after)) = (before.authority(), after.authority())
-        && before.fingerprint() != after.fingerprint()
-    {
-        changes.push(unseen(AUTHORITY.to_owned(), "another certificate"));
-    }
-    if before.config.admin.token != after.config.admin.token {
-        changes.push(unseen(TOKEN.to_owned(), "another token"));
-    }
-    if let (Some(before), Some(after)) = (before.server_certificate(), after.server_certificate())
-        && before != after
-    {
-        changes.push(unseen(SERVER.to_owned(), "another certificate"));
-    }
-    if before.config.https.extra_roots != after.config.https.extra_roots
-        && !changes.iter().any(|change| change.key == EXTRA_ROOTS)
-    {
-        changes.push(unseen(EXTRA_ROOTS.to_owned(), "other certificates"));
-    }
-    let mut restart = Vec::new();
-    if after.config.proxy.threads != threads {
-        restart.push(THREADS);
-    }
-    Changes { changes, restart }
-}
-
-/// Tells the operator what is in force now, key by key.
-fn tell(Changes { changes, restart }: &Changes, generation: &Generation, cause: Cause) {
-    for change in changes.iter().take(MAX_TOLD) {
-        match &change.how {
-            How::Value { before, after } => tracing::info!(
-                key = change.key,
-                before = before
-                    .as_deref()
-                    .map(|value| plain(value, MAX_VALUE))
-                    .as_deref()
-                    .unwrap_or("default"),
-                after = after
-                    .as_deref()
-                    .map(|value| plain(value, MAX_VALUE))
-                    .as_deref()
-                    .unwrap_or("default"),
-                "a setting changed"
-            ),
-            How::Unseen(how) => tracing::info!(key = change.key, how, "a setting changed"),
-        }
-    }
-    if let Some(more @ 1..) = changes.len().checked_sub(MAX_TOLD) {
-        tracing::info!(more, "more settings changed");
-    }
-    for key in restart {
-        tracing::warn!(key, "this setting takes effect at the next start");
-    }
-    tracing::info!(
-        generation = generation.number,
-        %cause,
-        changes = changes.len(),
-        "configuration reloaded"
-    );
 }
 
 /// Why a reload changes nothing.
@@ -326,14 +189,5 @@ impl fmt::Display for Cause {
     }
 }
 
-const CREDENTIALS: &str = "identity.credentials";
-const AUTHORITY: &str = "https.ca-certificate";
 /// Past it, an operator wonders.
 const LONG: Duration = Duration::from_secs(10);
-const SERVER: &str = "proxy.tls.certificate";
-const EXTRA_ROOTS: &str = "https.extra-roots";
-const TOKEN: &str = "admin.token-file";
-const THREADS: &str = "proxy.threads";
-/// Settings that the log tells of, of one reload, and bytes of the values of each.
-const MAX_TOLD: usize = 200;
-const MAX_VALUE: usize = 256;

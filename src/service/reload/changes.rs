@@ -1,0 +1,91 @@
+//! What a reload has changed, and the lines of the log that tell it, key by key. Of secrets and of other files it is told
+//! that they changed.
+
+use crate::{
+    audit::plain,
+    config::{Change, How},
+    proxy::Generation,
+    service::outcome::Changes,
+};
+
+/// What the second has that the first had not, in a process that began with so many `threads`.
+pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -> Changes {
+    let mut changes = before.config.settings.changes(&after.config.settings);
+    let unseen = |key: String, how| Change {
+        key,
+        how: How::Unseen(how),
+    };
+    let credentials = [before, after].map(|generation| generation.config.bots.credentials());
+    if let [Some(before), Some(after)] = credentials {
+        let changed = before.changes(after).into_iter();
+        changes.extend(changed.map(|(name, how)| unseen(format!("{CREDENTIALS}.{name}"), how)));
+    }
+    if let (Some(before), Some(after)) = (before.authority(), after.authority())
+        && before.fingerprint() != after.fingerprint()
+    {
+        changes.push(unseen(AUTHORITY.to_owned(), "another certificate"));
+    }
+    if before.config.admin.token != after.config.admin.token {
+        changes.push(unseen(TOKEN.to_owned(), "another token"));
+    }
+    if let (Some(before), Some(after)) = (before.server_certificate(), after.server_certificate())
+        && before != after
+    {
+        changes.push(unseen(SERVER.to_owned(), "another certificate"));
+    }
+    if before.config.https.extra_roots != after.config.https.extra_roots
+        && !changes.iter().any(|change| change.key == EXTRA_ROOTS)
+    {
+        changes.push(unseen(EXTRA_ROOTS.to_owned(), "other certificates"));
+    }
+    let mut restart = Vec::new();
+    if after.config.proxy.threads != threads {
+        restart.push(THREADS);
+    }
+    Changes { changes, restart }
+}
+
+/// Tells the operator what is in force now, key by key.
+pub(super) fn tell(Changes { changes, restart }: &Changes, generation: &Generation, cause: &'static str) {
+    for change in changes.iter().take(MAX_TOLD) {
+        match &change.how {
+            How::Value { before, after } => tracing::info!(
+                key = change.key,
+                before = before
+                    .as_deref()
+                    .map(|value| plain(value, MAX_VALUE))
+                    .as_deref()
+                    .unwrap_or("default"),
+                after = after
+                    .as_deref()
+                    .map(|value| plain(value, MAX_VALUE))
+                    .as_deref()
+                    .unwrap_or("default"),
+                "a setting changed"
+            ),
+            How::Unseen(how) => tracing::info!(key = change.key, how, "a setting changed"),
+        }
+    }
+    if let Some(more @ 1..) = changes.len().checked_sub(MAX_TOLD) {
+        tracing::info!(more, "more settings changed");
+    }
+    for key in restart {
+        tracing::warn!(key, "this setting takes effect at the next start");
+    }
+    tracing::info!(
+        generation = generation.number,
+        cause,
+        changes = changes.len(),
+        "configuration reloaded"
+    );
+}
+
+const CREDENTIALS: &str = "identity.credentials";
+const AUTHORITY: &str = "https.ca-certificate";
+const SERVER: &str = "proxy.tls.certificate";
+const EXTRA_ROOTS: &str = "https.extra-roots";
+const TOKEN: &str = "admin.token-file";
+const THREADS: &str = "proxy.threads";
+/// Settings that the log tells of, of one reload, and bytes of the values of each.
+const MAX_TOLD: usize = 200;
+const MAX_VALUE: usize = 256;
