@@ -102,6 +102,8 @@ pub struct RobotsRecord<'a> {
     pub redirects: Vec<Redirect<'a>>,
     /// Of the URL that was asked last; `null` where it gave none.
     pub status: Option<u16>,
+    /// The address of the origin that was asked. Those of redirects stand with them.
+    pub upstream: Option<String>,
     /// Of the last answer's content, decoded, as far as it was read, which is not at all where the
     /// status says enough; `null` where there is no answer or it has no content of its own (304).
     pub bytes: Option<usize>,
@@ -131,6 +133,8 @@ pub struct RobotsRecord<'a> {
 pub struct Redirect<'a> {
     pub status: Option<u16>,
     pub to: Cow<'a, str>,
+    /// The address that was asked there; `null` where there was none.
+    pub upstream: Option<String>,
 }
 
 // === impl Event ===

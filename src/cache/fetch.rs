@@ -200,13 +200,13 @@ impl Fetcher {
     }
 }
 
-/// Notes that a URL is asked, and gives where its status is noted.
-fn note<'h>(hops: &'h mut Vec<Asked>, hop: &Hop) -> &'h mut Option<u16> {
-    let asked = hops.push_mut(Asked {
+/// Notes that a URL is asked, and gives where its address and status are noted.
+fn note<'h>(hops: &'h mut Vec<Asked>, hop: &Hop) -> &'h mut Asked {
+    hops.push_mut(Asked {
         url: hop.url(),
+        upstream: None,
         status: None,
-    });
-    &mut asked.status
+    })
 }
 
 /// RFC 9309 §2.3.1.2.

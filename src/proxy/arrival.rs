@@ -119,7 +119,8 @@ impl Through {
     }
 
     /// Notes the name that the TLS inside asks for. What two readers could take for another host than the CONNECT named
-    /// is no name that requests can be decided under.
+    /// is no name that requests can be decided under. TLS without a name does no harm here: the requests inside are
+    /// decided on the CONNECT's host, and robotgate names that host to the site itself.
     pub(super) fn asked_for(&self, name: &str) {
         if !self.origin.host.is_meant_by(name) {
             // Each connection is asked for one name.

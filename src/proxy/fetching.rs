@@ -72,10 +72,12 @@ impl LoggedFetcher {
                 .redirects()
                 .map(|(status, to)| Redirect {
                     status,
-                    to: plain(&self.logged(to), MAX_URL).into_owned().into(),
+                    to: plain(&self.logged(&to.url), MAX_URL).into_owned().into(),
+                    upstream: to.upstream.map(|address| address.to_string()),
                 })
                 .collect(),
             status: traced.status(),
+            upstream: traced.upstream().map(|address| address.to_string()),
             bytes: match &traced.fetched {
                 Fetched::Received(received) => Some(received.body.len() + received.cut_off.len()),
                 _ => None,

@@ -87,7 +87,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
 /// decided on.
 ///
 /// # Errors
-/// It asks for another, or cannot be read: what it said.
+/// It asks for another host or for none, or cannot be read: what it said.
 async fn pass_checked(
     stream: &mut ClientStream,
     origin: &mut TcpStream,
@@ -113,12 +113,8 @@ async fn pass_checked(
     }
     let said = opening.said();
     let is_meant = match &said {
-        Said::Name(name) => exchange
-            .target()
-            .is_some_and(|target| target.origin.host.is_meant_by(name)),
-        Said::Unreadable => false,
         Said::Nothing => stream.early().is_empty(),
-        Said::NoName | Said::OtherProtocol => true,
+        said => exchange.target().is_some_and(|target| said.means(&target.origin.host)),
     };
     if !is_meant {
         return Err(said);

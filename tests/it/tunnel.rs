@@ -139,6 +139,42 @@ async fn an_entry_lets_one_host_through_until_its_date() {
     }
 }
 
+/// What the log says of a tunnel that was closed before a byte went on.
+async fn closed_because(gate: &Gate) -> String {
+    let (_, completions) = gate.audited(1).await;
+    assert_eq!(completions[0]["error"], "http_request_error", "{completions:#?}");
+    assert_eq!(completions[0]["bytes_in"], 0, "{completions:#?}");
+    completions[0]["error_detail"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn tls_without_a_server_name_is_for_an_address_alone() {
+    let origin = Origin::start().page("/x", "secret").tls().spawn().await;
+    // A client that is told an address sends no server name.
+    let address = "127.0.0.1";
+    let by_address = format!("{address}:{}", origin.port());
+    for config in [
+        TUNNEL.to_owned(),
+        [NAME, address]
+            .map(|host| format!("[[https.tunnel]]\nhost = \"{host}\"\nreason = \"pinned\"\nuntil = 2999-01-01\n"))
+            .concat(),
+    ] {
+        let gate = Gate::with(&config).await;
+        let opened = async |authority: &str| {
+            let connect = gate.connect(authority).user_agent("TestBot/1.0");
+            connect.await.opened().trusting(Roots::blind())
+        };
+
+        let handshake = opened(&origin.authority()).await.try_tls(address, Alpn::Http1).await;
+        assert!(handshake.is_err());
+        let why = closed_because(&gate).await;
+        assert!(why.contains("names no host (SNI)"), "{why}");
+
+        let mut inside = opened(&by_address).await.tls(address, Alpn::Http1).await;
+        assert_eq!(inside.get("/x").await.text(), "secret");
+    }
+}
+
 #[tokio::test]
 async fn absolute_forms_are_decided_as_ever() {
     let origin = Origin::start()
@@ -164,11 +200,8 @@ async fn tls_that_asks_for_another_host_than_the_connect_goes_no_further() {
         let handshake = tunnel.try_tls("other.example", Alpn::Http1).await;
 
         assert!(handshake.is_err());
-        let (_, completions) = gate.audited(1).await;
-        assert_eq!(completions[0]["error"], "http_request_error", "{completions:#?}");
-        let detail = completions[0]["error_detail"].as_str().unwrap();
-        assert!(detail.contains("other.example"), "{detail}");
-        assert_eq!(completions[0]["bytes_in"], 0, "{completions:#?}");
+        let why = closed_because(&gate).await;
+        assert!(why.contains("other.example"), "{why}");
         assert_eq!(page(connect().await.opened()).await, "secret");
     }
 }

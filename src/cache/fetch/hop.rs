@@ -1,6 +1,9 @@
 //! One request of a fetch, and where its answer leads.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use http::HeaderValue;
 use pingora::{
@@ -10,7 +13,7 @@ use pingora::{
 use pingora_http::ResponseHeader;
 
 use super::{
-    Fetcher,
+    Asked, Fetcher,
     body::{self, Body},
     redirect::Hop,
 };
@@ -33,22 +36,22 @@ pub(super) enum HopEnd {
 // === impl Hop ===
 
 impl Hop {
-    /// Asks this URL; with `etag`, whether what it gave under that tag has changed. `seen` becomes the
-    /// status as soon as there is one, whatever comes after.
+    /// Asks this URL; with `etag`, whether what it gave under that tag has changed. The address and the status are noted
+    /// in `asked` as soon as they are known, whatever comes after.
     pub(super) async fn ask(
         &self,
         fetcher: &Fetcher,
         etag: Option<&str>,
-        seen: &mut Option<u16>,
+        asked: &mut Asked,
     ) -> Result<HopEnd, Failure> {
-        let mut session = self.connect(fetcher).await?;
+        let mut session = self.connect(fetcher, &mut asked.upstream).await?;
         let request = self.request(fetcher.options.user_agent.clone(), etag).map_err(fault)?;
         session.write_request_header(Box::new(request)).await.map_err(fault)?;
         session.finish_body().await.map_err(fault)?;
         let head = read_head(&mut session).await?;
 
         let status = head.status.as_u16();
-        *seen = Some(status);
+        asked.status = Some(status);
         if matches!(status, 301 | 302 | 303 | 307 | 308) {
             let location = head.headers.get(http::header::LOCATION);
             return Ok(HopEnd::Redirect {
@@ -78,8 +81,8 @@ impl Hop {
         }))
     }
 
-    /// Connects to the first of the origin's addresses that answers.
-    async fn connect(&self, fetcher: &Fetcher) -> Result<HttpSession, Failure> {
+    /// Connects to the first of the origin's addresses that answers, and notes which was tried last.
+    async fn connect(&self, fetcher: &Fetcher, upstream: &mut Option<SocketAddr>) -> Result<HttpSession, Failure> {
         upstream::check_name(self.origin())?;
         let addresses = fetcher
             .egress
@@ -96,6 +99,7 @@ impl Hop {
         let (total, started) = (fetcher.options.connect_timeout, Instant::now());
         let mut last = Fault::Unroutable;
         for (tried, address) in addresses.iter().enumerate() {
+            *upstream = Some(*address);
             let timeouts = Timeouts {
                 connect: upstream::share_of(total, started.elapsed(), addresses.len() - tried),
                 read: silence,

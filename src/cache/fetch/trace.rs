@@ -1,7 +1,7 @@
 //! What a fetch went through on its way: each URL that was asked and how it answered. For people
 //! and records; nothing is decided by it.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use super::Fetched;
 
@@ -19,6 +19,8 @@ pub struct Traced {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     pub url: String,
+    /// The address that was connected to, or tried last; `None` where there was none to try.
+    pub upstream: Option<SocketAddr>,
     /// `None` where no answer came.
     pub status: Option<u16>,
 }
@@ -27,10 +29,17 @@ pub struct Asked {
 
 impl Traced {
     /// The redirects that were followed, be it in vain: the status of each, and where it led.
-    pub fn redirects(&self) -> impl Iterator<Item = (Option<u16>, &str)> {
+    pub fn redirects(&self) -> impl Iterator<Item = (Option<u16>, &Asked)> {
         std::iter::zip(&self.hops, self.hops.iter().skip(1))
             .filter(|(from, _)| from.is_redirect())
-            .map(|(from, to)| (from.status, &*to.url))
+            .map(|(from, to)| (from.status, to))
+    }
+
+    /// The address at which the origin itself was asked.
+    pub fn upstream(&self) -> Option<SocketAddr> {
+        // It may have been asked twice, with a condition and then without.
+        let own = self.hops.iter().find(|asked| asked.is_redirect()).or(self.hops.last());
+        own.and_then(|asked| asked.upstream)
     }
 
     /// The status of the last URL that was asked, where one came.

@@ -24,7 +24,11 @@ impl<'a> From<&'a Live> for FetchRecord<'a> {
             status: traced.hops.last().and_then(|asked| asked.status),
             redirects: traced
                 .redirects()
-                .map(|(status, to)| Redirect { status, to: to.into() })
+                .map(|(status, to)| Redirect {
+                    status,
+                    to: (&*to.url).into(),
+                    upstream: to.upstream.map(|address| address.to_string()),
+                })
                 .collect(),
             bytes: live.body().map(<[u8]>::len),
             cut: live.body().map(|_| live.is_cut()),

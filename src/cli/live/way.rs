@@ -20,7 +20,7 @@ pub(super) struct Way<'a>(pub(super) &'a Live);
 impl Display for Way<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let Self(live) = self;
-        for Asked { url, status } in &live.traced.hops {
+        for Asked { url, status, .. } in &live.traced.hops {
             let url = plain(url, MAX_URL);
             match status {
                 Some(status) => writeln!(f, "  {status}  {url}")?,

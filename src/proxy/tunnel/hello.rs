@@ -1,11 +1,11 @@
 //! What a client says first through a tunnel: whether it is TLS and, if so, which host it asks for (RFC 8446 §4.1.2,
 //! RFC 6066 §3). Pure: bytes go in, and nothing of them is taken or changed.
 
-use std::fmt;
+use std::{fmt, net::IpAddr};
 
 use rustls::server::Acceptor;
 
-use crate::proxy::handshake::TLS_HANDSHAKE;
+use crate::{origin::Host, proxy::handshake::TLS_HANDSHAKE};
 
 /// The first bytes of a tunnel, as they come.
 #[derive(Default)]
@@ -24,8 +24,9 @@ pub(super) enum Said {
     Nothing,
     /// Something else than TLS.
     OtherProtocol,
-    /// TLS that names no host.
+    /// TLS without a server name.
     NoName,
+    /// TLS with this server name, as written. Some clients send an address, which RFC 6066 §3 forbids.
     Name(String),
     /// What begins like TLS, and cannot be read as such; others may read a name there.
     Unreadable,
@@ -55,10 +56,8 @@ impl Opening {
             }
             match self.acceptor.accept() {
                 Ok(None) => {}
-                Ok(Some(accepted)) => {
-                    let name = accepted.client_hello().server_name().map(str::to_owned);
-                    self.said = name.map_or(Said::NoName, Said::Name);
-                }
+                // rustls has checked the message, but gives no name where an address is written.
+                Ok(Some(_)) => self.said = server_name(bytes).map_or(Said::NoName, Said::Name),
                 Err(_) => self.said = Said::Unreadable,
             }
         }
@@ -72,6 +71,20 @@ impl Opening {
 
 // === impl Said ===
 
+impl Said {
+    /// Whether a server that reads this can take it for no other host than `host`. Without a name a server answers for
+    /// the site that it has at its address, which need not be the one that a CONNECT to a name was decided for.
+    pub(super) fn means(&self, host: &Host) -> bool {
+        match (self, host) {
+            (Self::OtherProtocol, _) => true,
+            (Self::NoName, host) => matches!(host, Host::Ip(_)),
+            (Self::Name(name), Host::Ip(address)) => name.parse::<IpAddr>().is_ok_and(|named| named == *address),
+            (Self::Name(name), host) => host.is_meant_by(name),
+            (Self::Nothing | Self::Unreadable, _) => false,
+        }
+    }
+}
+
 impl fmt::Display for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -82,10 +95,49 @@ impl fmt::Display for Said {
             ),
             Self::Unreadable => f.write_str("what begins like TLS inside cannot be read as such"),
             Self::Nothing => f.write_str("the client was silent in the middle of what begins like TLS"),
-            Self::NoName | Self::OtherProtocol => f.write_str("the client spoke"),
+            Self::NoName => f.write_str(
+                "the TLS inside names no host (SNI), so the server may answer for another one than the CONNECT named",
+            ),
+            Self::OtherProtocol => f.write_str("the client does not speak TLS"),
         }
     }
 }
+
+/// The server name of a ClientHello that is whole and well formed, in the records that it came in.
+fn server_name(mut records: &[u8]) -> Option<String> {
+    let mut message = Vec::new();
+    // Each record: its type and version, then its length and content (RFC 8446 §5.1).
+    while records.split_off(..3).is_some()
+        && let Some(content) = vector(&mut records, 2)
+    {
+        message.extend_from_slice(content);
+    }
+    let mut message = message.get(1..)?;
+    let mut hello = vector(&mut message, 3)?;
+    let _version_and_random = hello.split_off(..2 + 32)?;
+    let _session = vector(&mut hello, 1)?;
+    let _cipher_suites = vector(&mut hello, 2)?;
+    let _compression = vector(&mut hello, 1)?;
+    let mut extensions = vector(&mut hello, 2)?;
+    loop {
+        let kind = extensions.split_off(..2)?;
+        let mut content = vector(&mut extensions, 2)?;
+        if kind == SERVER_NAME {
+            let mut names = vector(&mut content, 2)?;
+            let _type = names.split_off(..1)?;
+            return vector(&mut names, 2).map(|name| String::from_utf8_lossy(name).into_owned());
+        }
+    }
+}
+
+/// Takes a vector whose length is written in `width` bytes before it (RFC 8446 §3.4).
+fn vector<'b>(bytes: &mut &'b [u8], width: usize) -> Option<&'b [u8]> {
+    let length = bytes.split_off(..width)?;
+    bytes.split_off(..length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
+}
+
+/// The extension's number (RFC 6066 §3).
+const SERVER_NAME: &[u8] = &[0, 0];
 
 #[cfg(test)]
 mod tests {
@@ -141,7 +193,49 @@ mod tests {
         let name = Said::Name("a.example".to_owned());
         assert_eq!(said(&hello("a.example")), name);
         assert_eq!(said(&in_pieces(&hello("a.example"))), name);
-        assert_eq!(said(&[hello("A.Example"), b"more".to_vec()].concat()), name);
+        let and_more = [hello("A.Example"), b"more".to_vec()].concat();
+        assert_eq!(said(&and_more), Said::Name("A.Example".to_owned()));
+    }
+
+    /// The message of a client that writes an address where only names may stand.
+    fn hello_with_address(address: &str) -> Vec<u8> {
+        let name = format!("{}.example", "a".repeat(address.len() - ".example".len()));
+        let bytes = hello(Box::leak(name.clone().into_boxed_str()));
+        let at = memchr::memmem::find(&bytes, name.as_bytes()).unwrap();
+        [&bytes[..at], address.as_bytes(), &bytes[at + name.len()..]].concat()
+    }
+
+    #[test]
+    fn an_address_is_read_where_rustls_keeps_it_back() {
+        let hello = hello_with_address("192.0.2.77");
+        assert_eq!(said(&hello), Said::Name("192.0.2.77".to_owned()));
+        assert_eq!(said(&in_pieces(&hello)), Said::Name("192.0.2.77".to_owned()));
+    }
+
+    #[test]
+    fn only_the_host_of_the_connect_is_meant() {
+        let host = |host: &str| crate::origin::Authority::parse(host.as_bytes()).unwrap().host;
+        let name = |name: &str| Said::Name(name.to_owned());
+        for (said, connect, means) in [
+            (name("a.example"), "a.example", true),
+            (name("A.example."), "a.example", true),
+            (name("b.example"), "a.example", false),
+            (Said::NoName, "a.example", false),
+            (name("192.0.2.7"), "a.example", false),
+            (name("192.0.2.7"), "192.0.2.7", true),
+            (name("2001:db8::7"), "[2001:db8::7]", true),
+            (name("192.0.2.8"), "192.0.2.7", false),
+            (name("a.example"), "192.0.2.7", false),
+            (Said::NoName, "192.0.2.7", true),
+            (Said::Unreadable, "192.0.2.7", false),
+            (Said::OtherProtocol, "a.example", true),
+        ] {
+            assert_eq!(
+                said.means(&host(connect)),
+                means,
+                "{said:?} through a CONNECT to {connect}"
+            );
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ fn record_of(origin: &Origin, changes: &Value) -> Value {
         "robots_url": origin.url("/robots.txt"),
         "redirects": [],
         "status": 200,
+        "upstream": origin.address().to_string(),
         "bytes": ROBOTS.len(),
         "duration_us": "TIME",
         "error": null,
@@ -147,8 +148,11 @@ async fn redirects_are_told_with_where_they_led() {
         let gate = Gate::with(settings).await;
         allowed(&gate.get(&origin.url("/x")).await, "no-rule");
         let redirects = json!([
-            { "status": 302, "to": format!("{to}?{query}") },
-            { "status": 308, "to": elsewhere.url_at("other.example", "/b") },
+            { "status": 302, "to": format!("{to}?{query}"), "upstream": elsewhere.address().to_string() },
+            {
+                "status": 308, "to": elsewhere.url_at("other.example", "/b"),
+                "upstream": elsewhere.address().to_string(),
+            },
         ]);
         let expected = record_of(&origin, &json!({ "redirects": redirects }));
         assert_eq!(masked(&fetch(&gate, &origin).await), expected);
@@ -163,7 +167,9 @@ async fn redirects_without_an_end_are_no_robots_txt_and_are_told_as_far_as_they_
     allowed(&gate.get(&origin.url("/x")).await, "no-robots");
 
     let changes = json!({
-        "redirects": vec![json!({ "status": 302, "to": origin.url("/robots.txt") }); 5],
+        "redirects": vec![json!({
+            "status": 302, "to": origin.url("/robots.txt"), "upstream": origin.address().to_string(),
+        }); 5],
         "status": 302, "bytes": null, "error": "it redirects too often", "holds": "no-robots",
         "robots_sha256": null, "robots_expires": "in 60 min",
     });
@@ -191,7 +197,7 @@ async fn a_failure_is_told_with_its_cause_and_since_when() {
         (
             &metadata,
             json!({
-                "redirects": [{ "status": 302, "to": "http://169.254.169.254/latest?redacted" }],
+                "redirects": [{ "status": 302, "to": "http://169.254.169.254/latest?redacted", "upstream": null }],
                 "status": null, "bytes": null, "error": link_local,
             }),
         ),

@@ -34,6 +34,24 @@ async fn the_fetch_and_the_page_each_dial_what_they_checked() {
 }
 
 #[tokio::test]
+async fn the_log_has_the_address_of_the_robots_txt_and_that_of_the_page() {
+    let origin = open_origin().await;
+    let gate = Gate::start().await;
+    // Nothing listens at the second one.
+    gate.dns().answer(NAME, changing(&[&[HERE], &[[127, 0, 0, 2]]]));
+
+    let url = origin.url("/x");
+    failed(&gate.get(&url).await, 502, &["connection_refused"]);
+    let fetches = gate.fetches_of(&origin.url(""));
+    assert_eq!(fetches[0]["upstream"], origin.address().to_string(), "{fetches:#?}");
+    assert_eq!(
+        upstream(&gate, &url).await,
+        Some(format!("127.0.0.2:{}", origin.port()))
+    );
+    assert_eq!(gate.decision_for(&url).await["robots_fetched"], fetches[0]["time"]);
+}
+
+#[tokio::test]
 async fn a_name_that_moves_to_a_closed_address_is_not_followed() {
     let origin = open_origin().await;
     let gate = Gate::start().await;
