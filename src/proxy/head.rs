@@ -15,7 +15,7 @@ use pingora_http::RequestHeader;
 use tokio::io::AsyncReadExt as _;
 
 use self::{
-    checks::{check_line_ends, check_target, only_host, respelled_host},
+    checks::{check_line_ends, check_target, http_url, only_host, respelled_host},
     framing::{check_framing, check_framing_fields},
     hops::{check_connection, check_upgrade},
 };
@@ -67,7 +67,9 @@ pub(super) enum HeadError {
     TargetHost(AuthorityError),
     #[error("the request target's host has to be ASCII without percent-encoding: write it as {0}")]
     TargetHostEscaped(Host),
-    #[error("only http and https URLs can be fetched through this proxy")]
+    #[error(
+        "only http and https URLs can be fetched through this proxy, and ws and wss where a WebSocket is asked for"
+    )]
     TargetScheme,
     #[error("the Host field cannot be read: {0}")]
     Host(AuthorityError),
@@ -104,6 +106,8 @@ pub(super) struct HeadLimits {
 struct Found {
     len: usize,
     connect: Option<ConnectHead>,
+    /// What the request target has to say instead.
+    new_target: Option<Vec<u8>>,
     /// What the Host field has to say instead.
     new_host: Option<Vec<u8>>,
 }
@@ -174,10 +178,29 @@ impl Head {
             len: found.len,
             connect: found.connect,
         };
+        if let Some(target) = found.new_target {
+            head.set_target(&target);
+        }
         if let Some(host) = found.new_host {
             head.set_host(&host);
         }
         Ok(Some(head))
+    }
+
+    /// Writes `target` into the request line.
+    fn set_target(&mut self, target: &[u8]) {
+        let mut out = BytesMut::with_capacity(self.bytes.len() + target.len());
+        let rest = {
+            let mut parts = self.bytes[..self.len].splitn(3, |byte| *byte == b' ');
+            let method = parts.next().unwrap_or_default();
+            out.extend_from_slice(method);
+            method.len() + 1 + parts.next().unwrap_or_default().len()
+        };
+        out.extend_from_slice(b" ");
+        out.extend_from_slice(target);
+        out.extend_from_slice(&self.bytes[rest..]);
+        self.len = self.len + out.len() - self.bytes.len();
+        self.bytes = out;
     }
 
     /// Writes `host` into the Host field. It names the same origin in other letters; pingora
@@ -224,7 +247,7 @@ impl Found {
         check_line_ends(head)?;
         check_framing(&request, head)?;
         check_connection(&request)?;
-        check_upgrade(&request)?;
+        let asks_for_websocket = check_upgrade(&request)?;
         let method = request
             .method
             .and_then(|method| Method::from_bytes(method.as_bytes()).ok())
@@ -235,14 +258,18 @@ impl Found {
             return Ok(Some(Self {
                 len,
                 connect: Some(ConnectHead::new(target, host, request.headers)?),
+                new_target: None,
                 new_host: None,
             }));
         }
         check_target(target)?;
+        let new_target = if asks_for_websocket { http_url(target) } else { None };
+        let target = new_target.as_deref().unwrap_or(target);
         Ok(Some(Self {
             len,
             connect: None,
             new_host: respelled_host(target, host)?.map(<[u8]>::to_vec),
+            new_target,
         }))
     }
 }

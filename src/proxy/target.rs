@@ -24,7 +24,9 @@ pub(super) enum TargetError {
          (set http_proxy and https_proxy to its address)"
     )]
     OriginForm,
-    #[error("only http and https URLs can be fetched through this proxy")]
+    #[error(
+        "only http and https URLs can be fetched through this proxy, and ws and wss where a WebSocket is asked for"
+    )]
     Scheme,
     #[error("the request target's host cannot be read: {0}")]
     Authority(#[from] AuthorityError),

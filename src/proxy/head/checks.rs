@@ -20,6 +20,20 @@ pub(super) fn check_line_ends(head: &[u8]) -> Result<(), HeadError> {
     Ok(())
 }
 
+/// The http or https URL that a request for a WebSocket goes to, where `target` is a ws or wss one (RFC 6455 §3, §4.1).
+pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
+    let end = memchr::memchr(b':', target)?;
+    let (scheme, rest) = target.split_at(end);
+    let scheme = if scheme.eq_ignore_ascii_case(b"ws") {
+        Scheme::Http
+    } else if scheme.eq_ignore_ascii_case(b"wss") {
+        Scheme::Https
+    } else {
+        return None;
+    };
+    Some([scheme.as_str().as_bytes(), rest].concat())
+}
+
 /// The values of a field, one for each time that it was sent.
 pub(super) fn values_of<'r, 'b>(
     request: &'r httparse::Request<'_, 'b>,

@@ -26,15 +26,15 @@ pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<()
 }
 
 /// Refuses what could take the connection out of sight: HTTP/2 in clear text, and a WebSocket that is
-/// not asked for as RFC 6455 §4.1 has it.
-pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
+/// not asked for as RFC 6455 §4.1 has it. Whether a WebSocket is asked for.
+pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool, HeadError> {
     let wrong = |what| Err(HeadError::Syntax(what));
     if values_of(request, "http2-settings").next().is_some() {
         return wrong("it asks for HTTP/2 without TLS, which is not served");
     }
     let mut fields = values_of(request, "upgrade");
     let Some(upgrade) = fields.next() else {
-        return Ok(());
+        return Ok(false);
     };
     if fields.next().is_some() {
         return wrong("it has several Upgrade fields");
@@ -50,9 +50,9 @@ pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<(), H
     }
     // What is left is ignored, as is any Upgrade in HTTP/1.0 (RFC 9110 §7.8).
     if !upgrade.eq_ignore_ascii_case(b"websocket") || request.version == Some(0) {
-        return Ok(());
+        return Ok(false);
     }
-    check_websocket(request)
+    check_websocket(request).map(|()| true)
 }
 
 /// What makes an opening handshake.

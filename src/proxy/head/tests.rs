@@ -68,6 +68,42 @@ async fn a_head_is_taken_as_it_came() {
 }
 
 #[tokio::test]
+async fn a_ws_url_is_taken_as_the_http_url_where_a_websocket_is_asked_for() {
+    let head = |target: &str, host: &str, more: &str| {
+        format!(
+            "GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
+        )
+    };
+    let upgrade = "Upgrade: websocket\r\n";
+    for (target, host, read_target, read_host) in [
+        (
+            "ws://a.example/ws://b?q",
+            "a.example",
+            "http://a.example/ws://b?q",
+            "a.example",
+        ),
+        (
+            "WSS://a.example:444",
+            "a.example:444",
+            "https://a.example:444",
+            "a.example:444",
+        ),
+        ("wss://A.example/", "a.example:443", "https://A.example/", "A.example"),
+    ] {
+        let read = read(head(target, host, upgrade) + "frames").await.expect("a head");
+        assert_eq!(parts(&read), (&*head(read_target, read_host, upgrade), "frames"));
+    }
+    assert_eq!(
+        error_of(head("ws://a.example/", "b.example", upgrade)).await,
+        Some(HeadError::HostDiffers)
+    );
+    // Without the Upgrade it is a scheme as any other; what the request is for is looked at later.
+    let plain = head("ws://a.example/", "a.example", "");
+    assert_eq!(parts(&read(&plain).await.expect("a head")), (&*plain, ""));
+}
+
+#[tokio::test]
 async fn it_matters_not_in_which_pieces_a_head_comes() {
     for size in [1, 2, 3, 7, 16, 64, GET.len() - 1, GET.len(), GET.len() + 1] {
         let head = read_in_pieces(GET.as_bytes(), size).await.expect("a head");

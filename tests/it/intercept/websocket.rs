@@ -1,6 +1,6 @@
-//! Protocol upgrades inside a CONNECT: decided, then passed through.
+//! Protocol upgrades, inside a CONNECT and by `ws` and `wss` URLs: decided, then passed through.
 
-use crate::support::{Alpn, Ask, Connection, Gate, NAME, Origin, Reply, Step, refused};
+use crate::support::{Alpn, Ask, Connection, Gate, NAME, Origin, Reply, Step, failed, refused};
 
 const UPGRADED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                         Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
@@ -63,6 +63,44 @@ async fn a_disallowed_upgrade_is_refused() {
     refused(&upgrade(&mut inside, "/private/chat").await, "rule");
 
     assert_eq!(origin.count("/private/chat"), 0);
+}
+
+/// As aiohttp sends it to the proxy that `ws_proxy` names.
+#[tokio::test]
+async fn a_ws_url_is_the_http_url_of_the_same_origin() {
+    for tls in [false, true] {
+        let origin = echo(tls).await;
+        let gate = Gate::start().await;
+        let as_ws = |path: &str| {
+            origin
+                .url(path)
+                .replacen("http", if tls { "WS" } else { "ws" }, 1)
+                .replace("WSs", "wss")
+        };
+
+        let mut connection = gate.dial().await;
+        assert_eq!(upgrade(&mut connection, &as_ws("/chat?a=1")).await.status, 101);
+        connection.send("hello").await;
+        assert_eq!(connection.read_exactly(5).await, b"hello");
+        let decision = gate.decision_for(&origin.url("/chat?a=1")).await;
+        assert_eq!(
+            (&decision["verdict"], &decision["origin"]),
+            (&"allow".into(), &origin.url("").into())
+        );
+        assert_eq!(origin.only_request_for("/chat").target, "/chat?a=1");
+
+        let mut connection = gate.dial().await;
+        refused(&upgrade(&mut connection, &as_ws("/private")).await, "rule");
+
+        // What does not ask for a WebSocket has no such URL.
+        let response = gate.get(&as_ws("/x")).await;
+        failed(&response, 400, &["http_request_error"]);
+        assert!(
+            response.text().contains("where a WebSocket is asked for"),
+            "{response:#?}"
+        );
+        assert_eq!((origin.count("/private"), origin.count("/x")), (0, 0));
+    }
 }
 
 #[tokio::test]
