@@ -54,8 +54,9 @@ pub enum AuditError {
 #[derive(Debug)]
 pub struct Enqueued(oneshot::Receiver<()>);
 
-#[derive(Default)]
 struct Shared {
+    /// Where the lines go, for people.
+    output: String,
     pending: Mutex<Pending>,
     /// Signalled when the writer has something to do.
     work: Condvar,
@@ -107,9 +108,7 @@ impl AuditLog {
                 (Box::new(file), Some(path.clone()))
             }
         };
-        let mut log = Self::to_sink(sink)?;
-        log.path = path;
-        Ok(log)
+        Self::to_sink(sink, path)
     }
 
     /// Whether the log could be opened. It makes no file.
@@ -144,8 +143,16 @@ impl AuditLog {
         self.shared.work.notify_one();
     }
 
-    fn to_sink(sink: Sink) -> Result<Self, AuditError> {
-        let shared = Arc::new(Shared::default());
+    /// `path` is that of the file which `sink` is, if it is one.
+    fn to_sink(sink: Sink, path: Option<PathBuf>) -> Result<Self, AuditError> {
+        let shared = Arc::new(Shared {
+            output: path
+                .as_ref()
+                .map_or("standard output".to_owned(), |path| path.display().to_string()),
+            pending: Mutex::default(),
+            work: Condvar::new(),
+            busy: Mutex::default(),
+        });
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn({
@@ -157,7 +164,7 @@ impl AuditLog {
             shared,
             writer: Mutex::new(Some(writer)),
             counts: Arc::default(),
-            path: None,
+            path,
         })
     }
 
@@ -166,6 +173,11 @@ impl AuditLog {
     pub fn counting(mut self, counts: Arc<AuditCounts>) -> Self {
         self.counts = counts;
         self
+    }
+
+    /// Where the lines go, for people: the file's path, or `standard output`.
+    pub fn output(&self) -> &str {
+        &self.shared.output
     }
 
     /// Bytes that wait to be written.
@@ -375,7 +387,8 @@ impl Shared {
                 Err(error) => error,
             };
             if !stalled {
-                tracing::error!(%error, "the audit log cannot be written; requests wait until it can");
+                let output = &*self.output;
+                tracing::error!(%error, output, "the audit log cannot be written; requests wait until it can");
                 stalled = true;
             }
             let (other, closed) = {
@@ -389,13 +402,17 @@ impl Shared {
                 continue;
             }
             if closed {
-                tracing::error!(bytes = bytes.len() - done, "the end of the audit log is lost");
+                tracing::error!(
+                    output = &*self.output,
+                    bytes = bytes.len() - done,
+                    "the end of the audit log is lost"
+                );
                 return false;
             }
             std::thread::sleep(RETRY);
         }
         if stalled {
-            tracing::warn!("the audit log can be written again");
+            tracing::warn!(output = &*self.output, "the audit log can be written again");
         }
         true
     }

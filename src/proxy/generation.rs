@@ -160,6 +160,11 @@ impl Generation {
         self.leaves.as_ref().map(|leaves| leaves.authority().as_ref())
     }
 
+    /// Whether the audit log takes nothing, so that requests wait.
+    pub fn audit_is_stalled(&self) -> bool {
+        self.audit.is_stalled()
+    }
+
     /// Opens the audit log's file anew, after someone may have moved it away; `false` where it is no file. It blocks.
     ///
     /// # Errors

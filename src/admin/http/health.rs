@@ -12,10 +12,14 @@ pub(super) async fn alive() -> impl IntoResponse {
     "ok\n"
 }
 
-/// Not from the moment on when the proxy is to stop: a load balancer sends bots elsewhere then.
+/// Not while the audit log takes nothing, since no request is forwarded then, and not from the moment on when the proxy is
+/// to stop: a load balancer sends bots elsewhere.
 pub(super) async fn ready(State(context): State<Arc<Context>>) -> impl IntoResponse {
-    match context.live.is_stopping() {
-        true => (StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
-        false => (StatusCode::OK, "ready\n"),
+    if context.live.is_stopping() {
+        (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
+    } else if context.live.generation().audit_is_stalled() {
+        (StatusCode::SERVICE_UNAVAILABLE, "the audit log takes nothing\n")
+    } else {
+        (StatusCode::OK, "ready\n")
     }
 }

@@ -62,7 +62,7 @@ impl Sink {
     }
 
     fn log(&self) -> AuditLog {
-        AuditLog::to_sink(Box::new(self.clone())).expect("a thread")
+        AuditLog::to_sink(Box::new(self.clone()), None).expect("a thread")
     }
 
     fn text(&self) -> String {

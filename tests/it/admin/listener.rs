@@ -34,6 +34,34 @@ async fn while_it_drains_it_is_alive_and_not_ready() {
 }
 
 #[tokio::test]
+async fn while_the_audit_log_takes_nothing_it_is_not_ready() {
+    let origin = Origin::start().robots("").spawn().await;
+    // Every write to it fails for want of room.
+    let gate = Gate::with("[audit]\npath = \"/dev/full\"").await;
+    assert_eq!(gate.admin("/readyz").await.status, 200);
+    let bot = tokio::spawn(gate.get(&origin.url("/x")).into_future());
+
+    let ready = wait::until_told("it to be not ready", async || {
+        let ready = gate.admin("/readyz").await;
+        (ready.status == 503).then_some(ready)
+    })
+    .await;
+    assert_eq!(ready.text(), "the audit log takes nothing\n");
+    assert_eq!(gate.admin("/healthz").await.status, 200);
+    let cannot = "the audit log cannot be written";
+    let line = gate
+        .wait_for_log(cannot, |line| line.message().starts_with(cannot))
+        .await;
+    assert_eq!(line.field("output"), Some("/dev/full"), "{line:?}");
+    bot.abort();
+
+    gate.reconfigure("[audit]\npath = \"audit.jsonl\"");
+    gate.reloaded(1).await;
+    assert_eq!(gate.admin("/readyz").await.status, 200);
+    assert_eq!(origin.count("/x"), 0);
+}
+
+#[tokio::test]
 async fn the_page_is_served_whole_with_what_keeps_others_out() {
     let gate = Gate::start().await;
     for (path, kind) in [
