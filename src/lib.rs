@@ -113,6 +113,7 @@ pub mod proxy;
 mod regular_file;
 pub mod robots;
 mod secret_file;
+mod seldom;
 pub mod service;
 mod target;
 pub mod trust;

@@ -34,6 +34,7 @@ use self::{problem::Problem, seats::Seats};
 use crate::{
     cache::{CopyFile, Disk, FileError},
     proxy::Live,
+    seldom::seldom,
 };
 
 /// Answers those who ask, on as many connections as there are seats.
@@ -104,7 +105,7 @@ impl Context {
 /// Serves a connection to its end, or to the answer that is being given when `until` ends.
 pub async fn serve(stream: TcpStream, peer: SocketAddr, desk: Arc<Desk>, until: CancellationToken) {
     let Some(seat) = desk.seats.take(peer.ip()).await else {
-        return tracing::info!(%peer, "the admin listener has too many connections; one was closed");
+        return seldom!(info, %peer, "the admin listener has too many connections; one was closed");
     };
     connection::serve(stream, peer, seat, desk.routes.clone(), until).await;
 }

@@ -41,6 +41,7 @@ use super::OriginState;
 use crate::{
     origin::Origin,
     regular_file::{self, may_make_in},
+    seldom::seldom,
 };
 
 /// The copies on disk.
@@ -209,7 +210,8 @@ impl Disk {
         self.shared.work.notify_one();
         drop(queue);
         if !has_room {
-            tracing::error!(
+            seldom!(
+                error,
                 path = %self.path().display(),
                 "too many copies wait to be written; what has no room is fetched again when it leaves the memory"
             );

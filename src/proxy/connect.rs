@@ -25,6 +25,7 @@ use crate::{
     egress::Prohibited,
     metrics,
     origin::{Origin, Scheme},
+    seldom::seldom,
 };
 
 /// Serves a CONNECT, which `head` is, and everything that comes through it.
@@ -163,7 +164,8 @@ async fn settle(
     judgement: Judgement,
 ) -> Result<(), Answer> {
     if let Err(error) = exchange.decide(live, request, target, judgement).await {
-        tracing::error!(%error, id = exchange.id(), "a tunnel was not opened");
+        let output = exchange.generation.audit.output();
+        seldom!(error, %error, output, id = exchange.id(), "a tunnel was not opened");
         return Err(exchange.problem(&Problem::Audit, request.headers));
     }
     if exchange.forwards() {

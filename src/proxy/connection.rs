@@ -17,11 +17,12 @@ use super::{
     arrival::Arrival,
     client_stream::ClientStream,
     connect, distrust,
-    head::{Head, HeadError, HeadLimits, HeadTimes},
+    head::{self, Head, HeadError, HeadLimits, HeadTimes},
     listen::Running,
     live::Live,
     respond::{Answer, Problem},
 };
+use crate::seldom::seldom;
 
 /// What a connection needs to be served.
 #[derive(Clone)]
@@ -94,22 +95,22 @@ async fn reject(stream: Stream, error: &HeadError, context: &Context) {
     }
     match (error, error.limit(), &context.arrival.through) {
         (_, Some(limit), _) => context.arrival.visit.came_over(limit, client),
-        (HeadError::Tls, _, Some(through)) => tracing::warn!(
-            %client, origin = %through.origin,
+        (HeadError::Tls, _, Some(through)) => seldom!(
+            warn, %client, origin = %through.origin,
             "TLS came inside the TLS of a CONNECT, where nothing could be decided, so it was closed; list the host \
              in [[https.tunnel]] if that has to pass"
         ),
-        (HeadError::Tls, _, None) => tracing::warn!(
-            %client,
+        (HeadError::Tls, _, None) => seldom!(
+            warn, %client,
             "TLS came to a listener that speaks plain HTTP: bots have to name the proxy as http://, or use a \
              listener of [proxy.tls]"
         ),
-        (HeadError::Syntax(_), _, Some(through)) => tracing::warn!(
-            %client, origin = %through.origin, %error,
+        (HeadError::Syntax(_), _, Some(through)) => seldom!(
+            warn, %client, origin = %through.origin, %error,
             "what came through a CONNECT was refused as malformed; if it is another protocol than HTTP and has to pass, \
              list the host in [[https.tunnel]]"
         ),
-        _ => tracing::info!(%client, %error, "a request was refused as malformed"),
+        _ => head::tell_of_malformed(client, error),
     }
     answer_and_close(stream, &Problem::Head(error), &context.live).await;
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use http::HeaderValue;
 
 use super::{arrival::Through, connection::Context, handshake::cause};
-use crate::{audit::plain, origin::Scheme, trust::Kind, trust::clients};
+use crate::{audit::plain, origin::Scheme, seldom::seldom, trust::Kind, trust::clients};
 
 /// Tells why a client broke the handshake off. pingora passes the alert on only as text.
 pub(super) fn tell_of_handshake(error: &pingora::Error, through: &Through, context: &Context) {
@@ -20,7 +20,7 @@ pub(super) fn tell_of_handshake(error: &pingora::Error, through: &Through, conte
         (_, true) => tell(Kind::Closed, &cause, through, context),
         _ => {
             let (client, origin) = (context.arrival.client, &through.origin);
-            tracing::info!(%client, %origin, error = cause, "a TLS handshake failed");
+            seldom!(info, %client, %origin, error = cause, "a TLS handshake failed");
         }
     }
 }

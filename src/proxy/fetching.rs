@@ -10,6 +10,7 @@ use crate::{
     decision::word_for,
     metrics::{FetchResult, Metrics},
     origin::Origin,
+    seldom::seldom,
 };
 
 /// The fetcher of one configuration, and the log that it tells.
@@ -62,7 +63,7 @@ impl LoggedFetcher {
             }
         };
         if let Some(error) = &error {
-            tracing::info!(%origin, %error, "the robots.txt could not be fetched");
+            seldom!(info, %origin, %error, "the robots.txt could not be fetched");
         }
         Event::Robots(RobotsRecord {
             time: Timestamp(*at),

@@ -27,7 +27,7 @@ use super::{
     exchange::{End, Request},
     fields,
     generation::Generation,
-    head::HeadLimits,
+    head::{self, HeadLimits},
     judge::{Judgement, identify},
     limits::Limit,
     live::Live,
@@ -40,6 +40,7 @@ use crate::{
     decision::Asker,
     metrics::{Method, Tunnel},
     origin::readings,
+    seldom::seldom,
     upstream::Fault,
 };
 
@@ -74,7 +75,7 @@ impl Gate {
         }
         let (client, through) = (arrival.client, arrival.through.as_deref());
         if fields::has_passed(&head.headers, &generation.config.proxy.name) {
-            tracing::warn!(%client, "a request came by here before and was refused");
+            seldom!(warn, %client, "a request came by here before and was refused");
             return Err(exchange.problem(&Problem::Loop, &head.headers));
         }
         if head.version == Version::HTTP_2
@@ -84,14 +85,14 @@ impl Gate {
                 Some(limit) => arrival.visit.came_over(limit, client),
                 None => {
                     generation.meter.metrics.malformed();
-                    tracing::info!(%client, %error, "a request was refused as malformed");
+                    head::tell_of_malformed(client, &error);
                 }
             }
             return Err(exchange.problem(&Problem::Head(&error), &head.headers));
         }
         let target = Target::of(head, through).map_err(|error| {
             generation.meter.metrics.malformed();
-            tracing::info!(%client, %error, "a request was refused as malformed");
+            head::tell_of_malformed(client, &error);
             exchange.problem(&Problem::Target(&error), &head.headers)
         })?;
         if own::is_meant_by(&target.origin) {
@@ -120,7 +121,7 @@ impl Gate {
             exception: None,
         };
         if let Err(error) = exchange.decide(&live, &request, target, judgement).await {
-            tracing::error!(%error, id = exchange.id(), "a request was not forwarded");
+            seldom!(error, %error, output = generation.audit.output(), id = exchange.id(), "a request was not forwarded");
             return Err(exchange.problem(&Problem::Audit, &head.headers));
         }
         if exchange.forwards() {

@@ -6,7 +6,7 @@ mod checks;
 mod framing;
 mod hops;
 
-use std::{fmt, time::Duration};
+use std::{fmt, net::SocketAddr, time::Duration};
 
 use bytes::{BufMut as _, BytesMut};
 use http::Method;
@@ -23,6 +23,7 @@ use super::{handshake::TLS_HANDSHAKE, limits::Limit};
 use crate::{
     config::Proxy,
     origin::{Authority, AuthorityError, Host},
+    seldom::seldom,
 };
 
 /// A checked head, and what came after it already.
@@ -114,6 +115,11 @@ struct Found {
 
 /// Bytes, as people write them.
 struct Size(usize);
+
+/// Tells the operator of a request that is refused as malformed.
+pub(super) fn tell_of_malformed(client: SocketAddr, error: &dyn fmt::Display) {
+    seldom!(info, %client, %error, "a request was refused as malformed");
+}
 
 // === impl Head ===
 

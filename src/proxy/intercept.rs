@@ -30,6 +30,7 @@ use crate::{
     bot::Voucher,
     metrics::{Method, Tunnel},
     origin::{Host, Origin, Scheme},
+    seldom::seldom,
 };
 
 /// Why the TLS of a CONNECT cannot be ended here.
@@ -62,7 +63,7 @@ pub(super) async fn serve(
         Err(error) => {
             let problem = match &error {
                 LeafError::Mint(error) => {
-                    tracing::warn!(%origin, %error, "no leaf certificate could be made");
+                    seldom!(warn, %origin, %error, "no leaf certificate could be made");
                     Problem::Leaf
                 }
                 LeafError::Limit(limit) => {
@@ -100,12 +101,12 @@ pub(super) async fn serve(
                     serve_inside(Box::new(tls), through, context).await;
                 }
                 Ok(Err(error)) => distrust::tell_of_handshake(&error, &through, context),
-                Err(_) => tracing::info!(%client, %origin, "a TLS handshake took too long"),
+                Err(_) => seldom!(info, %client, %origin, "a TLS handshake took too long"),
             }
         }
         (Some(_), Scheme::Http) => serve_inside(Box::new(stream), through, context).await,
-        (Some(first_byte), Scheme::Https) => tracing::warn!(
-            %client, %origin, first_byte,
+        (Some(first_byte), Scheme::Https) => seldom!(
+            warn, %client, %origin, first_byte,
             "neither TLS nor HTTP came through a CONNECT, so it was closed; list the host in \
              [[https.tunnel]] if other protocols have to pass"
         ),

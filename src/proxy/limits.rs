@@ -4,9 +4,10 @@
 use std::{
     fmt,
     net::SocketAddr,
-    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
+
+use crate::seldom::Count;
 
 /// A limit of the configuration that something came over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +30,6 @@ pub(super) enum Limit {
 pub(super) struct Tally {
     since: Instant,
     counts: [Count; Limit::ALL.len()],
-}
-
-#[derive(Debug, Default)]
-struct Count {
-    total: AtomicU64,
-    /// When this was last told of, in milliseconds since the tally began, and one more; 0 before the first time.
-    told: AtomicU64,
 }
 
 /// So much of something in so much time. What was not taken is there later, but never more than that.
@@ -116,39 +110,23 @@ impl Tally {
     pub(super) fn new(since: Instant) -> Self {
         Self {
             since,
-            counts: std::array::from_fn(|_| Count::default()),
+            counts: [const { Count::new() }; Limit::ALL.len()],
         }
     }
 
     /// Each limit's key, and how often it was come over.
     pub(super) fn totals(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let count = |limit: Limit| self.counts[limit as usize].total.load(Ordering::Relaxed);
-        Limit::ALL.into_iter().map(move |limit| (limit.key(), count(limit)))
+        let total = |limit: Limit| self.counts[limit as usize].total();
+        Limit::ALL.into_iter().map(move |limit| (limit.key(), total(limit)))
     }
 
     /// Counts, and tells the operator: of each limit once in a second, so that who comes over it does not fill the log
     /// too.
     pub(super) fn note(&self, limit: Limit, client: SocketAddr, now: Instant) {
         let count = &self.counts[limit as usize];
-        let total = count.total.fetch_add(1, Ordering::Relaxed) + 1;
-        if count.is_to_be_told(now.saturating_duration_since(self.since)) {
+        if let Some(total) = count.note(now.saturating_duration_since(self.since)) {
             tracing::warn!(%client, limit = limit.key(), total, "a client came over a limit: {limit}");
         }
-    }
-}
-
-// === impl Count ===
-
-impl Count {
-    /// Whether it was not told within the last second; then it counts as told now.
-    fn is_to_be_told(&self, now: Duration) -> bool {
-        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
-        let told = self.told.load(Ordering::Relaxed);
-        (told == 0 || now.saturating_sub(told) >= TOLD_EVERY_MS)
-            && self
-                .told
-                .compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
     }
 }
 
@@ -184,8 +162,6 @@ impl Allowance {
     }
 }
 
-const TOLD_EVERY_MS: u64 = 1000;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,16 +188,6 @@ mod tests {
         let mut allowance = Allowance::full(1000, start);
         assert!(allowance.take(1, MINUTE, start));
         assert!(!allowance.take(1, MINUTE, start));
-    }
-
-    #[test]
-    fn a_flood_is_counted_whole_and_told_once_in_a_second() {
-        let count = Count::default();
-        let told = |milliseconds| count.is_to_be_told(Duration::from_millis(milliseconds));
-        assert_eq!(
-            [0, 1, 500, 999, 1000, 1001, 2500].map(told),
-            [true, false, false, false, true, false, true]
-        );
     }
 
     #[test]

@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     metrics::Tunnel,
+    seldom::seldom,
     upstream::{self, Fault},
 };
 
@@ -66,7 +67,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
             }
             Err(said) => {
                 let what = said.to_string();
-                tracing::warn!(%client, id = exchange.id(), "a tunnel was closed: {what}");
+                seldom!(warn, %client, id = exchange.id(), "a tunnel was closed: {what}");
                 exchange.note_request_error(what);
             }
         }

@@ -34,7 +34,7 @@ fn keeps_secrets(line: &Metadata<'_>) -> bool {
     *line.level() != Level::TRACE || !line.target().starts_with("pingora")
 }
 
-/// pingora tells of each client that went away, at the level of errors; what of that matters
-/// stands in the audit log.
-const DEFAULT: &str =
-    "info,pingora_core=off,pingora_proxy=off,pingora_pool=off,hickory_net=error,hickory_resolver=error";
+/// Libraries tell of each client that went away, of odd TLS and of odd answers to their queries, as often as it happens.
+/// What of that matters robotgate says itself.
+const DEFAULT: &str = "info,pingora_core=off,pingora_proxy=off,pingora_pool=off,hickory_net=off,hickory_proto=off,\
+                       hickory_resolver=off,h2=off,rustls=off";

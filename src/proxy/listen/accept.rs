@@ -36,6 +36,7 @@ use crate::{
         live::Live,
         respond::Problem,
     },
+    seldom::seldom,
 };
 
 /// A socket, and what its connections are served with.
@@ -55,7 +56,6 @@ pub(super) struct Accepting {
 impl Accepting {
     /// Accepts until it is told to stop, and then what is waiting still: who has connected by then is served.
     pub(super) async fn run(mut self) {
-        let mut told: Option<Instant> = None;
         let for_operators = self.socket.speaks == Speaks::Admin;
         loop {
             let accepted = tokio::select! {
@@ -68,14 +68,11 @@ impl Accepting {
                 Err(error) => {
                     // Most often the process has too many files open. The waiting connections stay
                     // in the kernel's queue meanwhile.
-                    if told.is_none_or(|told| told.elapsed() >= ACCEPT_TOLD) {
-                        told = Some(Instant::now());
-                        tracing::error!(
-                            %error,
-                            "connections cannot be accepted; where it is for want of files, raise the limit \
-                             (LimitNOFILE of the unit, ulimit -n) or lower proxy.max-connections"
-                        );
-                    }
+                    seldom!(
+                        error, %error,
+                        "connections cannot be accepted; where it is for want of files, raise the limit \
+                         (LimitNOFILE of the unit, ulimit -n) or lower proxy.max-connections"
+                    );
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -179,7 +176,7 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
     let stream = prepare(stream, context.arrival.clone());
     let (Some(server_tls), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
         // Who accepts TLS is told to stop before the configuration changes.
-        tracing::error!(%client, "the configuration in force has no proxy.tls, so a connection was closed");
+        seldom!(error, %client, "the configuration in force has no proxy.tls, so a connection was closed");
         return;
     };
     let roots = tls.client_roots.clone();
@@ -191,16 +188,16 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
             let certificate = tls.get_ssl().and_then(|tls| tls.peer_certificate_der());
             context.arrival.certificate = match certificate.map(ClientCertificate::from_der).transpose() {
                 Ok(certificate) => certificate.map(|certificate| Arc::new(Vouched { certificate, roots })),
-                Err(error) => return tracing::info!(%client, %error, "a connection was closed"),
+                Err(error) => return seldom!(info, %client, %error, "a connection was closed"),
             };
             let stream = ClientStream::new(Box::new(tls), &[], context.arrival.clone());
             connection::serve(Box::new(stream), &context).await;
         }
         Ok(Err(error)) => {
             let error = handshake::cause(&error);
-            tracing::info!(%client, error, "a client's TLS handshake with the proxy failed");
+            seldom!(info, %client, error, "a client's TLS handshake with the proxy failed");
         }
-        Err(_) => tracing::info!(%client, "a client's TLS handshake with the proxy took too long"),
+        Err(_) => seldom!(info, %client, "a client's TLS handshake with the proxy took too long"),
     }
 }
 
@@ -219,6 +216,5 @@ fn prepare(stream: TcpStream, arrival: Arrival) -> L4Stream {
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-const ACCEPT_TOLD: Duration = Duration::from_secs(1);
 /// For telling a client that it is turned away.
 const TURNING_AWAY: Duration = Duration::from_secs(2);

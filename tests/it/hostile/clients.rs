@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{is_well, start};
-use crate::support::{Alpn, Gate, NAME, Origin, Roots};
+use crate::support::{Alpn, Gate, NAME, Origin, Roots, wait};
 
 #[tokio::test]
 async fn a_client_that_says_too_little_is_dropped_in_time() {
@@ -63,6 +63,63 @@ async fn a_client_that_does_not_trust_us_is_named_with_what_to_do() {
     assert_eq!(line.level(), "WARN", "{line:#?}");
     assert_eq!(line.field("fix"), Some("robotgate env"), "what to do: {line:#?}");
     assert!(line.says(NAME), "where it wanted to go: {line:#?}");
+}
+
+/// Each kind of line is written once a second at most, with how often it came to that.
+#[tokio::test]
+async fn a_flood_of_bad_requests_is_no_flood_of_log_lines() {
+    const ASKED: usize = 30;
+    let mut gone = Origin::start().spawn().await;
+    gone.shut_down().await;
+    let gate = Gate::with("[proxy]\nname = \"gate\"").await;
+    let ask = async |bytes: String| {
+        let mut connection = gate.dial().await;
+        connection.send(bytes).await;
+        connection.read_to_end().await;
+    };
+    let head = |host: &str, more: &str| {
+        format!(
+            "GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nConnection: close\r\n{more}\r\n"
+        )
+    };
+    let totals = |message: &str| -> Vec<u64> {
+        let lines = gate
+            .log()
+            .into_iter()
+            .filter(|line| line.message().starts_with(message));
+        lines
+            .map(|line| line.json["total"].as_u64().expect("a count"))
+            .collect()
+    };
+    let bytes: [(&str, &dyn Fn(usize) -> String); 4] = [
+        ("a request was refused as malformed", &|_| {
+            "GET / HTTP/1.1\r\n\r\n".to_owned()
+        }),
+        ("TLS came to a listener that speaks plain HTTP", &|_| {
+            "\x16\x03\x01".to_owned()
+        }),
+        ("a request came by here before", &|_| {
+            head("a.example", "Via: 1.1 gate\r\n")
+        }),
+        ("the robots.txt could not be fetched", &|at| {
+            head(&format!("site-{at}.example:{}", gone.port()), "")
+        }),
+    ];
+    for (message, bytes) in bytes {
+        for at in 0..ASKED {
+            ask(bytes(at)).await;
+        }
+        let told = wait::until(message, || Some(totals(message)).filter(|told| !told.is_empty())).await;
+        assert!(told.len() < ASKED && told[0] == 1, "{message}: {told:?}");
+        let mut at = ASKED;
+        let total = wait::until_told("the next line", async || {
+            at += 1;
+            ask(bytes(at)).await;
+            totals(message).get(told.len()).copied()
+        })
+        .await;
+        assert!(total > ASKED as u64 || told.len() > 1, "{message}: {total}");
+    }
 }
 
 #[tokio::test]
