@@ -90,6 +90,12 @@ fn fail(error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Says what to type instead; a usage error.
+fn misused(message: &str) -> ExitCode {
+    eprintln!("robotgate: {}", plain_lines(message, ""));
+    ExitCode::from(2)
+}
+
 const AFTER_HELP: &str = "\
 Try it:
   robotgate run                         # in one terminal, and in another:

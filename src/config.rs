@@ -30,6 +30,7 @@ mod reader;
 mod robots;
 mod settings;
 pub mod units;
+mod warnings;
 mod watch;
 mod written;
 
@@ -164,7 +165,10 @@ impl Config {
         };
         if !syntax_errors.is_empty() {
             // What follows a mistake of syntax is most often its consequence; the first is what must be mended.
-            return Err(report(syntax_errors.iter().take(1).map(reader::syntax).collect()));
+            return Err(report({
+                let first = syntax_errors.iter().take(1);
+                first.map(|error| reader::syntax(error, text)).collect()
+            }));
         }
 
         let (file, mut complaints) = reader::read(&document);

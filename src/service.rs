@@ -156,7 +156,7 @@ impl Service {
         } = &*daemon;
         // Before it is told that all is up.
         daemon.answer_operators().await;
-        announce(live);
+        announce(live, source.as_ref().map(Source::file));
         listeners.take_up(open, live, desk);
         let in_use: Vec<_> = listeners.addresses().into_iter().map(|(address, _)| address).collect();
         inherited.tell_of_rest(&in_use, notifier);
@@ -302,7 +302,7 @@ impl Stop {
     }
 }
 
-fn announce(live: &Live) {
+fn announce(live: &Live, file: Option<&Path>) {
     let generation = live.generation();
     let (system, extra) = generation.roots();
     if system == 0 {
@@ -326,7 +326,7 @@ fn announce(live: &Live) {
         bots = generation.config.bots.len(),
         "configuration loaded"
     );
-    reload::tell_of_idle(&generation.config);
+    reload::tell_of_doubts(&generation.config, file);
     if let Some(disk) = live.store().disk() {
         tracing::info!(path = %disk.path().display(), "what is known of sites is kept on disk");
     }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rustls::pki_types::{CertificateDer, pem::PemObject};
+use rustls::pki_types::CertificateDer;
 use x509_parser::{
     certificate::X509Certificate, extensions::ParsedExtension, prelude::FromDer, time::ASN1Time, x509::X509Version,
 };
@@ -15,6 +15,7 @@ use super::{
     error::{AuthorityError, Moment},
     leaf::Validity,
 };
+use crate::pem;
 
 /// The issuer of leaves, and the certificates between it and the root that clients trust.
 pub(super) struct Chain {
@@ -38,15 +39,16 @@ impl Chain {
             path: path.to_owned(),
             detail,
         };
-        let certificates = CertificateDer::pem_slice_iter(contents)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| unreadable(error.to_string()))?;
-        let parsed = certificates
-            .iter()
-            .map(|der| match X509Certificate::from_der(der) {
+        let certificates =
+            pem::certificates(contents).map_err(|(line, error)| unreadable(format!("line {line}: {error}")))?;
+        let (lines, certificates): (Vec<_>, Vec<_>) = certificates.into_iter().unzip();
+        let parsed = std::iter::zip(lines, &certificates)
+            .map(|(line, der)| match X509Certificate::from_der(der) {
                 Ok(([], certificate)) => Ok(certificate),
-                Ok(_) => Err(unreadable("there is more after it in the same block".into())),
-                Err(error) => Err(unreadable(error.to_string())),
+                Ok(_) => Err(unreadable(format!(
+                    "line {line}: there is more after it in the same block"
+                ))),
+                Err(error) => Err(unreadable(format!("line {line}: {error}"))),
             })
             .collect::<Result<Vec<_>, _>>()?;
         let Some(issuer) = parsed.first() else {

@@ -1,8 +1,12 @@
 //! `robotgate check`: whether a configuration can be used, without using it.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::SystemTime,
+};
 
-use super::fail;
+use super::{fail, misused};
 use crate::{expect, proxy};
 
 /// Check a configuration file and the cases in it
@@ -13,13 +17,25 @@ use crate::{expect, proxy};
 #[command(after_help = AFTER_HELP)]
 pub struct CheckArgs {
     /// The configuration file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "config")]
+    file: Option<PathBuf>,
+    /// As other commands have it; here it is told how to do without.
+    #[arg(long, short, value_name = "FILE", hide = true)]
+    config: Option<PathBuf>,
 }
 
 /// Says all that is wrong with the file, or that it is fine.
 pub fn run(args: &CheckArgs) -> ExitCode {
-    let config = match expect::load(&args.file) {
+    let file = match (&args.file, &args.config) {
+        (Some(file), None) => file,
+        (_, config) => {
+            let file = config.as_deref().unwrap_or(Path::new("FILE")).display();
+            return misused(&format!(
+                "the file is named without --config; type: robotgate check {file}"
+            ));
+        }
+    };
+    let config = match expect::load(file) {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };
@@ -39,11 +55,14 @@ pub fn run(args: &CheckArgs) -> ExitCode {
              that this file is for, which then keeps it"
         );
     }
+    for warning in config.warnings(file, SystemTime::now()) {
+        eprintln!("robotgate: warning: {warning}");
+    }
     for name in config.bots.idle_credentials() {
         eprintln!(
             "robotgate: warning: the credential {name:?} stands for no bot, so who presents it is refused; name it in the \
              credentials of a [[bot]], or run: robotgate credential remove {name} --config {}",
-            args.file.display()
+            file.display()
         );
     }
     for (bot, name) in config.bots.missing_credentials() {
@@ -51,12 +70,12 @@ pub fn run(args: &CheckArgs) -> ExitCode {
             "robotgate: warning: the bot {bot:?} is to be known by the credential {name:?}, which is not in the file, so \
              who says that it is that bot is refused; run: robotgate credential add {name} --config {}; or write \
              credentials = [] in its [[bot]], where its User-Agent alone is to be believed",
-            args.file.display()
+            file.display()
         );
     }
     println!(
         "{} is fine: {}, {} met",
-        args.file.display(),
+        file.display(),
         count(config.bots.len(), "bot"),
         count(config.expect.len(), "expectation"),
     );

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use super::fail;
+use super::{fail, misused};
 use crate::service::{Service, logging};
 
 /// Run the proxy
@@ -21,10 +21,19 @@ pub struct RunArgs {
     /// setting has its default
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// As `robotgate check` has it; here it is told how to name one.
+    #[arg(value_name = "FILE", hide = true)]
+    file: Option<PathBuf>,
 }
 
 /// Runs until it is told to stop.
 pub fn run(args: &RunArgs) -> ExitCode {
+    if let Some(file) = &args.file {
+        return misused(&format!(
+            "the file is named by --config; type: robotgate run --config {}",
+            file.display()
+        ));
+    }
     logging::init();
     match Service::run(args.config.as_deref()) {
         Ok(()) => ExitCode::SUCCESS,

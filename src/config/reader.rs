@@ -34,12 +34,19 @@ pub(super) fn read(document: &Spanned<DeTable<'_>>) -> (File, Vec<Complaint>) {
     }
 }
 
-/// A mistake of syntax, in TOML's own words.
-pub(super) fn syntax(error: &Error) -> Complaint {
-    let message = format!("this is not TOML: {}", error.message());
+/// A mistake of syntax in `text`, in TOML's own words but for the most common ones.
+pub(super) fn syntax(error: &Error, text: &str) -> Complaint {
+    let span = error.span().unwrap_or_default();
+    let message = match text.get(span.clone()).map(str::trim) {
+        Some(word) if error.message().starts_with("string values must be quoted") => match word {
+            "" => "the value is missing".to_owned(),
+            word => format!("put it in quotes: {word:?}"),
+        },
+        _ => format!("this is not TOML: {}", error.message()),
+    };
     Complaint {
         message,
-        span: error.span().unwrap_or_default(),
+        span,
         missing: None,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! An IP address is a host here too; a network is not.
 
-use std::{net::IpAddr, str::FromStr};
+use std::{fmt, net::IpAddr, str::FromStr};
 
 /// One host, or, written with a leading dot, a name and all names below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,12 @@ impl HostPattern {
     /// The address, where the host is one.
     pub fn address(&self) -> Option<IpAddr> {
         self.host.parse().ok()
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", if self.subdomains { "." } else { "" }, self.host)
     }
 }
 

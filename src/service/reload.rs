@@ -67,8 +67,11 @@ pub(super) async fn run(
     }
 }
 
-/// Says which credentials nobody can use, and which bots nobody can be.
-pub(super) fn tell_of_idle(config: &Config) {
+/// Says what an operator should know of a configuration that was taken up.
+pub(super) fn tell_of_doubts(config: &Config, file: Option<&Path>) {
+    for warning in file.map_or_else(Vec::new, |file| config.warnings(file, SystemTime::now())) {
+        tracing::warn!("{warning}");
+    }
     for name in config.bots.idle_credentials() {
         tracing::warn!(
             name,
@@ -157,7 +160,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: Cause) -> Result<Changes, Reload
         let _ = runtime.block_on(tokio::time::timeout(MAX_WAIT, closing));
     }
     changes::tell(&changes, &generation, cause.as_str());
-    tell_of_idle(&generation.config);
+    tell_of_doubts(&generation.config, Some(file));
     Ok(changes)
 }
 

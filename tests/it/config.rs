@@ -13,6 +13,7 @@ mod bad;
 mod credentials;
 mod example;
 mod unreachable;
+mod warnings;
 mod watch;
 
 fn environment() -> Environment {

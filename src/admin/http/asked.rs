@@ -16,6 +16,12 @@ use crate::target::Target;
 /// A query, all of which is understood.
 pub(super) struct Asked<T>(pub(super) T);
 
+/// What a query can ask for.
+pub(super) trait Form: DeserializeOwned {
+    /// How it is written, for who wrote it otherwise.
+    const FORM: &'static str;
+}
+
 /// May this bot fetch this URL?
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,19 +33,31 @@ pub(super) struct Question {
 
 // === impl Asked ===
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+impl<T: Form, S: Send + Sync> FromRequestParts<S> for Asked<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(head: &mut Parts, state: &S) -> Result<Self, Problem> {
         let query = Query::from_request_parts(head, state).await;
         match query {
             Ok(Query(asked)) => Ok(Self(asked)),
-            Err(rejection) => Err(Problem::Bad(rejection.body_text())),
+            Err(rejection) => {
+                let why = rejection.body_text();
+                // Before the colon axum says only that something is wrong.
+                let why = why.split_once(": ").map_or(&*why, |(_, why)| why);
+                Err(Problem::Bad(format!(
+                    "the query cannot be read ({why}); write {}",
+                    T::FORM
+                )))
+            }
         }
     }
 }
 
 // === impl Question ===
+
+impl Form for Question {
+    const FORM: &'static str = "?agent=BOT&url=URL, both percent-encoded";
+}
 
 impl Question {
     /// What is asked for.

@@ -10,7 +10,12 @@ use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::{Context, asked::Asked, explain::text_of, problem::Problem};
+use super::{
+    Context,
+    asked::{Asked, Form},
+    explain::text_of,
+    problem::Problem,
+};
 use crate::{
     admin::{Detail, Row, view},
     audit::Timestamp,
@@ -32,6 +37,14 @@ pub(super) struct Range {
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {
     origin: String,
+}
+
+impl Form for Range {
+    const FORM: &'static str = "?search=TEXT&after=ORIGIN&limit=NUMBER, percent-encoded, or leave any out";
+}
+
+impl Form for Which {
+    const FORM: &'static str = "?origin=ORIGIN, such as https://example.com, percent-encoded";
 }
 
 #[derive(Serialize)]

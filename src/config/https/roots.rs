@@ -4,11 +4,10 @@
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use toml::Spanned;
 
 use crate::config::check::Checker;
-use crate::regular_file;
+use crate::{pem, regular_file};
 
 /// The certificates of all files, in order.
 pub(in crate::config) fn read(
@@ -35,17 +34,16 @@ pub(in crate::config) fn read(
 
 /// The certificates of one file; the error follows the file's name.
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<_, _>>()
-        .map_err(|error| format!("is not PEM: {error}"))?;
+    let certificates = pem::certificates(pem)
+        .map_err(|(line, error)| format!("has a block at line {line} that is not PEM: {error}"))?;
     if certificates.is_empty() {
         return Err("holds no certificate; write a PEM file with \"-----BEGIN CERTIFICATE-----\" in it".to_owned());
     }
-    for (at, certificate) in certificates.iter().enumerate() {
+    for (line, certificate) in &certificates {
         // A store of its own: only to learn whether rustls can use it.
         RootCertStore::empty()
             .add(certificate.clone())
-            .map_err(|error| format!("holds a certificate (number {}) that cannot be used: {error}", at + 1))?;
+            .map_err(|error| format!("holds a certificate at line {line} that cannot be used: {error}"))?;
     }
-    Ok(certificates)
+    Ok(certificates.into_iter().map(|(_, certificate)| certificate).collect())
 }

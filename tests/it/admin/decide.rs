@@ -212,3 +212,31 @@ async fn what_cannot_be_asked_is_told() {
     let wrong = gate.ask_admin("PUT", "/api/v1/decide").await;
     assert_eq!((wrong.status, wrong.field("Allow")), (405, Some("GET,HEAD,POST")));
 }
+
+#[tokio::test]
+async fn a_query_that_cannot_be_read_is_answered_with_how_it_is_written() {
+    let gate = Gate::start().await;
+    let question = "write ?agent=BOT&url=URL, both percent-encoded";
+    for (path, wrong, right) in [
+        ("decide?agent=a", "missing field `url`", question),
+        ("explain?agent=a&url=b&ua=c", "unknown field `ua`", question),
+        (
+            "refusals?after=x",
+            "after: invalid digit",
+            "write ?after=NUMBER&limit=NUMBER",
+        ),
+        (
+            "origins?page=2",
+            "unknown field `page`",
+            "write ?search=TEXT&after=ORIGIN&limit=NUMBER",
+        ),
+        ("origins/detail", "missing field `origin`", "write ?origin=ORIGIN"),
+    ] {
+        let told = problem(&gate, &format!("/api/v1/{path}"), 400).await;
+        assert!(
+            told.starts_with("the query cannot be read (") && told.contains(wrong),
+            "{told}"
+        );
+        assert!(told.contains(right), "{told}");
+    }
+}

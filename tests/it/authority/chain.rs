@@ -65,14 +65,17 @@ fn a_certificate_outside_its_time_is_refused() {
 fn what_is_no_certificate_is_refused() {
     let place = Place::new();
     place.create();
-    for contents in [
-        "",
-        "hello",
-        "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n",
+    let block = |content| format!("# mine\n-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n");
+    for (contents, why) in [
+        (String::new(), "it has no such block"),
+        ("hello".to_owned(), "it has no such block"),
+        (block("MAA="), ": line 2: "),
+        (block("!"), ": line 2: "),
     ] {
         fs::write(&place.certificate, contents).unwrap();
         let error = place.load().unwrap_err();
         assert!(matches!(error, AuthorityError::Certificate { .. }), "{error}");
+        assert!(error.to_string().contains(why), "{error}");
     }
 }
 

@@ -196,9 +196,24 @@ fn roots_without_a_certificate_are_refused() {
             .to_string()
     };
     assert!(refused("").contains("holds no certificate"));
-    assert!(refused("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").contains("is not PEM"));
-    let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    assert!(refused(nonsense).contains("cannot be used"));
+    let good = include_str!("root.pem");
+    let block =
+        |content: &str| format!("{good}# more\n-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n");
+    let line = good.lines().count() + 2;
+    for (bad, why) in [
+        (block("!"), format!("has a block at line {line} that is not PEM")),
+        (
+            good.replace("END", "ND"),
+            "has a block at line 1 that is not PEM".to_owned(),
+        ),
+        (
+            block("AAAA"),
+            format!("holds a certificate at line {line} that cannot be used"),
+        ),
+    ] {
+        let told = refused(&bad);
+        assert!(told.contains(&why), "{why:?} is not in {told}");
+    }
 }
 
 proptest::proptest! {

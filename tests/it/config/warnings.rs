@@ -1,0 +1,79 @@
+//! What is told of a file that can be used as it is: by `check`, and in the log of a start.
+
+use std::fs;
+
+use crate::support::{Gate, Told};
+
+const TUNNELS: &str = "[[https.tunnel]]\nhost = \".ended.example\"\nreason = \"r\"\nuntil = 2020-01-31\n\
+                       [[https.tunnel]]\nhost = \"lasting.example\"\nreason = \"r\"\nuntil = 2999-01-01\n";
+const ENDED: &str = "the [[https.tunnel]] entry for .ended.example has ended: its last day was 2020-01-31";
+const WATCHED: &str = "which is watched for changes";
+
+#[tokio::test]
+async fn a_tunnel_past_its_date_and_a_log_in_a_watched_folder_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gate.toml");
+    fs::create_dir(folder.path().join("log")).unwrap();
+    let ca = format!(
+        "[https]\nca-certificate = {0:?}\nca-key = {1:?}\n",
+        folder.path().join("a.pem"),
+        folder.path().join("b.pem")
+    );
+    for (more, audit, warnings) in [
+        (TUNNELS, "log/audit.jsonl", &[ENDED][..]),
+        ("", "audit.jsonl", &[WATCHED]),
+        (TUNNELS, "./log/../audit.jsonl", &[ENDED, WATCHED]),
+        ("", "log/audit.jsonl", &[]),
+    ] {
+        let cache = "[cache]\npersist = false\n[admin]\nlisten = \"127.0.0.1:0\"\n[proxy]\nlisten = \"127.0.0.1:0\"\n";
+        fs::write(&file, format!("{ca}{more}{cache}[audit]\npath = {audit:?}\n")).unwrap();
+        let told = Told::by(&["check", file.to_str().unwrap()], "").await;
+        assert_eq!(told.code, Some(0), "{}", told.errors);
+        let lines: Vec<&str> = told.errors.lines().collect();
+        assert_eq!(lines.len(), warnings.len(), "{lines:#?}");
+        for (line, warning) in lines.iter().zip(warnings) {
+            assert!(
+                line.starts_with("robotgate: warning: ") && line.contains(warning),
+                "{line}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_start_and_a_reload_say_the_same() {
+    // The tests' log is beside the configuration.
+    let gate = Gate::with(TUNNELS).await;
+    let warned = |text: &str| {
+        gate.log()
+            .iter()
+            .filter(|line| line.level() == "WARN" && line.says(text))
+            .count()
+    };
+    assert_eq!((warned(ENDED), warned(WATCHED)), (1, 1));
+    assert_eq!(warned("lasting.example"), 0);
+    gate.reconfigure("[robots]\nwait = \"4s\"");
+    gate.reloaded(1).await;
+    crate::support::wait::until("the warning", || (warned(WATCHED) == 2).then_some(())).await;
+}
+
+#[tokio::test]
+async fn who_mixes_up_how_check_and_run_take_the_file_is_told_what_to_type() {
+    for (args, text) in [
+        (&["check", "--config", "gate.toml"][..], "robotgate check gate.toml"),
+        (&["check", "-c", "gate.toml"], "robotgate check gate.toml"),
+        (&["run", "gate.toml"], "robotgate run --config gate.toml"),
+    ] {
+        let told = Told::by(args, "").await;
+        assert_eq!((told.code, &*told.out), (Some(2), ""), "{args:?}");
+        assert!(
+            told.errors.ends_with(&format!("; type: {text}\n")),
+            "{args:?}: {}",
+            told.errors
+        );
+    }
+    for args in [&["check", "--help"][..], &["run", "--help"]] {
+        let told = Told::by(args, "").await;
+        assert!(!told.out.contains("here it is told"), "{}", told.out);
+    }
+}
