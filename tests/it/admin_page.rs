@@ -10,7 +10,7 @@ use tokio::{
     process::{Child, ChildStdin, ChildStdout, Command},
 };
 
-use crate::support::{Gate, Origin, allowed, refused, wait};
+use crate::support::{Gate, Origin, Reply, allowed, refused, wait};
 
 const ROBOTS: &str = "# What bots may do here.\nUser-agent: *\nAllow: /private/press\nDisallow: /private\n";
 const TOKEN: &str = "open-sesame-open-sesame";
@@ -128,6 +128,48 @@ async fn the_page_finds_origins_and_answers_whether_a_bot_may_fetch() {
         .await;
     operator.does(json!(["marked", "Allow: /private/press"])).await;
     assert_eq!(origin.count("/private/x"), 0);
+    operator.leaves().await;
+}
+
+#[tokio::test]
+async fn the_page_says_why_where_there_is_no_rule_and_filters_by_what_is_said() {
+    let (origin, gate) = (origin().await, Gate::start().await);
+    let mut operator = Operator::before(&gate).await;
+    let url = origin.url("/x");
+    refused(&gate.get(&url).user_agent("Mozilla/5.0").await, "unidentified");
+    let why = "The request does not say which bot is asking";
+    operator.does(json!(["refusal", url, "deny, unidentified", why])).await;
+    // These are names of fields of the record, and stand in none of its values.
+    for (text, count) in [("robots_sha256", 0), ("rule", 0), ("unidentified", 1), (&url, 1)] {
+        operator.does(json!(["filtered", text, count])).await;
+    }
+    operator.leaves().await;
+}
+
+#[tokio::test]
+async fn the_page_says_how_much_of_a_list_it_shows_and_what_no_answer_means() {
+    let rules: String = (0..120).map(|at| format!("Disallow: /{at}\n")).collect();
+    let many = Origin::start().robots(&format!("User-agent: *\n{rules}")).spawn().await;
+    let few = origin().await;
+    let busy = Origin::start().reply("/robots.txt", Reply::status(503)).spawn().await;
+    let none = Origin::start().spawn().await;
+    let gate = Gate::start().await;
+    let mut operator = Operator::before(&gate).await;
+    let (yes, no) = (
+        "Yes: TestBot may fetch this URL.",
+        "No: TestBot may not fetch this URL.",
+    );
+    for (origin, answer, texts) in [
+        (&many, yes, "Rules that did not decide (the first 50 of 120)"),
+        (&few, yes, "Rules that did not decide (2)"),
+        (&busy, no, "The robots.txt cannot be had: the server answered 503."),
+        (&none, yes, "The site has no robots.txt."),
+    ] {
+        operator
+            .does(json!(["ask", "TestBot/1.0", origin.url("/x"), answer]))
+            .await;
+        operator.does(json!(["answered", texts])).await;
+    }
     operator.leaves().await;
 }
 

@@ -1,12 +1,16 @@
 //! The latest requests that no robots.txt allowed, to be polled.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Context, asked::Asked};
+use super::{
+    Context,
+    asked::{Asked, Form},
+};
+use crate::decision::Reason;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +26,18 @@ pub(super) struct Refusals {
     /// Those behind `after` that are gone.
     missed: u64,
     refusals: Vec<Box<RawValue>>,
+    /// What their reasons mean.
+    reasons: BTreeMap<&'static str, &'static str>,
+}
+
+/// What of a record is looked at here.
+#[derive(Deserialize)]
+struct Refusal<'r> {
+    reason: &'r str,
+}
+
+impl Form for Range {
+    const FORM: &'static str = "?after=NUMBER&limit=NUMBER, or leave either out";
 }
 
 pub(super) async fn refusals(State(context): State<Arc<Context>>, Asked(range): Asked<Range>) -> Json<Refusals> {
@@ -33,6 +49,10 @@ pub(super) async fn refusals(State(context): State<Arc<Context>>, Asked(range): 
         refusals: (tail.lines.iter())
             .filter_map(|(number, line)| numbered(*number, line))
             .collect(),
+        reasons: (tail.lines.iter())
+            .filter_map(|(_, line)| reason(line))
+            .map(|reason| (reason.as_str(), reason.sentence()))
+            .collect(),
     })
 }
 
@@ -40,6 +60,11 @@ pub(super) async fn refusals(State(context): State<Arc<Context>>, Asked(range): 
 fn numbered(number: u64, line: &[u8]) -> Option<Box<RawValue>> {
     let fields = str::from_utf8(line).ok()?.trim_end().strip_prefix('{')?;
     RawValue::from_string(format!("{{\"seq\":{number},{fields}")).ok()
+}
+
+fn reason(line: &[u8]) -> Option<Reason> {
+    let refusal: Refusal<'_> = serde_json::from_slice(line).ok()?;
+    Reason::ALL.into_iter().find(|reason| reason.as_str() == refusal.reason)
 }
 
 const USUAL: usize = 50;

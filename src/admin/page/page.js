@@ -8,6 +8,7 @@ const TOKEN = "robotgate-token";
 const PERIOD = 1000; // ms between two looks at the status
 const SLOWEST = 5000; // ms between two tries while robotgate does not answer
 const WINDOW = 120; // seconds of the chart
+const SHOWN = 50; // of the rules that did not decide, and of what else a file says
 const MAX_TAIL = 500; // refusals that the page keeps
 const VERDICTS = ["allow", "deny", "unverifiable"];
 
@@ -42,6 +43,7 @@ let asked = 0; // counts questions, so that a late answer is not taken for the l
 
 // Records, newest first: those in the list, and those that wait while it stands still.
 const tail = { after: null, rows: [], waiting: [], missed: 0, paused: false };
+const reasons = {}; // a sentence for each reason that was seen
 const list = { next: null, shown: 0, question: 0 };
 
 // === Small tools ===
@@ -447,6 +449,7 @@ async function follow() {
   if (answer.next < (tail.after ?? 0)) return void Object.assign(tail, { after: null });
   tail.missed += answer.missed ?? 0;
   tail.after = answer.next;
+  Object.assign(reasons, answer.reasons);
   tail.waiting.unshift(...answer.refusals.reverse());
   tail.waiting.length = Math.min(tail.waiting.length, MAX_TAIL);
   if (!halted()) flush();
@@ -470,7 +473,7 @@ function flush() {
 
 function refusal(record, fresh) {
   const forwarded = record.enforcement !== "enforce";
-  const why = record.rule != null ? `line ${record.line}: ${record.rule}` : record.robots_error;
+  const why = record.rule != null ? `line ${record.line}: ${record.rule}` : (record.robots_error ?? reasons[record.reason]);
   const details = make(
     "details",
     {},
@@ -498,7 +501,8 @@ function refusal(record, fresh) {
     noteTail();
   });
   const item = make("li", { class: fresh && "new" }, details);
-  item.text = JSON.stringify(record).toLowerCase();
+  const { seq, event, ...fields } = record;
+  item.text = Object.values(fields).join("\n").toLowerCase();
   return item;
 }
 
@@ -724,15 +728,25 @@ async function showAnswer(agent, url) {
     if (question !== asked) return;
     if (decision.error) throw new Problem(400, decision.error);
     const left = make("div", {}, answer(decision, report ?? {}));
-    const none = decision.robots_error
-      ? `There is no robots.txt: ${decision.robots_error}`
-      : "No robots.txt was needed for the answer.";
-    box.replaceChildren(left, text?.text != null ? file(text.text, text.line, text.truncated) : muted(none));
+    box.replaceChildren(left, text?.text != null ? file(text.text, text.line, text.truncated) : muted(noFile(decision)));
     scrollToMark(box);
     write("told", left.querySelector(".said").textContent);
   } catch (problem) {
     if (question === asked) box.replaceChildren(make("p", { class: "error" }, problem.message));
   }
+}
+
+/** Why there is no robots.txt to show. */
+function noFile({ reason, robots_error }) {
+  if (["no-robots", "soft-404"].includes(reason)) return "The site has no robots.txt.";
+  if (reason === "egress" || !robots_error) return "No robots.txt was needed for the answer.";
+  return `The robots.txt cannot be had: ${robots_error}.`;
+}
+
+/** A heading for the first SHOWN of `given`, which may itself be a part of `total`. */
+function heading(text, given, total) {
+  const shown = Math.min(given.length, SHOWN);
+  return make("h3", {}, `${text} (${shown < total ? `the first ${count(shown)} of ` : ""}${count(total)})`);
 }
 
 /** The decision in words, and what stands behind it. */
@@ -783,21 +797,20 @@ function answer(decision, report) {
         ["Error", decision.robots_error && make("span", { class: "error" }, decision.robots_error)],
       ]),
     ),
-    competitors.length > 0 &&
-      make("h3", {}, `Rules that did not decide (${count(competitors.length)} of ${count(report.competitors_total)})`),
+    competitors.length > 0 && heading("Rules that did not decide", competitors, report.competitors_total),
     competitors.length > 0 &&
       make(
         "ul",
         { class: "plain rules" },
-        competitors.slice(0, 50).map((each) => make("li", {}, rule(each), `: ${LOST[each.lost] ?? each.lost}`)),
+        competitors.slice(0, SHOWN).map((each) => make("li", {}, rule(each), `: ${LOST[each.lost] ?? each.lost}`)),
       ),
-    statements.length > 0 && make("h3", {}, "What else the file says"),
+    statements.length > 0 && heading("What else the file says", statements, report.statements_total),
     statements.length > 0 &&
       make(
         "ul",
         { class: "plain rules" },
         statements
-          .slice(0, 50)
+          .slice(0, SHOWN)
           .map((each) => make("li", {}, `${each.kind}: `, data(each.value), ` (line ${each.line})`)),
       ),
     make("p", {}, link("origin", { origin: originOf(decision.url) }, "This origin")),

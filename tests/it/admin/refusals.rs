@@ -36,6 +36,12 @@ async fn what_was_not_allowed_is_told_as_it_was_logged() {
     }
     assert!(!tail.to_string().contains("secret"));
     assert_eq!(tail["refusals"][1]["enforcement"], "report");
+    let reasons = tail["reasons"].as_object().unwrap();
+    assert!(reasons.keys().eq(["rule", "unidentified"]), "{reasons:?}");
+    assert_eq!(
+        reasons["unidentified"],
+        robotgate::decision::Reason::Unidentified.sentence()
+    );
 }
 
 #[tokio::test]

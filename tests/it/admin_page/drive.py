@@ -76,6 +76,10 @@ class Operator:
         self.browser.click("#ask button")
         self.wait(answer, f"document.querySelector('#answer .said')?.innerText === {json.dumps(answer)}")
 
+    def answered(self, *texts):
+        """All of these stand in the answer."""
+        expect(self.run(f"{find('#answer')}.innerText"), *texts)
+
     def search(self, text, origins):
         """These origins and no other have this in their names."""
         self.go("origins")
