@@ -1,0 +1,56 @@
+"""A Scrapy downloader middleware that logs why robotgate refused a request, and does not retry it.
+
+Put this file where Python finds it, beside the project's scrapy.cfg or in a folder of PYTHONPATH (`robotgate env --write
+DIR scrapy` does the latter), and in settings.py:
+
+    USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
+    ROBOTSTXT_OBEY = False  # robotgate checks it; Scrapy would ask each site for its robots.txt once more
+    DOWNLOADER_MIDDLEWARES = {"scrapy_robotgate.RobotgateMiddleware": 560}
+
+560 is past RetryMiddleware (550): a refusal gets here first. A spider's errback is called with IgnoreRequest, and the
+stats count refusals by reason (robotgate/refused/rule and so on).
+"""
+
+import logging
+import re
+
+from scrapy.core.downloader.handlers.http11 import TunnelError
+from scrapy.exceptions import IgnoreRequest
+
+logger = logging.getLogger(__name__)
+
+
+def refusal(decision):
+    """The reason that a Robots-Decision field gives for a refusal, or None: the request went on to the site."""
+    if not decision or decision.startswith("allow") or "enforcement=report" in decision:
+        return None
+    reason = re.search(r"reason=([a-z0-9-]+)", decision)
+    return reason.group(1) if reason else "unknown"
+
+
+class RobotgateMiddleware:
+    @classmethod
+    def from_crawler(cls, crawler):
+        if crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            logger.warning("ROBOTSTXT_OBEY is on, so each site is asked twice: set it to False, robotgate checks it")
+        return cls(crawler.stats)
+
+    def __init__(self, stats):
+        self.stats = stats
+
+    def process_response(self, request, response, spider=None):
+        decision = response.headers.get("Robots-Decision", b"").decode("latin-1")
+        reason = refusal(decision)
+        if reason is None:
+            return response
+        raise self.refused(request, reason, decision)
+
+    def process_exception(self, request, exception, spider=None):
+        # A CONNECT that is refused has no response: all that Scrapy keeps is the status and the reason phrase.
+        if isinstance(exception, TunnelError) and "'status': 403" in str(exception):
+            raise self.refused(request, "connect", str(exception))
+
+    def refused(self, request, reason, told):
+        logger.warning("robotgate refused %s: %s", request.url, told)
+        self.stats.inc_value(f"robotgate/refused/{reason}")
+        return IgnoreRequest(f"robotgate refused {request.url}: {told}")
