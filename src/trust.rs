@@ -1,6 +1,7 @@
 //! How clients are brought to trust robotgate, and which of them do not.
 //!
 //! - [`clients`]: what has to be set for each client and system, as text that a shell takes.
+//! - [`jks`]: certificates as Java's programs take them.
 //! - [`page()`]: the same for a person who opens `http://robotgate.internal/`, and the authority's certificate itself.
 //! - [`Distrust`]: which clients turned the authority's certificates down lately.
 //!
@@ -9,6 +10,7 @@
 
 pub mod clients;
 mod distrust;
+mod keystore;
 mod page;
 mod settings;
 
@@ -16,8 +18,9 @@ use std::time::SystemTime;
 
 pub use self::{
     distrust::{Distrust, Kind, Rejection, Told},
+    keystore::jks,
     page::{CA_NAME, Document, Form, Missing, page},
-    settings::{BadProxy, Ca, Settings},
+    settings::{BadProxy, Ca, Settings, is_plain},
 };
 use crate::authority::Authority;
 

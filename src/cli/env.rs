@@ -1,6 +1,9 @@
 //! `robotgate env`: what to set in a client so that it goes through the proxy and trusts it.
 //!
-//! It changes nothing: it prints settings for a shell, and comments. What they are is in [`crate::trust::clients`].
+//! It prints settings for a shell, and comments. What they are is in [`crate::trust::clients`]. It changes nothing, unless
+//! it is asked to write files.
+
+mod write;
 
 use std::{
     fmt::Write as _,
@@ -14,6 +17,7 @@ use std::{
 
 use clap::builder::PossibleValue;
 
+use self::write::WriteError;
 use super::{fail, load};
 use crate::{
     config::{Config, ConfigError, HttpsMode},
@@ -39,6 +43,10 @@ pub struct EnvArgs {
     /// Where the client finds the authority's certificate; left out, https.ca-certificate
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
+    /// Also write the files that the client needs, such as its trust store, to this folder, and name them in the settings:
+    /// for cron, services, containers and scripts. They hold no secret
+    #[arg(long, value_name = "DIR", requires = "client")]
+    write: Option<PathBuf>,
 }
 
 /// Why there is nothing to print.
@@ -50,6 +58,10 @@ enum EnvError {
     Proxy(#[from] BadProxy),
     #[error("{0:?} cannot stand in a setting: name the certificate by a path of printable UTF-8 (--ca FILE)")]
     Path(PathBuf),
+    #[error("{0}")]
+    Certificate(String),
+    #[error(transparent)]
+    Write(#[from] WriteError),
 }
 
 /// Prints the settings, or the list of clients.
@@ -81,9 +93,9 @@ fn names() -> clap::builder::PossibleValuesParser {
     clients::all()
         .iter()
         .map(|client| {
-            PossibleValue::new(client.name)
-                .help(client.about)
-                .aliases(client.aliases)
+            PossibleValue::new(&*client.name)
+                .help(&*client.about)
+                .aliases(client.aliases.iter().map(String::as_str))
         })
         .collect::<Vec<_>>()
         .into()
@@ -99,7 +111,10 @@ fn list() -> String {
             let _ = writeln!(out, "  {:width$}  {}", client.name, client.about);
         }
     }
-    out.push_str("\nIn a shell, eval \"$(robotgate env curl)\" sets it at once.\n");
+    out.push_str(
+        "\nIn a shell, eval \"$(robotgate env curl)\" sets it at once. For cron, services, containers and scripts,\n",
+    );
+    out.push_str("robotgate env --write DIR CLIENT also writes the files that the client needs.\n");
     out
 }
 
@@ -114,32 +129,57 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     let intercepts = config.https.mode == HttpsMode::Intercept;
     let path = args.ca.as_ref().unwrap_or(&config.https.ca_certificate);
     let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-    if intercepts {
+    if intercepts && args.write.is_none() {
         notes.extend(state_of(&path));
     }
     let shown = path.to_str().filter(|path| !path.contains(char::is_control));
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
-    let settings = Settings::new(&proxy, ca)?;
+    let mut settings = Settings::new(&proxy, ca)?;
+    let mut write = String::new();
+    if let Some(folder) = &args.write {
+        let folder = write::folder(folder)?;
+        write = format!("--write {folder} ");
+        settings = settings.written_to(&folder);
+    }
+
+    let text = if intercepts {
+        client.settings(&settings)
+    } else {
+        client.proxy_settings(&settings)
+    };
+    if let Some(folder) = settings.folder() {
+        let authority = match intercepts {
+            true => certificate(&path)?,
+            // Nothing to trust, so no file has it.
+            false => String::new(),
+        };
+        let files = clients::files(&text, &settings);
+        write::write(folder, &files, (&path, &authority))?;
+        if !files.is_empty() && !is_open_to_all(Path::new(folder)) {
+            notes.push(format!("other users of this machine cannot read the files in {folder}"));
+        }
+    }
 
     let mut out = format!(
-        "# {}. To set it in this shell: eval \"$(robotgate env {})\"\n",
+        "# {}. To set it in this shell: eval \"$(robotgate env {write}{})\"\n",
         client.about, client.name
     );
     for note in &notes {
         let _ = writeln!(out, "# NOTE: {}", note.replace('\n', "\n#   "));
     }
-    if config.identity.required || config.identity.credentials.is_some() {
+    out.push_str(&text);
+    if !intercepts {
+        out.push_str("# https.mode is not \"intercept\": no authority is in use, and there is nothing to trust.\n");
+    }
+    let asks = config.identity.required || config.identity.credentials.is_some();
+    if asks || settings.has_secret() {
         out.push_str(&client.credential(&settings));
+    }
+    if asks && !settings.has_secret() {
         if !config.identity.required {
             out.push_str("# (It asks only for bots that the configuration binds to a credential.)\n");
         }
         out.push_str("# robotgate credential add NAME makes a secret.\n");
-    }
-    if intercepts {
-        out.push_str(&client.settings(&settings));
-    } else {
-        out.push_str(&client.proxy_settings(&settings));
-        out.push_str("# https.mode is not \"intercept\": no authority is in use, and there is nothing to trust.\n");
     }
     Ok((out, notes))
 }
@@ -161,6 +201,14 @@ fn listening(config: &Config, notes: &mut Vec<String>) -> String {
         address.port()
     ));
     format!("{scheme}://{name}:{}", address.port())
+}
+
+/// The authority's certificate, as PEM.
+fn certificate(path: &Path) -> Result<String, EnvError> {
+    let read = fs::read_to_string(path);
+    read.map_err(|error| {
+        EnvError::Certificate(state_of(path).unwrap_or_else(|| format!("{}: {error}", path.display())))
+    })
 }
 
 /// What stands between the certificate and those who have to read it.
@@ -196,6 +244,7 @@ Try it:
   robotgate env                         # lists every client
   robotgate env python                  # shows what to set
   eval \"$(robotgate env curl)\"          # sets it in this shell
+  robotgate env --write /srv/bot php    # writes files too, for cron and containers
   robotgate env node --proxy http://gate.example:3128 --ca /etc/robotgate-ca.pem
 
 The certificate is also at http://robotgate.internal/ca.pem, through the proxy.";

@@ -1,46 +1,102 @@
 //! What has to be set in each client so that it goes through the proxy and trusts its certificates, as lines for a POSIX
-//! shell: settings, and comments that say what they do not tell. Pure; the texts themselves are in `table`.
+//! shell: settings, and comments that say what they do not tell. Pure; the texts themselves are in `table.toml`.
 
+mod files;
 mod guess;
-mod table;
 
-pub use self::guess::{fix, guess};
+use std::{collections::BTreeMap, sync::LazyLock};
+
+pub use self::{
+    files::{Contents, File, MARK, files, is_ours},
+    guess::{fix, guess},
+};
 use super::settings::Settings;
 
 /// A client, or a system with all that use its store of certificates.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Client {
     /// As `robotgate env` takes it: lower case.
-    pub name: &'static str,
+    pub name: String,
     /// Other names of it.
-    pub aliases: &'static [&'static str],
+    #[serde(default)]
+    pub aliases: Vec<String>,
     /// In one line.
-    pub about: &'static str,
+    pub about: String,
     pub group: Group,
     /// How it goes through the proxy.
-    proxy: &'static str,
+    proxy: String,
     /// How it trusts the authority.
-    trust: &'static str,
-    /// How it says who it is, where the proxy asks for that.
-    credential: &'static str,
+    trust: String,
+    /// How it says who it is, where a secret in the proxy's address does not say that.
+    credential: Option<String>,
+    /// What stands for those where files are written.
+    #[serde(default)]
+    written: Written,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Written {
+    proxy: Option<String>,
+    trust: Option<String>,
 }
 
 /// What belongs together in a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Group {
     Client,
     Browser,
     System,
 }
 
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Table {
+    /// Texts that several clients share, by what stands in braces for them.
+    fragments: BTreeMap<String, String>,
+    file: Vec<files::Template>,
+    client: Vec<Client>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    #[expect(
+        clippy::expect_used,
+        reason = "the table is a part of the program, and tests read it"
+    )]
+    let mut table: Table = toml::from_str(include_str!("clients/table.toml")).expect("the table is TOML of this shape");
+    let fragments = std::mem::take(&mut table.fragments);
+    let expand = |text: &mut String| {
+        for (name, fragment) in &fragments {
+            // A fragment ends its line itself.
+            *text = text
+                .replace(&format!("{{{name}}}\n"), fragment)
+                .replace(&format!("{{{name}}}"), fragment);
+        }
+    };
+    for client in &mut table.client {
+        expand(&mut client.proxy);
+        expand(&mut client.trust);
+        let more = [
+            &mut client.credential,
+            &mut client.written.proxy,
+            &mut client.written.trust,
+        ];
+        more.into_iter().flatten().for_each(expand);
+    }
+    table.file.iter_mut().for_each(|file| expand(&mut file.text));
+    table
+});
+
 /// Every client, in the order in which people look for them.
 pub fn all() -> &'static [Client] {
-    table::CLIENTS
+    &TABLE.client
 }
 
 /// The client of that name, however it is capitalised.
 pub fn find(name: &str) -> Option<&'static Client> {
-    let is_it = |other: &&str| other.eq_ignore_ascii_case(name);
+    let is_it = |other: &String| other.eq_ignore_ascii_case(name);
     all()
         .iter()
         .find(|client| is_it(&client.name) || client.aliases.iter().any(is_it))
@@ -51,19 +107,27 @@ pub fn find(name: &str) -> Option<&'static Client> {
 impl Client {
     /// Everything that has to be set.
     pub fn settings(&self, settings: &Settings) -> String {
-        settings.fill(&format!("{}{}", self.proxy, self.trust))
+        let written = self.written.trust.as_ref().filter(|_| settings.folder().is_some());
+        self.proxy_settings(settings) + &settings.fill(written.unwrap_or(&self.trust))
     }
 
     /// Only what leads through the proxy: for one that has no authority.
     pub fn proxy_settings(&self, settings: &Settings) -> String {
-        settings.fill(self.proxy)
+        let written = self.written.proxy.as_ref().filter(|_| settings.folder().is_some());
+        settings.fill(written.unwrap_or(&self.proxy))
     }
 
-    /// How the client says who it is, as comments.
+    /// How the client says who it is. Nothing where the proxy's address has a secret and that is all that it needs.
     pub fn credential(&self, settings: &Settings) -> String {
-        settings.fill(self.credential)
+        match &self.credential {
+            Some(text) => settings.fill(text),
+            None if settings.has_secret() => String::new(),
+            None => settings.fill(IN_URL),
+        }
     }
 }
+
+const IN_URL: &str = "# The proxy asks who you are: write http://NAME:SECRET@{host}:{port} where its address stands.\n";
 
 // === impl Group ===
 
@@ -103,16 +167,36 @@ mod tests {
         assert!(find("nothing").is_none());
     }
 
+    /// What is printed for a client: with and without files.
+    fn texts(client: &Client) -> [String; 2] {
+        [settings(), settings().written_to("/srv/trust")]
+            .map(|settings| client.settings(&settings) + &client.credential(&settings))
+    }
+
     #[test]
     fn every_text_is_filled_in_and_its_comments_fit_a_terminal() {
         for client in all() {
-            let text = client.settings(&settings()) + &client.credential(&settings());
-            for left in ["{proxy", "{server", "{ca", "{host", "{port"] {
-                assert!(!text.contains(left), "{}: {left}", client.name);
+            for text in texts(client) {
+                for (name, _) in text.split('{').skip(1).filter_map(|part| part.split_once('}')) {
+                    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+                    assert!(
+                        name.is_empty() || !name.bytes().all(is_name),
+                        "{}: {{{name}}}",
+                        client.name
+                    );
+                }
+                assert!(
+                    text.ends_with('\n') && !text.contains("\n\n"),
+                    "{}: {text}",
+                    client.name
+                );
             }
-            assert!(text.ends_with('\n'), "{}", client.name);
-            let lines = client.proxy.lines().chain(client.trust.lines());
-            for line in lines.filter(|line| line.starts_with('#')) {
+            let written = [&client.written.proxy, &client.written.trust, &client.credential];
+            let texts = [&client.proxy, &client.trust]
+                .into_iter()
+                .chain(written.into_iter().flatten());
+            let comments = texts.flat_map(|text| text.lines()).filter(|line| line.starts_with('#'));
+            for line in comments {
                 assert!(line.len() <= 118, "{}: {line}", client.name);
             }
         }
@@ -120,11 +204,45 @@ mod tests {
 
     #[test]
     fn a_shell_takes_every_text() {
-        for client in all() {
-            let text = client.settings(&settings()) + &client.credential(&settings());
+        for text in all().iter().flat_map(texts) {
             let run = std::process::Command::new("sh").args(["-n", "-c", &text]).output();
             let run = run.unwrap_or_else(|error| panic!("{error}"));
-            assert!(run.status.success(), "{}: {run:?}", client.name);
+            assert!(run.status.success(), "{text}: {run:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_no_shell_function() {
+        for client in all() {
+            let text = client.settings(&settings().written_to("/srv/trust"));
+            assert!(
+                !text.contains("() {") && !text.contains("() ("),
+                "{}: {text}",
+                client.name
+            );
+        }
+    }
+
+    #[test]
+    fn a_secret_reaches_every_client_or_its_program() {
+        let ca = Ca::At("/ca.pem".to_owned());
+        let settings = Settings::new("http://acme:open%2Bsesame@gate:3128", ca);
+        let settings = settings.unwrap_or_else(|error| panic!("{error}"));
+        for (client, expected) in [
+            ("curl", "https_proxy=http://acme:open%2Bsesame@gate:3128"),
+            (
+                "java",
+                r#"new PasswordAuthentication("acme", "open+sesame".toCharArray())"#,
+            ),
+            ("playwright", r#"username: "acme", password: "open+sesame""#),
+            ("puppeteer", r#"{ username: "acme", password: "open+sesame" }"#),
+            ("crawlee", r#"["http://acme:open%2Bsesame@gate:3128"]"#),
+            ("chromium", "Browsers take no secret with the address"),
+            ("selenium", "Browsers take no secret with the address"),
+        ] {
+            let client = find(client).unwrap_or_else(|| panic!("{client}"));
+            let text = client.settings(&settings) + &client.credential(&settings);
+            assert!(text.contains(expected), "{}: {text}", client.name);
         }
     }
 }

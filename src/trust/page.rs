@@ -116,8 +116,8 @@ fn html(certificate: Option<&Certificate>, settings: &Settings) -> String {
             let _ = write!(
                 out,
                 "<details><summary><b>{}</b> {}</summary><pre>{}</pre></details>",
-                escaped(client.name),
-                escaped(client.about),
+                escaped(&client.name),
+                escaped(&client.about),
                 escaped(&settings_of(client, certificate, settings)),
             );
         }
@@ -210,7 +210,7 @@ mod tests {
             let (_, body) = at("/", form, Some(&certificate())).unwrap_or_else(|missing| panic!("{missing}"));
             assert!(body.contains("AB:CD"), "{body}");
             for client in clients::all() {
-                assert!(body.contains(client.name), "{}", client.name);
+                assert!(body.contains(&client.name), "{}", client.name);
             }
             assert!(body.contains("http://gate.example:3128"), "{body}");
             assert!(!body.contains("{proxy") && !body.contains("{ca"), "{body}");

@@ -1,5 +1,6 @@
 //! Where the proxy is and where its certificate lies, written as shells and programs take them. Pure.
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use url::Url;
 
 /// What the texts of [`clients`](super::clients) are filled in with.
@@ -11,7 +12,11 @@ pub struct Settings {
     server: String,
     host: String,
     port: String,
+    /// The name and secret, decoded, where the address has both.
+    user: Option<(String, String)>,
     ca: Ca,
+    /// Where files are written: an absolute path that needs no quotes anywhere.
+    folder: Option<String>,
 }
 
 /// Where a client finds the authority's certificate.
@@ -60,23 +65,59 @@ impl Settings {
             server: format!("{scheme}://{host}:{port}"),
             host: host.to_owned(),
             port: port.to_string(),
+            user: url.password().map(|secret| (decoded(url.username()), decoded(secret))),
             ca,
+            folder: None,
         })
     }
 
+    /// The same where files are written to a folder, copies of the certificate among them. [`is_plain`] holds of its
+    /// path.
+    #[must_use]
+    pub fn written_to(self, folder: &str) -> Self {
+        Self {
+            ca: Ca::At(format!("{folder}/ca.pem")),
+            folder: Some(folder.to_owned()),
+            ..self
+        }
+    }
+
+    /// Where files are written.
+    pub fn folder(&self) -> Option<&str> {
+        self.folder.as_deref()
+    }
+
+    /// Whether the proxy's address has a secret.
+    pub fn has_secret(&self) -> bool {
+        self.user.is_some()
+    }
+
     /// `text` with what stands in braces filled in: for a shell `{proxy}`, `{server}` (the proxy without a secret),
-    /// `{host}`, `{port}` and `{ca}`; between quotation marks, for programs, `{proxy-text}`, `{server-text}` and
-    /// `{ca-text}`.
+    /// `{host}`, `{port}`, `{ca}`, `{roots}` (for what replaces the system's roots) and `{dir}` (where files are
+    /// written); between quotation marks, for programs, `{proxy-text}`, `{server-text}`, `{name-text}`,
+    /// `{secret-text}`, `{ca-text}` and `{roots-text}`. `{replaces}` is a comment on `{roots}`.
     pub(super) fn fill(&self, text: &str) -> String {
+        let (roots, replaces) = match &self.folder {
+            Some(folder) => (&Ca::At(format!("{folder}/roots.pem")), HAS_ROOTS),
+            None => (&self.ca, REPLACES_ROOTS),
+        };
+        let user = self.user.as_ref();
+        let (name, secret) = user.map_or(("NAME", "SECRET"), |(name, secret)| (name, secret));
         let mut out = text.to_owned();
         for (name, value) in [
+            ("{replaces}", replaces.to_owned()),
+            ("{name-text}", quoted(name)),
+            ("{secret-text}", quoted(secret)),
             ("{proxy}", word(&self.proxy)),
             ("{proxy-text}", quoted(&self.proxy)),
             ("{server}", word(&self.server)),
             ("{server-text}", quoted(&self.server)),
             ("{host}", word(&self.host)),
             ("{port}", self.port.clone()),
+            ("{dir}", self.folder.clone().unwrap_or_default()),
             // Last: a path may hold anything, names in braces too.
+            ("{roots-text}", quoted(roots.name())),
+            ("{roots}", roots.word()),
             ("{ca-text}", quoted(self.ca.name())),
             ("{ca}", self.ca.word()),
         ] {
@@ -104,10 +145,15 @@ impl Ca {
     }
 }
 
+/// Whether a text means itself in a shell and in every file that is written.
+pub fn is_plain(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+,=".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_plain)
+}
+
 /// `text` as one word of a POSIX shell (XCU §2.2).
 fn word(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+,=".contains(&byte);
-    if !text.is_empty() && text.bytes().all(is_plain) {
+    if is_plain(text) {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))
@@ -118,6 +164,33 @@ fn quoted(text: &str) -> String {
     // A string makes JSON.
     serde_json::to_string(text).unwrap_or_default()
 }
+
+/// A part of a URL without its percent-encoding (RFC 3986 §2.1).
+fn decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let digits = tail.get(..2).and_then(|digits| HEXLOWER_PERMISSIVE.decode(digits).ok());
+        match digits.as_deref() {
+            Some([octet]) if byte == b'%' => {
+                out.push(*octet);
+                rest = &tail[2..];
+            }
+            _ => {
+                out.push(byte);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+const REPLACES_ROOTS: &str = "\
+# It replaces the system's roots. Hosts in [[https.tunnel]] show their own certificates: robotgate env --write joins
+# both, or:
+#   cat /etc/ssl/certs/ca-certificates.crt {ca} > both.pem
+";
+const HAS_ROOTS: &str = "# This file has the system's roots and the proxy's authority.\n";
 
 #[cfg(test)]
 mod tests {

@@ -7,20 +7,25 @@ use tokio::process::Command;
 
 use crate::support::{Gate, Origin, Told};
 
-/// What is printed for a client of this gate, whose folder has a space in its name for the client.
-async fn settings(gate: &Gate, client: &str) -> (tempfile::TempDir, String) {
+/// What is printed for a client of this gate, whose folder has a space in its name for the client. `more` are further
+/// arguments; `@DIR@` in them is a folder beside it.
+async fn settings(gate: &Gate, client: &str, more: &[&str]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("it's a ca.pem");
     fs::copy(gate.file("ca.pem"), &ca).unwrap();
     let (proxy, ca) = (format!("http://{}", gate.address()), ca.display().to_string());
-    let told = Told::by(&["env", client, "--proxy", &proxy, "--ca", &ca], "").await;
+    let files = folder.path().join("files").display().to_string();
+    let more: Vec<_> = more.iter().map(|text| text.replace("@DIR@", &files)).collect();
+    let arguments = ["env", client, "--proxy", &proxy, "--ca", &ca].into_iter();
+    let arguments: Vec<_> = arguments.chain(more.iter().map(String::as_str)).collect();
+    let told = Told::by(&arguments, "").await;
     assert_eq!(told.code, Some(0), "{told:?}");
     (folder, told.out)
 }
 
 /// What a shell prints that was given the settings and then a line of its own.
-async fn shell(gate: &Gate, client: &str, line: &str) -> String {
-    let (home, settings) = settings(gate, client).await;
+async fn shell(gate: &Gate, client: &str, more: &[&str], line: &str) -> String {
+    let (home, settings) = settings(gate, client, more).await;
     let run = Command::new("sh")
         .args(["-c", &format!("{settings}\n{line}")])
         .env_clear()
@@ -34,13 +39,27 @@ async fn shell(gate: &Gate, client: &str, line: &str) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// That this line, behind the settings for the client, gets a page of an `https://` site.
+/// That this line, behind the settings for the client, gets a page of an `https://` site through the gate.
 async fn gets_the_page(client: &str, line: &str) {
+    gets_the_page_with(client, &[], line).await;
+}
+
+/// The same with the settings of `--write`: `timeout`, which knows no function of a shell, runs the line.
+async fn gets_the_page_by_files(client: &str, line: &str) {
+    gets_the_page_with(client, &["--write", "@DIR@"], &format!("timeout 60 {line}")).await;
+}
+
+async fn gets_the_page_with(client: &str, more: &[&str], line: &str) {
     let origin = Origin::start().page("/x.txt", "Hello, bot.\n").tls().spawn().await;
     let gate = Gate::with("[identity]\nunidentified = \"wildcard\"").await;
-    let shown = shell(&gate, client, &line.replace("@URL@", &origin.url("/x.txt"))).await;
+    let shown = shell(&gate, client, more, &line.replace("@URL@", &origin.url("/x.txt"))).await;
     assert!(shown.contains("Hello, bot."), "{client}: {shown}");
     assert!(gate.log().iter().all(|line| line.field("fix").is_none()));
+    let records = gate.audit();
+    let decided = records
+        .iter()
+        .any(|record| record["event"] == "decision" && record["url"] == origin.url("/x.txt"));
+    assert!(decided, "{client} went around the gate: {records:#?}");
 }
 
 #[tokio::test]
@@ -67,6 +86,172 @@ asyncio.run(ask())",
 }
 
 #[tokio::test]
+async fn files_do_what_functions_of_a_shell_cannot() {
+    gets_the_page_by_files("curl", "curl -sS @URL@").await;
+    gets_the_page_by_files("wget", "wget -nv -t1 -O- @URL@").await;
+    let script = "import requests, sys; print(requests.get(sys.argv[1]).text)";
+    gets_the_page_by_files("python", &format!("python3 -c '{script}' @URL@")).await;
+}
+
+#[tokio::test]
+async fn an_older_node_goes_through_by_its_preload() {
+    for script in [
+        "fetch(process.argv[1]).then(async (page) => console.log(await page.text()))",
+        "require(\"https\").get(process.argv[1], (page) => page.pipe(process.stdout))",
+    ] {
+        gets_the_page_by_files("node", &format!("node -e '{script}' @URL@")).await;
+    }
+}
+
+#[tokio::test]
+async fn streams_of_php_go_through() {
+    gets_the_page_by_files(
+        "php",
+        "sh -c 'echo \"<?php readfile(\\$argv[1]);\" > a.php; php a.php @URL@'",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn files_of_others_are_left_alone_and_its_own_are_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(
+        at("authority.pem"),
+        "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n",
+    )
+    .unwrap();
+    let (ca, files) = (
+        at("authority.pem").display().to_string(),
+        at("files").display().to_string(),
+    );
+    let arguments = ["env", "wget", "--ca", &ca, "--write", &files];
+    for _ in 0..2 {
+        let told = Told::by(&arguments, "").await;
+        assert_eq!(told.code, Some(0), "{told:?}");
+        assert!(
+            told.out.contains(&format!("export WGETRC={files}/wgetrc")),
+            "{}",
+            told.out
+        );
+        let roots = fs::read_to_string(at("files/roots.pem")).unwrap();
+        assert!(roots.contains("MAA=") && roots.matches("BEGIN").count() > 1, "{roots}");
+        assert_eq!(
+            fs::metadata(at("files/wgetrc")).unwrap().permissions().mode() & 0o777,
+            0o644
+        );
+    }
+    fs::write(at("files/wgetrc"), "mine").unwrap();
+    let told = Told::by(&arguments, "").await;
+    assert_eq!((told.code, told.out.as_str()), (Some(1), ""), "{told:?}");
+    assert!(
+        told.errors
+            .contains("wgetrc is there, and robotgate env did not write it"),
+        "{told:?}"
+    );
+    assert_eq!(fs::read_to_string(at("files/wgetrc")).unwrap(), "mine");
+
+    let told = Told::by(&["env", "wget", "--ca", "/nowhere.pem", "--write", &files], "").await;
+    assert!(
+        told.code == Some(1) && told.errors.contains("/nowhere.pem is not there yet"),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
+async fn scrapy_says_why_it_was_refused_and_does_not_try_again() {
+    let origin = Origin::start()
+        .robots("User-agent: *\nDisallow: /private\n")
+        .page("/x.txt", "Hello, bot.\n")
+        .tls()
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    let spider = r#"import scrapy
+class Spider(scrapy.Spider):
+    name = "test"
+    custom_settings = {
+        "USER_AGENT": "TestBot/1.0", "ROBOTSTXT_OBEY": False, "RETRY_HTTP_CODES": [403], "TELNETCONSOLE_ENABLED": False,
+        "DOWNLOADER_MIDDLEWARES": {"scrapy_robotgate.RobotgateMiddleware": 560},
+    }
+    def start_requests(self):
+        for url in self.urls.split():
+            yield scrapy.Request(url, errback=lambda failure: print("failed:", failure.value))
+    def parse(self, response):
+        print(response.text)
+"#;
+    let (allowed, refused) = (origin.url("/x.txt"), origin.url("/private/x"));
+    let line = format!("cat > a.py <<'END'\n{spider}\nEND\nscrapy runspider a.py -a urls='{allowed} {refused}'");
+    let shown = shell(&gate, "scrapy", &["--write", "@DIR@"], &line).await;
+    assert!(shown.contains("Hello, bot."), "{shown}");
+    let told = format!("robotgate refused {refused}: deny; reason=rule; line=2");
+    assert!(
+        shown.contains(&told) && shown.contains("'robotgate/refused/rule': 1"),
+        "{shown}"
+    );
+    let records = gate.audit();
+    let asked = records
+        .iter()
+        .filter(|record| record["event"] == "decision" && record["url"] == refused);
+    assert_eq!(asked.count(), 1, "{records:#?}");
+}
+
+/// The hooks as Crawlee calls them; `npm install @crawlee/cheerio` has the rest.
+#[tokio::test]
+async fn crawlees_hooks_stop_at_a_refusal_alone_and_name_the_bot() {
+    let script = r#"
+const { refusal, stopAtRefusal, nameBot } = await import(process.argv[1]);
+const seen = [];
+const log = { warning: (text) => seen.push(text) };
+for (const decision of [undefined, "allow; reason=no-rule", "deny; reason=rule; enforcement=report"]) {
+  stopAtRefusal({ request: {}, response: { headers: { "robots-decision": decision } }, log });
+}
+const request = { url: "https://a.test/x" };
+for (const headers of [{ "robots-decision": "deny; reason=rule; line=2" }, () => ({ "robots-decision": "deny; reason=egress" })]) {
+  try { stopAtRefusal({ request, response: { headers }, log }); } catch (error) { seen.push(error.message, request.noRetry); }
+}
+const options = { headers: { accept: "a/b" } };
+nameBot("TestBot/1.0")({}, options);
+console.log(JSON.stringify([seen, options, refusal("unverifiable; reason=unverifiable")]));
+"#;
+    let hooks = concat!(env!("CARGO_MANIFEST_DIR"), "/conf/clients/crawlee_robotgate.mjs");
+    let run = Command::new("node")
+        .args(["--input-type=module", "-e", script, hooks])
+        .output();
+    let output = run.await.unwrap();
+    let first = "robotgate refused https://a.test/x: deny; reason=rule; line=2";
+    let second = "robotgate refused https://a.test/x: deny; reason=egress";
+    let expected = serde_json::json!([
+        [first, first, true, second, second, true],
+        { "headers": { "accept": "a/b", "user-agent": "TestBot/1.0" }, "useHeaderGenerator": false },
+        "unverifiable",
+    ]);
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    assert_eq!(shown, expected);
+}
+
+#[tokio::test]
+async fn a_secret_is_told_to_those_that_take_none_with_an_address() {
+    let proxy = "http://acme:open-sesame@gate.example:3128";
+    for (client, expected) in [
+        (
+            "java",
+            r#"new PasswordAuthentication("acme", "open-sesame".toCharArray())"#,
+        ),
+        ("java", "-Djdk.http.auth.tunneling.disabledSchemes="),
+        ("playwright", r#"username: "acme", password: "open-sesame""#),
+        (
+            "puppeteer",
+            r#"page.authenticate({ username: "acme", password: "open-sesame" })"#,
+        ),
+        ("selenium", "Browsers take no secret with the address"),
+    ] {
+        let told = Told::by(&["env", client, "--proxy", proxy], "").await;
+        assert!(told.out.contains(expected), "{client}: {}", told.out);
+    }
+}
+
+#[tokio::test]
 #[ignore = "needs a Java development kit"]
 async fn java_goes_through() {
     let program = r#"import java.net.*; import java.net.http.*;
@@ -76,19 +261,23 @@ public class A { public static void main(String[] a) throws Exception {
     .send(HttpRequest.newBuilder(URI.create(a[0])).build(), HttpResponse.BodyHandlers.ofString()).body());
   System.out.flush(); } }"#;
     for api in ["old", "new"] {
-        gets_the_page(
-            "java",
-            &format!("cat > A.java <<'END'\n{program}\nEND\njava A.java @URL@ {api}"),
-        )
-        .await;
+        let line = format!("cat > A.java <<'END'\n{program}\nEND\njava -Dhttp.nonProxyHosts= A.java @URL@ {api}");
+        gets_the_page("java", &line).await;
+        gets_the_page_with("java", &["--write", "@DIR@"], &line).await;
     }
 }
 
 #[tokio::test]
 #[ignore = "needs Chromium and certutil"]
 async fn chromium_goes_through() {
-    let line = "chromium --headless --no-sandbox --disable-gpu --user-data-dir=\"$HOME/profile\" --dump-dom @URL@";
-    gets_the_page("chromium", line).await;
+    let options =
+        "--headless --no-sandbox --disable-gpu --proxy-bypass-list='<-loopback>' --user-data-dir=\"$HOME/profile\"";
+    gets_the_page("chromium", &format!("chromium {options} --dump-dom @URL@")).await;
+    gets_the_page_by_files(
+        "chromium",
+        &format!("files/robotgate-chromium {options} --dump-dom @URL@"),
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -1,0 +1,154 @@
+//! Writing the files that a client needs beside its variables: `robotgate env --write`.
+
+use std::{
+    fs::{self, OpenOptions, Permissions},
+    io::{self, Write as _},
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+
+use crate::trust::{
+    self,
+    clients::{Contents, File, MARK, is_ours},
+};
+
+/// Why a file was not written. Those before it are there.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WriteError {
+    #[error(
+        "{0:?} cannot stand in every client's settings: name a folder whose absolute path has only letters, digits and \
+         -_./@%+ in it"
+    )]
+    Folder(PathBuf),
+    #[error("{0} is there, and robotgate env did not write it: move it away, or name another folder")]
+    Taken(PathBuf),
+    #[error("cannot write {path}: {source}")]
+    Write { path: PathBuf, source: io::Error },
+    #[error("{0} holds no certificate that can be read")]
+    Certificate(PathBuf),
+}
+
+/// The folder's absolute path, where it can stand in settings without quotation marks.
+pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let text = path.to_str().map(|text| text.trim_end_matches('/'));
+    let is_usable = |text: &&str| trust::is_plain(text) && !text.contains([':', ',', '=']);
+    let usable = text.filter(is_usable).map(str::to_owned);
+    usable.ok_or(WriteError::Folder(path))
+}
+
+/// Writes the files to the folder, which is made where it is missing. `authority` is the file of the authority's
+/// certificate and what is in it.
+pub(super) fn write(folder: &str, files: &[File], authority: (&Path, &str)) -> Result<(), WriteError> {
+    for file in files {
+        let contents = match &file.contents {
+            Contents::Text(text) => text.clone().into_bytes(),
+            Contents::Authority => format!("Written by {MARK}: robotgate's authority.\n{}", authority.1).into_bytes(),
+            Contents::Roots => {
+                let head = format!("Written by {MARK}: robotgate's authority, and the roots of this system.");
+                format!("{head}\n{}\n{}", authority.1, system_roots()).into_bytes()
+            }
+            Contents::KeyStore => {
+                let pem = format!("{}\n{}", authority.1, system_roots());
+                let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+                let certificates = certificates.map_err(|_| WriteError::Certificate(authority.0.to_owned()))?;
+                trust::jks(MARK, &certificates)
+            }
+        };
+        let path = Path::new(folder).join(file.name);
+        put(&path, &contents, if file.is_executable { 0o755 } else { 0o644 })?;
+    }
+    Ok(())
+}
+
+/// The roots that this system's programs trust, as PEM; nothing where there is no such file. What `SSL_CERT_FILE` names
+/// is not asked: it may be what an earlier `robotgate env` set.
+fn system_roots() -> String {
+    SYSTEM_ROOTS
+        .iter()
+        .find_map(|path| fs::read_to_string(path).ok())
+        .unwrap_or_default()
+}
+
+/// A program that starts meanwhile reads the whole file, old or new.
+fn put(path: &Path, contents: &[u8], mode: u32) -> Result<(), WriteError> {
+    let failed = |source| WriteError::Write {
+        path: path.to_owned(),
+        source,
+    };
+    match fs::read(path) {
+        Ok(before) if !is_ours(&before) => return Err(WriteError::Taken(path.to_owned())),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let unfinished = PathBuf::from(name);
+    let write = || {
+        let options = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&unfinished);
+        let mut file = options?;
+        file.write_all(contents)?;
+        // Whatever the umask: the clients run as other users too, and no file holds a secret.
+        file.set_permissions(Permissions::from_mode(mode))?;
+        fs::rename(&unfinished, path)
+    };
+    write().map_err(|error| {
+        // It may never have been there.
+        let _ = fs::remove_file(&unfinished);
+        failed(error)
+    })
+}
+
+/// Where systems keep the roots in one file: Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs.
+const SYSTEM_ROOTS: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_made_absolute_and_has_to_need_no_quotes() {
+        for (path, is_taken) in [
+            ("/srv/trust/", true),
+            ("trust", true),
+            ("/a b", false),
+            ("/a:b", false),
+            ("/$(id)", false),
+        ] {
+            assert_eq!(folder(Path::new(path)).is_ok(), is_taken, "{path}");
+        }
+        assert!(folder(Path::new("trust")).is_ok_and(|path| path.starts_with('/') && path.ends_with("/trust")));
+    }
+
+    #[test]
+    fn only_its_own_files_are_written_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("php/wgetrc");
+        let ours = format!("# {MARK}\n");
+        for (text, mode) in [(&ours, 0o644), (&(ours.clone() + "more"), 0o755)] {
+            put(&path, text.as_bytes(), mode).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(fs::read_to_string(&path).expect("a file"), *text);
+            assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o777, mode);
+        }
+        fs::write(&path, "my own").expect("written");
+        let refused = put(&path, ours.as_bytes(), 0o644);
+        assert!(matches!(refused, Err(WriteError::Taken(_))), "{refused:?}");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "my own");
+        let left = fs::read_dir(folder.path().join("php")).expect("a folder").count();
+        assert_eq!(left, 1, "nothing unfinished is left");
+    }
+}

@@ -1,0 +1,159 @@
+//! The files that `robotgate env --write` puts beside its settings. Pure: it says what they are and writes none.
+
+use super::TABLE;
+use crate::trust::Settings;
+
+/// A file, by its path in the folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    pub name: &'static str,
+    pub is_executable: bool,
+    pub contents: Contents,
+}
+
+/// What a file holds. Each says that `robotgate env --write` wrote it, which [`is_ours`] looks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contents {
+    Text(String),
+    /// The authority's certificate, as PEM.
+    Authority,
+    /// The system's roots and the authority's certificate, as PEM.
+    Roots,
+    /// The same as a key store of Java.
+    KeyStore,
+}
+
+/// A small text in the table, with what [`Settings::fill`] fills in.
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Template {
+    name: String,
+    #[serde(default)]
+    executable: bool,
+    pub(super) text: String,
+}
+
+/// The files that `text` names, and those that these name. None where nothing is written.
+pub fn files(text: &str, settings: &Settings) -> Vec<File> {
+    let Some(folder) = settings.folder() else {
+        return Vec::new();
+    };
+    let mut told = text.to_owned();
+    let mut files = Vec::new();
+    for file in every(settings) {
+        if !told.contains(&format!("{folder}/{}", file.name)) {
+            continue;
+        }
+        if let Contents::Text(text) = &file.contents {
+            told.push_str(text);
+        }
+        files.push(file);
+    }
+    files
+}
+
+/// Every file that can be written. A file comes before those that it names.
+fn every(settings: &Settings) -> impl Iterator<Item = File> {
+    let small = TABLE.file.iter().map(|template| File {
+        name: &template.name,
+        is_executable: template.executable,
+        contents: Contents::Text(settings.fill(&template.text)),
+    });
+    let shipped = SHIPPED
+        .iter()
+        .map(|(name, text)| (*name, Contents::Text((*text).to_owned())));
+    let certificates = [
+        ("roots.jks", Contents::KeyStore),
+        ("roots.pem", Contents::Roots),
+        ("ca.pem", Contents::Authority),
+    ];
+    let rest = shipped.chain(certificates).map(|(name, contents)| File {
+        name,
+        is_executable: false,
+        contents,
+    });
+    small.chain(rest)
+}
+
+/// Whether `robotgate env --write` wrote a file that holds this.
+pub fn is_ours(contents: &[u8]) -> bool {
+    memchr::memmem::find(contents, MARK.as_bytes()).is_some()
+}
+
+/// What stands in every file.
+pub const MARK: &str = "robotgate env --write";
+
+const SHIPPED: [(&str, &str); 4] = [
+    ("robotgate.php", include_str!("../../../conf/clients/robotgate.php")),
+    (
+        "robotgate-node.cjs",
+        include_str!("../../../conf/clients/robotgate-node.cjs"),
+    ),
+    (
+        "scrapy_robotgate.py",
+        include_str!("../../../conf/clients/scrapy_robotgate.py"),
+    ),
+    (
+        "crawlee_robotgate.mjs",
+        include_str!("../../../conf/clients/crawlee_robotgate.mjs"),
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trust::{Ca, clients};
+
+    fn settings() -> Settings {
+        let ca = Ca::At("/etc/ca.pem".to_owned());
+        let settings = Settings::new("http://127.0.0.1:3128", ca).unwrap_or_else(|error| panic!("{error}"));
+        settings.written_to("/srv/trust")
+    }
+
+    fn names(client: &str) -> Vec<&'static str> {
+        let client = clients::find(client).unwrap_or_else(|| panic!("{client}"));
+        let files = files(&client.settings(&settings()), &settings());
+        files.iter().map(|file| file.name).collect()
+    }
+
+    #[test]
+    fn a_client_gets_the_files_that_its_text_names_and_those_that_these_name() {
+        for (client, expected) in [
+            ("curl", &["roots.pem"][..]),
+            ("wget", &["wgetrc", "roots.pem"]),
+            (
+                "php",
+                &[
+                    "php/robotgate-proxy.ini",
+                    "php/robotgate-trust.ini",
+                    "robotgate.php",
+                    "roots.pem",
+                ],
+            ),
+            ("java", &["roots.jks"]),
+            ("node", &["robotgate-node.cjs", "ca.pem"]),
+            ("scrapy", &["scrapy_robotgate.py", "roots.pem"]),
+            ("crawlee", &["crawlee_robotgate.mjs", "ca.pem"]),
+            ("chromium", &["robotgate-chromium", "ca.pem"]),
+        ] {
+            assert_eq!(names(client), expected, "{client}");
+        }
+    }
+
+    #[test]
+    fn every_text_says_who_wrote_it_and_each_is_named_by_a_client() {
+        let settings = settings();
+        for file in every(&settings) {
+            if let Contents::Text(text) = &file.contents {
+                assert!(is_ours(text.as_bytes()), "{}", file.name);
+                assert!(!text.contains("{dir}") && !text.contains("{roots}"), "{text}");
+            }
+            let mut clients = clients::all().iter();
+            assert!(
+                clients.any(|client| names(&client.name).contains(&file.name)),
+                "{}",
+                file.name
+            );
+        }
+    }
+}
