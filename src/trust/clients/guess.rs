@@ -25,6 +25,9 @@ const SIGNS: &[(&str, &str)] = &[
     ("python-requests", "python"),
     ("python-httpx", "python"),
     ("python-urllib", "python"),
+    ("apt-http", "apt"),
+    ("libwww-perl", "perl"),
+    ("http-tiny", "perl"),
     ("pip/", "pip"),
     ("npm/", "npm"),
     ("git/", "git"),
@@ -72,6 +75,8 @@ mod tests {
                 Some("chromium"),
             ),
             ("git/2.39.5", Some("git")),
+            ("Debian APT-HTTP/1.3 (2.6.1)", Some("apt")),
+            ("libwww-perl/6.68", Some("perl")),
             ("AcmeBot/1.0", None),
             ("", None),
         ] {
