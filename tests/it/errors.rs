@@ -2,11 +2,7 @@
 //!
 //! In each case robots.txt could be read, so the verdict is `allow` and the page is what fails.
 
-use std::time::{Duration, Instant};
-
 use crate::support::{Answer, Blackhole, Certificate, End, Gate, NAME, Origin, Reply, Response, Step, failed};
-
-const TIMEOUTS: &str = "[proxy]\nconnect-timeout = \"300ms\"\nread-timeout = \"300ms\"";
 
 /// An origin that allows everything and keeps no connection, so that each request makes its own.
 async fn origin(tls: bool) -> Origin {
@@ -87,8 +83,7 @@ async fn an_origin_that_says_nothing_is_a_504() {
     ] {
         println!("{way}");
         let origin = Origin::start().reply("/x", reply).spawn().await;
-        let gate = Gate::with(TIMEOUTS).await;
-        let start = Instant::now();
+        let gate = Gate::with("[proxy]\nread-timeout = \"300ms\"").await;
         fails(
             &gate,
             &origin,
@@ -96,7 +91,6 @@ async fn an_origin_that_says_nothing_is_a_504() {
             &["connection_read_timeout", "http_response_timeout"],
         )
         .await;
-        assert!(start.elapsed() < Duration::from_secs(5));
     }
 }
 
@@ -114,7 +108,7 @@ async fn a_connection_that_is_refused() {
 #[tokio::test]
 async fn a_connection_that_is_never_made() {
     let origin = origin(false).await;
-    let gate = Gate::with(TIMEOUTS).await;
+    let gate = Gate::with("[proxy]\nconnect-timeout = \"300ms\"").await;
     warm(&gate, &origin).await;
     let hole = Blackhole::at([127, 0, 0, 2], origin.port()).await;
 

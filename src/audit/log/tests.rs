@@ -74,7 +74,7 @@ impl Sink {
         let waited = self
             .0
             .changed
-            .wait_timeout_while(self.lock(), Duration::from_secs(30), |state| !done(state));
+            .wait_timeout_while(self.lock(), DEADLINE, |state| !done(state));
         let timed_out = waited.expect("no panic in a sink").1.timed_out();
         assert!(!timed_out, "the writer never came so far");
     }
@@ -112,6 +112,9 @@ impl Write for Sink {
 async fn ask_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }
+
+/// When a test gives up on something that never happens, however busy the machine is.
+const DEADLINE: Duration = Duration::from_secs(120);
 
 #[tokio::test]
 async fn a_line_is_with_the_output_when_write_returns() {

@@ -1,5 +1,4 @@
-//! What counting costs a request. The bound is wide, for builds without optimisation on a machine that does other things:
-//! a lock that waits or a system call would be over it.
+//! What counting costs a request, beside writing one line about it. A lock that waits would be over the bound.
 
 use std::{hint::black_box, time::Instant};
 
@@ -11,16 +10,21 @@ fn counting_a_request_takes_no_time_to_speak_of() {
     let bots: Vec<_> = (0..100).map(|number| bot(&format!("bot{number}"))).collect();
     let meter = meter(&metrics, &bots);
     let (identity, rule) = (Identity::Bot(bots[50].clone()), decision(Verdict::Deny, Reason::Rule));
-    let started = Instant::now();
+    let (mut counting, mut writing) = (Duration::ZERO, Duration::ZERO);
+    // By turns, so that other work on the machine slows both down alike.
     for nanos in 0..ROUNDS {
+        let started = Instant::now();
         let time = Duration::from_nanos(black_box(nanos));
         meter.decided(black_box(&identity), black_box(&rule));
         metrics.decision_took(time, Some(time));
         metrics.audit_took(time);
+        counting += started.elapsed();
+        let started = Instant::now();
+        black_box(format!("{:?} {:?}", black_box(&identity), black_box(&rule)));
+        writing += started.elapsed();
     }
-    let each = started.elapsed().as_nanos() / u128::from(ROUNDS);
-    println!("{each} ns for a decision and three times");
-    assert!(each < 20_000, "{each} ns");
+    println!("{counting:?} for decisions and three times, {writing:?} for lines");
+    assert!(counting < 10 * writing, "{counting:?}, {writing:?}");
 }
 
 const ROUNDS: u64 = 100_000;

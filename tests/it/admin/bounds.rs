@@ -1,32 +1,26 @@
 //! Nobody on the admin listener takes what others need, however slow or hostile.
 
-use std::time::{Duration, Instant};
-
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 
-use super::escaped;
 use crate::support::{Gate, Origin, allowed, wait};
 
 #[tokio::test]
 async fn those_who_take_nothing_keep_nobody_waiting() {
-    let large = format!("User-agent: *\nDisallow: /private\n#{}\n", "x".repeat(400_000));
-    let origin = Origin::start().robots(&large).page("/", "page").spawn().await;
+    let origin = Origin::start().page("/", "page").spawn().await;
     let gate = Gate::start().await;
-    let path = format!("/api/v1/explain?agent=TestBot&url={}", escaped(&origin.url("/")));
+    let asking = "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
     let mut crowd = Vec::new();
+    // More than one address has seats for, and answers that no buffer has room for.
     for _ in 0..40 {
         let mut connection = TcpStream::connect(gate.admin_address()).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        connection.write_all(request.repeat(20).as_bytes()).await.unwrap();
+        connection.write_all(asking.as_bytes()).await.unwrap();
         crowd.push(connection);
     }
-    let started = Instant::now();
-    allowed(&gate.get(&origin.url("/")).await, "no-rule");
+    allowed(&gate.get(&origin.url("/")).await, "no-robots");
     assert_eq!(gate.admin("/healthz").await.status, 200);
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
 
 #[tokio::test]

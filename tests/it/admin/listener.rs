@@ -1,7 +1,5 @@
 //! The listener itself: what all answers have in common, and that nobody on it harms the rest.
 
-use std::time::{Duration, Instant};
-
 use tokio::{io::AsyncReadExt as _, net::TcpStream};
 
 use crate::support::{Connection, Gate, Latch, Origin, Reply, Signal, refused, wait};
@@ -150,9 +148,7 @@ async fn a_crowd_of_idle_connections_keeps_nobody_out() {
             .unwrap();
         crowd.push(connection);
     }
-    let started = Instant::now();
     assert_eq!(gate.admin("/healthz").await.status, 200);
-    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     // The first had to go.
     let mut bytes = Vec::new();
     let read = wait::within("the end of the first", crowd[0].read_to_end(&mut bytes));

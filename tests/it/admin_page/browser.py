@@ -10,7 +10,7 @@ import time
 
 NAMES = ["chromium", "chromium-browser", "google-chrome"]
 # The machine may be busy; what goes well never waits so long.
-DEADLINE = 30
+DEADLINE = 120
 SWITCHES = [
     "--headless=new",
     "--remote-debugging-pipe",

@@ -1,6 +1,6 @@
 //! Redirects: up to five hops, across origins; the rules bind to the first.
 
-use super::{Means, QUICK, RULES};
+use super::{Means, RULES};
 use crate::support::{Answer, Gate, NAME, Origin, Reply, allowed, refused};
 
 /// An origin whose robots.txt is `hops` redirects away.
@@ -102,7 +102,7 @@ async fn what_is_at_the_end_decides() {
             .anything("page")
             .spawn()
             .await;
-        let gate = Gate::with(QUICK).await;
+        let gate = Gate::start().await;
         gate.dns().answer("gone.example", Answer::NoSuchName);
         println!("{means:?}");
         means.holds(&gate, &origin, NAME).await;
@@ -117,7 +117,7 @@ async fn a_hop_to_where_bots_may_not_go_is_a_failure() {
             .anything("page")
             .spawn()
             .await;
-        let gate = Gate::with(QUICK).await;
+        let gate = Gate::start().await;
         gate.dns().point("metadata.example", [169, 254, 169, 254]);
         println!("{address}");
         Means::Closed.holds(&gate, &origin, NAME).await;

@@ -56,14 +56,12 @@ async fn a_tunnel_ends_when_its_time_is_over_however_busy_it_is() {
         .user_agent("TestBot/1.0")
         .await
         .opened();
-    let mut inside = tunnel
-        .trusting(crate::support::Roots::of_origins())
-        .tls(NAME, Alpn::Http1)
-        .await;
-    inside.send("GET / HTTP/1.1\r\n\r\n").await;
-    inside.read_exactly(UPGRADED.len()).await;
-
-    talk(inside).await;
+    let tunnel = tunnel.trusting(crate::support::Roots::of_origins());
+    // On a busy machine the time may be over before the handshake is.
+    if let Ok(mut inside) = tunnel.try_tls(NAME, Alpn::Http1).await {
+        inside.try_send(b"GET / HTTP/1.1\r\n\r\n").await;
+        talk(inside).await;
+    }
 
     let (_, completions) = gate.audited(1).await;
     assert_eq!(completions[0]["error"], "lifetime", "{completions:#?}");

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// How long anything in a test may take. Generous: the machine may be busy, and a passing test never waits for it.
-pub const DEADLINE: Duration = Duration::from_secs(20);
+/// When a test gives up on something that never happens. No test may measure speed by it: a passing test comes nowhere
+/// near it, however busy the machine is.
+pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Asks `condition` again and again until it answers.
 ///

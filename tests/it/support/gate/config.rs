@@ -10,7 +10,8 @@ pub const CA_CERTIFICATE: &str = "ca.pem";
 pub const CREDENTIALS: &str = "credentials";
 pub const ORIGIN_ROOTS: &str = "origin-ca.pem";
 
-/// Everything that a test's own TOML is laid over.
+/// Everything that a test's own TOML is laid over. A fetch of a robots.txt is waited for much longer than by default, so
+/// that no test refuses anything because the machine is busy.
 pub struct Config(Table);
 
 impl Config {
@@ -31,6 +32,9 @@ impl Config {
             ca-certificate = "{CA_CERTIFICATE}"
             ca-key = "ca-key.pem"
             extra-roots = ["{ORIGIN_ROOTS}"]
+
+            [robots]
+            wait = "1m"
 
             [cache]
             path = "robots.redb"
