@@ -45,6 +45,7 @@ fn an_empty_file_means_the_defaults() {
         concat!("robotgate/", env!("CARGO_PKG_VERSION"))
     );
     assert_eq!(config.robots.max_fetches, 1024);
+    assert_eq!(config.robots.wait, Duration::from_secs(5));
     assert_eq!(config.robots.fetch_idle_timeout, Duration::from_secs(10));
     assert_eq!(config.cache.max_bytes, 268_435_456);
     assert_eq!(config.cache.max_disk_bytes, 2 << 30);
