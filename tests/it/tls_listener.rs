@@ -362,7 +362,8 @@ async fn check_says_what_a_start_would() {
         let output = command.arg("check").arg(gate.file("robotgate.toml")).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    assert_eq!(check(), (Some(0), String::new()));
+    let (code, told) = check();
+    assert_eq!(code, Some(0), "{told}");
     let (_, key) = Certificate::of(&[PROXY]).to_pem();
     fs::write(gate.file("proxy-key.pem"), key).unwrap();
     let (code, told) = check();
