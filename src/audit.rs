@@ -13,7 +13,7 @@ mod timestamp;
 
 pub use self::{
     counts::AuditCounts,
-    log::{AuditError, AuditLog, MAX_WAIT},
+    log::{AuditError, AuditLog, MAX_WAIT, Reserved},
     record::{Completion, DecisionRecord, Event, Redirect, RobotsRecord},
     text::{plain, plain_lines},
     timestamp::Timestamp,

@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use self::file::{append_on_a_new_line, append_to};
 use super::AuditCounts;
@@ -50,6 +50,13 @@ pub enum AuditError {
     Full,
 }
 
+/// Room for a line that is still to come. It is given back when this is dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    log: Arc<AuditLog>,
+    bytes: usize,
+}
+
 /// A line on its way.
 #[derive(Debug)]
 pub struct Enqueued(oneshot::Receiver<()>);
@@ -62,6 +69,8 @@ struct Shared {
     work: Condvar,
     /// Since when the writer is busy with the lines that it took last, and how many bytes those are.
     busy: Mutex<Option<(Instant, usize)>>,
+    /// Told when there may be room again for those who want to reserve some.
+    freed: Notify,
 }
 
 type Sink = Box<dyn Write + Send>;
@@ -73,6 +82,10 @@ struct Pending {
     sink: Option<Sink>,
     /// Those who wait for `bytes` to be written.
     waiting: Vec<oneshot::Sender<()>>,
+    /// Bytes of lines that are to come.
+    reserved: usize,
+    /// Whether the last write failed.
+    failing: bool,
     /// Whether the writer may let a few more lines gather first.
     unhurried: bool,
     closed: bool,
@@ -152,6 +165,7 @@ impl AuditLog {
             pending: Mutex::default(),
             work: Condvar::new(),
             busy: Mutex::default(),
+            freed: Notify::new(),
         });
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
@@ -242,6 +256,30 @@ impl AuditLog {
         }
     }
 
+    /// Waits until the output takes lines and there is room for one of `bytes`, and keeps that room. A line that was not
+    /// reserved needs no other room than before.
+    ///
+    /// # Errors
+    /// The output takes nothing, or there is no room, for [`MAX_WAIT`].
+    pub async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reserved, AuditError> {
+        let room = async {
+            loop {
+                // It is told of what happens from here on.
+                let freed = self.shared.freed.notified();
+                if !self.is_stalled() && self.shared.lock().reserve(bytes) {
+                    break;
+                }
+                freed.await;
+            }
+        };
+        let waited = tokio::time::timeout(MAX_WAIT, room).await;
+        waited.map_err(|_| AuditError::Full)?;
+        Ok(Reserved {
+            log: self.clone(),
+            bytes,
+        })
+    }
+
     /// Writes what is left and waits for it, for the end of the program. It blocks; a line that
     /// comes after it is lost.
     pub fn close(&self) {
@@ -277,6 +315,34 @@ impl Drop for AuditLog {
     fn drop(&mut self) {
         self.shared.lock().closed = true;
         self.shared.work.notify_one();
+    }
+}
+
+// === impl Pending ===
+
+impl Pending {
+    fn reserve(&mut self, bytes: usize) -> bool {
+        let fits = !self.failing && self.bytes.len() + self.reserved + bytes <= MAX_PENDING;
+        if fits {
+            self.reserved += bytes;
+        }
+        fits
+    }
+}
+
+// === impl Reserved ===
+
+impl Reserved {
+    /// Hands the line over, which may be longer than what was reserved, without waiting until it is written.
+    pub fn append(self, line: &[u8]) {
+        self.log.append_now(line);
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.log.shared.lock().reserved -= self.bytes;
+        self.log.shared.freed.notify_waiters();
     }
 }
 
@@ -323,6 +389,7 @@ impl Shared {
             *self.busy() = Some((Instant::now(), bytes.len()));
             let written = self.write_all(&mut sink, &bytes);
             *self.busy() = None;
+            self.freed.notify_waiters();
             bytes.clear();
             if !written {
                 // Those who wait see that nobody answers them any more.
@@ -393,6 +460,7 @@ impl Shared {
             }
             let (other, closed) = {
                 let mut pending = self.lock();
+                pending.failing = true;
                 (pending.sink.take(), pending.closed)
             };
             if let Some(other) = other {
@@ -412,6 +480,7 @@ impl Shared {
             std::thread::sleep(RETRY);
         }
         if stalled {
+            self.lock().failing = false;
             tracing::warn!(output = &*self.output, "the audit log can be written again");
         }
         true

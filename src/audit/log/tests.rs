@@ -1,6 +1,7 @@
 mod end;
 mod order;
 mod pipe;
+mod reserve;
 mod rotate;
 mod stall;
 mod trouble;

@@ -1,0 +1,60 @@
+//! Room that is kept for lines that are still to come.
+
+use super::*;
+
+/// Whether room is there at once.
+async fn has_room(log: &Arc<AuditLog>, bytes: usize) -> Option<Reserved> {
+    match ask_once(pin!(log.reserve(bytes))).await {
+        Poll::Ready(reserved) => Some(reserved.expect("it did not wait")),
+        Poll::Pending => None,
+    }
+}
+
+#[tokio::test]
+async fn what_is_reserved_counts_until_it_is_given_back() {
+    let log = Arc::new(Sink::default().log());
+    let half = has_room(&log, MAX_PENDING / 2).await.expect("nothing waits");
+    let other = has_room(&log, MAX_PENDING / 2).await.expect("that is all");
+    assert!(has_room(&log, 1).await.is_none());
+    let mut waiting = pin!(log.reserve(1));
+    assert!(ask_once(waiting.as_mut()).await.is_pending());
+
+    log.write(b"a line that was not reserved\n")
+        .await
+        .expect("it has room of its own");
+    drop(half);
+    waiting.await.expect("there is room again");
+    other.append(b"one that was\n");
+    assert!(has_room(&log, MAX_PENDING - 100).await.is_some());
+}
+
+#[tokio::test]
+async fn while_the_output_fails_nothing_is_reserved_and_what_was_is_written_later() {
+    let full = Sink::with_troubles([Trouble::Error(io::ErrorKind::StorageFull); 1000]);
+    let log = Arc::new(full.log());
+    let early = has_room(&log, 10).await.expect("nobody knows of the trouble");
+    log.append_now(b"first\n");
+    while !log.shared.lock().failing {
+        tokio::task::yield_now().await;
+    }
+    let mut late = pin!(log.reserve(10));
+    assert!(ask_once(late.as_mut()).await.is_pending(), "though little waits");
+    early.append(b"under way\n");
+
+    let other = Sink::default();
+    log.go_on_with(Box::new(other.clone()));
+    late.await.expect("it can be written again").append(b"late\n");
+    log.close();
+    assert_eq!(other.text(), "first\nunder way\nlate\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_in_vain_to_reserve_is_told_so() {
+    let sink = Sink::shut();
+    let log = Arc::new(sink.log());
+    let _all = has_room(&log, MAX_PENDING).await.expect("nothing waits");
+    let started = tokio::time::Instant::now();
+    assert!(matches!(log.reserve(1).await, Err(AuditError::Full)));
+    assert_eq!(started.elapsed(), MAX_WAIT);
+    sink.open();
+}
