@@ -24,12 +24,14 @@ pub use self::{
     copy::{RobotsCopy, Sha256},
     disk::{Contents, CopyFile, Disk, DiskError, DiskOptions, FileError, Record, Why},
     failure::{Failure, FetchError},
-    fetch::{Asked, Fetch, Fetched, Fetcher, FetcherOptions, Landed, Lanes, Traced, within_limit},
+    fetch::{
+        Asked, Fetch, Fetched, Fetcher, FetcherOptions, Landed, Lanes, Name, Place, Requester, Traced, within_limit,
+    },
     freshness::Freshness,
-    lookup::{CacheStatus, Lookup},
+    lookup::{CacheStatus, Lookup, LookupError},
     meaning::{Meaning, Received},
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     state::{Answer, Due, Ground, OriginState, Saved, SavedCopy},
-    store::{Memory, Store},
+    store::{Memory, Query, Store},
     verdicts::{VerdictCounts, Verdicts},
 };

@@ -22,11 +22,11 @@ use pingora::connectors::{ConnectorOptions, http::v1::Connector};
 use self::hop::HopEnd;
 pub use self::{
     body::within_limit,
-    lanes::Lanes,
+    lanes::{Lanes, Name, Place, Requester},
     redirect::Hop,
     trace::{Asked, Traced},
 };
-use super::{Failure, FetchError, Freshness, Meaning, OriginState, Policy, Received, copy::LARGE};
+use super::{Failure, FetchError, Freshness, LookupError, Meaning, OriginState, Policy, Received, copy::LARGE};
 use crate::{
     egress::{Egress, Roots},
     origin::Origin,
@@ -35,12 +35,27 @@ use crate::{
 /// Something that fetches the robots.txt of origins.
 #[async_trait]
 pub trait Fetch: Send + Sync + 'static {
-    /// Fetches, however long it takes; the implementation bounds it. With `etag`, the origin may
+    /// Room in the log for what came of a fetch.
+    type Room: Send + 'static;
+
+    /// Takes a place for a fetch, which begins in its turn.
+    ///
+    /// # Errors
+    /// The requester has as many fetches as it may have.
+    fn enter(&self, requester: Requester) -> Result<Place, LookupError>;
+
+    /// Waits for room in the log, without which nothing is fetched.
+    ///
+    /// # Errors
+    /// The log takes nothing.
+    async fn room(&self) -> Result<Self::Room, LookupError>;
+
+    /// Fetches in its turn, however long it takes; the implementation bounds it. With `etag`, the origin may
     /// answer that what it gave under that tag has not changed.
-    async fn fetch(&self, origin: &Origin, etag: Option<&str>) -> Traced;
+    async fn fetch(&self, place: &Place, origin: &Origin, etag: Option<&str>) -> Traced;
 
     /// Told of each fetch before what it found is used.
-    async fn landed(&self, landed: &Landed<'_>);
+    async fn landed(&self, landed: &Landed<'_>, room: Self::Room);
 }
 
 /// A fetch that has ended, and what it changed.
@@ -146,15 +161,21 @@ impl Fetcher {
         }
     }
 
-    /// Fetches the robots.txt of `origin`, in its turn. With `etag`, its answer may be that what it gave
-    /// under that tag has not changed.
-    pub async fn trace(&self, origin: &Origin, etag: Option<&str>) -> Traced {
-        let total = self.options.total_timeout;
-        let (mut hops, mut began) = (Vec::with_capacity(1), None);
-        let ran = self.lanes.run(|| {
-            began = Some(Instant::now());
-            tokio::time::timeout(total, self.follow(origin, etag, &mut hops))
-        });
+    /// Takes a place for a fetch, which begins in its turn.
+    ///
+    /// # Errors
+    /// The requester has as many fetches as it may have.
+    pub fn enter(&self, requester: Requester) -> Result<Place, LookupError> {
+        self.lanes.enter(requester)
+    }
+
+    /// Fetches the robots.txt of `origin` once the turn of `place` has come. With `etag`, its answer may be that what it
+    /// gave under that tag has not changed.
+    pub async fn trace(&self, place: &Place, origin: &Origin, etag: Option<&str>) -> Traced {
+        place.turn().await;
+        let (total, began) = (self.options.total_timeout, Instant::now());
+        let mut hops = Vec::with_capacity(1);
+        let ran = place.run(tokio::time::timeout(total, self.follow(origin, etag, &mut hops)));
         let fetched = match ran.await {
             Ok(Ok(fetched)) => fetched,
             Ok(Err(_)) => Err(FetchError::Timeout(total).into()),
@@ -163,7 +184,7 @@ impl Fetcher {
         Traced {
             fetched: fetched.unwrap_or_else(Fetched::Failed),
             hops,
-            took: began.map_or(Duration::ZERO, |began| began.elapsed()),
+            took: began.elapsed(),
         }
     }
 

@@ -36,6 +36,15 @@ pub struct Lookup {
     pub verdicts: Arc<Verdicts>,
 }
 
+/// Why nothing could be looked up. It is no fault of the origin's, and nothing is noted of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LookupError {
+    #[error("this client has as many robots.txt fetches under way as one may have (proxy.max-client-fetches)")]
+    TooManyFetches,
+    #[error("the audit log takes nothing, so no robots.txt is fetched")]
+    NotLogged,
+}
+
 // === impl CacheStatus ===
 
 impl CacheStatus {

@@ -1,8 +1,9 @@
 //! The copies of all origins: looks up what holds and sees to it that one fetch per origin runs at a
 //! time, which the other requests wait for. What memory has no room for comes back from disk.
 //!
-//! A fetch runs in a task of its own, so a client that goes away cancels nothing. This module
-//! decides nothing: the state machine does.
+//! A fetch that has begun runs in a task of its own, so a client that goes away cancels nothing. One that still waits
+//! for its turn is given up when nobody waits for it any more, and nothing is noted of its origin. This module decides
+//! nothing: the state machine does.
 
 mod clocks;
 mod flight;
@@ -19,14 +20,17 @@ use std::{
 };
 
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, sync::Cache, sync::DefaultLifecycle};
-use tokio::sync::watch;
+use tokio::time::timeout_at;
 
 use self::{
     clocks::Clocks,
-    flight::{Boarding, Flights},
+    flight::{Boarding, Flights, Joined, Landing, Waiting},
     slot::{Held, HeldWeight, Slot},
 };
-use super::{Answer, CacheStatus, Disk, Due, Fetch, Fetched, Landed, Lookup, OriginState, Policy, VerdictCounts};
+use super::{
+    Answer, CacheStatus, Disk, Due, Fetch, Fetched, Landed, Lookup, LookupError, OriginState, Place, Policy, Requester,
+    VerdictCounts,
+};
 use crate::origin::Origin;
 
 /// The copies of all origins.
@@ -39,6 +43,16 @@ pub struct Store {
     retry_from: AtomicU64,
     clocks: Clocks,
     spread: RandomState,
+}
+
+/// What is looked up, and what it is fetched by.
+#[derive(Debug)]
+pub struct Query<'a, F> {
+    pub origin: &'a Origin,
+    pub fetcher: &'a Arc<F>,
+    pub policy: &'a Policy,
+    /// Whom a fetch counts for.
+    pub requester: Requester,
 }
 
 /// What of the copies is in memory.
@@ -172,15 +186,16 @@ impl Store {
         self.slots.remove(origin);
     }
 
-    /// What is known of `origin`, fetched by `fetcher` where that is due. Waits for a fetch at
-    /// most `wait`.
+    /// What is known of an origin, fetched where that is due. Waits for a fetch at most `wait`.
+    ///
+    /// # Errors
+    /// A fetch was due and could not begin, for no reason of the origin's.
     pub async fn lookup<F: Fetch>(
         self: &Arc<Self>,
-        origin: &Origin,
-        fetcher: &Arc<F>,
-        policy: &Policy,
+        query: &Query<'_, F>,
         wait: Duration,
-    ) -> Lookup {
+    ) -> Result<Lookup, LookupError> {
+        let Query { origin, policy, .. } = *query;
         let slot = self.slot(origin);
         let mut waited = Duration::ZERO;
         // A site that fails may have a copy there that counts.
@@ -204,35 +219,58 @@ impl Store {
         let mut lookup = match state.due(now, policy) {
             Due::No => Lookup::at_once(state, now, policy, &slot.verdicts),
             Due::Background => {
-                if !slot.flying.load(Ordering::Relaxed) {
-                    self.fly(&slot, origin, fetcher, policy);
-                }
+                self.refresh(&slot, query);
                 Lookup::at_once(state, now, policy, &slot.verdicts)
             }
             Due::Now => {
                 let left = wait.saturating_sub(waited);
-                self.wait_for(&slot, &state, origin, fetcher, policy, left).await
+                self.wait_for(&slot, &state, query, left).await?
             }
         };
         lookup.waited += waited;
-        lookup
+        Ok(lookup)
+    }
+
+    /// Fetches in the background, in the requester's turn. Where it has as many fetches as it may have, a later request
+    /// does it.
+    fn refresh<F: Fetch>(self: &Arc<Self>, slot: &Arc<Slot>, query: &Query<'_, F>) {
+        if slot.flying.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Ok(Boarding::Waiting(waiting)) = self.board(slot, query) {
+            slot.flying.store(true, Ordering::Relaxed);
+            let (store, slot, fetcher, policy) = (self.clone(), slot.clone(), query.fetcher.clone(), *query.policy);
+            tokio::spawn(async move {
+                let begun = store.begin(&waiting, &fetcher, &policy).await;
+                if !matches!(begun, Ok((_, CacheStatus::Miss))) {
+                    slot.flying.store(false, Ordering::Relaxed);
+                }
+            });
+        }
     }
 
     async fn wait_for<F: Fetch>(
         self: &Arc<Self>,
         slot: &Arc<Slot>,
         state: &OriginState,
-        origin: &Origin,
-        fetcher: &Arc<F>,
-        policy: &Policy,
+        query: &Query<'_, F>,
         wait: Duration,
-    ) -> Lookup {
+    ) -> Result<Lookup, LookupError> {
+        let Query { origin, policy, .. } = *query;
         let started = Instant::now();
-        let (slot, mut landed, status) = self.fly(slot, origin, fetcher, policy);
-        // `changed` fails when the sender is gone, which is the sign that is waited for.
-        let pending = tokio::time::timeout(wait, async { while landed.changed().await.is_ok() {} })
-            .await
-            .is_err();
+        let deadline = tokio::time::Instant::now() + wait;
+        let (mut joined, status) = match self.board(slot, query)? {
+            Boarding::Joined(joined) => (joined, CacheStatus::Collapsed),
+            Boarding::Waiting(waiting) if timeout_at(deadline, waiting.turn()).await.is_err() => {
+                (waiting.join(), CacheStatus::Miss)
+            }
+            Boarding::Waiting(waiting) => {
+                let begun = timeout_at(deadline, self.begin(&waiting, query.fetcher, policy)).await;
+                begun.map_err(|_| LookupError::NotLogged)??
+            }
+        };
+        let pending = !timeout_at(deadline, joined.landed()).await.unwrap_or(false);
+        let slot = joined.slot;
         let mut found = slot.state.load_full();
         if !found.is_under(policy) {
             // The fetch was begun before a reload.
@@ -240,7 +278,7 @@ impl Store {
         }
         let at = SystemTime::now();
         let is_old = matches!(found.answer(at, policy), Answer::LastCopy(..));
-        Lookup {
+        Ok(Lookup {
             state: found,
             status: match (pending && state.is_known()) || is_old {
                 true => CacheStatus::Stale,
@@ -250,7 +288,7 @@ impl Store {
             at,
             pending,
             verdicts: slot.verdicts.clone(),
-        }
+        })
     }
 
     /// Brings back what is known on disk. Where that cannot be read now, the slot goes on without it,
@@ -322,39 +360,46 @@ impl Store {
         }
     }
 
-    /// Joins the fetch that runs for `origin`, or starts one.
-    fn fly<F: Fetch>(
+    /// Joins the fetch that is wanted for the origin, or wants one.
+    fn board<F: Fetch>(&self, slot: &Arc<Slot>, query: &Query<'_, F>) -> Result<Boarding, LookupError> {
+        // Between the caller's look and this a fetch may have landed.
+        let is_due = || slot.state.load().due(SystemTime::now(), query.policy) != Due::No;
+        let enter = || query.fetcher.enter(query.requester);
+        self.flights
+            .board(query.origin, slot, is_due, query.requester.name, enter)
+    }
+
+    /// Begins the fetch when its turn has come and the log has room for it.
+    async fn begin<F: Fetch>(
         self: &Arc<Self>,
-        slot: &Arc<Slot>,
-        origin: &Origin,
+        waiting: &Waiting,
         fetcher: &Arc<F>,
         policy: &Policy,
-    ) -> (Arc<Slot>, watch::Receiver<()>, CacheStatus) {
-        // Between the caller's look and this a fetch may have landed.
-        let is_due = || slot.state.load().due(SystemTime::now(), policy) != Due::No;
-        let landing = match self.flights.board(origin, slot, is_due) {
-            Boarding::Joined { slot, landed } => return (slot, landed, CacheStatus::Collapsed),
-            Boarding::First(landing) => landing,
+    ) -> Result<(Joined, CacheStatus), LookupError> {
+        if !waiting.turn().await {
+            return Ok((waiting.join(), CacheStatus::Collapsed));
+        }
+        let room = fetcher.room().await?;
+        let joined = waiting.join();
+        let Some((landing, place)) = waiting.begin() else {
+            return Ok((joined, CacheStatus::Collapsed));
         };
-        let landed = landing.landed();
-        let (store, fetcher) = (self.clone(), fetcher.clone());
-        let (origin, policy) = (origin.clone(), *policy);
-        tokio::spawn(async move {
-            store.fetch(&origin, landing.slot(), &*fetcher, policy).await;
-            drop(landing);
-        });
-        (slot.clone(), landed, CacheStatus::Miss)
+        let (store, fetcher, policy) = (self.clone(), fetcher.clone(), *policy);
+        tokio::spawn(async move { store.fetch(&landing, place, &*fetcher, policy, room).await });
+        Ok((joined, CacheStatus::Miss))
     }
 
     /// Fetches, and puts what was found in place.
-    async fn fetch<F: Fetch>(&self, origin: &Origin, slot: &Arc<Slot>, fetcher: &F, policy: Policy) {
+    async fn fetch<F: Fetch>(&self, landing: &Landing, place: Arc<Place>, fetcher: &F, policy: Policy, room: F::Room) {
+        let (origin, slot) = (&landing.origin, landing.slot());
         let etag = slot.state.load().etag().map(str::to_owned);
-        let mut traced = fetcher.fetch(origin, etag.as_deref()).await;
+        let mut traced = fetcher.fetch(&place, origin, etag.as_deref()).await;
         let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
         if is_unchanged && slot.state.load().etag().is_none() {
             // What has not changed was forgotten meanwhile.
-            traced = fetcher.fetch(origin, None).await;
+            traced = fetcher.fetch(&place, origin, None).await;
         }
+        drop(place);
         let now = SystemTime::now();
         self.watch_clock(now);
         let (status, freshness) = (traced.fetched.status(), traced.fetched.freshness());
@@ -368,12 +413,12 @@ impl Store {
             return;
         };
         let spread = self.spread.hash_one((origin, now)) as f64 / u64::MAX as f64;
-        let mut told = false;
+        let mut room = Some(room);
         loop {
             let forgotten = slot.forgotten();
             let before = slot.state.load_full();
             let after = Arc::new(before.after(meaning.clone(), status, freshness, now, spread, &policy));
-            if !std::mem::replace(&mut told, true) {
+            if let Some(room) = room.take() {
                 let landed = Landed {
                     origin,
                     traced: &traced,
@@ -382,7 +427,7 @@ impl Store {
                     at: now,
                     policy: &policy,
                 };
-                fetcher.landed(&landed).await;
+                fetcher.landed(&landed, room).await;
             }
             let found = slot.state.compare_and_swap(&before, after.clone());
             // Else it was read anew meanwhile, or brought back from disk, or forgotten.

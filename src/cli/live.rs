@@ -9,7 +9,7 @@ mod way;
 use std::{collections::HashSet, fmt::Display, time::SystemTime};
 
 use crate::{
-    cache::{Answer, Fetched, Ground, OriginState, Policy, Received, Traced},
+    cache::{Answer, Fetched, Ground, LookupError, Name, OriginState, Policy, Received, Requester, Traced},
     config::Config,
     egress::{Listening, Resolver, ResolverError, Roots, RootsError},
     explanation::FetchRecord,
@@ -38,6 +38,8 @@ pub enum LiveError {
     Roots(#[from] RootsError),
     #[error("cannot start to fetch: {0}")]
     Runtime(std::io::Error),
+    #[error(transparent)]
+    Fetch(#[from] LookupError),
 }
 
 /// Fetches the robots.txt of `origin` as `config` has it, which takes at most
@@ -53,10 +55,15 @@ pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
     let traced = runtime.block_on(async {
         let resolver = Resolver::new(&config.egress.dns)?;
         let roots = Roots::gather(&config.https.extra_roots)?;
-        let fetcher = config.fetcher(config.way_out(resolver, Listening::default()), &roots, config.lanes());
+        let lanes = config.lanes();
+        let place = lanes.enter(Requester {
+            name: Name::Operators,
+            max_fetches: 1,
+        })?;
+        let fetcher = config.fetcher(config.way_out(resolver, Listening::default()), &roots, lanes);
         let text = format!("fetching {}", origin.robots_url());
         let _progress = Progress::begin(move || text.clone());
-        Ok::<_, LiveError>(fetcher.trace(origin, None).await)
+        Ok::<_, LiveError>(fetcher.trace(&place, origin, None).await)
     })?;
     Ok(Live::new(traced, config.policy(), SystemTime::now()))
 }

@@ -59,6 +59,7 @@ pub(super) struct Proxy {
     pub max_connections: Number,
     pub max_client_connections: Number,
     pub max_client_requests: Number,
+    pub max_client_fetches: Number,
     pub max_client_leaves: Number,
     pub max_connection_requests: Number,
     pub max_http2_streams: Number,

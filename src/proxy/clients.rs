@@ -16,7 +16,10 @@ use std::{
 use tokio::sync::Semaphore;
 
 use super::limits::{Allowance, Limit, Tally};
-use crate::config::Limits;
+use crate::{
+    cache::{Name, Requester},
+    config::Limits,
+};
 
 /// All of them.
 #[derive(Debug)]
@@ -63,11 +66,12 @@ pub(super) struct Asking(Arc<Visit>);
 impl Clients {
     /// For a process that may have so many files open.
     pub(super) fn new(now: Instant, files: usize) -> Self {
+        let room = (files.saturating_sub(OTHER_FILES) / 2).max(1);
         Self {
             table: Mutex::new(Table {
                 clients: HashMap::new(),
                 connections: 0,
-                room: (files.saturating_sub(OTHER_FILES) / 2).max(1),
+                room,
                 sweep_at: MANY,
             }),
             tally: Tally::new(now),
@@ -153,6 +157,14 @@ impl Visit {
             return Err(Limit::ClientRequests);
         }
         Ok(asking)
+    }
+
+    /// The client, as one that has robots.txt files fetched.
+    pub(super) fn requester(&self, limits: &Limits) -> Requester {
+        Requester {
+            name: Name::Client(self.key),
+            max_fetches: limits.client_fetches,
+        }
     }
 
     /// Takes one of the certificates that the client may have made for new hosts in a minute.

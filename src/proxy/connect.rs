@@ -134,10 +134,14 @@ async fn admit(
     let (proof, identity) = identify(&generation.config, &connect.headers, &context.arrival);
     let asker = Asker::new(&identity, generation.config.identity.unidentified);
     let asker = asker.of_connect(exception.is_some());
-    let judgement = match screened {
-        Err(prohibited) => Judgement::prohibited(asker, prohibited),
-        Ok(()) => Judgement::on_connect(generation, asker, &origin, exception.is_some()).await,
+    let judged = match screened {
+        Err(prohibited) => Ok(Judgement::prohibited(asker, prohibited)),
+        Ok(()) => {
+            let requester = context.arrival.visit.requester(&generation.config.proxy.limits);
+            Judgement::on_connect(generation, requester, asker, &origin, exception.is_some()).await
+        }
     };
+    let judgement = judged.map_err(|error| exchange.not_looked_up(error, &context.arrival, &connect.headers))?;
     let target = Target {
         origin,
         path: Vec::new(),

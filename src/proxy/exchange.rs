@@ -12,8 +12,10 @@ use http::HeaderMap;
 
 use self::record::MAX_TEXT;
 use super::{
+    arrival::Arrival,
     generation::Generation,
     judge::Judgement,
+    limits::Limit,
     live::Live,
     respond::{Answer, Grounds, Problem},
     target::Target,
@@ -21,6 +23,7 @@ use super::{
 use crate::{
     audit::{AuditError, plain},
     bot::{Bots, Identity, Proof},
+    cache::LookupError,
     decision::{Asker, Verdict},
     metrics::{Ended, Method, Outcome, Present, Tunnel},
     upstream::{Fault, ProxyError},
@@ -218,6 +221,21 @@ impl Exchange {
     pub(super) fn problem(&mut self, problem: &Problem<'_>, request: &HeaderMap) -> Answer {
         self.failed = Some(problem.for_log());
         Answer::problem(problem, request, &self.generation.config.proxy.name)
+    }
+
+    /// The answer where no robots.txt could be looked up, for no reason of the site's.
+    pub(super) fn not_looked_up(&mut self, error: LookupError, arrival: &Arrival, request: &HeaderMap) -> Answer {
+        let problem = match error {
+            LookupError::TooManyFetches => {
+                arrival.visit.came_over(Limit::ClientFetches, arrival.client);
+                Problem::Limit(Limit::ClientFetches)
+            }
+            LookupError::NotLogged => {
+                tracing::error!(%error, id = self.id(), "a request was not forwarded");
+                Problem::Audit
+            }
+        };
+        self.problem(&problem, request)
     }
 
     /// Notes a fault that nobody can be told of any more.

@@ -5,8 +5,8 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use async_trait::async_trait;
 
 use crate::{
-    audit::{AuditLog, Event, Redirect, RobotsRecord, Timestamp, plain},
-    cache::{Fetch, Fetched, Fetcher, Landed, Traced},
+    audit::{AuditLog, Event, Redirect, Reserved, RobotsRecord, Timestamp, plain},
+    cache::{Fetch, Fetched, Fetcher, Landed, LookupError, Place, Requester, Traced},
     decision::word_for,
     metrics::{FetchResult, Metrics},
     origin::Origin,
@@ -26,18 +26,25 @@ pub(super) struct LoggedFetcher {
 
 #[async_trait]
 impl Fetch for LoggedFetcher {
-    async fn fetch(&self, origin: &Origin, etag: Option<&str>) -> Traced {
-        self.fetcher.trace(origin, etag).await
+    type Room = Reserved;
+
+    fn enter(&self, requester: Requester) -> Result<Place, LookupError> {
+        self.fetcher.enter(requester)
     }
 
-    async fn landed(&self, landed: &Landed<'_>) {
+    async fn room(&self) -> Result<Reserved, LookupError> {
+        let room = self.audit.reserve(LINE).await;
+        room.map_err(|_| LookupError::NotLogged)
+    }
+
+    async fn fetch(&self, place: &Place, origin: &Origin, etag: Option<&str>) -> Traced {
+        self.fetcher.trace(place, origin, etag).await
+    }
+
+    async fn landed(&self, landed: &Landed<'_>, room: Reserved) {
         self.metrics
             .fetched(FetchResult::from(&landed.traced.fetched), landed.traced.took);
-        let line = self.line(landed);
-        // Room is waited for; but what happened stands in the log whether there is room or not.
-        if self.audit.append(&line).await.is_err() {
-            self.audit.append_now(&line);
-        }
+        room.append(&self.line(landed));
     }
 }
 
@@ -110,6 +117,9 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
+/// Bytes that the line of a fetch takes in the log, about. As many fetches as `robots.max-fetches` allows at most (10,000)
+/// find room at once.
+const LINE: usize = 400;
 /// Bytes of a redirect's target, and of the text of an error.
 const MAX_URL: usize = 2 * 1024;
 const MAX_ERROR: usize = 512;

@@ -108,8 +108,11 @@ impl Gate {
             let fault = Fault::Internal("it is shutting down".to_owned());
             return Err(exchange.problem(&Problem::Fault(&fault), &head.headers));
         };
-        let judgement = Judgement::on_path(&live.long_decisions, &generation, asker, &target.origin, &readings).await;
+        let requester = arrival.visit.requester(&generation.config.proxy.limits);
+        let origin = &target.origin;
+        let judged = Judgement::on_path(&live.long_decisions, &generation, requester, asker, origin, &readings).await;
         drop(readings);
+        let judgement = judged.map_err(|error| exchange.not_looked_up(error, arrival, &head.headers))?;
         let request = Request {
             method: &head.method,
             headers: &head.headers,

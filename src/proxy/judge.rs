@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use crate::{
     audit::plain,
     bot::{Bot, Identity, Presented, Proof, Shown},
-    cache::{Answer, Ground, Lookup, Policy},
+    cache::{Answer, Ground, Lookup, LookupError, Name, Policy, Query, Requester},
     config::{Config, HttpsMode, Unverifiable},
     decision::{Asker, Decision, Reason},
     egress::Prohibited,
@@ -65,59 +65,76 @@ fn shown<'a>(headers: &'a HeaderMap, through: Option<&'a Through>) -> Shown<'a> 
 // === impl Judgement ===
 
 impl Judgement {
-    /// Decides on a request for a path of `origin`. One that takes long waits for one of the `turns`.
+    /// Decides on a request for a path of `origin`. One that takes long waits for one of the `turns`, and what has to be
+    /// fetched for it counts for `requester`.
+    ///
+    /// # Errors
+    /// What is known of the origin has to be fetched, and no fetch can begin.
     pub(super) async fn on_path(
         turns: &Arc<Semaphore>,
         generation: &Generation,
+        requester: Requester,
         asker: Asker<'_>,
         origin: &Origin,
         readings: &Readings<'_>,
-    ) -> Self {
+    ) -> Result<Self, LookupError> {
         if let Err(prohibited) = generation.egress.screen(&origin.host, origin.port) {
-            return Self::prohibited(asker, prohibited);
+            return Ok(Self::prohibited(asker, prohibited));
         }
         if let Some(decision) = Decision::without_copy(asker, readings) {
-            return Self::without_copy(decision);
+            return Ok(Self::without_copy(decision));
         }
-        let lookup = look_up(generation, origin).await;
+        let lookup = look_up(generation, requester, origin).await?;
         let answer = lookup.answer(&generation.policy);
         let work = answer.copy().map_or(0, |copy| copy.robots.work(readings.sent.len()));
         let decision = match work <= MAX_WORK {
             true => Decision::on_path(asker, answer, readings),
             false => decide_apart(turns, &generation.policy, asker, &lookup, readings).await,
         };
-        Self {
+        Ok(Self {
             decision,
             lookup: Some(lookup),
             prohibited: None,
-        }
+        })
     }
 
     /// Decides on a CONNECT to `origin` that is not intercepted, which is a tunnel where the configuration has some;
     /// `is_let_through` where it lets those to this host through.
+    ///
+    /// # Errors
+    /// As [`on_path`](Self::on_path).
     pub(super) async fn on_connect(
         generation: &Generation,
+        requester: Requester,
         asker: Asker<'_>,
         origin: &Origin,
         is_let_through: bool,
-    ) -> Self {
+    ) -> Result<Self, LookupError> {
         let https = &generation.config.https;
         if !is_let_through && https.mode == HttpsMode::Refuse {
-            return Self::without_copy(Decision::connect_refused(asker));
+            return Ok(Self::without_copy(Decision::connect_refused(asker)));
         }
         let forwards = is_let_through || https.unverifiable == Unverifiable::Allow;
-        Self::on_tunnel(generation, asker, origin, forwards).await
+        Self::on_tunnel(generation, requester, asker, origin, forwards).await
     }
 
     /// Decides as the proxy would on a client's request for a URL that goes the usual way: in the clear or inside an
-    /// interception by its path, else by the CONNECT that it needs. Nothing is logged but a fetch.
+    /// interception by its path, else by the CONNECT that it needs. Nothing is logged but a fetch, which counts for the
+    /// operators.
+    ///
+    /// # Errors
+    /// As [`on_path`](Self::on_path).
     pub(crate) async fn foresee(
         live: &Live,
         generation: &Generation,
         asker: Asker<'_>,
         origin: &Origin,
         readings: &Readings<'_>,
-    ) -> Self {
+    ) -> Result<Self, LookupError> {
+        let requester = Requester {
+            name: Name::Operators,
+            max_fetches: generation.config.proxy.limits.client_fetches,
+        };
         let exception = generation
             .config
             .https
@@ -125,32 +142,33 @@ impl Judgement {
         let is_let_through = exception.is_some();
         if origin.scheme == Scheme::Http || (!is_let_through && generation.leaves.is_some()) {
             // So that no bot waits for who only asks.
-            return Self::on_path(&live.foreseen, generation, asker, origin, readings).await;
+            return Self::on_path(&live.foreseen, generation, requester, asker, origin, readings).await;
         }
         let asker = asker.of_connect(is_let_through);
         match generation.egress.screen(&origin.host, origin.port) {
-            Err(prohibited) => Self::prohibited(asker, prohibited),
-            Ok(()) => Self::on_connect(generation, asker, origin, is_let_through).await,
+            Err(prohibited) => Ok(Self::prohibited(asker, prohibited)),
+            Ok(()) => Self::on_connect(generation, requester, asker, origin, is_let_through).await,
         }
     }
 
     /// Decides on a tunnel to `origin`.
     async fn on_tunnel(
         generation: &Generation,
+        requester: Requester,
         asker: Asker<'_>,
         origin: &Origin,
         unverifiable_forwards: bool,
-    ) -> Self {
+    ) -> Result<Self, LookupError> {
         if let Some(decision) = Decision::of_asker(asker) {
-            return Self::without_copy(decision);
+            return Ok(Self::without_copy(decision));
         }
-        let lookup = look_up(generation, origin).await;
+        let lookup = look_up(generation, requester, origin).await?;
         let answer = lookup.answer(&generation.policy);
-        Self {
+        Ok(Self {
             decision: Decision::on_tunnel(asker, answer, unverifiable_forwards),
             lookup: Some(lookup),
             prohibited: None,
-        }
+        })
     }
 
     /// A decision that no copy had to be fetched for.
@@ -256,16 +274,14 @@ impl Whom {
     }
 }
 
-async fn look_up(generation: &Generation, origin: &Origin) -> Lookup {
-    generation
-        .store
-        .lookup(
-            origin,
-            &generation.fetcher,
-            &generation.policy,
-            generation.config.robots.wait,
-        )
-        .await
+async fn look_up(generation: &Generation, requester: Requester, origin: &Origin) -> Result<Lookup, LookupError> {
+    let query = Query {
+        origin,
+        fetcher: &generation.fetcher,
+        policy: &generation.policy,
+        requester,
+    };
+    generation.store.lookup(&query, generation.config.robots.wait).await
 }
 
 /// Bytes to search for wildcards in that take about a millisecond.

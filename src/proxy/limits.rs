@@ -15,6 +15,7 @@ pub(super) enum Limit {
     Connections,
     ClientConnections,
     ClientRequests,
+    ClientFetches,
     ClientLeaves,
     HeaderBytes,
     HeaderFields,
@@ -42,10 +43,11 @@ pub(super) struct Allowance {
 // === impl Limit ===
 
 impl Limit {
-    const ALL: [Limit; 11] = [
+    const ALL: [Limit; 12] = [
         Limit::Connections,
         Limit::ClientConnections,
         Limit::ClientRequests,
+        Limit::ClientFetches,
         Limit::ClientLeaves,
         Limit::HeaderBytes,
         Limit::HeaderFields,
@@ -62,6 +64,7 @@ impl Limit {
             Limit::Connections => "max-connections",
             Limit::ClientConnections => "max-client-connections",
             Limit::ClientRequests => "max-client-requests",
+            Limit::ClientFetches => "max-client-fetches",
             Limit::ClientLeaves => "max-client-leaves",
             Limit::HeaderBytes => "max-header-bytes",
             Limit::HeaderFields => "max-header-fields",
@@ -82,6 +85,9 @@ impl Limit {
             }
             Limit::ClientRequests => {
                 "this client has as many requests under way as one may have (proxy.max-client-requests)"
+            }
+            Limit::ClientFetches => {
+                "this client has as many robots.txt fetches under way as one may have (proxy.max-client-fetches)"
             }
             Limit::ClientLeaves => {
                 "this client has asked for certificates of as many new hosts as one may in a minute \

@@ -104,6 +104,37 @@ async fn one_request_more_than_a_client_may_have_under_way_is_told() {
 }
 
 #[tokio::test]
+async fn past_its_bound_a_client_has_no_more_sites_fetched_and_known_ones_go_on() {
+    let latch = Latch::new();
+    let slow = Origin::start()
+        .reply("/robots.txt", Reply::ok("text/plain", "").after(&latch))
+        .anything("page")
+        .spawn()
+        .await;
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::with("[proxy]\nmax-client-fetches = 1\n[robots]\nwait = \"1m\"").await;
+    allowed(&gate.get(&origin.url("/x")).await, "no-robots");
+    let first = tokio::spawn(gate.get(&slow.url("/x")).send());
+    until("a fetch to run", || (slow.count("/robots.txt") == 1).then_some(())).await;
+
+    over(
+        &gate.get(&origin.url_at("new.example", "/x")).await,
+        429,
+        "max-client-fetches",
+    );
+    assert_eq!(told(&gate, "max-client-fetches").await, 1);
+    allowed(&gate.get(&origin.url("/y")).await, "no-robots");
+    let joined = tokio::spawn(gate.get(&slow.url("/y")).send());
+
+    latch.open();
+    for response in [first, joined] {
+        allowed(&response.await.unwrap().unwrap(), "no-rule");
+    }
+    allowed(&gate.get(&origin.url_at("new.example", "/x")).await, "no-robots");
+    assert_eq!(origin.count("/robots.txt"), 2, "the refusal fetched nothing");
+}
+
+#[tokio::test]
 async fn a_tunnel_is_a_request_under_way() {
     let origin = Origin::start().page("/x", "page").tls().spawn().await;
     let gate = Gate::with("[proxy]\nmax-client-requests = 1\n[https]\nmode = \"tunnel\"").await;

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     audit::{Timestamp, plain},
     bot::Identity,
+    cache::LookupError,
     decision::Asker,
     explanation::needs_proof,
     origin::readings,
@@ -86,7 +87,7 @@ pub(super) async fn one(
 ) -> Result<Json<Decided>, Problem> {
     let target = question.target().map_err(Problem::Bad)?;
     let generation = context.live.generation();
-    let judgement = judge(&context, &generation, &question, &target).await;
+    let judgement = judge(&context, &generation, &question, &target).await?;
     Ok(Json(Decided::new(&generation, question, &target, &judgement)))
 }
 
@@ -130,7 +131,8 @@ async fn decide(context: &Context, question: &Question) -> Result<Decided, Strin
     // Of all who ask, so that they leave the bots their fetches. It is never closed.
     let _turn = context.deciding.acquire().await;
     let generation = context.live.generation();
-    let judgement = judge(context, &generation, question, &target).await;
+    let judged = judge(context, &generation, question, &target).await;
+    let judgement = judged.map_err(|error| error.to_string())?;
     Ok(Decided::new(&generation, question.clone(), &target, &judgement))
 }
 
@@ -140,7 +142,7 @@ pub(super) async fn judge(
     generation: &Generation,
     question: &Question,
     target: &Target,
-) -> Judgement {
+) -> Result<Judgement, LookupError> {
     let identity = generation.config.bots.identify([question.agent.as_bytes()]);
     let asker = Asker::new(&identity, generation.config.identity.unidentified);
     let readings = readings(&target.path);

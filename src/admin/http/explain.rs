@@ -46,7 +46,7 @@ pub(super) async fn explain(
     // It is never closed.
     let turn = context.explaining.clone().acquire_owned().await.ok();
     let generation = context.live.generation();
-    let judgement = judge(&context, &generation, &question, &target).await;
+    let judgement = judge(&context, &generation, &question, &target).await?;
     // A large file takes long to be explained.
     let explaining = tokio::task::spawn_blocking(move || {
         let _turn = turn;

@@ -13,7 +13,10 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     admin::protocol::line,
-    cache::{Disk, DiskOptions, Fetch, FetchError, Fetched, Landed, Traced},
+    cache::{
+        Disk, DiskOptions, Fetch, FetchError, Fetched, Landed, Lanes, LookupError, Name, Place, Query, Requester,
+        Traced,
+    },
     origin::Origin,
 };
 
@@ -44,7 +47,17 @@ const QUICK: Bounds = Bounds {
 
 #[async_trait]
 impl Fetch for Fails {
-    async fn fetch(&self, _origin: &Origin, _etag: Option<&str>) -> Traced {
+    type Room = ();
+
+    fn enter(&self, requester: Requester) -> Result<Place, LookupError> {
+        Arc::new(Lanes::new(1)).enter(requester)
+    }
+
+    async fn room(&self) -> Result<(), LookupError> {
+        Ok(())
+    }
+
+    async fn fetch(&self, _place: &Place, _origin: &Origin, _etag: Option<&str>) -> Traced {
         Traced {
             fetched: Fetched::Failed(FetchError::Status(503).into()),
             hops: Vec::new(),
@@ -52,7 +65,7 @@ impl Fetch for Fails {
         }
     }
 
-    async fn landed(&self, _landed: &Landed<'_>) {}
+    async fn landed(&self, _landed: &Landed<'_>, _room: ()) {}
 }
 
 impl Bench {
@@ -73,9 +86,16 @@ impl Bench {
         let fails = Arc::new(Fails);
         for number in 0..origins {
             let origin = format!("https://site-{number}.example").parse().unwrap();
-            store
-                .lookup(&origin, &fails, &Policy::default(), Duration::from_secs(20))
-                .await;
+            let query = Query {
+                origin: &origin,
+                fetcher: &fails,
+                policy: &Policy::default(),
+                requester: Requester {
+                    name: Name::Operators,
+                    max_fetches: 1,
+                },
+            };
+            store.lookup(&query, Duration::from_secs(20)).await.unwrap();
         }
         let serving = Serving::start_within(&store, Policy::default, bounds).unwrap();
         Self {

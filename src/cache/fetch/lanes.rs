@@ -1,88 +1,119 @@
 //! How many fetches run at once, and whose turn it is. It never looks at what a fetch does, only at
 //! how long it takes.
-//!
-//! Turns come in the order in which they were asked for. As one fetch an origin runs at a time, no
-//! origin gets more of them than another.
+
+mod queue;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::{
-    sync::{Semaphore, SemaphorePermit},
+    sync::{Semaphore, SetOnce},
     time::{Duration, sleep, timeout},
 };
 
-use crate::{cache::FetchError, upstream::Fault};
+use self::queue::Queue;
+pub use self::queue::{Name, Requester};
+use crate::cache::{FetchError, LookupError};
 
-/// Room for so many fetches at once. Those that take long may have most of it, and no more: origins that
-/// never answer keep nobody waiting as long as there are fewer of them. Where there are more, those in
-/// the way of others are ended early.
+/// Room for so many fetches at once. Slow ones may have half of it, so that sites that never answer leave places to
+/// others; the slow ones beyond that are ended early where others wait.
 #[derive(Debug)]
 pub struct Lanes {
-    /// Places to run.
-    places: Semaphore,
-    /// Of these, those for fetches that are slow.
+    queue: Mutex<Queue<Arc<SetOnce<()>>>>,
+    /// Places of slow fetches.
     slow: Semaphore,
-    /// Places to wait for a turn.
-    waiting: Semaphore,
+}
+
+/// The place of a fetch: among those that wait, and then among those that run, until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    lanes: Arc<Lanes>,
+    name: Name,
+    number: u64,
+    /// Set when the fetch may run.
+    turn: Arc<SetOnce<()>>,
 }
 
 // === impl Lanes ===
 
 impl Lanes {
-    /// Room for `max_fetches` at once, one at the least. Three quarters of it may be taken by slow ones.
+    /// Room for `max_fetches` at once, one at the least.
     pub fn new(max_fetches: usize) -> Self {
-        let places = max_fetches.max(1);
-        Self::of(places, places - places.div_ceil(4))
-    }
-
-    fn of(places: usize, slow: usize) -> Self {
         Self {
-            places: Semaphore::new(places),
-            slow: Semaphore::new(slow),
-            waiting: Semaphore::new(MAX_WAITING),
+            queue: Mutex::new(Queue::new(max_fetches.max(1))),
+            slow: Semaphore::new(max_fetches / 2),
         }
     }
 
-    /// Begins `fetch` in its turn and sees it through.
+    /// Takes a place for a fetch.
     ///
     /// # Errors
-    /// Too many wait already, and nothing was begun; or it was slow and in the way of others.
-    pub(super) async fn run<F: Future>(&self, fetch: impl FnOnce() -> F) -> Result<F::Output, FetchError> {
-        let _place = self.turn().await?;
-        // On the heap, and not before its turn: those who wait are many, and should be small.
-        let mut fetch = Box::pin(fetch());
+    /// The requester has as many fetches as it may have.
+    pub fn enter(self: &Arc<Self>, requester: Requester) -> Result<Place, LookupError> {
+        let turn = Arc::new(SetOnce::new());
+        let mut queue = self.queue();
+        let number = queue.enter(requester, turn.clone())?;
+        start(&mut queue);
+        Ok(Place {
+            lanes: self.clone(),
+            name: requester.name,
+            number,
+            turn,
+        })
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue<Arc<SetOnce<()>>>> {
+        // Nothing that changes it can panic half way.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Starts what may start.
+fn start(queue: &mut Queue<Arc<SetOnce<()>>>) {
+    while let Some(turn) = queue.start() {
+        // Each is started once.
+        let _ = turn.set(());
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    /// Waits until the fetch may run.
+    pub async fn turn(&self) {
+        self.turn.wait().await;
+    }
+
+    /// Sees `fetch` through, whose turn it is.
+    ///
+    /// # Errors
+    /// It was slow and in the way of others.
+    pub(super) async fn run<F: Future>(&self, fetch: F) -> Result<F::Output, FetchError> {
+        tokio::pin!(fetch);
         if let Ok(done) = timeout(SLOW_AFTER, &mut fetch).await {
             return Ok(done);
         }
         tokio::select! {
             biased;
             done = &mut fetch => Ok(done),
-            Ok(_slow) = self.slow.acquire() => Ok(fetch.await),
+            Ok(_slow) = self.lanes.slow.acquire() => Ok(fetch.await),
             () = self.is_wanted() => Err(FetchError::GaveWay),
         }
     }
 
-    /// Ends when one that is slow, and has no place among the slow ones, has to give its place to others.
-    /// Nobody waits for it as long.
+    /// Ends when a slow fetch without a place among the slow ones has to give way. Nobody waits for it as long.
     async fn is_wanted(&self) {
         sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
-        while self.waiting.available_permits() == MAX_WAITING {
+        while !self.lanes.queue().is_in_need(self.name) {
             sleep(SLOW_AFTER).await;
         }
     }
+}
 
-    async fn turn(&self) -> Result<SemaphorePermit<'_>, Fault> {
-        // Where somebody waits this fails, so nobody is overtaken.
-        if let Ok(turn) = self.places.try_acquire() {
-            return Ok(turn);
-        }
-        let _place = self
-            .waiting
-            .try_acquire()
-            .map_err(|_| Fault::Internal("too many robots.txt fetches wait already".to_owned()))?;
-        // It fails only where the semaphore is closed, which nobody does.
-        self.places
-            .acquire()
-            .await
-            .map_err(|closed| Fault::Internal(closed.to_string()))
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut queue = self.lanes.queue();
+        queue.leave(self.name, self.number);
+        start(&mut queue);
     }
 }
 
@@ -90,8 +121,6 @@ impl Lanes {
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 /// How long one that is slow may keep a place that others wait for.
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
-/// Each holds some kilobytes, and the first of so many has long been refused when the last begins.
-const MAX_WAITING: usize = 65_536;
 
 #[cfg(test)]
 mod tests;

@@ -1,96 +1,140 @@
-//! The fetches that run: one per origin, which the others join.
+//! The fetches that are wanted: one per origin, which the others join.
+//!
+//! A fetch waits for its turn as long as somebody waits for it, and nothing has begun until then. It may come in the
+//! turn of any requester that waits for it. Once it runs, it goes on whoever leaves.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
 };
 
 use tokio::sync::watch;
 
 use super::slot::Slot;
-use crate::origin::Origin;
+use crate::{
+    cache::{LookupError, Name, Place},
+    origin::Origin,
+};
 
-/// The fetches that run, by origin.
+/// The fetches that are wanted, by origin.
 #[derive(Debug, Default)]
-pub(super) struct Flights(Mutex<HashMap<Origin, Flight>>);
+pub(super) struct Flights(Mutex<HashMap<Origin, Entry>>);
+
+#[derive(Debug)]
+struct Entry {
+    flight: Arc<Flight>,
+    /// What requesters have in the queue for it.
+    places: Vec<(Name, Weak<Place>)>,
+}
 
 #[derive(Debug)]
 struct Flight {
+    /// Where it brings its state.
     slot: Arc<Slot>,
-    /// It closes when the state is in place.
-    landed: watch::Receiver<()>,
+    stage: watch::Sender<Stage>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Waits,
+    Runs,
+    Landed,
 }
 
 /// What becomes of someone who needs a fetch.
 pub(super) enum Boarding {
-    /// One runs, which brings its state to `slot`; or none is due any more.
-    Joined {
-        slot: Arc<Slot>,
-        landed: watch::Receiver<()>,
-    },
-    /// None ran: it is this one's to make.
-    First(Landing),
+    /// It runs; or none is due any more.
+    Joined(Joined),
+    /// It waits for its turn.
+    Waiting(Waiting),
+}
+
+/// Held by those who wait for a fetch that runs.
+pub(super) struct Joined {
+    pub(super) slot: Arc<Slot>,
+    stage: watch::Receiver<Stage>,
+}
+
+/// Held by those who wait for a fetch to begin. When the last of them goes, the fetch is not wanted any more.
+pub(super) struct Waiting {
+    flights: Arc<Flights>,
+    pub(super) origin: Origin,
+    flight: Arc<Flight>,
+    place: Arc<Place>,
 }
 
 /// Held by whoever makes a fetch. It ends when this is dropped, however that comes about: with a
 /// state, by a panic, or with the runtime. Those who wait go on then.
 pub(super) struct Landing {
     flights: Arc<Flights>,
-    origin: Origin,
-    slot: Arc<Slot>,
-    open: watch::Sender<()>,
+    pub(super) origin: Origin,
+    flight: Arc<Flight>,
 }
 
 // === impl Flights ===
 
 impl Flights {
-    /// Joins the fetch that runs for `origin`; else starts one into `slot`, if it is still due.
+    /// Joins the fetch that is wanted for `origin`; else wants one into `slot`, if it is still due. Where it waits, `enter`
+    /// takes a place for it, unless the requester has one there already.
+    ///
+    /// # Errors
+    /// Those of `enter`.
     pub(super) fn board(
         self: &Arc<Self>,
         origin: &Origin,
         slot: &Arc<Slot>,
         is_due: impl FnOnce() -> bool,
-    ) -> Boarding {
+        name: Name,
+        enter: impl FnOnce() -> Result<Place, LookupError>,
+    ) -> Result<Boarding, LookupError> {
         let mut flights = self.lock();
-        if let Some(flight) = flights.get(origin) {
-            return Boarding::Joined {
-                slot: flight.slot.clone(),
-                landed: flight.landed.clone(),
-            };
+        let waiting = |flight: &Arc<Flight>, place| {
+            Boarding::Waiting(Waiting {
+                flights: self.clone(),
+                origin: origin.clone(),
+                flight: flight.clone(),
+                place,
+            })
+        };
+        if let Some(Entry { flight, places }) = flights.get_mut(origin) {
+            if flight.stage() != Stage::Waits {
+                return Ok(Boarding::Joined(flight.join()));
+            }
+            let own = places.iter().find(|(other, _)| *other == name);
+            if let Some(place) = own.and_then(|(_, place)| place.upgrade()) {
+                return Ok(waiting(flight, place));
+            }
+            let place = Arc::new(enter()?);
+            places.retain(|(_, place)| place.strong_count() > 0);
+            places.push((name, Arc::downgrade(&place)));
+            return Ok(waiting(flight, place));
         }
-        let (open, landed) = watch::channel(());
-        let slot = slot.clone();
+        let flight = Arc::new(Flight {
+            slot: slot.clone(),
+            stage: watch::Sender::new(Stage::Waits),
+        });
         if !is_due() {
-            // The sender is gone at once, so nobody waits.
-            return Boarding::Joined { slot, landed };
+            flight.stage.send_replace(Stage::Landed);
+            return Ok(Boarding::Joined(flight.join()));
         }
-        slot.flying.store(true, Ordering::Relaxed);
-        flights.insert(
-            origin.clone(),
-            Flight {
-                slot: slot.clone(),
-                landed,
-            },
-        );
-        Boarding::First(Landing {
-            flights: self.clone(),
-            origin: origin.clone(),
-            slot,
-            open,
-        })
+        let place = Arc::new(enter()?);
+        let boarding = waiting(&flight, place.clone());
+        let places = vec![(name, Arc::downgrade(&place))];
+        flights.insert(origin.clone(), Entry { flight, places });
+        Ok(boarding)
     }
 
-    /// Where the fetch that runs for `origin` brings its state to.
+    /// Where the fetch that is wanted for `origin` brings its state to.
     pub(super) fn of(&self, origin: &Origin) -> Option<Arc<Slot>> {
-        self.lock().get(origin).map(|flight| flight.slot.clone())
+        self.lock().get(origin).map(|entry| entry.flight.slot.clone())
     }
 
-    /// Where all that run bring their states to.
+    /// Where all of them bring their states to.
     pub(super) fn slots(&self) -> Vec<(Origin, Arc<Slot>)> {
         let flights = self.lock();
         let slots = flights
             .iter()
-            .map(|(origin, flight)| (origin.clone(), flight.slot.clone()));
+            .map(|(origin, entry)| (origin.clone(), entry.flight.slot.clone()));
         slots.collect()
     }
 
@@ -98,9 +142,81 @@ impl Flights {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Origin, Flight>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Origin, Entry>> {
         // Entries come and go whole, so a panic cannot leave one half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Flight ===
+
+impl Flight {
+    fn stage(&self) -> Stage {
+        *self.stage.borrow()
+    }
+
+    fn join(&self) -> Joined {
+        Joined {
+            slot: self.slot.clone(),
+            stage: self.stage.subscribe(),
+        }
+    }
+}
+
+// === impl Joined ===
+
+impl Joined {
+    /// Waits until the fetch has ended and its state is in place; `false` where nobody waits for its turn any more.
+    pub(super) async fn landed(&mut self) -> bool {
+        self.stage.wait_for(|stage| *stage == Stage::Landed).await.is_ok()
+    }
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// Waits for a turn of the requester; `false` where the fetch has begun in another's.
+    pub(super) async fn turn(&self) -> bool {
+        let mut stage = self.flight.stage.subscribe();
+        tokio::select! {
+            biased;
+            _ = stage.wait_for(|stage| *stage != Stage::Waits) => false,
+            () = self.place.turn() => true,
+        }
+    }
+
+    /// Begins the fetch in this turn, unless it has begun.
+    pub(super) fn begin(&self) -> Option<(Landing, Arc<Place>)> {
+        let is_first = self.flight.stage.send_if_modified(|stage| {
+            let is_first = *stage == Stage::Waits;
+            if is_first {
+                *stage = Stage::Runs;
+            }
+            is_first
+        });
+        is_first.then(|| {
+            self.flight.slot.flying.store(true, Ordering::Relaxed);
+            let landing = Landing {
+                flights: self.flights.clone(),
+                origin: self.origin.clone(),
+                flight: self.flight.clone(),
+            };
+            (landing, self.place.clone())
+        })
+    }
+
+    pub(super) fn join(&self) -> Joined {
+        self.flight.join()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut flights = self.flights.lock();
+        // The entry holds it, and this does. No other can come to hold it while the lock is held.
+        if self.flight.stage() == Stage::Waits && Arc::strong_count(&self.flight) == 2 {
+            flights.remove(&self.origin);
+        }
     }
 }
 
@@ -108,18 +224,14 @@ impl Flights {
 
 impl Landing {
     pub(super) fn slot(&self) -> &Arc<Slot> {
-        &self.slot
-    }
-
-    /// Closes when the fetch has ended.
-    pub(super) fn landed(&self) -> watch::Receiver<()> {
-        self.open.subscribe()
+        &self.flight.slot
     }
 }
 
 impl Drop for Landing {
     fn drop(&mut self) {
         self.flights.lock().remove(&self.origin);
-        self.slot.flying.store(false, Ordering::Relaxed);
+        self.flight.slot.flying.store(false, Ordering::Relaxed);
+        self.flight.stage.send_replace(Stage::Landed);
     }
 }

@@ -4,25 +4,31 @@ mod forget;
 mod recall;
 mod refresh;
 mod reload;
+mod turns;
 
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     task::JoinHandle,
 };
 
 use super::*;
 use crate::robots::Profile;
 use crate::{
-    cache::{FetchError, Fetched, Freshness, Received, Traced},
+    cache::{FetchError, Fetched, Freshness, Lanes, Name, Received, Traced},
     decision::{Reason, Verdict, rules_of},
     origin::{Authority, Scheme},
 };
 
 /// A fetcher whose every fetch waits for the test to say how it ends.
-struct Puppet(mpsc::UnboundedSender<Call>);
+struct Puppet {
+    calls: mpsc::UnboundedSender<Call>,
+    lanes: Arc<Lanes>,
+    /// Whether the log has room.
+    logs: watch::Sender<bool>,
+}
 
 /// The fetches that were begun, in order.
 struct Calls(mpsc::UnboundedReceiver<Call>);
@@ -44,7 +50,18 @@ struct Bench {
 
 #[async_trait]
 impl Fetch for Puppet {
-    async fn fetch(&self, origin: &Origin, etag: Option<&str>) -> Traced {
+    type Room = ();
+
+    fn enter(&self, requester: Requester) -> Result<Place, LookupError> {
+        self.lanes.enter(requester)
+    }
+
+    async fn room(&self) -> Result<(), LookupError> {
+        let waited = self.logs.subscribe().wait_for(|logs| *logs).await.map(drop);
+        waited.map_err(|_| LookupError::NotLogged)
+    }
+
+    async fn fetch(&self, _place: &Place, origin: &Origin, etag: Option<&str>) -> Traced {
         let (end, ended) = oneshot::channel();
         let call = Call {
             origin: origin.clone(),
@@ -52,7 +69,7 @@ impl Fetch for Puppet {
             end,
         };
         // A test that looks at no more calls leaves its last ones running.
-        let _ = self.0.send(call);
+        let _ = self.calls.send(call);
         Traced {
             fetched: ended.await.expect("the test lets this fetch panic"),
             hops: Vec::new(),
@@ -60,7 +77,7 @@ impl Fetch for Puppet {
         }
     }
 
-    async fn landed(&self, _landed: &Landed<'_>) {}
+    async fn landed(&self, _landed: &Landed<'_>, _room: ()) {}
 }
 
 impl Calls {
@@ -91,10 +108,23 @@ impl Bench {
     }
 
     fn holding(max_bytes: u64) -> (Self, Calls) {
+        Self::with(Store::new(max_bytes, None), 1000)
+    }
+
+    /// With so many places for fetches.
+    fn with_places(places: usize) -> (Self, Calls) {
+        Self::with(Store::new(256 * 1024 * 1024, None), places)
+    }
+
+    fn with(store: Store, places: usize) -> (Self, Calls) {
         let (calls, receiver) = mpsc::unbounded_channel();
         let bench = Self {
-            store: Arc::new(Store::new(max_bytes, None)),
-            puppet: Arc::new(Puppet(calls)),
+            store: Arc::new(store),
+            puppet: Arc::new(Puppet {
+                calls,
+                lanes: Arc::new(Lanes::new(places)),
+                logs: watch::Sender::new(true),
+            }),
         };
         (bench, Calls(receiver))
     }
@@ -104,12 +134,29 @@ impl Bench {
     }
 
     async fn lookup_under(&self, policy: &Policy, origin: &Origin) -> Lookup {
-        self.store.lookup(origin, &self.puppet, policy, WAIT).await
+        self.lookup_for(client(1), policy, origin)
+            .await
+            .expect("a fetch can begin")
+    }
+
+    async fn lookup_for(&self, requester: Requester, policy: &Policy, origin: &Origin) -> Result<Lookup, LookupError> {
+        let query = Query {
+            origin,
+            fetcher: &self.puppet,
+            policy,
+            requester,
+        };
+        self.store.lookup(&query, WAIT).await
     }
 
     fn spawn(&self, origin: &Origin) -> JoinHandle<Lookup> {
         let (bench, origin) = (self.clone(), origin.clone());
         tokio::spawn(async move { bench.lookup(&origin).await })
+    }
+
+    fn spawn_for(&self, requester: Requester, origin: &Origin) -> JoinHandle<Result<Lookup, LookupError>> {
+        let (bench, origin) = (self.clone(), origin.clone());
+        tokio::spawn(async move { bench.lookup_for(requester, &POLICY, &origin).await })
     }
 
     /// Looks up an origin of which nothing is known, whose fetch ends so.
@@ -135,6 +182,13 @@ impl Bench {
 /// Waits until no task can go on by itself: a paused clock moves on only then.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+fn client(number: u8) -> Requester {
+    Requester {
+        name: Name::Client([192, 0, 2, number].into()),
+        max_fetches: 2000,
+    }
 }
 
 fn origin(host: &str) -> Origin {

@@ -14,6 +14,8 @@ pub struct Limits {
     pub client_connections: usize,
     /// Requests of one client that are under way; a tunnel is one.
     pub client_requests: usize,
+    /// Fetches of a robots.txt that one client has begun or waits for.
+    pub client_fetches: usize,
     /// New hosts in a minute for which one client has a certificate made.
     pub client_leaves: u32,
     /// Requests on one connection, before it is closed in good order.
@@ -33,6 +35,7 @@ impl Limits {
             connections: as_usize(number(&written.max_connections, 65_536, ANY)),
             client_connections: as_usize(number(&written.max_client_connections, 16_384, ANY)),
             client_requests: as_usize(number(&written.max_client_requests, 16_384, ANY)),
+            client_fetches: as_usize(number(&written.max_client_fetches, 4_096, ANY)),
             client_leaves: number(&written.max_client_leaves, 6_000, ANY),
             connection_requests: number(&written.max_connection_requests, 10_000, ANY),
             http2_streams: number(&written.max_http2_streams, 100, 1..=10_000),

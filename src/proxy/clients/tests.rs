@@ -6,6 +6,7 @@ fn limits() -> Limits {
         connections: 5,
         client_connections: 2,
         client_requests: 2,
+        client_fetches: 2,
         client_leaves: 2,
         ..Config::default().proxy.limits
     }

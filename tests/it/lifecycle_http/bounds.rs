@@ -9,7 +9,9 @@ use std::{
 use tokio::task::JoinSet;
 
 use super::RULES;
-use crate::support::{Answer, Blackhole, Gate, Latch, NAME, Origin, Reply, Signal, Step, allowed, refused, wait};
+use crate::support::{
+    Answer, Blackhole, Connection, Gate, Latch, NAME, Origin, Reply, Signal, Step, allowed, refused, wait,
+};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
 
@@ -108,6 +110,37 @@ async fn origins_that_hang_keep_no_others_waiting_while_there_is_room_for_them()
         allowed(&gate.get(&origin.url("/x")).await, "no-rule");
     })
     .await;
+
+    assert!(waiting.try_join_next().is_none(), "they hang still");
+}
+
+#[tokio::test]
+async fn origins_that_hang_for_one_client_keep_no_other_client_waiting() {
+    let hanging = origin_that(Reply::script([Step::Stall])).await;
+    let origin = Origin::start().robots(RULES).anything("page").spawn().await;
+    let gate = Gate::with("[robots]\nmax-fetches = 4\nfetch-idle-timeout = \"1m\"\nwait = \"1m\"").await;
+    let mut waiting = JoinSet::new();
+    for number in 0..20 {
+        waiting.spawn(
+            gate.get(&hanging.url_at(&format!("case-{number}.example"), "/x"))
+                .into_future(),
+        );
+    }
+    wait::until("all places to be taken that one client may have", || {
+        (hanging.count("/robots.txt") == 3).then_some(())
+    })
+    .await;
+
+    let mut other = Connection::from([127, 0, 0, 2], gate.address())
+        .await
+        .expect("the gate listens");
+    for number in 0..3 {
+        let url = origin.url_at(&format!("new-{number}.example"), "/x");
+        wait::within("an origin of another client", async {
+            allowed(&other.get(&url).await, "no-rule");
+        })
+        .await;
+    }
 
     assert!(waiting.try_join_next().is_none(), "they hang still");
 }

@@ -16,12 +16,7 @@ fn disk(folder: &Path) -> Disk {
 
 /// A store over a file in `folder`, with as much memory.
 fn bench(folder: &Path, max_bytes: u64) -> (Bench, Calls) {
-    let (calls, receiver) = mpsc::unbounded_channel();
-    let bench = Bench {
-        store: Arc::new(Store::new(max_bytes, Some(disk(folder)))),
-        puppet: Arc::new(Puppet(calls)),
-    };
-    (bench, Calls(receiver))
+    Bench::with(Store::new(max_bytes, Some(disk(folder))), 1000)
 }
 
 async fn close(bench: Bench) {

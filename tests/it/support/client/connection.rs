@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::{
     Ask, Response, Tunnel,
@@ -33,6 +33,15 @@ impl Connection {
     /// A plain connection.
     pub async fn to(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self::over(Wire::new(stream), &address.to_string()))
+    }
+
+    /// A plain connection of a client with this address.
+    pub async fn from(client: [u8; 4], address: SocketAddr) -> io::Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((client, 0).into())?;
+        let stream = socket.connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Self::over(Wire::new(stream), &address.to_string()))
     }

@@ -1,0 +1,129 @@
+use super::*;
+
+/// A requester with room for as many fetches as a test has.
+fn client(number: u8) -> Requester {
+    Requester {
+        name: Name::Client(IpAddr::from([192, 0, 2, number])),
+        max_fetches: 10_000,
+    }
+}
+
+/// A queue in which each client, by its number, has asked for so many fetches, one client after the other.
+fn queue(places: usize, asked: &[(u8, usize)]) -> Queue<u8> {
+    let mut queue = Queue::new(places);
+    for (number, count) in asked {
+        for _ in 0..*count {
+            queue.enter(client(*number), *number).expect("there is room");
+        }
+    }
+    queue
+}
+
+/// Whose fetches start, in order.
+fn started(queue: &mut Queue<u8>) -> Vec<u8> {
+    std::iter::from_fn(|| queue.start()).collect()
+}
+
+#[test]
+fn requesters_take_turns_whoever_asked_first() {
+    let mut queue = queue(100, &[(1, 5), (2, 2), (3, 1)]);
+    assert_eq!(started(&mut queue), [1, 2, 3, 1, 2, 1, 1, 1]);
+}
+
+#[test]
+fn the_fetches_of_one_requester_start_in_their_order() {
+    let mut queue = Queue::new(2);
+    for fetch in 1..=4 {
+        queue.enter(client(1), fetch).expect("there is room");
+    }
+    assert_eq!(started(&mut queue), [1, 2]);
+    queue.leave(client(1).name, 1);
+    assert_eq!(started(&mut queue), [3]);
+    queue.leave(client(1).name, 4);
+    queue.leave(client(1).name, 2);
+    assert_eq!(started(&mut queue), [0; 0], "the fourth has left before its turn");
+}
+
+#[test]
+fn however_much_one_requester_asks_for_a_quarter_of_the_places_is_left_to_others() {
+    for (places, most) in [(1, 1), (2, 2), (4, 3), (16, 12), (1024, 768)] {
+        let mut queue = queue(places, &[(1, 2 * places)]);
+        assert_eq!(started(&mut queue).len(), most, "of {places}");
+    }
+    let mut queue = queue(1024, &[(1, 5000)]);
+    started(&mut queue);
+    for other in 2..=100 {
+        queue.enter(client(other), other).expect("there is room");
+        assert_eq!(started(&mut queue), [other], "it starts at once");
+    }
+}
+
+#[test]
+fn several_that_ask_for_too_much_come_to_have_the_same() {
+    let mut queue = queue(1024, &[(1, 5000)]);
+    started(&mut queue);
+    for _ in 0..5000 {
+        queue.enter(client(2), 2).expect("there is room");
+    }
+    started(&mut queue);
+    let share = |queue: &Queue<u8>, number| queue.running_of(client(number).name);
+    assert!(share(&queue, 2) < share(&queue, 1), "the first has what it took");
+    // Fetches end in the order in which they began.
+    for number in 1..=768 {
+        queue.leave(client(1).name, number);
+        started(&mut queue);
+    }
+    let shares = [share(&queue, 1), share(&queue, 2)];
+    assert!(shares.iter().all(|share| (430..=445).contains(share)), "{shares:?}");
+}
+
+#[test]
+fn past_its_bound_a_requester_gets_no_place_until_one_of_its_own_is_free() {
+    let few = |number| Requester {
+        max_fetches: 3,
+        ..client(number)
+    };
+    let mut queue = Queue::new(2);
+    for _ in 0..3 {
+        queue.enter(few(1), 1).expect("there is room");
+    }
+    assert_eq!(started(&mut queue), [1, 1], "one of the three waits, and counts");
+    assert_eq!(queue.enter(few(1), 1), Err(LookupError::TooManyFetches));
+    assert_eq!(queue.enter(few(2), 2), Ok(4), "others have bounds of their own");
+    queue.leave(few(1).name, 1);
+    assert!(queue.enter(few(1), 1).is_ok());
+    assert_eq!(queue.enter(few(1), 1), Err(LookupError::TooManyFetches));
+}
+
+#[test]
+fn nothing_is_kept_of_those_who_have_left() {
+    let none = Requester {
+        max_fetches: 0,
+        ..client(9)
+    };
+    let mut queue = queue(2, &[(1, 2), (2, 2)]);
+    assert_eq!(queue.enter(none, 9), Err(LookupError::TooManyFetches));
+    started(&mut queue);
+    for (number, requester) in [(1, 1), (2, 1), (3, 2), (4, 2)] {
+        queue.leave(client(requester).name, number);
+    }
+    assert_eq!((queue.running, queue.shares.len(), queue.round.len()), (0, 0, 0));
+}
+
+#[test]
+fn a_slow_fetch_is_in_the_way_of_its_own_requester_and_of_those_who_have_fewer() {
+    // The first takes both places; then the second waits, too.
+    let mut queue = queue(2, &[(1, 2)]);
+    started(&mut queue);
+    assert!(!queue.is_in_need(client(1).name), "nobody waits");
+    queue.enter(client(2), 2).expect("there is room");
+    assert!(queue.is_in_need(client(1).name), "the second has none");
+    queue.leave(client(1).name, 1);
+    assert_eq!(started(&mut queue), [2]);
+
+    for _ in 0..5 {
+        queue.enter(client(1), 1).expect("there is room");
+    }
+    assert!(queue.is_in_need(client(1).name), "its own wait");
+    assert!(!queue.is_in_need(client(2).name), "the first has as many as the second");
+}

@@ -1,0 +1,163 @@
+//! Fetches that wait for their turn or for room in the log: nothing has begun, and nothing is noted of the origin.
+
+use super::*;
+
+/// One place, which a fetch of the first client has; it ends when the call does.
+async fn taken() -> (Bench, Calls, Call) {
+    let (bench, mut calls) = Bench::with_places(1);
+    drop(bench.spawn(&origin("dead.example")));
+    let call = calls.next().await;
+    (bench, calls, call)
+}
+
+fn failure(lookup: &Lookup) -> Option<FetchError> {
+    lookup.answer(&POLICY).failure().map(|failure| failure.error.clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fetch_whose_turn_does_not_come_in_time_never_begins_and_leaves_nothing_behind() {
+    let (bench, mut calls, running) = taken().await;
+    let site = origin("a.example");
+    let lookup = bench.lookup(&site).await;
+    assert_eq!((lookup.pending, failure(&lookup)), (true, Some(FetchError::Pending)));
+    assert_eq!(bench.store.memory().fetches, 1, "only the one that runs");
+
+    running.ends(rules(OLD));
+    assert!(calls.none_more().await, "nobody waits for it any more");
+    assert!(!bench.store.slot(&site).state.load().is_known());
+    let lookup = bench.fetch(&mut calls, &site, rules(NEW)).await;
+    assert!(holds(&lookup, NEW));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fetch_that_waits_goes_with_the_last_client_that_waits_for_it() {
+    let (bench, mut calls, running) = taken().await;
+    let site = origin("a.example");
+    let [gone, stays] = [2, 3].map(|number| bench.spawn_for(client(number), &site));
+    settle().await;
+    gone.abort();
+    running.ends(rules(OLD));
+    let call = calls.next().await;
+    assert_eq!(call.origin, site, "one client waits still");
+
+    let other = origin("b.example");
+    let gone = bench.spawn(&other);
+    settle().await;
+    gone.abort();
+    call.ends(rules(OLD));
+    assert!(holds(&stays.await.expect("no panic").expect("a lookup"), OLD));
+    assert!(calls.none_more().await, "nobody waits for the other site");
+    assert_eq!(bench.store.memory().fetches, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fetch_comes_in_the_turn_of_whichever_client_is_first_to_have_one() {
+    let (bench, mut calls, running) = taken().await;
+    let busy = client(1);
+    let ahead: Vec<_> = (0..5)
+        .map(|number| bench.spawn(&origin(&format!("{number}.example"))))
+        .collect();
+    let site = origin("a.example");
+    let behind = bench.spawn_for(busy, &site);
+    settle().await;
+    let other = bench.spawn_for(client(2), &site);
+    settle().await;
+
+    // The first client is next, and then the second.
+    running.ends(rules(OLD));
+    calls.next().await.ends(rules(OLD));
+    let call = calls.next().await;
+    assert_eq!(call.origin, site);
+    call.ends(rules(NEW));
+    for lookup in [behind, other] {
+        assert!(holds(&lookup.await.expect("no panic").expect("a lookup"), NEW));
+    }
+    for _ in 1..5 {
+        let call = calls.next().await;
+        assert_ne!(call.origin, site, "it was fetched once");
+        call.ends(rules(OLD));
+    }
+    for lookup in ahead {
+        lookup.await.expect("no panic");
+    }
+    assert!(calls.none_more().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn past_its_bound_a_client_begins_nothing_and_all_else_goes_on() {
+    let (bench, mut calls) = Bench::new();
+    let few = |number| Requester {
+        max_fetches: 1,
+        ..client(number)
+    };
+    let [known, running, new] = ["known.example", "running.example", "new.example"].map(origin);
+    bench.known_since(&known, HOUR, &rules(OLD));
+    let first = bench.spawn_for(few(1), &running);
+    let call = calls.next().await;
+
+    let refused = bench.lookup_for(few(1), &POLICY, &new).await;
+    assert_eq!(refused.err(), Some(LookupError::TooManyFetches));
+    assert!(!bench.store.slot(&new).state.load().is_known());
+    let hit = bench.lookup_for(few(1), &POLICY, &known).await.expect("it is known");
+    assert_eq!(hit.status, CacheStatus::Hit);
+    let joined = bench.spawn_for(few(1), &running);
+    let others = bench.spawn_for(few(2), &new);
+    assert_eq!(calls.next().await.origin, new);
+
+    call.ends(rules(OLD));
+    for lookup in [first, joined] {
+        assert!(holds(&lookup.await.expect("no panic").expect("a lookup"), OLD));
+    }
+    others.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_holds_is_used_and_not_refreshed_where_its_client_may_fetch_no_more() {
+    let (bench, mut calls) = Bench::new();
+    let site = origin("a.example");
+    bench.known_since(&site, 20 * HOUR, &rules(OLD));
+    let none = Requester {
+        max_fetches: 0,
+        ..client(1)
+    };
+    let lookup = bench.lookup_for(none, &POLICY, &site).await.expect("it is known");
+    assert!(holds(&lookup, OLD));
+    assert!(calls.none_more().await);
+    // The next one does it.
+    bench.lookup(&site).await;
+    assert_eq!(calls.next().await.origin, site);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_waits_for_its_turn_though_nobody_waits_for_it() {
+    let (bench, mut calls, running) = taken().await;
+    let site = origin("a.example");
+    bench.known_since(&site, 20 * HOUR, &rules(OLD));
+    assert!(holds(&bench.lookup(&site).await, OLD));
+    settle().await;
+    running.ends(rules(OLD));
+    let call = calls.next().await;
+    assert_eq!(call.origin, site);
+    call.ends(rules(NEW));
+    settle().await;
+    assert!(holds(&bench.lookup(&site).await, NEW));
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_log_takes_nothing_no_fetch_begins_and_the_site_has_not_failed() {
+    let (bench, mut calls) = Bench::new();
+    let site = origin("a.example");
+    bench.puppet.logs.send_replace(false);
+    let waiting = [1, 2].map(|number| bench.spawn_for(client(number), &site));
+    for lookup in waiting {
+        let error = lookup.await.expect("no panic").err();
+        assert_eq!(error, Some(LookupError::NotLogged));
+    }
+    assert!(calls.none_more().await);
+    assert!(!bench.store.slot(&site).state.load().is_known());
+    assert_eq!(bench.store.memory().fetches, 0);
+
+    bench.puppet.logs.send_replace(true);
+    let lookup = bench.fetch(&mut calls, &site, rules(OLD)).await;
+    assert!(holds(&lookup, OLD));
+}
