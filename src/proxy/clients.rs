@@ -28,6 +28,8 @@ pub(super) struct Clients {
     pub(super) tally: Tally,
     /// Turns of those that are not let in and are told why. Past them, connections are closed without a word.
     pub(super) turned_away: Arc<Semaphore>,
+    /// As many files as one client may have opened for it, where the process may open few.
+    share: usize,
 }
 
 #[derive(Debug)]
@@ -74,6 +76,7 @@ impl Clients {
                 room,
                 sweep_at: MANY,
             }),
+            share: (room / SHARES).max(1),
             tally: Tally::new(now),
             turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
         }
@@ -104,7 +107,7 @@ impl Clients {
             table.sweep_at = MANY.max(2 * table.clients.len());
         }
         let client = table.clients.entry(key).or_default();
-        if client.connections.load(Ordering::Relaxed) >= limits.client_connections {
+        if client.connections.load(Ordering::Relaxed) >= limits.client_connections.min(self.share) {
             return Err(Limit::ClientConnections);
         }
         client.connections.fetch_add(1, Ordering::Relaxed);
@@ -153,7 +156,7 @@ impl Visit {
         let before = self.client.requests.fetch_add(1, Ordering::Relaxed);
         // Made first, so that it takes back what was counted.
         let asking = Asking(self.clone());
-        if before >= limits.client_requests {
+        if before >= limits.client_requests.min(self.clients.share) {
             return Err(Limit::ClientRequests);
         }
         Ok(asking)
@@ -163,7 +166,7 @@ impl Visit {
     pub(super) fn requester(&self, limits: &Limits) -> Requester {
         Requester {
             name: Name::Client(self.key),
-            max_fetches: limits.client_fetches,
+            max_fetches: limits.client_fetches.min(self.clients.share),
         }
     }
 
@@ -221,6 +224,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 const MANY: usize = 1024;
 /// Files beside those of connections: logs, copies, name servers, fetches of robots.txt files.
 const OTHER_FILES: usize = 64;
+/// One client has no more than one of so many parts of the connections that there are files for.
+const SHARES: usize = 4;
 /// How many are told at once that they are not let in.
 const TURNED_AWAY: usize = 256;
 

@@ -109,6 +109,29 @@ fn a_crowd_that_came_and_went_is_forgotten() {
 }
 
 #[test]
+fn where_there_are_few_files_one_client_has_a_quarter_of_the_connections_there_are_files_for() {
+    let now = Instant::now();
+    let many = Limits {
+        connections: 1000,
+        client_connections: 1000,
+        client_requests: 1000,
+        client_fetches: 1000,
+        ..limits()
+    };
+    let clients = Arc::new(Clients::new(now, OTHER_FILES + 2 * 12));
+    let enter = |address| clients.enter(at(address), &many, now);
+
+    let visits = [(); 3].map(|()| enter("192.0.2.1").unwrap());
+    assert_eq!(enter("192.0.2.1").unwrap_err(), Limit::ClientConnections);
+    let _other = enter("192.0.2.2").expect("there is room for others");
+    let [visit, ..] = visits;
+    let _asking = [(); 3].map(|()| visit.ask(&many).unwrap());
+    assert_eq!(visit.ask(&many).unwrap_err(), Limit::ClientRequests);
+    assert_eq!(visit.requester(&many).max_fetches, 3);
+    assert_eq!(visit.requester(&limits()).max_fetches, 2, "what is written may be less");
+}
+
+#[test]
 fn no_more_are_let_in_than_there_are_files_for() {
     let now = Instant::now();
     let clients = Arc::new(Clients::new(now, OTHER_FILES + 4));
