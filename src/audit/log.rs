@@ -5,6 +5,7 @@
 //! again from the byte where it stopped, and requests wait meanwhile.
 
 mod file;
+mod reserve;
 
 use std::{
     fmt,
@@ -20,6 +21,7 @@ use std::{
 use tokio::sync::{Notify, oneshot};
 
 use self::file::{append_on_a_new_line, append_to};
+pub use self::reserve::Reserved;
 use super::AuditCounts;
 use crate::config::Output;
 
@@ -48,13 +50,6 @@ pub enum AuditError {
     /// The line is not in the log and will not be.
     #[error("the audit log is full of lines that wait to be written")]
     Full,
-}
-
-/// Room for a line that is still to come. It is given back when this is dropped.
-#[derive(Debug)]
-pub struct Reserved {
-    log: Arc<AuditLog>,
-    bytes: usize,
 }
 
 /// A line on its way.
@@ -256,30 +251,6 @@ impl AuditLog {
         }
     }
 
-    /// Waits until the output takes lines and there is room for one of `bytes`, and keeps that room. A line that was not
-    /// reserved needs no other room than before.
-    ///
-    /// # Errors
-    /// The output takes nothing, or there is no room, for [`MAX_WAIT`].
-    pub async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reserved, AuditError> {
-        let room = async {
-            loop {
-                // It is told of what happens from here on.
-                let freed = self.shared.freed.notified();
-                if !self.is_stalled() && self.shared.lock().reserve(bytes) {
-                    break;
-                }
-                freed.await;
-            }
-        };
-        let waited = tokio::time::timeout(MAX_WAIT, room).await;
-        waited.map_err(|_| AuditError::Full)?;
-        Ok(Reserved {
-            log: self.clone(),
-            bytes,
-        })
-    }
-
     /// Writes what is left and waits for it, for the end of the program. It blocks; a line that
     /// comes after it is lost.
     pub fn close(&self) {
@@ -315,34 +286,6 @@ impl Drop for AuditLog {
     fn drop(&mut self) {
         self.shared.lock().closed = true;
         self.shared.work.notify_one();
-    }
-}
-
-// === impl Pending ===
-
-impl Pending {
-    fn reserve(&mut self, bytes: usize) -> bool {
-        let fits = !self.failing && self.bytes.len() + self.reserved + bytes <= MAX_PENDING;
-        if fits {
-            self.reserved += bytes;
-        }
-        fits
-    }
-}
-
-// === impl Reserved ===
-
-impl Reserved {
-    /// Hands the line over, which may be longer than what was reserved, without waiting until it is written.
-    pub fn append(self, line: &[u8]) {
-        self.log.append_now(line);
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        self.log.shared.lock().reserved -= self.bytes;
-        self.log.shared.freed.notify_waiters();
     }
 }
 

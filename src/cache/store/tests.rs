@@ -17,7 +17,7 @@ use tokio::{
 use super::*;
 use crate::robots::Profile;
 use crate::{
-    cache::{FetchError, Fetched, Freshness, Lanes, Name, Received, Traced},
+    cache::{CacheStatus, FetchError, Fetched, Freshness, Landed, Lanes, Name, Place, Received, Traced},
     decision::{Reason, Verdict, rules_of},
     origin::{Authority, Scheme},
 };
