@@ -87,8 +87,6 @@ pub struct RobotsTxt {
     text: Box<[u8]>,
     /// How long the file itself is.
     length: u32,
-    /// How many patterns have wildcards, over all tables.
-    wilds: u32,
     rules: Rules,
 }
 
@@ -118,7 +116,6 @@ impl RobotsTxt {
             profile,
             text,
             length: width::offset(body.len()),
-            wilds: width::offset(rules.index.wilds()),
             rules: rules.narrow().map_or(Rules::Wide(rules), Rules::Narrow),
         }
     }
@@ -200,13 +197,6 @@ impl RobotsTxt {
     #[must_use]
     pub fn profile(&self) -> Profile {
         self.profile
-    }
-
-    /// How much work a decision on a path of `length` bytes may be at worst: patterns with
-    /// wildcards times bytes that each may have to be searched in.
-    #[must_use]
-    pub fn work(&self, length: usize) -> usize {
-        (self.wilds as usize).saturating_mul(length)
     }
 
     /// The bytes of memory it holds, for a cache bounded by size; the allocator's overhead apart.

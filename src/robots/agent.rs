@@ -84,14 +84,34 @@ impl<'a> Agent<'a> {
     /// ```
     #[must_use]
     pub fn decide(&self, path: &[u8]) -> Match {
-        match self.robots.profile {
-            Profile::Google => self.decide_spelled(path),
-            profile if profile.always_allows(path) => Match {
-                allowed: true,
-                rule: None,
-            },
-            profile => self.decide_spelled(&escape::of_path(profile, path)),
-        }
+        // No file and path come to so much.
+        self.find(path, usize::MAX).0
+    }
+
+    /// As [`decide`](Self::decide), but gives up once it has searched more than `budget` bytes for patterns with
+    /// wildcards, and takes what it searched off `budget`. `None` where it gave up.
+    ///
+    /// A file of thousands of wildcard rules can make one decision on a long path take a second. Where the file comes
+    /// from a stranger and others wait, this bounds the time, by a count that is the same on every machine. The parts
+    /// of a decision that it does not count take time in proportion to the file alone.
+    ///
+    /// ```
+    /// use robotgate::robots::RobotsTxt;
+    ///
+    /// let robots = RobotsTxt::parse(b"User-agent: *\nDisallow: *.pdf\nDisallow: /private");
+    /// let (agent, path) = (robots.agent("AnyBot"), b"/papers/2026.pdf");
+    ///
+    /// let mut budget = 20;
+    /// assert_eq!(agent.decide_within(path, &mut budget), Some(agent.decide(path)));
+    /// assert_eq!(budget, 4);
+    /// assert_eq!(agent.decide_within(path, &mut budget), None);
+    /// ```
+    #[must_use]
+    pub fn decide_within(&self, path: &[u8], budget: &mut usize) -> Option<Match> {
+        let (found, searched) = self.find(path, *budget);
+        let is_within = searched <= *budget;
+        *budget = budget.saturating_sub(searched);
+        is_within.then_some(found)
     }
 
     /// What holds whatever the path, for a tunnel whose paths cannot be seen. Looks at every rule.
@@ -130,9 +150,24 @@ impl<'a> Agent<'a> {
         explain(self.robots.profile, self.robots.body(), choice, path)
     }
 
-    /// Decides a path in the spelling that it is compared in.
-    fn decide_spelled(&self, path: &[u8]) -> Match {
-        let mut search = Search::new(&self.robots.text, path);
+    /// The decision, and how many bytes were searched for it; a decision only where that is no more than `budget`.
+    fn find(&self, path: &[u8], budget: usize) -> (Match, usize) {
+        match self.robots.profile {
+            Profile::Google => self.find_spelled(path, budget),
+            profile if profile.always_allows(path) => {
+                let allowed = Match {
+                    allowed: true,
+                    rule: None,
+                };
+                (allowed, 0)
+            }
+            profile => self.find_spelled(&escape::of_path(profile, path), budget),
+        }
+    }
+
+    /// As [`find`](Self::find), of a path in the spelling that it is compared in.
+    fn find_spelled(&self, path: &[u8], budget: usize) -> (Match, usize) {
+        let mut search = Search::new(&self.robots.text, path, budget);
         self.search(&mut search);
         if search.is_long() {
             return self.survey(search, path);
@@ -152,7 +187,7 @@ impl<'a> Agent<'a> {
 
     /// A survey takes more of the stack than other decisions should.
     #[inline(never)]
-    fn survey(&self, search: Search<'_>, path: &[u8]) -> Match {
+    fn survey(&self, search: Search<'_>, path: &[u8]) -> (Match, usize) {
         let survey = Survey::new(path);
         let mut search = search.with(&survey);
         self.search(&mut search);
@@ -163,9 +198,11 @@ impl<'a> Agent<'a> {
 // === impl Match ===
 
 impl Match {
-    fn new(search: Search<'_>) -> Self {
+    /// With how many bytes were searched for it.
+    fn new(search: Search<'_>) -> (Self, usize) {
+        let searched = search.searched();
         let (allowed, rule) = search.finish();
-        Self { allowed, rule }
+        (Self { allowed, rule }, searched)
     }
 }
 
@@ -183,9 +220,26 @@ mod tests {
         ) {
             let robots = RobotsTxt::parse(format!("user-agent: *\n{rules}").as_bytes());
             for agent in ["a", "x"].map(|name| robots.agent(name)) {
-                let search = Search::new(&robots.text, path.as_bytes());
-                prop_assert_eq!(agent.survey(search, path.as_bytes()), agent.decide(path.as_bytes()));
+                let search = Search::new(&robots.text, path.as_bytes(), usize::MAX);
+                prop_assert_eq!(agent.survey(search, path.as_bytes()).0, agent.decide(path.as_bytes()));
             }
+        }
+
+        #[test]
+        fn a_budget_changes_no_decision_that_it_suffices_for(
+            rules in "((dis)?allow: /?[ab]{0,2}(\\*[ab]{0,3}){0,3}\\$?\n){0,20}",
+            path in "/[ab/]{0,20}",
+            budget in 0..200_usize,
+        ) {
+            let robots = RobotsTxt::parse(format!("user-agent: *\n{rules}").as_bytes());
+            let (agent, path) = (robots.agent("a"), path.as_bytes());
+            let mut left = usize::MAX;
+            let whole = agent.decide_within(path, &mut left);
+            prop_assert_eq!(whole, Some(agent.decide(path)));
+            let work = usize::MAX - left;
+            let mut left = budget;
+            prop_assert_eq!(agent.decide_within(path, &mut left), whole.filter(|_| work <= budget));
+            prop_assert!(work > budget || left == budget - work);
         }
     }
 }

@@ -55,11 +55,6 @@ impl<W: Width> Index<W> {
         entries.split_at(wilds.at() - start)
     }
 
-    /// How many patterns have wildcards.
-    pub(super) fn wilds(&self) -> usize {
-        self.tables.iter().map(|table| table.end.at() - table.wilds.at()).sum()
-    }
-
     /// Bytes of memory behind it.
     pub(super) fn weight(&self) -> usize {
         let buckets = self.buckets.as_ref().map_or(0, |buckets| buckets.weight());

@@ -1,7 +1,7 @@
 //! The search for the rule that decides one path: the best of those that match (RFC 9309 §2.2.2).
 //!
-//! Never allocates. The work is bounded by the patterns with wildcards times the length of the path
-//! ([`RobotsTxt::work`](super::RobotsTxt::work)), plus the depth to which prefixes are nested.
+//! Never allocates. The work is bounded by the patterns with wildcards times the length of the path, plus the length of
+//! the file. Only the product can grow large, so the caller bounds it.
 
 use super::{
     buckets::{Bucket, Pair},
@@ -31,13 +31,15 @@ pub(super) struct Search<'a> {
     survey: Option<&'a Survey>,
     /// How many bytes have been searched for wildcards.
     searched: usize,
+    /// The search ends once it has searched more than this.
+    budget: usize,
 }
 
 // === impl Search ===
 
 impl<'a> Search<'a> {
-    /// `text` is what the entries point into.
-    pub(super) fn new(text: &'a [u8], path: &'a [u8]) -> Self {
+    /// `text` is what the entries point into. The search gives up past `budget` bytes searched for wildcards.
+    pub(super) fn new(text: &'a [u8], path: &'a [u8], budget: usize) -> Self {
         Self {
             text,
             path,
@@ -48,7 +50,13 @@ impl<'a> Search<'a> {
             sieve: None,
             survey: None,
             searched: 0,
+            budget,
         }
+    }
+
+    /// How many bytes have been searched for wildcards.
+    pub(super) fn searched(&self) -> usize {
+        self.searched
     }
 
     /// Whether so much has been searched that nothing more was: a search [`with`](Self::with) a
@@ -65,7 +73,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The best rule of all, and whether it allows. No rule allows, too.
+    /// The best rule of all, and whether it allows. No rule allows, too. A search over its budget may have missed a
+    /// better one.
     pub(super) fn finish(self) -> (bool, Option<RuleId>) {
         (self.rule.is_none() || self.best.allows(), self.rule)
     }
@@ -148,7 +157,7 @@ impl<'a> Search<'a> {
     }
 
     fn matches<W: Width>(&mut self, entry: &Entry<W>, sieve: Option<&Sieve>) -> bool {
-        if !entry.begins(self.text, self.path, self.head) || self.is_long() {
+        if !entry.begins(self.text, self.path, self.head) || self.is_long() || self.searched > self.budget {
             return false;
         }
         let (start, tail) = (entry.literal_len(), entry.tail(self.text));
