@@ -37,13 +37,15 @@ pub enum Reason {
     ConnectRefused,
     /// It is somewhere that bots may not go (`[egress]`), whatever a robots.txt there says.
     Egress,
+    /// Deciding takes more work than [`BUDGET`](super::BUDGET).
+    TooComplex,
 }
 
 // === impl Reason ===
 
 impl Reason {
     /// Every reason, in the order of the documentation.
-    pub const ALL: [Reason; 15] = [
+    pub const ALL: [Reason; 16] = [
         Reason::Rule,
         Reason::NoRule,
         Reason::RobotsFile,
@@ -59,6 +61,7 @@ impl Reason {
         Reason::Unverifiable,
         Reason::ConnectRefused,
         Reason::Egress,
+        Reason::TooComplex,
     ];
 
     /// The reason as the header, the log and the metrics name it: a structured field's token
@@ -80,6 +83,7 @@ impl Reason {
             Reason::Unverifiable => "unverifiable",
             Reason::ConnectRefused => "connect-refused",
             Reason::Egress => "egress",
+            Reason::TooComplex => "too-complex",
         }
     }
 
@@ -95,6 +99,7 @@ impl Reason {
             Reason::Unverifiable => "Disallowed: robots.txt cannot be verified through a tunnel",
             Reason::ConnectRefused => "Disallowed: CONNECT is refused here",
             Reason::Egress => "Disallowed: the proxy may not go there",
+            Reason::TooComplex => "Disallowed: robots.txt is too complex for this URL",
             Reason::NoRule
             | Reason::RobotsFile
             | Reason::NoRobots
@@ -145,6 +150,10 @@ impl Reason {
             }
             Reason::ConnectRefused => "This proxy takes no CONNECT: its configuration says https.mode = \"refuse\".",
             Reason::Egress => "This proxy's configuration does not let bots go there ([egress]).",
+            Reason::TooComplex => {
+                "The site's robots.txt has so many rules with wildcards, and the URL is so long, that deciding would take \
+                 too much work."
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
 mod asker;
+mod budget;
 mod path;
 mod reason;
 mod tunnel;
@@ -99,3 +100,28 @@ Allow: /private/open
 User-agent: NamedBot
 Disallow: /named
 ";
+
+/// Rules that are slow to search for in [`slow_path`], which none of them matches: words of two letters.
+fn slow_rules(count: usize) -> Known {
+    let mut letters = letters();
+    let rules = (0..count).map(|_| format!("Disallow: /*{}\n", letters.by_ref().take(40).collect::<String>()));
+    Known::rules(&format!("User-agent: *\n{}", rules.collect::<String>()))
+}
+
+/// A path of 16 KiB that has every short run of the two letters, so that nothing but a search finds out what it lacks.
+fn slow_path() -> String {
+    std::iter::once('/')
+        .chain(letters().skip(1 << 20).take(1 << 14))
+        .collect()
+}
+
+/// The same letters each time, in no order (xorshift).
+fn letters() -> impl Iterator<Item = char> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    std::iter::repeat_with(move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        if state >> 63 == 0 { 'a' } else { 'b' }
+    })
+}

@@ -6,7 +6,7 @@ use crate::{
     bot::{Identity, Misfit, Proof},
     cache::Answer,
     config::{Config, HttpsMode},
-    decision::{Asker, Decision, strictest},
+    decision::{Asker, BUDGET, Decision, strictest},
     origin::{Readings, Scheme},
     robots::{Choice, Disguise, Explanation, Profile, Statement, audience, explain, statements},
     target::Target,
@@ -89,7 +89,8 @@ impl<'a> Report<'a> {
         let (agent, choice) = choose(asker, answer);
         let why = body.filter(|_| without_copy.is_none()).and_then(|body| {
             let picked = asker.pick(&answer.copy()?.robots).1;
-            let (path, _) = strictest(picked, readings);
+            // Nothing, where that is too complex.
+            let (path, _) = strictest(picked, readings, BUDGET)?;
             let explanation = explain(profile, body, choice, path);
             debug_assert_eq!(explanation.rule.is_some(), decision.rule.is_some());
             Some(Why {

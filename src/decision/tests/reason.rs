@@ -24,6 +24,7 @@ fn every_reason_is_reached_by_some_decision() {
         decide_tunnel(any, &Known::rules(FILE), false),
         Decision::connect_refused(any),
         Decision::egress(any),
+        decide(any, &slow_rules(1000), &slow_path()),
     ]
     .map(|decision| decision.reason)
     .into();
@@ -85,6 +86,7 @@ fn the_phrase_of_a_refusal_says_that_it_is_one() {
         Reason::Unverifiable,
         Reason::ConnectRefused,
         Reason::Egress,
+        Reason::TooComplex,
     ] {
         let phrase = reason.phrase();
         assert!(phrase.starts_with("Disallowed"), "{reason:?}: {phrase}");

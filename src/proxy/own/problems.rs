@@ -95,6 +95,7 @@ fn what_to_do(reason: Reason) -> &'static str {
         }
         Reason::ConnectRefused => "https:// in absolute form, without a CONNECT, is served.",
         Reason::Egress => "The answer says which address or port it is; the operator opens it by egress.allow.",
+        Reason::TooComplex => "Ask for a shorter URL. Where the site has no such page, it may mean to keep bots busy.",
         Reason::NoRule
         | Reason::RobotsFile
         | Reason::NoRobots

@@ -1,0 +1,66 @@
+//! Decisions that take more work than they may.
+
+use super::*;
+
+#[test]
+fn a_decision_past_its_budget_is_a_deny_with_a_reason_of_its_own() {
+    let rules = slow_rules(1000);
+    let reporting = bot(Enforcement::Report, &["AcmeBot"]);
+    for (asker, forwards) in [(Asker::Token("AnyBot"), false), (Asker::Bot(&reporting), true)] {
+        let decision = decide(asker, &rules, &slow_path());
+        assert_eq!(
+            (decision.verdict, decision.reason, decision.rule),
+            (Verdict::Deny, Reason::TooComplex, None)
+        );
+        assert_eq!(decision.forwards, forwards, "{asker:?}");
+    }
+    let short = decide(Asker::Token("AnyBot"), &rules, "/");
+    assert_eq!((short.verdict, short.reason), (Verdict::Allow, Reason::NoRule));
+}
+
+#[test]
+fn the_engine_itself_answers_whatever_the_work() {
+    let Known::Rules(copy) = slow_rules(1000) else {
+        panic!("rules were asked for");
+    };
+    let (agent, path) = (copy.robots.agent("AnyBot"), slow_path());
+    assert!(agent.decide(path.as_bytes()).allowed);
+    assert_eq!(agent.decide_within(path.as_bytes(), &mut BUDGET.clone()), None);
+}
+
+#[test]
+fn the_budget_is_for_all_readings_of_a_request_together() {
+    let path = slow_path();
+    let work = |count| {
+        let Known::Rules(copy) = slow_rules(count) else {
+            panic!("rules were asked for");
+        };
+        let mut left = usize::MAX;
+        let found = copy.robots.agent("AnyBot").decide_within(path.as_bytes(), &mut left);
+        assert!(found.is_some());
+        usize::MAX - left
+    };
+    // One reading stays within the budget, two do not.
+    let count = 200;
+    assert!(
+        (BUDGET / 2..BUDGET).contains(&work(count)),
+        "{} of {BUDGET}",
+        work(count)
+    );
+    let rules = slow_rules(count);
+    let once = decide(Asker::Token("AnyBot"), &rules, &path);
+    assert_eq!((once.verdict, once.reason), (Verdict::Allow, Reason::NoRule));
+    let twice = decide(Asker::Token("AnyBot"), &rules, &format!("/.{path}"));
+    assert_eq!((twice.verdict, twice.reason), (Verdict::Deny, Reason::TooComplex));
+}
+
+#[test]
+fn what_is_decided_at_once_is_decided_the_same() {
+    let any = Asker::Token("AnyBot");
+    let at_once = |known: &Known, path: &str| Decision::at_once(any, known.answer(), &readings(path.as_bytes()));
+    for path in ["/", "/private", "/x/../private"] {
+        let rules = Known::rules(FILE);
+        assert_eq!(at_once(&rules, path), Some(decide(any, &rules, path)), "{path}");
+    }
+    assert_eq!(at_once(&slow_rules(200), &slow_path()), None);
+}
