@@ -50,7 +50,7 @@
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
 //! - `secret_file`: reading what others must not be able to; `regular_file`: reading no pipe, which could take for ever;
 //!   `unreadable`: why a file cannot be read, and what to do.
-//! - `paint`: colour, where a terminal shows it.
+//! - `fair`: turns at work that only a few may do at once. `paint`: colour, where a terminal shows it.
 //! - [`service`]: the daemon around all this: start, reload, stop; what came of the last reload; what systemd is told of
 //!   it, and the sockets that come from there.
 //! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::moment`, `cli::columns`
@@ -103,6 +103,7 @@ pub mod decision;
 pub mod egress;
 pub mod expect;
 mod explanation;
+mod fair;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod metrics;

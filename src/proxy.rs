@@ -48,7 +48,7 @@ mod target;
 mod tunnel;
 mod websocket;
 
-pub(crate) use self::judge::Judgement;
+pub(crate) use self::judge::{Judgement, NoDecision};
 pub use self::{
     check::{Doubts, Unusable, check, check_reload},
     generation::{Generation, SetupError},

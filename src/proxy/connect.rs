@@ -141,7 +141,7 @@ async fn admit(
             Judgement::on_connect(generation, requester, asker, &origin, exception.is_some()).await
         }
     };
-    let judgement = judged.map_err(|error| exchange.not_looked_up(error, &context.arrival, &connect.headers))?;
+    let judgement = judged.map_err(|error| exchange.no_decision(error.into(), &context.arrival, &connect.headers))?;
     let target = Target {
         origin,
         path: Vec::new(),

@@ -14,7 +14,7 @@ use self::record::MAX_TEXT;
 use super::{
     arrival::Arrival,
     generation::Generation,
-    judge::Judgement,
+    judge::{Judgement, NoDecision},
     limits::Limit,
     live::Live,
     respond::{Answer, Grounds, Problem},
@@ -26,6 +26,7 @@ use crate::{
     cache::LookupError,
     decision::{Asker, Verdict},
     metrics::{Ended, Method, Outcome, Present, Tunnel},
+    seldom::seldom,
     upstream::{Fault, ProxyError},
 };
 
@@ -223,16 +224,20 @@ impl Exchange {
         Answer::problem(problem, request, &self.generation.config.proxy.name)
     }
 
-    /// The answer where no robots.txt could be looked up, for no reason of the site's.
-    pub(super) fn not_looked_up(&mut self, error: LookupError, arrival: &Arrival, request: &HeaderMap) -> Answer {
+    /// The answer where nothing was decided, for no reason of the site's.
+    pub(super) fn no_decision(&mut self, error: NoDecision, arrival: &Arrival, request: &HeaderMap) -> Answer {
         let problem = match error {
-            LookupError::TooManyFetches => {
+            NoDecision::Lookup(LookupError::TooManyFetches) => {
                 arrival.visit.came_over(Limit::ClientFetches, arrival.client);
                 Problem::Limit(Limit::ClientFetches)
             }
-            LookupError::NotLogged => {
-                tracing::error!(%error, id = self.id(), "a request was not forwarded");
+            NoDecision::Lookup(LookupError::NotLogged) => {
+                seldom!(error, %error, id = self.id(), "a request was not forwarded");
                 Problem::Audit
+            }
+            NoDecision::Overloaded => {
+                seldom!(warn, client = %arrival.client, "a request was refused: {error}");
+                Problem::Overloaded
             }
         };
         self.problem(&problem, request)

@@ -109,10 +109,9 @@ impl Gate {
             return Err(exchange.problem(&Problem::Fault(&fault), &head.headers));
         };
         let requester = arrival.visit.requester(&generation.config.proxy.limits);
-        let origin = &target.origin;
-        let judged = Judgement::on_path(&live.long_decisions, &generation, requester, asker, origin, &readings).await;
+        let judged = Judgement::on_path(&live, &generation, requester, asker, &target.origin, &readings).await;
         drop(readings);
-        let judgement = judged.map_err(|error| exchange.not_looked_up(error, arrival, &head.headers))?;
+        let judgement = judged.map_err(|error| exchange.no_decision(error, arrival, &head.headers))?;
         let request = Request {
             method: &head.method,
             headers: &head.headers,

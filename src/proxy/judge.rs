@@ -1,13 +1,12 @@
 //! Brings together what a decision needs, and remembers on what it was made.
 
-use std::{sync::Arc, time::SystemTime};
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, header};
-use tokio::sync::Semaphore;
 
 use crate::{
     audit::plain,
-    bot::{Bot, Identity, Presented, Proof, Shown},
+    bot::{Identity, Presented, Proof, Shown},
     cache::{Answer, Ground, Lookup, LookupError, Name, Policy, Query, Requester},
     config::{Config, HttpsMode, Unverifiable},
     decision::{Asker, Decision, Reason},
@@ -30,6 +29,16 @@ pub(crate) struct Judgement {
     pub(crate) lookup: Option<Lookup>,
     /// Why bots may not go there, where that was clear without a copy.
     prohibited: Option<Prohibited>,
+}
+
+/// Why nothing was decided on a request. It is answered with an error, and nothing goes upstream.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoDecision {
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// Too many decisions that take long wait for their turn.
+    #[error("the proxy has too many long decisions to make; try again later")]
+    Overloaded,
 }
 
 /// Who asks and what proves it, found out once for a request.
@@ -65,19 +74,19 @@ fn shown<'a>(headers: &'a HeaderMap, through: Option<&'a Through>) -> Shown<'a> 
 // === impl Judgement ===
 
 impl Judgement {
-    /// Decides on a request for a path of `origin`. One that takes long waits for one of the `turns`, and what has to be
-    /// fetched for it counts for `requester`.
+    /// Decides on a request for a path of `origin`. What has to be fetched for it counts for `requester`, and so does a
+    /// decision that takes long, which waits for its turn.
     ///
     /// # Errors
-    /// What is known of the origin has to be fetched, and no fetch can begin.
+    /// The robots.txt is needed and no fetch can begin, or there was no turn in time.
     pub(super) async fn on_path(
-        turns: &Arc<Semaphore>,
+        live: &Live,
         generation: &Generation,
         requester: Requester,
         asker: Asker<'_>,
         origin: &Origin,
         readings: &Readings<'_>,
-    ) -> Result<Self, LookupError> {
+    ) -> Result<Self, NoDecision> {
         if let Err(prohibited) = generation.egress.screen(&origin.host, origin.port) {
             return Ok(Self::prohibited(asker, prohibited));
         }
@@ -86,10 +95,13 @@ impl Judgement {
         }
         let lookup = look_up(generation, requester, origin).await?;
         let answer = lookup.answer(&generation.policy);
-        let work = answer.copy().map_or(0, |copy| copy.robots.work(readings.sent.len()));
-        let decision = match work <= MAX_WORK {
-            true => Decision::on_path(asker, answer, readings),
-            false => decide_apart(turns, &generation.policy, asker, &lookup, readings).await,
+        let decision = match Decision::at_once(asker, answer, readings) {
+            Some(decision) => decision,
+            None => {
+                let turn = tokio::time::timeout(MAX_WAIT, live.long_decisions.take(requester.name));
+                let _turn = turn.await.map_err(|_| NoDecision::Overloaded)?;
+                tokio::task::block_in_place(|| Decision::on_path(asker, answer, readings))
+            }
         };
         Ok(Self {
             decision,
@@ -123,14 +135,14 @@ impl Judgement {
     /// operators.
     ///
     /// # Errors
-    /// As [`on_path`](Self::on_path).
+    /// As of [`on_path`](Self::on_path).
     pub(crate) async fn foresee(
         live: &Live,
         generation: &Generation,
         asker: Asker<'_>,
         origin: &Origin,
         readings: &Readings<'_>,
-    ) -> Result<Self, LookupError> {
+    ) -> Result<Self, NoDecision> {
         let requester = Requester {
             name: Name::Operators,
             max_fetches: generation.config.proxy.limits.client_fetches,
@@ -141,14 +153,13 @@ impl Judgement {
             .tunnel_exception(&origin.host.to_string(), SystemTime::now());
         let is_let_through = exception.is_some();
         if origin.scheme == Scheme::Http || (!is_let_through && generation.leaves.is_some()) {
-            // So that no bot waits for who only asks.
-            return Self::on_path(&live.foreseen, generation, requester, asker, origin, readings).await;
+            return Self::on_path(live, generation, requester, asker, origin, readings).await;
         }
         let asker = asker.of_connect(is_let_through);
-        match generation.egress.screen(&origin.host, origin.port) {
-            Err(prohibited) => Ok(Self::prohibited(asker, prohibited)),
-            Ok(()) => Self::on_connect(generation, requester, asker, origin, is_let_through).await,
-        }
+        Ok(match generation.egress.screen(&origin.host, origin.port) {
+            Err(prohibited) => Self::prohibited(asker, prohibited),
+            Ok(()) => Self::on_connect(generation, requester, asker, origin, is_let_through).await?,
+        })
     }
 
     /// Decides on a tunnel to `origin`.
@@ -216,64 +227,6 @@ impl Judgement {
     }
 }
 
-/// Decides off the asynchronous threads where a hostile file and a long path make it a long piece of work. Few do so at
-/// a time, since each takes a thread.
-async fn decide_apart(
-    turns: &Arc<Semaphore>,
-    policy: &Policy,
-    asker: Asker<'_>,
-    lookup: &Lookup,
-    readings: &Readings<'_>,
-) -> Decision {
-    // Who no longer waits for the decision gives its turn back only when it has been made. The turns are never closed.
-    let turn = turns.clone().acquire_owned().await;
-    let deciding = tokio::task::spawn_blocking({
-        let (policy, asker, lookup) = (*policy, Whom::from(asker), lookup.clone());
-        let readings: Readings<'static> = Readings {
-            sent: readings.sent.to_vec().into(),
-            resolved: readings.resolved.clone(),
-            upper: readings.upper.clone(),
-        };
-        move || {
-            let _turn = turn;
-            Decision::on_path(asker.as_asker(), lookup.answer(&policy), &readings)
-        }
-    });
-    // Where the process is ending, nobody is left to wait.
-    let decided = deciding.await.ok();
-    decided.unwrap_or_else(|| Decision::on_path(asker, lookup.answer(policy), readings))
-}
-
-/// An [`Asker`] of its own.
-enum Whom {
-    Bot(Box<Bot>),
-    Token(String),
-    Wildcard,
-    Refused(Reason),
-}
-
-impl From<Asker<'_>> for Whom {
-    fn from(asker: Asker<'_>) -> Self {
-        match asker {
-            Asker::Bot(bot) => Self::Bot(Box::new(bot.clone())),
-            Asker::Token(token) => Self::Token(token.to_owned()),
-            Asker::Wildcard => Self::Wildcard,
-            Asker::Refused(reason) => Self::Refused(reason),
-        }
-    }
-}
-
-impl Whom {
-    fn as_asker(&self) -> Asker<'_> {
-        match self {
-            Self::Bot(bot) => Asker::Bot(bot),
-            Self::Token(token) => Asker::Token(token),
-            Self::Wildcard => Asker::Wildcard,
-            Self::Refused(reason) => Asker::Refused(*reason),
-        }
-    }
-}
-
 async fn look_up(generation: &Generation, requester: Requester, origin: &Origin) -> Result<Lookup, LookupError> {
     let query = Query {
         origin,
@@ -284,7 +237,7 @@ async fn look_up(generation: &Generation, requester: Requester, origin: &Origin)
     generation.store.lookup(&query, generation.config.robots.wait).await
 }
 
-/// Bytes to search for wildcards in that take about a millisecond.
-const MAX_WORK: usize = 1 << 19;
+/// How long a request waits for its turn at a long decision.
+const MAX_WAIT: Duration = Duration::from_secs(5);
 /// Bytes of the text of an error.
 const MAX_ERROR: usize = 512;

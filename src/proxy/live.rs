@@ -10,7 +10,6 @@ use pingora::{
     proxy::HttpProxy,
     server::{ShutdownWatch, configuration::ServerConf},
 };
-use tokio::sync::Semaphore;
 
 use super::{
     clients::Clients,
@@ -18,7 +17,14 @@ use super::{
     generation::{Generation, SetupError},
 };
 use crate::{
-    admin::Recent, audit::AuditLog, cache::Store, config::Config, egress::Listening, metrics::Metrics, trust::Distrust,
+    admin::Recent,
+    audit::AuditLog,
+    cache::{Name, Store},
+    config::Config,
+    egress::Listening,
+    fair::Turns,
+    metrics::Metrics,
+    trust::Distrust,
 };
 
 /// The generation in force, and what outlives every generation.
@@ -30,10 +36,8 @@ pub struct Live {
     pub(super) distrust: Arc<Distrust>,
     /// What was not allowed of late.
     pub(super) recent: Arc<Recent>,
-    /// Turns of the decisions that take long.
-    pub(super) long_decisions: Arc<Semaphore>,
-    /// Turns of those that nobody makes a request for.
-    pub(super) foreseen: Arc<Semaphore>,
+    /// Turns at the decisions that take long, by who asks.
+    pub(super) long_decisions: Arc<Turns<Name>>,
     /// Those that a reload has replaced and that a request may still write to.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
     /// Turns true when the proxy is to stop.
@@ -59,8 +63,7 @@ impl Live {
         let metrics = generation.meter.metrics.clone();
         Ok(Arc::new_cyclic(|live| Self {
             forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
-            long_decisions: Arc::new(Semaphore::new(LONG_DECISIONS)),
-            foreseen: Arc::new(Semaphore::new(LONG_DECISIONS_FORESEEN)),
+            long_decisions: Turns::new(half_of_the_cores()),
             clients: Arc::new(Clients::new(Instant::now(), open_files())),
             metrics,
             distrust: Arc::default(),
@@ -167,6 +170,11 @@ impl Forwarder {
     }
 }
 
+/// How many long decisions are made at once: each keeps a core busy, and the rest of the proxy needs some.
+fn half_of_the_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
+}
+
 /// How many files this process may have open.
 fn open_files() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
@@ -176,9 +184,6 @@ fn open_files() -> usize {
         .unwrap_or(usize::MAX)
 }
 
-/// Decisions that take long and are made at once.
-const LONG_DECISIONS: usize = 8;
-const LONG_DECISIONS_FORESEEN: usize = 2;
 /// Unused connections to origins that each thread may keep.
 const KEPT_CONNECTIONS: usize = 256;
 /// Addresses or stale connections that are tried for one request.

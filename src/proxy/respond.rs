@@ -177,6 +177,9 @@ impl Answer {
         };
         let mut answer = Self::new(status, &details, request);
         answer.set_proxy_status(name, error, &detail);
+        if matches!(problem, Problem::Overloaded) {
+            answer.set("Retry-After", RETRY_AFTER.to_string());
+        }
         if status == StatusCode::METHOD_NOT_ALLOWED {
             // Only of robotgate's own pages (RFC 9110 §15.5.6).
             answer.set("Allow", "GET, HEAD".to_owned());
@@ -271,6 +274,8 @@ const AUTHENTICATION_REQUIRED: &str = "Proxy Authentication Required";
 /// What a person can do about a 407.
 const CREDENTIAL_HELPS: &str = "A name and secret that this proxy knows would do: write them into the proxy's URL, as \
                                 NAME:SECRET@ in front of its host.";
+/// Seconds after which an overloaded proxy may be asked again: it has made hundreds of long decisions by then.
+const RETRY_AFTER: u32 = 10;
 /// Bytes of a rule or a URL that stand in a header field.
 const MAX_STRING: usize = 512;
 

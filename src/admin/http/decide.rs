@@ -21,11 +21,10 @@ use super::{
 use crate::{
     audit::{Timestamp, plain},
     bot::Identity,
-    cache::LookupError,
     decision::Asker,
     explanation::needs_proof,
     origin::readings,
-    proxy::{Generation, Judgement},
+    proxy::{Generation, Judgement, NoDecision},
     target::Target,
 };
 
@@ -142,7 +141,7 @@ pub(super) async fn judge(
     generation: &Generation,
     question: &Question,
     target: &Target,
-) -> Result<Judgement, LookupError> {
+) -> Result<Judgement, NoDecision> {
     let identity = generation.config.bots.identify([question.agent.as_bytes()]);
     let asker = Asker::new(&identity, generation.config.identity.unidentified);
     let readings = readings(&target.path);

@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 
-use crate::cache::LookupError;
+use crate::proxy::NoDecision;
 
 /// Why somebody gets no answer.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub(super) enum Problem {
     #[error("{0}")]
     Unavailable(&'static str),
     #[error(transparent)]
-    NotLookedUp(#[from] LookupError),
+    NoDecision(#[from] NoDecision),
     #[error("the copies on disk cannot be read now; the log says more")]
     Disk,
     #[error("the answer took too long")]
@@ -69,7 +69,7 @@ impl Problem {
             Problem::NoToken | Problem::WrongToken => (StatusCode::UNAUTHORIZED, "Unauthorized"),
             Problem::Host => (StatusCode::MISDIRECTED_REQUEST, "Misdirected Request"),
             Problem::CrossSite | Problem::Remote => (StatusCode::FORBIDDEN, "Forbidden"),
-            Problem::Unavailable(_) | Problem::NotLookedUp(_) | Problem::Disk | Problem::Overdue => {
+            Problem::Unavailable(_) | Problem::NoDecision(_) | Problem::Disk | Problem::Overdue => {
                 (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable")
             }
         }

@@ -28,6 +28,8 @@ pub(in crate::proxy) enum Problem<'a> {
     Leaf,
     /// More than a client, or all of them, may have.
     Limit(Limit),
+    /// Too much waits to be decided on.
+    Overloaded,
 }
 
 // === impl Problem ===
@@ -82,7 +84,7 @@ impl Problem<'_> {
                 ProxyError::ProxyInternalError,
                 "Audit Log Unavailable",
             ),
-            Problem::Limit(Limit::Connections) => (
+            Problem::Limit(Limit::Connections) | Problem::Overloaded => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 ProxyError::HttpRequestDenied,
                 "Service Unavailable",
@@ -125,6 +127,7 @@ impl Problem<'_> {
             Problem::Request => "the request is not valid HTTP".to_owned(),
             Problem::Slow => "the request did not come in time".to_owned(),
             Problem::Limit(limit) => limit.sentence().to_owned(),
+            Problem::Overloaded => "the proxy has too many long decisions to make; try again later".to_owned(),
             Problem::Leaf => "no certificate can be made for the host".to_owned(),
         }
     }

@@ -130,10 +130,24 @@ fn what_goes_wrong_in_the_proxy_itself_is_told_apart() {
         (Problem::Audit, 503, "proxy_internal_error", "Audit Log Unavailable"),
         (Problem::Leaf, 500, "proxy_internal_error", "Internal Server Error"),
         (Problem::Request, 400, "http_request_error", "Bad Request"),
+        (Problem::Overloaded, 503, "http_request_denied", "Service Unavailable"),
     ] {
         let expected = (status, error.to_owned(), title.to_owned());
         assert_eq!(told(&problem), expected, "{problem:?}");
     }
+}
+
+#[test]
+fn an_overloaded_proxy_says_when_to_come_back() {
+    let answer = Answer::problem(&Problem::Overloaded, &HeaderMap::new(), "robotgate");
+    assert_eq!(header(&answer, "retry-after"), "10");
+    assert!(
+        json(&answer)["detail"]
+            .as_str()
+            .is_some_and(|detail| detail.contains("try again"))
+    );
+    let other = Answer::problem(&Problem::Audit, &HeaderMap::new(), "robotgate");
+    assert!(!has(&other, "retry-after"));
 }
 
 #[test]

@@ -1,0 +1,100 @@
+//! Decisions that a hostile site makes long.
+
+use tokio::task::JoinSet;
+
+use super::{Gate, Origin, Response, allowed};
+use crate::support::refused;
+
+const RULES: usize = 1000;
+/// Little less than a request target may have.
+const LENGTH: usize = 16_000;
+
+/// The same letters each time, in no order (xorshift).
+fn letters(seed: u64, count: usize) -> String {
+    let mut state = seed;
+    let mut letter = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        if state >> 63 == 0 { 'a' } else { 'b' }
+    };
+    (0..count).map(|_| letter()).collect()
+}
+
+/// Rules that nothing but a search of the whole path tells from those that match.
+fn slow_rules() -> String {
+    let rules = (1..=RULES as u64).map(|number| format!("Disallow: /*{}\n", letters(number << 20 | 1, 40)));
+    format!("User-agent: *\n{}", rules.collect::<String>())
+}
+
+fn slow_path() -> String {
+    format!("/{}", letters(u64::MAX / 3, LENGTH))
+}
+
+fn is_refused_in_time(response: &Response) {
+    match response.status {
+        503 => assert!(response.field("Retry-After").is_some(), "{response:#?}"),
+        _ => drop(refused(response, "too-complex")),
+    }
+}
+
+#[tokio::test]
+async fn a_decision_past_its_budget_is_refused_and_says_so() {
+    let origin = Origin::start().robots(&slow_rules()).anything("page").spawn().await;
+    let gate = Gate::start().await;
+    let path = slow_path();
+
+    let response = gate.get(&origin.url(&path)).await;
+
+    refused(&response, "too-complex");
+    assert_eq!(response.reason, "Disallowed: robots.txt is too complex for this URL");
+    assert_eq!(origin.count(&path), 0);
+    let (decisions, _) = gate.audited(1).await;
+    assert_eq!(
+        (&decisions[0]["verdict"], &decisions[0]["reason"]),
+        (&"deny".into(), &"too-complex".into())
+    );
+    allowed(&gate.get(&origin.url("/short")).await, "no-rule");
+}
+
+#[tokio::test]
+async fn an_attack_on_one_site_keeps_no_client_of_another_waiting() {
+    const ATTACKS: usize = 40;
+    let hostile = Origin::start().robots(&slow_rules()).anything("page").spawn().await;
+    let rules: String = (0..600)
+        .map(|number| format!("Disallow: /*/item-{number}*sort=\n"))
+        .collect();
+    let honest = Origin::start()
+        .robots(&format!("User-agent: *\n{rules}"))
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    let long_path = format!("/shop?q={}", "word+".repeat(1000));
+    // Both files are there.
+    allowed(&gate.get(&hostile.url("/short")).await, "no-rule");
+    allowed(&gate.get(&honest.url("/short")).await, "no-rule");
+
+    let path = slow_path();
+    let mut attacks = JoinSet::new();
+    for _ in 0..ATTACKS {
+        attacks.spawn(gate.get(&hostile.url(&path)).send());
+    }
+    let first = attacks.join_next().await.expect("there are attacks");
+    for _ in 0..3 {
+        allowed(&gate.get(&honest.url(&long_path)).await, "no-rule");
+    }
+    // Each attack takes a turn, so most of them still wait.
+    let ended = std::iter::from_fn(|| attacks.try_join_next()).chain([first]);
+    let ended: Vec<_> = ended.collect();
+    assert!(
+        ended.len() < ATTACKS / 2,
+        "{} of {ATTACKS} attacks ended first",
+        ended.len()
+    );
+
+    for attack in ended.into_iter().chain(attacks.join_all().await.into_iter().map(Ok)) {
+        is_refused_in_time(&attack.expect("no panic").expect("an answer"));
+    }
+    assert_eq!(hostile.count(&path), 0);
+}
