@@ -45,6 +45,8 @@ pub struct Proxy {
     pub threads: usize,
     /// The pseudonym in Via (RFC 9110 §7.6.3) and Proxy-Status (RFC 9209 §2), a token.
     pub name: Arc<str>,
+    /// Whether requests go on with an entry in Via. Responses always have one.
+    pub via: bool,
     /// Whether allowed responses carry `Robots-Decision` too.
     pub annotate_allowed: bool,
     /// Bytes of the header section of a request, its first line included.
@@ -105,6 +107,7 @@ impl Proxy {
                 .name
                 .and_then(|name| checker.parsed(&name, pseudonym))
                 .unwrap_or(DEFAULT_NAME.into()),
+            via: written.via.unwrap_or(true),
             annotate_allowed: written.annotate_allowed.unwrap_or(true),
             // At most 512 KiB.
             max_header_bytes: checker.size(written.max_header_bytes, DEFAULT_HEADER_BYTES, HEADER_BYTES) as usize,

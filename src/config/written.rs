@@ -43,6 +43,7 @@ pub(super) struct Proxy {
     pub listen: Option<Spanned<OneOrMany>>,
     pub threads: Option<Spanned<i64>>,
     pub name: Text,
+    pub via: Option<bool>,
     pub annotate_allowed: Option<bool>,
     pub max_header_bytes: Option<Spanned<Amount>>,
     pub max_header_fields: Option<Spanned<i64>>,

@@ -53,7 +53,8 @@ pub fn take(bytes: &[u8], through: Option<&Origin>) -> Result<Option<Taken>, Str
         version: request.version,
         has_content: false,
     };
-    rewrite::to_origin(&mut request, received, &target, "robotgate").map_err(|error| format!("upstream: {error}"))?;
+    rewrite::to_origin(&mut request, received, &target, Some("robotgate"))
+        .map_err(|error| format!("upstream: {error}"))?;
     let upstream = http_req_header_to_wire(&request).ok_or("upstream: it cannot be written")?;
     Ok(Some(Taken::Request(Asked {
         decided: target.decided_path().to_vec(),

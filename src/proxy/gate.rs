@@ -220,12 +220,12 @@ impl ProxyHttp for Gate {
         let Some(target) = exchange.target() else {
             return Error::e_explain(ErrorType::InternalError, "no decision was taken");
         };
-        let name = &exchange.generation.config.proxy.name;
+        let proxy = &exchange.generation.config.proxy;
         let received = rewrite::Received {
             version: session.req_header().version,
             has_content: !session.is_body_empty(),
         };
-        rewrite::to_origin(request, received, target, name)
+        rewrite::to_origin(request, received, target, proxy.via.then_some(&*proxy.name))
     }
 
     async fn request_body_filter(

@@ -19,8 +19,13 @@ pub(super) struct Received {
     pub(super) has_content: bool,
 }
 
-/// Makes of a request the one that goes to the origin.
-pub(super) fn to_origin(request: &mut RequestHeader, received: Received, target: &Target, name: &str) -> Result<()> {
+/// Makes of a request the one that goes to the origin, with an entry of `via` in its Via field where there is one.
+pub(super) fn to_origin(
+    request: &mut RequestHeader,
+    received: Received,
+    target: &Target,
+    via: Option<&str>,
+) -> Result<()> {
     let Received { version, has_content } = received;
     for name in fields::hop_by_hop(&request.headers) {
         // pingora has dealt with what an HTTP/2 request may say of trailers.
@@ -28,7 +33,9 @@ pub(super) fn to_origin(request: &mut RequestHeader, received: Received, target:
             request.remove_header(&name);
         }
     }
-    if let Some(via) = fields::with_via(&request.headers, &fields::via(version, name)) {
+    if let Some(name) = via
+        && let Some(via) = fields::with_via(&request.headers, &fields::via(version, name))
+    {
         request.insert_header(fields::VIA, via)?;
     }
     if version == Version::HTTP_2

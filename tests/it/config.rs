@@ -75,6 +75,7 @@ fn every_value_is_taken() {
         threads = 2
         name = "gate-1"
         annotate-allowed = false
+        via = false
         max-header-bytes = "16KiB"
         max-header-fields = 256
         header-timeout = "1s 500ms"
@@ -111,8 +112,13 @@ fn every_value_is_taken() {
     );
     assert_eq!(config.proxy.listen.len(), 3);
     assert_eq!(
-        (config.proxy.threads, &*config.proxy.name, config.proxy.annotate_allowed),
-        (2, "gate-1", false)
+        (
+            config.proxy.threads,
+            &*config.proxy.name,
+            config.proxy.annotate_allowed,
+            config.proxy.via
+        ),
+        (2, "gate-1", false, false)
     );
     assert_eq!(
         (config.proxy.max_header_bytes, config.proxy.max_header_fields),

@@ -1,6 +1,6 @@
 //! Header fields, in both directions: what is added, what is dropped, what is left alone.
 
-use crate::support::{Gate, Origin, Reply, allowed};
+use crate::support::{Gate, Origin, Reply, Request, allowed};
 
 #[tokio::test]
 async fn the_decision_is_ours_alone_to_announce() {
@@ -34,6 +34,29 @@ async fn via_names_the_gate_in_both_directions() {
     assert!(back.starts_with("1.0 cdn, 1.1 robotgate"), "{back}");
     let other = joined(asked[1].headers.all("Via").collect());
     assert!(other.starts_with("1.1 gate-seven"), "{other}");
+}
+
+#[tokio::test]
+async fn without_via_a_site_that_compresses_for_nobody_behind_a_proxy_compresses() {
+    // As nginx does with `gzip on`.
+    let page = |request: &Request| match request.field("Via") {
+        Some(_) => Reply::ok("text/plain", "page"),
+        None => Reply::gzip(b"page"),
+    };
+    let origin = Origin::start().on("/x", page).spawn().await;
+    for (overrides, coding) in [("", None), ("[proxy]\nvia = false", Some("gzip"))] {
+        let gate = Gate::with(overrides).await;
+        let response = gate.get(&origin.url("/x")).header("Accept-Encoding", "gzip").await;
+        allowed(&response, "no-robots");
+        assert_eq!(response.field("Content-Encoding"), coding, "{overrides}");
+        let back = response.field("Via").expect("an answer always says how it came");
+        assert!(back.starts_with("1.1 robotgate"), "{back}");
+    }
+    // What others have written stays.
+    let gate = Gate::with("[proxy]\nvia = false").await;
+    gate.get(&origin.url("/x")).header("Via", "1.0 first").await;
+    let asked = origin.requests_for("/x");
+    assert_eq!(asked.last().and_then(|asked| asked.field("Via")), Some("1.0 first"));
 }
 
 #[tokio::test]
