@@ -101,6 +101,13 @@ pub(super) fn to_client(
         // HTTP/1.0 knows no chunks: the end of the connection ends the content (RFC 9112 §6.1).
         response.remove_header(&header::TRANSFER_ENCODING);
     }
+    // A 204 must not have one (RFC 9110 §8.6). A 304 may, but over HTTP/2, where pingora ends the stream behind the head,
+    // Go's client then misses the content.
+    if response.status == StatusCode::NO_CONTENT
+        || (response.status == StatusCode::NOT_MODIFIED && received == Version::HTTP_2)
+    {
+        response.remove_header(&header::CONTENT_LENGTH);
+    }
     response.remove_header(ROBOTS_DECISION);
     if response.headers.contains_key(PROXY_STATUS) {
         match fields::without_member(&response.headers, PROXY_STATUS, name) {

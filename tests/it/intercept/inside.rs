@@ -150,3 +150,36 @@ async fn the_origin_sees_an_ordinary_request() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_length_is_told_only_where_it_misleads_no_client() {
+    let empty = |head: &str| Reply::raw(format!("HTTP/1.1 {head}\r\n\r\n"));
+    let origin = Origin::start()
+        .reply("/304", empty("304 Not Modified\r\nETag: \"x\"\r\nContent-Length: 1234"))
+        .reply("/204", empty("204 No Content\r\nContent-Length: 0"))
+        .page("/page", "page")
+        .tls()
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    for (alpn, method, path, length) in [
+        (Alpn::Http2, "GET", "/304", None),
+        (Alpn::Http1, "GET", "/304", Some("1234")),
+        (Alpn::Http2, "GET", "/204", None),
+        (Alpn::Http1, "GET", "/204", None),
+        (Alpn::Http2, "HEAD", "/page", Some("4")),
+        (Alpn::Http1, "HEAD", "/page", Some("4")),
+        (Alpn::Http2, "GET", "/page", Some("4")),
+    ] {
+        let tunnel = gate.connect(&origin.authority()).await.opened();
+        let response = tunnel.tls(NAME, alpn).await.ask(method, path).await;
+        assert_eq!(response.decision().value(), "allow", "{response:#?}");
+        assert_eq!(response.field("Content-Length"), length, "{alpn:?} {method} {path}");
+        let body: &[u8] = if (method, path) == ("GET", "/page") {
+            b"page"
+        } else {
+            b""
+        };
+        assert_eq!(response.body, body, "{alpn:?} {method} {path}");
+    }
+}
