@@ -14,7 +14,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::{Buf as _, BytesMut};
 use pingora::protocols::{
-    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
+    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
     UniqueID, UniqueIDType,
     raw_connect::ProxyDigest,
     tls::{SslDigest, TlsRef},
@@ -123,6 +123,10 @@ impl Ssl for ClientStream {
 
     fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
         self.inner.get_ssl_digest()
+    }
+
+    fn selected_alpn_proto(&self) -> Option<ALPN> {
+        self.inner.selected_alpn_proto()
     }
 }
 

@@ -183,6 +183,11 @@ impl Visit {
         }
     }
 
+    /// The client, as it is told from others.
+    pub(super) fn key(&self) -> IpAddr {
+        self.key
+    }
+
     /// Counts that this client came over a limit.
     pub(super) fn came_over(&self, limit: Limit, client: SocketAddr) {
         self.clients.tally.note(limit, client, Instant::now());

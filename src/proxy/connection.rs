@@ -52,12 +52,15 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
             Err(HeadError::Gone) => {
                 // Not a byte came.
                 if left + 1 == most {
-                    distrust::tell_of_silence(begun.elapsed(), context);
+                    distrust::tell_of_silence(begun.elapsed(), context).await;
                 }
                 return;
             }
             Err(error) => return reject(stream, &error, context).await,
         };
+        if left + 1 == most {
+            distrust::note_trust(context);
+        }
         if head.connect.is_some() {
             if context.arrival.through.is_some() {
                 return reject(stream, &HeadError::NestedConnect, context).await;
@@ -81,7 +84,7 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
 
 /// Ends when no further request is waited for. Who is about to send one while the proxy is told to stop gets an answer,
 /// and is told with it that the connection ends.
-async fn last_call(mut shutdown: ShutdownWatch) {
+pub(super) async fn last_call(mut shutdown: ShutdownWatch) {
     // The sender outlives every connection.
     let _ = shutdown.wait_for(|stop| *stop).await;
     tokio::time::sleep(LAST_CALL).await;

@@ -1,8 +1,15 @@
 //! Tells of clients that turn the interception's certificates down, which they do in three ways: by a TLS alert, by
 //! closing in the middle of the handshake, or by closing right behind it, before a byte of a request (Node.js and what
 //! is made with GnuTLS look at a certificate only then). The log names the client and what to set in it.
+//!
+//! Chromium closes connections in the last two ways too, though it trusts the certificate: it opens a spare one and
+//! closes it as soon as another serves it over HTTP/2. So a close counts only where the same program sends nothing on
+//! any other connection to the same origin either.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    hash::Hash,
+    time::{Duration, SystemTime},
+};
 
 use http::HeaderValue;
 
@@ -10,14 +17,14 @@ use super::{arrival::Through, connection::Context, handshake::cause};
 use crate::{audit::plain, origin::Scheme, seldom::seldom, trust::Kind, trust::clients};
 
 /// Tells why a client broke the handshake off. pingora passes the alert on only as text.
-pub(super) fn tell_of_handshake(error: &pingora::Error, through: &Through, context: &Context) {
+pub(super) async fn tell_of_handshake(error: &pingora::Error, through: &Through, context: &Context) {
     let text = error.to_string();
     let cause = cause(error);
     let is_alert = ALERTS.iter().any(|alert| text.contains(alert));
     let is_gone = GONE.iter().any(|sign| text.contains(sign));
     match (is_alert, is_gone) {
         (true, _) => tell(Kind::Distrust, &cause, through, context),
-        (_, true) => tell(Kind::Closed, &cause, through, context),
+        (_, true) => tell_of_close(&cause, through, context).await,
         _ => {
             let (client, origin) = (context.arrival.client, &through.origin);
             seldom!(info, %client, %origin, error = cause, "a TLS handshake failed");
@@ -27,15 +34,48 @@ pub(super) fn tell_of_handshake(error: &pingora::Error, through: &Through, conte
 
 /// Tells of a client that sent nothing on a connection, `after` it could. Only within TLS, and at once, does that say
 /// something.
-pub(super) fn tell_of_silence(after: Duration, context: &Context) {
+pub(super) async fn tell_of_silence(after: Duration, context: &Context) {
     if let Some(through) = &context.arrival.through
         && through.origin.scheme == Scheme::Https
         && after < AT_ONCE
-        && !*context.shutdown.borrow()
-        && !through.user_agent.as_ref().is_some_and(is_browser)
     {
-        tell(Kind::Closed, "closed after the handshake", through, context);
+        tell_of_close("closed after the handshake", through, context).await;
     }
+}
+
+/// Notes that a client sent something on a connection inside a CONNECT.
+pub(super) fn note_trust(context: &Context) {
+    if let Some(through) = &context.arrival.through
+        && let Some(program) = program(through, context)
+    {
+        context.live.distrust.note_trust(program, SystemTime::now());
+    }
+}
+
+/// Tells of a close, unless the client's other connections say that it means nothing.
+async fn tell_of_close(cause: &str, through: &Through, context: &Context) {
+    if through.user_agent.as_ref().is_some_and(is_browser) {
+        return;
+    }
+    if let Some(program) = program(through, context) {
+        let mut stopping = context.shutdown.clone();
+        tokio::select! {
+            () = tokio::time::sleep(GRACE) => {}
+            _ = stopping.wait_for(|stop| *stop) => {}
+        }
+        if context.live.distrust.trusts(program, SystemTime::now()) {
+            return;
+        }
+    }
+    if !*context.shutdown.borrow() {
+        tell(Kind::Closed, cause, through, context);
+    }
+}
+
+/// Which program it is and what it connects to, as far as the CONNECT says. Nobody knows which one sends no User-Agent.
+fn program<'a>(through: &'a Through, context: &Context) -> Option<impl Hash + 'a> {
+    let user_agent = through.user_agent.as_ref()?;
+    Some((context.arrival.visit.key(), &through.origin, user_agent.as_bytes()))
 }
 
 /// Browsers look at the certificate within the handshake, say so by an alert, and close spare connections at any time.
@@ -83,5 +123,8 @@ const ALERTS: [&str; 4] = ["UnknownCA", "BadCertificate", "CertificateUnknown", 
 const GONE: [&str; 3] = ["handshake eof", "reset by peer", "Broken pipe"];
 /// Bytes of a User-Agent that the log shows.
 const MAX_USER_AGENT: usize = 200;
+/// How long a client's other connections have to show that it trusts the certificate: a spare connection is closed when
+/// another is about to be used.
+const GRACE: Duration = Duration::from_secs(1);
 /// How soon a client closes that has looked at the certificate.
 const AT_ONCE: Duration = Duration::from_secs(1);

@@ -100,7 +100,7 @@ pub(super) async fn serve(
                     }
                     serve_inside(Box::new(tls), through, context).await;
                 }
-                Ok(Err(error)) => distrust::tell_of_handshake(&error, &through, context),
+                Ok(Err(error)) => distrust::tell_of_handshake(&error, &through, context).await,
                 Err(_) => seldom!(info, %client, %origin, "a TLS handshake took too long"),
             }
         }

@@ -24,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     arrival::Through,
-    connection::Context,
+    client_stream::ClientStream,
+    connection::{Context, last_call},
     distrust,
     limits::{Allowance, Limit},
     listen::Running,
@@ -35,6 +36,18 @@ use super::{
 pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Context) {
     let started = Instant::now();
     let within = context.live.generation().config.proxy.header_timeout;
+    // pingora would take a connection that is closed unused for an error.
+    let mut stream = ClientStream::new(stream, &[], context.arrival.clone());
+    let first = tokio::select! {
+        first = tokio::time::timeout(within, stream.read_early()) => first,
+        () = last_call(context.shutdown.clone()) => return,
+    };
+    match first {
+        Ok(Ok(1..)) => distrust::note_trust(context),
+        Ok(_) => return distrust::tell_of_silence(started.elapsed(), context).await,
+        Err(_) => return,
+    }
+    let stream = Box::new(stream);
     let (retire, retiring) = watch::channel(false);
     let streams = Arc::new(Streams::new(context, retire, through.clone()));
     let begun = streams.begun.clone();
@@ -52,7 +65,6 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
         tokio::pin!(serving);
         tokio::select! {
             _ = &mut serving => {
-                distrust::tell_of_silence(started.elapsed(), context);
                 return;
             }
             // pingora waits for the first request for ever.

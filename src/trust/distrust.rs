@@ -2,6 +2,8 @@
 //! It reads no clock.
 
 use std::{
+    collections::HashMap,
+    hash::{BuildHasher as _, Hash, RandomState},
     net::{IpAddr, Ipv6Addr},
     sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
@@ -14,6 +16,9 @@ use super::clients;
 pub struct Distrust {
     /// The one that was heard of last stands last.
     table: Mutex<Vec<Entry>>,
+    /// When each program, by its hash, last showed that it trusts the certificate.
+    trusting: Mutex<HashMap<u64, SystemTime>>,
+    hasher: RandomState,
 }
 
 /// What a client did on seeing the certificate.
@@ -108,6 +113,25 @@ impl Distrust {
         is_due.then_some(Told { count })
     }
 
+    /// Notes that `program` sent something on a connection of its own to an origin, and so trusts its certificate.
+    pub fn note_trust(&self, program: impl Hash, now: SystemTime) {
+        let key = self.hasher.hash_one(program);
+        let mut trusting = self.trusting.lock().unwrap_or_else(PoisonError::into_inner);
+        if trusting.len() >= MAX_TRUSTING {
+            trusting.retain(|_, since| is_recent(*since, now));
+        }
+        if trusting.len() < MAX_TRUSTING {
+            trusting.insert(key, now);
+        }
+    }
+
+    /// Whether `program` did so within the last ten seconds.
+    pub fn trusts(&self, program: impl Hash, now: SystemTime) -> bool {
+        let key = self.hasher.hash_one(program);
+        let trusting = self.trusting.lock().unwrap_or_else(PoisonError::into_inner);
+        trusting.get(&key).is_some_and(|since| is_recent(*since, now))
+    }
+
     /// The clients, the one that was heard of last first.
     pub fn list(&self) -> Vec<Rejection> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,6 +169,15 @@ fn key_of(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Not of the future either, where the clock was set back.
+fn is_recent(since: SystemTime, now: SystemTime) -> bool {
+    now.duration_since(since).is_ok_and(|age| age < RECENT)
+}
+
+/// For how long a program that showed its trust is remembered.
+const RECENT: Duration = Duration::from_secs(10);
+/// Programs that are remembered for it.
+const MAX_TRUSTING: usize = 4096;
 /// Clients and kinds that are remembered.
 const MAX_CLIENTS: usize = 256;
 /// How long the log is silent about a client.
@@ -191,6 +224,28 @@ mod tests {
         assert_eq!(rejection.user_agent.as_deref(), Some("curl/8.5.0"));
         assert_eq!((rejection.first, rejection.last, rejection.count), (at(1), at(2), 2));
         assert_eq!(rejection.fix(), "robotgate env curl");
+    }
+
+    #[test]
+    fn trust_is_remembered_for_a_while_and_of_that_program_alone() {
+        let distrust = Distrust::default();
+        distrust.note_trust((ip("10.0.0.7"), "Bot/1"), at(100));
+        for (program, seconds, trusts) in [
+            ((ip("10.0.0.7"), "Bot/1"), 109, true),
+            ((ip("10.0.0.7"), "Bot/1"), 110, false),
+            ((ip("10.0.0.7"), "Bot/1"), 99, false),
+            ((ip("10.0.0.7"), "Bot/2"), 101, false),
+            ((ip("10.0.0.8"), "Bot/1"), 101, false),
+        ] {
+            assert_eq!(distrust.trusts(program, at(seconds)), trusts, "{program:?} {seconds}");
+        }
+        for number in 0..2 * MAX_TRUSTING {
+            distrust.note_trust(number, at(101));
+        }
+        assert!(distrust.trusts(MAX_TRUSTING - 2, at(101)));
+        assert!(!distrust.trusts(MAX_TRUSTING, at(101)), "there is no more room");
+        distrust.note_trust(MAX_TRUSTING, at(111));
+        assert!(distrust.trusts(MAX_TRUSTING, at(111)), "old ones made room");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::support::{Gate, Origin};
+use crate::support::{Alpn, Gate, NAME, Origin, allowed};
 
 /// Runs a client that has been told the proxy and nothing of its authority. It has to fail.
 async fn run(gate: &Gate, program: &str, arguments: &[&str]) {
@@ -127,4 +127,29 @@ async fn a_client_that_trusts_and_asks_is_not_told_of() {
     }
     gate.audited(2).await;
     assert!(gate.log().iter().all(|line| line.field("fix").is_none()));
+}
+
+#[tokio::test]
+async fn a_spare_connection_of_a_client_that_asks_on_another_is_not_told_of() {
+    let origin = Origin::start().page("/x", "Hello.").tls().spawn().await;
+    let gate = Gate::start().await;
+    let tunnel = async |agent: &str| {
+        let connect = gate.connect(&origin.authority()).user_agent(agent);
+        connect.await.opened()
+    };
+    // As Chromium does: two connections, of which the second one to be ready is closed unused.
+    for alpn in [Alpn::Http1, Alpn::Http2] {
+        let mut used = tunnel("TestBot/1.0").await.tls(NAME, alpn).await;
+        tunnel("TestBot/1.0").await.closed_unused(NAME, alpn).await;
+        allowed(&used.get("/x").await, "no-robots");
+    }
+    tunnel("OtherBot/1.0").await.closed_unused(NAME, Alpn::Http2).await;
+
+    gate.wait_for_log("another client is told of", |line| {
+        line.field("fix").is_some() && line.field("user_agent") == Some("OtherBot/1.0")
+    })
+    .await;
+    // It closed last, and was told of as soon as the others would have been.
+    let told = gate.log().into_iter().filter(|line| line.field("fix").is_some());
+    assert_eq!(told.count(), 1);
 }

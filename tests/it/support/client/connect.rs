@@ -152,6 +152,14 @@ impl Tunnel {
         Frames::over(stream).await
     }
 
+    /// TLS inside, closed without a byte in it.
+    ///
+    /// # Panics
+    /// When the handshake fails.
+    pub async fn closed_unused(self, server_name: &str, alpn: Alpn) {
+        drop(self.handshake(server_name, alpn).await.expect("a handshake"));
+    }
+
     async fn handshake(self, server_name: &str, alpn: Alpn) -> io::Result<TlsStream<BoxIo>> {
         let (io, early) = self.wire.into_parts();
         assert!(early.is_empty(), "a TLS server never speaks first: {early:?}");
