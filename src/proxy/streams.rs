@@ -203,11 +203,15 @@ impl HttpServerApp for Streams {
             // The library ends a connection without a word over requests that were taken back before they were handed
             // over. Here they are counted and told of, so it comes in only where that is too slow.
             .max_pending_accept_reset_streams(UNCOUNTED * (self.max_streams as usize + self.max_resets as usize))
+            // Of what an origin sends, each request keeps no more in memory while its client does not take it.
+            .max_send_buffer_size(SEND_BUFFER)
             .max_header_list_size(self.max_header_list);
         Some(options)
     }
 }
 
+/// Bytes; as much as robotgate reads from an origin at once.
+const SEND_BUFFER: usize = 64 * 1024;
 /// How many times more of them the library lets pass than are counted.
 const UNCOUNTED: usize = 100;
 /// The time in which so many requests as the configuration says may be taken back.

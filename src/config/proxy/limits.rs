@@ -33,8 +33,8 @@ impl Limits {
         let mut number = |written, default, range| checker.number(written, default, range);
         Self {
             connections: as_usize(number(&written.max_connections, 65_536, ANY)),
-            client_connections: as_usize(number(&written.max_client_connections, 16_384, ANY)),
-            client_requests: as_usize(number(&written.max_client_requests, 16_384, ANY)),
+            client_connections: as_usize(number(&written.max_client_connections, 4_096, ANY)),
+            client_requests: as_usize(number(&written.max_client_requests, 4_096, ANY)),
             client_fetches: as_usize(number(&written.max_client_fetches, 4_096, ANY)),
             client_leaves: number(&written.max_client_leaves, 6_000, ANY),
             connection_requests: number(&written.max_connection_requests, 10_000, ANY),
