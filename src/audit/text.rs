@@ -3,18 +3,19 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
-/// `text` with such characters written out, as in `\u{1b}`, and at most about `max` bytes of it.
+/// `text` with such characters written out, as in `\u{1b}`, and at most about `max` bytes of it. A backslash that could
+/// be taken for the beginning of that is written as `\u{5c}`, so that two texts never look the same.
 pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
-    if text.len() <= max && text.chars().all(is_plain) {
+    if text.len() <= max && text.chars().all(is_plain) && !text.contains(ESCAPE) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len().min(max) + 3);
-    for character in text.chars() {
+    for (at, character) in text.char_indices() {
         if out.len() >= max {
             out.push('…');
             break;
         }
-        if is_plain(character) {
+        if is_plain(character) && !text[at..].starts_with(ESCAPE) {
             out.push(character);
         } else {
             // Writing to a string cannot fail.
@@ -45,6 +46,9 @@ pub(crate) fn is_plain(character: char) -> bool {
         )
 }
 
+/// How a character begins that is written out.
+const ESCAPE: &str = "\\u{";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,6 +66,9 @@ mod tests {
             ("a\nb\tc", "a\\u{a}b\\u{9}c"),
             ("a\u{2028}b\u{85}c\u{7f}", "a\\u{2028}b\\u{85}c\\u{7f}"),
             ("a\u{202e}b", "a\\u{202e}b"),
+            ("a\\u{202e}b", "a\\u{5c}u{202e}b"),
+            ("a\\u{5c}u{202e}b", "a\\u{5c}u{5c}u{202e}b"),
+            ("C:\\users\\{1}", "C:\\users\\{1}"),
         ] {
             assert_eq!(plain(text, 100), shown, "{text:?}");
         }
