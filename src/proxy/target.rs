@@ -46,6 +46,8 @@ pub(super) enum TargetError {
     Ambiguous,
     #[error("a method is written in capital letters")]
     Method,
+    #[error("the method is longer than {MAX_METHOD} bytes")]
+    LongMethod,
     #[error("a CONNECT inside a CONNECT is not served")]
     NestedConnect,
 }
@@ -106,9 +108,14 @@ impl Target {
         })
     }
 
-    /// The path and query on which to decide: the server as a whole stands for its root.
+    /// The path and query on which to decide: the server as a whole (`OPTIONS *`) stands for its root.
     pub(super) fn decided_path(&self) -> &[u8] {
         if self.path == b"*" { b"/" } else { &self.path }
+    }
+
+    /// The path and query of the target URI. That of the server as a whole has none (RFC 9112 §3.3).
+    pub(super) fn path_of_url(&self) -> &[u8] {
+        if self.path == b"*" { b"" } else { &self.path }
     }
 }
 
@@ -120,6 +127,9 @@ fn check_method(method: &Method) -> Result<(), TargetError> {
     }
     let capital = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
     let name = method.as_str();
+    if name.len() > MAX_METHOD {
+        return Err(TargetError::LongMethod);
+    }
     if name.starts_with(|first: char| first.is_ascii_uppercase()) && name.bytes().all(capital) {
         Ok(())
     } else {
@@ -159,6 +169,9 @@ fn origin_form(path_and_query: &[u8], method: &Method) -> Result<Vec<u8>, Target
         Some(_) => Err(TargetError::Ambiguous),
     }
 }
+
+/// Bytes of a method. The longest that is registered has 17; the log holds it whole.
+const MAX_METHOD: usize = 64;
 
 #[cfg(test)]
 mod tests;

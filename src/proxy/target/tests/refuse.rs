@@ -132,3 +132,12 @@ fn each_error_tells_the_sender_what_to_change() {
         assert!(error.to_string().contains(hint), "{error:?}: {error}");
     }
 }
+
+#[test]
+fn a_method_has_a_longest_length() {
+    for (length, refused) in [(1, false), (64, false), (65, true), (60_000, true)] {
+        let request = request(&"M".repeat(length), b"http://a.example/", &["a.example"]);
+        let expected = if refused { Err(TargetError::LongMethod) } else { Ok(()) };
+        assert_eq!(Target::of(&request, None).map(|_| ()), expected, "{length} bytes");
+    }
+}
