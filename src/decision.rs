@@ -11,7 +11,7 @@ pub use self::reason::Reason;
 use crate::{
     bot::{Bot, Enforcement, Identity, Misfit, Unidentified},
     cache::Answer,
-    origin::Readings,
+    origin::{Reading, Readings},
     robots::{Agent, Match, RobotsTxt, RuleId, Whole},
 };
 
@@ -34,6 +34,8 @@ pub struct Decision {
     /// Of the copy that the decision was made on. `None` where no rule matched or none was
     /// looked at.
     pub rule: Option<RuleId>,
+    /// On which reading of the path the rules decided. `None` where they did not, or on no path.
+    pub reading: Option<Reading>,
     pub enforcement: Enforcement,
     /// Whether the request goes on to the origin.
     pub forwards: bool,
@@ -131,6 +133,7 @@ impl Decision {
             verdict,
             reason,
             rule,
+            reading: None,
             enforcement,
             forwards: verdict == Verdict::Allow || enforcement == Enforcement::Report,
         }
@@ -141,7 +144,7 @@ impl Decision {
     /// nobody can name is refused. Who does not prove what it says gets not even the robots.txt.
     pub fn without_copy(asker: Asker<'_>, readings: &Readings<'_>) -> Option<Self> {
         let disproven = matches!(asker, Asker::Refused(Reason::Identity | Reason::Unauthenticated));
-        if !disproven && *readings.sent == *b"/robots.txt" && readings.resolved.is_none() {
+        if !disproven && readings.is_robots_file {
             return Some(Self::new(asker, Verdict::Allow, Reason::RobotsFile, None));
         }
         Self::of_asker(asker)
@@ -176,9 +179,12 @@ impl Decision {
             Ok(robots) => robots,
             Err((verdict, reason)) => return Some(Self::on_everything(asker, verdict, reason)),
         };
-        let (_, Match { allowed, rule }) = strictest(asker.pick(robots).1, readings, budget)?;
+        let (reading, Match { allowed, rule }) = strictest(asker.pick(robots).1, readings, budget)?;
         let verdict = if allowed { Verdict::Allow } else { Verdict::Deny };
-        Some(Self::new(asker, verdict, reason_of(rule, by_last_copy), rule))
+        Some(Self {
+            reading: Some(reading),
+            ..Self::new(asker, verdict, reason_of(rule, by_last_copy), rule)
+        })
     }
 
     /// The decision on a tunnel: what can be said of the whole origin. `unverifiable_forwards`
@@ -280,21 +286,21 @@ pub const WORDS: [&str; 8] = [
     Reason::Egress.as_str(),
 ];
 
-/// The reading that decides, and what it comes to: a disallow of any; else the reading as sent. `None` where all
+/// The reading that decides, and what it comes to: the first that is disallowed; else the one as sent. `None` where all
 /// readings together take more work than `budget`; see [`Agent::decide_within`].
-pub fn strictest<'r>(agent: Agent<'_>, readings: &'r Readings<'_>, budget: usize) -> Option<(&'r [u8], Match)> {
+fn strictest(agent: Agent<'_>, readings: &Readings<'_>, budget: usize) -> Option<(Reading, Match)> {
     let mut left = budget;
     let sent = agent.decide_within(&readings.sent, &mut left)?;
     if !sent.allowed {
-        return Some((&readings.sent, sent));
+        return Some((Reading::Sent, sent));
     }
-    for reading in [&readings.resolved, &readings.upper].into_iter().flatten() {
-        let other = agent.decide_within(reading, &mut left)?;
+    for reading in readings.all().skip(1) {
+        let other = agent.decide_within(&readings.text(reading), &mut left)?;
         if !other.allowed {
             return Some((reading, other));
         }
     }
-    Some((&readings.sent, sent))
+    Some((Reading::Sent, sent))
 }
 
 /// The work that a decision may take: bytes searched for patterns with wildcards, over all readings of the request.

@@ -90,7 +90,7 @@ fn decide(expectation: &Expectation, config: &Config) -> Decision {
     if expectation.verdict == Verdict::Unverifiable {
         return Decision::of_asker(asker).unwrap_or_else(|| Decision::on_tunnel(asker, answer, false));
     }
-    let readings = readings(path_of(&expectation.url));
+    let readings = readings(path_of(&expectation.url), config.robots.strict_paths);
     Decision::without_copy(asker, &readings).unwrap_or_else(|| Decision::on_path(asker, answer, &readings))
 }
 
@@ -145,6 +145,7 @@ mod tests {
             ("Bot/1", "/public", "allow"),
             ("Bot/1", "/public/../private", "deny"),
             ("Bot/1", "/private/../public", "deny"),
+            ("Bot/1", "//private", "deny"),
             ("Bot/1", "", "allow"),
             ("Bot/1", "/private", "unverifiable"),
             ("Mozilla/5.0", "/public", "deny"),

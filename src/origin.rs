@@ -14,7 +14,7 @@ use std::{fmt, net::IpAddr, str::FromStr, sync::Arc};
 pub use self::{
     authority::{Authority, AuthorityError},
     pattern::{HostPattern, HostPatternError},
-    target::{MAX_TARGET, Readings, readings, unsendable},
+    target::{MAX_TARGET, Reading, Readings, Strict, readings, unsendable},
 };
 
 /// The scheme of an origin. Only these two have a robots.txt here.

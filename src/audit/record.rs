@@ -49,6 +49,11 @@ pub struct DecisionRecord<'a> {
     pub line: Option<u32>,
     /// The group that was used, as the robots.txt names it.
     pub group: Option<&'a str>,
+    /// The reading of the path that the rules decided on: `sent`, `normalized` or `strict`; `null` where no rules were
+    /// looked at, or for no path.
+    pub reading: Option<&'static str>,
+    /// The path and query as that reading has them, where they differ from those in `url`.
+    pub read_as: Option<&'a str>,
     pub robots_url: &'a str,
     pub robots_status: Option<u16>,
     /// Of the copy that decided.

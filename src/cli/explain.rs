@@ -67,7 +67,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     };
     let identity = config.bots.identify([args.agent.as_bytes()]);
     let asker = Asker::new(&identity, config.identity.unidentified);
-    let readings = readings(&target.path);
+    let readings = readings(&target.path, config.robots.strict_paths);
 
     // Where no bot may go, the proxy says so to all; an attempt to fetch the robots.txt tells why.
     let origin = &target.origin;

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderName;
 use toml::Spanned;
 
 use super::check::Checker;
@@ -49,6 +50,8 @@ pub struct Proxy {
     pub via: bool,
     /// Whether allowed responses carry `Robots-Decision` too.
     pub annotate_allowed: bool,
+    /// The fields of requests that are not forwarded.
+    pub strip: Vec<HeaderName>,
     /// Bytes of the header section of a request, its first line included.
     pub max_header_bytes: usize,
     /// Fields in the header section of a request.
@@ -109,6 +112,7 @@ impl Proxy {
                 .unwrap_or(DEFAULT_NAME.into()),
             via: written.via.unwrap_or(true),
             annotate_allowed: written.annotate_allowed.unwrap_or(true),
+            strip: checker.each(written.strip, stripped_field),
             // At most 512 KiB.
             max_header_bytes: checker.size(written.max_header_bytes, DEFAULT_HEADER_BYTES, HEADER_BYTES) as usize,
             max_header_fields: checker.number(&written.max_header_fields, DEFAULT_HEADER_FIELDS, HEADER_FIELDS)
@@ -202,6 +206,31 @@ fn threads(written: Option<Spanned<i64>>, checker: &mut Checker<'_>) -> usize {
             checker.complain(written.span(), message);
             default
         }
+    }
+}
+
+/// The name of a request field that need not reach the origin.
+fn stripped_field(text: &str) -> Result<HeaderName, String> {
+    let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| {
+        format!(r#""{text}" is not the name of a field; write one without its colon, like "X-Original-URL""#)
+    })?;
+    match name.as_str() {
+        "via" => Err(format!(
+            r#""{text}" cannot be stripped: robotgate sets it itself, and loops of proxies show in it"#
+        )),
+        "host" | "content-length" | "transfer-encoding" | "trailer" | "expect" => Err(format!(
+            r#""{text}" cannot be stripped: a request cannot be read or answered without it"#
+        )),
+        "connection"
+        | "keep-alive"
+        | "proxy-connection"
+        | "proxy-authorization"
+        | "proxy-authenticate"
+        | "te"
+        | "upgrade" => Err(format!(
+            r#""{text}" cannot be stripped: it is for one connection, and robotgate sees to it itself"#
+        )),
+        _ => Ok(name),
     }
 }
 

@@ -33,6 +33,8 @@ const DEFAULT_FETCHES: usize = 1024;
 pub struct Robots {
     /// Whose reading holds.
     pub profile: Profile,
+    /// Whether what common servers make of a path can refuse it too ([`crate::origin::Strict`]).
+    pub strict_paths: bool,
     /// The User-Agent with which robots.txt files are fetched; visible ASCII.
     pub user_agent: HeaderValue,
     /// How long a copy holds whose response names no time (RFC 9309 §2.4).
@@ -90,6 +92,7 @@ impl Robots {
 
         Self {
             profile: written.profile,
+            strict_paths: written.strict_paths.unwrap_or(true),
             user_agent: user_agent.unwrap_or(HeaderValue::from_static(USER_AGENT)),
             default_ttl,
             min_ttl,

@@ -45,6 +45,7 @@ pub(super) struct Proxy {
     pub name: Text,
     pub via: Option<bool>,
     pub annotate_allowed: Option<bool>,
+    pub strip: List,
     pub max_header_bytes: Option<Spanned<Amount>>,
     pub max_header_fields: Option<Spanned<i64>>,
     pub header_timeout: Option<Spanned<Amount>>,
@@ -100,6 +101,7 @@ pub(super) struct Tunnel {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Robots {
     pub profile: Profile,
+    pub strict_paths: Option<bool>,
     pub user_agent: Text,
     pub default_ttl: Option<Spanned<Amount>>,
     pub min_ttl: Option<Spanned<Amount>>,

@@ -83,7 +83,7 @@ fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {
 
 /// The decision on a request for a path, as the gate takes it.
 fn decide(asker: Asker<'_>, known: &Known, path: &str) -> Decision {
-    let readings = readings(path.as_bytes());
+    let readings = readings(path.as_bytes(), true);
     Decision::without_copy(asker, &readings).unwrap_or_else(|| Decision::on_path(asker, known.answer(), &readings))
 }
 

@@ -13,6 +13,7 @@ use self::bounded::{List, cut};
 use super::{FetchRecord, Heard, Report};
 use crate::{
     bot::Identity,
+    origin::Reading,
     robots::{AgentLine, Choice, Competitor, Disguise, Explanation, Lost, RuleKind, Weighed},
 };
 
@@ -33,6 +34,8 @@ struct Object<'a> {
     unidentified: Option<&'static str>,
     /// Whether the proxy refuses this User-Agent where the client proves nothing.
     needs_proof: bool,
+    /// The reading of the path that decided: `sent`, `normalized` or `strict`.
+    reading: Option<&'static str>,
     /// The path that decided, where it is another reading than the one as sent.
     read_as: Option<Cow<'a, str>>,
     group: Option<Group>,
@@ -134,11 +137,12 @@ impl<'a> Object<'a> {
             agent: report.why.as_ref().map(|_| report.agent),
             unidentified,
             needs_proof: report.needs_proof,
+            reading: decision.reading.map(Reading::as_str),
             read_as: report
                 .why
                 .as_ref()
-                .and_then(|why| why.read_as)
-                .map(String::from_utf8_lossy),
+                .and_then(|why| why.read_as.as_ref())
+                .map(|(_, path)| String::from_utf8_lossy(path)),
             group: explanation.and_then(Group::new),
             rule: explanation
                 .and_then(|explanation| explanation.rule.as_ref())

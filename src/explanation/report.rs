@@ -2,12 +2,14 @@
 //!
 //! The decision comes first and from [`Decision`]; the explanation is of the reading that decided.
 
+use std::borrow::Cow;
+
 use crate::{
     bot::{Identity, Misfit, Proof},
     cache::Answer,
     config::{Config, HttpsMode},
-    decision::{Asker, BUDGET, Decision, strictest},
-    origin::{Readings, Scheme},
+    decision::{Asker, Decision},
+    origin::{Reading, Readings, Scheme},
     robots::{Choice, Disguise, Explanation, Profile, Statement, audience, explain, statements},
     target::Target,
 };
@@ -54,8 +56,8 @@ pub(crate) struct Report<'a> {
 pub(crate) struct Why<'a> {
     pub(crate) explanation: Explanation<'a>,
     pub(crate) body: &'a [u8],
-    /// The path on which it was decided, where that is not the one as sent.
-    pub(crate) read_as: Option<&'a [u8]>,
+    /// The reading on which it was decided, where that is not the one as sent.
+    pub(crate) read_as: Option<(Reading, Cow<'a, [u8]>)>,
 }
 
 /// A statement, and whether it is for the bot; `None` where there is no bot.
@@ -88,15 +90,15 @@ impl<'a> Report<'a> {
         let decision = without_copy.unwrap_or_else(|| Decision::on_path(asker, answer, readings));
         let (agent, choice) = choose(asker, answer);
         let why = body.filter(|_| without_copy.is_none()).and_then(|body| {
-            let picked = asker.pick(&answer.copy()?.robots).1;
-            // Nothing, where that is too complex.
-            let (path, _) = strictest(picked, readings, BUDGET)?;
-            let explanation = explain(profile, body, choice, path);
+            // No rules decided where that is too complex.
+            let reading = decision.reading?;
+            let path = readings.text(reading);
+            let explanation = explain(profile, body, choice, &path);
             debug_assert_eq!(explanation.rule.is_some(), decision.rule.is_some());
             Some(Why {
                 explanation,
                 body,
-                read_as: (*path != *readings.sent).then_some(path),
+                read_as: (reading != Reading::Sent).then_some((reading, path)),
             })
         });
         Self {

@@ -55,6 +55,7 @@ fn decision(verdict: Verdict, reason: Reason) -> Decision {
         verdict,
         reason,
         rule: None,
+        reading: None,
         enforcement: Enforcement::Enforce,
         forwards: verdict == Verdict::Allow,
     }

@@ -1,10 +1,15 @@
-//! The two readings of a request's path and query on which the gate decides, so that nothing
-//! slips past by spelling: as sent, and as an origin that normalises would understand it. What is
-//! sent upstream is neither, but the bytes as they came.
+//! The readings of a request's path and query on which the gate decides, so that nothing slips past by spelling: as
+//! sent, as normalized by RFC 3986, and as common servers take it (`strict`). What is sent upstream is none of
+//! them, but the bytes as they came.
 //!
-//! Pure; it allocates only for a path that normalising changes.
+//! Pure; it allocates only for a path that a reading changes.
+
+mod strict;
 
 use std::borrow::Cow;
+
+use self::strict::Odd;
+pub use self::strict::Strict;
 
 /// The readings of one request's path and query. Each begins with `/`. A fragment is in none of them: it is the client's,
 /// and does not go upstream (RFC 9110 §7.1).
@@ -20,6 +25,24 @@ pub struct Readings<'a> {
     /// be one: `/%7Euser` is reached by neither of the others when it is asked for as `/%7euser`.
     /// Escaped dot segments are resolved here, too; any other `%2E` stays. `None` where that is one of the others.
     pub upper: Option<Vec<u8>>,
+    /// What the strict readings depend on; `None` where there are none.
+    odd: Option<Odd>,
+    /// Whether this asks for the site's robots.txt and nothing else, which is allowed whatever the rules say. The proxy
+    /// clears it for a request that is not only a target.
+    pub is_robots_file: bool,
+}
+
+/// Which of the [`Readings`] decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// [`Readings::sent`].
+    Sent,
+    /// [`Readings::resolved`].
+    Resolved,
+    /// [`Readings::upper`].
+    Upper,
+    /// As some kind of server takes it.
+    Strict(Strict),
 }
 
 /// What [`resolve`] makes of the escapes of unreserved octets.
@@ -30,20 +53,70 @@ enum Unreserved {
 }
 
 /// Reads `path_and_query`, the part of a request target after its authority: empty, or beginning
-/// with `/`, `?` or `#`.
-pub fn readings(path_and_query: &[u8]) -> Readings<'_> {
+/// with `/`, `?` or `#`. There are strict readings only where they are asked for (`robots.strict-paths`).
+pub fn readings(path_and_query: &[u8], strict: bool) -> Readings<'_> {
     let sent = rooted(before_fragment(path_and_query));
-    if !changes(&sent) {
-        return Readings {
-            sent,
-            resolved: None,
-            upper: None,
-        };
+    let (mut resolved, mut upper) = (None, None);
+    if changes(&sent) {
+        resolved = Some(resolve(&sent, Unreserved::Decode)).filter(|resolved| **resolved != *sent);
+        upper =
+            Some(resolve(&sent, Unreserved::Keep)).filter(|upper| **upper != *sent && resolved.as_ref() != Some(upper));
     }
-    let resolved = Some(resolve(&sent, Unreserved::Decode)).filter(|resolved| **resolved != *sent);
-    let upper =
-        Some(resolve(&sent, Unreserved::Keep)).filter(|upper| **upper != *sent && resolved.as_ref() != Some(upper));
-    Readings { sent, resolved, upper }
+    Readings {
+        odd: strict.then(|| Odd::of(&sent)).flatten(),
+        is_robots_file: *sent == *b"/robots.txt",
+        sent,
+        resolved,
+        upper,
+    }
+}
+
+// === impl Readings ===
+
+impl Readings<'_> {
+    /// The names of all readings, the one as sent first.
+    pub fn all(&self) -> impl Iterator<Item = Reading> {
+        let resolved = self.resolved.as_ref().map(|_| Reading::Resolved);
+        let upper = self.upper.as_ref().map(|_| Reading::Upper);
+        let strict = self.odd.into_iter().flat_map(Odd::readings).map(Reading::Strict);
+        [Some(Reading::Sent), resolved, upper]
+            .into_iter()
+            .flatten()
+            .chain(strict)
+    }
+
+    /// The path and query as `reading` has them. Strict ones are made when they are asked for.
+    pub fn text(&self, reading: Reading) -> Cow<'_, [u8]> {
+        let usual = match reading {
+            Reading::Strict(strict) => return Cow::Owned(strict.read(&self.sent)),
+            Reading::Sent => None,
+            Reading::Resolved => self.resolved.as_deref(),
+            Reading::Upper => self.upper.as_deref(),
+        };
+        Cow::Borrowed(usual.unwrap_or(&self.sent))
+    }
+}
+
+// === impl Reading ===
+
+impl Reading {
+    /// What the log and the API call it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reading::Sent => "sent",
+            Reading::Resolved | Reading::Upper => "normalized",
+            Reading::Strict(_) => "strict",
+        }
+    }
+
+    /// What a person is told before the path; `None` of the path as sent, which speaks for itself.
+    pub fn phrase(self) -> Option<&'static str> {
+        match self {
+            Reading::Sent => None,
+            Reading::Resolved | Reading::Upper => Some("the path, normalized"),
+            Reading::Strict(_) => Some("the path as servers read it"),
+        }
+    }
 }
 
 /// The first character of a request target that cannot stand in a URL (RFC 3986 §2) and that the
@@ -234,7 +307,7 @@ mod tests {
             ("/100%", "/100%", None),
             ("/%zz", "/%zz", None),
         ] {
-            let read = readings(target.as_bytes());
+            let read = readings(target.as_bytes(), true);
             assert_eq!(String::from_utf8_lossy(&read.sent), sent, "{target} as sent");
             assert_eq!(
                 read.resolved.as_deref().map(String::from_utf8_lossy).as_deref(),
@@ -257,7 +330,7 @@ mod tests {
             ("/%41b", None),
             ("/a%2fb", None),
         ] {
-            let read = readings(target.as_bytes());
+            let read = readings(target.as_bytes(), true);
             assert_eq!(
                 read.upper.as_deref().map(String::from_utf8_lossy).as_deref(),
                 upper,
@@ -308,7 +381,7 @@ mod tests {
         ) {
             let wanted = [&plain, tail.split('#').next().unwrap_or_default()].concat();
             let target = [&*spelt, tail].concat();
-            let read = readings(target.as_bytes());
+            let read = readings(target.as_bytes(), true);
             let resolved = read.resolved.as_deref().unwrap_or(&read.sent);
             prop_assert_eq!(String::from_utf8_lossy(resolved), wanted, "{}", target);
         }
@@ -317,7 +390,7 @@ mod tests {
         fn readings_are_rooted_and_resolving_twice_changes_nothing(tail in proptest::collection::vec(any::<u8>(), 0..40)) {
             let mut target = b"/".to_vec();
             target.extend(tail);
-            let read = readings(&target);
+            let read = readings(&target, true);
             prop_assert!(read.sent.starts_with(b"/"));
             if let Some(resolved) = read.resolved {
                 prop_assert!(resolved.starts_with(b"/"));

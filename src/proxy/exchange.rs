@@ -26,6 +26,7 @@ use crate::{
     cache::LookupError,
     decision::{Asker, Verdict},
     metrics::{Ended, Method, Outcome, Present, Tunnel},
+    origin::{Reading, readings},
     seldom::seldom,
     upstream::{Fault, ProxyError},
 };
@@ -343,17 +344,36 @@ impl Exchange {
         std::str::from_utf8(&self.id).unwrap_or_default()
     }
 
+    /// The reading that was decided on and the path as it has it, where that is not the one as sent.
+    fn read_as(&self, decided: &Decided) -> Option<(Reading, Vec<u8>)> {
+        let reading = decided
+            .judgement
+            .decision
+            .reading
+            .filter(|reading| *reading != Reading::Sent)?;
+        let readings = readings(
+            decided.target.decided_path(),
+            self.generation.config.robots.strict_paths,
+        );
+        Some((reading, readings.text(reading).into_owned()))
+    }
+
     fn with_grounds<T>(&self, decided: &Decided, f: impl FnOnce(&Grounds<'_>) -> T) -> T {
         let policy = &self.generation.policy;
         let rule = decided.judgement.rule(policy);
         let error = decided.judgement.robots_error(policy);
         let text = rule.as_ref().map(|rule| plain(&rule.text, MAX_TEXT));
         let group = decided.group.as_deref().filter(|_| rule.is_some());
+        let read_as = self.read_as(decided).and_then(|(reading, path)| {
+            let path = String::from_utf8_lossy(&path);
+            Some(format!("{}: {}", reading.phrase()?, plain(&path, MAX_TEXT)))
+        });
         f(&Grounds {
             decision: &decided.judgement.decision,
             rule: text.as_deref(),
             line: rule.as_ref().map(|rule| rule.line),
             group: group.map(|group| plain(group, MAX_TEXT)).as_deref(),
+            read_as: read_as.as_deref(),
             robots_url: &decided.robots_url,
             robots_error: error.as_deref(),
             id: self.id(),

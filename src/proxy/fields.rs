@@ -1,7 +1,8 @@
 //! The header fields that a proxy adds, takes away and reads (RFC 9110 §7.6), and the structured
 //! fields of a decision (RFC 9651). Pure.
 
-use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
+use pingora_http::RequestHeader;
 use sfv::FieldType as _;
 
 /// The field that tells a client what was decided. A name in these letters, where pingora keeps
@@ -27,6 +28,13 @@ fn received_by(entry: &[u8]) -> Option<&[u8]> {
         .split(|byte| byte.is_ascii_whitespace())
         .filter(|word| !word.is_empty())
         .nth(1)
+}
+
+/// Whether a request asks for its target and for nothing else: by GET or HEAD, and without a field by which some servers
+/// choose another method or resource. Those in `stripped` do not reach the server.
+pub(super) fn ask_for_the_target_alone(request: &RequestHeader, stripped: &[HeaderName]) -> bool {
+    let reaches_server = |name: &HeaderName| request.headers.contains_key(name) && !stripped.contains(name);
+    matches!(request.method, Method::GET | Method::HEAD) && !NAME_ANOTHER_RESOURCE.iter().any(reaches_server)
 }
 
 /// An entry of Via for a message that was received by `version`.
@@ -152,6 +160,15 @@ pub(super) fn push_string(out: &mut String, text: &str, max: usize) {
     }
     out.push('"');
 }
+
+const NAME_ANOTHER_RESOURCE: [HeaderName; 6] = [
+    HeaderName::from_static("x-original-url"),
+    HeaderName::from_static("x-rewrite-url"),
+    HeaderName::from_static("x-http-method-override"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("destination"),
+    header::FORWARDED,
+];
 
 const HOP_BY_HOP: [HeaderName; 7] = [
     HeaderName::from_static("proxy-authentication-info"),

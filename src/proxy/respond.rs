@@ -32,6 +32,8 @@ pub(super) struct Grounds<'a> {
     pub(super) rule: Option<&'a str>,
     pub(super) line: Option<u32>,
     pub(super) group: Option<&'a str>,
+    /// The reading of the path that decided and the path as it has it, where that is not the one as sent.
+    pub(super) read_as: Option<&'a str>,
     pub(super) robots_url: &'a str,
     /// Why the robots.txt could not be had, or why bots may not go there.
     pub(super) robots_error: Option<&'a str>,
@@ -112,7 +114,8 @@ impl Grounds<'_> {
         let sentence = self.decision.reason.sentence();
         match (self.line, self.rule, self.robots_error) {
             (Some(line), Some(rule), _) => {
-                format!("{sentence} Line {line} of {}: {rule}", self.robots_url)
+                let read_as = self.read_as.map(|read_as| format!(" ({read_as})")).unwrap_or_default();
+                format!("{sentence} Line {line} of {}: {rule}{read_as}", self.robots_url)
             }
             (_, _, Some(error)) if self.decision.reason == Reason::Egress => format!("{sentence} {error}."),
             (_, _, Some(error)) => format!("{sentence} {}: {error}.", self.robots_url),

@@ -14,7 +14,7 @@ use crate::support::{Alpn, Gate, NAME, Origin, Record, Reply, Step, allowed, ref
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-const DECISION: [&str; 26] = [
+const DECISION: [&str; 28] = [
     "time",
     "event",
     "id",
@@ -33,6 +33,8 @@ const DECISION: [&str; 26] = [
     "rule",
     "line",
     "group",
+    "reading",
+    "read_as",
     "robots_url",
     "robots_status",
     "robots_sha256",
@@ -271,4 +273,43 @@ async fn what_a_client_writes_cannot_forge_a_record() {
 
     assert_eq!(gate.decision_for(&origin.url("/x")).await["user_agent"], forged);
     gate.audited(1).await;
+}
+
+/// What is left of a target that is for the server as a whole, and texts that only look like escapes.
+#[tokio::test]
+async fn no_two_requests_look_the_same_in_the_log() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let gate = Gate::start().await;
+    let host = origin.authority();
+    for (line, url) in [
+        (format!("OPTIONS http://{host}"), format!("http://{host}")),
+        (format!("OPTIONS http://{host}/"), format!("http://{host}/")),
+        (format!("OPTIONS http://{host}/*"), format!("http://{host}/*")),
+        (
+            format!("GET http://{host}/a\u{202e}b"),
+            format!("http://{host}/a\\u{{202e}}b"),
+        ),
+        (
+            format!("GET http://{host}/a\\u{{202e}}b"),
+            format!("http://{host}/a\\u{{5c}}u{{202e}}b"),
+        ),
+    ] {
+        let sent = format!("{line} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nConnection: close\r\n\r\n");
+        let answer = gate.raw(sent).await;
+        assert!(
+            answer.starts_with(b"HTTP/1.1 200 "),
+            "{line}: {}",
+            String::from_utf8_lossy(&answer)
+        );
+        assert_eq!(gate.decision_for(&url).await["verdict"], "allow", "{line}");
+    }
+}
+
+#[tokio::test]
+async fn redacting_leaves_no_query_in_any_reading() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let gate = Gate::with("[audit]\nredact-query = true").await;
+    refused(&gate.get(&origin.url("//private?secret")).await, "rule");
+    let decision = gate.decision_for(&origin.url("//private?redacted")).await;
+    assert_eq!(decision["read_as"], "/private?redacted", "{decision:#}");
 }

@@ -23,7 +23,7 @@ use crate::{
     bot::Identity,
     decision::Asker,
     explanation::needs_proof,
-    origin::readings,
+    origin::{Reading, readings},
     proxy::{Generation, Judgement, NoDecision},
     target::Target,
 };
@@ -46,6 +46,9 @@ pub(super) struct Decided {
     rule: Option<String>,
     line: Option<u32>,
     group: Option<String>,
+    /// The reading of the path that the rules decided on, and the path as it has it where that is not the one as sent.
+    reading: Option<&'static str>,
+    read_as: Option<String>,
     robots_url: String,
     robots_status: Option<u16>,
     robots_fetched: Option<Timestamp>,
@@ -144,7 +147,7 @@ pub(super) async fn judge(
 ) -> Result<Judgement, NoDecision> {
     let identity = generation.config.bots.identify([question.agent.as_bytes()]);
     let asker = Asker::new(&identity, generation.config.identity.unidentified);
-    let readings = readings(&target.path);
+    let readings = readings(&target.path, generation.config.robots.strict_paths);
     Judgement::foresee(&context.live, generation, asker, &target.origin, &readings).await
 }
 
@@ -176,6 +179,14 @@ impl Decided {
             rule: rule.as_ref().map(|rule| shown(&rule.text)),
             line: rule.as_ref().map(|rule| rule.line),
             group: group.map(shown),
+            reading: decision.reading.map(Reading::as_str),
+            read_as: decision
+                .reading
+                .filter(|reading| *reading != Reading::Sent)
+                .map(|reading| {
+                    let readings = readings(&target.path, config.robots.strict_paths);
+                    shown(&String::from_utf8_lossy(&readings.text(reading)))
+                }),
             robots_url: target.origin.robots_url(),
             robots_status: ground.status,
             robots_fetched: ground.fetched.map(Timestamp),

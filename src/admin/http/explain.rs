@@ -61,7 +61,7 @@ pub(super) async fn explain(
 fn explained(generation: &Generation, question: Question, target: &Target, judgement: &Judgement) -> Option<Explained> {
     let (config, policy) = (&generation.config, &generation.config.policy());
     let identity = config.bots.identify([question.agent.as_bytes()]);
-    let readings = readings(&target.path);
+    let readings = readings(&target.path, generation.config.robots.strict_paths);
     let asked = explanation::Question {
         user_agent: &question.agent,
         url: &question.url,

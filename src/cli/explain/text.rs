@@ -78,13 +78,11 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
             "It is forwarded all the same, and logged: the bot's enforcement is \"report\"."
         )?;
     }
-    if let Some(path) = report.why.as_ref().and_then(|why| why.read_as) {
+    if let Some((reading, path)) = report.why.as_ref().and_then(|why| why.read_as.as_ref())
+        && let Some(phrase) = reading.phrase()
+    {
         let path = String::from_utf8_lossy(path);
-        let path = plain(&path, MAX_URL);
-        writeln!(
-            out,
-            "What decides is another reading of the path, as a server may understand it: {path}"
-        )?;
+        writeln!(out, "What decides is {phrase}: {}", plain(&path, MAX_URL))?;
     }
     if report.profile == Profile::Rfc9309 {
         writeln!(

@@ -57,7 +57,7 @@ fn the_budget_is_for_all_readings_of_a_request_together() {
 #[test]
 fn what_is_decided_at_once_is_decided_the_same() {
     let any = Asker::Token("AnyBot");
-    let at_once = |known: &Known, path: &str| Decision::at_once(any, known.answer(), &readings(path.as_bytes()));
+    let at_once = |known: &Known, path: &str| Decision::at_once(any, known.answer(), &readings(path.as_bytes(), true));
     for path in ["/", "/private", "/x/../private"] {
         let rules = Known::rules(FILE);
         assert_eq!(at_once(&rules, path), Some(decide(any, &rules, path)), "{path}");

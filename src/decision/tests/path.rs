@@ -135,7 +135,7 @@ fn what_only_looks_like_the_robots_file_is_decided_like_any_other_path() {
 #[test]
 fn an_exempt_bot_needs_no_copy() {
     let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
-    let decision = Decision::without_copy(Asker::Bot(&exempt), &readings(b"/private"));
+    let decision = Decision::without_copy(Asker::Bot(&exempt), &readings(b"/private", true));
     let decision = decision.expect("a decision without a copy");
     assert_eq!((decision.verdict, decision.reason), (Verdict::Allow, Reason::Exempt));
     assert_eq!(decision.enforcement, Enforcement::Exempt);
@@ -144,7 +144,7 @@ fn an_exempt_bot_needs_no_copy() {
 
 #[test]
 fn nobody_is_refused_without_a_copy() {
-    let decision = Decision::without_copy(Asker::Refused(Reason::Unidentified), &readings(b"/"));
+    let decision = Decision::without_copy(Asker::Refused(Reason::Unidentified), &readings(b"/", true));
     let decision = decision.expect("a decision without a copy");
     assert_eq!(
         (decision.verdict, decision.reason),
@@ -163,7 +163,7 @@ fn all_others_are_decided_by_a_copy() {
         Asker::Token("AnyBot"),
         Asker::Wildcard,
     ] {
-        assert_eq!(Decision::without_copy(asker, &readings(b"/")), None, "{asker:?}");
+        assert_eq!(Decision::without_copy(asker, &readings(b"/", true)), None, "{asker:?}");
         assert_eq!(Decision::of_asker(asker), None, "{asker:?}");
     }
 }

@@ -1,6 +1,9 @@
 //! What of an exchange stands in the audit log: the decision, and the end.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    borrow::Cow,
+    time::{Duration, SystemTime},
+};
 
 use http::{HeaderMap, header};
 
@@ -8,6 +11,7 @@ use super::{Decided, End, Exchange, Request};
 use crate::{
     audit::{Completion, DecisionRecord, Event, Timestamp, plain},
     bot::Identity,
+    origin::Reading,
 };
 
 // === impl Exchange ===
@@ -57,7 +61,11 @@ impl Exchange {
         let credential = request.credential(&generation.config.bots);
         let user_agent = user_agent(request.headers);
         let origin = target.origin.to_string();
-        let url = logged_url(&origin, &target.path, generation.config.audit.redact_query);
+        let redact = generation.config.audit.redact_query;
+        let url = origin.clone() + &logged_path(target.path_of_url(), redact);
+        let read_as = self
+            .read_as(decided)
+            .map(|(_, path)| logged_path(&path, redact).into_owned());
         Event::Decision(DecisionRecord {
             time: Timestamp(SystemTime::now()),
             id: self.id(),
@@ -77,6 +85,8 @@ impl Exchange {
             rule: rule.as_ref().map(|rule| plain(&rule.text, MAX_TEXT)).as_deref(),
             line: rule.as_ref().map(|rule| rule.line),
             group: decided.group.as_deref().map(|text| plain(text, MAX_TEXT)).as_deref(),
+            reading: decision.reading.map(Reading::as_str),
+            read_as: read_as.as_deref(),
             robots_url,
             robots_status: ground.status,
             robots_sha256: copy.map(|copy| copy.sha256),
@@ -102,12 +112,12 @@ fn user_agent(headers: &HeaderMap) -> Option<String> {
     (!fields.is_empty()).then(|| fields.join(" | "))
 }
 
-/// The URL as it was asked for; with `redact`, without what a query may hold.
-fn logged_url(origin: &str, path: &[u8], redact: bool) -> String {
+/// The path and query as they were asked for; with `redact`, without what a query may hold.
+fn logged_path(path: &[u8], redact: bool) -> Cow<'_, str> {
     let path = String::from_utf8_lossy(path);
     match path.split_once('?') {
-        Some((path, _)) if redact => format!("{origin}{path}?redacted"),
-        _ => format!("{origin}{path}"),
+        Some((path, _)) if redact => format!("{path}?redacted").into(),
+        _ => path,
     }
 }
 

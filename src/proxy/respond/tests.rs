@@ -95,6 +95,7 @@ fn decided(verdict: Verdict, reason: Reason) -> Decision {
         verdict,
         reason,
         rule: None,
+        reading: None,
         enforcement: Enforcement::Enforce,
         forwards: verdict == Verdict::Allow,
     }
@@ -107,6 +108,7 @@ fn grounds(decision: &Decision) -> Grounds<'_> {
         rule: None,
         line: None,
         group: None,
+        read_as: None,
         robots_url: "https://a.example/robots.txt",
         robots_error: None,
         id: ID,

@@ -10,7 +10,7 @@
 use libfuzzer_sys::{Corpus, fuzz_target};
 use robotgate::{
     fuzzing::{Asked, Taken, take},
-    origin::{Authority, Origin, readings},
+    origin::{Authority, Origin, Reading, readings},
 };
 use url::Url;
 
@@ -130,7 +130,7 @@ fn is_one_request(head: &[u8], asked: &Asked) {
 }
 
 fn has_sound_readings(asked: &Asked) {
-    let read = readings(&asked.decided);
+    let read = readings(&asked.decided, true);
     assert!(read.sent.starts_with(b"/") && !read.sent.contains(&b'#'));
     for reading in [&read.resolved, &read.upper].into_iter().flatten() {
         assert!(reading.starts_with(b"/"));
@@ -143,7 +143,14 @@ fn has_sound_readings(asked: &Asked) {
         assert_ne!(*reading, *read.sent);
     }
     if let Some(upper) = &read.upper {
-        assert_eq!(readings(upper).upper, None);
+        assert_eq!(readings(upper, true).upper, None);
+    }
+    for reading in read.all().filter(|reading| matches!(reading, Reading::Strict(_))) {
+        let text = read.text(reading);
+        let path = path_of(&text);
+        assert!(text.starts_with(b"/") && text.iter().all(u8::is_ascii_graphic));
+        assert!(!path.windows(2).any(|pair| pair == b"//"));
+        assert!(!path.split(|byte| *byte == b'/').any(|part| part == b"." || part == b".."));
     }
     // Of what no two encode differently, the URL standard resolves the same.
     let path = path_of(&read.sent);
@@ -164,11 +171,15 @@ fn is_usual(byte: &u8) -> bool {
 }
 
 fn resolved(path: &[u8]) -> Vec<u8> {
-    let read = readings(path);
+    let read = readings(path, true);
     read.resolved.unwrap_or_else(|| read.sent.into_owned())
 }
 
-const SEEDS: [(&str, &str); 10] = [
+const SEEDS: [(&str, &str); 11] = [
+    (
+        "strict",
+        "\na.example\nGET http://\u{1}/x//..%2f;y/..;z/%5Ca\\b%28?c%2f HTTP/1.1\r\nHost: \u{1}",
+    ),
     (
         "get",
         "\na.example\nGET http://\u{1}/p?q HTTP/1.1\r\nHost: \u{1}\r\nUser-Agent: AcmeBot/1.0",

@@ -68,7 +68,7 @@ Considered 1 rule in the group of GPTBot, CCBot (line 3).
 async fn another_reading_that_decides_is_shown() {
     let told = of_file(SHOP, "ExampleBot", "https://shop.example/ok/../%73hop?q").await;
     assert_eq!(told.code, Some(1), "{}", told.errors);
-    let note = "What decides is another reading of the path, as a server may understand it: /shop?q\n";
+    let note = "What decides is the path, normalized: /shop?q\n";
     assert!(told.out.contains(note), "{}", told.out);
 }
 

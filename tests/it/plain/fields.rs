@@ -173,3 +173,61 @@ async fn every_other_field_passes_as_it_came() {
     }
     assert_eq!(response.headers.all("Set-Cookie").collect::<Vec<_>>(), ["a=1", "b=2"]);
 }
+
+/// It is always allowed, and so must not stand for anything else.
+#[tokio::test]
+async fn a_request_for_the_robots_file_that_names_another_resource_is_decided_by_the_rules() {
+    let origin = Origin::start()
+        .robots("User-agent: *\nDisallow: /\n")
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    let strips = Gate::with("[proxy]\nstrip = [\"X-Original-URL\"]").await;
+    let host = origin.authority();
+    for (gate, method, field, reason) in [
+        (&gate, "GET", "Accept: */*", "robots-file"),
+        (&gate, "HEAD", "Accept: */*", "robots-file"),
+        (&gate, "POST", "Content-Length: 0", "rule"),
+        (&gate, "DELETE", "Accept: */*", "rule"),
+        (&gate, "GET", "X-Original-URL: /private", "rule"),
+        (&gate, "GET", "x-rewrite-url: /private", "rule"),
+        (&gate, "GET", "X-HTTP-Method-Override: DELETE", "rule"),
+        (&gate, "GET", "Forwarded: host=other.example", "rule"),
+        (&gate, "HEAD", "X-Forwarded-Host: other.example", "rule"),
+        (&gate, "GET", "Destination: /x", "rule"),
+        // What is stripped names nothing.
+        (&strips, "GET", "X-Original-URL: /private", "robots-file"),
+        (&strips, "GET", "X-Rewrite-URL: /private", "rule"),
+    ] {
+        let sent = format!(
+            "{method} http://{host}/robots.txt HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n{field}\r\n\
+             Connection: close\r\n\r\n"
+        );
+        let answer = String::from_utf8_lossy(&gate.raw(sent).await).into_owned();
+        assert!(
+            answer.contains(&format!("reason={reason};")),
+            "{method} {field}: {answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn stripped_fields_do_not_reach_the_site() {
+    let origin = Origin::start().robots("").anything("page").spawn().await;
+    let gate = Gate::with("[proxy]\nstrip = [\"X-Original-URL\", \"referer\"]").await;
+    let host = origin.authority();
+    let sent = format!(
+        "GET http://{host}/x HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nx-original-url: /a\r\n\
+         X-Original-URL: /b\r\nReferer: http://a.example/\r\nX-Other: kept\r\nConnection: close\r\n\r\n"
+    );
+    gate.raw(sent).await;
+    let requests = origin.requests();
+    let asked = requests.last().expect("it was forwarded");
+    let field = |name: &str| asked.field(name).map(str::to_owned);
+    assert_eq!(
+        [field("X-Original-URL"), field("Referer"), field("X-Other")],
+        [None, None, Some("kept".to_owned())],
+        "{asked:#?}"
+    );
+}

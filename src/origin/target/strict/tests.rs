@@ -1,0 +1,164 @@
+use proptest::prelude::*;
+
+use super::super::{Reading, readings};
+
+/// The strict readings of `target`, in their order and each once.
+fn strict(target: &str) -> Vec<String> {
+    let read = readings(target.as_bytes(), true);
+    let mut texts: Vec<String> = Vec::new();
+    for reading in read.all().filter(|reading| matches!(reading, Reading::Strict(_))) {
+        let text = String::from_utf8(read.text(reading).into_owned()).expect("ASCII");
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+#[test]
+fn every_kind_of_server_has_a_reading() {
+    for (target, expected) in [
+        ("//a", &["/a"][..]),
+        ("/a//b///c//", &["/a/b/c/"]),
+        ("/%2fa", &["/a"]),
+        ("/.//.//a", &["/a"]),
+        // Slashes are merged before a `..` goes up.
+        ("/x//../a", &["/a"]),
+        ("/x/..%2Fa", &["/a"]),
+        ("/x%2f%2e%2E%2fa", &["/a"]),
+        ("/..//..%2f/a", &["/a"]),
+        ("//", &["/"]),
+        ("//..", &["/"]),
+        ("/a//..", &["/"]),
+        ("/a//.", &["/a/"]),
+        // A backslash is a slash to some, and keeps a `..` from going further up to others.
+        ("/x/..\\a", &["/a"]),
+        ("/%5ca", &["/\\a", "/a"]),
+        ("/x\\y//../a", &["/a", "/x/a"]),
+        // Parameters are dropped by some, and are a part of the name to others.
+        ("/a;b", &["/a"]),
+        ("/x/..;b/a", &["/a"]),
+        ("/;/a", &["/a"]),
+        ("/x;y//../a", &["/a"]),
+        ("//a;b", &["/a;b", "/a"]),
+        ("/x/..%3ba/a", &["/x/..;a/a", "/a"]),
+        ("/p/..;/a/;q/../x", &["/x", "/a/x"]),
+        // A rule can be written with escapes or without them.
+        ("/a%28b%29", &["/a(b)"]),
+        ("//%7ea%28", &["/~a%28", "/~a(", "/%7Ea%28"]),
+        // None of these begins a query, a fragment or another escape.
+        ("//%3f%23%25", &["/%3F%23%25"]),
+        ("//%252f%2561", &["/%252f%2561"]),
+        // The query is the query.
+        ("//a?b//../%2f%2e", &["/a?b//../%2F.", "/a?b//../%2F%2E"]),
+    ] {
+        assert_eq!(strict(target), expected, "{target}");
+    }
+}
+
+#[test]
+fn usual_paths_have_no_strict_reading() {
+    for target in [
+        "/",
+        "/a",
+        "/a/b/",
+        "/a/../b",
+        "/%7Euser",
+        "/%e3%83%84",
+        "/a%20b",
+        "/100%",
+        "/%2",
+        "/%3Fa",
+        "/a?b//c;d\\e%2F",
+    ] {
+        assert_eq!(strict(target), Vec::<String>::new(), "{target}");
+    }
+}
+
+#[test]
+fn they_can_be_switched_off() {
+    for target in ["//a", "/%2Fa", "/a;b", "/a\\b"] {
+        let read = readings(target.as_bytes(), false);
+        assert!(
+            !read.all().any(|reading| matches!(reading, Reading::Strict(_))),
+            "{target}"
+        );
+    }
+}
+
+/// What nginx opens: escapes decoded once, slashes merged, dot segments resolved; `None` where it answers 400.
+fn opened_by_nginx(path: &str) -> Option<String> {
+    let mut decoded = String::new();
+    let mut rest = path;
+    while let Some(first) = rest.chars().next() {
+        rest = &rest[first.len_utf8()..];
+        match first {
+            '%' => {
+                let octet = u8::from_str_radix(rest.get(..2)?, 16)
+                    .ok()
+                    .filter(|octet| *octet != 0)?;
+                decoded.push(char::from(octet));
+                rest = &rest[2..];
+            }
+            other => decoded.push(other),
+        }
+    }
+    let mut segments = Vec::new();
+    for segment in decoded.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()?),
+            name => segments.push(name),
+        }
+    }
+    Some(format!("/{}", segments.join("/")))
+}
+
+/// What Tomcat serves, behind nothing: parameters dropped, then the same.
+fn served_by_tomcat(path: &str) -> Option<String> {
+    let bare: Vec<&str> = path
+        .split('/')
+        .map(|segment| segment.split(';').next().unwrap_or_default())
+        .collect();
+    opened_by_nginx(&bare.join("/"))
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_server_takes_for_a_disallowed_page_is_read_so(
+        parts in proptest::collection::vec(
+            prop::sample::select(&[
+                "/", "//", "%2f", "%2F", ".", "..", "%2e", "%2E.", ";", ";a", "%3b", "\\", "%5C", "private", "%70rivate",
+                "privat%65", "x", "y", "%3F", "%23", "%25", "%252f",
+            ][..]),
+            0..14,
+        ),
+        tail in prop::sample::select(&["", "?", "?/../x", "?//"][..]),
+    ) {
+        let path = format!("/{}", parts.concat());
+        let target = format!("{path}{tail}");
+        let read = readings(target.as_bytes(), true);
+        let is_found = |page: &str| {
+            let disallowed = |text: &[u8]| text.starts_with(page.as_bytes());
+            read.all().any(|reading| disallowed(&read.text(reading)))
+        };
+        let through_nginx = opened_by_nginx(&path);
+        let passed_on = through_nginx.as_ref().map(|page| page.replace('%', "%25"));
+        let behind_nginx = passed_on.as_deref().and_then(served_by_tomcat);
+        for page in [through_nginx, served_by_tomcat(&path), behind_nginx].into_iter().flatten() {
+            if page.starts_with("/private") {
+                prop_assert!(is_found("/private"), "{} is {}", target, page);
+            }
+        }
+        for reading in read.all() {
+            let text = read.text(reading);
+            prop_assert!(text.starts_with(b"/"), "{}", target);
+            if let Reading::Strict(_) = reading {
+                let path = text.split(|byte| *byte == b'?').next().unwrap_or_default();
+                prop_assert!(!path.windows(2).any(|pair| pair == b"//"), "{} {:?}", target, reading);
+                prop_assert!(!path.split(|byte| *byte == b'/').any(|part| part == b"." || part == b".."), "{}", target);
+                prop_assert!(!path.to_ascii_uppercase().windows(3).any(|escape| escape == b"%2F"), "{}", target);
+            }
+        }
+    }
+}
