@@ -9,13 +9,18 @@ pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max && text.chars().all(is_plain) && !text.contains(ESCAPE) {
         return Cow::Borrowed(text);
     }
+    escaped(text, max, true)
+}
+
+/// Of what was made [`plain`] before, the backslashes stay.
+fn escaped(text: &str, max: usize, backslashes: bool) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len().min(max) + 3);
     for (at, character) in text.char_indices() {
         if out.len() >= max {
             out.push('…');
             break;
         }
-        if is_plain(character) && !text[at..].starts_with(ESCAPE) {
+        if is_plain(character) && !(backslashes && text[at..].starts_with(ESCAPE)) {
             out.push(character);
         } else {
             // Writing to a string cannot fail.
@@ -29,7 +34,7 @@ pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
 /// in the line above stands right.
 pub fn plain_lines(text: &str, indent: &str) -> String {
     let line = |line: &str| {
-        let cells: Vec<_> = line.split('\t').map(|cell| plain(cell, usize::MAX)).collect();
+        let cells: Vec<_> = line.split('\t').map(|cell| escaped(cell, usize::MAX, false)).collect();
         cells.join("\t")
     };
     let lines: Vec<_> = text.split('\n').map(line).collect();
