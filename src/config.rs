@@ -27,6 +27,7 @@ mod parts;
 mod place;
 mod proxy;
 mod reader;
+mod refusals;
 mod robots;
 mod settings;
 pub mod units;
@@ -44,6 +45,7 @@ pub use expect::Expectation;
 pub use https::{Https, HttpsMode, TunnelException, Unverifiable};
 pub use identity::{CredentialsError, IdentityRules};
 pub use proxy::{Limits, Proxy, Tls};
+pub use refusals::Refusals;
 pub use robots::Robots;
 pub use settings::{Change, How, Settings};
 pub use watch::{WatchError, Watcher};
@@ -61,6 +63,8 @@ pub struct Config {
     pub https: Https,
     /// `[robots]`: how robots.txt files are read and fetched, how long they are kept, and what failures mean.
     pub robots: Robots,
+    /// `[refusals]`: the statuses that refused requests get.
+    pub refusals: Refusals,
     /// `[cache]`: how much is kept in memory, and what is kept on disk.
     pub cache: Cache,
     /// `[egress]`: which addresses bots may reach.
@@ -208,6 +212,7 @@ impl Config {
             proxy,
             https: Https::check(file.https.0, checker),
             robots: Robots::check(file.robots.0, checker),
+            refusals: Refusals::check(file.refusals.0, checker),
             cache: Cache::check(file.cache.0, checker),
             egress: Egress::check(file.egress.0, checker),
             audit: Audit::check(file.audit.0, checker),

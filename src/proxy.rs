@@ -11,7 +11,8 @@
 //! 3. That calls back into `gate`, once for each step of an exchange: which origin is meant
 //!    (`target`), who asks and whether they may (`judge`; what has to be fetched for that, `fetching`
 //!    fetches and logs), the audit log (`exchange`), and then the origin's address and the heads of messages both
-//!    ways (`rewrite`, `fields`, `websocket`), or a refusal (`respond`). What is for robotgate itself
+//!    ways (`rewrite`, `fields`, `websocket`), or a refusal (`respond`). A request for a robots.txt may be answered
+//!    from its copy (`copied`). What is for robotgate itself
 //!    (`http://robotgate.internal/`, `own`) is answered there and then.
 //!
 //! `distrust` tells of clients that turn the interception's certificates down. What is counted on the way is in
@@ -23,6 +24,7 @@ mod client_stream;
 mod clients;
 mod connect;
 mod connection;
+mod copied;
 mod distrust;
 mod exchange;
 mod fetching;

@@ -16,6 +16,7 @@ mod settings;
 
 use std::time::SystemTime;
 
+pub(crate) use self::page::escaped;
 pub use self::{
     distrust::{Distrust, Kind, Rejection, Told},
     keystore::jks,

@@ -18,6 +18,8 @@ pub struct RobotsCopy {
     /// By which its origin tells whether it has changed (RFC 9110 §8.8.3); only of an answer without
     /// redirects, since it speaks for one URL.
     pub etag: Option<Box<str>>,
+    /// Whether the text is known to be the whole file: nothing was cut at the size that counts.
+    pub whole: bool,
 }
 
 /// A SHA-256, in lower-case hex where it is written: with it an auditor can tell months later which
@@ -36,6 +38,7 @@ impl RobotsCopy {
             fetched,
             status: 200,
             etag: None,
+            whole: false,
         }
     }
 
@@ -48,6 +51,7 @@ impl RobotsCopy {
             fetched: self.fetched,
             status: self.status,
             etag: self.etag.clone(),
+            whole: self.whole,
         }
     }
 
@@ -75,8 +79,8 @@ impl PartialEq for RobotsCopy {
     fn eq(&self, other: &Self) -> bool {
         let profiles_are_equal = self.robots.profile() == other.robots.profile();
         profiles_are_equal
-            && (self.sha256, self.fetched, self.status, &self.etag)
-                == (other.sha256, other.fetched, other.status, &other.etag)
+            && (self.sha256, self.fetched, self.status, &self.etag, self.whole)
+                == (other.sha256, other.fetched, other.status, &other.etag, other.whole)
     }
 }
 

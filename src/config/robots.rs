@@ -56,6 +56,8 @@ pub struct Robots {
     pub fetch_idle_timeout: Duration,
     /// How many fetches run at once, 1 to 10,000.
     pub max_fetches: usize,
+    /// Whether a bot's own request for a robots.txt is answered from the copy.
+    pub serve_copies: bool,
     /// What holds while a robots.txt cannot be had. No wait before a retry is longer than the longest.
     pub unreachable: Unreachable,
 }
@@ -103,6 +105,7 @@ impl Robots {
             fetch_timeout: checker.duration(written.fetch_timeout, Duration::from_secs(30), WAITS),
             fetch_idle_timeout: checker.duration(written.fetch_idle_timeout, Duration::from_secs(10), WAITS),
             max_fetches: max_fetches(written.max_fetches, checker),
+            serve_copies: written.serve_copies.unwrap_or(false),
             unreachable: unreachable::check(written.unreachable.0, checker),
         }
     }

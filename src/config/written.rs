@@ -28,6 +28,7 @@ pub(super) struct File {
     pub proxy: Table<Proxy>,
     pub https: Table<Https>,
     pub robots: Table<Robots>,
+    pub refusals: Table<Refusals>,
     pub cache: Table<Cache>,
     pub egress: Table<Egress>,
     pub audit: Table<Audit>,
@@ -112,6 +113,7 @@ pub(super) struct Robots {
     pub fetch_timeout: Option<Spanned<Amount>>,
     pub fetch_idle_timeout: Option<Spanned<Amount>>,
     pub max_fetches: Option<Spanned<i64>>,
+    pub serve_copies: Option<bool>,
     pub unreachable: Table<Unreachable>,
 }
 
@@ -124,6 +126,13 @@ pub(super) struct Unreachable {
     pub retry_first: Option<Spanned<Amount>>,
     pub retry_busy: Option<Spanned<Amount>>,
     pub retry_longest: Option<Spanned<Amount>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Refusals {
+    pub status: Number,
+    pub unreachable_status: Number,
 }
 
 #[derive(Default, Deserialize)]

@@ -97,6 +97,8 @@ label! {
         Forwarded = "forwarded",
         /// The decision was against it.
         Refused = "refused",
+        /// It was for a robots.txt, and was answered from the copy.
+        Copy = "copy",
         /// It was for robotgate itself.
         Own = "own",
         /// It went wrong, before a decision or after it.

@@ -5,7 +5,7 @@ mod record;
 
 use std::{
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use http::HeaderMap;
@@ -13,6 +13,7 @@ use http::HeaderMap;
 use self::record::MAX_TEXT;
 use super::{
     arrival::Arrival,
+    copied::Copied,
     generation::Generation,
     judge::{Judgement, NoDecision},
     limits::Limit,
@@ -49,6 +50,8 @@ pub(super) struct Exchange {
     pub(super) status: Option<u16>,
     /// Whether it is for robotgate itself.
     pub(super) is_own: bool,
+    /// Whether the copy of the robots.txt is the answer.
+    from_copy: bool,
     /// Whether the end stands in the log.
     completed: bool,
     /// Of a tunnel or a WebSocket, for as long as it is open.
@@ -132,6 +135,7 @@ impl Exchange {
             failed: None,
             status: None,
             is_own: false,
+            from_copy: false,
             completed: false,
             tunnel: None,
         }
@@ -213,10 +217,24 @@ impl Exchange {
 
     /// The refusal, once there is a decision.
     pub(super) fn refusal(&self, request: &HeaderMap) -> Option<Answer> {
-        let name = &self.generation.config.proxy.name;
-        self.decided
-            .as_ref()
-            .map(|decided| self.with_grounds(decided, |grounds| Answer::refusal(grounds, request, name)))
+        let config = &self.generation.config;
+        self.decided.as_ref().map(|decided| {
+            self.with_grounds(decided, |grounds| {
+                Answer::refusal(grounds, request, &config.refusals, &config.proxy.name)
+            })
+        })
+    }
+
+    /// The answer from the copy of the robots.txt to the bot's own request for it, where the copy was looked up and can be
+    /// one. The request is not forwarded then.
+    pub(super) fn copy(&mut self, request: &HeaderMap) -> Option<Answer> {
+        let decided = self.decided.as_ref()?;
+        let lookup = decided.judgement.lookup.as_ref()?;
+        let config = &self.generation.config;
+        let field = (config.proxy.annotate_allowed).then(|| self.decision_field()).flatten();
+        let copied = Copied::of(lookup, &self.generation.policy, SystemTime::now())?;
+        self.from_copy = true;
+        Some(Answer::copied(&copied, request, field, &config.proxy.name))
     }
 
     /// The answer to something that went wrong, which the log will name.
@@ -319,6 +337,7 @@ impl Exchange {
         let error = self.failed.as_ref().map(|(error, _)| *error);
         let outcome = match error {
             _ if self.is_own => Outcome::Own,
+            None if self.from_copy => Outcome::Copy,
             None if self.forwards() => Outcome::Forwarded,
             None if self.decided.is_some() => Outcome::Refused,
             _ => Outcome::Error,
@@ -378,6 +397,7 @@ impl Exchange {
             robots_error: error.as_deref(),
             id: self.id(),
             challenge: decided.challenge,
+            retry_after: decided.judgement.retry_after(policy),
         })
     }
 }

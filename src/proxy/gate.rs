@@ -24,6 +24,7 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use self::passage::Passage;
 use super::{
     arrival::Arrival,
+    copied,
     exchange::{End, Request},
     fields,
     generation::Generation,
@@ -37,7 +38,7 @@ use super::{
     target::Target,
 };
 use crate::{
-    decision::Asker,
+    decision::{Asker, Reason},
     metrics::{Method, Tunnel},
     origin::readings,
     seldom::seldom,
@@ -57,7 +58,7 @@ impl Gate {
         Self { live, current }
     }
 
-    /// Decides and logs. `Ok` where the request may go on, else what to answer.
+    /// Decides and logs. `Ok` where the request goes on, else what to answer.
     async fn admit(&self, session: &Session, passage: &mut Passage) -> Result<(), Answer> {
         let exchange = &mut passage.exchange;
         let generation = exchange.generation.clone();
@@ -113,6 +114,13 @@ impl Gate {
         let judged = Judgement::on_path(&live, &generation, requester, asker, &target.origin, &readings).await;
         drop(readings);
         let judgement = judged.map_err(|error| exchange.no_decision(error, arrival, &head.headers))?;
+        let wants_copy = generation.config.robots.serve_copies
+            && judgement.decision.reason == Reason::RobotsFile
+            && copied::can_answer(head);
+        let judgement = match wants_copy {
+            true => judgement.with_copy(&generation, requester, &target.origin).await,
+            false => judgement,
+        };
         let request = Request {
             method: &head.method,
             headers: &head.headers,
@@ -128,7 +136,8 @@ impl Gate {
             return Err(exchange.problem(&Problem::Audit, &head.headers));
         }
         if exchange.forwards() {
-            return Ok(());
+            let copy = wants_copy.then(|| exchange.copy(&head.headers)).flatten();
+            return copy.map_or(Ok(()), Err);
         }
         match exchange.refusal(&head.headers) {
             Some(refusal) => Err(refusal),
@@ -164,13 +173,7 @@ impl ProxyHttp for Gate {
         match self.admit(session, passage).await {
             Ok(()) => Ok(false),
             Err(answer) => {
-                // After a request that nobody understood, nobody knows where the next one begins.
-                let understood = [
-                    StatusCode::OK,
-                    StatusCode::FORBIDDEN,
-                    StatusCode::PROXY_AUTHENTICATION_REQUIRED,
-                ];
-                if !understood.contains(&answer.head.status) {
+                if !answer.keeps_connection {
                     session.set_keepalive(None);
                 }
                 client::send(session, answer).await?;

@@ -110,6 +110,14 @@ impl Judgement {
         })
     }
 
+    /// Looks up the copy for a request that was allowed without one. It goes on without where there is none to be had.
+    pub(super) async fn with_copy(self, generation: &Generation, requester: Requester, origin: &Origin) -> Self {
+        Self {
+            lookup: look_up(generation, requester, origin).await.ok(),
+            ..self
+        }
+    }
+
     /// Decides on a CONNECT to `origin` that is not intercepted, which is a tunnel where the configuration has some;
     /// `is_let_through` where it lets those to this host through.
     ///
@@ -220,6 +228,22 @@ impl Judgement {
         Some(plain(&failure.error.to_string(), MAX_ERROR).into_owned())
     }
 
+    /// In how many seconds a request that was refused for now should come again (`Retry-After`, RFC 9110 §10.2.3), 1 at
+    /// the least. `None` where the refusal does not end by itself.
+    pub(crate) fn retry_after(&self, policy: &Policy) -> Option<u64> {
+        let lookup = self
+            .lookup
+            .as_ref()
+            .filter(|_| self.decision.reason == Reason::Unreachable)?;
+        let left = match lookup.ground(policy).expires {
+            Some(expires) => expires.duration_since(lookup.at).unwrap_or(Duration::ZERO),
+            // The fetch goes on; nobody knows for how long.
+            None => WHILE_PENDING,
+        };
+        // Rounded up: a request that comes too early is refused again.
+        Some((left.as_secs() + u64::from(left.subsec_nanos() > 0)).max(1))
+    }
+
     /// The rule that decided.
     pub(crate) fn rule(&self, policy: &Policy) -> Option<Rule<'_>> {
         let copy = self.answer(policy)?.copy()?;
@@ -239,5 +263,69 @@ async fn look_up(generation: &Generation, requester: Requester, origin: &Origin)
 
 /// How long a request waits for its turn at a long decision.
 const MAX_WAIT: Duration = Duration::from_secs(5);
+/// When to come back while a robots.txt is being fetched, which for most takes no longer.
+const WHILE_PENDING: Duration = Duration::from_secs(5);
 /// Bytes of the text of an error.
 const MAX_ERROR: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        bot::Enforcement,
+        cache::{CacheStatus, Failure, FetchError, Freshness, Meaning, OriginState},
+        decision::Verdict,
+    };
+
+    /// What is said of a request for an origin whose robots.txt failed with a 503 at `at - ago`, for the time being.
+    fn retry_after(reason: Reason, ago: Duration, pending: bool) -> Option<u64> {
+        let (policy, at) = (
+            Policy::default(),
+            SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000),
+        );
+        let failed = Meaning::Failed(Failure::from(FetchError::Status(503)));
+        let state = OriginState::unknown().after(failed, 503, Freshness::default(), at - ago, 0.0, &policy);
+        let judgement = Judgement {
+            decision: Decision {
+                verdict: Verdict::Deny,
+                reason,
+                rule: None,
+                reading: None,
+                enforcement: Enforcement::Enforce,
+                forwards: false,
+            },
+            lookup: Some(Lookup {
+                state: Arc::new(state),
+                status: CacheStatus::Hit,
+                waited: Duration::ZERO,
+                at,
+                pending,
+                verdicts: Arc::default(),
+            }),
+            prohibited: None,
+        };
+        judgement.retry_after(&policy)
+    }
+
+    #[test]
+    fn a_refusal_ends_when_the_robots_txt_is_asked_for_again() {
+        let unreachable = |ago| retry_after(Reason::Unreachable, ago, false);
+        assert_eq!(unreachable(Duration::ZERO), Some(300));
+        assert_eq!(unreachable(Duration::from_secs(100)), Some(200));
+        assert_eq!(unreachable(Duration::from_millis(100_001)), Some(200), "rounded up");
+        assert_eq!(unreachable(Duration::from_secs(300)), Some(1), "never at once");
+        assert_eq!(unreachable(Duration::from_secs(400)), Some(1));
+        assert_eq!(
+            retry_after(Reason::Unreachable, Duration::ZERO, true),
+            Some(5),
+            "it is on its way"
+        );
+        assert_eq!(
+            retry_after(Reason::Egress, Duration::ZERO, false),
+            None,
+            "it does not end by itself"
+        );
+    }
+}

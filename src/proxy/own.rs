@@ -6,6 +6,8 @@
 
 mod problems;
 
+pub(super) use self::problems::{what_to_do, what_to_do_about};
+
 use http::Method;
 use pingora::protocols::{Digest, l4::socket::SocketAddr as PeerAddr};
 use pingora_http::RequestHeader;

@@ -2,6 +2,7 @@
 //! `Robots-Decision`, `Proxy-Authenticate` and `Proxy-Status` fields, and a body for a program (RFC 9457) or a person.
 
 mod accept;
+mod page;
 mod problem;
 
 use bytes::Bytes;
@@ -9,11 +10,17 @@ use http::{HeaderMap, StatusCode};
 use pingora_http::ResponseHeader;
 use serde::Serialize;
 
-use self::accept::prefers_text;
+use self::accept::Body;
 pub(super) use self::accept::shows_html;
 pub(super) use self::problem::Problem;
-use super::fields::{PROXY_STATUS, ROBOTS_DECISION, push_string};
+use super::{
+    copied::{self, Copied},
+    fields::{PROXY_STATUS, ROBOTS_DECISION, push_string},
+    own,
+};
 use crate::{
+    cache::CacheStatus,
+    config::Refusals,
     decision::{Decision, Reason},
     upstream::ProxyError,
 };
@@ -23,6 +30,9 @@ use crate::{
 pub(super) struct Answer {
     pub(super) head: ResponseHeader,
     pub(super) body: Bytes,
+    /// Whether the next request may follow on the connection: after one that nobody understood, nobody knows where the
+    /// next one begins.
+    pub(super) keeps_connection: bool,
 }
 
 /// What a decision was made on, as the client is told.
@@ -40,12 +50,25 @@ pub(super) struct Grounds<'a> {
     pub(super) id: &'a str,
     /// Whether the client is asked for a credential: who is inside a CONNECT, or could prove nothing by one, is not.
     pub(super) challenge: bool,
+    /// In how many seconds to come again, where the refusal ends by itself.
+    pub(super) retry_after: Option<u64>,
 }
 
 /// A problem's body (RFC 9457 §3.1).
 #[derive(Debug, Serialize)]
 struct Details<'a> {
     r#type: String,
+    /// The cause in one line, for the title of a page.
+    #[serde(skip)]
+    cause: String,
+    /// The same in sentences, less what other members say.
+    #[serde(skip)]
+    summary: &'a str,
+    /// What a person can do about it.
+    #[serde(skip)]
+    todo: &'static str,
+    #[serde(skip)]
+    retry_after: Option<u64>,
     title: &'a str,
     status: u16,
     detail: &'a str,
@@ -128,17 +151,24 @@ impl Grounds<'_> {
 // === impl Answer ===
 
 impl Answer {
-    /// The refusal of a request: a 403, on which clients give up, and do not send credentials or try again; or a 407
-    /// (RFC 9110 §15.5.8), on which they may, where a credential is what is missing.
-    pub(super) fn refusal(grounds: &Grounds<'_>, request: &HeaderMap, name: &str) -> Self {
+    /// The refusal of a request: a 403 unless `refusals` says otherwise, on which clients give up, and do not send
+    /// credentials; or a 407 (RFC 9110 §15.5.8), on which they may, where a credential is what is missing.
+    pub(super) fn refusal(grounds: &Grounds<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
         let reason: Reason = grounds.decision.reason;
         let detail = grounds.detail();
         let (status, title) = match grounds.challenge {
             true => (StatusCode::PROXY_AUTHENTICATION_REQUIRED, AUTHENTICATION_REQUIRED),
-            false => (StatusCode::FORBIDDEN, reason.phrase()),
+            false => (status_of(reason, refusals), reason.phrase()),
         };
         let details = Details {
             r#type: type_of(reason.as_str()),
+            cause: grounds.cause(),
+            summary: match grounds.rule {
+                Some(_) => reason.sentence(),
+                None => &detail,
+            },
+            todo: own::what_to_do(reason),
+            retry_after: grounds.retry_after,
             title,
             status: status.as_u16(),
             detail: &detail,
@@ -150,8 +180,12 @@ impl Answer {
             robots: Some(grounds.robots_url),
         };
         let mut answer = Self::new(status, &details, request);
+        answer.keeps_connection = true;
         if grounds.challenge {
             answer.set("Proxy-Authenticate", CHALLENGE.to_owned());
+        }
+        if let Some(seconds) = grounds.retry_after {
+            answer.set("Retry-After", seconds.to_string());
         }
         answer.set(ROBOTS_DECISION, grounds.field());
         let error = match reason {
@@ -168,6 +202,10 @@ impl Answer {
         let detail = problem.detail();
         let details = Details {
             r#type: type_of(error.as_str()),
+            cause: detail.clone(),
+            summary: &detail,
+            todo: own::what_to_do_about(error),
+            retry_after: None,
             title,
             status: status.as_u16(),
             detail: &detail,
@@ -193,21 +231,71 @@ impl Answer {
     /// A document of robotgate's own.
     pub(super) fn document(content_type: &'static str, body: Vec<u8>) -> Self {
         let mut answer = Self::with_body(StatusCode::OK, content_type, body.into());
+        answer.keeps_connection = true;
         answer.set("X-Content-Type-Options", "nosniff".to_owned());
         answer
     }
 
-    fn new(status: StatusCode, details: &Details<'_>, request: &HeaderMap) -> Self {
-        let (content_type, body) = if prefers_text(request) {
-            ("text/plain; charset=utf-8", text_body(details))
+    /// A robots.txt from its copy, with what a cache says of it (RFC 9111 §4, RFC 9211).
+    pub(super) fn copied(copied: &Copied<'_>, request: &HeaderMap, decision: Option<String>, name: &str) -> Self {
+        let etag = copied.copy.and_then(|copy| copy.etag.as_deref());
+        let is_known = etag.is_some_and(|etag| copied::is_known(request, etag));
+        let status = if is_known {
+            StatusCode::NOT_MODIFIED
         } else {
-            // Serialising strings and numbers into memory cannot fail.
-            let mut body = serde_json::to_vec(details).unwrap_or_default();
-            // So that a terminal's prompt does not stand behind it.
-            body.push(b'\n');
-            ("application/problem+json", body)
+            copied.status
+        };
+        let body = match copied.copy {
+            Some(copy) if !is_known => Bytes::copy_from_slice(copy.robots.body()),
+            _ => Bytes::new(),
+        };
+        let mut answer = Self::with_body(status, "text/plain; charset=utf-8", body);
+        answer.keeps_connection = true;
+        if is_known {
+            answer.head.remove_header("Content-Length");
+            answer.head.remove_header("Content-Type");
+        }
+        if let Some(etag) = etag {
+            // The tag may be of the compressed form, which this is not (RFC 9110 §8.8.3.3).
+            answer.set("ETag", format!("W/{}", copied::opaque(etag)));
+        }
+        let (age, life) = (copied.age.as_secs(), copied.life.as_secs());
+        answer.set("Age", age.to_string());
+        answer.set("Cache-Control", format!("max-age={life}"));
+        let found = match copied.found {
+            CacheStatus::Hit | CacheStatus::Stale => "hit",
+            CacheStatus::Miss => "fwd=miss; stored",
+            CacheStatus::Collapsed => "fwd=miss; collapsed",
+        };
+        answer.set(
+            "Cache-Status",
+            format!("{name}; {found}; ttl={}", life.saturating_sub(age)),
+        );
+        if let Some(decision) = decision {
+            answer.set(ROBOTS_DECISION, decision);
+        }
+        answer
+    }
+
+    fn new(status: StatusCode, details: &Details<'_>, request: &HeaderMap) -> Self {
+        let form = Body::preferred(request);
+        let (content_type, body) = match form {
+            Body::Html => ("text/html; charset=utf-8", page::page(details).into_bytes()),
+            Body::Text => ("text/plain; charset=utf-8", text_body(details)),
+            Body::Json => {
+                // Serialising strings and numbers into memory cannot fail.
+                let mut body = serde_json::to_vec(details).unwrap_or_default();
+                // So that a terminal's prompt does not stand behind it.
+                body.push(b'\n');
+                ("application/problem+json", body)
+            }
         };
         let mut answer = Self::with_body(status, content_type, body.into());
+        if form == Body::Html {
+            // The page stands under the site's own origin, where nothing may run in its name.
+            answer.set("Content-Security-Policy", page::POLICY.to_owned());
+            answer.set("X-Content-Type-Options", "nosniff".to_owned());
+        }
         // Fails only for a phrase with control characters, which no title has.
         let _ = answer.head.set_reason_phrase(Some(details.title));
         answer
@@ -219,7 +307,11 @@ impl Answer {
             // A `StatusCode` is a valid status.
             Err(_) => unreachable!("a status code makes a response"),
         };
-        let mut answer = Self { head, body };
+        let mut answer = Self {
+            head,
+            body,
+            keeps_connection: false,
+        };
         answer.set("Content-Type", content_type.to_owned());
         answer.set("Content-Length", answer.body.len().to_string());
         answer.set("Cache-Control", "no-store".to_owned());
@@ -256,6 +348,16 @@ impl Answer {
     }
 }
 
+/// What a site's rules disallow, and what a robots.txt that cannot be had does, may have a status of the operator's
+/// choice. All else is this proxy's own refusal, which is a 403.
+fn status_of(reason: Reason, refusals: &Refusals) -> StatusCode {
+    match reason {
+        Reason::Rule | Reason::LastCopy => refusals.status,
+        Reason::Unreachable => refusals.unreachable_status,
+        _ => StatusCode::FORBIDDEN,
+    }
+}
+
 /// A URI for each kind of problem, which the proxy itself explains there (RFC 9457 §3.1.1).
 fn type_of(kind: &str) -> String {
     format!("http://robotgate.internal/problems#{kind}")
@@ -263,6 +365,9 @@ fn type_of(kind: &str) -> String {
 
 fn text_body(details: &Details<'_>) -> Vec<u8> {
     let mut text = format!("{} {}\n\n{}\n", details.status, details.title, details.detail);
+    if let Some(seconds) = details.retry_after {
+        text.push_str(&format!("Try again in {seconds} s.\n"));
+    }
     if let Some(instance) = &details.instance {
         let id = instance.trim_start_matches("urn:uuid:");
         text.push_str(&format!("\nThe decision's id in the audit log: {id}\n"));

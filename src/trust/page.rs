@@ -143,7 +143,8 @@ fn facts(certificate: &Certificate, indent: &str) -> String {
     )
 }
 
-fn escaped(text: &str) -> String {
+/// `text` as it stands in HTML, between tags or in a quoted attribute.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -54,6 +54,8 @@ pub(super) struct Decided {
     robots_fetched: Option<Timestamp>,
     robots_expires: Option<Timestamp>,
     robots_error: Option<String>,
+    /// In how many seconds to ask again, where the refusal ends by itself.
+    retry_after: Option<u64>,
 }
 
 /// What nothing could be decided on.
@@ -192,6 +194,7 @@ impl Decided {
             robots_fetched: ground.fetched.map(Timestamp),
             robots_expires: ground.expires.map(Timestamp),
             robots_error: judgement.robots_error(policy),
+            retry_after: judgement.retry_after(policy),
             agent: question.agent,
             url: question.url,
         }

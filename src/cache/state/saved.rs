@@ -42,6 +42,9 @@ pub struct SavedCopy {
     status: u16,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     etag: Option<Box<str>>,
+    /// Versions up to 0.1 did not write it down; then nobody knows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    whole: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +119,7 @@ impl OriginState {
                 fetched: since_1970(copy.fetched),
                 status: copy.status,
                 etag: copy.etag.clone(),
+                whole: copy.whole,
             }),
         }
     }
@@ -207,6 +211,7 @@ impl SavedCopy {
             sha256: self.sha256,
             status: self.status,
             etag: self.etag.clone(),
+            whole: self.whole,
             ..RobotsCopy::new(profile, text, time(self.fetched).unwrap_or(SystemTime::UNIX_EPOCH))
         }
     }

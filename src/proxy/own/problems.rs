@@ -74,15 +74,16 @@ fn sections() -> [(&'static str, Kinds); 2] {
     ]
 }
 
-fn what_to_do(reason: Reason) -> &'static str {
+/// What a person can do about a refusal; empty where nothing is refused for this reason.
+pub(in crate::proxy) fn what_to_do(reason: Reason) -> &'static str {
     match reason {
         Reason::Rule => {
             "The answer names the rule and its line. Ask the site's owner where you need the page all the same; \
              `robotgate explain --agent BOT URL` shows the rule among the others."
         }
         Reason::Unreachable => {
-            "The answer says what went wrong with the fetch. Come back later; the operator can say in \
-             [robots.unreachable] how long this goes on."
+            "The answer says what went wrong with the fetch, and its Retry-After when to come back. The operator can set \
+             in [robots.unreachable] how long this goes on."
         }
         Reason::Unverifiable => {
             "Use a client that trusts this proxy's certificate (see /), so that each path can be checked; the operator \
@@ -94,16 +95,26 @@ fn what_to_do(reason: Reason) -> &'static str {
              `robotgate credential add NAME`."
         }
         Reason::ConnectRefused => "https:// in absolute form, without a CONNECT, is served.",
-        Reason::Egress => "The answer says which address or port it is; the operator opens it by egress.allow.",
+        Reason::Egress => {
+            "The answer says which address or port it is; the operator opens it by egress.allow or egress.ports."
+        }
         Reason::TooComplex => "Ask for a shorter URL. Where the site has no such page, it may mean to keep bots busy.",
+        Reason::LastCopy => {
+            "The answer names the rule and its line. A newer robots.txt decides as soon as the site gives one; the \
+             operator can set in [robots.unreachable] what holds until then."
+        }
         Reason::NoRule
         | Reason::RobotsFile
         | Reason::NoRobots
         | Reason::Soft404
-        | Reason::LastCopy
         | Reason::UnreachableTooLong
         | Reason::Exempt => "",
     }
+}
+
+/// What a person can do about an error; empty where that is nothing.
+pub(in crate::proxy) fn what_to_do_about(error: ProxyError) -> &'static str {
+    explained(error).map_or("", |(_, todo)| todo)
 }
 
 /// What an error means, and what to do about it; `None` for those that no client is told of.

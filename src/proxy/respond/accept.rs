@@ -2,14 +2,29 @@
 
 use http::{HeaderMap, header};
 
-/// Whether `Accept` prefers text to JSON (RFC 9110 §12.5.1). Without preference, it is JSON.
-pub(super) fn prefers_text(request: &HeaderMap) -> bool {
-    let accept = Accept::of(request);
-    let json = accept.quality(&["application/problem+json", "application/json", "application/*", "*/*"]);
-    let text = accept.quality(&["text/plain", "text/*", "*/*"]);
-    // A browser shows plain text, and would offer JSON as a download.
-    let page = accept.quality(&["text/html"]);
-    text.max(page) > json
+/// The forms that a body can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Body {
+    Json,
+    Text,
+    Html,
+}
+
+// === impl Body ===
+
+impl Body {
+    /// The form that `Accept` prefers. Without preference, it is JSON; HTML has to be named.
+    pub(super) fn preferred(request: &HeaderMap) -> Self {
+        let accept = Accept::of(request);
+        let json = accept.quality(&["application/problem+json", "application/json", "application/*", "*/*"]);
+        let text = accept.quality(&["text/plain", "text/*", "*/*"]);
+        let html = accept.quality(&["text/html"]);
+        match html > json && html >= text {
+            true => Self::Html,
+            false if text > json => Self::Text,
+            false => Self::Json,
+        }
+    }
 }
 
 /// Whether `Accept` names HTML, as that of a browser does and that of a program does not.

@@ -1,12 +1,16 @@
 mod accept;
 mod hostile;
+mod page;
 mod problem;
 mod refusal;
 mod wire;
 
 use sfv::{BareItem, Item, List, ListEntry, Parser};
 
-use super::{accept::thousandths, *};
+use super::{
+    accept::{Body, thousandths},
+    *,
+};
 use http::header;
 
 use crate::{bot::Enforcement, decision::Verdict};
@@ -76,6 +80,11 @@ fn json(answer: &Answer) -> serde_json::Value {
     serde_json::from_slice(&answer.body).expect("JSON")
 }
 
+fn html(answer: &Answer) -> &str {
+    assert_eq!(header(answer, "content-type"), "text/html; charset=utf-8");
+    std::str::from_utf8(&answer.body).expect("UTF-8")
+}
+
 fn text(answer: &Answer) -> &str {
     assert_eq!(header(answer, "content-type"), "text/plain; charset=utf-8");
     std::str::from_utf8(&answer.body).expect("UTF-8")
@@ -113,6 +122,7 @@ fn grounds(decision: &Decision) -> Grounds<'_> {
         robots_error: None,
         id: ID,
         challenge: false,
+        retry_after: None,
     }
 }
 

@@ -41,6 +41,8 @@ const BAD: &[&str] = &[
     "[robots.unreachable]\nthen = 'ask'\nwithout-copy = 'last-copy'",
     "[[robots.unreachable]]\nthen = 'deny'",
     "[robots]\nunreachable = 'deny'\nmax-fetches = '8'",
+    "[refusals]\nstatus = 503\nunreachable-status = 451",
+    "[refusals]\nstatus = '451'",
     "[cache]\npersist = 'no'\npath = false",
     // Addresses.
     "[proxy]\nlisten = ':3128'",

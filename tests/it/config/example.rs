@@ -54,6 +54,7 @@ fn the_example_shows_every_key() {
         "https",
         "robots",
         "robots.unreachable",
+        "refusals",
         "cache",
         "egress",
         "audit",

@@ -77,7 +77,7 @@ async fn its_body_is_text_where_the_client_prefers_that() {
         ("text/plain;q=0.1, */*", "application/problem+json"),
         ("text/plain", "text/plain"),
         ("text/plain, */*;q=0.1", "text/plain"),
-        ("text/html, text/plain;q=0.9, */*;q=0.1", "text/plain"),
+        ("text/html;q=0.8, text/plain;q=0.9, */*;q=0.1", "text/plain"),
         ("application/problem+json;q=0, text/*", "text/plain"),
     ] {
         let response = gate.get(&origin.url("/private")).header("Accept", accept).await;

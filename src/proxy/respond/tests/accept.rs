@@ -1,45 +1,54 @@
-//! Whether a client gets JSON or text.
+//! Whether a client gets JSON, text or HTML.
 
 use super::*;
 
 #[test]
-fn json_is_for_all_who_do_not_prefer_text() {
-    for (accept, prefers) in [
-        (&[][..], false),
-        (&[""], false),
-        (&["*/*"], false),
-        (&["application/json"], false),
-        (&["application/problem+json"], false),
-        (&["application/*"], false),
-        (&["application/json, text/plain, */*"], false),
-        (&["application/json;q=0.9, text/plain;q=0.9"], false),
-        (&["text/plain;q=0.5, application/json"], false),
-        (&["image/avif,image/webp,*/*;q=0.8"], false),
-        (&["text/plain;q=0, */*;q=0.1"], false),
-        (&["application/xml"], false),
-        (&["text/css"], false),
-        (&["text/plain;q=0"], false),
-        (&["text/plain;q=none"], false),
-        (&["text/plain;q=NaN"], false),
-        (&["text/plain;q=-1"], false),
-        (&["text/plain"], true),
-        (&["TEXT/Plain"], true),
-        (&["text/plain;charset=utf-8"], true),
-        (&["text/plain;charset=utf-8;q=0.5, application/json;q=0.4"], true),
-        (&["text/*"], true),
-        (&["text/html"], true),
+fn json_is_for_all_who_prefer_nothing_else() {
+    for (accept, preferred) in [
+        (&[][..], Body::Json),
+        (&[""], Body::Json),
+        (&["*/*"], Body::Json),
+        (&["application/json"], Body::Json),
+        (&["application/problem+json"], Body::Json),
+        (&["application/*"], Body::Json),
+        (&["application/json, text/plain, */*"], Body::Json),
+        (&["application/json;q=0.9, text/plain;q=0.9"], Body::Json),
+        (&["text/plain;q=0.5, application/json"], Body::Json),
+        (&["image/avif,image/webp,*/*;q=0.8"], Body::Json),
+        (&["text/plain;q=0, */*;q=0.1"], Body::Json),
+        (&["application/xml"], Body::Json),
+        (&["text/css"], Body::Json),
+        (&["text/plain;q=0"], Body::Json),
+        (&["text/plain;q=none"], Body::Json),
+        (&["text/plain;q=NaN"], Body::Json),
+        (&["text/plain;q=-1"], Body::Json),
+        (&["text/plain"], Body::Text),
+        (&["TEXT/Plain"], Body::Text),
+        (&["text/plain;charset=utf-8"], Body::Text),
+        (&["text/plain;charset=utf-8;q=0.5, application/json;q=0.4"], Body::Text),
+        (&["text/*"], Body::Text),
+        (&["text/html"], Body::Html),
         (
             &["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"],
-            true,
+            Body::Html,
         ),
-        (&["text/plain, */*;q=0.5"], true),
-        (&["text/plain ; Q=0.5 , application/json ; q=0.1"], true),
-        (&["application/json;q=0.5, text/*"], true),
-        (&["application/problem+json;q=0, */*"], true),
-        (&["application/*;q=0.2", "text/plain;q=0.3"], true),
-        (&["text/plain;q=5"], true),
+        (&["text/plain, */*;q=0.5"], Body::Text),
+        (&["text/plain ; Q=0.5 , application/json ; q=0.1"], Body::Text),
+        (&["application/json;q=0.5, text/*"], Body::Text),
+        (&["application/problem+json;q=0, */*"], Body::Text),
+        (&["application/*;q=0.2", "text/plain;q=0.3"], Body::Text),
+        (&["text/plain;q=5"], Body::Text),
+        (&["text/html, text/plain;q=0.9, */*;q=0.1"], Body::Html),
+        (&["text/html, text/plain"], Body::Html),
+        (&["text/html;q=0.5, text/plain"], Body::Text),
+        (
+            &["text/html;q=0.5, application/json;q=0.9, text/plain;q=0.7"],
+            Body::Json,
+        ),
+        (&["text/html, application/json"], Body::Json),
+        (&["text/html;q=0, */*;q=0.5"], Body::Json),
     ] {
-        assert_eq!(prefers_text(&accepting(accept)), prefers, "{accept:?}");
+        assert_eq!(Body::preferred(&accepting(accept)), preferred, "{accept:?}");
     }
 }
 
@@ -48,7 +57,7 @@ fn a_field_that_is_no_text_says_nothing() {
     let mut request = HeaderMap::new();
     let value = http::HeaderValue::from_bytes(b"text/plain\xFF").expect("a field value");
     request.insert(header::ACCEPT, value);
-    assert!(!prefers_text(&request));
+    assert_eq!(Body::preferred(&request), Body::Json);
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn refuse(rule: &str, group: &str) -> Answer {
         group: Some(group),
         ..by_rule(&decision, rule)
     };
-    let answer = Answer::refusal(&grounds, &HeaderMap::new(), "robotgate");
+    let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
     let decision = header(&answer, "robots-decision");
     let (value, params) = item(decision);
     assert_eq!(value, "deny", "{rule:?}");

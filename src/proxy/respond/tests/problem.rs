@@ -154,7 +154,7 @@ fn an_overloaded_proxy_says_when_to_come_back() {
 fn a_person_gets_a_problem_as_text() {
     let answer = Answer::problem(
         &Problem::Fault(&Fault::ConnectionRefused),
-        &accepting(&["text/html,*/*;q=0.8"]),
+        &accepting(&["text/plain"]),
         "robotgate",
     );
     assert_eq!(text(&answer), "502 Bad Gateway\n\nthe server refused the connection\n");

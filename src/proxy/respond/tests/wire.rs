@@ -32,7 +32,7 @@ fn values<'a>(fields: &'a [(String, String)], name: &str) -> Vec<&'a str> {
 fn a_refusal_is_a_whole_response() {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let grounds = by_rule(&decision, "Disallow: /\r\n\"é");
-    let answer = Answer::refusal(&grounds, &HeaderMap::new(), "robotgate");
+    let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
     let bytes = answer.to_http1(true);
     assert!(bytes.starts_with(b"HTTP/1.1 403 Disallowed by robots.txt\r\n"));
     let (status, phrase, fields, content) = read(&bytes);

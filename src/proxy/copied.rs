@@ -1,0 +1,130 @@
+//! What of a robots.txt's copy can be the answer to a bot's own request for it (`robots.serve-copies`), in the terms of
+//! an HTTP cache (RFC 9111). Pure.
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, Method, StatusCode, header};
+use pingora_http::RequestHeader;
+
+use crate::cache::{Answer, CacheStatus, Lookup, Policy, RobotsCopy};
+
+/// A fresh answer of the origin, as it was fetched.
+#[derive(Debug)]
+pub(super) struct Copied<'a> {
+    pub(super) status: StatusCode,
+    /// `None` where the origin said that there is no robots.txt.
+    pub(super) copy: Option<&'a RobotsCopy>,
+    /// Since the origin gave or confirmed it, and for how long it holds from then on.
+    pub(super) age: Duration,
+    pub(super) life: Duration,
+    pub(super) found: CacheStatus,
+}
+
+/// Whether a request may be answered from a copy at all: a plain one, which asks for nothing that only the origin knows
+/// (RFC 9111 §3.5, §5.2.1; RFC 9110 §13.1).
+pub(super) fn can_answer(request: &RequestHeader) -> bool {
+    let is_read = matches!(request.method, Method::GET | Method::HEAD);
+    is_read && !ORIGIN_ONLY.iter().any(|name| request.headers.contains_key(name))
+}
+
+/// Whether the client has what is tagged `etag` already (RFC 9110 §13.1.2).
+pub(super) fn is_known(request: &HeaderMap, etag: &str) -> bool {
+    let fields = request.get_all(header::IF_NONE_MATCH);
+    let tags = fields.iter().filter_map(|value| value.to_str().ok());
+    // A tag with a comma in it is not found, and the answer is then sent whole.
+    tags.flat_map(|tags| tags.split(','))
+        .map(str::trim)
+        .any(|tag| tag == "*" || opaque(tag) == opaque(etag))
+}
+
+/// What two tags are compared by where one may be weak (RFC 9110 §8.8.3.2).
+pub(super) fn opaque(etag: &str) -> &str {
+    etag.strip_prefix("W/").unwrap_or(etag)
+}
+
+// === impl Copied ===
+
+impl<'a> Copied<'a> {
+    /// What `lookup` found, where it is fresh at `now` and the whole of what the origin said.
+    pub(super) fn of(lookup: &'a Lookup, policy: &Policy, now: SystemTime) -> Option<Self> {
+        let ground = lookup.ground(policy);
+        let (fetched, expires) = (ground.fetched?, ground.expires?);
+        let copy = match lookup.answer(policy) {
+            Answer::Rules(copy) if copy.whole && copy.status == 200 => Some(&**copy),
+            Answer::NoRobots if ground.status.is_some_and(|status| ABSENCES.contains(&status)) => None,
+            _ => return None,
+        };
+        Some(Self {
+            status: StatusCode::from_u16(ground.status?).ok()?,
+            copy,
+            age: now.duration_since(fetched).unwrap_or_default(),
+            life: expires.duration_since(fetched).ok()?,
+            found: lookup.status,
+        })
+    }
+}
+
+/// Fields that ask for the origin's own answer, or tell of content that is meant for it.
+const ORIGIN_ONLY: [header::HeaderName; 10] = [
+    header::AUTHORIZATION,
+    header::CACHE_CONTROL,
+    header::PRAGMA,
+    header::IF_MATCH,
+    header::IF_UNMODIFIED_SINCE,
+    header::RANGE,
+    header::UPGRADE,
+    header::EXPECT,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+];
+/// Statuses that say no more than that there is nothing, and so need no field of the origin's.
+const ABSENCES: [u16; 4] = [403, 404, 410, 451];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_read_can_be_answered_from_a_copy() {
+        for (method, field, can) in [
+            ("GET", None, true),
+            ("HEAD", None, true),
+            ("GET", Some("if-none-match"), true),
+            ("GET", Some("if-modified-since"), true),
+            ("GET", Some("cookie"), true),
+            ("POST", None, false),
+            ("OPTIONS", None, false),
+            ("GET", Some("authorization"), false),
+            ("GET", Some("cache-control"), false),
+            ("GET", Some("pragma"), false),
+            ("GET", Some("range"), false),
+            ("GET", Some("if-match"), false),
+            ("GET", Some("content-length"), false),
+            ("GET", Some("upgrade"), false),
+        ] {
+            let mut request = RequestHeader::build(method, b"/robots.txt", None).expect("a request");
+            if let Some(field) = field {
+                request.insert_header(field, "x").expect("a field");
+            }
+            assert_eq!(can_answer(&request), can, "{method} {field:?}");
+        }
+    }
+
+    #[test]
+    fn tags_are_compared_weakly() {
+        for (field, etag, known) in [
+            ("\"a\"", "\"a\"", true),
+            ("W/\"a\"", "\"a\"", true),
+            ("\"a\"", "W/\"a\"", true),
+            ("\"b\", \"a\"", "\"a\"", true),
+            ("*", "\"a\"", true),
+            ("\"b\"", "\"a\"", false),
+            ("a", "\"a\"", false),
+        ] {
+            let mut request = HeaderMap::new();
+            request.insert(header::IF_NONE_MATCH, field.parse().expect("a value"));
+            assert_eq!(is_known(&request, etag), known, "{field} {etag}");
+        }
+        assert!(!is_known(&HeaderMap::new(), "\"a\""));
+    }
+}

@@ -1,0 +1,121 @@
+//! What a person sees in a browser.
+
+use super::*;
+
+fn page(grounds: &Grounds<'_>) -> Answer {
+    let browser = accepting(&["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"]);
+    Answer::refusal(grounds, &browser, &Refusals::default(), "robotgate")
+}
+
+fn title(answer: &Answer) -> &str {
+    let (_, rest) = html(answer).split_once("<title>").expect("a title");
+    rest.split_once("</title>").expect("its end").0
+}
+
+#[test]
+fn its_title_says_why() {
+    let rule = decided(Verdict::Deny, Reason::Rule);
+    let unreachable = decided(Verdict::Deny, Reason::Unreachable);
+    let egress = decided(Verdict::Deny, Reason::Egress);
+    let with_error = |decision, error| Grounds {
+        robots_error: Some(error),
+        ..grounds(decision)
+    };
+    for (grounds, expected) in [
+        (
+            by_rule(&rule, "Disallow: /private"),
+            "Disallowed by robots.txt: Disallow: /private (line 3)",
+        ),
+        (
+            with_error(&unreachable, "the server answered 503"),
+            "Disallowed: robots.txt is unreachable: the server answered 503",
+        ),
+        (
+            with_error(&egress, "port 22 is closed"),
+            "Disallowed: the proxy may not go there: port 22 is closed",
+        ),
+    ] {
+        assert_eq!(title(&page(&grounds)), expected);
+    }
+    let browser = accepting(&["text/html"]);
+    let refused = Problem::Fault(&Fault::ConnectionRefused);
+    let answer = Answer::problem(&refused, &browser, "robotgate");
+    assert_eq!(title(&answer), "Bad Gateway: the server refused the connection");
+    assert!(html(&answer).contains("<p>The server refused the connection.</p>"));
+}
+
+#[test]
+fn it_has_all_that_the_json_has_and_what_to_do() {
+    let decision = decided(Verdict::Deny, Reason::Rule);
+    let answer = page(&by_rule(&decision, "Disallow: /private"));
+    let body = html(&answer);
+    for part in [
+        "<code>https://a.example</code>",
+        "<code>Disallow: /private</code>",
+        "<code>3</code>",
+        "<code>*</code>",
+        "<a href=\"https://a.example/robots.txt\">",
+        ID,
+        "href=\"http://robotgate.internal/problems#rule\"",
+        "<h2>What to do</h2>",
+        "<code>robotgate explain --agent BOT URL</code>",
+    ] {
+        assert!(body.contains(part), "{part}: {body}");
+    }
+    for name in ["robots-decision", "proxy-status", "cache-control"] {
+        assert!(has(&answer, name), "{name}");
+    }
+}
+
+#[test]
+fn it_says_when_to_come_back() {
+    let decision = decided(Verdict::Deny, Reason::Unreachable);
+    let grounds = Grounds {
+        retry_after: Some(60),
+        ..grounds(&decision)
+    };
+    let answer = page(&grounds);
+    assert!(html(&answer).contains("<dt>Try again in</dt><dd><code>60 s</code>"));
+}
+
+#[test]
+fn it_runs_nothing_and_loads_nothing() {
+    let decision = decided(Verdict::Deny, Reason::Rule);
+    let answer = page(&by_rule(&decision, "Disallow: /"));
+    assert!(header(&answer, "content-security-policy").starts_with("default-src 'none'; "));
+    assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
+    for part in ["<script", "<img", "<link", "src=", "url(", "@import"] {
+        assert!(!html(&answer).contains(part), "{part}");
+    }
+}
+
+#[test]
+fn what_a_site_says_stays_text() {
+    let decision = decided(Verdict::Deny, Reason::Rule);
+    let hostile = "Disallow: /</title></code><script>alert(1)</script>\"\u{202e}&amp;";
+    let grounds = Grounds {
+        group: Some("<b>"),
+        ..by_rule(&decision, hostile)
+    };
+    let answer = page(&grounds);
+    let body = html(&answer);
+    assert!(
+        !body.contains("<script") && !body.contains("<b>\"") && !body.contains('\u{202e}'),
+        "{body}"
+    );
+    assert_eq!(body.matches("</title>").count(), 1);
+    assert!(body.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;"), "{body}");
+
+    let fault = Fault::TlsCertificate("<i>\0".to_owned());
+    let answer = Answer::problem(&Problem::Fault(&fault), &accepting(&["text/html"]), "robotgate");
+    assert!(!html(&answer).contains("<i>") && !html(&answer).contains('\0'));
+}
+
+#[test]
+fn a_long_rule_leaves_the_title_its_line() {
+    let decision = decided(Verdict::Deny, Reason::Rule);
+    let rule = format!("Disallow: /{}", "x".repeat(1000));
+    let answer = page(&by_rule(&decision, &rule));
+    assert!(title(&answer).ends_with("… (line 3)") && title(&answer).len() < 200);
+    assert!(html(&answer).contains(&rule), "the page has it whole");
+}
