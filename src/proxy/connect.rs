@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     bot::Voucher,
-    decision::{Asker, Decision},
+    decision::{Asker, Decision, Reason},
     egress::Prohibited,
     metrics,
     origin::{Origin, Scheme},
@@ -50,10 +50,10 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
     let screened = generation.egress.screen(&origin.host, origin.port);
     // There are leaves where the mode is to intercept.
     match (&exception, &generation.leaves) {
-        (None, Some(leaves)) if screened.is_ok() => match vouch(&generation, &connect, &origin, context).await {
-            Ok(voucher) => {
+        (None, Some(leaves)) => match vouch(&generation, &connect, &origin, screened, context).await {
+            Ok((voucher, refused)) => {
                 let user_agent = connect.headers.get(header::USER_AGENT).cloned();
-                intercept::serve(stream, origin, voucher, user_agent, leaves, context).await;
+                intercept::serve(stream, origin, voucher, user_agent, refused, leaves, context).await;
             }
             Err((answer, mut exchange)) => answer_and_close(stream, &answer, &mut exchange).await,
         },
@@ -80,17 +80,25 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
 
 /// What requests inside an interception inherit. A CONNECT that does not prove what it has to is refused, since inside
 /// there is no way left to prove it; everything else is for the requests inside to show.
+///
+/// A CONNECT to somewhere that bots may not go is decided on and logged as refused, and comes back in an exchange of its
+/// own. It is intercepted all the same: most clients show nothing of a refused CONNECT, and all of them show the
+/// refusals inside. Nothing is ever connected to.
 async fn vouch(
     generation: &Arc<Generation>,
     connect: &ConnectHead,
     origin: &Origin,
+    screened: Result<(), Prohibited>,
     context: &Context,
-) -> Result<Option<Voucher>, (Answer, Exchange)> {
+) -> Result<(Option<Voucher>, Option<Exchange>), (Answer, Exchange)> {
     let (proof, identity) = identify(&generation.config, &connect.headers, &context.arrival);
     let asker = Asker::new(&identity, generation.config.identity.unidentified);
-    let Some(decision) = Decision::of_connect(asker) else {
-        return Ok(proof.voucher());
+    let judgement = match (Decision::of_connect(asker), screened) {
+        (None, Ok(())) => return Ok((proof.voucher(), None)),
+        (Some(decision), _) => Judgement::without_copy(decision),
+        (None, Err(prohibited)) => Judgement::prohibited(asker, prohibited),
     };
+    let reason = judgement.decision.reason;
     let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
     let request = Request {
         method: &Method::CONNECT,
@@ -106,15 +114,10 @@ async fn vouch(
         origin: origin.clone(),
         path: Vec::new(),
     };
-    let answer = settle(
-        &mut exchange,
-        &context.live,
-        &request,
-        target,
-        Judgement::without_copy(decision),
-    )
-    .await;
+    let answer = settle(&mut exchange, &context.live, &request, target, judgement).await;
     match answer {
+        // Nothing has failed unless the log takes nothing.
+        Err(_) if reason == Reason::Egress && exchange.failed.is_none() => Ok((proof.voucher(), Some(exchange))),
         Err(answer) => Err((answer, exchange)),
         // What was decided is a refusal.
         Ok(()) => Err((exchange.problem(&Problem::Request, &connect.headers), exchange)),

@@ -19,7 +19,7 @@ use super::{
     connect::{self, ESTABLISHED},
     connection::{self, Context},
     distrust,
-    exchange::Exchange,
+    exchange::{End, Exchange},
     handshake::TLS_HANDSHAKE,
     limits::Limit,
     respond::Problem,
@@ -43,12 +43,13 @@ enum LeafError {
 }
 
 /// Serves the inside of a CONNECT to `origin`, whose scheme is https until a first byte says
-/// otherwise.
+/// otherwise. One that was `refused` ends in the log with its answer; what comes inside is refused one by one.
 pub(super) async fn serve(
     mut stream: ClientStream,
     origin: Origin,
     voucher: Option<Voucher>,
     user_agent: Option<HeaderValue>,
+    refused: Option<Exchange>,
     leaves: &Leaves,
     context: &Context,
 ) {
@@ -71,12 +72,21 @@ pub(super) async fn serve(
                     Problem::Limit(*limit)
                 }
             };
-            let mut exchange = Exchange::new(context.live.generation(), Method::Connect);
+            let mut exchange = refused.unwrap_or_else(|| Exchange::new(context.live.generation(), Method::Connect));
             let answer = exchange.problem(&problem, &http::HeaderMap::new());
             return connect::answer_and_close(stream, &answer, &mut exchange).await;
         }
     };
-    if stream.write_all(ESTABLISHED).await.is_err() || stream.flush().await.is_err() {
+    let opened = stream.write_all(ESTABLISHED).await.is_ok() && stream.flush().await.is_ok();
+    if let Some(mut exchange) = refused {
+        let end = End {
+            status: opened.then_some(200),
+            bytes_in: Some(0),
+            bytes_out: Some(0),
+        };
+        exchange.complete(end).await;
+    }
+    if !opened {
         return;
     }
     let _open = context.live.metrics.tunnel_opened(Tunnel::Intercept);

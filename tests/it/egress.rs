@@ -6,7 +6,7 @@ mod rebinding;
 mod redirects;
 mod refusals;
 
-use crate::support::{Gate, Origin};
+use crate::support::{Gate, Origin, Response};
 
 /// Nothing is open but the internet.
 const CLOSED: &str = "[egress]\nallow = []";
@@ -20,6 +20,11 @@ async fn open_origin() -> Origin {
         .anything("page")
         .spawn()
         .await
+}
+
+/// What a client is told that CONNECTs to where bots may not go: inside, where clients show why.
+async fn through_connect(gate: &Gate, authority: &str) -> Response {
+    gate.connect(authority).await.opened().plain().get("/x").await
 }
 
 /// What the log has of the only exchange: reason and cause of the decision, error of the completion.

@@ -115,7 +115,8 @@ async fn no_bot_gets_there_through_the_proxy() {
             let response = gate.get(&format!("http://{host}:{port}/healthz")).await;
             refused(&response, "egress");
         }
-        refused(&gate.connect(&format!("{}:{port}", hosts[0])).await.refused(), "egress");
+        let connect = gate.connect(&format!("{}:{port}", hosts[0]));
+        refused(&connect.await.opened().plain().get("/healthz").await, "egress");
     }
 }
 

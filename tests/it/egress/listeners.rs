@@ -1,5 +1,6 @@
 //! Nobody comes back to the proxy through it, whatever is allowed.
 
+use super::through_connect;
 use crate::support::{Gate, refused};
 
 #[tokio::test]
@@ -20,7 +21,7 @@ async fn its_own_listener_is_closed_however_it_is_addressed() {
             assert!(details.contains("where this proxy itself listens"), "{details}");
         }
         let authority = format!("127.0.0.1:{port}");
-        refused(&gate.connect(&authority).await.refused(), "egress");
+        refused(&through_connect(&gate, &authority).await, "egress");
     }
 }
 

@@ -1,6 +1,6 @@
 //! `egress.allow`, `egress.deny` and `egress.ports`, and what a reload makes of them.
 
-use super::{CLOSED, OPEN, open_origin};
+use super::{CLOSED, OPEN, open_origin, through_connect};
 use crate::support::{Gate, allowed, failed, refused};
 
 #[tokio::test]
@@ -37,8 +37,7 @@ async fn names_open_and_close_and_deny_wins() {
         assert!(details.contains(cause), "{host}: {details}");
     }
     for host in ["pay.corp.example", "www.closed.example"] {
-        let connected = gate.connect(&format!("{host}:443")).await;
-        refused(&connected.refused(), "egress");
+        refused(&through_connect(&gate, &format!("{host}:443")).await, "egress");
         assert_eq!(gate.dns().queries(host), 0, "{host}");
     }
 }
@@ -67,8 +66,7 @@ async fn ports_of_other_protocols_are_closed_unless_they_are_written() {
         refused(&response, "egress");
         let cause = format!("port {port} is closed to bots unless egress.ports has it");
         assert_eq!(response.proxy_status().param("details"), Some(cause));
-        let connected = gate.connect(&format!("a.example:{port}")).await;
-        refused(&connected.refused(), "egress");
+        refused(&through_connect(&gate, &format!("a.example:{port}")).await, "egress");
     }
     let gate = Gate::with("[egress]\nports = ['1-65535', 1]").await;
     // What nobody listens on is refused by the machine.

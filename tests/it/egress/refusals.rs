@@ -1,7 +1,7 @@
 //! What a bot is told that asks for a place where it may not go.
 
 use super::{CLOSED, OPEN, logged, open_origin};
-use crate::support::{Alpn, Gate, NAME, Origin, Signal, allowed, failed, refused};
+use crate::support::{Alpn, Connected, Gate, NAME, Origin, Signal, allowed, failed, refused};
 
 const LOOPBACK: &str = "127.0.0.1 is a loopback address, which bots may not reach unless egress.allow has it";
 
@@ -70,7 +70,10 @@ async fn no_spelling_of_an_address_leads_elsewhere() {
             .get(&origin.url_at("127.0.0.1", "/x"))
             .set("Host", &authority)
             .await;
-        let connect = gate.connect(&authority).await.refused();
+        let connect = match gate.connect(&authority).await {
+            Connected::Refused(response) => response,
+            Connected::Tunnel(tunnel) => tunnel.plain().get("/x").await,
+        };
         for response in [absolute, host, connect] {
             match response.status {
                 400 => {
@@ -145,18 +148,78 @@ async fn a_websocket_goes_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_connect_to_a_closed_address_is_refused_at_once_in_every_mode() {
+async fn where_https_is_intercepted_a_connect_to_a_closed_address_is_refused_inside() {
+    let origin = Origin::start().tls().spawn().await;
+    let authority = format!("127.0.0.1:{}", origin.port());
+    for alpn in [Alpn::Http1, Alpn::Http2] {
+        let gate = Gate::with(CLOSED).await;
+        let mut inside = gate.connect(&authority).await.opened().tls("127.0.0.1", alpn).await;
+        for path in ["/x", "/robots.txt"] {
+            let response = inside.get(path).await;
+            refused(&response, "egress");
+            assert_eq!(response.proxy_status().param("details").as_deref(), Some(LOOPBACK));
+        }
+        let (decisions, completions) = gate.audited(3).await;
+        for (decision, (completion, (method, status))) in
+            decisions
+                .iter()
+                .zip(completions.iter().zip([("CONNECT", 200), ("GET", 403), ("GET", 403)]))
+        {
+            assert_eq!(
+                (&decision["verdict"], &decision["reason"]),
+                (&"deny".into(), &"egress".into())
+            );
+            assert_eq!(decision["method"], method);
+            assert_eq!(decision["robots_error"], LOOPBACK);
+            assert_eq!(completion["id"], decision["id"]);
+            assert_eq!(completion["status"], status);
+            assert!(
+                completion["upstream"].is_null() && completion["error"].is_null(),
+                "{completion:#}"
+            );
+        }
+        let metrics = gate.admin("/metrics").await.text();
+        let counted = "robotgate_requests_total{method=\"CONNECT\",outcome=\"refused\"} 1\n";
+        assert!(metrics.contains(counted), "{metrics}");
+    }
+    assert_eq!(origin.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_says_nothing_inside_is_not_waited_for() {
+    let gate = Gate::with(&format!("{CLOSED}\n[proxy]\nhandshake-timeout = '100ms'")).await;
+    let tunnel = gate.connect("127.0.0.1:22").await.opened();
+    assert_eq!(tunnel.plain().read_to_end().await, b"");
+    let (_, completions) = gate.audited(1).await;
+    assert_eq!(completions[0]["status"], 200);
+}
+
+#[tokio::test]
+async fn certificates_for_closed_hosts_count_as_others_do() {
+    let gate = Gate::with("[egress]\ndeny = ['.closed.example']\n[proxy]\nmax-client-leaves = 1").await;
+    drop(gate.connect("a.closed.example:443").await.opened());
+    let response = gate.connect("b.closed.example:443").await.refused();
+    failed(&response, 429, &["http_request_denied"]);
+    let (decisions, completions) = gate.audited(2).await;
+    assert_eq!(
+        (&decisions[1]["reason"], &completions[1]["status"]),
+        (&"egress".into(), &429.into())
+    );
+}
+
+#[tokio::test]
+async fn a_connect_to_a_closed_address_is_refused_at_once_in_every_other_mode() {
     let origin = Origin::start().tls().spawn().await;
     let exception = "[[https.tunnel]]\nhost = '127.0.0.1'\nreason = 'pinned'\nuntil = 2999-01-01";
-    for (mode, more) in [
-        ("intercept", ""),
-        ("tunnel", ""),
-        ("refuse", ""),
-        ("intercept", exception),
+    let every = &["127.0.0.1", "127.1", "[::ffff:127.0.0.1]"][..];
+    for (mode, more, hosts) in [
+        ("tunnel", "", every),
+        ("refuse", "", every),
+        ("intercept", exception, &every[..2]),
     ] {
         println!("{mode} {more}");
         let gate = Gate::with(&format!("{CLOSED}\n[https]\nmode = '{mode}'\n{more}")).await;
-        for host in ["127.0.0.1", "127.1", "[::ffff:127.0.0.1]"] {
+        for host in hosts {
             let authority = format!("{host}:{}", origin.port());
             let response = gate.connect(&authority).await.refused();
             refused(&response, "egress");
@@ -166,7 +229,7 @@ async fn a_connect_to_a_closed_address_is_refused_at_once_in_every_mode() {
             );
             assert!(!response.stays_open, "{response:#?}");
         }
-        let (decisions, completions) = gate.audited(3).await;
+        let (decisions, completions) = gate.audited(hosts.len()).await;
         for (decision, completion) in decisions.iter().zip(&completions) {
             assert_eq!(decision["method"], "CONNECT");
             assert_eq!(decision["reason"], "egress");
