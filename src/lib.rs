@@ -50,7 +50,8 @@
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
 //! - `secret_file`: reading what others must not be able to; `regular_file`: reading no pipe, which could take for ever;
 //!   `unreadable`: why a file cannot be read, and what to do.
-//! - `fair`: turns at work that only a few may do at once. `paint`: colour, where a terminal shows it.
+//! - `fair`: turns at work that only a few may do at once. `seldom`: log lines that are written once a second at most.
+//!   `paint`: colour, where a terminal shows it.
 //! - [`service`]: the daemon around all this: start, reload, stop; what came of the last reload; what systemd is told of
 //!   it, and the sockets that come from there.
 //! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::moment`, `cli::columns`
