@@ -1,5 +1,5 @@
 //! May this bot fetch this? Bot, path and what holds of the origin's robots.txt go in, a
-//! [`Decision`] comes out: a verdict and its reason. No I/O, no clock, no allocation.
+//! [`Decision`] comes out: a verdict and its reason. No I/O and no clock; it allocates only for a path that is spelt oddly.
 //!
 //! Whether a bot is let through is decided here and nowhere else. What comes to no such question is answered before:
 //! a request that nobody can read, and one over a bound of `[proxy]`.
@@ -295,7 +295,10 @@ fn strictest(agent: Agent<'_>, readings: &Readings<'_>, budget: usize) -> Option
         return Some((Reading::Sent, sent));
     }
     for reading in readings.all().skip(1) {
-        let other = agent.decide_within(&readings.text(reading), &mut left)?;
+        let text = readings.text(reading);
+        // A strict reading is made for this, so its making counts too: a path may have a hundred of them.
+        left = left.checked_sub(text.len())?;
+        let other = agent.decide_within(&text, &mut left)?;
         if !other.allowed {
             return Some((reading, other));
         }

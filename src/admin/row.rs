@@ -9,7 +9,7 @@ use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    audit::{Timestamp, plain},
+    audit::{Timestamp, plain_message},
     cache::{Answer, Due, OriginState, Policy, Record, RobotsCopy, Sha256},
     decision::word_for,
     origin::Origin,
@@ -107,7 +107,7 @@ impl Row {
             robots_sha256: copy.map(|copy| copy.sha256),
             // The last copy is the only one that can decide.
             bytes: bytes.filter(|_| copy.is_some()),
-            robots_error: error.map(|error| plain(&error, MAX_ERROR).into_owned()),
+            robots_error: error.map(|error| plain_message(&error, MAX_ERROR).into_owned()),
             answered: state.answered().map(Timestamp),
             last_copy_sha256: state.last_copy().map(|copy| copy.sha256),
         }

@@ -12,7 +12,15 @@ pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
     escaped(text, max, true)
 }
 
-/// Of what was made [`plain`] before, the backslashes stay.
+/// As [`plain`], for a message some of whose parts are plain already: their backslashes stay as they are, so that no text
+/// is escaped twice.
+pub fn plain_message(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max && text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    escaped(text, max, false)
+}
+
 fn escaped(text: &str, max: usize, backslashes: bool) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len().min(max) + 3);
     for (at, character) in text.char_indices() {
@@ -41,13 +49,16 @@ pub fn plain_lines(text: &str, indent: &str) -> String {
     lines.join(&format!("\n{indent}"))
 }
 
-/// Not: controls, line and paragraph separators, marks that turn the direction of text, and ones
-/// that show as nothing.
+/// Not: controls, spaces other than the usual one, line and paragraph separators, marks that turn the direction of
+/// text, and what shows as nothing (Unicode's `Default_Ignorable_Code_Point` and blank letters).
 pub(crate) fn is_plain(character: char) -> bool {
     !character.is_control()
         && !matches!(
             character,
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            '\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{1680}' | '\u{17b4}' | '\u{17b5}'
+                | '\u{180b}'..='\u{180f}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}'
+                | '\u{2800}' | '\u{3000}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
         )
 }
 
@@ -71,11 +82,18 @@ mod tests {
             ("a\nb\tc", "a\\u{a}b\\u{9}c"),
             ("a\u{2028}b\u{85}c\u{7f}", "a\\u{2028}b\\u{85}c\\u{7f}"),
             ("a\u{202e}b", "a\\u{202e}b"),
+            ("a\u{61c}b\u{3164}", "a\\u{61c}b\\u{3164}"),
+            ("a\u{a0}b\u{e0041}", "a\\u{a0}b\\u{e0041}"),
             ("a\\u{202e}b", "a\\u{5c}u{202e}b"),
             ("a\\u{5c}u{202e}b", "a\\u{5c}u{5c}u{202e}b"),
             ("C:\\users\\{1}", "C:\\users\\{1}"),
         ] {
             assert_eq!(plain(text, 100), shown, "{text:?}");
+            assert_eq!(
+                plain_message(&plain(text, 100), 100),
+                shown,
+                "{text:?} is not escaped twice"
+            );
         }
     }
 

@@ -18,7 +18,8 @@ pub struct RobotsCopy {
     /// By which its origin tells whether it has changed (RFC 9110 §8.8.3); only of an answer without
     /// redirects, since it speaks for one URL.
     pub etag: Option<Box<str>>,
-    /// Whether the text is known to be the whole file: nothing was cut at the size that counts.
+    /// Whether the text is known to be the whole of what the site itself has at `/robots.txt`: nothing was cut at the size
+    /// that counts, and no redirect led to it, which may lead to any page.
     pub whole: bool,
 }
 

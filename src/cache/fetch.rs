@@ -211,6 +211,7 @@ impl Fetcher {
             end = to.ask(self, None, note(hops, &to)).await?;
             if let HopEnd::Received(received) = &mut end {
                 received.etag = None;
+                received.redirected = true;
             }
         }
         Ok(match end {

@@ -18,6 +18,8 @@ pub struct Received {
     pub retry_after: Option<std::time::Duration>,
     /// Of an answer without redirects, where it has one.
     pub etag: Option<Box<str>>,
+    /// Whether a redirect led to it.
+    pub redirected: bool,
 }
 
 /// What a fetch says of the origin.
@@ -53,7 +55,7 @@ impl Meaning {
             200..=299 => Meaning::Rules(Arc::new(RobotsCopy {
                 status: received.status,
                 etag: received.etag.clone(),
-                whole: received.cut_off.is_empty(),
+                whole: received.cut_off.is_empty() && !received.redirected,
                 ..RobotsCopy::new(policy.profile, &received.body, at)
             })),
             status if is_busy(status, policy.profile) => failed(),
@@ -104,6 +106,7 @@ mod tests {
 
     fn meaning_under(policy: &Policy, status: u16, body: &str) -> Meaning {
         let received = Received {
+            redirected: false,
             status,
             body: body.as_bytes().to_vec(),
             cut_off: Vec::new(),

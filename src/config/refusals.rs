@@ -1,6 +1,4 @@
 //! `[refusals]`: the statuses that refused requests get.
-//!
-//! It refuses nothing.
 
 use http::StatusCode;
 use toml::Spanned;

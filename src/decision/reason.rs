@@ -98,7 +98,7 @@ impl Reason {
             Reason::Unauthenticated => "Disallowed: bot does not prove who it is",
             Reason::Unverifiable => "Disallowed: robots.txt cannot be verified through a tunnel",
             Reason::ConnectRefused => "Disallowed: CONNECT is refused here",
-            Reason::Egress => "Disallowed: the proxy may not go there",
+            Reason::Egress => "Disallowed: bots may not go there",
             Reason::TooComplex => "Disallowed: robots.txt is too complex for this URL",
             Reason::NoRule
             | Reason::RobotsFile

@@ -104,13 +104,13 @@ fn tell(kind: Kind, cause: &str, through: &Through, context: &Context) {
     let fix = clients::fix(user_agent);
     let count = told.count;
     match kind {
-        Kind::Distrust => tracing::warn!(
-            %client, user_agent, origin, alert = cause, count, fix,
+        Kind::Distrust => seldom!(
+            warn, %client, user_agent, origin, alert = cause, count, fix,
             "a client does not trust the interception's certificate: `{fix}` says what to set in it, or let the host \
              through in [[https.tunnel]]"
         ),
-        Kind::Closed => tracing::warn!(
-            %client, user_agent, origin, alert = cause, count, fix,
+        Kind::Closed => seldom!(
+            warn, %client, user_agent, origin, alert = cause, count, fix,
             "a client closed the connection when it saw the interception's certificate; often it does not trust that: \
              `{fix}` says what to set in it, or let the host through in [[https.tunnel]]"
         ),

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use async_trait::async_trait;
 
 use crate::{
-    audit::{AuditLog, Event, Redirect, Reserved, RobotsRecord, Timestamp, plain},
+    audit::{AuditLog, Event, Redirect, Reserved, RobotsRecord, Timestamp, plain, plain_message},
     cache::{Fetch, Fetched, Fetcher, Landed, LookupError, Place, Requester, Traced},
     decision::word_for,
     metrics::{FetchResult, Metrics},
@@ -91,7 +91,7 @@ impl LoggedFetcher {
                 _ => None,
             },
             duration_us: micros(traced.took),
-            error: error.as_deref().map(|error| plain(error, MAX_ERROR)).as_deref(),
+            error: error.as_deref().map(|error| plain_message(error, MAX_ERROR)).as_deref(),
             held: before.is_known().then(|| word_for(held)),
             holds: word_for(holds),
             held_sha256: held.copy().or(before.current()).map(|copy| copy.sha256),

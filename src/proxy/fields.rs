@@ -33,8 +33,34 @@ fn received_by(entry: &[u8]) -> Option<&[u8]> {
 /// Whether a request asks for its target and for nothing else: by GET or HEAD, and without a field by which some servers
 /// choose another method or resource. Those in `stripped` do not reach the server.
 pub(super) fn ask_for_the_target_alone(request: &RequestHeader, stripped: &[HeaderName]) -> bool {
-    let reaches_server = |name: &HeaderName| request.headers.contains_key(name) && !stripped.contains(name);
-    matches!(request.method, Method::GET | Method::HEAD) && !NAME_ANOTHER_RESOURCE.iter().any(reaches_server)
+    let names_another = |name: &HeaderName| NAME_ANOTHER_RESOURCE.iter().any(|other| is_same_variable(name, other));
+    matches!(request.method, Method::GET | Method::HEAD)
+        && !request
+            .headers
+            .keys()
+            .any(|name| names_another(name) && !is_stripped(name, stripped))
+}
+
+/// Removes the fields of `proxy.strip`.
+pub(super) fn strip(request: &mut RequestHeader, stripped: &[HeaderName]) {
+    if stripped.is_empty() {
+        return;
+    }
+    let names = request.headers.keys().filter(|name| is_stripped(name, stripped));
+    for name in names.cloned().collect::<Vec<_>>() {
+        request.remove_header(&name);
+    }
+}
+
+fn is_stripped(name: &HeaderName, stripped: &[HeaderName]) -> bool {
+    stripped.iter().any(|other| is_same_variable(name, other))
+}
+
+/// Whether servers that hand fields on as variables (RFC 3875 §4.1.18) take both names for one: `_` is `-` to them.
+pub(super) fn is_same_variable(name: impl AsRef<str>, other: impl AsRef<str>) -> bool {
+    let letters = |name: u8| if name == b'_' { b'-' } else { name.to_ascii_lowercase() };
+    let (name, other) = (name.as_ref(), other.as_ref());
+    name.len() == other.len() && name.bytes().map(letters).eq(other.bytes().map(letters))
 }
 
 /// An entry of Via for a message that was received by `version`.

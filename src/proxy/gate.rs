@@ -105,7 +105,8 @@ impl Gate {
         let (proof, identity) = identify(&generation.config, &head.headers, arrival);
         let asker = Asker::new(&identity, generation.config.identity.unidentified);
         let mut readings = readings(target.decided_path(), generation.config.robots.strict_paths);
-        readings.is_robots_file &= fields::ask_for_the_target_alone(head, &generation.config.proxy.strip);
+        readings.is_robots_file =
+            readings.is_robots_file && fields::ask_for_the_target_alone(head, &generation.config.proxy.strip);
         let Some(live) = self.live.upgrade() else {
             let fault = Fault::Internal("it is shutting down".to_owned());
             return Err(exchange.problem(&Problem::Fault(&fault), &head.headers));
@@ -229,9 +230,7 @@ impl ProxyHttp for Gate {
             version: session.req_header().version,
             has_content: !session.is_body_empty(),
         };
-        for name in &proxy.strip {
-            request.remove_header(name);
-        }
+        fields::strip(request, &proxy.strip);
         rewrite::to_origin(request, received, target, proxy.via.then_some(&*proxy.name))
     }
 

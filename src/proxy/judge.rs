@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, header};
 
 use crate::{
-    audit::plain,
+    audit::plain_message,
     bot::{Identity, Presented, Proof, Shown},
     cache::{Answer, Ground, Lookup, LookupError, Name, Policy, Query, Requester},
     config::{Config, HttpsMode, Unverifiable},
@@ -225,7 +225,7 @@ impl Judgement {
             return Some(prohibited.to_string());
         }
         let failure = self.answer(policy)?.failure()?;
-        Some(plain(&failure.error.to_string(), MAX_ERROR).into_owned())
+        Some(plain_message(&failure.error.to_string(), MAX_ERROR).into_owned())
     }
 
     /// In how many seconds a request that was refused for now should come again (`Retry-After`, RFC 9110 §10.2.3), 1 at

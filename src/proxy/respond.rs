@@ -200,12 +200,15 @@ impl Answer {
     pub(super) fn problem(problem: &Problem<'_>, request: &HeaderMap, name: &str) -> Self {
         let (status, error, title) = problem.kind();
         let detail = problem.detail();
+        // A bound that the client is over, or a proxy that is too busy: the same request is answered a little later.
+        let passes = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        let retry_after = passes.then_some(RETRY_AFTER);
         let details = Details {
             r#type: type_of(error.as_str()),
             cause: detail.clone(),
             summary: &detail,
             todo: own::what_to_do_about(error),
-            retry_after: None,
+            retry_after,
             title,
             status: status.as_u16(),
             detail: &detail,
@@ -218,8 +221,9 @@ impl Answer {
         };
         let mut answer = Self::new(status, &details, request);
         answer.set_proxy_status(name, error, &detail);
-        if matches!(problem, Problem::Overloaded) {
-            answer.set("Retry-After", RETRY_AFTER.to_string());
+        answer.keeps_connection = passes;
+        if let Some(seconds) = retry_after {
+            answer.set("Retry-After", seconds.to_string());
         }
         if status == StatusCode::METHOD_NOT_ALLOWED {
             // Only of robotgate's own pages (RFC 9110 §15.5.6).
@@ -382,8 +386,8 @@ const AUTHENTICATION_REQUIRED: &str = "Proxy Authentication Required";
 /// What a person can do about a 407.
 const CREDENTIAL_HELPS: &str = "A name and secret that this proxy knows would do: write them into the proxy's URL, as \
                                 NAME:SECRET@ in front of its host.";
-/// Seconds after which an overloaded proxy may be asked again: it has made hundreds of long decisions by then.
-const RETRY_AFTER: u32 = 10;
+/// Seconds after which a client may ask again that was over a bound, or that met a proxy which was too busy.
+const RETRY_AFTER: u64 = 10;
 /// Bytes of a rule or a URL that stand in a header field.
 const MAX_STRING: usize = 512;
 

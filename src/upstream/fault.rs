@@ -5,7 +5,7 @@ use pingora::{Error, ErrorSource, ErrorType};
 
 use super::{ProxyError, certificate};
 use crate::{
-    audit::plain,
+    audit::plain_message,
     egress::{EgressError, ResolveError},
 };
 
@@ -101,7 +101,7 @@ impl Fault {
             let end = detail.rfind(", SNI: ").unwrap_or(detail.len());
             Some(detail[..end].trim())
         };
-        let bounded = |detail: &str| plain(detail, MAX_DETAIL).into_owned();
+        let bounded = |detail: &str| plain_message(detail, MAX_DETAIL).into_owned();
         if let Some(detail) = after("invalid peer certificate: ") {
             return Self::TlsCertificate(bounded(&certificate::in_words(detail)));
         }

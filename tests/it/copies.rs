@@ -174,3 +174,28 @@ async fn a_copy_that_outlived_a_restart_serves_as_well() {
     assert_eq!(response.text(), RULES);
     assert_eq!(origin.count("/robots.txt"), 1);
 }
+
+#[tokio::test]
+async fn a_file_that_a_redirect_led_to_goes_to_nobody() {
+    let victim = Origin::start()
+        .robots(RULES)
+        .reply("/private", Reply::ok("text/plain", "secret"))
+        .spawn()
+        .await;
+    let origin = Origin::start()
+        .reply("/robots.txt", Reply::redirect(&victim.url("/private")))
+        .spawn()
+        .await;
+    let gate = Gate::with(ON).await;
+
+    let response = of_shop(&gate, &origin).await;
+
+    assert_eq!(
+        (response.status, response.field("Cache-Status")),
+        (302, None),
+        "{response:#?}"
+    );
+    assert_eq!(origin.count("/robots.txt"), 2, "the site answers for itself");
+    let (decision, _) = last(&gate, 1).await;
+    assert_eq!(decision["reason"], "robots-file");
+}

@@ -82,7 +82,7 @@ async fn the_statuses_are_the_operators_and_the_connection_is_kept() {
         ),
         (
             "http://10.0.0.1/".to_owned(),
-            "HTTP/1.1 403 Disallowed: the proxy may not go there",
+            "HTTP/1.1 403 Disallowed: bots may not go there",
             "egress",
         ),
     ] {

@@ -65,6 +65,7 @@ fn origin(host: &str) -> Origin {
 fn then(state: &OriginState, second: u64, status: u16, body: &str) -> OriginState {
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000 + second);
     let fetched = Fetched::Received(Received {
+        redirected: false,
         status,
         body: body.into(),
         cut_off: Vec::new(),

@@ -72,6 +72,7 @@ impl Hop {
             body => body?,
         };
         Ok(HopEnd::Received(Received {
+            redirected: false,
             status,
             freshness,
             etag: etag_of(&head),

@@ -29,6 +29,7 @@ fn second_of(time: SystemTime) -> u64 {
 
 fn received(status: u16, body: &str) -> Fetched {
     Fetched::Received(Received {
+        redirected: false,
         status,
         body: body.into(),
         cut_off: Vec::new(),
@@ -40,6 +41,7 @@ fn received(status: u16, body: &str) -> Fetched {
 
 fn received_for(status: u16, life: u64) -> Fetched {
     Fetched::Received(Received {
+        redirected: false,
         status,
         body: RULES.into(),
         cut_off: Vec::new(),
@@ -51,6 +53,7 @@ fn received_for(status: u16, life: u64) -> Fetched {
 
 fn asked_to_wait(status: u16, seconds: u64) -> Fetched {
     Fetched::Received(Received {
+        redirected: false,
         status,
         body: Vec::new(),
         cut_off: Vec::new(),

@@ -198,6 +198,7 @@ fn origin(host: &str) -> Origin {
 fn tagged(body: &str, etag: &str) -> Fetched {
     match rules(body) {
         Fetched::Received(received) => Fetched::Received(Received {
+            redirected: false,
             etag: Some(etag.into()),
             ..received
         }),
@@ -211,6 +212,7 @@ fn rules(body: &str) -> Fetched {
 
 fn answered(status: u16, body: &str) -> Fetched {
     Fetched::Received(Received {
+        redirected: false,
         status,
         body: body.into(),
         cut_off: Vec::new(),

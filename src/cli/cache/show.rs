@@ -9,7 +9,7 @@ use std::{
 use super::{CacheArgs, CacheError, origin_of, paint, print, print_json, unknown};
 use crate::{
     admin::{CopyDetail, Detail},
-    audit::{Timestamp, plain},
+    audit::{Timestamp, plain, plain_message},
     cache::Due,
     cli::{
         moment::{Left, Minute},
@@ -87,7 +87,7 @@ fn report(detail: &Detail, now: SystemTime, paint: Paint) -> String {
         }
     }
     if let Some(error) = &row.robots_error {
-        say("Last failure", plain(error, MAX_VALUE).into_owned());
+        say("Last failure", plain_message(error, MAX_VALUE).into_owned());
     }
     if let (Some(Timestamp(asked)), true) = (detail.asked, detail.asked != row.robots_fetched) {
         say("Last asked", ago(asked, now));

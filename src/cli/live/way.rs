@@ -7,7 +7,7 @@ use std::fmt::{Display, Formatter, Result};
 
 use super::Live;
 use crate::{
-    audit::plain,
+    audit::{plain, plain_message},
     cache::{Answer, Asked, Fetched},
     cli::moment::{Left, Minute},
 };
@@ -31,7 +31,7 @@ impl Display for Way<'_> {
         match (&live.traced.fetched, live.body(), live.detour()) {
             (Fetched::Failed(failure), ..) => {
                 let error = failure.error.to_string();
-                writeln!(f, "  after {took:.3} s: {}", plain(&error, MAX_ERROR))?;
+                writeln!(f, "  after {took:.3} s: {}", plain_message(&error, MAX_ERROR))?;
             }
             (_, Some(body), _) => {
                 let bytes = body.len();

@@ -4,6 +4,7 @@
 use http::{HeaderMap, HeaderValue, header};
 
 use super::{HeadError, checks::values_of};
+use crate::proxy::fields::is_same_variable;
 
 /// Checks the fields of `request`, which `head` is.
 pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) -> Result<(), HeadError> {
@@ -71,14 +72,8 @@ fn is_plain_length(value: &[u8]) -> bool {
 /// Whether servers that hand fields on as variables (RFC 3875 §4.1.18) would take the field for one
 /// that frames.
 fn is_disguised(name: &str) -> bool {
-    let like = |other: &str| {
-        name.len() == other.len()
-            && name
-                .bytes()
-                .zip(other.bytes())
-                .all(|(one, other)| one.eq_ignore_ascii_case(&other) || (one == b'_' && other == b'-'))
-    };
-    name.contains('_') && (like(CONTENT_LENGTH) || like(TRANSFER_ENCODING))
+    let is_one = |other| is_same_variable(name, other);
+    name.contains('_') && (is_one(CONTENT_LENGTH) || is_one(TRANSFER_ENCODING))
 }
 
 /// Whether nothing but a space, or nothing at all, stands around the values of the fields that frame.

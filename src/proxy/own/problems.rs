@@ -78,12 +78,12 @@ fn sections() -> [(&'static str, Kinds); 2] {
 pub(in crate::proxy) fn what_to_do(reason: Reason) -> &'static str {
     match reason {
         Reason::Rule => {
-            "The answer names the rule and its line. Ask the site's owner where you need the page all the same; \
-             `robotgate explain --agent BOT URL` shows the rule among the others."
+            "If you need the page all the same, ask the site's owner. `robotgate explain --agent BOT URL` shows the rule \
+             among the others."
         }
         Reason::Unreachable => {
-            "The answer says what went wrong with the fetch, and its Retry-After when to come back. The operator can set \
-             in [robots.unreachable] how long this goes on."
+            "Come back later; robotgate tries again by itself. The operator sets in [robots.unreachable] how long a site \
+             that fails is refused."
         }
         Reason::Unverifiable => {
             "Use a client that trusts this proxy's certificate (see /), so that each path can be checked; the operator \
@@ -95,13 +95,11 @@ pub(in crate::proxy) fn what_to_do(reason: Reason) -> &'static str {
              `robotgate credential add NAME`."
         }
         Reason::ConnectRefused => "https:// in absolute form, without a CONNECT, is served.",
-        Reason::Egress => {
-            "The answer says which address or port it is; the operator opens it by egress.allow or egress.ports."
-        }
+        Reason::Egress => "The operator opens addresses by egress.allow and ports by egress.ports.",
         Reason::TooComplex => "Ask for a shorter URL. Where the site has no such page, it may mean to keep bots busy.",
         Reason::LastCopy => {
-            "The answer names the rule and its line. A newer robots.txt decides as soon as the site gives one; the \
-             operator can set in [robots.unreachable] what holds until then."
+            "A newer robots.txt decides as soon as the site gives one. The operator sets in [robots.unreachable] what \
+             holds until then."
         }
         Reason::NoRule
         | Reason::RobotsFile

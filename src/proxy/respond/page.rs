@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::Details;
-use crate::{audit::plain, trust::escaped};
+use crate::{audit::plain_message, trust::escaped};
 
 /// The page. Its title says the cause, for those who see nothing else of it.
 pub(super) fn page(details: &Details<'_>) -> String {
@@ -19,7 +19,7 @@ pub(super) fn page(details: &Details<'_>) -> String {
         escaped(details.title),
         escaped(&sentence(details.summary)),
     );
-    out.push_str("<dl>");
+    let facts = out.len();
     let robots = details.robots.unwrap_or_default();
     row(&mut out, "Site", robots.strip_suffix("/robots.txt"));
     row(&mut out, "Rule", details.rule);
@@ -37,7 +37,10 @@ pub(super) fn page(details: &Details<'_>) -> String {
     }
     let id = details.instance.as_deref();
     row(&mut out, "Decision", id.map(|id| id.trim_start_matches("urn:uuid:")));
-    out.push_str("</dl>");
+    if out.len() > facts {
+        out.insert_str(facts, "<dl>");
+        out.push_str("</dl>");
+    }
     if !details.todo.is_empty() {
         let _ = write!(out, "<h2>What to do</h2><p>{}</p>", with_code(details.todo));
     }
@@ -53,17 +56,17 @@ pub(super) fn page(details: &Details<'_>) -> String {
 
 fn title(details: &Details<'_>) -> String {
     let whole = match (details.rule, details.line) {
-        (Some(rule), Some(line)) => format!("{}: {} (line {line})", details.title, plain(rule, MAX_RULE)),
+        (Some(rule), Some(line)) => format!("{}: {} (line {line})", details.title, plain_message(rule, MAX_RULE)),
         _ if details.cause.starts_with(details.title) => details.cause.clone(),
         _ => format!("{}: {}", details.title, details.cause),
     };
-    plain(&whole, MAX_TITLE).into_owned()
+    plain_message(&whole, MAX_TITLE).into_owned()
 }
 
 /// Nothing for a value that there is not.
 fn row(out: &mut String, name: &str, value: Option<&str>) {
     if let Some(value) = value {
-        let value = plain(value, usize::MAX);
+        let value = plain_message(value, usize::MAX);
         let _ = write!(
             out,
             "<div><dt>{name}</dt><dd><code>{}</code></dd></div>",
@@ -74,7 +77,7 @@ fn row(out: &mut String, name: &str, value: Option<&str>) {
 
 /// Errors are written without a capital and a full stop.
 fn sentence(text: &str) -> String {
-    let text = plain(text, usize::MAX);
+    let text = plain_message(text, usize::MAX);
     let mut characters = text.chars();
     let first = characters.next().map(|first| first.to_ascii_uppercase());
     let end = if text.ends_with(['.', '…']) { "" } else { "." };

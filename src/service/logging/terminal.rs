@@ -18,7 +18,7 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    audit::{Timestamp, plain, plain_lines},
+    audit::{Timestamp, plain_lines, plain_message},
     paint::{Colour, Paint},
 };
 
@@ -61,7 +61,7 @@ impl ForPerson {
         )?;
         let (below, beside): (Vec<_>, Vec<_>) = said.fields.iter().partition(|(_, value)| value.contains('\n'));
         for (name, value) in beside {
-            let value = plain(value, usize::MAX);
+            let value = plain_message(value, usize::MAX);
             write!(out, " {}=", self.paint.in_colour(Colour::Faint, name))?;
             match value.is_empty() || value.contains(char::is_whitespace) {
                 true => write!(out, "\"{value}\"")?,

@@ -191,6 +191,7 @@ async fn a_request_for_the_robots_file_that_names_another_resource_is_decided_by
         (&gate, "POST", "Content-Length: 0", "rule"),
         (&gate, "DELETE", "Accept: */*", "rule"),
         (&gate, "GET", "X-Original-URL: /private", "rule"),
+        (&gate, "GET", "x_original-URL: /private", "rule"),
         (&gate, "GET", "x-rewrite-url: /private", "rule"),
         (&gate, "GET", "X-HTTP-Method-Override: DELETE", "rule"),
         (&gate, "GET", "Forwarded: host=other.example", "rule"),
@@ -198,6 +199,7 @@ async fn a_request_for_the_robots_file_that_names_another_resource_is_decided_by
         (&gate, "GET", "Destination: /x", "rule"),
         // What is stripped names nothing.
         (&strips, "GET", "X-Original-URL: /private", "robots-file"),
+        (&strips, "GET", "X_ORIGINAL_URL: /private", "robots-file"),
         (&strips, "GET", "X-Rewrite-URL: /private", "rule"),
     ] {
         let sent = format!(
@@ -219,15 +221,20 @@ async fn stripped_fields_do_not_reach_the_site() {
     let host = origin.authority();
     let sent = format!(
         "GET http://{host}/x HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nx-original-url: /a\r\n\
-         X-Original-URL: /b\r\nReferer: http://a.example/\r\nX-Other: kept\r\nConnection: close\r\n\r\n"
+         X-Original-URL: /b\r\nX_Original_url: /c\r\nReferer: http://a.example/\r\nX-Other: kept\r\nConnection: close\r\n\r\n"
     );
     gate.raw(sent).await;
     let requests = origin.requests();
     let asked = requests.last().expect("it was forwarded");
     let field = |name: &str| asked.field(name).map(str::to_owned);
     assert_eq!(
-        [field("X-Original-URL"), field("Referer"), field("X-Other")],
-        [None, None, Some("kept".to_owned())],
+        [
+            field("X-Original-URL"),
+            field("X_Original_url"),
+            field("Referer"),
+            field("X-Other")
+        ],
+        [None, None, None, Some("kept".to_owned())],
         "{asked:#?}"
     );
 }

@@ -57,6 +57,7 @@ impl Event {
                 Fetched::Failed(FetchError::Redirect("it has no Location".to_owned()).into())
             }
             (None, None, Some(status)) => Fetched::Received(Received {
+                redirected: false,
                 status,
                 body: self.body.clone().into(),
                 cut_off: Vec::new(),

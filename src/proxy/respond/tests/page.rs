@@ -32,7 +32,7 @@ fn its_title_says_why() {
         ),
         (
             with_error(&egress, "port 22 is closed"),
-            "Disallowed: the proxy may not go there: port 22 is closed",
+            "Disallowed: bots may not go there: port 22 is closed",
         ),
     ] {
         assert_eq!(title(&page(&grounds)), expected);

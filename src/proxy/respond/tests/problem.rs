@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     egress::{EgressError, Guard, ResolveError},
     origin::{AuthorityError, Host},
+    proxy::limits::Limit,
 };
 
 fn told(problem: &Problem<'_>) -> (u16, String, String) {
@@ -138,7 +139,21 @@ fn what_goes_wrong_in_the_proxy_itself_is_told_apart() {
 }
 
 #[test]
-fn an_overloaded_proxy_says_when_to_come_back() {
+fn what_passes_says_when_to_come_back_and_keeps_the_connection() {
+    for (problem, passes) in [
+        (Problem::Overloaded, true),
+        (Problem::Audit, true),
+        (Problem::Limit(Limit::ClientFetches), true),
+        (Problem::Limit(Limit::ClientRequests), true),
+        (Problem::Loop, false),
+        (Problem::Request, false),
+        (Problem::Slow, false),
+        (Problem::Leaf, false),
+    ] {
+        let answer = Answer::problem(&problem, &HeaderMap::new(), "robotgate");
+        assert_eq!(has(&answer, "retry-after"), passes, "{problem:?}");
+        assert_eq!(answer.keeps_connection, passes, "{problem:?}");
+    }
     let answer = Answer::problem(&Problem::Overloaded, &HeaderMap::new(), "robotgate");
     assert_eq!(header(&answer, "retry-after"), "10");
     assert!(
@@ -146,8 +161,6 @@ fn an_overloaded_proxy_says_when_to_come_back() {
             .as_str()
             .is_some_and(|detail| detail.contains("try again"))
     );
-    let other = Answer::problem(&Problem::Audit, &HeaderMap::new(), "robotgate");
-    assert!(!has(&other, "retry-after"));
 }
 
 #[test]
