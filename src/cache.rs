@@ -28,7 +28,7 @@ pub use self::{
         Asked, Fetch, Fetched, Fetcher, FetcherOptions, Landed, Lanes, Name, Place, Requester, Traced, within_limit,
     },
     freshness::Freshness,
-    lookup::{CacheStatus, Lookup, LookupError},
+    lookup::{CacheStatus, Lookup, LookupError, TOO_MANY_FETCHES},
     meaning::{Meaning, Received},
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     state::{Answer, Due, Ground, OriginState, Saved, SavedCopy},

@@ -332,10 +332,12 @@ fn announce(live: &Live, file: Option<&Path>) {
     }
 }
 
-/// Waits until every log and every copy is written, off the asynchronous threads; not for ever, as
+/// Ends the fetches that run and waits until every log and every copy is written, off the asynchronous threads; not for ever, as
 /// what they are written to may take nothing.
 async fn close_files(live: &Arc<Live>) {
     let (logs, store) = (live.audit_logs(), live.store().clone());
+    // Their records belong into the logs.
+    let _ = tokio::time::timeout(MAX_WAIT, store.end_fetches()).await;
     let closing_logs = tokio::task::spawn_blocking(move || logs.iter().for_each(|log| log.close()));
     let closing_copies = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
     let (logs, copies) = tokio::join!(

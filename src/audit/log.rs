@@ -45,7 +45,7 @@ pub enum AuditError {
     #[error("cannot start the audit log's thread: {0}")]
     Thread(io::Error),
     /// The line waits to be written.
-    #[error("the audit log takes no lines")]
+    #[error("the audit log takes nothing")]
     Stalled,
     /// The line is not in the log and will not be.
     #[error("the audit log is full of lines that wait to be written")]

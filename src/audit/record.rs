@@ -63,7 +63,7 @@ pub struct DecisionRecord<'a> {
     pub robots_fetched: Option<Timestamp>,
     /// Until when that copy holds; where none decided, when the origin is asked again.
     pub robots_expires: Option<Timestamp>,
-    /// `hit`, `miss`, `stale` or `collapsed`; `null` where no copy was asked for.
+    /// `hit`, `miss`, `stale`, `collapsed` or `queued`; `null` where no copy was asked for.
     pub robots_cache: Option<&'static str>,
     /// Why the robots.txt could not be had; with the reason `egress`, why bots may not go there.
     pub robots_error: Option<String>,

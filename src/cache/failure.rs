@@ -36,8 +36,14 @@ pub enum FetchError {
     /// One of an earlier run of the program, of which the text is left.
     #[error("{0}")]
     Earlier(String),
-    #[error("the fetch has not ended yet")]
+    #[error("it is still being fetched")]
     Pending,
+    /// The fetch did not begin: others took all places for as long as its requester waited.
+    #[error("no place for the fetch was free in time (robots.max-fetches)")]
+    Queued,
+    /// The fetch began and was dropped.
+    #[error("robotgate stopped or failed before the fetch had ended")]
+    CutOff,
 }
 
 // === impl Failure ===

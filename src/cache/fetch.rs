@@ -54,8 +54,9 @@ pub trait Fetch: Send + Sync + 'static {
     /// answer that what it gave under that tag has not changed.
     async fn fetch(&self, place: &Place, origin: &Origin, etag: Option<&str>) -> Traced;
 
-    /// Told of each fetch before what it found is used.
-    async fn landed(&self, landed: &Landed<'_>, room: Self::Room);
+    /// Told of each fetch before what it found is used, and of one that was dropped before it had ended
+    /// ([`FetchError::CutOff`]).
+    fn landed(&self, landed: &Landed<'_>, room: Self::Room);
 }
 
 /// A fetch that has ended, and what it changed.

@@ -19,6 +19,8 @@ pub enum CacheStatus {
     Stale,
     /// Another request was fetching it already.
     Collapsed,
+    /// A fetch was due, and others took all places for as long as the request waited.
+    Queued,
 }
 
 /// What a lookup found.
@@ -30,7 +32,8 @@ pub struct Lookup {
     pub waited: Duration,
     /// When the answer was looked up; it holds at this time.
     pub at: SystemTime,
-    /// Whether a fetch was still running when the wait was over. What is known is too old then.
+    /// Whether the fetch that is due had not ended, or not begun ([`CacheStatus::Queued`]), when the wait was over. What is
+    /// known is too old then.
     pub pending: bool,
     /// Where what it leads to is counted.
     pub verdicts: Arc<Verdicts>,
@@ -39,11 +42,15 @@ pub struct Lookup {
 /// Why nothing could be looked up. It is no fault of the origin's, and nothing is noted of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
-    #[error("this client has as many robots.txt fetches under way as one may have (proxy.max-client-fetches)")]
+    #[error("{TOO_MANY_FETCHES}")]
     TooManyFetches,
     #[error("the audit log takes nothing, so no robots.txt is fetched")]
     NotLogged,
 }
+
+/// What is said to a client that may begin no more fetches for now.
+pub const TOO_MANY_FETCHES: &str =
+    "this client has as many robots.txt fetches under way as one may have (proxy.max-client-fetches)";
 
 // === impl CacheStatus ===
 
@@ -55,6 +62,7 @@ impl CacheStatus {
             CacheStatus::Miss => "miss",
             CacheStatus::Stale => "stale",
             CacheStatus::Collapsed => "collapsed",
+            CacheStatus::Queued => "queued",
         }
     }
 }
@@ -81,7 +89,11 @@ impl Lookup {
     /// What holds. A copy past its time is never used: a fetch that is late is a failure.
     pub fn answer(&self, policy: &Policy) -> Answer<'_> {
         if self.pending {
-            return self.state.answer_while_pending(PENDING, policy);
+            let late = match self.status {
+                CacheStatus::Queued => QUEUED,
+                _ => PENDING,
+            };
+            return self.state.answer_while_pending(late, policy);
         }
         self.state.answer(self.at, policy)
     }
@@ -100,5 +112,10 @@ impl Lookup {
 /// What a fetch that is still running amounts to.
 static PENDING: &Failure = &Failure {
     error: FetchError::Pending,
+    retry_after: None,
+};
+/// And one that has not begun.
+static QUEUED: &Failure = &Failure {
+    error: FetchError::Queued,
     retry_after: None,
 };

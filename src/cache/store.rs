@@ -28,12 +28,16 @@ use self::{
 use super::{Disk, Due, Fetch, Lookup, LookupError, OriginState, Policy, Requester, VerdictCounts};
 use crate::origin::Origin;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, sync::Cache, sync::DefaultLifecycle};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// The copies of all origins.
 #[derive(Debug)]
 pub struct Store {
     slots: Cache<Origin, Held, HeldWeight>,
     flights: Arc<Flights>,
+    /// The fetches that run, and what ends them.
+    running: TaskTracker,
+    stopping: CancellationToken,
     disk: Option<Disk>,
     /// Failures of before this, in microseconds since 1970, are tried again at once.
     retry_from: AtomicU64,
@@ -89,6 +93,8 @@ impl Store {
         Self {
             slots,
             flights: Arc::default(),
+            running: TaskTracker::new(),
+            stopping: CancellationToken::new(),
             disk,
             retry_from: AtomicU64::new(0),
             clocks: Clocks::new(),
@@ -116,6 +122,21 @@ impl Store {
         for (_, held) in self.slots.iter() {
             held.slot.state.rcu(|state| state.retrying_now());
         }
+    }
+
+    /// Has [`end_fetches`](Self::end_fetches) end those of `earlier`, too, which this store replaces.
+    #[must_use]
+    pub fn replacing(mut self, earlier: &Self) -> Self {
+        self.running = earlier.running.clone();
+        self.stopping = earlier.stopping.clone();
+        self
+    }
+
+    /// Ends the fetches that run, and begins no more. Each has its record in the log when this returns.
+    pub async fn end_fetches(&self) {
+        self.stopping.cancel();
+        self.running.close();
+        self.running.wait().await;
     }
 
     /// The copies on disk, where they are kept there.

@@ -121,8 +121,8 @@ impl Reason {
                  not found, so everything is allowed."
             }
             Reason::Unreachable => {
-                "The site's robots.txt cannot be fetched, so everything is disallowed until it \
-                 can. robotgate tries again by itself."
+                "The site's robots.txt could not be fetched yet, so everything is disallowed until it \
+                 is. robotgate tries again by itself."
             }
             Reason::LastCopy => {
                 "The site's robots.txt has been unreachable for so long that its last good copy \

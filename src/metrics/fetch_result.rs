@@ -72,8 +72,8 @@ impl FetchResult {
             FetchError::Coding(_) => Self::Broken,
             FetchError::GaveWay => Self::GaveWay,
             FetchError::Prohibited(_) => Self::Prohibited,
-            // Neither is an end of a fetch.
-            FetchError::Earlier(_) | FetchError::Pending => Self::Internal,
+            // The others are no end of a fetch.
+            FetchError::CutOff | FetchError::Earlier(_) | FetchError::Pending | FetchError::Queued => Self::Internal,
         }
     }
 

@@ -251,7 +251,8 @@ impl Exchange {
                 Problem::Limit(Limit::ClientFetches)
             }
             NoDecision::Lookup(LookupError::NotLogged) => {
-                seldom!(error, %error, id = self.id(), "a request was not forwarded");
+                let output = self.generation.audit.output();
+                seldom!(error, %error, output, id = self.id(), "a request was not forwarded");
                 Problem::Audit
             }
             NoDecision::Overloaded => {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::{
     audit::{AuditLog, Event, Redirect, Reserved, RobotsRecord, Timestamp, plain, plain_message},
     cache::{Fetch, Fetched, Fetcher, Landed, LookupError, Place, Requester, Traced},
-    decision::word_for,
+    decision::{Reason, word_for},
     metrics::{FetchResult, Metrics},
     origin::Origin,
     seldom::seldom,
@@ -41,7 +41,7 @@ impl Fetch for LoggedFetcher {
         self.fetcher.trace(place, origin, etag).await
     }
 
-    async fn landed(&self, landed: &Landed<'_>, room: Reserved) {
+    fn landed(&self, landed: &Landed<'_>, room: Reserved) {
         self.metrics
             .fetched(FetchResult::from(&landed.traced.fetched), landed.traced.took);
         room.append(&self.line(landed));
@@ -93,7 +93,11 @@ impl LoggedFetcher {
             duration_us: micros(traced.took),
             error: error.as_deref().map(|error| plain_message(error, MAX_ERROR)).as_deref(),
             held: before.is_known().then(|| word_for(held)),
-            holds: word_for(holds),
+            // A first fetch that was cut off leaves no copy that could have expired.
+            holds: match after.is_known() {
+                true => word_for(holds),
+                false => Reason::Unreachable.as_str(),
+            },
             held_sha256: held.copy().or(before.current()).map(|copy| copy.sha256),
             robots_sha256: holds.copy().map(|copy| copy.sha256),
             robots_expires: after.ground(*at, policy).expires.map(Timestamp),

@@ -117,7 +117,7 @@ impl Generation {
         let fetcher = config.fetcher(egress.clone(), &roots, lanes.clone());
         let store = match before.filter(|before| is_same_place(&before.config.cache, &config.cache)) {
             Some(before) => before.store.clone(),
-            None => store(&config.cache, before.is_none())?,
+            None => store(&config.cache, before)?,
         };
         let counts = metrics.audit.clone();
         // Last, because it makes a file, and a reload that fails leaves no trace.
@@ -246,7 +246,7 @@ fn is_same_place(before: &Cache, after: &Cache) -> bool {
 
 /// The copies, on disk where they are to be kept there. At the start, a disk that cannot be had is no reason to serve
 /// nobody: copies are fetched anew after a restart then.
-fn store(config: &Cache, at_start: bool) -> Result<Arc<Store>, DiskError> {
+fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, DiskError> {
     let options = DiskOptions {
         keep: config.keep,
         max_bytes: config.max_disk_bytes,
@@ -254,7 +254,7 @@ fn store(config: &Cache, at_start: bool) -> Result<Arc<Store>, DiskError> {
     };
     let disk = match config.path.as_deref().map(|path| Disk::open(path, options)) {
         Some(Ok(disk)) => Some(disk),
-        Some(Err(error)) if at_start => {
+        Some(Err(error)) if before.is_none() => {
             tracing::error!(
                 "{error}; until the next start or a reload with another cache.path, copies are kept in memory alone"
             );
@@ -263,7 +263,11 @@ fn store(config: &Cache, at_start: bool) -> Result<Arc<Store>, DiskError> {
         Some(Err(error)) => return Err(error),
         None => None,
     };
-    Ok(Arc::new(Store::new(config.max_bytes, disk)))
+    let store = Store::new(config.max_bytes, disk);
+    Ok(Arc::new(match before {
+        Some(before) => store.replacing(&before.store),
+        None => store,
+    }))
 }
 
 /// Leaves that are kept ready.

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::seldom::Count;
+use crate::{cache::TOO_MANY_FETCHES, seldom::Count};
 
 /// A limit of the configuration that something came over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,9 +86,7 @@ impl Limit {
             Limit::ClientRequests => {
                 "this client has as many requests under way as one may have (proxy.max-client-requests)"
             }
-            Limit::ClientFetches => {
-                "this client has as many robots.txt fetches under way as one may have (proxy.max-client-fetches)"
-            }
+            Limit::ClientFetches => TOO_MANY_FETCHES,
             Limit::ClientLeaves => {
                 "this client has asked for certificates of as many new hosts as one may in a minute \
                  (proxy.max-client-leaves)"

@@ -268,7 +268,8 @@ impl Answer {
         answer.set("Cache-Control", format!("max-age={life}"));
         let found = match copied.found {
             CacheStatus::Hit | CacheStatus::Stale => "hit",
-            CacheStatus::Miss => "fwd=miss; stored",
+            // One that was queued brought no copy.
+            CacheStatus::Miss | CacheStatus::Queued => "fwd=miss; stored",
             CacheStatus::Collapsed => "fwd=miss; collapsed",
         };
         answer.set(

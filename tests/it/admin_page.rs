@@ -162,7 +162,7 @@ async fn the_page_says_how_much_of_a_list_it_shows_and_what_no_answer_means() {
     for (origin, answer, texts) in [
         (&many, yes, "Rules that did not decide (the first 50 of 120)"),
         (&few, yes, "Rules that did not decide (2)"),
-        (&busy, no, "The robots.txt cannot be had: the server answered 503."),
+        (&busy, no, "There is no robots.txt to show: the server answered 503."),
         (&none, yes, "The site has no robots.txt."),
     ] {
         operator

@@ -740,7 +740,7 @@ async function showAnswer(agent, url) {
 function noFile({ reason, robots_error }) {
   if (["no-robots", "soft-404"].includes(reason)) return "The site has no robots.txt.";
   if (reason === "egress" || !robots_error) return "No robots.txt was needed for the answer.";
-  return `The robots.txt cannot be had: ${robots_error}.`;
+  return `There is no robots.txt to show: ${robots_error}.`;
 }
 
 /** A heading for the first SHOWN of `given`, which may itself be a part of `total`. */

@@ -65,7 +65,7 @@ impl Fetch for Fails {
         }
     }
 
-    async fn landed(&self, _landed: &Landed<'_>, _room: ()) {}
+    fn landed(&self, _landed: &Landed<'_>, _room: ()) {}
 }
 
 impl Bench {

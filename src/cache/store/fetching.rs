@@ -13,7 +13,24 @@ use super::{
     flight::{Boarding, Joined, Landing, Waiting},
     slot::Slot,
 };
-use crate::cache::{Answer, CacheStatus, Due, Fetch, Fetched, Landed, Lookup, LookupError, OriginState, Place, Policy};
+use crate::{
+    cache::{
+        Answer, CacheStatus, Due, Fetch, FetchError, Fetched, Landed, Lookup, LookupError, OriginState, Place, Policy,
+        Traced,
+    },
+    origin::Origin,
+};
+
+/// A fetch that has begun. Where this is dropped before the fetch has landed, the log has a record of it all the same.
+struct Begun<'a, F: Fetch> {
+    origin: &'a Origin,
+    slot: &'a Slot,
+    fetcher: &'a F,
+    policy: &'a Policy,
+    at: Instant,
+    /// Room in the log, until the fetch has landed.
+    room: Option<F::Room>,
+}
 
 impl Store {
     /// Fetches in the background, in the requester's turn. Where it has as many fetches as it may have, a later request
@@ -48,7 +65,13 @@ impl Store {
         let (mut joined, status) = match self.board(slot, query)? {
             Boarding::Joined(joined) => (joined, CacheStatus::Collapsed),
             Boarding::Waiting(waiting) if timeout_at(deadline, waiting.turn()).await.is_err() => {
-                (waiting.join(), CacheStatus::Miss)
+                let joined = waiting.join();
+                // It may have begun in another's turn at the last moment.
+                let status = match joined.has_begun() {
+                    true => CacheStatus::Collapsed,
+                    false => CacheStatus::Queued,
+                };
+                (joined, status)
             }
             Boarding::Waiting(waiting) => {
                 let begun = timeout_at(deadline, self.begin(&waiting, query.fetcher, policy)).await;
@@ -66,9 +89,10 @@ impl Store {
         let is_old = matches!(found.answer(at, policy), Answer::LastCopy(..));
         Ok(Lookup {
             state: found,
-            status: match (pending && state.is_known()) || is_old {
-                true => CacheStatus::Stale,
-                false => status,
+            status: match status {
+                CacheStatus::Queued => status,
+                _ if (pending && state.is_known()) || is_old => CacheStatus::Stale,
+                _ => status,
             },
             waited: started.elapsed(),
             at,
@@ -102,13 +126,26 @@ impl Store {
             return Ok((joined, CacheStatus::Collapsed));
         };
         let (store, fetcher, policy) = (self.clone(), fetcher.clone(), *policy);
-        tokio::spawn(async move { store.fetch(&landing, place, &*fetcher, policy, room).await });
+        let stopping = self.stopping.clone();
+        self.running.spawn(async move {
+            let fetch = store.fetch(&landing, place, &*fetcher, policy, room);
+            // Dropped where robotgate stops first.
+            stopping.run_until_cancelled(fetch).await
+        });
         Ok((joined, CacheStatus::Miss))
     }
 
     /// Fetches, and puts what was found in place.
     async fn fetch<F: Fetch>(&self, landing: &Landing, place: Arc<Place>, fetcher: &F, policy: Policy, room: F::Room) {
         let (origin, slot) = (&landing.origin, landing.slot());
+        let mut begun = Begun {
+            origin,
+            slot,
+            fetcher,
+            policy: &policy,
+            at: Instant::now(),
+            room: Some(room),
+        };
         let etag = slot.state.load().etag().map(str::to_owned);
         let mut traced = fetcher.fetch(&place, origin, etag.as_deref()).await;
         let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
@@ -130,12 +167,11 @@ impl Store {
             return;
         };
         let spread = self.spread.hash_one((origin, now)) as f64 / u64::MAX as f64;
-        let mut room = Some(room);
         loop {
             let forgotten = slot.forgotten();
             let before = slot.state.load_full();
             let after = Arc::new(before.after(meaning.clone(), status, freshness, now, spread, &policy));
-            if let Some(room) = room.take() {
+            if let Some(room) = begun.room.take() {
                 let landed = Landed {
                     origin,
                     traced: &traced,
@@ -144,7 +180,7 @@ impl Store {
                     at: now,
                     policy: &policy,
                 };
-                fetcher.landed(&landed, room).await;
+                fetcher.landed(&landed, room);
             }
             let found = slot.state.compare_and_swap(&before, after.clone());
             // Else it was read anew meanwhile, or brought back from disk, or forgotten.
@@ -156,5 +192,29 @@ impl Store {
                 return;
             }
         }
+    }
+}
+
+// === impl Begun ===
+
+impl<F: Fetch> Drop for Begun<'_, F> {
+    fn drop(&mut self) {
+        let Some(room) = self.room.take() else { return };
+        let traced = Traced {
+            fetched: Fetched::Failed(FetchError::CutOff.into()),
+            hops: Vec::new(),
+            took: self.at.elapsed(),
+        };
+        // What is known stays as it was: the site has not failed.
+        let state = self.slot.state.load_full();
+        let landed = Landed {
+            origin: self.origin,
+            traced: &traced,
+            before: &state,
+            after: &state,
+            at: SystemTime::now(),
+            policy: self.policy,
+        };
+        self.fetcher.landed(&landed, room);
     }
 }

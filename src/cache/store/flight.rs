@@ -23,6 +23,8 @@ pub(super) struct Flights(Mutex<HashMap<Origin, Entry>>);
 #[derive(Debug)]
 struct Entry {
     flight: Arc<Flight>,
+    /// How many wait for its turn.
+    waiting: usize,
     /// What requesters have in the queue for it.
     places: Vec<(Name, Weak<Place>)>,
 }
@@ -88,26 +90,27 @@ impl Flights {
         enter: impl FnOnce() -> Result<Place, LookupError>,
     ) -> Result<Boarding, LookupError> {
         let mut flights = self.lock();
-        let waiting = |flight: &Arc<Flight>, place| {
+        let wait = |entry: &mut Entry, place| {
+            entry.waiting += 1;
             Boarding::Waiting(Waiting {
                 flights: self.clone(),
                 origin: origin.clone(),
-                flight: flight.clone(),
+                flight: entry.flight.clone(),
                 place,
             })
         };
-        if let Some(Entry { flight, places }) = flights.get_mut(origin) {
-            if flight.stage() != Stage::Waits {
-                return Ok(Boarding::Joined(flight.join()));
+        if let Some(entry) = flights.get_mut(origin) {
+            if entry.flight.stage() != Stage::Waits {
+                return Ok(Boarding::Joined(entry.flight.join()));
             }
-            let own = places.iter().find(|(other, _)| *other == name);
+            let own = entry.places.iter().find(|(other, _)| *other == name);
             if let Some(place) = own.and_then(|(_, place)| place.upgrade()) {
-                return Ok(waiting(flight, place));
+                return Ok(wait(entry, place));
             }
             let place = Arc::new(enter()?);
-            places.retain(|(_, place)| place.strong_count() > 0);
-            places.push((name, Arc::downgrade(&place)));
-            return Ok(waiting(flight, place));
+            entry.places.retain(|(_, place)| place.strong_count() > 0);
+            entry.places.push((name, Arc::downgrade(&place)));
+            return Ok(wait(entry, place));
         }
         let flight = Arc::new(Flight {
             slot: slot.clone(),
@@ -118,9 +121,13 @@ impl Flights {
             return Ok(Boarding::Joined(flight.join()));
         }
         let place = Arc::new(enter()?);
-        let boarding = waiting(&flight, place.clone());
-        let places = vec![(name, Arc::downgrade(&place))];
-        flights.insert(origin.clone(), Entry { flight, places });
+        let mut entry = Entry {
+            flight,
+            waiting: 0,
+            places: vec![(name, Arc::downgrade(&place))],
+        };
+        let boarding = wait(&mut entry, place);
+        flights.insert(origin.clone(), entry);
         Ok(boarding)
     }
 
@@ -166,6 +173,11 @@ impl Flight {
 // === impl Joined ===
 
 impl Joined {
+    /// Whether the fetch has begun, and perhaps ended.
+    pub(super) fn has_begun(&self) -> bool {
+        *self.stage.borrow() != Stage::Waits
+    }
+
     /// Waits until the fetch has ended and its state is in place; `false` where nobody waits for its turn any more.
     pub(super) async fn landed(&mut self) -> bool {
         self.stage.wait_for(|stage| *stage == Stage::Landed).await.is_ok()
@@ -213,8 +225,16 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let mut flights = self.flights.lock();
-        // The entry holds it, and this does. No other can come to hold it while the lock is held.
-        if self.flight.stage() == Stage::Waits && Arc::strong_count(&self.flight) == 2 {
+        let Some(entry) = flights.get_mut(&self.origin) else {
+            return;
+        };
+        // Once a fetch has ended, the entry may be that of the next one.
+        if !Arc::ptr_eq(&entry.flight, &self.flight) {
+            return;
+        }
+        entry.waiting -= 1;
+        // One that runs is removed when it ends.
+        if entry.waiting == 0 && self.flight.stage() == Stage::Waits {
             flights.remove(&self.origin);
         }
     }
@@ -233,5 +253,55 @@ impl Drop for Landing {
         self.flights.lock().remove(&self.origin);
         self.flight.slot.flying.store(false, Ordering::Relaxed);
         self.flight.stage.send_replace(Stage::Landed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cache::{Lanes, Requester},
+        origin::{Authority, Scheme},
+    };
+
+    /// Someone who waits for the fetch for `origin`, each with a place of its own.
+    fn waiting(flights: &Arc<Flights>, lanes: &Arc<Lanes>, origin: &Origin, client: u8) -> Waiting {
+        let name = Name::Client([192, 0, 2, client].into());
+        let requester = Requester { name, max_fetches: 9 };
+        let slot = Arc::new(Slot::new(true));
+        match flights.board(origin, &slot, || true, name, || lanes.enter(requester)) {
+            Ok(Boarding::Waiting(waiting)) => waiting,
+            Ok(Boarding::Joined(_)) => panic!("the fetch has begun"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn a_fetch_that_nobody_waits_for_leaves_no_entry_even_when_all_go_at_once() {
+        let (flights, lanes) = (Arc::<Flights>::default(), Arc::new(Lanes::new(1)));
+        let origin = Origin::new(Scheme::Https, Authority::parse(b"a.example").expect("a host"));
+        let [first, second] = [1, 2].map(|client| waiting(&flights, &lanes, &origin, client));
+        // A `Waiting` gives its hold on the flight back only after it has looked at the entry, so the second may look
+        // while the first holds it still.
+        let held_by_first = first.flight.clone();
+        drop(first);
+        assert_eq!(flights.len(), 1, "one waits still");
+        drop(second);
+        assert_eq!(flights.len(), 0);
+        drop(held_by_first);
+    }
+
+    #[test]
+    fn who_waited_for_a_fetch_that_has_ended_does_not_touch_the_next_one() {
+        let (flights, lanes) = (Arc::<Flights>::default(), Arc::new(Lanes::new(1)));
+        let origin = Origin::new(Scheme::Https, Authority::parse(b"a.example").expect("a host"));
+        let earlier = waiting(&flights, &lanes, &origin, 1);
+        drop(earlier.begin().expect("it is the first"));
+        assert_eq!(flights.len(), 0, "it has ended");
+        let next = waiting(&flights, &lanes, &origin, 2);
+        drop(earlier);
+        assert_eq!(flights.len(), 1, "the next one is wanted");
+        drop(next);
+        assert_eq!(flights.len(), 0);
     }
 }

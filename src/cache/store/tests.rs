@@ -6,7 +6,7 @@ mod refresh;
 mod reload;
 mod turns;
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex};
 
 use async_trait::async_trait;
 use tokio::{
@@ -28,6 +28,8 @@ struct Puppet {
     lanes: Arc<Lanes>,
     /// Whether the log has room.
     logs: watch::Sender<bool>,
+    /// The records of fetches: of which origin, and why it failed.
+    records: Mutex<Vec<(Origin, Option<FetchError>)>>,
 }
 
 /// The fetches that were begun, in order.
@@ -77,7 +79,20 @@ impl Fetch for Puppet {
         }
     }
 
-    async fn landed(&self, _landed: &Landed<'_>, _room: ()) {}
+    fn landed(&self, landed: &Landed<'_>, _room: ()) {
+        let error = match &landed.traced.fetched {
+            Fetched::Failed(failure) => Some(failure.error.clone()),
+            _ => None,
+        };
+        let mut records = self.records.lock().expect("no test panics with it");
+        records.push((landed.origin.clone(), error));
+    }
+}
+
+impl Puppet {
+    fn records(&self) -> Vec<(Origin, Option<FetchError>)> {
+        self.records.lock().expect("no test panics with it").clone()
+    }
 }
 
 impl Calls {
@@ -124,6 +139,7 @@ impl Bench {
                 calls,
                 lanes: Arc::new(Lanes::new(places)),
                 logs: watch::Sender::new(true),
+                records: Mutex::default(),
             }),
         };
         (bench, Calls(receiver))
@@ -312,6 +328,7 @@ fn statuses_have_the_names_of_the_log() {
         (CacheStatus::Miss, "miss"),
         (CacheStatus::Stale, "stale"),
         (CacheStatus::Collapsed, "collapsed"),
+        (CacheStatus::Queued, "queued"),
     ];
     for (status, name) in names {
         assert_eq!(status.as_str(), name);

@@ -4,7 +4,7 @@
 use http::StatusCode;
 
 use crate::{
-    proxy::{head::HeadError, limits::Limit, own::OwnError, target::TargetError},
+    proxy::{head::HeadError, judge::NoDecision, limits::Limit, own::OwnError, target::TargetError},
     upstream::{Fault, ProxyError},
 };
 
@@ -127,7 +127,7 @@ impl Problem<'_> {
             Problem::Request => "the request is not valid HTTP".to_owned(),
             Problem::Slow => "the request did not come in time".to_owned(),
             Problem::Limit(limit) => limit.sentence().to_owned(),
-            Problem::Overloaded => "the proxy has too many long decisions to make; try again later".to_owned(),
+            Problem::Overloaded => NoDecision::Overloaded.to_string(),
             Problem::Leaf => "no certificate can be made for the host".to_owned(),
         }
     }

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::ROBOTS;
-use crate::support::{Gate, NAME, Origin, Record, Reply, allowed, refused, wait};
+use crate::support::{Gate, NAME, Origin, Record, Reply, Step, allowed, refused, wait};
 
 /// The record of a first fetch that brought [`ROBOTS`], with `changes` of that.
 fn record_of(origin: &Origin, changes: &Value) -> Value {
@@ -260,5 +260,25 @@ async fn the_profile_and_the_generation_are_those_that_fetched() {
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");
 
     let changes = json!({ "profile": "rfc9309", "config": 2 });
+    assert_eq!(masked(&fetch(&gate, &origin).await), record_of(&origin, &changes));
+}
+
+#[tokio::test]
+async fn a_fetch_that_runs_at_a_stop_is_told_as_cut_off() {
+    let origin = origin_that(Reply::script([Step::Stall])).await;
+    let mut gate =
+        Gate::with("[robots]\nwait = \"100ms\"\nfetch-timeout = \"10m\"\nfetch-idle-timeout = \"10m\"").await;
+    refused(&gate.get(&origin.url("/x")).await, "unreachable");
+    wait::until("the origin to be asked", || {
+        (origin.count("/robots.txt") == 1).then_some(())
+    })
+    .await;
+
+    assert!(gate.stop().await.success());
+
+    let changes = json!({
+        "status": null, "upstream": null, "bytes": null, "error": "robotgate stopped or failed before the fetch had ended",
+        "holds": "unreachable", "robots_sha256": null, "robots_expires": null,
+    });
     assert_eq!(masked(&fetch(&gate, &origin).await), record_of(&origin, &changes));
 }

@@ -110,7 +110,7 @@ async fn a_failure_is_told_with_its_cause_and_the_next_try() {
     let expected = "\
 REFUSED  http://shop.example:PORT/private
 for ExampleBot
-The site's robots.txt cannot be fetched, so everything is disallowed until it can. robotgate tries again by itself.
+The site's robots.txt could not be fetched yet, so everything is disallowed until it is. robotgate tries again by itself.
 
 Fetched:
   503  http://shop.example:PORT/robots.txt

@@ -190,7 +190,10 @@ async fn a_reload_counts_those_that_run_and_another_bound_counts_anew() {
     gate.reloaded(1).await;
     gate.signal(Signal::HUP);
     gate.reloaded(2).await;
-    fails(&gate, &origin, "the fetch has not ended yet").await;
+    let error = "no place for the fetch was free in time (robots.max-fetches)";
+    fails(&gate, &origin, error).await;
+    let decision = gate.decision_for(&origin.url("/x")).await;
+    assert_eq!(decision["robots_cache"], "queued", "{decision:#}");
     assert_eq!(origin.count("/robots.txt"), 0);
 
     gate.reconfigure(&settings(2, "1m"));

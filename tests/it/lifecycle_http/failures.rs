@@ -91,7 +91,7 @@ async fn nobody_waits_longer_than_the_setting_says() {
         Means::Closed.holds(&gate, &origin, NAME).await;
 
         let decision = gate.decision_for(&origin.url("/p")).await;
-        assert_eq!(decision["robots_error"], "the fetch has not ended yet", "{decision:#}");
+        assert_eq!(decision["robots_error"], "it is still being fetched", "{decision:#}");
         assert!(gate.fetches_of(&origin.url("")).is_empty(), "the fetch goes on");
     }
 }

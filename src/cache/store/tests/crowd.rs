@@ -162,7 +162,9 @@ async fn a_fetch_that_panics_releases_those_who_wait_and_is_made_again() {
         assert!(!lookup.pending, "nobody waits to the bound");
         assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));
     }
+    assert_eq!(bench.puppet.records(), [(site.clone(), Some(FetchError::CutOff))]);
     let lookup = bench.fetch(&mut calls, &site, rules(OLD)).await;
     assert_eq!(lookup.status, CacheStatus::Miss);
     assert!(holds(&lookup, OLD));
+    assert_eq!(bench.puppet.records()[1..], [(site, None)]);
 }

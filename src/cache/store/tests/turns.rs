@@ -19,7 +19,9 @@ async fn a_fetch_whose_turn_does_not_come_in_time_never_begins_and_leaves_nothin
     let (bench, mut calls, running) = taken().await;
     let site = origin("a.example");
     let lookup = bench.lookup(&site).await;
-    assert_eq!((lookup.pending, failure(&lookup)), (true, Some(FetchError::Pending)));
+    assert_eq!((lookup.status, lookup.pending), (CacheStatus::Queued, true));
+    assert_eq!(failure(&lookup), Some(FetchError::Queued));
+    assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));
     assert_eq!(bench.store.memory().fetches, 1, "only the one that runs");
 
     running.ends(rules(OLD));
@@ -160,4 +162,26 @@ async fn while_the_log_takes_nothing_no_fetch_begins_and_the_site_has_not_failed
     bench.puppet.logs.send_replace(true);
     let lookup = bench.fetch(&mut calls, &site, rules(OLD)).await;
     assert!(holds(&lookup, OLD));
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_a_stop_a_fetch_that_runs_ends_with_a_record_and_one_that_waits_never_begins() {
+    let (bench, mut calls, running) = taken().await;
+    let waiting = bench.spawn(&origin("a.example"));
+    settle().await;
+
+    let later = Store::new(1024 * 1024, None).replacing(&bench.store);
+    later.end_fetches().await;
+
+    let dead = running.origin.clone();
+    assert_eq!(bench.puppet.records(), [(dead.clone(), Some(FetchError::CutOff))]);
+    assert!(
+        !bench.store.slot(&dead).state.load().is_known(),
+        "the site has not failed"
+    );
+    let lookup = waiting.await.expect("no panic");
+    assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));
+    assert!(calls.none_more().await);
+    assert_eq!(bench.puppet.records().len(), 1, "what never began has no record");
+    assert_eq!(bench.store.memory().fetches, 0);
 }
