@@ -175,7 +175,7 @@ impl Config {
             }));
         }
 
-        let (file, mut complaints) = reader::read(&document);
+        let (file, mut complaints) = reader::read(&document, text);
         let mut checker = set_up(Checker::new(environment, base_dir, text));
         let mut config = Self::check(file, &mut checker);
         let unread = !complaints.is_empty();

@@ -6,23 +6,56 @@ use rustls::pki_types::{
     pem::{Error, PemObject as _},
 };
 
+/// Why PEM cannot be read. Lines count from 1.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PemError {
+    #[error("line {0} is not base64")]
+    Line(usize),
+    #[error("the base64 of the block at line {0} is not complete")]
+    Base64(usize),
+    #[error("the block at line {0} has no line of its own that begins with -----END")]
+    NoEnd(usize),
+    #[error("line {0} is not a whole -----BEGIN line")]
+    Begin(usize),
+    #[error("the block at line {0} cannot be read")]
+    Other(usize),
+}
+
 /// The certificates in a PEM file, each with the line at which its block begins, from 1. Blocks of other kinds are passed
 /// over.
 ///
 /// # Errors
-/// A block cannot be read: its line, and why.
-pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'static>)>, (usize, Error)> {
+/// A block cannot be read.
+pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'static>)>, PemError> {
     let begins: Vec<usize> = memchr::memmem::find_iter(pem, "-----BEGIN").collect();
     let ends = begins.iter().skip(1).copied().chain([pem.len()]);
     let mut found = Vec::with_capacity(begins.len());
     for (begin, end) in std::iter::zip(&begins, ends) {
         let line = 1 + memchr::memchr_iter(b'\n', &pem[..*begin]).count();
-        let block = CertificateDer::pem_slice_iter(&pem[*begin..end]).next();
-        if let Some(certificate) = block.transpose().map_err(|error| (line, error))? {
+        let text = &pem[*begin..end];
+        let block = CertificateDer::pem_slice_iter(text).next();
+        if let Some(certificate) = block.transpose().map_err(|error| explain(&error, text, line))? {
             found.push((line, certificate));
         }
     }
     Ok(found)
+}
+
+/// What is wrong with the block `text`, which begins at `line`.
+fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
+    match error {
+        Error::Base64Decode(_) => {
+            let is_base64 =
+                |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte) || byte.is_ascii_whitespace();
+            let content = text.split(|byte| *byte == b'\n').enumerate().skip(1);
+            let mut content = content.take_while(|(_, text)| !text.starts_with(b"-----"));
+            let bad = content.find(|(_, text)| !text.iter().all(is_base64));
+            bad.map_or(PemError::Base64(line), |(at, _)| PemError::Line(line + at))
+        }
+        Error::MissingSectionEnd { .. } => PemError::NoEnd(line),
+        Error::IllegalSectionStart { .. } => PemError::Begin(line),
+        _ => PemError::Other(line),
+    }
 }
 
 /// One certificate as PEM.

@@ -39,8 +39,7 @@ impl Chain {
             path: path.to_owned(),
             detail,
         };
-        let certificates =
-            pem::certificates(contents).map_err(|(line, error)| unreadable(format!("line {line}: {error}")))?;
+        let certificates = pem::certificates(contents).map_err(|error| unreadable(error.to_string()))?;
         let (lines, certificates): (Vec<_>, Vec<_>) = certificates.into_iter().unzip();
         let parsed = std::iter::zip(lines, &certificates)
             .map(|(line, der)| match X509Certificate::from_der(der) {
@@ -48,7 +47,7 @@ impl Chain {
                 Ok(_) => Err(unreadable(format!(
                     "line {line}: there is more after it in the same block"
                 ))),
-                Err(error) => Err(unreadable(format!("line {line}: {error}"))),
+                Err(_) => Err(unreadable(format!("the certificate at line {line} is damaged"))),
             })
             .collect::<Result<Vec<_>, _>>()?;
         let Some(issuer) = parsed.first() else {

@@ -43,10 +43,10 @@ impl Taken {
         let Table(written) = entry.into_inner();
         // All are checked before the first that fails ends the matter, so that all mistakes are reported.
         let name = checker
-            .required(written.name, &table, "name")
+            .required(written.name, &table, ("name", r#""AcmeBot""#))
             .and_then(|name| self.name(&name, checker));
         let user_agents = checker
-            .required(written.user_agents, &table, "user-agents")
+            .required(written.user_agents, &table, ("user-agents", r#"["AcmeBot"]"#))
             .map(|list| self.user_agents(list, name.as_deref().unwrap_or_default(), checker));
         let robots_agents = match written.robots_agents {
             Some(list) => Some(robots_agents(list, checker)),

@@ -76,9 +76,17 @@ impl<'c> Checker<'c> {
     }
 
     /// The value of a required key.
-    pub(super) fn required<T>(&mut self, written: Option<T>, table: &Range<usize>, key: &'static str) -> Option<T> {
+    ///
+    /// The example is a value as TOML writes it.
+    pub(super) fn required<T>(
+        &mut self,
+        written: Option<T>,
+        table: &Range<usize>,
+        (key, example): (&'static str, &str),
+    ) -> Option<T> {
         if written.is_none() {
-            self.missing(table.clone(), key, "this key is missing, and has no default");
+            let message = format!("this key is missing, and has no default; write it like: {key} = {example}");
+            self.missing(table.clone(), key, message);
         }
         written
     }
@@ -128,7 +136,7 @@ impl<'c> Checker<'c> {
                 let (low, high) = (Written(*limits.start()), Written(*limits.end()));
                 self.complain(
                     span,
-                    format!("\"{text}\" makes no sense here; write a time from {low} to {high}"),
+                    format!("\"{text}\" is out of range; write a time from {low} to {high}"),
                 );
             }
             Ok(duration) => return duration,
@@ -158,7 +166,7 @@ impl<'c> Checker<'c> {
         match size {
             Err(error) => self.complain(span, format!("{text} {error}")),
             Ok(size) if !limits.contains(&size) => {
-                self.complain(span, format!("{text} makes no sense here; write a size {in_words}"));
+                self.complain(span, format!("{text} is out of range; write a size {in_words}"));
             }
             Ok(size) => return size,
         }

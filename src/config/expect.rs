@@ -31,15 +31,19 @@ impl Expectation {
         let table = entry.span();
         let Table(written) = entry.into_inner();
         let agent = checker
-            .required(written.agent, &table, "agent")
+            .required(written.agent, &table, ("agent", r#""AcmeBot""#))
             .map(Spanned::into_inner);
         let url = checker
-            .required(written.url, &table, "url")
+            .required(written.url, &table, ("url", r#""https://example.com/private""#))
             .and_then(|url| checker.parsed(&url, web_address));
         let robots = checker
-            .required(written.robots, &table, "robots")
+            .required(
+                written.robots,
+                &table,
+                ("robots", r#""User-agent: *\nDisallow: /private""#),
+            )
             .map(Spanned::into_inner);
-        let verdict = checker.required(written.verdict, &table, "verdict");
+        let verdict = checker.required(written.verdict, &table, ("verdict", r#""deny""#));
         Some(Self {
             agent: agent?,
             url: url?,

@@ -2,6 +2,8 @@
 //!
 //! It knows TOML and serde, and never what a value means.
 
+use std::ops::Range;
+
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, Deserializer, Error};
@@ -12,7 +14,7 @@ use super::written::File;
 /// Reads the document; what cannot be read is reported and left out, so that the rest can still be checked.
 ///
 /// serde stops at its first error. The entry at fault is therefore taken out and the rest read again.
-pub(super) fn read(document: &Spanned<DeTable<'_>>) -> (File, Vec<Complaint>) {
+pub(super) fn read(document: &Spanned<DeTable<'_>>, text: &str) -> (File, Vec<Complaint>) {
     let mut rest = document.clone();
     let mut complaints = Vec::new();
     loop {
@@ -23,7 +25,7 @@ pub(super) fn read(document: &Spanned<DeTable<'_>>) -> (File, Vec<Complaint>) {
         let span = error.span().unwrap_or_default();
         let path = path(rest.get_ref(), &span);
         complaints.push(Complaint {
-            message: explain(error.message(), &path),
+            message: explain(error.message(), &path, text.get(span.clone()).unwrap_or_default()),
             span,
             missing: None,
         });
@@ -34,15 +36,17 @@ pub(super) fn read(document: &Spanned<DeTable<'_>>) -> (File, Vec<Complaint>) {
     }
 }
 
-/// A mistake of syntax in `text`, in TOML's own words but for the most common ones.
+/// A mistake of syntax in `text`, in TOML's own words but for the most common one: a value without quotes.
 pub(super) fn syntax(error: &Error, text: &str) -> Complaint {
     let span = error.span().unwrap_or_default();
-    let message = match text.get(span.clone()).map(str::trim) {
-        Some(word) if error.message().starts_with("string values must be quoted") => match word {
-            "" => "the value is missing".to_owned(),
-            word => format!("put it in quotes: {word:?}"),
-        },
-        _ => format!("this is not TOML: {}", error.message()),
+    let value = bare_value(text, span.start);
+    let advice = value.as_ref().and_then(|value| match &text[value.clone()] {
+        "" => Some("the value is missing".to_owned()),
+        word => how_to_write(word, &text[..value.start]),
+    });
+    let (span, message) = match (value, advice) {
+        (Some(value), Some(advice)) => (value, advice),
+        _ => (span, format!("this is not TOML: {}", error.message())),
     };
     Complaint {
         message,
@@ -51,8 +55,56 @@ pub(super) fn syntax(error: &Error, text: &str) -> Complaint {
     }
 }
 
-/// serde's message in words that say what to write. A message of a form that is not known is kept.
-fn explain(message: &str, path: &[Step]) -> String {
+/// The value without quotes around `at`: what stands behind `key =` or is an item of a list. `None` if `at` is in
+/// anything else.
+fn bare_value(text: &str, at: usize) -> Option<Range<usize>> {
+    let delimiters = ['"', '\'', '=', '[', ']', '{', '}', ',', '#', '\n'];
+    let (before, after) = text.split_at_checked(at)?;
+    let from = before.rfind(delimiters).map_or(0, |delimiter| delimiter + 1);
+    let to = after.find(delimiters).map_or(text.len(), |length| at + length);
+    let before = text[..from].trim_end();
+    let at_end = text[to..].is_empty() || text[to..].starts_with(['#', '\n']);
+    let is_value = before.ends_with('=') && at_end;
+    let is_item = before.ends_with(['[', ',']) && (at_end || text[to..].starts_with([',', ']'])) && in_list(before);
+    if !is_value && !is_item {
+        return None;
+    }
+    let run = &text[from..to];
+    let start = from + run.len() - run.trim_start_matches([' ', '\t']).len();
+    Some(start..start + run.trim().len())
+}
+
+/// Whether `text` ends inside the list of a `key = [`.
+fn in_list(text: &str) -> bool {
+    let open = text.rfind('[').filter(|open| !text[*open..].contains([']', '{']));
+    open.is_some_and(|open| text[..open].trim_end().ends_with('='))
+}
+
+/// What to write for a value without quotes, which follows `before`. The same file with an empty text in its place tells
+/// which type the key takes. `None` for a number or date of a key that takes one: TOML's own words say what it lacks.
+fn how_to_write(word: &str, before: &str) -> Option<String> {
+    let end = if in_list(before.trim_end()) { "]" } else { "" };
+    let probe = format!("{before}''{end}");
+    let complaints = DeTable::parse(&probe).map_or_else(|_| Vec::new(), |document| read(&document, &probe).1);
+    let here = complaints.iter().find(|complaint| complaint.span.start == before.len());
+    match here.and_then(|complaint| complaint.message.strip_prefix("found the text \"\", but expected ")) {
+        Some(_) if word.starts_with(|c: char| c.is_ascii_digit()) => None,
+        Some(expected) => Some(format!("write {expected}")),
+        None => Some(format!("put it in quotes: {word:?}")),
+    }
+}
+
+/// serde's message about the value `source` in words that say what to write. A message of a form that is not known is
+/// kept.
+fn explain(message: &str, path: &[Step], source: &str) -> String {
+    // TOML reads these words as numbers.
+    let is_number_word = matches!(source.trim_start_matches(['+', '-']), "nan" | "inf");
+    if message == "wanted string or table" {
+        return match source.contains(['[', '{']) {
+            true => "expected a text in quotes".to_owned(),
+            false => format!("put it in quotes: {source:?}"),
+        };
+    }
     if message.starts_with("unknown field") {
         let (name, known) = quoted(message);
         return match nearest(name, &known) {
@@ -87,6 +139,7 @@ fn explain(message: &str, path: &[Step]) -> String {
             let text = found.trim_start_matches("string ");
             format!("this is a list, even of one; write [{text}]")
         }
+        (_, "a string") if is_number_word => format!("put it in quotes: {source:?}"),
         _ => format!("found {}, but expected {}", plain(found), plain(expected)),
     }
 }
@@ -103,10 +156,8 @@ fn plain(serde: &str) -> String {
         "a TOML datetime" => "a date without quotes, like 2027-01-31".to_owned(),
         _ => {
             let words = serde.replacen("string \"", "the text \"", 1).replace('`', "");
-            let words = words
-                .strip_prefix("integer ")
-                .map(|n| format!("the number {n}"))
-                .unwrap_or(words);
+            let number = words.strip_prefix("integer ").or(words.strip_prefix("floating point "));
+            let words = number.map(|n| format!("the number {n}")).unwrap_or(words);
             words.strip_prefix("boolean ").map(str::to_owned).unwrap_or(words)
         }
     }

@@ -35,15 +35,21 @@ impl TunnelException {
         let table = entry.span();
         let Table(written) = entry.into_inner();
         let host = checker
-            .required(written.host, &table, "host")
+            .required(written.host, &table, ("host", r#""pinned.example""#))
             .and_then(|text| checker.parsed(&text, str::parse::<HostPattern>));
-        let reason = checker.required(written.reason, &table, "reason");
+        let reason = checker.required(
+            written.reason,
+            &table,
+            ("reason", r#""its client trusts one certificate only""#),
+        );
         let reason = reason.and_then(|text| checker.parsed(&text, parse_reason));
-        let until = checker.required(written.until, &table, "until").and_then(|until| {
-            end(until.get_ref())
-                .map_err(|message| checker.complain(until.span(), message))
-                .ok()
-        });
+        let until = checker
+            .required(written.until, &table, ("until", "2027-01-31"))
+            .and_then(|until| {
+                end(until.get_ref())
+                    .map_err(|message| checker.complain(until.span(), message))
+                    .ok()
+            });
         Some(Self {
             host: host?,
             reason: reason?,

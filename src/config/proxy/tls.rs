@@ -36,7 +36,7 @@ impl Tls {
     ) -> Option<Self> {
         let table = written.span();
         let Table(written) = written.into_inner();
-        let listen = checker.required(written.listen, &table, "listen");
+        let listen = checker.required(written.listen, &table, ("listen", r#""127.0.0.1:3129""#));
         let listen = listen.map(|listen| {
             let span = listen.span();
             let addresses = super::listen(listen, checker);
@@ -49,10 +49,10 @@ impl Tls {
             }
             addresses
         });
-        let certificate = checker.required(written.certificate, &table, "certificate");
+        let certificate = checker.required(written.certificate, &table, ("certificate", r#""proxy.pem""#));
         let certificate = certificate.and_then(|path| checker.path(&path));
         let key_at = written.key.as_ref().map(Spanned::span);
-        let key = checker.required(written.key, &table, "key");
+        let key = checker.required(written.key, &table, ("key", r#""proxy-key.pem""#));
         let key = key.and_then(|path| checker.path(&path));
         if let Some(span) = key_at.filter(|_| key.is_some() && key == certificate) {
             checker.complain(

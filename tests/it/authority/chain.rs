@@ -69,8 +69,8 @@ fn what_is_no_certificate_is_refused() {
     for (contents, why) in [
         (String::new(), "it has no such block"),
         ("hello".to_owned(), "it has no such block"),
-        (block("MAA="), ": line 2: "),
-        (block("!"), ": line 2: "),
+        (block("MAA="), ": the certificate at line 2 is damaged"),
+        (block("!"), ": line 3 is not base64"),
     ] {
         fs::write(&place.certificate, contents).unwrap();
         let error = place.load().unwrap_err();

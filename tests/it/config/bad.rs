@@ -167,6 +167,75 @@ fn every_mistake_is_told_with_its_place() {
 }
 
 #[test]
+fn a_value_without_quotes_is_told_how_to_be_written() {
+    for (text, told) in [
+        (
+            "[https]\nmode = intercept",
+            r#"https.mode: put it in quotes: "intercept""#,
+        ),
+        (
+            "[https]\nmode = tunnel # all",
+            r#"https.mode: put it in quotes: "tunnel""#,
+        ),
+        ("[https]\nmode = nan", r#"https.mode: put it in quotes: "nan""#),
+        ("[https]\nmode = true", r#"https.mode: put it in quotes: "true""#),
+        ("[https]\nmode = []", "https.mode: expected a text in quotes"),
+        (
+            "[proxy]\nname = incoming\n",
+            r#"proxy.name: put it in quotes: "incoming""#,
+        ),
+        ("[proxy]\nname = inf", r#"proxy.name: put it in quotes: "inf""#),
+        ("[proxy]\nname = my gate", r#"proxy.name: put it in quotes: "my gate""#),
+        (
+            "[proxy]\nlisten = 127.0.0.1:3128\r\n",
+            r#"proxy.listen: put it in quotes: "127.0.0.1:3128""#,
+        ),
+        (
+            "[proxy]\nlisten = [127.0.0.1:3128]",
+            r#"proxy.listen[0]: put it in quotes: "127.0.0.1:3128""#,
+        ),
+        (
+            "[egress]\nallow = [\n  'a',\n  10.0.0.0/8,\n]",
+            r#"egress.allow[1]: put it in quotes: "10.0.0.0/8""#,
+        ),
+        (
+            "[egress]\nallow = internal",
+            r#"egress.allow: put it in quotes: "internal""#,
+        ),
+        (
+            "[proxy]\nread-timeout = 60s",
+            r#"proxy.read-timeout: put it in quotes: "60s""#,
+        ),
+        ("[proxy]\nvia = False", "proxy.via: write true or false"),
+        ("[proxy]\nvia = True", "proxy.via: write true or false"),
+        ("[proxy]\nvia = yes", "proxy.via: write true or false"),
+        (
+            "[audit]\nredact-query = off # or on",
+            "audit.redact-query: write true or false",
+        ),
+        ("[proxy]\nvia = no\nvia = on", "proxy.via: write true or false"),
+        (
+            "[nothing]\nx = 1\n[identity]\nrequired = on",
+            "identity.required: write true or false",
+        ),
+        ("[proxy]\nthreads = four", "proxy.threads: write a whole number"),
+        (
+            "[[https.tunnel]]\nuntil = 2027-02-30",
+            "https.tunnel[0].until: this is not TOML: invalid date",
+        ),
+        ("[proxy]\nname =", "proxy.name: the value is missing"),
+        ("[proxy]\nname = # none", "proxy.name: the value is missing"),
+        ("[proxy]\nname = 'a' b", "this is not TOML"),
+        ("[proxy, a]", "this is not TOML"),
+        ("[proxy]\nthreads = 1 name = 'a'", "this is not TOML"),
+        ("[egress]\nallow = ['a']\nports, 80", "this is not TOML"),
+    ] {
+        let error = parse(text).expect_err(text).to_string();
+        assert!(error.contains(&format!(": {told}")), "{text:?}: {error}");
+    }
+}
+
+#[test]
 fn the_message_is_as_documented() {
     let text = format!("{}[robots]\ndefault-ttl = \"24 hurs\"\n", "\n".repeat(10));
     let expected = r#"
@@ -203,14 +272,18 @@ fn roots_without_a_certificate_are_refused() {
         |content: &str| format!("{good}# more\n-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n");
     let line = good.lines().count() + 2;
     for (bad, why) in [
-        (block("!"), format!("has a block at line {line} that is not PEM")),
+        (block("!"), format!("cannot be read: line {} is not base64", line + 1)),
+        (
+            block("AAAA\nAA.A"),
+            format!("cannot be read: line {} is not base64", line + 2),
+        ),
         (
             good.replace("END", "ND"),
-            "has a block at line 1 that is not PEM".to_owned(),
+            "cannot be read: the block at line 1 has no line of its own that begins with -----END".to_owned(),
         ),
         (
             block("AAAA"),
-            format!("holds a certificate at line {line} that cannot be used"),
+            format!("cannot be used: the certificate at line {line} is damaged"),
         ),
     ] {
         let told = refused(&bad);
