@@ -92,7 +92,19 @@ async fn the_page_shows_what_happens_and_why() {
         .does(json!(["refusal", url, "deny, rule", "line 4: Disallow: /private"]))
         .await;
     operator.does(json!(["filtered", "nobody-says-this", 0])).await;
-    operator.does(json!(["filtered", "disallow: /private", 1])).await;
+    // What the row shows, with the line, and not the rest of the record.
+    for (text, count) in [
+        ("disallow: /private", 1),
+        ("line 4", 1),
+        ("enforce", 0),
+        ("robots.txt", 0),
+    ] {
+        operator.does(json!(["filtered", text, count])).await;
+    }
+    let records = gate.audit();
+    let refusal = records.iter().find(|record| record["verdict"] == "deny");
+    let id = &refusal.expect("a refusal")["id"];
+    operator.does(json!(["filtered", id, 1])).await;
     operator.does(json!(["why", "Disallow: /private"])).await;
     operator.leaves().await;
 }
@@ -136,13 +148,22 @@ async fn the_page_says_why_where_there_is_no_rule_and_filters_by_what_is_said() 
     let (origin, gate) = (origin().await, Gate::start().await);
     let mut operator = Operator::before(&gate).await;
     let url = origin.url("/x");
+    refused(&gate.get(&origin.url("/y")).without("User-Agent").await, "unidentified");
     refused(&gate.get(&url).user_agent("Mozilla/5.0").await, "unidentified");
     let why = "The request does not say which bot is asking";
     operator.does(json!(["refusal", url, "deny, unidentified", why])).await;
-    // These are names of fields of the record, and stand in none of its values.
-    for (text, count) in [("robots_sha256", 0), ("rule", 0), ("unidentified", 1), (&url, 1)] {
+    // What the rows show is searched, and no name or other value of the record.
+    for (text, count) in [
+        ("robots_sha256", 0),
+        ("rule", 0),
+        ("unidentified", 2),
+        (&url, 1),
+        ("mozilla", 1),
+    ] {
         operator.does(json!(["filtered", text, count])).await;
     }
+    operator.does(json!(["filtered", "does not say", 2])).await;
+    operator.does(json!(["filtered", "nobody", 1])).await;
     operator.leaves().await;
 }
 

@@ -474,26 +474,23 @@ function flush() {
 function refusal(record, fresh) {
   const forwarded = record.enforcement !== "enforce";
   const why = record.rule != null ? `line ${record.line}: ${record.rule}` : (record.robots_error ?? reasons[record.reason]);
-  const details = make(
-    "details",
+  const summary = make(
+    "summary",
     {},
+    make("time", { datetime: record.time, title: record.time }, record.time.slice(11, 19)),
+    data(record.bot ?? record.user_agent ?? "(nobody)"),
     make(
-      "summary",
+      "span",
       {},
-      make("time", { datetime: record.time, title: record.time }, record.time.slice(11, 19)),
-      data(record.bot ?? record.user_agent ?? "(nobody)"),
-      make(
-        "span",
-        {},
-        make("b", { class: record.verdict === "deny" ? "deny" : "unverifiable" }, record.verdict),
-        record.reason !== record.verdict && `, ${record.reason}`,
-        " ",
-        forwarded && make("span", { class: "badge" }, `${record.enforcement}: forwarded`),
-      ),
-      make("span", { class: "data url" }, record.url),
-      make("span", { class: "data why" }, why),
+      make("b", { class: record.verdict === "deny" ? "deny" : "unverifiable" }, record.verdict),
+      record.reason !== record.verdict && `, ${record.reason}`,
+      " ",
+      forwarded && make("span", { class: "badge" }, `${record.enforcement}: forwarded`),
     ),
+    make("span", { class: "data url" }, record.url),
+    make("span", { class: "data why" }, why),
   );
+  const details = make("details", {}, summary);
   // Most are never opened.
   details.addEventListener("toggle", () => {
     if (details.open && details.childElementCount === 1) details.append(whole(record));
@@ -501,8 +498,8 @@ function refusal(record, fresh) {
     noteTail();
   });
   const item = make("li", { class: fresh && "new" }, details);
-  const { seq, event, ...fields } = record;
-  item.text = Object.values(fields).join("\n").toLowerCase();
+  // What the row shows, and the id that a client may have passed on.
+  item.text = [...[...summary.children].map((cell) => cell.textContent), record.id].join("\n").toLowerCase();
   return item;
 }
 
