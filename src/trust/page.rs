@@ -101,14 +101,14 @@ fn html(certificate: Option<&Certificate>, settings: &Settings) -> String {
     let _ = match certificate {
         Some(certificate) => write!(
             out,
-            "<p>{}</p><pre>{}</pre><p><a href=\"/ca.pem\">ca.pem</a> (PEM), <a href=\"/ca.crt\">ca.crt</a> (DER), \
+            "<p>{}</p><pre class=\"facts\">{}</pre><p><a href=\"/ca.pem\">ca.pem</a> (PEM), <a href=\"/ca.crt\">ca.crt</a> (DER), \
              or in a shell:</p><pre>{}</pre><p>{}</p>",
-            escaped(INTERCEPTS),
+            with_code(INTERCEPTS),
             escaped(&facts(certificate, "")),
             escaped(&settings.fill(FETCH)),
-            escaped(COMPARE),
+            with_code(COMPARE),
         ),
-        None => write!(out, "<p>{}</p>", escaped(NOTHING_TO_TRUST)),
+        None => write!(out, "<p>{}</p>", with_code(NOTHING_TO_TRUST)),
     };
     for group in [Group::Client, Group::Browser, Group::System] {
         let _ = write!(out, "<h2>{}</h2>", group.title());
@@ -117,7 +117,7 @@ fn html(certificate: Option<&Certificate>, settings: &Settings) -> String {
                 out,
                 "<details><summary><b>{}</b> {}</summary><pre>{}</pre></details>",
                 escaped(&client.name),
-                escaped(&client.about),
+                with_code(&client.about),
                 escaped(&settings_of(client, certificate, settings)),
             );
         }
@@ -151,6 +151,16 @@ pub(crate) fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
+/// `text` in HTML. What stands between backticks is code.
+pub(crate) fn with_code(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let part = |(place, part): (usize, &str)| match place % 2 {
+        0 => escaped(part),
+        _ => format!("<code>{}</code>", escaped(part)),
+    };
+    parts.map(part).collect()
+}
+
 /// The name under which the page's readers keep the certificate.
 pub const CA_NAME: &str = "robotgate-ca.pem";
 const FETCH: &str = "curl -sSf -x {proxy} -o {ca} http://robotgate.internal/ca.pem";
@@ -165,7 +175,7 @@ const HTML_HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\
     robotgate</title><meta name=\"viewport\" content=\"width=device-width\"><style>:root{color-scheme:light dark}\
     body{font:16px/1.5 system-ui,sans-serif;margin:0}main{max-width:50rem;margin:auto;padding:1rem}\
     pre{overflow-x:auto;padding:.6rem;border:1px solid #8888;border-radius:4px;font-size:13px}\
-    summary{cursor:pointer;padding:.2rem 0}</style><main><h1>Make clients trust robotgate</h1>\
+    .facts{white-space:pre-wrap;overflow-wrap:anywhere}summary{cursor:pointer;padding:.2rem 0}</style><main><h1>Make clients trust robotgate</h1>\
     <p>This proxy keeps bots to the robots.txt of each site.</p>";
 
 #[cfg(test)]
@@ -216,6 +226,11 @@ mod tests {
             assert!(body.contains("http://gate.example:3128"), "{body}");
             assert!(!body.contains("{proxy") && !body.contains("{ca"), "{body}");
             assert_eq!(body.contains("CN=robotgate <here>"), form == Form::Text);
+            let shown = match form {
+                Form::Text => "`robotgate ca show`",
+                Form::Html => "<code>robotgate ca show</code>",
+            };
+            assert!(body.contains(shown), "{body}");
         }
     }
 

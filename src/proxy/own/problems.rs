@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::{
     decision::Reason,
-    trust::{Document, Form},
+    trust::{Document, Form, with_code},
     upstream::ProxyError,
 };
 
@@ -56,7 +56,9 @@ fn html() -> String {
         for (name, meaning, todo) in list {
             let _ = write!(
                 out,
-                "<dt id=\"{name}\"><code>{name}</code></dt><dd>{meaning} {todo}</dd>"
+                "<dt id=\"{name}\"><code>{name}</code></dt><dd>{} {}</dd>",
+                with_code(meaning),
+                with_code(todo)
             );
         }
         out.push_str("</dl>");
@@ -193,7 +195,11 @@ mod tests {
             assert_eq!(body.matches(&format!("<dt id=\"{name}\">")).count(), 1, "{name}");
             assert!(meaning.ends_with('.'), "{meaning}");
         }
-        assert!(!body.contains("& "), "texts are put into HTML as they are");
+        assert!(
+            body.contains("<code>robotgate explain --agent BOT URL</code>"),
+            "{body}"
+        );
+        assert!(!body.contains('`'), "{body}");
         let text = text();
         assert!(
             text.contains("\nrule\n  A rule of the site's robots.txt decides this.\n"),

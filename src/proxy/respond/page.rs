@@ -4,7 +4,10 @@
 use std::fmt::Write as _;
 
 use super::Details;
-use crate::{audit::plain_message, trust::escaped};
+use crate::{
+    audit::plain_message,
+    trust::{escaped, with_code},
+};
 
 /// The page. Its title says the cause, for those who see nothing else of it.
 pub(super) fn page(details: &Details<'_>) -> String {
@@ -82,16 +85,6 @@ fn sentence(text: &str) -> String {
     let first = characters.next().map(|first| first.to_ascii_uppercase());
     let end = if text.ends_with(['.', '…']) { "" } else { "." };
     first.into_iter().chain(characters).chain(end.chars()).collect()
-}
-
-/// What stands between backticks is code.
-fn with_code(text: &str) -> String {
-    let parts = text.split('`').enumerate();
-    let part = |(place, part): (usize, &str)| match place % 2 {
-        0 => escaped(part),
-        _ => format!("<code>{}</code>", escaped(part)),
-    };
-    parts.map(part).collect()
 }
 
 /// What the page may do, which is to have a style (W3C Content Security Policy 3).
