@@ -16,7 +16,7 @@ use crate::target::Target;
 /// A query, all of which is understood.
 pub(super) struct Asked<T>(pub(super) T);
 
-/// What a query can ask for.
+/// What a query or a content can ask for.
 pub(super) trait Form: DeserializeOwned {
     /// How it is written, for who wrote it otherwise.
     const FORM: &'static str;
@@ -44,10 +44,8 @@ impl<T: Form, S: Send + Sync> FromRequestParts<S> for Asked<T> {
                 let why = rejection.body_text();
                 // Before the colon axum says only that something is wrong.
                 let why = why.split_once(": ").map_or(&*why, |(_, why)| why);
-                Err(Problem::Bad(format!(
-                    "the query cannot be read ({why}); write {}",
-                    T::FORM
-                )))
+                let why = in_words(why).unwrap_or_else(|| "the query cannot be read".to_owned());
+                Err(Problem::Bad(format!("{why}; write {}", T::FORM)))
             }
         }
     }
@@ -74,7 +72,7 @@ impl Question {
 }
 
 /// The JSON that a request holds.
-pub(super) async fn content<T: DeserializeOwned>(request: Request) -> Result<T, Problem> {
+pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
     if !is_json(request.headers()) {
         return Err(Problem::MediaType);
     }
@@ -84,7 +82,37 @@ pub(super) async fn content<T: DeserializeOwned>(request: Request) -> Result<T, 
         StatusCode::PAYLOAD_TOO_LARGE => Problem::TooLarge,
         _ => Problem::Bad("the content did not come whole".to_owned()),
     })?;
-    serde_json::from_slice(&content).map_err(|error| Problem::Bad(format!("the content is not what is asked: {error}")))
+    serde_json::from_slice(&content).map_err(|error| {
+        let place = format!("line {}, column {}", error.line(), error.column());
+        let why = match error.is_data() {
+            true => {
+                in_words(&error.to_string()).unwrap_or_else(|| format!("a value of the wrong type ends at {place}"))
+            }
+            false => format!("the content is not JSON ({place})"),
+        };
+        Problem::Bad(format!("{why}; send {}", T::FORM))
+    })
+}
+
+/// serde's reason in words for who asks; `None` for one without a name in it.
+fn in_words(why: &str) -> Option<String> {
+    let named = |kind: &str| Some(why.split_once(kind)?.1.split_once('`')?.0);
+    if let Some(name) = named("missing field `") {
+        return Some(format!("{name} is missing"));
+    }
+    if let Some(name) = named("duplicate field `") {
+        return Some(format!("{name} is there twice"));
+    }
+    if let Some(name) = named("unknown field `") {
+        return Some(format!("there is no parameter {name}"));
+    }
+    // The names of parameters are words, which tells them from other text before a colon.
+    let (name, why) = why.split_once(": ").filter(|(name, _)| !name.contains(' '))?;
+    if why.contains("number too large") {
+        return Some(format!("{name} is too large"));
+    }
+    let is_no_number = why.contains("invalid digit") || why.contains("empty string");
+    is_no_number.then(|| format!("{name} is not a number"))
 }
 
 /// What a web page can send anywhere without asking first is never JSON.
@@ -96,3 +124,37 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// For the content of a request.
 const TO_SEND: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::in_words;
+
+    #[test]
+    fn reasons_are_told_without_the_words_of_libraries() {
+        for (why, told) in [
+            ("missing field `url`", Some("url is missing")),
+            (
+                "missing field `requests` at line 1 column 2",
+                Some("requests is missing"),
+            ),
+            (
+                "foo: unknown field `foo`, expected `a` or `b`",
+                Some("there is no parameter foo"),
+            ),
+            ("duplicate field `url`", Some("url is there twice")),
+            ("limit: invalid digit found in string", Some("limit is not a number")),
+            (
+                "limit: cannot parse integer from empty string",
+                Some("limit is not a number"),
+            ),
+            (
+                "after: number too large to fit in target type",
+                Some("after is too large"),
+            ),
+            ("invalid type: integer `1`, expected a string at line 1 column 23", None),
+            ("invalid type: string \"a digit\", expected a number", None),
+        ] {
+            assert_eq!(in_words(why).as_deref(), told, "{why}");
+        }
+    }
+}

@@ -15,7 +15,7 @@ use tokio::{task::JoinSet, time::Instant};
 
 use super::{
     Context,
-    asked::{Asked, Question, content},
+    asked::{Asked, Form, Question, content},
     problem::Problem,
 };
 use crate::{
@@ -77,6 +77,10 @@ enum Item {
 #[serde(deny_unknown_fields)]
 struct Questions {
     requests: Vec<Question>,
+}
+
+impl Form for Questions {
+    const FORM: &'static str = r#"{"requests": [{"agent": "BOT", "url": "URL"}, ...]}"#;
 }
 
 #[derive(Serialize)]

@@ -18,7 +18,10 @@ pub(super) async fn ready(State(context): State<Arc<Context>>) -> impl IntoRespo
     if context.live.is_stopping() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
     } else if context.live.generation().audit_is_stalled() {
-        (StatusCode::SERVICE_UNAVAILABLE, "the audit log takes nothing\n")
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the audit log takes nothing; the operational log names it\n",
+        )
     } else {
         (StatusCode::OK, "ready\n")
     }

@@ -174,11 +174,14 @@ async fn a_robots_txt_that_cannot_be_had_is_no_error_of_asking() {
 async fn what_cannot_be_asked_is_told() {
     let gate = Gate::start().await;
     for (path, told) in [
-        ("/api/v1/decide", "missing field `agent`"),
-        ("/api/v1/decide?agent=a", "missing field `url`"),
+        ("/api/v1/decide", "agent is missing; write ?agent=BOT"),
+        ("/api/v1/decide?agent=a", "url is missing"),
         ("/api/v1/decide?agent=a&url=b", "not a whole URL"),
-        ("/api/v1/decide?agent=a&agent=b&url=c", "duplicate field"),
-        ("/api/v1/decide?agent=a&url=b&path=c", "unknown field `path`"),
+        ("/api/v1/decide?agent=a&agent=b&url=c", "agent is there twice"),
+        (
+            "/api/v1/decide?agent=a&url=b&path=c",
+            "there is no parameter path; write",
+        ),
         ("/api/v1/explain?agent=a&url=https://", "no host"),
     ] {
         let detail = problem(&gate, path, 400).await;
@@ -191,8 +194,13 @@ async fn what_cannot_be_asked_is_told() {
     };
     let many = json!({"requests": vec![json!({"agent": "a", "url": "http://a.example"}); 1001]}).to_string();
     for (body, status, told) in [
-        ("{}", 400, "missing field `requests`"),
-        ("[", 400, "not what is asked"),
+        ("{}", 400, "requests is missing; send {\"requests\""),
+        ("[", 400, "the content is not JSON (line 1, column 1); send"),
+        (
+            r#"{"requests": [{"agent": 1, "url": ""}]}"#,
+            400,
+            "a value of the wrong type ends at line 1, column 25; send",
+        ),
         (&*many, 400, "at most 1000"),
         (&*"x".repeat(1024 * 1024 + 1), 413, "1 MiB"),
     ] {
@@ -218,25 +226,24 @@ async fn a_query_that_cannot_be_read_is_answered_with_how_it_is_written() {
     let gate = Gate::start().await;
     let question = "write ?agent=BOT&url=URL, both percent-encoded";
     for (path, wrong, right) in [
-        ("decide?agent=a", "missing field `url`", question),
-        ("explain?agent=a&url=b&ua=c", "unknown field `ua`", question),
+        ("decide?agent=a", "url is missing", question),
+        ("explain?agent=a&url=b&ua=c", "there is no parameter ua", question),
         (
             "refusals?after=x",
-            "after: invalid digit",
+            "after is not a number",
             "write ?after=NUMBER&limit=NUMBER",
         ),
         (
             "origins?page=2",
-            "unknown field `page`",
+            "there is no parameter page",
             "write ?search=TEXT&after=ORIGIN&limit=NUMBER",
         ),
-        ("origins/detail", "missing field `origin`", "write ?origin=ORIGIN"),
+        ("origins/detail", "origin is missing", "write ?origin=ORIGIN"),
     ] {
         let told = problem(&gate, &format!("/api/v1/{path}"), 400).await;
         assert!(
-            told.starts_with("the query cannot be read (") && told.contains(wrong),
+            told.starts_with(wrong) && told.contains(right) && !told.contains('`'),
             "{told}"
         );
-        assert!(told.contains(right), "{told}");
     }
 }

@@ -44,7 +44,10 @@ async fn while_the_audit_log_takes_nothing_it_is_not_ready() {
         (ready.status == 503).then_some(ready)
     })
     .await;
-    assert_eq!(ready.text(), "the audit log takes nothing\n");
+    assert_eq!(
+        ready.text(),
+        "the audit log takes nothing; the operational log names it\n"
+    );
     assert_eq!(gate.admin("/healthz").await.status, 200);
     let cannot = "the audit log cannot be written";
     let line = gate
