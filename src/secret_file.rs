@@ -25,7 +25,7 @@ pub enum SecretError {
 #[error(
     "{path}: its mode is {mode:04o}, so {who}; run: chmod {kept:o} {path}",
     path = path.display(),
-    who = if mode & OTHERS != 0 { "others than its owner and group can get at it" } else { "its group can change it" },
+    who = who(*mode),
     kept = mode & 0o640
 )]
 pub struct Exposure {
@@ -60,6 +60,17 @@ pub fn read_with(path: &Path) -> Result<(Vec<u8>, Metadata), SecretError> {
     let mut contents = Vec::new();
     file.read_to_end(&mut contents).map_err(failed)?;
     Ok((contents, metadata))
+}
+
+/// What its mode allows that it should not.
+fn who(mode: u32) -> &'static str {
+    match mode & OTHERS {
+        0 => "its group can change it",
+        0o1 => "every user can execute it",
+        0o2 | 0o3 => "every user can change it",
+        0o4 | 0o5 => "every user can read it",
+        _ => "every user can read and change it",
+    }
 }
 
 fn hint(error: &io::Error) -> &'static str {

@@ -250,11 +250,13 @@ impl Daemon {
     }
 }
 
-/// Tells that opening the copies on disk takes long: after a crash the file is looked through.
+/// Tells that opening the copies on disk takes long: another process holds the file, or it is checked after a crash.
 async fn tell_of_opening() {
     loop {
         tokio::time::sleep(OPENING_PERIOD).await;
-        tracing::info!("still starting: the file of what is known of sites is looked through");
+        tracing::info!(
+            "still starting: opening the file of cache.path, which another process may hold or a crash may have left to be checked"
+        );
     }
 }
 

@@ -38,7 +38,7 @@ pub struct AuditLog {
 /// Why a line could not be logged.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
-    #[error("cannot open the audit log {}: {error}; check the path and its permissions", path.display())]
+    #[error("audit.path: cannot open the audit log {}: {error}; check the path and its permissions", path.display())]
     Open { path: PathBuf, error: io::Error },
     #[error("cannot write the audit log to stdout: {0}")]
     Stdout(io::Error),

@@ -131,6 +131,19 @@ pub struct Moment(pub SystemTime);
 // === impl AuthorityError ===
 
 impl AuthorityError {
+    /// The keys of the configuration that name what is wrong.
+    pub fn keys(&self) -> &'static str {
+        match self {
+            Self::Certificate { .. }
+            | Self::NotAuthority { .. }
+            | Self::Chain { .. }
+            | Self::Expired { .. }
+            | Self::NotYetValid { .. } => "https.ca-certificate",
+            Self::Exposed { .. } | Self::NoKey { .. } | Self::Key { .. } => "https.ca-key",
+            _ => "https.ca-certificate and https.ca-key",
+        }
+    }
+
     pub(super) fn half(present: &Path, missing: &Path) -> Self {
         Self::Half {
             present: present.to_owned(),

@@ -45,6 +45,7 @@ enum Action {
     },
     /// Remove all secrets of NAME
     Remove {
+        /// The name, as `list` prints it
         name: String,
         /// Keep the one that was added last: the end of a rotation
         #[arg(long)]

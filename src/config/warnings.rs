@@ -15,7 +15,7 @@ impl Config {
         let ended = self.https.tunnels.iter().filter(|tunnel| !tunnel.holds(now));
         let ended = ended.map(|tunnel| {
             format!(
-                "the [[https.tunnel]] entry for {} has ended: its last day was {}; a CONNECT to it gets what https.mode \
+                "https.tunnel: the entry for {} has ended: its last day was {}; a CONNECT to it gets what https.mode \
                  says. Write a later date, or remove the entry",
                 tunnel.host,
                 OffsetDateTime::from(tunnel.until - Duration::from_nanos(1)).date()
@@ -35,8 +35,8 @@ impl Config {
         let mut watched = secrets.into_iter().flatten().map(|path| &**path).chain([file]);
         let beside = watched.find(|path| folder(path).as_ref() == Some(&log_folder))?;
         Some(format!(
-            "the audit log {} is in the folder of {}, which is watched for changes, so each line that is written costs \
-             time; give it a folder of its own (audit.path)",
+            "audit.path: the audit log {} is in the folder of {}, which is watched for changes, so each line that is written costs \
+             time; give it a folder of its own",
             log.display(),
             beside.display()
         ))

@@ -47,7 +47,7 @@ pub struct Generation {
 /// Why a configuration cannot be put in force.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    #[error(transparent)]
+    #[error("{keys}: {0}", keys = .0.keys())]
     Authority(#[from] AuthorityError),
     #[error(transparent)]
     Audit(#[from] AuditError),

@@ -54,7 +54,9 @@ impl Display for Way<'_> {
         match live.answer() {
             // It takes another configuration or another address, and no waiting.
             Answer::Unreachable(Some(failure)) if failure.is_prohibited() => Ok(()),
-            Answer::Unreachable(_) | Answer::UnreachableTooLong(_) => writeln!(f, "  tried again in {left}"),
+            Answer::Unreachable(_) | Answer::UnreachableTooLong(_) => {
+                writeln!(f, "  would be tried again after {left}")
+            }
             _ => writeln!(f, "  holds for {left}, until {}", Minute(expires)),
         }
     }

@@ -110,11 +110,12 @@ fn a_file_that_others_can_get_at_is_refused() {
         (0o440, None),
         (
             0o644,
-            Some("its mode is 0644, so others than its owner and group can get at it; run: chmod 640 DIR/credentials"),
+            Some("its mode is 0644, so every user can read it; run: chmod 640 DIR/credentials"),
         ),
         (0o604, Some("run: chmod 600 DIR/credentials")),
-        (0o641, Some("others than its owner and group")),
-        (0o642, Some("others than its owner and group")),
+        (0o641, Some("every user can execute it")),
+        (0o642, Some("every user can change it")),
+        (0o646, Some("every user can read and change it")),
         (
             0o660,
             Some("its mode is 0660, so its group can change it; run: chmod 640 DIR/credentials"),

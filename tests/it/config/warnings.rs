@@ -6,7 +6,7 @@ use crate::support::{Gate, Told};
 
 const TUNNELS: &str = "[[https.tunnel]]\nhost = \".ended.example\"\nreason = \"r\"\nuntil = 2020-01-31\n\
                        [[https.tunnel]]\nhost = \"lasting.example\"\nreason = \"r\"\nuntil = 2999-01-01\n";
-const ENDED: &str = "the [[https.tunnel]] entry for .ended.example has ended: its last day was 2020-01-31";
+const ENDED: &str = "https.tunnel: the entry for .ended.example has ended: its last day was 2020-01-31";
 const WATCHED: &str = "which is watched for changes";
 
 #[tokio::test]
@@ -37,6 +37,41 @@ async fn a_tunnel_past_its_date_and_a_log_in_a_watched_folder_are_named() {
                 "{line}"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_used_is_told_with_the_key_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gate.toml");
+    for name in ["damaged.pem", "key.pem"] {
+        fs::write(
+            folder.path().join(name),
+            "-----BEGIN CERTIFICATE-----\nAA.A\n-----END CERTIFICATE-----\n",
+        )
+        .unwrap();
+    }
+    let pair = |certificate: &str| format!("[https]\nca-certificate = \"{certificate}\"\nca-key = \"key.pem\"\n");
+    for (text, told) in [
+        (
+            "[audit]\npath = \"none/audit.jsonl\"\n[https]\nmode = \"tunnel\"",
+            "audit.path: cannot open the audit log",
+        ),
+        (&*pair("none.pem"), "https.ca-certificate and https.ca-key: "),
+        (&pair("damaged.pem"), "https.ca-key: the key "),
+    ] {
+        fs::write(
+            &file,
+            format!("[cache]\npersist = false\n[proxy]\nlisten = \"127.0.0.1:0\"\n{text}"),
+        )
+        .unwrap();
+        let checked = Told::by(&["check", file.to_str().unwrap()], "").await;
+        assert_eq!(checked.code, Some(1), "{text}");
+        assert!(
+            checked.errors.starts_with(&format!("robotgate: {told}")),
+            "{told}: {}",
+            checked.errors
+        );
     }
 }
 

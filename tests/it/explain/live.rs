@@ -115,7 +115,7 @@ The site's robots.txt could not be fetched yet, so everything is disallowed unti
 Fetched:
   503  http://shop.example:PORT/robots.txt
   answered in TIME s
-  tried again in 1 min 30 s
+  would be tried again after 1 min 30 s
 ";
     assert_eq!(told.masked(&origin), expected);
     let json = fetched(&gate, &origin, &["--json"]).await.json();
