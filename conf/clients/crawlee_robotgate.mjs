@@ -1,4 +1,4 @@
-// Hooks for Crawlee 3 that log why robotgate refused a request, and do not retry it, and that name the bot.
+// Hooks for Crawlee 3 that log why robotgate refused a request, and retry only what ends by itself, and that name the bot.
 // `robotgate env --write DIR crawlee` writes this file too.
 //
 //   import { CheerioCrawler, ProxyConfiguration } from "crawlee";
@@ -21,14 +21,18 @@ export function refusal(decision) {
   return /reason=([a-z0-9-]+)/.exec(decision)?.[1] ?? "unknown";
 }
 
-/** A hook for postNavigationHooks of every crawler. The request fails, once, and failedRequestHandler sees it. */
+/**
+ * A hook for postNavigationHooks of every crawler. The request fails and failedRequestHandler sees it: at once, or after
+ * Crawlee's retries where the site's robots.txt is unreachable.
+ */
 export function stopAtRefusal({ request, response, log }) {
   const headers = typeof response?.headers === "function" ? response.headers() : response?.headers;
   const decision = headers?.["robots-decision"];
   const reason = refusal(decision);
   if (reason === null) return;
   log.warning(`robotgate refused ${request.url}: ${decision}`, { reason });
-  request.noRetry = true;
+  // An unreachable robots.txt is a refusal that ends by itself.
+  if (reason !== "unreachable") request.noRetry = true;
   throw new Error(`robotgate refused ${request.url}: ${decision}`);
 }
 

@@ -8,7 +8,8 @@ DIR scrapy` does the latter), and in settings.py:
     DOWNLOADER_MIDDLEWARES = {"scrapy_robotgate.RobotgateMiddleware": 560}
 
 560 is past RetryMiddleware (550): a refusal gets here first. A spider's errback is called with IgnoreRequest, and the
-stats count refusals by reason (robotgate/refused/rule and so on).
+stats count refusals by reason (robotgate/refused/rule and so on). A 503 (refusals.unreachable-status) is left to
+RetryMiddleware, except for a CONNECT.
 """
 
 import logging
@@ -18,6 +19,10 @@ from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.exceptions import IgnoreRequest
 
 logger = logging.getLogger(__name__)
+
+# The statuses that refusals.status and refusals.unreachable-status allow. Every refusal's phrase begins so; the 503 of an
+# overloaded proxy does not, and is tried again.
+REFUSED_CONNECT = re.compile(r"'status': (403|451|503), 'reason': b?['\"]Disallowed")
 
 
 def refusal(decision):
@@ -32,7 +37,10 @@ class RobotgateMiddleware:
     @classmethod
     def from_crawler(cls, crawler):
         if crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            logger.warning("ROBOTSTXT_OBEY is on, so each site is asked twice: set it to False, robotgate checks it")
+            logger.warning(
+                "ROBOTSTXT_OBEY is on, so each site is asked for its robots.txt twice, unless robots.serve-copies is on "
+                "in robotgate: set it to False, robotgate checks it"
+            )
         return cls(crawler.stats)
 
     def __init__(self, stats):
@@ -43,11 +51,13 @@ class RobotgateMiddleware:
         reason = refusal(decision)
         if reason is None:
             return response
+        if reason == "unreachable" and response.status == 503:
+            return response  # It ends when the site gives its robots.txt again: RetryMiddleware tries again.
         raise self.refused(request, reason, decision)
 
     def process_exception(self, request, exception, spider=None):
         # A CONNECT that is refused has no response: all that Scrapy keeps is the status and the reason phrase.
-        if isinstance(exception, TunnelError) and "'status': 403" in str(exception):
+        if isinstance(exception, TunnelError) and REFUSED_CONNECT.search(str(exception)):
             raise self.refused(request, "connect", str(exception))
 
     def refused(self, request, reason, told):
