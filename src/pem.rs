@@ -1,9 +1,12 @@
 //! Certificates as text (RFC 7468).
 
 use data_encoding::BASE64;
-use rustls::pki_types::{
-    CertificateDer,
-    pem::{Error, PemObject as _},
+use rustls::{
+    CertificateError, RootCertStore,
+    pki_types::{
+        CertificateDer,
+        pem::{Error, PemObject as _},
+    },
 };
 
 /// Why PEM cannot be read. Lines count from 1.
@@ -56,6 +59,29 @@ fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
         Error::IllegalSectionStart { .. } => PemError::Begin(line),
         _ => PemError::Other(line),
     }
+}
+
+/// The certificates of one file, of which there is at least one and each can be a root.
+///
+/// # Errors
+/// Why not; it follows the file's name.
+pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates = certificates(pem).map_err(|error| format!("cannot be read: {error}"))?;
+    if certificates.is_empty() {
+        return Err("holds no certificate; write a PEM file with \"-----BEGIN CERTIFICATE-----\" in it".to_owned());
+    }
+    for (line, certificate) in &certificates {
+        // A store of its own: only to learn whether rustls can use it.
+        RootCertStore::empty()
+            .add(certificate.clone())
+            .map_err(|error| match error {
+                rustls::Error::InvalidCertificate(CertificateError::BadEncoding) => {
+                    format!("cannot be used: the certificate at line {line} is damaged")
+                }
+                error => format!("holds a certificate at line {line} that cannot be used: {error}"),
+            })?;
+    }
+    Ok(certificates.into_iter().map(|(_, certificate)| certificate).collect())
 }
 
 /// One certificate as PEM.

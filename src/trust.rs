@@ -21,7 +21,7 @@ pub use self::{
     distrust::{Distrust, Kind, Rejection, Told},
     keystore::jks,
     page::{CA_NAME, Document, Form, Missing, page},
-    settings::{BadProxy, Ca, Settings, is_plain},
+    settings::{BadProxy, Ca, Settings, is_plain, word},
 };
 use crate::authority::Authority;
 

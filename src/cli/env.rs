@@ -10,20 +10,24 @@ use std::{
     fs,
     io::{self, IsTerminal as _, Write as _},
     net::SocketAddr,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use clap::builder::PossibleValue;
+use rustls::pki_types::CertificateDer;
 
 use self::write::WriteError;
 use super::{fail, load};
 use crate::{
+    audit::plain,
     config::{Config, ConfigError, HttpsMode},
+    pem,
     trust::{
         BadProxy, Ca, Settings,
         clients::{self, Client, Group},
+        word,
     },
 };
 
@@ -59,7 +63,9 @@ enum EnvError {
     #[error("{0:?} cannot stand in a setting: name the certificate by a path of printable UTF-8 (--ca FILE)")]
     Path(PathBuf),
     #[error("{0}")]
-    Certificate(String),
+    NoCertificate(String),
+    #[error("{0} {1}")]
+    Certificate(String, String),
     #[error(transparent)]
     Write(#[from] WriteError),
 }
@@ -130,15 +136,22 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     let path = args.ca.as_ref().unwrap_or(&config.https.ca_certificate);
     let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
     if intercepts && args.write.is_none() {
-        notes.extend(state_of(&path));
+        notes.extend(state_of(&path, args));
     }
     let shown = path.to_str().filter(|path| !path.contains(char::is_control));
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
     let mut settings = Settings::new(&proxy, ca)?;
-    let mut write = String::new();
+    let proxy = args.proxy.as_deref();
+    // The text repeats them where a program prints them later, perhaps into a log: not with a secret.
+    let shown = proxy.map(|proxy| match settings.has_secret() {
+        true => "http://NAME:SECRET@HOST:PORT",
+        false => proxy,
+    });
+    settings = settings.with_options(&options(args, shown));
+    let mut options = options(args, proxy);
     if let Some(folder) = &args.write {
         let folder = write::folder(folder)?;
-        write = format!("--write {folder} ");
+        let _ = write!(options, " --write {folder}");
         settings = settings.written_to(&folder);
     }
 
@@ -149,19 +162,19 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     };
     if let Some(folder) = settings.folder() {
         let authority = match intercepts {
-            true => certificate(&path)?,
+            true => certificates(&path, args)?,
             // Nothing to trust, so no file has it.
-            false => String::new(),
+            false => Vec::new(),
         };
         let files = clients::files(&text, &settings);
-        write::write(folder, &files, (&path, &authority))?;
+        notes.extend(write::write(folder, &files, &authority)?);
         if !files.is_empty() && !is_open_to_all(Path::new(folder)) {
             notes.push(format!("other users of this machine cannot read the files in {folder}"));
         }
     }
 
     let mut out = format!(
-        "# {}. To set it in this shell: eval \"$(robotgate env {write}{})\"\n",
+        "# {}. To set it in this shell: eval \"$(robotgate env{options} {})\"\n",
         client.about, client.name
     );
     for note in &notes {
@@ -179,7 +192,11 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
         if !config.identity.required {
             out.push_str("# (It asks only for bots that the configuration binds to a credential.)\n");
         }
-        out.push_str("# robotgate credential add NAME makes a secret.\n");
+        let _ = writeln!(
+            out,
+            "# robotgate credential add{} NAME makes a secret.",
+            config_option(args)
+        );
     }
     Ok((out, notes))
 }
@@ -203,33 +220,66 @@ fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     format!("{scheme}://{name}:{}", address.port())
 }
 
-/// The authority's certificate, as PEM.
-fn certificate(path: &Path) -> Result<String, EnvError> {
-    let read = fs::read_to_string(path);
-    read.map_err(|error| {
-        EnvError::Certificate(state_of(path).unwrap_or_else(|| format!("{}: {error}", path.display())))
-    })
+/// `--config FILE` as it was given, for a shell, with a space before it.
+fn config_option(args: &EnvArgs) -> String {
+    let file = args.config.as_ref();
+    file.map_or_else(String::new, |file| option("config", &file.to_string_lossy()))
 }
 
-/// What stands between the certificate and those who have to read it.
-fn state_of(path: &Path) -> Option<String> {
-    let get = "robotgate ca export > robotgate-ca.pem\n(as the proxy's user, or root), or from any machine:\n\
-               curl -x PROXY -o robotgate-ca.pem http://robotgate.internal/ca.pem\nand name the copy by --ca FILE";
-    match fs::metadata(path) {
+/// The options that say which proxy and which certificate, as they were given, but for the proxy's address.
+fn options(args: &EnvArgs, proxy: Option<&str>) -> String {
+    let mut options = config_option(args);
+    options.extend(proxy.map(|proxy| option("proxy", proxy)));
+    options.extend(args.ca.as_ref().map(|file| option("ca", &file.to_string_lossy())));
+    options
+}
+
+fn option(name: &str, value: &str) -> String {
+    // They stand in comments too, which a line break would end.
+    format!(" --{name} {}", word(&plain(value, usize::MAX)))
+}
+
+/// The certificates of the authority's file.
+fn certificates(path: &Path, args: &EnvArgs) -> Result<Vec<CertificateDer<'static>>, EnvError> {
+    let pem = fs::read(path).map_err(|error| {
+        let state = state_of(path, args).unwrap_or_else(|| format!("{}: {error}", path.display()));
+        EnvError::NoCertificate(state)
+    })?;
+    pem::roots(&pem).map_err(|why| EnvError::Certificate(path.display().to_string(), why))
+}
+
+/// What stands between the certificate and those who have to read it, and what to do about it.
+fn state_of(path: &Path, args: &EnvArgs) -> Option<String> {
+    let shown = path.display();
+    let export = format!("robotgate ca export{} > robotgate-ca.pem", config_option(args));
+    let get = format!(
+        "Get the certificate by\n{export}\n(as the proxy's user, or root), or from any machine:\n\
+         curl -x PROXY -o robotgate-ca.pem http://robotgate.internal/ca.pem\nand name the copy by --ca FILE"
+    );
+    match fs::File::open(path).and_then(|file| file.metadata()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(format!(
-            "{} is not there yet: robotgate makes it when it first runs. If the proxy runs elsewhere, or as another \
-             user (--config FILE), get the certificate by\n{get}",
-            path.display()
+            "{shown} is not there yet: robotgate makes it when it first runs. If the proxy runs elsewhere, or as another \
+             user (--config FILE): {get}"
         )),
-        Err(error) => Some(format!(
-            "{} cannot be read ({error}). Get the certificate by\n{get}",
-            path.display()
-        )),
-        Ok(_) if !is_open_to_all(path) => Some(format!(
-            "other users of this machine cannot read {}, so their bots have no use of it. Make them a copy by\n{get}",
-            path.display()
-        )),
-        Ok(_) => None,
+        Err(error) => Some(format!("{shown} cannot be read ({error}). {get}")),
+        Ok(_) if is_open_to_all(path) => None,
+        Ok(data) => {
+            let who = match data.uid() == rustix::process::geteuid().as_raw() && data.mode() & 0o040 == 0 {
+                true => "Only you can read",
+                false => "Not every user can read",
+            };
+            // `ca export` knows the configuration's certificate alone.
+            let copy = match args.ca {
+                Some(_) => format!(
+                    "cp {} robotgate-ca.pem",
+                    word(&plain(&path.to_string_lossy(), usize::MAX))
+                ),
+                None => export,
+            };
+            Some(format!(
+                "{who} {shown}. For bots of other users: {copy}; name the copy by --ca FILE"
+            ))
+        }
     }
 }
 

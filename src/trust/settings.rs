@@ -17,6 +17,8 @@ pub struct Settings {
     ca: Ca,
     /// Where files are written: an absolute path that needs no quotes anywhere.
     folder: Option<String>,
+    /// `robotgate env` with the options that it was given.
+    command: String,
 }
 
 /// Where a client finds the authority's certificate.
@@ -68,7 +70,18 @@ impl Settings {
             user: url.password().map(|secret| (decoded(url.username()), decoded(secret))),
             ca,
             folder: None,
+            command: "robotgate env".to_owned(),
         })
+    }
+
+    /// The same where advice to run `robotgate env` once more repeats `options`: words of a shell, each behind a space,
+    /// on one line and without a secret.
+    #[must_use]
+    pub fn with_options(self, options: &str) -> Self {
+        Self {
+            command: format!("robotgate env{options}"),
+            ..self
+        }
     }
 
     /// The same where files are written to a folder, copies of the certificate among them. [`is_plain`] holds of its
@@ -93,8 +106,8 @@ impl Settings {
     }
 
     /// `text` with what stands in braces filled in: for a shell `{proxy}`, `{server}` (the proxy without a secret),
-    /// `{host}`, `{port}`, `{ca}`, `{roots}` (for what replaces the system's roots) and `{dir}` (where files are
-    /// written); between quotation marks, for programs, `{proxy-text}`, `{server-text}`, `{name-text}`,
+    /// `{host}`, `{port}`, `{ca}`, `{roots}` (for what replaces the system's roots), `{dir}` (where files are
+    /// written) and `{env}` (`robotgate env` with its options); between quotation marks, for programs, `{proxy-text}`, `{server-text}`, `{name-text}`,
     /// `{secret-text}`, `{ca-text}` and `{roots-text}`. `{replaces}` is a comment on `{roots}`.
     pub(super) fn fill(&self, text: &str) -> String {
         let (roots, replaces) = match &self.folder {
@@ -115,6 +128,7 @@ impl Settings {
             ("{host}", word(&self.host)),
             ("{port}", self.port.clone()),
             ("{dir}", self.folder.clone().unwrap_or_default()),
+            ("{env}", self.command.clone()),
             // Last: a path may hold anything, names in braces too.
             ("{roots-text}", quoted(roots.name())),
             ("{roots}", roots.word()),
@@ -152,7 +166,7 @@ pub fn is_plain(text: &str) -> bool {
 }
 
 /// `text` as one word of a POSIX shell (XCU §2.2).
-fn word(text: &str) -> String {
+pub fn word(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
     }

@@ -5,14 +5,16 @@ use std::{fs, os::unix::fs::PermissionsExt as _, process::Stdio};
 
 use tokio::process::Command;
 
-use crate::support::{Gate, Origin, Told};
+use crate::support::{Gate, Origin, Reply, Told};
 
 /// What is printed for a client of this gate, whose folder has a space in its name for the client. `more` are further
 /// arguments; `@DIR@` in them is a folder beside it.
 async fn settings(gate: &Gate, client: &str, more: &[&str]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("it's a ca.pem");
-    fs::copy(gate.file("ca.pem"), &ca).unwrap();
+    // Where https is not intercepted there is no authority; any certificate does.
+    let own = Some(gate.file("ca.pem")).filter(|path| path.exists());
+    fs::copy(own.unwrap_or_else(|| gate.file("origin-ca.pem")), &ca).unwrap();
     let (proxy, ca) = (format!("http://{}", gate.address()), ca.display().to_string());
     let files = folder.path().join("files").display().to_string();
     let more: Vec<_> = more.iter().map(|text| text.replace("@DIR@", &files)).collect();
@@ -116,11 +118,12 @@ async fn streams_of_php_go_through() {
 async fn files_of_others_are_left_alone_and_its_own_are_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    fs::write(
-        at("authority.pem"),
-        "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n",
-    )
-    .unwrap();
+    let gate = Gate::start().await;
+    let certificate = fs::read_to_string(gate.file("ca.pem")).unwrap();
+    let block = &certificate[certificate.find("-----BEGIN").unwrap()..];
+    let block = block.trim_end().replace("\r", "");
+    let key = "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n";
+    fs::write(at("authority.pem"), format!("{key}{certificate}")).unwrap();
     let (ca, files) = (
         at("authority.pem").display().to_string(),
         at("files").display().to_string(),
@@ -135,7 +138,8 @@ async fn files_of_others_are_left_alone_and_its_own_are_written_again() {
             told.out
         );
         let roots = fs::read_to_string(at("files/roots.pem")).unwrap();
-        assert!(roots.contains("MAA=") && roots.matches("BEGIN").count() > 1, "{roots}");
+        assert!(roots.contains(&block) && roots.matches("BEGIN").count() > 1, "{roots}");
+        assert!(!roots.contains("PRIVATE KEY"), "every user may read it");
         assert_eq!(
             fs::metadata(at("files/wgetrc")).unwrap().permissions().mode() & 0o777,
             0o644
@@ -150,6 +154,32 @@ async fn files_of_others_are_left_alone_and_its_own_are_written_again() {
         "{told:?}"
     );
     assert_eq!(fs::read_to_string(at("files/wgetrc")).unwrap(), "mine");
+
+    // `wget` and `curl` take PEM, `java` a key store, `node` the authority alone.
+    let none = at("none.pem").display().to_string();
+    for (contents, why) in [
+        ("garbage", "holds no certificate"),
+        (
+            "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
+            "cannot be read: line 2 is not base64",
+        ),
+        (
+            "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n",
+            "cannot be used: the certificate at line 1 is damaged",
+        ),
+    ] {
+        fs::write(&none, contents).unwrap();
+        for client in ["wget", "curl", "java", "node", "docker"] {
+            let files = at("none").display().to_string();
+            let told = Told::by(&["env", client, "--ca", &none, "--write", &files], "").await;
+            assert_eq!((told.code, told.out.as_str()), (Some(1), ""), "{client}: {told:?}");
+            assert!(
+                told.errors.contains(&format!("{none} ")) && told.errors.contains(why),
+                "{client}: {told:?}"
+            );
+            assert!(!at("none").exists(), "{client}: nothing is written");
+        }
+    }
 
     let told = Told::by(&["env", "wget", "--ca", "/nowhere.pem", "--write", &files], "").await;
     assert!(
@@ -167,11 +197,64 @@ async fn scrapy_says_why_it_was_refused_and_does_not_try_again() {
         .spawn()
         .await;
     let gate = Gate::start().await;
+    let (allowed, refused) = (origin.url("/x.txt"), origin.url("/private/x"));
+    let shown = scrape(&gate, &format!("{allowed} {refused}")).await;
+    assert!(shown.contains("Hello, bot."), "{shown}");
+    let told = format!("robotgate refused {refused}: deny; reason=rule; line=2");
+    assert!(
+        shown.contains(&told) && shown.contains("'robotgate/refused/rule': 1"),
+        "{shown}"
+    );
+    assert_eq!(decisions(&gate, &refused), 1, "{:#?}", gate.audit());
+}
+
+#[tokio::test]
+async fn scrapy_tries_again_what_ends_by_itself_and_no_refused_connect() {
+    let refusing = Origin::start()
+        .robots("User-agent: *\nDisallow: /\n")
+        .tls()
+        .spawn()
+        .await;
+    let broken = Origin::start()
+        .reply("/robots.txt", Reply::status(503))
+        .tls()
+        .spawn()
+        .await;
+    let statuses = "[refusals]\nstatus = 451\nunreachable-status = 503\n";
+
+    let gate = Gate::with(statuses).await;
+    let shown = scrape(&gate, &broken.url("/x")).await;
+    assert!(shown.contains("'retry/count': 2"), "{shown}");
+    assert!(!shown.contains("robotgate refused"), "{shown}");
+    assert_eq!(decisions(&gate, &broken.url("/x")), 3, "{:#?}", gate.audit());
+
+    // Scrapy names no bot in a CONNECT.
+    let tunnel = "[https]\nmode = \"tunnel\"\n[identity]\nunidentified = \"wildcard\"";
+    let gate = Gate::with(&format!("{statuses}{tunnel}")).await;
+    for (origin, status) in [(&refusing, 451), (&broken, 503)] {
+        let shown = scrape(&gate, &origin.url("/x")).await;
+        let told = format!("[{{'status': {status}, 'reason': b'Disallowed");
+        assert!(
+            shown.contains(&told) && shown.contains("'robotgate/refused/connect': 1"),
+            "{shown}"
+        );
+        assert!(!shown.contains("retry/count"), "{shown}");
+    }
+}
+
+fn decisions(gate: &Gate, url: &str) -> usize {
+    let records = gate.audit();
+    let is_it = |record: &&serde_json::Value| record["event"] == "decision" && record["url"] == url;
+    records.iter().filter(is_it).count()
+}
+
+/// What Scrapy logs that asks for these URLs, between blanks, with the middleware.
+async fn scrape(gate: &Gate, urls: &str) -> String {
     let spider = r#"import scrapy
 class Spider(scrapy.Spider):
     name = "test"
     custom_settings = {
-        "USER_AGENT": "TestBot/1.0", "ROBOTSTXT_OBEY": False, "RETRY_HTTP_CODES": [403], "TELNETCONSOLE_ENABLED": False,
+        "USER_AGENT": "TestBot/1.0", "ROBOTSTXT_OBEY": False, "RETRY_HTTP_CODES": [403, 503], "TELNETCONSOLE_ENABLED": False,
         "DOWNLOADER_MIDDLEWARES": {"scrapy_robotgate.RobotgateMiddleware": 560},
     }
     def start_requests(self):
@@ -180,20 +263,8 @@ class Spider(scrapy.Spider):
     def parse(self, response):
         print(response.text)
 "#;
-    let (allowed, refused) = (origin.url("/x.txt"), origin.url("/private/x"));
-    let line = format!("cat > a.py <<'END'\n{spider}\nEND\nscrapy runspider a.py -a urls='{allowed} {refused}'");
-    let shown = shell(&gate, "scrapy", &["--write", "@DIR@"], &line).await;
-    assert!(shown.contains("Hello, bot."), "{shown}");
-    let told = format!("robotgate refused {refused}: deny; reason=rule; line=2");
-    assert!(
-        shown.contains(&told) && shown.contains("'robotgate/refused/rule': 1"),
-        "{shown}"
-    );
-    let records = gate.audit();
-    let asked = records
-        .iter()
-        .filter(|record| record["event"] == "decision" && record["url"] == refused);
-    assert_eq!(asked.count(), 1, "{records:#?}");
+    let line = format!("cat > a.py <<'END'\n{spider}\nEND\nscrapy runspider a.py -a urls='{urls}'");
+    shell(gate, "scrapy", &["--write", "@DIR@"], &line).await
 }
 
 /// The hooks as Crawlee calls them; `npm install @crawlee/cheerio` has the rest.
@@ -210,6 +281,10 @@ const request = { url: "https://a.test/x" };
 for (const headers of [{ "robots-decision": "deny; reason=rule; line=2" }, () => ({ "robots-decision": "deny; reason=egress" })]) {
   try { stopAtRefusal({ request, response: { headers }, log }); } catch (error) { seen.push(error.message, request.noRetry); }
 }
+const passing = {};
+try {
+  stopAtRefusal({ request: passing, response: { headers: { "robots-decision": "deny; reason=unreachable" } }, log: { warning() {} } });
+} catch (error) { seen.push(passing.noRetry ?? "again"); }
 const options = { headers: { accept: "a/b" } };
 nameBot("TestBot/1.0")({}, options);
 console.log(JSON.stringify([seen, options, refusal("unverifiable; reason=unverifiable")]));
@@ -222,7 +297,7 @@ console.log(JSON.stringify([seen, options, refusal("unverifiable; reason=unverif
     let first = "robotgate refused https://a.test/x: deny; reason=rule; line=2";
     let second = "robotgate refused https://a.test/x: deny; reason=egress";
     let expected = serde_json::json!([
-        [first, first, true, second, second, true],
+        [first, first, true, second, second, true, "again"],
         { "headers": { "accept": "a/b", "user-agent": "TestBot/1.0" }, "useHeaderGenerator": false },
         "unverifiable",
     ]);
@@ -281,6 +356,90 @@ async fn chromium_goes_through() {
 }
 
 #[tokio::test]
+async fn advice_repeats_the_options_that_were_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (config, ca) = (at("it's a gate.toml"), at("ca.pem"));
+    fs::write(&config, "# All defaults.\n").unwrap();
+    let shown = format!("--config '{}'", config.replace('\'', r"'\''"));
+    let told = Told::by(
+        &["env", "curl", "--config", &config, "--ca", &ca, "--proxy", "gate:1"],
+        "",
+    )
+    .await;
+    let eval = format!("eval \"$(robotgate env {shown} --proxy gate:1 --ca {ca} curl)\"\n");
+    assert!(told.out.starts_with('#') && told.out.contains(&eval), "{}", told.out);
+    assert!(
+        told.errors
+            .contains(&format!("robotgate ca export {shown} > robotgate-ca.pem")),
+        "{}",
+        told.errors
+    );
+
+    let files = at("files");
+    let written = Told::by(
+        &["env", "macos", "--config", &config, "--ca", &ca, "--write", &files],
+        "",
+    )
+    .await;
+    let export = format!("robotgate ca export {shown} > robotgate-ca.pem");
+    assert!(
+        written.code == Some(1) && written.errors.contains(&export),
+        "{written:?}"
+    );
+
+    // Where a shell runs it without a Node.js that reads the variables. A log is no place for a secret.
+    let secret = "http://acme:open-sesame@gate:1";
+    let told = Told::by(&["env", "node", "--config", &config, "--proxy", secret], "").await;
+    let script = told.out.clone() + "\n:";
+    let run = Command::new("sh")
+        .args(["-euc", &script])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .output();
+    let output = run.await.unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let masked = format!("eval \"$(robotgate env {shown} --proxy http://NAME:SECRET@HOST:PORT --write DIR node)\"");
+    assert!(errors.contains(&masked) && !errors.contains("open-sesame"), "{errors}");
+
+    // A line break in an option ends no comment.
+    let told = Told::by(&["env", "curl", "--proxy", "http://a\nexit:1"], "").await;
+    assert!(told.code == Some(0) && !told.out.contains("\nexit"), "{told:?}");
+}
+
+#[tokio::test]
+async fn what_is_set_already_stays() {
+    let gate = Gate::start().await;
+    for (client, name, before, after) in [
+        ("scrapy", "PYTHONPATH", "/a b", "@DIR@:/a b"),
+        (
+            "node",
+            "NODE_OPTIONS",
+            "--no-warnings",
+            "--no-warnings --require=@DIR@/robotgate-node.cjs",
+        ),
+        ("php", "PHP_INI_SCAN_DIR", "/a b", "/a b:@DIR@/php"),
+    ] {
+        let (home, text) = settings(&gate, client, &["--write", "@DIR@"]).await;
+        let file = home.path().join("client.env");
+        fs::write(&file, text).unwrap();
+        let run = async |before: Option<&str>| {
+            let line = format!(". {}; printf %s \"${name}\"", file.display());
+            let mut command = Command::new("sh");
+            command.args(["-euc", &line]).env_clear().env("PATH", "/usr/bin:/bin");
+            before.map(|before| command.env(name, before));
+            let output = command.output().await.unwrap();
+            assert!(output.status.success(), "{client}: {output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let files = home.path().join("files").display().to_string();
+        assert_eq!(run(Some(before)).await, after.replace("@DIR@", &files), "{client}");
+        assert!(run(None).await.contains(&files), "{client}");
+    }
+}
+
+#[tokio::test]
 async fn every_name_prints_something_and_a_wrong_one_is_told_the_nearest() {
     let list = Told::by(&["env"], "").await;
     assert_eq!(list.code, Some(0));
@@ -318,15 +477,25 @@ async fn the_configuration_says_where_the_proxy_is_and_whether_there_is_somethin
     assert!(own.errors.contains("is not there yet"), "{}", own.errors);
 
     fs::write(folder.path().join("ca.pem"), "").unwrap();
+    fs::set_permissions(folder.path().join("ca.pem"), fs::Permissions::from_mode(0o644)).unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let all = told("[proxy]\nlisten = \"0.0.0.0:4000\"\n[https]\nca-certificate = \"ca.pem\"\nca-key = \"k\"").await;
     assert!(!all.out.contains("http_proxy=http://0.0.0.0"), "{}", all.out);
     assert!(all.errors.contains("listens on all addresses"), "{}", all.errors);
-    assert!(
-        all.out.contains("other users of this machine cannot read"),
-        "{}",
-        all.out
+    let ca = folder.path().join("ca.pem");
+    let note = format!(
+        "# NOTE: Not every user can read {}. For bots of other users: robotgate ca export --config {} > robotgate-ca.pem",
+        ca.display(),
+        file.display()
     );
+    assert!(all.out.contains(&note), "{}", all.out);
+    fs::set_permissions(&ca, fs::Permissions::from_mode(0o600)).unwrap();
+    let mine = Told::by(&["env", "curl", "--ca", ca.to_str().unwrap()], "").await;
+    let note = format!(
+        "# NOTE: Only you can read {0}. For bots of other users: cp {0} robotgate-ca.pem; name the copy by --ca FILE\n",
+        ca.display()
+    );
+    assert!(mine.out.contains(&note), "{}", mine.out);
 
     let tunnel = told("[https]\nmode = \"tunnel\"").await;
     assert!(

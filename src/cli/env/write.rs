@@ -7,11 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use rustls::pki_types::CertificateDer;
 
-use crate::trust::{
-    self,
-    clients::{Contents, File, MARK, is_ours},
+use crate::{
+    pem,
+    trust::{
+        self,
+        clients::{Contents, File, MARK, is_ours},
+    },
 };
 
 /// Why a file was not written. Those before it are there.
@@ -26,8 +29,8 @@ pub(super) enum WriteError {
     Taken(PathBuf),
     #[error("cannot write {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
-    #[error("{0} holds no certificate that can be read")]
-    Certificate(PathBuf),
+    #[error("{path}, where this system keeps its roots, cannot be read: {error}")]
+    SystemRoot { path: String, error: pem::PemError },
 }
 
 /// The folder's absolute path, where it can stand in settings without quotation marks.
@@ -39,37 +42,63 @@ pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
     usable.ok_or(WriteError::Folder(path))
 }
 
-/// Writes the files to the folder, which is made where it is missing. `authority` is the file of the authority's
-/// certificate and what is in it.
-pub(super) fn write(folder: &str, files: &[File], authority: (&Path, &str)) -> Result<(), WriteError> {
+/// Writes the files to the folder, which is made where it is missing. `authority` are the certificates of the authority's
+/// file. What comes back is a warning.
+pub(super) fn write(
+    folder: &str,
+    files: &[File],
+    authority: &[CertificateDer<'_>],
+) -> Result<Option<String>, WriteError> {
+    let system = SYSTEM_ROOTS
+        .iter()
+        .find_map(|path| Some((*path, fs::read_to_string(path).ok()?)));
+    let system = system.as_ref().map(|(path, pem)| (*path, pem.as_str()));
     for file in files {
-        let contents = match &file.contents {
-            Contents::Text(text) => text.clone().into_bytes(),
-            Contents::Authority => format!("Written by {MARK}: robotgate's authority.\n{}", authority.1).into_bytes(),
-            Contents::Roots => {
-                let head = format!("Written by {MARK}: robotgate's authority, and the roots of this system.");
-                format!("{head}\n{}\n{}", authority.1, system_roots()).into_bytes()
-            }
-            Contents::KeyStore => {
-                let pem = format!("{}\n{}", authority.1, system_roots());
-                let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
-                let certificates = certificates.map_err(|_| WriteError::Certificate(authority.0.to_owned()))?;
-                trust::jks(MARK, &certificates)
-            }
-        };
+        let contents = contents(&file.contents, authority, system)?;
         let path = Path::new(folder).join(file.name);
         put(&path, &contents, if file.is_executable { 0o755 } else { 0o644 })?;
     }
-    Ok(())
+    let has_roots = |file: &File| matches!(file.contents, Contents::Roots | Contents::KeyStore);
+    let lacks_roots = system.is_none() && files.iter().any(has_roots);
+    Ok(lacks_roots.then(|| {
+        format!(
+            "no file of this system's roots was found (looked for {}), so the files in {folder} trust robotgate's \
+             authority alone: hosts in [[https.tunnel]] do not verify",
+            SYSTEM_ROOTS.join(", ")
+        )
+    }))
 }
 
-/// The roots that this system's programs trust, as PEM; nothing where there is no such file. What `SSL_CERT_FILE` names
-/// is not asked: it may be what an earlier `robotgate env` set.
-fn system_roots() -> String {
-    SYSTEM_ROOTS
-        .iter()
-        .find_map(|path| fs::read_to_string(path).ok())
-        .unwrap_or_default()
+/// What a file holds. `system` is the file of this system's roots, and what is in it.
+fn contents(
+    contents: &Contents,
+    authority: &[CertificateDer<'_>],
+    system: Option<(&str, &str)>,
+) -> Result<Vec<u8>, WriteError> {
+    // Not the file as it is: it may have a private key in it too.
+    let own: String = authority.iter().map(pem::certificate).collect();
+    Ok(match (contents, system) {
+        (Contents::Text(text), _) => text.clone().into_bytes(),
+        (Contents::Authority, _) => format!("Written by {MARK}: robotgate's authority.\n{own}").into_bytes(),
+        (Contents::Roots, Some((_, roots))) => {
+            format!("Written by {MARK}: robotgate's authority, and the roots of this system.\n{own}\n{roots}")
+                .into_bytes()
+        }
+        (Contents::Roots, None) => format!(
+            "Written by {MARK}: robotgate's authority alone, as no file of this system's roots was found.\n{own}"
+        )
+        .into_bytes(),
+        (Contents::KeyStore, system) => {
+            let (path, roots) = system.unwrap_or_default();
+            let roots = pem::certificates(roots.as_bytes()).map_err(|error| WriteError::SystemRoot {
+                path: path.to_owned(),
+                error,
+            })?;
+            let roots = roots.into_iter().map(|(_, root)| root);
+            let all: Vec<_> = authority.iter().cloned().chain(roots).collect();
+            trust::jks(MARK, &all)
+        }
+    })
 }
 
 /// A program that starts meanwhile reads the whole file, old or new.
@@ -108,7 +137,8 @@ fn put(path: &Path, contents: &[u8], mode: u32) -> Result<(), WriteError> {
     })
 }
 
-/// Where systems keep the roots in one file: Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs.
+/// Where systems keep the roots in one file: Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs. What
+/// `SSL_CERT_FILE` names is not asked: it may be what an earlier `robotgate env` set.
 const SYSTEM_ROOTS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -119,6 +149,29 @@ const SYSTEM_ROOTS: [&str; 4] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_system_without_roots_is_told_and_a_bad_root_is_blamed_on_its_file() {
+        let authority = [CertificateDer::from(vec![0x30, 0])];
+        let of = |kind, system| contents(&kind, &authority, system);
+        let text = |system| String::from_utf8(of(Contents::Roots, system).expect("contents")).expect("text");
+        let alone = text(None);
+        assert!(
+            alone.contains("alone, as no file of this system's roots was found.\n-----BEGIN"),
+            "{alone}"
+        );
+        assert!(text(Some(("/roots", "the roots"))).ends_with("the roots"));
+        assert!(of(Contents::KeyStore, None).is_ok());
+
+        let bad = "# a comment\n-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
+        let error = of(Contents::KeyStore, Some(("/roots", bad)))
+            .expect_err("no PEM")
+            .to_string();
+        assert!(
+            error == "/roots, where this system keeps its roots, cannot be read: line 3 is not base64",
+            "{error}"
+        );
+    }
 
     #[test]
     fn a_folder_is_made_absolute_and_has_to_need_no_quotes() {

@@ -3,7 +3,6 @@
 //! It reads files and judges whether they hold certificates that can be trusted; it trusts none by itself.
 
 use rustls::pki_types::CertificateDer;
-use rustls::{CertificateError, Error, RootCertStore};
 use toml::Spanned;
 
 use crate::config::check::Checker;
@@ -24,30 +23,10 @@ pub(in crate::config) fn read(
                 continue;
             }
         };
-        match certificates(&bytes) {
+        match pem::roots(&bytes) {
             Ok(certificates) => roots.extend(certificates),
             Err(why) => checker.complain(item.span(), format!("{} {why}", path.display())),
         }
     }
     roots
-}
-
-/// The certificates of one file; the error follows the file's name.
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let certificates = pem::certificates(pem).map_err(|error| format!("cannot be read: {error}"))?;
-    if certificates.is_empty() {
-        return Err("holds no certificate; write a PEM file with \"-----BEGIN CERTIFICATE-----\" in it".to_owned());
-    }
-    for (line, certificate) in &certificates {
-        // A store of its own: only to learn whether rustls can use it.
-        RootCertStore::empty()
-            .add(certificate.clone())
-            .map_err(|error| match error {
-                Error::InvalidCertificate(CertificateError::BadEncoding) => {
-                    format!("cannot be used: the certificate at line {line} is damaged")
-                }
-                error => format!("holds a certificate at line {line} that cannot be used: {error}"),
-            })?;
-    }
-    Ok(certificates.into_iter().map(|(_, certificate)| certificate).collect())
 }
