@@ -52,16 +52,17 @@ fn takes_time_in_proportion(way: &Way, input: &Input<'_>, urls: &[Vec<u8>]) {
 
     for url in urls {
         let path = path_of_url(url);
-        let work = robots.work(path.len());
-        // A pattern with a wildcard is not had for a byte, whoever shares it.
-        assert!(
-            work <= length * path.len(),
-            "{}: work of {work} for {length} bytes and a path of {}",
-            way.name,
-            path.len()
-        );
         for agent in [robots.agent(&input.agent), robots.product(&input.agent)] {
-            let (_, taken) = timed(|| agent.decide(&path));
+            let mut left = usize::MAX;
+            let (_, taken) = timed(|| agent.decide_within(&path, &mut left));
+            let work = usize::MAX - left;
+            // A pattern with a wildcard is not had for a byte, whoever shares it.
+            assert!(
+                work <= length * path.len(),
+                "{}: work of {work} for {length} bytes and a path of {}",
+                way.name,
+                path.len()
+            );
             in_bounds(way, "deciding", taken, work + path.len() + length, DECIDING);
         }
     }
@@ -83,7 +84,7 @@ const MOST_TRIES: usize = 4 << 20;
 
 /// For each byte of a file.
 const PARSING: Duration = Duration::from_micros(1);
-/// For each unit of work that the engine says it may have, and each byte of path and file.
+/// For each byte that the engine counts as searched, and each byte of path and file.
 const DECIDING: Duration = Duration::from_nanos(50);
 /// For a page fault, or an interrupt that is put down to us.
 const SLACK: Duration = Duration::from_millis(20);

@@ -150,7 +150,11 @@ fn has_sound_readings(asked: &Asked) {
         let path = path_of(&text);
         assert!(text.starts_with(b"/") && text.iter().all(u8::is_ascii_graphic));
         assert!(!path.windows(2).any(|pair| pair == b"//"));
-        assert!(!path.split(|byte| *byte == b'/').any(|part| part == b"." || part == b".."));
+        assert!(
+            !path
+                .split(|byte| *byte == b'/')
+                .any(|part| part == b"." || part == b"..")
+        );
     }
     // Of what no two encode differently, the URL standard resolves the same.
     let path = path_of(&read.sent);
