@@ -334,8 +334,8 @@ fn announce(live: &Live, file: Option<&Path>) {
     }
 }
 
-/// Ends the fetches that run and waits until every log and every copy is written, off the asynchronous threads; not for ever, as
-/// what they are written to may take nothing.
+/// Ends the fetches that run and waits until every log and every copy is written, off the asynchronous threads; not for
+/// ever, as what they are written to may take nothing.
 async fn close_files(live: &Arc<Live>) {
     let (logs, store) = (live.audit_logs(), live.store().clone());
     // Their records belong into the logs.
