@@ -10,7 +10,7 @@ pub use self::reason::Reason;
 
 use crate::{
     bot::{Bot, Enforcement, Identity, Misfit, Unidentified},
-    cache::Answer,
+    copy::Answer,
     origin::{Reading, Readings},
     robots::{Agent, Match, RobotsTxt, RuleId, Whole},
 };

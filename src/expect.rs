@@ -12,8 +12,8 @@ use std::{
 };
 
 use crate::{
-    cache::{Answer, RobotsCopy},
     config::{Config, ConfigError, Expectation},
+    copy::{Answer, RobotsCopy},
     decision::{Asker, Decision, Verdict},
     origin::readings,
 };

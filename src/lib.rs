@@ -27,12 +27,11 @@
 //! - [`bot`]: from what a client proves and its User-Agent to a configured bot or a product token.
 //! - [`decision`]: bot, path and what holds of the robots.txt → a verdict and its [`decision::Reason`].
 //! - [`trust`]: what makes clients trust the proxy, for each of them; a table of those that do not.
-//! - `cache::state`, in [`cache`]: what is known of an origin, as a state machine.
+//! - [`copy`]: what is known of an origin: which copy holds, when to ask again, what a failure means. A state machine.
 //!
 //! The shell:
 //!
-//! - [`cache`]: the fetcher and the store around that state machine. The store holds in memory what was
-//!   asked for lately, and has all of it on disk (`cache::disk`).
+//! - [`store`]: the copies in memory, and all of them on disk (`store::disk`). [`fetch`]: gets one from the network.
 //! - [`egress`]: names to checked addresses; [`upstream`]: how an origin is connected to, and
 //!   what goes wrong then.
 //! - [`proxy`]: listeners, CONNECT, interception, forwarding, refusing. Its text tells the way of
@@ -75,7 +74,7 @@
 //!   for later, but for who it is proven to be from.
 //! - Nothing goes upstream, and no refusal goes down, before its decision is in the audit log, behind
 //!   the fetch that it rests on.
-//! - [`robots`], [`decision`] and the cache's state machine read no clock and open no socket.
+//! - [`robots`], [`decision`] and [`copy`] read no clock and open no socket.
 //! - Nothing older than the last fetch is ever taken for it: what cannot be read back, or could not be
 //!   written, is not known, and so is fetched.
 //! - What a CONNECT proves says who is inside, and nothing of what they may; it is looked up anew in the
@@ -97,14 +96,15 @@ pub mod admin;
 pub mod audit;
 pub mod authority;
 pub mod bot;
-pub mod cache;
 pub mod cli;
 pub mod config;
+pub mod copy;
 pub mod decision;
 pub mod egress;
 pub mod expect;
 mod explanation;
 mod fair;
+pub mod fetch;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod metrics;
@@ -117,6 +117,7 @@ pub mod robots;
 mod secret_file;
 mod seldom;
 pub mod service;
+pub mod store;
 mod target;
 pub mod trust;
 mod unreadable;

@@ -38,7 +38,7 @@ use self::{
     histogram::Histogram,
     label::{Counters, Label as _},
 };
-use crate::{audit::AuditCounts, cache::Memory, decision::Verdict, trust::Kind, upstream::ProxyError};
+use crate::{audit::AuditCounts, decision::Verdict, store::Memory, trust::Kind, upstream::ProxyError};
 
 /// What has been counted since the start, over all reloads.
 #[derive(Debug)]

@@ -38,10 +38,10 @@ use crate::{
         http::{self, Desk},
     },
     audit::MAX_WAIT,
-    cache::Disk,
     config::Config,
     expect::{self, LoadError},
     proxy::{ListenError, Listeners, Live, ServeOperator, SetupError},
+    store::Disk,
 };
 
 /// The daemon.

@@ -18,8 +18,8 @@ use super::{
     view,
 };
 use crate::{
-    cache::{FileError, Why},
     origin::Origin,
+    store::{FileError, Why},
 };
 
 /// Why there is no answer.

@@ -32,9 +32,9 @@ use tokio_util::sync::CancellationToken;
 pub use self::sources::{Authority, Document, LastReload, Listens, Numbers, Settings, Sources, TrustProblem};
 use self::{problem::Problem, seats::Seats};
 use crate::{
-    cache::{CopyFile, Disk, FileError},
     proxy::Live,
     seldom::seldom,
+    store::{CopyFile, Disk, FileError},
 };
 
 /// Answers those who ask, on as many connections as there are seats.

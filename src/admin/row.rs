@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     audit::{Timestamp, plain_message},
-    cache::{Answer, Due, OriginState, Policy, Record, RobotsCopy, Sha256},
+    copy::{Answer, Due, OriginState, Policy, RobotsCopy, Sha256},
     decision::word_for,
     origin::Origin,
+    store::Record,
 };
 
 /// One line of the list.

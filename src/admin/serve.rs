@@ -20,7 +20,8 @@ use super::{
     protocol::{Line, MAX_REQUEST, Request},
     socket::{Socket, path_beside},
 };
-use crate::cache::{Policy, Store};
+use crate::copy::Policy;
+use crate::store::Store;
 
 /// The socket that is served.
 #[derive(Debug)]

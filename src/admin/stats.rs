@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::row::under;
 use crate::{
-    cache::{Memory, Policy, Record},
+    copy::Policy,
     decision::word_for,
+    store::{Memory, Record},
 };
 
 /// All numbers.

@@ -10,8 +10,9 @@ use super::{
     stats::Count,
 };
 use crate::{
-    cache::{CopyFile, FileError, Policy, Record},
+    copy::Policy,
     origin::Origin,
+    store::{CopyFile, FileError, Record},
 };
 
 /// Where something goes on, if there is more.

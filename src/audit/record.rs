@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::Timestamp;
-use crate::cache::Sha256;
+use crate::copy::Sha256;
 
 /// A record of the log.
 #[derive(Debug, Serialize)]

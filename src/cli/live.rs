@@ -9,10 +9,11 @@ mod way;
 use std::{collections::HashSet, fmt::Display, time::SystemTime};
 
 use crate::{
-    cache::{Answer, Fetched, Ground, LookupError, Name, OriginState, Policy, Received, Requester, Traced},
     config::Config,
+    copy::{Answer, Fetched, Ground, OriginState, Policy, Received},
     egress::{Listening, Resolver, ResolverError, Roots, RootsError},
     explanation::FetchRecord,
+    fetch::{LookupError, Name, Requester, Traced},
     origin::Origin,
 };
 

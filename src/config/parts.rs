@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use super::Config;
 use crate::{
-    cache::{Fetcher, FetcherOptions, Lanes, Policy},
+    copy::Policy,
     egress::{Egress, Guard, Listening, Resolver, Roots},
+    fetch::{Fetcher, FetcherOptions, Lanes},
 };
 
 // === impl Config ===

@@ -12,7 +12,7 @@ use toml::Spanned;
 use super::check::Checker;
 use super::units::Written;
 use super::written;
-use crate::cache::Unreachable;
+use crate::copy::Unreachable;
 use crate::robots::Profile;
 
 mod unreachable;

@@ -14,7 +14,7 @@ use toml::value::Datetime;
 
 use super::{HttpsMode, Unverifiable};
 use crate::bot::{Enforcement, Unidentified};
-use crate::cache::{Then, WithoutCopy};
+use crate::copy::{Then, WithoutCopy};
 use crate::decision::Verdict;
 use crate::robots::Profile;
 

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::SystemTime};
 use super::*;
 use crate::robots::Profile;
 use crate::{
-    cache::{Failure, FetchError, RobotsCopy},
+    copy::{Failure, FetchError, RobotsCopy},
     origin::readings,
 };
 

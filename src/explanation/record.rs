@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     audit::{Redirect, Timestamp},
-    cache::Sha256,
+    copy::Sha256,
 };
 
 /// What came of a fetch. The default is of none.

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use crate::{
     bot::{Identity, Misfit, Proof},
-    cache::Answer,
     config::{Config, HttpsMode},
+    copy::Answer,
     decision::{Asker, Decision},
     origin::{Reading, Readings, Scheme},
     robots::{Choice, Disguise, Explanation, Profile, Statement, audience, explain, statements},

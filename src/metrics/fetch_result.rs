@@ -1,11 +1,7 @@
 //! What came of a fetch of a robots.txt, in few words.
 
 use super::label::label;
-use crate::{
-    cache::{FetchError, Fetched},
-    egress::EgressError,
-    upstream::Fault,
-};
+use crate::copy::{FetchError, Fetched, NetworkError};
 
 label! {
     /// What came of a fetch.
@@ -67,7 +63,7 @@ impl FetchResult {
         match error {
             FetchError::Status(status) => Self::of_status(*status),
             FetchError::Redirect(_) => Self::BadRedirect,
-            FetchError::Fault(fault) => Self::of_fault(fault),
+            FetchError::Network { kind, .. } => Self::of_network(*kind),
             FetchError::Timeout(_) => Self::Timeout,
             FetchError::Coding(_) => Self::Broken,
             FetchError::GaveWay => Self::GaveWay,
@@ -77,19 +73,15 @@ impl FetchResult {
         }
     }
 
-    fn of_fault(fault: &Fault) -> Self {
-        match fault {
-            Fault::Egress(EgressError::Resolve(_)) => Self::Dns,
-            Fault::Egress(EgressError::Prohibited(_)) => Self::Prohibited,
-            Fault::ConnectionRefused | Fault::ConnectionTimeout | Fault::Unroutable => Self::Connect,
-            Fault::TlsCertificate(_) | Fault::Underscore | Fault::TlsAlert(_) | Fault::TlsProtocol(_) => Self::Tls,
-            Fault::ReadTimeout | Fault::WriteTimeout => Self::Timeout,
-            Fault::ConnectionTerminated
-            | Fault::ResponseIncomplete
-            | Fault::HttpProtocol
-            | Fault::TransferCoding
-            | Fault::ProxyAuthentication => Self::Broken,
-            Fault::Internal(_) => Self::Internal,
+    fn of_network(kind: NetworkError) -> Self {
+        match kind {
+            NetworkError::Dns => Self::Dns,
+            NetworkError::Connect => Self::Connect,
+            NetworkError::Tls => Self::Tls,
+            NetworkError::Timeout => Self::Timeout,
+            NetworkError::Broken => Self::Broken,
+            NetworkError::Prohibited => Self::Prohibited,
+            NetworkError::Internal => Self::Internal,
         }
     }
 }

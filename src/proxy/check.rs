@@ -11,9 +11,9 @@ use super::{
 use crate::{
     audit::AuditLog,
     authority::{Authority, AuthorityError},
-    cache::{Disk, DiskError},
     config::{Config, HttpsMode},
     egress::{Resolver, Roots},
+    store::{Disk, DiskError},
 };
 
 /// Why it could not be.

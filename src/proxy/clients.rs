@@ -17,8 +17,8 @@ use tokio::sync::Semaphore;
 
 use super::limits::{Allowance, Limit, Tally};
 use crate::{
-    cache::{Name, Requester},
     config::Limits,
+    fetch::{Name, Requester},
 };
 
 /// All of them.

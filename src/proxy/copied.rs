@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, Method, StatusCode, header};
 use pingora_http::RequestHeader;
 
-use crate::cache::{Answer, CacheStatus, Lookup, Policy, RobotsCopy};
+use crate::copy::{Answer, CacheStatus, Lookup, Policy, RobotsCopy};
 
 /// A fresh answer of the origin, as it was fetched.
 #[derive(Debug)]

@@ -24,8 +24,8 @@ use super::{
 use crate::{
     audit::{AuditError, plain},
     bot::{Bots, Identity, Proof},
-    cache::LookupError,
     decision::{Asker, Verdict},
+    fetch::LookupError,
     metrics::{Ended, Method, Outcome, Present, Tunnel},
     origin::{Reading, readings},
     seldom::seldom,
@@ -176,8 +176,9 @@ impl Exchange {
         meter.decided(request.identity, &decided.judgement.decision);
         let took = took.saturating_sub(waited.unwrap_or_default());
         meter.metrics.decision_took(took, waited);
-        if let Some(lookup) = &decided.judgement.lookup {
-            lookup.verdicts.count(decided.judgement.decision.verdict);
+        if decided.judgement.lookup.is_some() {
+            let verdict = decided.judgement.decision.verdict;
+            generation.store.count(&decided.target.origin, verdict);
         }
         if decided.judgement.decision.verdict != Verdict::Allow {
             live.recent.refused(&line);

@@ -6,8 +6,9 @@ use async_trait::async_trait;
 
 use crate::{
     audit::{AuditLog, Event, Redirect, Reserved, RobotsRecord, Timestamp, plain, plain_message},
-    cache::{Fetch, Fetched, Fetcher, Landed, LookupError, Place, Requester, Traced},
+    copy::Fetched,
     decision::{Reason, word_for},
+    fetch::{Fetch, Fetcher, Landed, LookupError, Place, Requester, Traced},
     metrics::{FetchResult, Metrics},
     origin::Origin,
     seldom::seldom,

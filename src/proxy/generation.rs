@@ -16,10 +16,12 @@ use super::{
 use crate::{
     audit::{AuditError, AuditLog},
     authority::{self, Authority, AuthorityError, Leaves},
-    cache::{Disk, DiskError, DiskOptions, Lanes, Policy, Store},
     config::{Cache, Config, HttpsMode, Output},
+    copy::Policy,
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
+    fetch::Lanes,
     metrics::Meter,
+    store::{Disk, DiskError, DiskOptions, Store},
 };
 
 /// One configuration in force.

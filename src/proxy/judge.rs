@@ -7,12 +7,14 @@ use http::{HeaderMap, header};
 use crate::{
     audit::plain_message,
     bot::{Identity, Presented, Proof, Shown},
-    cache::{Answer, Ground, Lookup, LookupError, Name, Policy, Query, Requester},
     config::{Config, HttpsMode, Unverifiable},
+    copy::{Answer, Ground, Lookup, Policy},
     decision::{Asker, Decision, Reason},
     egress::Prohibited,
+    fetch::{LookupError, Name, Requester},
     origin::{Origin, Readings, Scheme},
     robots::Rule,
+    store::Query,
 };
 
 use super::{
@@ -275,7 +277,7 @@ mod tests {
     use super::*;
     use crate::{
         bot::Enforcement,
-        cache::{CacheStatus, Failure, FetchError, Freshness, Meaning, OriginState},
+        copy::{CacheStatus, Failure, FetchError, Freshness, Meaning, OriginState},
         decision::Verdict,
     };
 
@@ -302,7 +304,6 @@ mod tests {
                 waited: Duration::ZERO,
                 at,
                 pending,
-                verdicts: Arc::default(),
             }),
             prohibited: None,
         };

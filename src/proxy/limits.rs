@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{cache::TOO_MANY_FETCHES, seldom::Count};
+use crate::{fetch::TOO_MANY_FETCHES, seldom::Count};
 
 /// A limit of the configuration that something came over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

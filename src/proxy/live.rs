@@ -17,14 +17,8 @@ use super::{
     generation::{Generation, SetupError},
 };
 use crate::{
-    admin::Recent,
-    audit::AuditLog,
-    cache::{Name, Store},
-    config::Config,
-    egress::Listening,
-    fair::Turns,
-    metrics::Metrics,
-    trust::Distrust,
+    admin::Recent, audit::AuditLog, config::Config, egress::Listening, fair::Turns, fetch::Name, metrics::Metrics,
+    store::Store, trust::Distrust,
 };
 
 /// The generation in force, and what outlives every generation.

@@ -19,8 +19,8 @@ use super::{
     own,
 };
 use crate::{
-    cache::CacheStatus,
     config::Refusals,
+    copy::CacheStatus,
     decision::{Decision, Reason},
     upstream::ProxyError,
 };

@@ -5,9 +5,9 @@ use std::{sync::Arc, time::SystemTime};
 use super::{generation::Generation, live::Live};
 use crate::{
     authority::Authority,
-    cache::Disk,
     decision::{WORDS, word_for},
     metrics::{DiskUse, Format, Metrics, Process, Snapshot},
+    store::Disk,
 };
 
 impl Live {

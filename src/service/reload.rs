@@ -21,10 +21,10 @@ use super::{
 };
 use crate::{
     audit::MAX_WAIT,
-    cache::Disk,
     config::Config,
     expect::{self, LoadError},
     proxy::{self, ListenError, SetupError},
+    store::Disk,
 };
 
 /// Why a reload happens.

@@ -10,8 +10,9 @@ use std::{
 use super::{AdminError, talk::Talk};
 use crate::{
     admin::socket::path_beside,
-    cache::{CopyFile, Disk, FileError, Policy, Why},
     config::Config,
+    copy::Policy,
+    store::{CopyFile, Disk, FileError, Why},
 };
 
 /// The copies that a configuration names, to be asked once.

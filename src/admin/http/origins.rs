@@ -19,8 +19,9 @@ use super::{
 use crate::{
     admin::{Detail, Row, view},
     audit::Timestamp,
-    cache::{Sha256, VerdictCounts},
+    copy::Sha256,
     origin::Origin,
+    store::VerdictCounts,
 };
 
 #[derive(Deserialize)]

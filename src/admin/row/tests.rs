@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    cache::{Failure, FetchError, Freshness, Meaning},
+    copy::{Failure, FetchError, Freshness, Meaning},
     robots::Profile,
 };
 

@@ -11,8 +11,9 @@ use crate::{
         stats::{Count, Running, Stats},
         view,
     },
-    cache::{CopyFile, Disk, FileError, Policy, Store},
+    copy::Policy,
     origin::{AuthorityError, Origin},
+    store::{CopyFile, Disk, FileError, Store},
 };
 
 /// What is asked about.

@@ -13,11 +13,10 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     admin::protocol::line,
-    cache::{
-        Disk, DiskOptions, Fetch, FetchError, Fetched, Landed, Lanes, LookupError, Name, Place, Query, Requester,
-        Traced,
-    },
+    copy::{FetchError, Fetched},
+    fetch::{Fetch, Landed, Lanes, LookupError, Name, Place, Requester, Traced},
     origin::Origin,
+    store::{Disk, DiskOptions, Query},
 };
 
 /// A fetcher that always fails, at once.

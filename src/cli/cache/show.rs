@@ -10,11 +10,11 @@ use super::{CacheArgs, CacheError, origin_of, paint, print, print_json, unknown}
 use crate::{
     admin::{CopyDetail, Detail},
     audit::{Timestamp, plain, plain_message},
-    cache::Due,
     cli::{
         moment::{Left, Minute},
         paint::{Colour, Paint},
     },
+    copy::Due,
     robots::numbered_lines,
 };
 

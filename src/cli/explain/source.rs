@@ -11,13 +11,14 @@ use std::{
 
 use crate::{
     audit::plain,
-    cache::{Answer, RobotsCopy, within_limit},
     cli::{
         live::{self, Live, LiveError},
         source,
     },
     config::Config,
+    copy::{Answer, RobotsCopy},
     explanation::{Evidence, FetchRecord},
+    fetch::within_limit,
     origin::Origin,
     robots::Profile,
     unreadable::Unreadable,

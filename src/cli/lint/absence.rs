@@ -6,8 +6,8 @@ use std::fmt;
 
 use crate::{
     audit::plain,
-    cache::{Answer, Fetched},
     cli::live::Live,
+    copy::{Answer, Fetched},
 };
 
 /// What there is in place of rules.

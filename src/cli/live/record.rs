@@ -3,7 +3,7 @@
 use super::Live;
 use crate::{
     audit::{Redirect, Timestamp},
-    cache::Fetched,
+    copy::Fetched,
     explanation::FetchRecord,
 };
 

@@ -8,8 +8,9 @@ use std::fmt::{Display, Formatter, Result};
 use super::Live;
 use crate::{
     audit::{plain, plain_message},
-    cache::{Answer, Asked, Fetched},
     cli::moment::{Left, Minute},
+    copy::{Answer, Fetched},
+    fetch::Asked,
 };
 
 /// The way of a fetch, in indented lines.

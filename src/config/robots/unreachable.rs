@@ -8,9 +8,9 @@ use std::time::Duration;
 use toml::Spanned;
 
 use super::{DAY, too_long};
-use crate::cache::{Retry, Then, Unreachable};
 use crate::config::check::Checker;
 use crate::config::written;
+use crate::copy::{Retry, Then, Unreachable};
 
 /// Zero is the RFC's to choose (§2.4). Past a year nobody waits for the end; `then = "deny"` is to have none.
 const DENIALS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(365 * 24 * 60 * 60);

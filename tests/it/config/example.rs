@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use robotgate::cache::{Policy, Then, Unreachable, WithoutCopy};
 use robotgate::config::Config;
+use robotgate::copy::{Policy, Then, Unreachable, WithoutCopy};
 
 use super::{environment, good, parse};
 

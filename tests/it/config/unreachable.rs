@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use robotgate::cache::{Policy, Retry, Then, Unreachable, WithoutCopy};
+use robotgate::copy::{Policy, Retry, Then, Unreachable, WithoutCopy};
 
 use super::good;
 

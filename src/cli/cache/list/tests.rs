@@ -1,7 +1,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::*;
-use crate::cache::Due;
+use crate::copy::Due;
 
 fn row(origin: &str, holds: &'static str, failing: bool) -> Row {
     let time = |seconds: u64| {

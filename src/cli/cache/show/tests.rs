@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    cache::{Freshness, Meaning, OriginState, Policy, RobotsCopy},
+    copy::{Freshness, Meaning, OriginState, Policy, RobotsCopy},
     robots::Profile,
 };
 

@@ -1,0 +1,25 @@
+//! What is known of an origin's robots.txt: which copy holds, when to ask again, what a failure means.
+//!
+//! A state machine: an event and a time go in, a new [`OriginState`] comes out; a state and a time tell what holds. Never
+//! does I/O and never reads a clock. Copies are kept by [`crate::store`] and fetched by [`crate::fetch`].
+
+mod clock;
+mod failure;
+mod freshness;
+mod lookup;
+mod meaning;
+mod policy;
+mod robots_copy;
+mod state;
+
+pub(crate) use self::freshness::retry_after;
+pub use self::{
+    clock::{Jump, Watch},
+    failure::{Failure, FetchError, NetworkError},
+    freshness::Freshness,
+    lookup::{CacheStatus, Lookup},
+    meaning::{Fetched, Meaning, Received},
+    policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
+    robots_copy::{RobotsCopy, Sha256},
+    state::{Answer, Due, Ground, OriginState, Saved, SavedCopy},
+};

@@ -1,0 +1,159 @@
+//! How long an answer holds, by its own headers (RFC 9111 §4.2, RFC 9309 §2.4). Pure: the time of
+//! receipt comes in.
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, header};
+
+/// What an answer says of its own life: `None` where it says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Freshness(pub Option<Duration>);
+
+// === impl Freshness ===
+
+impl Freshness {
+    /// Reads `max-age` less `Age`, else `Expires` less `Date`. `no-store` and `no-cache` count as
+    /// a life of nothing; so does an `Expires` that is no date (RFC 9111 §5.3).
+    pub fn from_headers(headers: &HeaderMap, received: SystemTime) -> Self {
+        let max_age = headers
+            .get_all(header::CACHE_CONTROL)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .filter_map(directive_age)
+            .min();
+        if let Some(max_age) = max_age {
+            return Self(Some(max_age.saturating_sub(age(headers))));
+        }
+        let Some(expires) = headers.get(header::EXPIRES) else {
+            return Self(None);
+        };
+        let life = match (date(expires), headers.get(header::DATE).and_then(date)) {
+            (Some(expires), sent) => expires
+                .duration_since(sent.unwrap_or(received))
+                .unwrap_or(Duration::ZERO),
+            (None, _) => Duration::ZERO,
+        };
+        Self(Some(life))
+    }
+}
+
+/// `Retry-After`, a number of seconds or a date (RFC 9110 §10.2.3), as a time from now.
+pub(crate) fn retry_after(headers: &HeaderMap, received: SystemTime) -> Option<Duration> {
+    let value = headers.get(header::RETRY_AFTER)?;
+    match seconds(value.to_str().ok()?) {
+        Some(delay) => Some(delay),
+        None => Some(date(value)?.duration_since(received).unwrap_or(Duration::ZERO)),
+    }
+}
+
+/// The life that one directive of `Cache-Control` gives.
+fn directive_age(directive: &str) -> Option<Duration> {
+    let (name, value) = match directive.split_once('=') {
+        Some((name, value)) => (name.trim(), value.trim().trim_matches('"')),
+        None => (directive.trim(), ""),
+    };
+    if name.eq_ignore_ascii_case("no-store") || name.eq_ignore_ascii_case("no-cache") {
+        return Some(Duration::ZERO);
+    }
+    if name.eq_ignore_ascii_case("max-age") {
+        // A value that is no number makes the answer stale (RFC 9111 §4.2.1).
+        return Some(seconds(value).unwrap_or(Duration::ZERO));
+    }
+    None
+}
+
+fn age(headers: &HeaderMap) -> Duration {
+    headers
+        .get(header::AGE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(seconds)
+        .unwrap_or(Duration::ZERO)
+}
+
+/// `delta-seconds`; what overflows is as good as forever (RFC 9111 §1.2.2).
+fn seconds(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(Duration::from_secs(
+        text.parse::<u32>().map_or(u64::from(u32::MAX), u64::from),
+    ))
+}
+
+fn date(value: &http::HeaderValue) -> Option<SystemTime> {
+    httpdate::parse_http_date(value.to_str().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
+        fields
+            .iter()
+            .map(|(name, value)| (name.parse().expect("a name"), value.parse().expect("a value")))
+            .collect()
+    }
+
+    #[test]
+    fn the_life_of_an_answer() {
+        let received = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        for (fields, seconds) in [
+            (vec![], None),
+            (vec![("cache-control", "max-age=3600")], Some(3600)),
+            (vec![("cache-control", "public, MAX-AGE=\"60\"")], Some(60)),
+            (vec![("cache-control", "max-age=3600"), ("age", "600")], Some(3000)),
+            (vec![("cache-control", "max-age=60"), ("age", "600")], Some(0)),
+            (vec![("cache-control", "max-age=soon")], Some(0)),
+            (
+                vec![("cache-control", "max-age=99999999999")],
+                Some(u64::from(u32::MAX)),
+            ),
+            (vec![("cache-control", "no-cache")], Some(0)),
+            (vec![("cache-control", "max-age=60, no-store")], Some(0)),
+            (vec![("cache-control", "public")], None),
+            (vec![("expires", "Sun, 06 Nov 1994 09:49:37 GMT")], Some(3600)),
+            (
+                vec![
+                    ("date", "Sun, 06 Nov 1994 09:00:00 GMT"),
+                    ("expires", "Sun, 06 Nov 1994 09:00:30 GMT"),
+                ],
+                Some(30),
+            ),
+            (vec![("expires", "0")], Some(0)),
+            (
+                vec![
+                    ("cache-control", "max-age=5"),
+                    ("expires", "Sun, 06 Nov 2094 09:00:30 GMT"),
+                ],
+                Some(5),
+            ),
+        ] {
+            assert_eq!(
+                Freshness::from_headers(&headers(&fields), received),
+                Freshness(seconds.map(Duration::from_secs)),
+                "{fields:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn retry_after_is_a_number_or_a_date() {
+        let received = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        for (value, seconds) in [
+            ("120", Some(120)),
+            ("Sun, 06 Nov 1994 08:50:37 GMT", Some(60)),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("soon", None),
+            ("-1", None),
+        ] {
+            assert_eq!(
+                retry_after(&headers(&[("retry-after", value)]), received),
+                seconds.map(Duration::from_secs),
+                "{value}"
+            );
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What a lookup found: a state, and how the request came by it.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use super::{Answer, Failure, FetchError, Ground, OriginState, Policy};
+
+/// How a request came by the copy that it was decided on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CacheStatus {
+    /// It was there.
+    Hit,
+    /// This request fetched it.
+    Miss,
+    /// It was there and too old, and the fetch that should have replaced it failed or was waited
+    /// for in vain.
+    Stale,
+    /// Another request was fetching it already.
+    Collapsed,
+    /// A fetch was due, and others took all places for as long as the request waited.
+    Queued,
+}
+
+/// What a lookup found.
+#[derive(Debug, Clone)]
+pub struct Lookup {
+    pub state: Arc<OriginState>,
+    pub status: CacheStatus,
+    /// How long the request waited for a fetch.
+    pub waited: Duration,
+    /// When the answer was looked up; it holds at this time.
+    pub at: SystemTime,
+    /// Whether the fetch that is due had not ended, or not begun ([`CacheStatus::Queued`]), when the wait was over. What is
+    /// known is too old then.
+    pub pending: bool,
+}
+
+// === impl CacheStatus ===
+
+impl CacheStatus {
+    /// The status as the log names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CacheStatus::Hit => "hit",
+            CacheStatus::Miss => "miss",
+            CacheStatus::Stale => "stale",
+            CacheStatus::Collapsed => "collapsed",
+            CacheStatus::Queued => "queued",
+        }
+    }
+}
+
+// === impl Lookup ===
+
+impl Lookup {
+    /// A lookup that waited for nothing.
+    pub(crate) fn at_once(state: Arc<OriginState>, at: SystemTime, policy: &Policy) -> Self {
+        let status = match state.answer(at, policy) {
+            Answer::LastCopy(..) => CacheStatus::Stale,
+            _ => CacheStatus::Hit,
+        };
+        Self {
+            state,
+            status,
+            waited: Duration::ZERO,
+            at,
+            pending: false,
+        }
+    }
+
+    /// What holds. A copy past its time is never used: a fetch that is late is a failure.
+    pub fn answer(&self, policy: &Policy) -> Answer<'_> {
+        if self.pending {
+            let late = match self.status {
+                CacheStatus::Queued => QUEUED,
+                _ => PENDING,
+            };
+            return self.state.answer_while_pending(late, policy);
+        }
+        self.state.answer(self.at, policy)
+    }
+
+    /// The fetch that the answer rests on.
+    pub fn ground(&self, policy: &Policy) -> Ground {
+        match self.answer(policy) {
+            // What is known is too old, and the fetch that would replace it goes on.
+            Answer::Unreachable(_) if self.pending => Ground::default(),
+            Answer::LastCopy(copy, _) if self.pending => self.state.ground_of(copy, None),
+            _ => self.state.ground(self.at, policy),
+        }
+    }
+}
+
+/// What a fetch that is still running amounts to.
+static PENDING: &Failure = &Failure {
+    error: FetchError::Pending,
+    retry_after: None,
+};
+/// And one that has not begun.
+static QUEUED: &Failure = &Failure {
+    error: FetchError::Queued,
+    retry_after: None,
+};

@@ -1,0 +1,210 @@
+//! What an answer to the request for a robots.txt means, by its status (RFC 9309 §2.3.1). Pure.
+
+use std::{sync::Arc, time::SystemTime};
+
+use super::{Failure, FetchError, Freshness, Policy, RobotsCopy, robots_copy::LARGE};
+use crate::robots::Profile;
+
+/// A complete answer of an origin, redirects followed, body decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    pub status: u16,
+    /// At most the first 500 KiB of a 2xx (RFC 9309 §2.5), and some of a 5xx.
+    pub body: Vec<u8>,
+    /// What was read behind that, where the answer goes on: the line that the limit cuts, and no
+    /// more than a few bytes past the limit. Never decides anything; it tells people that there is more.
+    pub cut_off: Vec<u8>,
+    pub freshness: Freshness,
+    pub retry_after: Option<std::time::Duration>,
+    /// Of an answer without redirects, where it has one.
+    pub etag: Option<Box<str>>,
+    /// Whether a redirect led to it.
+    pub redirected: bool,
+}
+
+/// What came of a fetch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fetched {
+    Received(Received),
+    /// What the origin gave under the entity tag that it was told holds still (RFC 9110 §15.4.5).
+    NotModified {
+        freshness: Freshness,
+    },
+    /// More hops than five, or a loop. Counts as if there were no robots.txt.
+    TooManyRedirects {
+        status: u16,
+    },
+    Failed(Failure),
+}
+
+/// What a fetch says of the origin.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Meaning {
+    /// These rules hold, whatever the content type.
+    Rules(Arc<RobotsCopy>),
+    /// The rules that are known still hold.
+    Unchanged,
+    /// There is no robots.txt.
+    NoRobots,
+    /// There is none, says the page of a server error.
+    Soft404,
+    /// It cannot be had.
+    Failed(Failure),
+}
+
+// === impl Fetched ===
+
+impl Fetched {
+    /// What the fetch says of the origin.
+    pub fn meaning(&self, policy: &Policy, at: SystemTime) -> Meaning {
+        match self {
+            Fetched::Received(received) => Meaning::of(received, policy, at),
+            Fetched::NotModified { .. } => Meaning::Unchanged,
+            Fetched::TooManyRedirects { .. } => Meaning::NoRobots,
+            Fetched::Failed(failure) => Meaning::Failed(failure.clone()),
+        }
+    }
+
+    /// Whether it brought so much text that reading it takes a while.
+    pub fn is_large(&self) -> bool {
+        matches!(self, Fetched::Received(received) if received.body.len() > LARGE)
+    }
+
+    /// The last HTTP status, 0 where none was received.
+    pub fn status(&self) -> u16 {
+        match self {
+            Fetched::Received(received) => received.status,
+            Fetched::NotModified { .. } => 304,
+            Fetched::TooManyRedirects { status } => *status,
+            Fetched::Failed(_) => 0,
+        }
+    }
+
+    pub fn freshness(&self) -> Freshness {
+        match self {
+            Fetched::Received(received) => received.freshness,
+            Fetched::NotModified { freshness } => *freshness,
+            Fetched::TooManyRedirects { .. } | Fetched::Failed(_) => Freshness::default(),
+        }
+    }
+}
+
+// === impl Meaning ===
+
+impl Meaning {
+    /// What `received` means. Google's specification counts 429 as a server error, and a 5xx whose
+    /// page says that it was not found as a 404 (where `policy` has it so); RFC 9309 does neither.
+    pub fn of(received: &Received, policy: &Policy, at: SystemTime) -> Self {
+        let failed = || {
+            Meaning::Failed(Failure {
+                error: FetchError::Status(received.status),
+                retry_after: received.retry_after,
+            })
+        };
+        match received.status {
+            // No Range was asked for, so the server is at fault.
+            206 => failed(),
+            200..=299 => Meaning::Rules(Arc::new(RobotsCopy {
+                status: received.status,
+                etag: received.etag.clone(),
+                whole: received.cut_off.is_empty() && !received.redirected,
+                ..RobotsCopy::new(policy.profile, &received.body, at)
+            })),
+            status if is_busy(status, policy.profile) => failed(),
+            400..=499 => Meaning::NoRobots,
+            500..=599 if policy.soft_404 && says_not_found(&received.body) => Meaning::Soft404,
+            _ => failed(),
+        }
+    }
+}
+
+/// Whether a client error says that the server is busy, and nothing of the robots.txt.
+pub(super) fn is_busy(status: u16, profile: Profile) -> bool {
+    status == 429 && profile == Profile::Google
+}
+
+/// Whether the page of a server error says that the file was not found. Only whole phrases: a
+/// single word of an error page must not open a site.
+fn says_not_found(page: &[u8]) -> bool {
+    let page: Vec<u8> = page
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty())
+        .flat_map(|word| [word, b" "])
+        .flatten()
+        .map(u8::to_ascii_lowercase)
+        .collect();
+    NOT_FOUND_PHRASES
+        .iter()
+        .any(|phrase| memchr::memmem::find(&page, phrase.as_bytes()).is_some())
+}
+
+const NOT_FOUND_PHRASES: [&str; 7] = [
+    "page not found",
+    "file not found",
+    "404 not found",
+    "page was not found",
+    "page could not be found",
+    "page cannot be found",
+    "page can't be found",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meaning(status: u16, body: &str) -> Meaning {
+        meaning_under(&Policy::default(), status, body)
+    }
+
+    fn meaning_under(policy: &Policy, status: u16, body: &str) -> Meaning {
+        let received = Received {
+            redirected: false,
+            status,
+            body: body.as_bytes().to_vec(),
+            cut_off: Vec::new(),
+            freshness: Freshness::default(),
+            retry_after: None,
+            etag: None,
+        };
+        Meaning::of(&received, policy, SystemTime::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_status_decides_what_an_answer_means() {
+        for status in [200, 201, 202, 204, 299] {
+            assert!(matches!(meaning(status, ""), Meaning::Rules(_)), "{status}");
+        }
+        for status in [400, 401, 403, 404, 410, 418, 451, 499] {
+            assert_eq!(meaning(status, ""), Meaning::NoRobots, "{status}");
+        }
+        for status in [206, 300, 304, 429, 500, 502, 503, 504, 507, 599, 600, 999] {
+            assert_eq!(
+                meaning(status, ""),
+                Meaning::Failed(FetchError::Status(status).into()),
+                "{status}"
+            );
+        }
+    }
+
+    #[test]
+    fn to_the_letter_of_the_rfc_429_is_like_any_other_4xx() {
+        let policy = Policy {
+            profile: Profile::Rfc9309,
+            ..Policy::default()
+        };
+        assert_eq!(meaning_under(&policy, 429, ""), Meaning::NoRobots);
+    }
+
+    #[test]
+    fn only_a_server_error_can_say_not_found_in_words() {
+        assert_eq!(meaning(500, "<h1>Page\n  NOT found</h1>"), Meaning::Soft404);
+        assert_eq!(meaning(503, "404 Not Found"), Meaning::Soft404);
+        assert!(matches!(meaning(500, "backend not found"), Meaning::Failed(_)));
+        for status in [206, 429, 600, 999] {
+            assert!(
+                matches!(meaning(status, "page not found"), Meaning::Failed(_)),
+                "{status}"
+            );
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What is known of an origin, in another reading than it was fetched under: a reload may change
+//! whose reading holds.
+//!
+//! Never makes anything younger or older than it is, and never forgets: what an origin has answered,
+//! and when, stays; what that means is found out anew.
+
+use std::{sync::Arc, time::SystemTime};
+
+use super::{Answered, Failing, Failure, FetchError, Freshness, Holding, OriginState, Policy, RobotsCopy};
+use crate::copy::{meaning::is_busy, robots_copy::LARGE};
+
+// === impl OriginState ===
+
+impl OriginState {
+    /// Whether what is known is in the reading of `policy`.
+    pub fn is_under(&self, policy: &Policy) -> bool {
+        self.profile == policy.profile || (!self.is_known() && self.last_good.is_none())
+    }
+
+    /// The state in the reading of `policy`: its copies are parsed anew, and a status that means
+    /// something else now counts as that. Of a server error whose page was not kept, it is not known
+    /// any more whether it would be a soft 404; it stays a failure.
+    #[must_use]
+    pub fn under(&self, policy: &Policy) -> Self {
+        let reread = |copy: &Arc<RobotsCopy>| Arc::new(copy.under(policy.profile));
+        let current = self.current().map(reread);
+        // Where the two are one, they stay one.
+        let last_good = match (&self.last_good, self.current()) {
+            (Some(last), Some(now)) if Arc::ptr_eq(last, now) => current.clone(),
+            (last, _) => last.as_ref().map(reread),
+        };
+        let answered = self.answered.clone().map(|answered| Answered {
+            meaning: match current {
+                Some(copy) => Holding::Rules(copy),
+                None => answered.meaning,
+            },
+            ..answered
+        });
+        let state = Self {
+            profile: policy.profile,
+            answered,
+            failing: self.failing.clone(),
+            last_good,
+        };
+        state.with_failures_under(policy).with_answers_under(policy)
+    }
+
+    /// Whether reading it anew takes long enough to keep others waiting.
+    pub fn is_large(&self) -> bool {
+        self.copies().map(|copy| copy.robots.body().len()).sum::<usize>() > LARGE
+    }
+
+    /// The last failure is an answer, where `policy` takes its status for one.
+    fn with_failures_under(self, policy: &Policy) -> Self {
+        let Some(failing) = &self.failing else { return self };
+        let status = match failing.last.error {
+            FetchError::Status(status @ 400..=499) if !is_busy(status, policy.profile) => status,
+            _ => return self,
+        };
+        Self {
+            answered: Some(Answered {
+                meaning: Holding::NoRobots,
+                status,
+                fetched: failing.tried,
+                life: policy.life(Freshness::default(), policy.no_robots_ttl),
+            }),
+            failing: None,
+            ..self
+        }
+    }
+
+    /// The last answer is a failure, where `policy` takes its status for one.
+    fn with_answers_under(self, policy: &Policy) -> Self {
+        let Some(answered) = &self.answered else { return self };
+        let fails = match answered.meaning {
+            Holding::Rules(_) => false,
+            Holding::NoRobots => is_busy(answered.status, policy.profile),
+            Holding::Soft404 => !policy.soft_404,
+        };
+        if !fails {
+            return self;
+        }
+        Self {
+            failing: Some(match &self.failing {
+                Some(later) => Failing {
+                    since: answered.fetched,
+                    attempts: later.attempts.saturating_add(1),
+                    ..later.clone()
+                },
+                None => Failing::first(FetchError::Status(answered.status).into(), answered.fetched, policy),
+            }),
+            answered: None,
+            ..self
+        }
+    }
+}
+
+// === impl Failing ===
+
+impl Failing {
+    fn first(failure: Failure, at: SystemTime, policy: &Policy) -> Self {
+        Self {
+            since: at,
+            attempts: 1,
+            tried: at,
+            retry: failure.retry_delay(1, &policy.unreachable.retry),
+            last: failure,
+        }
+    }
+}

@@ -1,0 +1,254 @@
+mod due;
+mod lifecycle;
+mod properties;
+mod reading;
+mod retry;
+mod unreachable;
+
+use super::*;
+use crate::{
+    copy::{FetchError, Fetched, Received, Retry, clock::Jump},
+    decision::{Reason, Verdict, rules_of},
+};
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const DAYS: u64 = 24 * HOUR;
+
+/// A second of the tests' own clock, which begins far from the epoch so that it can run backwards.
+fn at(second: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + second)
+}
+
+/// The second of the tests' clock that `time` is.
+fn second_of(time: SystemTime) -> u64 {
+    time.duration_since(at(0))
+        .expect("not before the tests' clock")
+        .as_secs()
+}
+
+fn received(status: u16, body: &str) -> Fetched {
+    Fetched::Received(Received {
+        redirected: false,
+        status,
+        body: body.into(),
+        cut_off: Vec::new(),
+        freshness: Freshness::default(),
+        retry_after: None,
+        etag: None,
+    })
+}
+
+fn received_for(status: u16, life: u64) -> Fetched {
+    Fetched::Received(Received {
+        redirected: false,
+        status,
+        body: RULES.into(),
+        cut_off: Vec::new(),
+        freshness: Freshness(Some(Duration::from_secs(life))),
+        retry_after: None,
+        etag: None,
+    })
+}
+
+fn asked_to_wait(status: u16, seconds: u64) -> Fetched {
+    Fetched::Received(Received {
+        redirected: false,
+        status,
+        body: Vec::new(),
+        cut_off: Vec::new(),
+        freshness: Freshness::default(),
+        retry_after: Some(Duration::from_secs(seconds)),
+        etag: None,
+    })
+}
+
+fn time_out() -> Fetched {
+    Fetched::Failed(FetchError::Timeout(Duration::from_secs(30)).into())
+}
+
+/// What is known of an origin, one fetch after the other.
+struct History {
+    state: OriginState,
+    policy: Policy,
+    /// When the last fetch ended.
+    last: SystemTime,
+}
+
+impl History {
+    fn new() -> Self {
+        Self::under(Policy::default())
+    }
+
+    fn under(policy: Policy) -> Self {
+        Self {
+            state: OriginState::unknown(),
+            policy,
+            last: at(0),
+        }
+    }
+
+    fn then(self, second: u64, fetched: Fetched) -> Self {
+        self.then_spread(second, fetched, 0.0)
+    }
+
+    fn then_spread(mut self, second: u64, fetched: Fetched, spread: f64) -> Self {
+        let now = at(second);
+        self.last = now;
+        self.state = self.state.after(
+            fetched.meaning(&self.policy, now),
+            fetched.status(),
+            fetched.freshness(),
+            now,
+            spread,
+            &self.policy,
+        );
+        self
+    }
+
+    fn answer(&self, second: u64) -> Answer<'_> {
+        self.state.answer(at(second), &self.policy)
+    }
+
+    fn due(&self, second: u64) -> Due {
+        self.state.due(at(second), &self.policy)
+    }
+
+    /// When it is fetched again, at the latest.
+    fn expires(&self) -> u64 {
+        second_of(self.ground().expires.expect("something was fetched"))
+    }
+
+    /// The fetch that the answer rests on, at the time of the last one.
+    fn ground(&self) -> Ground {
+        self.state.ground(self.last, &self.policy)
+    }
+}
+
+const RULES: &str = "User-agent: *\nDisallow: /p\n";
+
+#[test]
+fn of_an_unknown_origin_nothing_holds_and_all_is_disallowed() {
+    let history = History::new();
+    assert_eq!(history.answer(0), Answer::Unreachable(None));
+    assert_eq!(history.due(0), Due::Now);
+    assert_eq!(history.ground(), Ground::default());
+}
+
+#[test]
+fn the_last_answer_replaces_what_was_known_at_once() {
+    let history = History::new().then(0, received(200, RULES)).then(10, received(404, ""));
+    assert_eq!(history.answer(11), Answer::NoRobots);
+    let history = history.then(20, received(500, "Page not found"));
+    assert_eq!(history.answer(21), Answer::Soft404);
+    let history = history.then(30, received(200, RULES));
+    assert!(matches!(history.answer(31), Answer::Rules(copy) if copy.fetched == at(30)));
+}
+
+#[test]
+fn an_answer_ends_a_series_of_failures() {
+    let history = History::new()
+        .then(0, time_out())
+        .then(60, time_out())
+        .then(180, received(404, ""))
+        .then(180 + HOUR, time_out());
+    assert_eq!(history.expires(), 180 + HOUR + MINUTE, "the delay begins anew");
+    let late = 180 + HOUR + 30 * DAYS;
+    assert!(matches!(history.answer(late - 1), Answer::Unreachable(Some(_))));
+    assert!(matches!(history.answer(late), Answer::UnreachableTooLong(_)));
+}
+
+#[test]
+fn past_the_time_of_grace_the_last_rules_come_back_even_if_there_were_none_since() {
+    let history = History::new()
+        .then(0, received(200, RULES))
+        .then(2 * DAYS, received(404, ""))
+        .then(3 * DAYS, time_out());
+    assert_eq!(
+        history.answer(3 * DAYS),
+        Answer::Unreachable(Some(&failure_of(&time_out())))
+    );
+    assert!(matches!(history.answer(33 * DAYS), Answer::LastCopy(copy, _) if copy.fetched == at(0)));
+}
+
+#[test]
+fn the_log_is_told_of_the_fetch_that_the_answer_rests_on() {
+    let history = History::new().then(5, received(203, RULES));
+    assert_eq!(history.ground().status, Some(203));
+    assert_eq!(history.ground().fetched, Some(at(5)));
+    let history = history.then(20 * HOUR, received(503, ""));
+    assert_eq!(history.ground().status, Some(203), "the copy still holds");
+    assert_eq!(history.ground().fetched, Some(at(5)));
+    let history = history.then(25 * HOUR, received(503, ""));
+    assert_eq!(history.ground().status, Some(503));
+    assert_eq!(history.ground().fetched, Some(at(25 * HOUR)));
+    let history = history.then(26 * HOUR, time_out());
+    assert_eq!(history.ground().status, None, "no status was received");
+    let history = history.then(27 * HOUR, Fetched::TooManyRedirects { status: 308 });
+    assert_eq!(history.ground().status, Some(308));
+}
+
+#[test]
+fn an_answer_names_the_verdict_where_no_file_decides() {
+    let copy = Arc::new(RobotsCopy::new(Profile::Google, RULES.as_bytes(), at(0)));
+    let failure = failure_of(&time_out());
+    for (answer, says) in [
+        (Answer::NoRobots, (Verdict::Allow, Reason::NoRobots)),
+        (Answer::Soft404, (Verdict::Allow, Reason::Soft404)),
+        (Answer::Unreachable(None), (Verdict::Deny, Reason::Unreachable)),
+        (
+            Answer::Unreachable(Some(&failure)),
+            (Verdict::Deny, Reason::Unreachable),
+        ),
+        (
+            Answer::UnreachableTooLong(&failure),
+            (Verdict::Allow, Reason::UnreachableTooLong),
+        ),
+    ] {
+        assert_eq!(rules_of(answer).err(), Some(says), "{answer:?}");
+        assert_eq!(answer.copy(), None, "{answer:?}");
+    }
+    for (answer, by_last_copy) in [(Answer::Rules(&copy), false), (Answer::LastCopy(&copy, &failure), true)] {
+        assert_eq!(rules_of(answer).map(|(_, last)| last), Ok(by_last_copy), "{answer:?}");
+        let because = by_last_copy.then_some(&failure);
+        assert_eq!((answer.copy(), answer.failure()), (Some(&copy), because), "{answer:?}");
+    }
+}
+
+#[test]
+fn weight_counts_a_shared_copy_once() {
+    let empty = OriginState::unknown().weight();
+    let history = History::new().then(0, received(200, RULES));
+    let copy = history.answer(1).copy().expect("rules").weight();
+    assert!(copy > RULES.len());
+    assert_eq!(
+        history.state.weight(),
+        empty + copy,
+        "the copy is the last good one too"
+    );
+
+    let history = history.then(DAYS, time_out());
+    assert_eq!(history.state.weight(), empty + copy, "a failure keeps it");
+    let history = history.then(DAYS + 1, received(404, ""));
+    assert_eq!(history.state.weight(), empty + copy, "as the last good one alone");
+    let history = History::new().then(0, received(404, ""));
+    assert_eq!(history.state.weight(), empty, "no copy ever");
+}
+
+/// The default policy with another time of grace, in seconds.
+fn denying_for(seconds: u64) -> Policy {
+    Policy {
+        unreachable: Unreachable {
+            deny_for: Duration::from_secs(seconds),
+            ..Unreachable::default()
+        },
+        ..Policy::default()
+    }
+}
+
+fn failure_of(fetched: &Fetched) -> Failure {
+    match fetched.meaning(&Policy::default(), at(0)) {
+        Meaning::Failed(failure) => failure,
+        other => panic!("no failure: {other:?}"),
+    }
+}

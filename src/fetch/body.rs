@@ -1,0 +1,184 @@
+//! The body of an answer, content coding undone, read only as far as it counts: memory and time
+//! are bounded whatever the server sends.
+
+use std::io::Write as _;
+
+use flate2::write::MultiGzDecoder;
+use pingora::protocols::http::v1::client::HttpSession;
+use pingora_http::ResponseHeader;
+
+use crate::{
+    audit::plain,
+    copy::{Failure, FetchError},
+    robots,
+    upstream::Fault,
+};
+
+/// A body, as far as it was read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Body {
+    /// What counts of it: whole lines, where there is more.
+    pub(super) counts: Vec<u8>,
+    /// What was read behind that: the line that the limit cuts, and no more than a few bytes past
+    /// the limit. Empty where all counts.
+    pub(super) cut_off: Vec<u8>,
+}
+
+/// Reads what counts of the body: of a success the first 500 KiB (RFC 9309 §2.5, Google's limit),
+/// without a last line that the limit cut; of a server error enough to see what its page says.
+pub(super) async fn read(session: &mut HttpSession, head: &ResponseHeader) -> Result<Body, Failure> {
+    let limit = match head.status.as_u16() {
+        206 => return Ok(Body::default()),
+        200..=299 => MAX_ROBOTS,
+        500.. => MAX_ERROR_PAGE,
+        _ => return Ok(Body::default()),
+    };
+    let mut body = Decoder::new(head, limit)?;
+    let mut empty = true;
+    while let Some(chunk) = session.read_body_bytes().await.map_err(Fault::of_body)? {
+        empty &= chunk.is_empty();
+        if body.push(&chunk)? == Room::Full {
+            return Ok(body.into_body());
+        }
+    }
+    if empty {
+        // Nothing is nothing in every coding.
+        return Ok(Body::default());
+    }
+    body.finish()
+}
+
+/// Undoes the content coding into a buffer that never grows past a limit.
+enum Decoder {
+    Identity(Bounded),
+    Gzip(Box<MultiGzDecoder<Bounded>>),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Room {
+    Left,
+    Full,
+}
+
+/// A writer that takes a few bytes more than `limit`, to know that there was more, and then errs,
+/// which stops the decoder in front of it.
+#[derive(Debug)]
+struct Bounded {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+// === impl Body ===
+
+impl Body {
+    /// A line that the limit cut could say something else than its author meant: it is dropped.
+    fn new(mut read: Vec<u8>, limit: usize) -> Self {
+        let cut_off = read.split_off(robots::counted(&read, limit).len());
+        Self { counts: read, cut_off }
+    }
+}
+
+// === impl Decoder ===
+
+impl Decoder {
+    fn new(head: &ResponseHeader, limit: usize) -> Result<Self, FetchError> {
+        let bounded = Bounded {
+            bytes: Vec::new(),
+            limit,
+        };
+        let mut codings = head
+            .headers
+            .get_all(http::header::CONTENT_ENCODING)
+            .iter()
+            .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+            .map(<[u8]>::trim_ascii)
+            .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"));
+        match (codings.next(), codings.next()) {
+            (None, _) => Ok(Self::Identity(bounded)),
+            (Some(coding), None) if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") => {
+                Ok(Self::Gzip(Box::new(MultiGzDecoder::new(bounded))))
+            }
+            (Some(coding), _) => Err(FetchError::Coding(format!(
+                "\"{}\" was not asked for",
+                plain(&coding.escape_ascii().to_string(), MAX_CODING)
+            ))),
+        }
+    }
+
+    fn push(&mut self, chunk: &[u8]) -> Result<Room, FetchError> {
+        let written = match self {
+            Self::Identity(bounded) => bounded.write_all(chunk),
+            // Flushing brings out all that the chunk holds, so the bound sees it.
+            Self::Gzip(decoder) => decoder.write_all(chunk).and_then(|()| decoder.flush()),
+        };
+        match written {
+            _ if self.bounded().is_full() => Ok(Room::Full),
+            Ok(()) => Ok(Room::Left),
+            Err(error) => Err(FetchError::Coding(error.to_string())),
+        }
+    }
+
+    fn bounded(&self) -> &Bounded {
+        match self {
+            Self::Identity(bounded) => bounded,
+            Self::Gzip(decoder) => decoder.get_ref(),
+        }
+    }
+
+    fn into_body(mut self) -> Body {
+        let bounded = match &mut self {
+            Self::Identity(bounded) => bounded,
+            Self::Gzip(decoder) => decoder.get_mut(),
+        };
+        Body::new(std::mem::take(&mut bounded.bytes), bounded.limit)
+    }
+
+    /// The whole body, which came to its end below the limit.
+    fn finish(mut self) -> Result<Body, Failure> {
+        if let Self::Gzip(decoder) = &mut self
+            && let Err(error) = decoder.try_finish()
+            && !decoder.get_ref().is_full()
+        {
+            return Err(FetchError::Coding(error.to_string()).into());
+        }
+        Ok(self.into_body())
+    }
+}
+
+// === impl Bounded ===
+
+impl Bounded {
+    fn is_full(&self) -> bool {
+        self.bytes.len() == self.limit + robots::BEYOND
+    }
+}
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, chunk: &[u8]) -> std::io::Result<usize> {
+        if self.is_full() {
+            return Err(std::io::Error::other("longer than what counts"));
+        }
+        let room = self.limit + robots::BEYOND - self.bytes.len();
+        let taken = &chunk[..chunk.len().min(room)];
+        self.bytes.extend_from_slice(taken);
+        Ok(taken.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What counts of a robots.txt that was come by otherwise: as much as of a fetched one.
+pub fn within_limit(body: Vec<u8>) -> Vec<u8> {
+    Body::new(body, MAX_ROBOTS).counts
+}
+
+/// Decoded bytes of a robots.txt that count.
+const MAX_ROBOTS: usize = robots::LIMIT;
+const MAX_ERROR_PAGE: usize = 32 * 1024;
+/// Bytes of a coding's name that an error repeats: it is kept for as long as the origin is known.
+const MAX_CODING: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! One request of a fetch, and where its answer leads.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use http::HeaderValue;
+use pingora::{
+    protocols::{ALPN, http::v1::client::HttpSession},
+    upstreams::peer::HttpPeer,
+};
+use pingora_http::ResponseHeader;
+
+use super::{
+    Asked, Fetcher,
+    body::{self, Body},
+    redirect::Hop,
+};
+use crate::{
+    copy::{Failure, Freshness, Received, retry_after},
+    upstream::{self, Fault, Timeouts},
+};
+
+/// What one request came to.
+pub(super) enum HopEnd {
+    Received(Received),
+    /// What is known under the tag that was named has not changed.
+    NotModified(Freshness),
+    Redirect {
+        to: Hop,
+        status: u16,
+    },
+}
+
+// === impl Hop ===
+
+impl Hop {
+    /// Asks this URL; with `etag`, whether what it gave under that tag has changed. The address and the status are noted
+    /// in `asked` as soon as they are known, whatever comes after.
+    pub(super) async fn ask(
+        &self,
+        fetcher: &Fetcher,
+        etag: Option<&str>,
+        asked: &mut Asked,
+    ) -> Result<HopEnd, Failure> {
+        let mut session = self.connect(fetcher, &mut asked.upstream).await?;
+        let request = self.request(fetcher.options.user_agent.clone(), etag).map_err(fault)?;
+        session.write_request_header(Box::new(request)).await.map_err(fault)?;
+        session.finish_body().await.map_err(fault)?;
+        let head = read_head(&mut session).await?;
+
+        let status = head.status.as_u16();
+        asked.status = Some(status);
+        if matches!(status, 301 | 302 | 303 | 307 | 308) {
+            let location = head.headers.get(http::header::LOCATION);
+            return Ok(HopEnd::Redirect {
+                to: self.redirected(location.map(HeaderValue::as_bytes))?,
+                status,
+            });
+        }
+        let now = std::time::SystemTime::now();
+        let freshness = Freshness::from_headers(&head.headers, now);
+        // Of a URL that was asked without a condition it is no answer.
+        if status == 304 && etag.is_some() {
+            return Ok(HopEnd::NotModified(freshness));
+        }
+        check_framing(&head)?;
+        let body = match body::read(&mut session, &head).await {
+            // What a server error means does not hang on its page coming whole.
+            Err(_) if status >= 500 => Body::default(),
+            body => body?,
+        };
+        Ok(HopEnd::Received(Received {
+            redirected: false,
+            status,
+            freshness,
+            etag: etag_of(&head),
+            retry_after: retry_after(&head.headers, now),
+            body: body.counts,
+            cut_off: body.cut_off,
+        }))
+    }
+
+    /// Connects to the first of the origin's addresses that answers, and notes which was tried last.
+    async fn connect(&self, fetcher: &Fetcher, upstream: &mut Option<SocketAddr>) -> Result<HttpSession, Failure> {
+        upstream::check_name(self.origin())?;
+        let addresses = fetcher
+            .egress
+            .addresses(&self.origin.host, self.origin.port)
+            .await
+            .map_err(Fault::from)?;
+        let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
+        // Where the whole may take no longer than a silence, it is the whole that ends it.
+        let silence = if idle < total {
+            idle
+        } else {
+            total + Duration::from_secs(1)
+        };
+        let (total, started) = (fetcher.options.connect_timeout, Instant::now());
+        let mut last = Fault::Unroutable;
+        for (tried, address) in addresses.iter().enumerate() {
+            *upstream = Some(*address);
+            let timeouts = Timeouts {
+                connect: upstream::share_of(total, started.elapsed(), addresses.len() - tried),
+                read: silence,
+                write: silence,
+                // No connection is kept.
+                idle: Duration::ZERO,
+            };
+            let peer: HttpPeer = upstream::peer(&self.origin, *address, ALPN::H1, timeouts);
+            match fetcher.connector.get_http_session(&peer).await {
+                Ok((mut session, _)) => {
+                    fetcher.egress.check_again(*address).map_err(Fault::from)?;
+                    session.read_timeout = peer.options.read_timeout;
+                    session.write_timeout = peer.options.write_timeout;
+                    return Ok(session);
+                }
+                Err(error) => last = Fault::from_pingora(&error),
+            }
+        }
+        Err(last.into())
+    }
+}
+
+/// The final response's head. An origin may send some informational ones first, but not forever.
+async fn read_head(session: &mut HttpSession) -> Result<Box<ResponseHeader>, Failure> {
+    for _ in 0..=MAX_INFORMATIONAL {
+        let head = session.read_resp_header_parts().await.map_err(fault)?;
+        // Nobody asked for another protocol (RFC 9110 §15.2.2), so no other answer follows.
+        if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
+            break;
+        }
+        if !head.status.is_informational() {
+            return Ok(head);
+        }
+    }
+    Err(Fault::HttpProtocol.into())
+}
+
+/// The entity tag of the answer, where it is one (RFC 9110 §8.8.3) and no longer than it need be.
+fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
+    let mut tags = head.headers.get_all(http::header::ETAG).iter();
+    let tag = tags.next().filter(|_| tags.next().is_none())?.to_str().ok()?;
+    let opaque = tag.strip_prefix("W/").unwrap_or(tag);
+    let opaque = opaque.strip_prefix('"')?.strip_suffix('"')?;
+    let is_tag = opaque.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
+    (tag.len() <= MAX_ETAG && is_tag).then(|| tag.into())
+}
+
+/// Content in a transfer coding that nobody undoes would be read as a file without rules.
+fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
+    let mut codings = head.headers.get_all(http::header::TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => Ok(()),
+        (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
+        _ => Err(Fault::HttpProtocol),
+    }
+}
+
+fn fault(error: Box<pingora::Error>) -> Failure {
+    // Every error of this session is the server's.
+    Fault::from_pingora(&error.into_up()).into()
+}
+
+/// Bytes of an entity tag that is worth keeping.
+const MAX_ETAG: usize = 128;
+const MAX_INFORMATIONAL: usize = 16;

@@ -1,0 +1,127 @@
+//! How many fetches run at once, and whose turn it is. It never looks at what a fetch does, only at
+//! how long it takes.
+
+mod queue;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::{
+    sync::{Semaphore, SetOnce},
+    time::{Duration, sleep, timeout},
+};
+
+use self::queue::Queue;
+pub use self::queue::{Name, Requester};
+use crate::copy::FetchError;
+use crate::fetch::LookupError;
+
+/// Room for so many fetches at once. Slow ones may have half of it, so that sites that never answer leave places to
+/// others; the slow ones beyond that are ended early where others wait.
+#[derive(Debug)]
+pub struct Lanes {
+    queue: Mutex<Queue<Arc<SetOnce<()>>>>,
+    /// Places of slow fetches.
+    slow: Semaphore,
+}
+
+/// The place of a fetch: among those that wait, and then among those that run, until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    lanes: Arc<Lanes>,
+    name: Name,
+    number: u64,
+    /// Set when the fetch may run.
+    turn: Arc<SetOnce<()>>,
+}
+
+// === impl Lanes ===
+
+impl Lanes {
+    /// Room for `max_fetches` at once, one at the least.
+    pub fn new(max_fetches: usize) -> Self {
+        Self {
+            queue: Mutex::new(Queue::new(max_fetches.max(1))),
+            slow: Semaphore::new(max_fetches / 2),
+        }
+    }
+
+    /// Takes a place for a fetch.
+    ///
+    /// # Errors
+    /// The requester has as many fetches as it may have.
+    pub fn enter(self: &Arc<Self>, requester: Requester) -> Result<Place, LookupError> {
+        let turn = Arc::new(SetOnce::new());
+        let mut queue = self.queue();
+        let number = queue.enter(requester, turn.clone())?;
+        start(&mut queue);
+        Ok(Place {
+            lanes: self.clone(),
+            name: requester.name,
+            number,
+            turn,
+        })
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue<Arc<SetOnce<()>>>> {
+        // Nothing that changes it can panic half way.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Starts what may start.
+fn start(queue: &mut Queue<Arc<SetOnce<()>>>) {
+    while let Some(turn) = queue.start() {
+        // Each is started once.
+        let _ = turn.set(());
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    /// Waits until the fetch may run.
+    pub async fn turn(&self) {
+        self.turn.wait().await;
+    }
+
+    /// Sees `fetch` through, whose turn it is.
+    ///
+    /// # Errors
+    /// It was slow and in the way of others.
+    pub(super) async fn run<F: Future>(&self, fetch: F) -> Result<F::Output, FetchError> {
+        tokio::pin!(fetch);
+        if let Ok(done) = timeout(SLOW_AFTER, &mut fetch).await {
+            return Ok(done);
+        }
+        tokio::select! {
+            biased;
+            done = &mut fetch => Ok(done),
+            Ok(_slow) = self.lanes.slow.acquire() => Ok(fetch.await),
+            () = self.is_wanted() => Err(FetchError::GaveWay),
+        }
+    }
+
+    /// Ends when a slow fetch without a place among the slow ones has to give way. Nobody waits for it as long.
+    async fn is_wanted(&self) {
+        sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
+        while !self.lanes.queue().is_in_need(self.name) {
+            sleep(SLOW_AFTER).await;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut queue = self.lanes.queue();
+        queue.leave(self.name, self.number);
+        start(&mut queue);
+    }
+}
+
+/// How long a fetch may take before it counts as slow. Most take a fraction of it.
+const SLOW_AFTER: Duration = Duration::from_secs(1);
+/// How long one that is slow may keep a place that others wait for.
+const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! What a fetch asks, hop after hop: where a redirect leads (RFC 9110 §10.2.2, RFC 9309 §2.3.1.2), and what the request says.
+//! Pure; whether bots may go there is the egress guard's to say.
+
+use http::HeaderValue;
+use pingora_http::RequestHeader;
+use url::Url;
+
+use crate::{
+    audit::plain,
+    copy::FetchError,
+    origin::{Authority, Origin, Scheme},
+};
+
+/// One URL to ask. It has neither user information nor a fragment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hop {
+    pub(super) origin: Origin,
+    /// Begins with `/`.
+    path_and_query: String,
+}
+
+// === impl Hop ===
+
+impl Hop {
+    /// The robots.txt of `origin` itself.
+    pub fn first(origin: &Origin) -> Self {
+        Self {
+            origin: origin.clone(),
+            path_and_query: "/robots.txt".to_owned(),
+        }
+    }
+
+    /// Whom it asks.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// The whole URL, as the log has it.
+    pub fn url(&self) -> String {
+        format!("{}{}", self.origin, self.path_and_query)
+    }
+
+    /// Where a redirect with this Location leads from here.
+    ///
+    /// # Errors
+    /// There is none, or it is nothing that can be fetched.
+    pub fn redirected(&self, location: Option<&[u8]>) -> Result<Self, FetchError> {
+        let location = location.ok_or_else(|| FetchError::Redirect("it has no Location".to_owned()))?;
+        let lost = |why: &str| {
+            let location = String::from_utf8_lossy(location);
+            // A query may hold what no log should.
+            let location = match location.split_once('?') {
+                Some((path, _)) => format!("{path}?…"),
+                None => location.into_owned(),
+            };
+            FetchError::Redirect(format!("{} ({why})", plain(&location, MAX_LOCATION)))
+        };
+        let text = std::str::from_utf8(location).map_err(|_| lost("not UTF-8"))?;
+        let there = Url::parse(&self.url())
+            .and_then(|here| here.join(text))
+            .map_err(|error| lost(&error.to_string()))?;
+        let scheme = Scheme::parse(there.scheme().as_bytes()).ok_or_else(|| lost("neither http nor https"))?;
+        let authority = Authority::parse(there.authority().as_bytes()).map_err(|error| lost(&error.to_string()))?;
+        let query = there.query().map(|query| format!("?{query}"));
+        Ok(Self {
+            origin: Origin::new(scheme, authority),
+            path_and_query: format!("{}{}", there.path(), query.unwrap_or_default()),
+        })
+    }
+
+    /// The request for it; with `etag`, whether what it gave under that tag has changed.
+    ///
+    /// # Errors
+    /// A value that cannot stand in a request.
+    pub fn request(&self, user_agent: HeaderValue, etag: Option<&str>) -> pingora::Result<RequestHeader> {
+        let mut request = RequestHeader::build("GET", self.path_and_query.as_bytes(), Some(5))?;
+        request.insert_header("Host", self.origin.host_field())?;
+        request.insert_header("User-Agent", user_agent)?;
+        request.insert_header("Accept", "text/plain,*/*;q=0.8")?;
+        request.insert_header("Accept-Encoding", "gzip")?;
+        request.insert_header("Connection", "close")?;
+        if let Some(etag) = etag {
+            request.insert_header("If-None-Match", etag)?;
+        }
+        Ok(request)
+    }
+}
+
+/// Bytes of a redirect's target that an error repeats.
+const MAX_LOCATION: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(origin: &str) -> Hop {
+        Hop::first(&origin.parse().expect("an origin"))
+    }
+
+    /// The URL that is asked next.
+    fn led(location: &[u8]) -> Result<String, String> {
+        let to = from("https://a.example:8443").redirected(Some(location));
+        to.map(|to| to.url()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_location_is_read_as_browsers_read_it() {
+        for (location, url) in [
+            ("/r", "https://a.example:8443/r"),
+            ("r?q#f", "https://a.example:8443/r?q"),
+            ("", "https://a.example:8443/robots.txt"),
+            ("#f", "https://a.example:8443/robots.txt"),
+            ("?", "https://a.example:8443/robots.txt?"),
+            ("../../x", "https://a.example:8443/x"),
+            ("//b.example", "https://b.example/"),
+            ("//b.example:443/%2e%2e/x", "https://b.example/x"),
+            ("\\\\b.example\\x", "https://b.example/x"),
+            (" http:\tB.example./ü ", "http://b.example/%C3%BC"),
+            ("http:x", "http://x/"),
+            ("https:x", "https://a.example:8443/x"),
+            ("http://b%C3%BCcher.example?a b", "http://xn--bcher-kva.example/?a%20b"),
+            ("http://0x7f.1/", "http://127.0.0.1/"),
+            ("http://[::ffff:127.0.0.1]", "http://[::ffff:127.0.0.1]/"),
+            ("http://@b.example/", "http://b.example/"),
+        ] {
+            let url = Ok(url.to_owned());
+            assert_eq!(led(location.as_bytes()), url, "{location:?}");
+        }
+    }
+
+    #[test]
+    fn what_leads_nowhere_is_told_with_its_cause() {
+        for (location, cause) in [
+            (&b"\xff"[..], "not UTF-8"),
+            (b"ftp://b.example/", "neither http nor https"),
+            (b"data:text/plain,User-agent:", "neither http nor https"),
+            (b"javascript:1", "neither http nor https"),
+            (b"http://user:secret@b.example/", "user information before the host"),
+            (b"http://b.example:0/", "the port is not a number"),
+            (b"http://", "empty host"),
+            (b"http://a b/", "invalid international domain name"),
+        ] {
+            let error = led(location).expect_err("it leads nowhere");
+            assert!(error.contains(cause), "{location:?}: {error}");
+        }
+        let error = from("http://a.example").redirected(None).expect_err("no Location");
+        assert!(error.to_string().ends_with("it has no Location"), "{error}");
+        let error = led(b"ftp://b.example/\x1b?secret").expect_err("it leads nowhere");
+        assert!(!error.contains("secret") && !error.contains('\x1b'), "{error}");
+    }
+
+    #[test]
+    fn what_is_asked_is_what_is_logged() {
+        let hop = from("http://a.example:8080")
+            .redirected(Some(b"/x?y#z"))
+            .expect("it leads somewhere");
+        let request = hop
+            .request(HeaderValue::from_static("robotgate"), None)
+            .expect("a request");
+        assert_eq!(request.raw_path(), b"/x?y");
+        assert_eq!(request.headers["Host"], "a.example:8080");
+        assert_eq!(hop.url(), "http://a.example:8080/x?y");
+    }
+}

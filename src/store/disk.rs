@@ -1,0 +1,318 @@
+//! The copies on disk: what is known of every origin outlives the program, and what memory has no
+//! room for comes back from here.
+//!
+//! Writing is done by a thread of its own, behind the requests. A disk that fails costs what is
+//! remembered, never a request: what cannot be read is not known, and so is fetched.
+
+mod change;
+mod file;
+mod open;
+mod queue;
+mod record;
+mod shared;
+mod tables;
+mod writer;
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Condvar, Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use self::{
+    change::{Base, Change},
+    open::{Look, candidates, guarded, is_stale, mark_behind, open_at},
+    queue::Queued,
+    shared::Shared,
+};
+pub use self::{
+    file::{Contents, CopyFile, FileError},
+    open::{NoFile, Unusable, Why},
+    record::Record,
+};
+use tokio::sync::Semaphore;
+
+use crate::copy::OriginState;
+use crate::{
+    origin::Origin,
+    regular_file::{self, may_make_in},
+    seldom::seldom,
+};
+
+/// The copies on disk.
+pub struct Disk {
+    shared: Arc<Shared>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    /// So that a crowd of readers does not become a crowd of threads.
+    readers: Arc<Semaphore>,
+}
+
+/// How the copies on disk are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskOptions {
+    /// How long an origin is remembered that nobody asks for.
+    pub keep: Duration,
+    /// Bytes of texts and records that the file may hold. Beyond that, origins that nobody asked for in
+    /// the longest time are forgotten.
+    pub max_bytes: u64,
+    /// Bytes of memory for the pages of the file.
+    pub cache_bytes: usize,
+}
+
+/// The copies cannot be kept on disk.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    #[error("{0}")]
+    NoFile(NoFile),
+    #[error("cannot start the thread that writes the copies: {0}")]
+    Thread(std::io::Error),
+}
+
+// === impl Disk ===
+
+impl Disk {
+    /// Opens the copies at `path`, or at a path beside it where that file cannot be used, which the
+    /// log tells. It blocks, for as long as it takes to look through the file.
+    ///
+    /// # Errors
+    /// There is no file that can be used.
+    pub fn open(path: &Path, options: DiskOptions) -> Result<Self, DiskError> {
+        let opened = open::open(path, options.cache_bytes).map_err(DiskError::NoFile)?;
+        for Unusable { path, why } in &opened.passed_over {
+            tracing::error!(
+                path = %path.display(),
+                "the copies on disk cannot be used: {why}. The file is left as it is; until the next start, copies \
+                 are kept in {}",
+                opened.path.display()
+            );
+        }
+        let shared = Arc::new(Shared {
+            path: opened.path,
+            cache_bytes: options.cache_bytes,
+            keep: Mutex::new(options.keep),
+            max_bytes: AtomicU64::new(options.max_bytes),
+            file: RwLock::new(Some(Arc::new(opened.file))),
+            suspect: AtomicBool::new(false),
+            told: AtomicBool::new(false),
+            queue: Mutex::default(),
+            work: Condvar::new(),
+        });
+        let writer = std::thread::Builder::new()
+            .name("copies".to_owned())
+            .spawn({
+                let shared = shared.clone();
+                move || shared.write_until_closed()
+            })
+            .map_err(DiskError::Thread)?;
+        Ok(Self {
+            shared,
+            writer: Mutex::new(Some(writer)),
+            readers: Arc::new(Semaphore::new(MAX_READERS)),
+        })
+    }
+
+    /// Whether the copies could be kept at `path`, as far as that can be told beside a process that has them open. It
+    /// makes nothing.
+    ///
+    /// # Errors
+    /// This user cannot read or write there.
+    pub fn check(path: &Path) -> Result<(), DiskError> {
+        let looked = match regular_file::open_to_write(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                may_make_in(path.parent().unwrap_or(Path::new("/")))
+            }
+            opened => opened,
+        };
+        looked.map_err(|error| {
+            DiskError::NoFile(NoFile(vec![Unusable {
+                path: path.to_owned(),
+                why: Why::Io(error),
+            }]))
+        })
+    }
+
+    /// The file that is used.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// The files that may be used for the copies of `path`, in order.
+    pub fn candidates(path: &Path) -> impl Iterator<Item = PathBuf> {
+        candidates(path)
+    }
+
+    /// Changes how long an origin is remembered that nobody asks for, and how much the file may hold.
+    pub fn set_bounds(&self, keep: Duration, max_bytes: u64) {
+        *self.shared.keep.lock().unwrap_or_else(PoisonError::into_inner) = keep;
+        self.shared.max_bytes.store(max_bytes, Ordering::Relaxed);
+    }
+
+    /// What is known of an origin.
+    ///
+    /// # Errors
+    /// The file cannot be read now.
+    pub(super) async fn recall(&self, origin: &Origin) -> Result<Option<Arc<OriginState>>, FileError> {
+        let name = origin.to_string();
+        let (part, base) = {
+            let queue = self.shared.lock();
+            match queue.find(&name) {
+                Queued::Known(state) => return Ok(Some(state)),
+                Queued::Forgotten => return Ok(None),
+                Queued::Part(state, base) => (Some(state), base),
+                Queued::Outdated => (None, Base::LastCopy),
+                // There will be no file any more.
+                Queued::No if queue.closed => return Ok(None),
+                Queued::No => (None, Base::All),
+            }
+        };
+        if !self.shared.is_open() {
+            return Err(FileError::Closed);
+        }
+        let turn = self.readers.clone().acquire_owned().await;
+        let turn = turn.map_err(|_| FileError::Closed)?;
+        let shared = self.shared.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            // It is held for as long as the read takes, whether its reader waits or not.
+            let _turn = turn;
+            shared.read_file(|file| file.read(&name))
+        });
+        let earlier = base.of(reading.await.map_err(|_| FileError::Closed)??);
+        Ok(match (part, earlier) {
+            (Some(part), Some(earlier)) => Some(Arc::new(part.resuming(&earlier))),
+            (Some(part), None) => Some(part),
+            (None, earlier) => earlier.map(Arc::new),
+        })
+    }
+
+    /// Has it written that this is known. With `whole`, that is all there is; else the file may know
+    /// more from before.
+    pub(super) fn keep(&self, origin: &Origin, state: Arc<OriginState>, whole: bool) {
+        let base = if whole { Base::Nothing } else { Base::All };
+        self.change(origin, Change::Keep { state, base });
+    }
+
+    /// Has everything removed that is known of an origin.
+    pub(super) fn forget(&self, origin: &Origin) {
+        self.change(origin, Change::Forget);
+    }
+
+    fn change(&self, origin: &Origin, change: Change) {
+        let mut queue = self.shared.lock();
+        if queue.closed {
+            return;
+        }
+        let has_room = queue.put(origin.to_string(), change);
+        self.shared.work.notify_one();
+        drop(queue);
+        if !has_room {
+            seldom!(
+                error,
+                path = %self.path().display(),
+                "too many copies wait to be written; what has no room is fetched again when it leaves the memory"
+            );
+        }
+    }
+
+    /// Bytes of texts and records that the file holds, about; `None` while it is closed because of an error. And how many
+    /// it may hold.
+    pub fn bytes(&self) -> (Option<u64>, u64) {
+        let file = self.shared.file.read().unwrap_or_else(PoisonError::into_inner);
+        let held = file.as_ref().map(|file| file.held());
+        (held, self.shared.max_bytes.load(Ordering::Relaxed))
+    }
+
+    /// How many origins wait to be written.
+    pub fn waiting(&self) -> usize {
+        self.shared.lock().len()
+    }
+
+    /// Waits until all that is known now is written; not for ever, as the disk may take nothing.
+    /// Whether it is.
+    pub async fn flush(&self) -> bool {
+        let flushed = {
+            let mut queue = self.shared.lock();
+            if queue.closed && !self.shared.is_open() {
+                // Nobody writes any more.
+                return false;
+            }
+            queue.flush()
+        };
+        self.shared.work.notify_one();
+        matches!(tokio::time::timeout(MAX_FLUSH, flushed).await, Ok(Ok(())))
+    }
+
+    /// Works with the file. It blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read now, or what `work` gives.
+    pub fn with_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
+        self.shared.read_file(work)
+    }
+
+    /// Writes what is left and closes the file, for the end of the program. It blocks.
+    pub fn close(&self) {
+        self.shared.lock().closed = true;
+        self.shared.work.notify_one();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            // A writer that panicked has said so on stderr.
+            let _ = writer.join();
+        }
+    }
+
+    /// Opens the file at `path`, one of those for `configured`, for a person, while no robotgate has it open. It makes none: that would
+    /// belong to the person, and the robotgate of another user could not open it.
+    ///
+    /// # Errors
+    /// It cannot be used; locked means that some robotgate runs.
+    pub fn read_only(path: &Path, configured: &Path) -> Result<CopyFile, Why> {
+        fs::metadata(path)?;
+        let all: Vec<PathBuf> = candidates(configured).collect();
+        // Opening it makes it look like the latest, which it may not be.
+        let stale = is_stale(path, &all);
+        let opened = open_at(path, READER_CACHE, Look::Here, stale);
+        if stale && opened.is_err() {
+            mark_behind(path);
+        }
+        opened
+    }
+
+    /// Works with such a file, which may hold what makes a reader of it panic.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or what `work` gives.
+    pub fn guarded<T>(file: &CopyFile, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
+        guarded(|| work(file))
+    }
+}
+
+impl Drop for Disk {
+    /// Lets the writer end when all is written. It is not waited for.
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.work.notify_one();
+    }
+}
+
+impl fmt::Debug for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Disk")
+            .field("path", &self.shared.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long someone waits for what is known to be written.
+const MAX_FLUSH: Duration = Duration::from_secs(10);
+/// Reads that are made at once: most are of memory, and take microseconds.
+const MAX_READERS: usize = 8;
+/// Bytes of memory for pages, for one that only reads.
+const READER_CACHE: usize = 16 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests;

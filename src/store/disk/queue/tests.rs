@@ -1,0 +1,144 @@
+use super::*;
+use crate::copy::RobotsCopy;
+
+/// A state whose copy weighs at least `bytes`.
+fn state(bytes: usize) -> Arc<OriginState> {
+    use crate::{
+        copy::{Freshness, Meaning, Policy},
+        robots::Profile,
+    };
+    use std::time::SystemTime;
+
+    let text = format!("#{}\n", "x".repeat(bytes));
+    let copy = RobotsCopy::new(Profile::Google, text.as_bytes(), SystemTime::UNIX_EPOCH);
+    let meaning = Meaning::Rules(Arc::new(copy));
+    Arc::new(OriginState::unknown().after(
+        meaning,
+        200,
+        Freshness::default(),
+        SystemTime::UNIX_EPOCH,
+        0.0,
+        &Policy::default(),
+    ))
+}
+
+fn keep(state: &Arc<OriginState>) -> Change {
+    Change::Keep {
+        state: state.clone(),
+        base: Base::Nothing,
+    }
+}
+
+fn known(queue: &Queue, origin: &str) -> Option<Arc<OriginState>> {
+    match queue.find(origin) {
+        Queued::Known(state) => Some(state),
+        Queued::Part(..) | Queued::Outdated | Queued::No | Queued::Forgotten => None,
+    }
+}
+
+#[test]
+fn the_latest_counts_while_it_waits_and_while_it_is_written() {
+    let mut queue = Queue::default();
+    let (first, second) = (state(10), state(20));
+    queue.put("a".to_owned(), keep(&first));
+    let batch = queue.take();
+    assert!(known(&queue, "a").is_some_and(|found| Arc::ptr_eq(&found, &first)));
+    queue.put("a".to_owned(), keep(&second));
+    assert!(known(&queue, "a").is_some_and(|found| Arc::ptr_eq(&found, &second)));
+    assert_eq!(batch.changes.len(), 1);
+    queue.written();
+    assert!(known(&queue, "a").is_some_and(|found| Arc::ptr_eq(&found, &second)));
+    queue.take();
+    queue.written();
+    assert!(matches!(queue.find("a"), Queued::No), "the file has it");
+}
+
+#[test]
+fn what_could_not_be_written_waits_again_below_what_came_later() {
+    let mut queue = Queue::default();
+    let (first, second) = (state(10), state(20));
+    queue.put("a".to_owned(), keep(&first));
+    queue.put("b".to_owned(), keep(&first));
+    let batch = queue.take();
+    queue.put("a".to_owned(), keep(&second));
+    queue.give_back(batch);
+    assert!(known(&queue, "a").is_some_and(|found| Arc::ptr_eq(&found, &second)));
+    assert!(known(&queue, "b").is_some_and(|found| Arc::ptr_eq(&found, &first)));
+    assert_eq!(queue.take().changes.len(), 2);
+}
+
+#[test]
+fn what_has_no_room_is_marked_and_never_older_than_it_was() {
+    let mut queue = Queue::default();
+    let large = state(1024 * 1024);
+    let mut complaints = 0;
+    for number in 0..200 {
+        let has_room = queue.put(format!("site-{number}"), keep(&large));
+        complaints += usize::from(!has_room);
+    }
+    assert_eq!(complaints, 1, "it is said once");
+    assert!(queue.bytes <= MAX_BYTES + 200 * 1024, "{}", queue.bytes);
+    let kept = (0..200).filter(|number| known(&queue, &format!("site-{number}")).is_some());
+    assert!((1..200).contains(&kept.count()));
+    let outdated = (0..200).filter(|number| matches!(queue.find(&format!("site-{number}")), Queued::Outdated));
+    assert!(outdated.count() > 100, "the file's older record must not count");
+
+    // It is known again, by a change that finds room.
+    let batch = queue.take();
+    assert_eq!(batch.changes.len(), 200);
+    queue.written();
+    assert!(queue.put("site-199".to_owned(), keep(&state(10))));
+    assert!(known(&queue, "site-199").is_some());
+}
+
+#[test]
+fn a_part_is_never_taken_for_the_whole() {
+    let part = |state: &Arc<OriginState>| Change::Keep {
+        state: state.clone(),
+        base: Base::All,
+    };
+    let base = |queue: &Queue| match queue.find("a") {
+        Queued::Part(_, base) => Some(base),
+        _ => None,
+    };
+    let mut queue = Queue::default();
+    queue.put("a".to_owned(), part(&state(10)));
+    assert_eq!(base(&queue), Some(Base::All));
+    queue.put("a".to_owned(), part(&state(20)));
+    assert_eq!(base(&queue), Some(Base::All), "two parts are no whole");
+    let batch = queue.take();
+    queue.give_back(batch);
+    assert_eq!(base(&queue), Some(Base::All));
+
+    queue.put("a".to_owned(), Change::Outdate);
+    assert!(matches!(queue.find("a"), Queued::Outdated));
+    queue.put("a".to_owned(), part(&state(10)));
+    assert_eq!(base(&queue), Some(Base::LastCopy), "only the last copy counts");
+    queue.put("a".to_owned(), Change::Forget);
+    queue.put("a".to_owned(), part(&state(10)));
+    assert!(
+        known(&queue, "a").is_some(),
+        "there is nothing that it could be a part of"
+    );
+}
+
+#[test]
+fn the_books_balance() {
+    let mut queue = Queue::default();
+    for round in 0..3 {
+        for number in 0..10 {
+            queue.put(format!("site-{number}"), keep(&state(100 * (round + 1))));
+        }
+        let batch = queue.take();
+        assert_eq!(queue.bytes, 0);
+        queue.give_back(batch);
+    }
+    let whole: usize = queue
+        .waiting
+        .iter()
+        .map(|(origin, change)| weight(origin, change))
+        .sum();
+    assert_eq!(queue.bytes, whole);
+    queue.clear();
+    assert_eq!((queue.bytes, queue.len()), (0, 0));
+}

@@ -1,0 +1,438 @@
+mod damage;
+mod trouble;
+
+use std::{collections::HashMap, time::SystemTime};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::{
+    copy::{Fetched, Freshness, Policy, Received, Saved},
+    origin::{Authority, Scheme},
+};
+
+/// A folder with one file of copies in it.
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("robots.redb")
+    }
+
+    fn open(&self) -> Disk {
+        Disk::open(&self.path(), OPTIONS).expect("the copies open")
+    }
+
+    /// Closes after all is written.
+    fn close(disk: Disk) {
+        disk.close();
+        drop(disk);
+    }
+}
+
+impl Disk {
+    async fn knows(&self, host: &str) -> Option<Saved> {
+        let state = self.recall(&origin(host)).await.expect("the file can be read");
+        state.map(|state| state.save())
+    }
+
+    fn learns(&self, host: &str, state: &OriginState) {
+        self.keep(&origin(host), Arc::new(state.clone()), true);
+    }
+
+    async fn flushed(&self) {
+        assert!(self.flush().await, "all is written in time");
+    }
+
+    fn contents(&self) -> Contents {
+        self.with_file(CopyFile::contents).expect("the file can be read")
+    }
+}
+
+fn origin(host: &str) -> Origin {
+    Origin::new(Scheme::Https, Authority::parse(host.as_bytes()).expect("a host"))
+}
+
+/// After one fetch more.
+fn then(state: &OriginState, second: u64, status: u16, body: &str) -> OriginState {
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000 + second);
+    let fetched = Fetched::Received(Received {
+        redirected: false,
+        status,
+        body: body.into(),
+        cut_off: Vec::new(),
+        freshness: Freshness::default(),
+        retry_after: None,
+        etag: Some("\"tag\"".into()),
+    });
+    let policy = Policy::default();
+    let meaning = fetched.meaning(&policy, now);
+    state.after(meaning, status, fetched.freshness(), now, 0.5, &policy)
+}
+
+fn rules(body: &str) -> OriginState {
+    then(&OriginState::unknown(), 0, 200, body)
+}
+
+const OPTIONS: DiskOptions = DiskOptions {
+    keep: Duration::from_secs(90 * 24 * 60 * 60),
+    max_bytes: 1 << 30,
+    cache_bytes: 1024 * 1024,
+};
+const RULES: &str = "User-agent: *\nDisallow: /p\n";
+
+#[tokio::test]
+async fn what_is_known_outlives_the_program() {
+    let bench = Bench::new();
+    let states = [
+        ("rules.example", rules(RULES)),
+        ("none.example", then(&OriginState::unknown(), 0, 404, "")),
+        ("soft.example", then(&OriginState::unknown(), 0, 500, "Page not found")),
+        (
+            "failing.example",
+            then(&then(&rules(RULES), 90_000, 503, ""), 95_000, 500, ""),
+        ),
+        (
+            "gone.example",
+            then(&then(&rules(RULES), 90_000, 404, ""), 95_000, 503, ""),
+        ),
+        ("new.example", then(&OriginState::unknown(), 0, 503, "")),
+        ("empty.example", rules("")),
+    ];
+    let disk = bench.open();
+    for (host, state) in &states {
+        disk.learns(host, state);
+    }
+    Bench::close(disk);
+
+    let disk = bench.open();
+    assert_eq!(disk.path(), bench.path());
+    for (host, state) in &states {
+        let found = disk
+            .recall(&origin(host))
+            .await
+            .expect("it can be read")
+            .expect("it is known");
+        assert_eq!(found.save(), state.save(), "{host}");
+        assert_eq!(found.text(), state.text(), "{host}");
+    }
+    assert_eq!(disk.knows("other.example").await, None);
+    assert_eq!(
+        disk.knows("rules.example:8443").await,
+        None,
+        "another port is another origin"
+    );
+}
+
+#[tokio::test]
+async fn what_still_waits_to_be_written_is_known_already() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    for round in 0..50 {
+        let state = then(&OriginState::unknown(), round, 404, "");
+        disk.learns("a.example", &state);
+        assert_eq!(disk.knows("a.example").await, Some(state.save()), "round {round}");
+    }
+    disk.forget(&origin("a.example"));
+    assert_eq!(disk.knows("a.example").await, None, "at once, too");
+    disk.flushed().await;
+    assert_eq!(disk.knows("a.example").await, None);
+    assert_eq!(disk.waiting(), 0);
+}
+
+#[tokio::test]
+async fn a_text_that_several_origins_have_is_stored_once_and_goes_with_the_last() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    let hosts = ["a.example", "b.example", "c.example"];
+    for host in hosts {
+        disk.learns(host, &rules(RULES));
+        disk.flushed().await;
+    }
+    let one = Contents {
+        origins: 3,
+        texts: 1,
+        text_bytes: RULES.len() as u64,
+    };
+    assert_eq!(disk.contents(), one);
+
+    // The same once more is no further use of it.
+    disk.learns("a.example", &then(&rules(RULES), 10, 200, RULES));
+    disk.flushed().await;
+    disk.forget(&origin("a.example"));
+    disk.learns("b.example", &rules("User-agent: *\nDisallow: /other\n"));
+    disk.flushed().await;
+    assert_eq!(disk.contents().texts, 2);
+    assert_eq!(disk.knows("c.example").await, Some(rules(RULES).save()));
+
+    disk.forget(&origin("c.example"));
+    disk.flushed().await;
+    assert_eq!(disk.contents().texts, 1);
+    disk.forget(&origin("b.example"));
+    disk.flushed().await;
+    assert_eq!(disk.contents(), Contents::default());
+}
+
+#[tokio::test]
+async fn the_last_good_copy_is_kept_while_the_origin_says_that_there_is_none() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    let gone = then(&rules(RULES), 90_000, 404, "");
+    disk.learns("a.example", &rules(RULES));
+    disk.learns("a.example", &gone);
+    Bench::close(disk);
+    let disk = bench.open();
+    let found = disk.recall(&origin("a.example")).await.expect("read").expect("known");
+    assert_eq!(found.text(), Some(RULES.as_bytes()));
+}
+
+#[tokio::test]
+async fn what_began_without_the_file_takes_up_what_the_file_knows() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    let failing = then(&rules(RULES), 90_000, 503, "");
+    disk.learns("a.example", &failing);
+    disk.flushed().await;
+    let anew = then(&OriginState::unknown(), 100_000, 503, "");
+    disk.keep(&origin("a.example"), Arc::new(anew.clone()), false);
+    disk.flushed().await;
+    let found = disk.recall(&origin("a.example")).await.expect("read").expect("known");
+    assert_eq!(found.save(), anew.resuming(&failing).save());
+    assert_eq!(
+        found.failing_since(),
+        failing.failing_since(),
+        "the clock of thirty days goes on"
+    );
+    assert_eq!(found.text(), Some(RULES.as_bytes()));
+}
+
+#[tokio::test]
+async fn a_part_that_waits_takes_up_what_the_file_knows_when_it_is_recalled() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    let failing = then(&rules(RULES), 90_000, 503, "");
+    disk.learns("a.example", &failing);
+    disk.flushed().await;
+    // The file could not be read, and this began with nothing; it need not be written yet.
+    let anew = then(&OriginState::unknown(), 100_000, 503, "");
+    disk.keep(&origin("a.example"), Arc::new(anew.clone()), false);
+    let recalled = disk.recall(&origin("a.example")).await.expect("read").expect("known");
+    assert_eq!(recalled.failing_since(), failing.failing_since());
+    assert_eq!(recalled.text(), Some(RULES.as_bytes()));
+    // What is made of it counts as the whole, and loses nothing.
+    disk.learns("a.example", &then(&recalled, 110_000, 503, ""));
+    disk.flushed().await;
+    let found = disk.recall(&origin("a.example")).await.expect("read").expect("known");
+    assert_eq!(found.failing_since(), failing.failing_since());
+    assert_eq!(found.text(), Some(RULES.as_bytes()));
+}
+
+#[tokio::test]
+async fn after_an_error_the_file_is_opened_again_and_knows_what_it_knew() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    disk.learns("a.example", &rules(RULES));
+    disk.flushed().await;
+    for round in 0..3 {
+        let failed: Result<(), _> = disk.with_file(|_| Err(std::io::Error::other("a bad sector").into()));
+        assert!(failed.is_err());
+        let state = loop {
+            match disk.recall(&origin("a.example")).await {
+                Ok(state) => break state,
+                Err(FileError::Closed) => tokio::task::yield_now().await,
+                Err(other) => panic!("{other}"),
+            }
+        };
+        assert_eq!(
+            state.map(|state| state.save()),
+            Some(rules(RULES).save()),
+            "round {round}"
+        );
+        disk.learns("b.example", &rules(RULES));
+        disk.flushed().await;
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_the_database_is_an_error_and_the_file_is_looked_through() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    disk.learns("a.example", &rules(RULES));
+    disk.flushed().await;
+    let failed: Result<(), _> = disk.with_file(|_| panic!("bytes that nobody wrote"));
+    assert!(
+        matches!(&failed, Err(FileError::Panic(text)) if text == "bytes that nobody wrote"),
+        "{failed:?}"
+    );
+    disk.learns("b.example", &rules(RULES));
+    disk.flushed().await;
+    assert_eq!(disk.knows("a.example").await, Some(rules(RULES).save()));
+}
+
+#[tokio::test]
+async fn what_has_no_room_to_wait_is_never_taken_for_what_the_file_has() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    disk.learns("a.example", &rules(RULES));
+    disk.learns("b.example", &then(&OriginState::unknown(), 0, 404, ""));
+    disk.flushed().await;
+    for host in ["a.example", "b.example"] {
+        disk.change(&origin(host), Change::Outdate);
+    }
+    for flushed in [false, true] {
+        let last = disk
+            .recall(&origin("a.example"))
+            .await
+            .expect("read")
+            .expect("a last copy");
+        assert!(!last.is_known(), "flushed: {flushed}");
+        assert_eq!(last.text(), Some(RULES.as_bytes()));
+        let none = disk.recall(&origin("b.example")).await.expect("read");
+        assert!(none.is_none_or(|none| !none.is_known()));
+        disk.flushed().await;
+    }
+}
+
+#[tokio::test]
+async fn of_a_file_that_could_not_take_the_latest_only_last_copies_count() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    let failing = then(&rules(RULES), 90_000, 503, "");
+    disk.learns("a.example", &failing);
+    Bench::close(disk);
+    open::mark_behind(&bench.path());
+    let disk = bench.open();
+    assert_eq!(disk.path(), bench.path());
+    let last = disk
+        .recall(&origin("a.example"))
+        .await
+        .expect("read")
+        .expect("a last copy");
+    assert_eq!((last.is_known(), last.text()), (false, Some(RULES.as_bytes())));
+}
+
+#[tokio::test]
+async fn what_stood_in_for_a_file_that_is_gone_takes_its_place() {
+    let bench = Bench::new();
+    std::fs::write(bench.path(), b"not what it was").expect("written");
+    let disk = bench.open();
+    let stand_in = disk.path().to_owned();
+    disk.learns("a.example", &rules(RULES));
+    Bench::close(disk);
+    // As the log advises.
+    std::fs::rename(bench.path(), bench.folder.path().join("damaged")).expect("moved");
+    let disk = bench.open();
+    assert_eq!(disk.path(), bench.path());
+    assert!(!stand_in.exists());
+    assert_eq!(disk.knows("a.example").await, Some(rules(RULES).save()));
+}
+
+#[tokio::test]
+async fn of_a_file_that_another_one_stood_in_for_only_last_copies_count() {
+    let bench = Bench::new();
+    let failing = then(&rules(RULES), 90_000, 503, "");
+    let first = bench.open();
+    first.learns("a.example", &failing);
+    first.learns("b.example", &then(&OriginState::unknown(), 0, 404, ""));
+    first.flushed().await;
+    let second = bench.open();
+    assert_ne!(second.path(), first.path());
+    Bench::close(first);
+    second.learns("c.example", &rules(RULES));
+    Bench::close(second);
+
+    for round in 0..2 {
+        let disk = bench.open();
+        assert_eq!(disk.path(), bench.path());
+        let last = disk
+            .recall(&origin("a.example"))
+            .await
+            .expect("read")
+            .expect("a last copy");
+        assert_eq!(
+            (last.is_known(), last.text()),
+            (false, Some(RULES.as_bytes())),
+            "round {round}"
+        );
+        let none = disk.recall(&origin("b.example")).await.expect("read");
+        assert!(none.is_none_or(|none| !none.is_known()));
+        // What is learned from now on counts, and to the next start, too.
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .expect("after 1970");
+        let later = then(&last, now.as_secs() - 1_790_000_000 + 10, 503, "");
+        disk.learns("d.example", &later);
+        Bench::close(disk);
+        assert_eq!(bench.open().knows("d.example").await, Some(later.save()));
+    }
+}
+
+#[tokio::test]
+async fn where_the_file_holds_too_much_those_that_were_not_needed_for_longest_go() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    disk.set_bounds(OPTIONS.keep, 1 << 20);
+    let text = |number: u64| format!("User-agent: *\nDisallow: /{number}\n{}", "#\n".repeat(50_000));
+    for number in 0..40 {
+        disk.learns(
+            &format!("{number:02}.example"),
+            &then(&OriginState::unknown(), number * 100, 200, &text(number)),
+        );
+        disk.flushed().await;
+        let held = disk.with_file(|file| Ok(file.held())).expect("open");
+        assert!(held <= 1 << 20, "{held} after {number}");
+    }
+    for number in 0..40 {
+        let known = disk.knows(&format!("{number:02}.example")).await.is_some();
+        assert!(known || number < 33, "{number} was needed lately");
+        assert!(!known || number > 28, "{number} was needed long ago");
+    }
+    let held = disk.with_file(|file| Ok(file.held())).expect("open");
+    let contents = disk.contents();
+    Bench::close(disk);
+    let disk = bench.open();
+    assert_eq!(disk.contents(), contents);
+    assert_eq!(
+        disk.with_file(|file| Ok(file.held())).expect("open"),
+        held,
+        "the books balance"
+    );
+}
+
+#[tokio::test]
+async fn origins_that_nobody_asks_for_are_forgotten_in_time_and_no_others() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    let day = 24 * 60 * 60;
+    for number in 0..25 {
+        let state = then(&OriginState::unknown(), number * day, 404, "");
+        disk.learns(&format!("{number:02}.example"), &state);
+    }
+    // It was answered long ago, but is asked for still.
+    let failing = then(&rules(RULES), 20 * day, 503, "");
+    disk.learns("failing.example", &failing);
+    disk.flushed().await;
+
+    let oldest = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000 + 10 * day);
+    let (mut next, mut seen, mut forgotten) = (Some(String::new()), 0, 0);
+    while let Some(start) = next {
+        let collected = disk.with_file(|file| file.collect(oldest, &start, 7)).expect("written");
+        seen += collected.seen;
+        forgotten += collected.forgotten;
+        next = collected.next;
+    }
+    assert_eq!((seen, forgotten), (26, 10));
+    for number in 0..25 {
+        let known = disk.knows(&format!("{number:02}.example")).await.is_some();
+        assert_eq!(known, number >= 10, "day {number}");
+    }
+    assert_eq!(disk.knows("failing.example").await, Some(failing.save()));
+}

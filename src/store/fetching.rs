@@ -1,0 +1,217 @@
+//! How a lookup comes by a fetch: it joins the one that is wanted already, or has one begin in its turn, and waits for it.
+
+use std::{
+    hash::BuildHasher as _,
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant, SystemTime},
+};
+
+use tokio::time::timeout_at;
+
+use super::{
+    Query, Store, at_leisure,
+    flight::{Boarding, Joined, Landing, Waiting},
+    slot::Slot,
+};
+use crate::{
+    copy::{Answer, CacheStatus, Due, FetchError, Fetched, Lookup, OriginState, Policy},
+    fetch::{Fetch, Landed, LookupError, Place, Traced},
+    origin::Origin,
+};
+
+/// A fetch that has begun. Where this is dropped before the fetch has landed, the log has a record of it all the same.
+struct Begun<'a, F: Fetch> {
+    origin: &'a Origin,
+    slot: &'a Slot,
+    fetcher: &'a F,
+    policy: &'a Policy,
+    at: Instant,
+    /// Room in the log, until the fetch has landed.
+    room: Option<F::Room>,
+}
+
+impl Store {
+    /// Fetches in the background, in the requester's turn. Where it has as many fetches as it may have, a later request
+    /// does it.
+    pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, slot: &Arc<Slot>, query: &Query<'_, F>) {
+        if slot.flying.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Ok(Boarding::Waiting(waiting)) = self.board(slot, query) {
+            slot.flying.store(true, Ordering::Relaxed);
+            let (store, slot, fetcher, policy) = (self.clone(), slot.clone(), query.fetcher.clone(), *query.policy);
+            tokio::spawn(async move {
+                let begun = store.begin(&waiting, &fetcher, &policy).await;
+                if !matches!(begun, Ok((_, CacheStatus::Miss))) {
+                    slot.flying.store(false, Ordering::Relaxed);
+                }
+            });
+        }
+    }
+
+    /// Waits for a fetch that is due, at most `wait`.
+    pub(super) async fn wait_for<F: Fetch>(
+        self: &Arc<Self>,
+        slot: &Arc<Slot>,
+        state: &OriginState,
+        query: &Query<'_, F>,
+        wait: Duration,
+    ) -> Result<Lookup, LookupError> {
+        let Query { origin, policy, .. } = *query;
+        let started = Instant::now();
+        let deadline = tokio::time::Instant::now() + wait;
+        let (mut joined, status) = match self.board(slot, query)? {
+            Boarding::Joined(joined) => (joined, CacheStatus::Collapsed),
+            Boarding::Waiting(waiting) if timeout_at(deadline, waiting.turn()).await.is_err() => {
+                let joined = waiting.join();
+                // It may have begun in another's turn at the last moment.
+                let status = match joined.has_begun() {
+                    true => CacheStatus::Collapsed,
+                    false => CacheStatus::Queued,
+                };
+                (joined, status)
+            }
+            Boarding::Waiting(waiting) => {
+                let begun = timeout_at(deadline, self.begin(&waiting, query.fetcher, policy)).await;
+                begun.map_err(|_| LookupError::NotLogged)??
+            }
+        };
+        let pending = !timeout_at(deadline, joined.landed()).await.unwrap_or(false);
+        let slot = joined.slot;
+        let mut found = slot.state.load_full();
+        if !found.is_under(policy) {
+            // The fetch was begun before a reload.
+            found = self.reread(&slot, origin, policy).await;
+        }
+        let at = SystemTime::now();
+        let is_old = matches!(found.answer(at, policy), Answer::LastCopy(..));
+        Ok(Lookup {
+            state: found,
+            status: match status {
+                CacheStatus::Queued => status,
+                _ if (pending && state.is_known()) || is_old => CacheStatus::Stale,
+                _ => status,
+            },
+            waited: started.elapsed(),
+            at,
+            pending,
+        })
+    }
+
+    /// Joins the fetch that is wanted for the origin, or wants one.
+    fn board<F: Fetch>(&self, slot: &Arc<Slot>, query: &Query<'_, F>) -> Result<Boarding, LookupError> {
+        // Between the caller's look and this a fetch may have landed.
+        let is_due = || slot.state.load().due(SystemTime::now(), query.policy) != Due::No;
+        let enter = || query.fetcher.enter(query.requester);
+        self.flights
+            .board(query.origin, slot, is_due, query.requester.name, enter)
+    }
+
+    /// Begins the fetch when its turn has come and the log has room for it.
+    async fn begin<F: Fetch>(
+        self: &Arc<Self>,
+        waiting: &Waiting,
+        fetcher: &Arc<F>,
+        policy: &Policy,
+    ) -> Result<(Joined, CacheStatus), LookupError> {
+        if !waiting.turn().await {
+            return Ok((waiting.join(), CacheStatus::Collapsed));
+        }
+        let room = fetcher.room().await?;
+        let joined = waiting.join();
+        let Some((landing, place)) = waiting.begin() else {
+            return Ok((joined, CacheStatus::Collapsed));
+        };
+        let (store, fetcher, policy) = (self.clone(), fetcher.clone(), *policy);
+        let stopping = self.stopping.clone();
+        self.running.spawn(async move {
+            let fetch = store.fetch(&landing, place, &*fetcher, policy, room);
+            // Dropped where robotgate stops first.
+            stopping.run_until_cancelled(fetch).await
+        });
+        Ok((joined, CacheStatus::Miss))
+    }
+
+    /// Fetches, and puts what was found in place.
+    async fn fetch<F: Fetch>(&self, landing: &Landing, place: Arc<Place>, fetcher: &F, policy: Policy, room: F::Room) {
+        let (origin, slot) = (&landing.origin, landing.slot());
+        let mut begun = Begun {
+            origin,
+            slot,
+            fetcher,
+            policy: &policy,
+            at: Instant::now(),
+            room: Some(room),
+        };
+        let etag = slot.state.load().etag().map(str::to_owned);
+        let mut traced = fetcher.fetch(&place, origin, etag.as_deref()).await;
+        let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
+        if is_unchanged && slot.state.load().etag().is_none() {
+            // What has not changed was forgotten meanwhile.
+            traced = fetcher.fetch(&place, origin, None).await;
+        }
+        drop(place);
+        let now = SystemTime::now();
+        self.watch_clock(now);
+        let (status, freshness) = (traced.fetched.status(), traced.fetched.freshness());
+        // Parsing may take long enough to keep other requests waiting.
+        let understood = at_leisure(traced.fetched.is_large(), move || {
+            let meaning = traced.fetched.meaning(&policy, now);
+            (traced, meaning)
+        });
+        // A panic has been reported; whoever waits goes on without a copy.
+        let Some((traced, meaning)) = understood.await else {
+            return;
+        };
+        let spread = self.spread.hash_one((origin, now)) as f64 / u64::MAX as f64;
+        loop {
+            let forgotten = slot.forgotten();
+            let before = slot.state.load_full();
+            let after = Arc::new(before.after(meaning.clone(), status, freshness, now, spread, &policy));
+            if let Some(room) = begun.room.take() {
+                let landed = Landed {
+                    origin,
+                    traced: &traced,
+                    before: &before,
+                    after: &after,
+                    at: now,
+                    policy: &policy,
+                };
+                fetcher.landed(&landed, room);
+            }
+            let found = slot.state.compare_and_swap(&before, after.clone());
+            // Else it was read anew meanwhile, or brought back from disk, or forgotten.
+            if Arc::ptr_eq(&found, &before) {
+                if let Some(disk) = self.disk.as_ref().filter(|_| slot.forgotten() == forgotten) {
+                    disk.keep(origin, after, slot.is_recalled());
+                }
+                self.weigh_anew(origin, slot);
+                return;
+            }
+        }
+    }
+}
+
+// === impl Begun ===
+
+impl<F: Fetch> Drop for Begun<'_, F> {
+    fn drop(&mut self) {
+        let Some(room) = self.room.take() else { return };
+        let traced = Traced {
+            fetched: Fetched::Failed(FetchError::CutOff.into()),
+            hops: Vec::new(),
+            took: self.at.elapsed(),
+        };
+        // What is known stays as it was: the site has not failed.
+        let state = self.slot.state.load_full();
+        let landed = Landed {
+            origin: self.origin,
+            traced: &traced,
+            before: &state,
+            after: &state,
+            at: SystemTime::now(),
+            policy: self.policy,
+        };
+        self.fetcher.landed(&landed, room);
+    }
+}

@@ -1,0 +1,188 @@
+//! What memory has no room for, or was known before a restart, comes back from disk.
+
+use std::path::Path;
+
+use super::*;
+use crate::store::{Disk, DiskOptions};
+
+fn disk(folder: &Path) -> Disk {
+    let options = DiskOptions {
+        keep: 90 * 24 * HOUR,
+        max_bytes: 1 << 30,
+        cache_bytes: 1024 * 1024,
+    };
+    Disk::open(&folder.join("robots.redb"), options).expect("the copies open")
+}
+
+/// A store over a file in `folder`, with as much memory.
+fn bench(folder: &Path, max_bytes: u64) -> (Bench, Calls) {
+    Bench::with(Store::new(max_bytes, Some(disk(folder))), 1000)
+}
+
+async fn close(bench: Bench) {
+    tokio::task::spawn_blocking(move || bench.store.disk().map(Disk::close))
+        .await
+        .expect("it closes");
+}
+
+fn own(number: usize) -> String {
+    format!("User-agent: *\nDisallow: /{number}\n{}", "# filler\n".repeat(100))
+}
+
+fn nth(number: usize) -> Origin {
+    origin(&format!("site-{number}.example"))
+}
+
+#[tokio::test]
+async fn what_had_to_leave_the_memory_comes_back_without_a_fetch() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (bench, mut calls) = bench(folder.path(), 128 * 1024);
+    for number in 0..200 {
+        let lookup = bench.fetch(&mut calls, &nth(number), rules(&own(number))).await;
+        assert_eq!(lookup.status, CacheStatus::Miss, "{number}");
+    }
+    let held = bench.store.memory();
+    assert!(held.origins < 200 && held.bytes <= held.max_bytes, "{held:?}");
+    for number in 0..200 {
+        let lookup = bench.lookup(&nth(number)).await;
+        assert_eq!(lookup.status, CacheStatus::Hit, "{number}");
+        assert!(holds(&lookup, &own(number)), "{number}");
+    }
+    let held = bench.store.memory();
+    assert!(held.bytes <= held.max_bytes, "{held:?}");
+    assert!(calls.0.is_empty(), "nothing was fetched again");
+}
+
+#[tokio::test]
+async fn after_a_restart_everything_is_as_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (first, mut calls) = bench(folder.path(), 1 << 20);
+    first.fetch(&mut calls, &nth(1), rules(OLD)).await;
+    first.fetch(&mut calls, &nth(2), answered(404, "")).await;
+    first.fetch(&mut calls, &nth(3), answered(503, "")).await;
+    let failing_since = first.lookup(&nth(3)).await.state.failing_since();
+    close(first).await;
+
+    let (second, calls) = bench(folder.path(), 1 << 20);
+    assert_eq!(second.store.memory().origins, 0, "it comes when it is asked for");
+    let lookup = second.lookup(&nth(1)).await;
+    assert_eq!(lookup.status, CacheStatus::Hit);
+    assert!(holds(&lookup, OLD));
+    assert_eq!(
+        verdict(&second.lookup(&nth(2)).await),
+        Some((Verdict::Allow, Reason::NoRobots))
+    );
+    let failing = second.lookup(&nth(3)).await;
+    assert_eq!(verdict(&failing), Some((Verdict::Deny, Reason::Unreachable)));
+    let micros = |time: Option<SystemTime>| time.map(micros_of);
+    assert_eq!(micros(failing.state.failing_since()), micros(failing_since));
+    assert!(calls.0.is_empty(), "nothing was fetched again");
+}
+
+#[tokio::test]
+async fn an_expired_copy_from_disk_is_fetched_before_it_is_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (bench, mut calls) = bench(folder.path(), 1 << 20);
+    let then = SystemTime::now() - 25 * HOUR;
+    let meaning = rules(OLD).meaning(&POLICY, then);
+    let old = OriginState::unknown().after(meaning, 200, Freshness::default(), then, 0.0, &POLICY);
+    bench.store.disk().expect("a disk").keep(&nth(1), Arc::new(old), true);
+    let lookup = bench.fetch(&mut calls, &nth(1), answered(503, "")).await;
+    assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));
+    assert_eq!(
+        lookup.state.text(),
+        Some(OLD.as_bytes()),
+        "it is the last good copy still"
+    );
+}
+
+#[tokio::test]
+async fn an_origin_that_failed_while_the_disk_could_not_be_read_gets_its_copy_back_before_the_next_try() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (bench, calls) = bench(folder.path(), 1 << 20);
+    let then = SystemTime::now() - 25 * HOUR;
+    let old = OriginState::unknown().after(
+        rules(OLD).meaning(&POLICY, then),
+        200,
+        Freshness::default(),
+        then,
+        0.0,
+        &POLICY,
+    );
+    bench.store.disk().expect("a disk").keep(&nth(1), Arc::new(old), true);
+    // The fetch of a moment ago began with nothing.
+    bench.known_since(&nth(1), Duration::ZERO, &answered(503, ""));
+    let lookup = bench.lookup(&nth(1)).await;
+    assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));
+    assert_eq!(lookup.state.text(), Some(OLD.as_bytes()));
+    assert!(calls.0.is_empty(), "the retry is not due yet");
+}
+
+#[tokio::test]
+async fn what_is_forgotten_is_forgotten_on_disk_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (bench, mut calls) = bench(folder.path(), 1 << 20);
+    bench.fetch(&mut calls, &nth(1), rules(OLD)).await;
+    bench.store.forget(&nth(1));
+    let lookup = bench.fetch(&mut calls, &nth(1), answered(503, "")).await;
+    assert_eq!(lookup.status, CacheStatus::Miss);
+    assert_eq!(lookup.state.text(), None, "the copy was forgotten, too");
+}
+
+#[tokio::test]
+async fn what_is_forgotten_during_its_fetch_is_known_by_that_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (bench, mut calls) = bench(folder.path(), 1 << 20);
+    bench.fetch(&mut calls, &nth(1), rules(OLD)).await;
+    bench.known_since(&nth(1), 25 * HOUR, &rules(OLD));
+    let lookup = bench.spawn(&nth(1));
+    let call = calls.next().await;
+    bench.store.forget(&nth(1));
+    call.ends(answered(503, ""));
+    assert_eq!(lookup.await.expect("a lookup").state.text(), None);
+    assert_eq!(bench.lookup(&nth(1)).await.state.text(), None);
+}
+
+#[tokio::test]
+async fn a_crowd_at_an_origin_on_disk_reads_it_once_and_fetches_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (first, mut calls) = bench(folder.path(), 1 << 20);
+    first.fetch(&mut calls, &nth(1), rules(OLD)).await;
+    close(first).await;
+    let (second, calls) = bench(folder.path(), 1 << 20);
+    let lookups: Vec<_> = (0..100).map(|_| second.spawn(&nth(1))).collect();
+    for lookup in lookups {
+        assert!(holds(&lookup.await.expect("a lookup"), OLD));
+    }
+    assert!(calls.0.is_empty());
+}
+
+#[tokio::test]
+async fn one_fetch_runs_even_where_the_memory_cannot_hold_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (bench, mut calls) = bench(folder.path(), 4 * 1024);
+    let first = bench.spawn(&nth(0));
+    let call = calls.next().await;
+    for number in 1..100 {
+        bench.fetch(&mut calls, &nth(number), rules(&own(number))).await;
+    }
+    let second = bench.spawn(&nth(0));
+    tokio::task::yield_now().await;
+    assert!(calls.0.is_empty(), "the second joins the first");
+    call.ends(rules(OLD));
+    assert!(holds(&first.await.expect("a lookup"), OLD));
+    assert!(holds(&second.await.expect("a lookup"), OLD));
+    assert!(calls.0.is_empty());
+}
+
+#[tokio::test]
+async fn failures_that_a_reload_may_have_mended_are_tried_again_when_they_come_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (first, mut calls) = bench(folder.path(), 1 << 20);
+    first.fetch(&mut calls, &nth(1), answered(503, "")).await;
+    close(first).await;
+    let (second, mut calls) = bench(folder.path(), 1 << 20);
+    second.store.retry_failures();
+    let lookup = second.fetch(&mut calls, &nth(1), rules(NEW)).await;
+    assert!(holds(&lookup, NEW));
+}
