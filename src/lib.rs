@@ -44,8 +44,7 @@
 //!   socket beside it; and of all that the proxy knows, over HTTP ([`admin::http`]).
 //! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Its `parts`
 //!   make of it what fetches a robots.txt, for the proxy and the commands alike.
-//! - `explanation`: why a URL would be allowed or refused, of the rules that won and lost; `target`: a URL, split as the
-//!   proxy splits a request target.
+//! - `explanation`: why a URL would be allowed or refused, of the rules that won and lost.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
 //! - `secret_file`: reading what others must not be able to; `regular_file`: reading no pipe, which could take for ever;
 //!   `unreadable`: why a file cannot be read, and what to do.
@@ -118,7 +117,6 @@ mod secret_file;
 mod seldom;
 pub mod service;
 pub mod store;
-mod target;
 pub mod trust;
 mod unreadable;
 pub mod upstream;

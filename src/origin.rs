@@ -7,6 +7,7 @@
 
 mod authority;
 mod pattern;
+mod readings;
 mod target;
 
 use std::{fmt, net::IpAddr, str::FromStr, sync::Arc};
@@ -14,7 +15,8 @@ use std::{fmt, net::IpAddr, str::FromStr, sync::Arc};
 pub use self::{
     authority::{Authority, AuthorityError},
     pattern::{HostPattern, HostPatternError},
-    target::{MAX_TARGET, Reading, Readings, Strict, readings, unsendable},
+    readings::{MAX_TARGET, Reading, Readings, Strict, readings, unsendable},
+    target::{MAX_METHOD, Target, TargetError, TargetForm},
 };
 
 /// The scheme of an origin. Only these two have a robots.txt here.
@@ -124,6 +126,12 @@ impl Origin {
         }
     }
 
+    /// Whether this is the proxy itself, by whatever scheme and port: a name that the world's DNS never has (ICANN's
+    /// resolution of 29 July 2024 reserves `.internal`). It has no robots.txt, and nothing is decided on it.
+    pub fn is_own(&self) -> bool {
+        matches!(&self.host, Host::Name(name) if **name == *OWN_NAME)
+    }
+
     /// Whether `authority`, read under this origin's scheme, names this origin.
     pub fn is_named_by(&self, authority: &Authority) -> bool {
         self.host == authority.host && self.port == authority.port.unwrap_or(self.scheme.default_port())
@@ -151,6 +159,9 @@ impl FromStr for Origin {
         Ok(Self::new(scheme, Authority::parse(authority.as_bytes())?))
     }
 }
+
+/// The host at which the proxy serves its own pages.
+const OWN_NAME: &str = "robotgate.internal";
 
 #[cfg(test)]
 mod tests {

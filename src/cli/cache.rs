@@ -20,8 +20,7 @@ use crate::{
     admin::{AdminError, Copies},
     audit::plain,
     config::ConfigError,
-    origin::Origin,
-    target::{Target, TargetError},
+    origin::{Origin, Target, TargetError},
 };
 
 /// Show what is known of the sites that were visited, or forget a site

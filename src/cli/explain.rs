@@ -18,9 +18,8 @@ use super::{fail, load, paint::Paint};
 use crate::{
     decision::{Asker, Decision, Verdict},
     explanation::{Question, Report, to_json},
-    origin::readings,
+    origin::{Target, readings},
     robots::Profile,
-    target::Target,
 };
 
 /// Say why a URL would be allowed or refused, and show the lines of the robots.txt that decide.
@@ -60,7 +59,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         config.robots.soft_404 = profile == Profile::Google;
         config.robots.profile = profile;
     }
-    let target = Target::parse(&args.url).and_then(|target| target.check_sendable().map(|()| target));
+    let target = Target::parse(&args.url);
     let target = match target {
         Ok(target) => target,
         Err(error) => return fail(&error),

@@ -9,9 +9,8 @@ use crate::{
     config::{Config, HttpsMode},
     copy::Answer,
     decision::{Asker, Decision},
-    origin::{Reading, Readings, Scheme},
+    origin::{Reading, Readings, Scheme, Target},
     robots::{Choice, Disguise, Explanation, Profile, Statement, audience, explain, statements},
-    target::Target,
 };
 
 /// What is asked, and by whom.

@@ -14,9 +14,8 @@ use super::{
     intercept,
     judge::{Judgement, identify},
     live::Live,
-    own::{self, OwnError},
+    own::OwnError,
     respond::{Answer, Problem},
-    target::Target,
     tunnel,
 };
 use crate::{
@@ -24,7 +23,7 @@ use crate::{
     decision::{Asker, Decision, Reason},
     egress::Prohibited,
     metrics,
-    origin::{Origin, Scheme},
+    origin::{Origin, Scheme, Target},
     seldom::seldom,
 };
 
@@ -36,7 +35,7 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
     };
     let generation = context.live.generation();
     let origin = Origin::new(Scheme::Https, connect.authority.clone());
-    if own::is_meant_by(&origin) {
+    if origin.is_own() {
         let mut exchange = Exchange::new(generation, metrics::Method::Connect);
         exchange.is_own = true;
         let answer = exchange.problem(&Problem::Own(&OwnError::PlainHttp), &connect.headers);
@@ -110,10 +109,7 @@ async fn vouch(
         asker,
         exception: None,
     };
-    let target = Target {
-        origin: origin.clone(),
-        path: Vec::new(),
-    };
+    let target = Target::of_connect(origin.clone());
     let answer = settle(&mut exchange, &context.live, &request, target, judgement).await;
     match answer {
         // Nothing has failed unless the log takes nothing.
@@ -145,10 +141,7 @@ async fn admit(
         }
     };
     let judgement = judged.map_err(|error| exchange.no_decision(error.into(), &context.arrival, &connect.headers))?;
-    let target = Target {
-        origin,
-        path: Vec::new(),
-    };
+    let target = Target::of_connect(origin);
     let request = Request {
         method: &Method::CONNECT,
         headers: &connect.headers,

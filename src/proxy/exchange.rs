@@ -19,7 +19,6 @@ use super::{
     limits::Limit,
     live::Live,
     respond::{Answer, Grounds, Problem},
-    target::Target,
 };
 use crate::{
     audit::{AuditError, plain},
@@ -27,7 +26,7 @@ use crate::{
     decision::{Asker, Verdict},
     fetch::LookupError,
     metrics::{Ended, Method, Outcome, Present, Tunnel},
-    origin::{Reading, readings},
+    origin::{Reading, Target, readings},
     seldom::seldom,
     upstream::{Fault, ProxyError},
 };

@@ -12,7 +12,7 @@ use super::{
     arrival::Through,
     head::{Head, HeadLimits},
     rewrite,
-    target::Target,
+    target::target_of,
 };
 use crate::origin::{Authority, Origin};
 
@@ -48,7 +48,7 @@ pub fn take(bytes: &[u8], through: Option<&Origin>) -> Result<Option<Taken>, Str
     }
     let mut request = read_by_pingora(&head.bytes[..head.len]).map_err(|error| format!("pingora: {error}"))?;
     let through = through.map(|origin| Through::new(origin.clone(), None, None, 1));
-    let target = Target::of(&request, through.as_ref()).map_err(|error| format!("target: {error}"))?;
+    let target = target_of(&request, through.as_ref()).map_err(|error| format!("target: {error}"))?;
     let received = rewrite::Received {
         version: request.version,
         has_content: false,

@@ -35,7 +35,7 @@ use super::{
     own,
     respond::{Answer, Problem},
     rewrite,
-    target::Target,
+    target::target_of,
 };
 use crate::{
     decision::{Asker, Reason},
@@ -91,12 +91,12 @@ impl Gate {
             }
             return Err(exchange.problem(&Problem::Head(&error), &head.headers));
         }
-        let target = Target::of(head, through).map_err(|error| {
+        let target = target_of(head, through).map_err(|error| {
             generation.meter.metrics.malformed();
             head::tell_of_malformed(client, &error);
             exchange.problem(&Problem::Target(&error), &head.headers)
         })?;
-        if own::is_meant_by(&target.origin) {
+        if target.origin.is_own() {
             tracing::debug!(%client, method = %head.method, "a request for the proxy's own pages");
             exchange.is_own = true;
             let answer = own::answer(head, &target, session.digest(), &generation);

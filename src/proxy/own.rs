@@ -15,10 +15,9 @@ use pingora_http::RequestHeader;
 use super::{
     generation::Generation,
     respond::{Answer, shows_html},
-    target::Target,
 };
 use crate::{
-    origin::{Host, Origin, Scheme},
+    origin::{Scheme, Target},
     trust::{self, CA_NAME, Ca, Certificate, Form, Settings},
 };
 
@@ -31,11 +30,6 @@ pub(super) enum OwnError {
     Method,
     #[error(transparent)]
     Missing(#[from] trust::Missing),
-}
-
-/// Whether an origin is robotgate itself, by whatever scheme and port.
-pub(super) fn is_meant_by(origin: &Origin) -> bool {
-    matches!(&origin.host, Host::Name(name) if **name == *HOST)
 }
 
 /// The answer to a request for `target`, which is robotgate itself.
@@ -95,6 +89,3 @@ fn proxy(digest: Option<&Digest>, generation: &Generation) -> String {
         None => format!("{scheme}://127.0.0.1:3128"),
     }
 }
-
-/// A name that the world's DNS never has (ICANN's resolution of 29 July 2024 reserves `.internal`).
-const HOST: &str = "robotgate.internal";

@@ -7,10 +7,9 @@ use pingora_http::{RequestHeader, ResponseHeader};
 
 use super::{
     fields::{self, PROXY_STATUS, ROBOTS_DECISION},
-    target::Target,
     websocket,
 };
-use crate::upstream::Fault;
+use crate::{origin::Target, upstream::Fault};
 
 /// How a request came.
 #[derive(Debug, Clone, Copy)]

@@ -11,7 +11,7 @@ use http::{HeaderMap, StatusCode, header, request::Parts};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::problem::Problem;
-use crate::target::Target;
+use crate::origin::Target;
 
 /// A query, all of which is understood.
 pub(super) struct Asked<T>(pub(super) T);
@@ -66,7 +66,7 @@ impl Question {
         if self.agent.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
             return Err("the agent has a control character, which no User-Agent field can hold".to_owned());
         }
-        let target = Target::parse(&self.url).and_then(|target| target.check_sendable().map(|()| target));
+        let target = Target::parse(&self.url);
         target.map_err(|error| error.to_string())
     }
 }

@@ -23,9 +23,8 @@ use crate::{
     bot::Identity,
     decision::Asker,
     explanation::needs_proof,
-    origin::{Reading, readings},
+    origin::{Reading, Target, readings},
     proxy::{Generation, Judgement, NoDecision},
-    target::Target,
 };
 
 /// What would be decided.

@@ -16,9 +16,8 @@ use crate::{
     audit::Timestamp,
     decision::Asker,
     explanation::{self, Evidence, FetchRecord, Report, to_json},
-    origin::readings,
+    origin::{Target, readings},
     proxy::{Generation, Judgement},
-    target::Target,
 };
 
 #[derive(Serialize)]

@@ -17,7 +17,7 @@ use crate::{
         load, source,
     },
     config::ConfigError,
-    target::{Target, TargetError},
+    origin::{Target, TargetError},
     unreadable::Unreadable,
 };
 

@@ -1,10 +1,8 @@
 //! What a request's head has to be before pingora sees it: nothing that two parsers would read
 //! differently. Pure.
 
-use pingora::protocols::http::authority::{RawTargetAuthority, raw_target_authority};
-
 use super::HeadError;
-use crate::origin::{Authority, AuthorityError, Scheme, unsendable};
+use crate::origin::{Authority, AuthorityError, Scheme, TargetForm, unsendable};
 
 /// See [`unsendable`].
 pub(super) fn check_target(target: &[u8]) -> Result<(), HeadError> {
@@ -67,12 +65,12 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     if host.is_some_and(|host| host.contains(&b'@')) {
         return Err(HeadError::Host(AuthorityError::UserInfo));
     }
-    let (scheme, authority) = match raw_target_authority(target) {
-        RawTargetAuthority::Absolute { scheme, authority, .. } => (scheme, authority),
-        RawTargetAuthority::AmbiguousAuthority => {
+    let (scheme, authority) = match TargetForm::of(target) {
+        TargetForm::Absolute { scheme, authority, .. } => (scheme, authority),
+        TargetForm::Ambiguous => {
             return Err(HeadError::Syntax("the request target can be read in two ways"));
         }
-        RawTargetAuthority::None => return Ok(None),
+        TargetForm::Other => return Ok(None),
     };
     if !is_usual(authority) {
         let there = Authority::parse(authority).map_err(HeadError::TargetHost)?;

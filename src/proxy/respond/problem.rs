@@ -4,7 +4,8 @@
 use http::StatusCode;
 
 use crate::{
-    proxy::{head::HeadError, judge::NoDecision, limits::Limit, own::OwnError, target::TargetError},
+    origin::TargetError,
+    proxy::{head::HeadError, judge::NoDecision, limits::Limit, own::OwnError},
     upstream::{Fault, ProxyError},
 };
 

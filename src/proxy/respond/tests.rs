@@ -14,10 +14,7 @@ use super::{
 use http::header;
 
 use crate::{bot::Enforcement, decision::Verdict};
-use crate::{
-    proxy::{head::HeadError, target::TargetError},
-    upstream::Fault,
-};
+use crate::{origin::TargetError, proxy::head::HeadError, upstream::Fault};
 
 /// A structured item: its value and its parameters, in order, as they stand in the field.
 type Field = (String, Vec<(String, String)>);

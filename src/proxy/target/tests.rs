@@ -1,6 +1,7 @@
 mod refuse;
 
 use super::*;
+use crate::origin::AuthorityError;
 
 /// A request with these fields, its target as it came off the wire.
 fn request(method: &str, target: &[u8], hosts: &[&str]) -> RequestHeader {
@@ -31,7 +32,7 @@ fn through(scheme: Scheme, authority: &str) -> Through {
 
 /// The origin and the path, as text.
 fn read(request: &RequestHeader, through: Option<&Through>) -> Result<(String, String), TargetError> {
-    let target = Target::of(request, through)?;
+    let target = target_of(request, through)?;
     let path = String::from_utf8(target.path).expect("UTF-8");
     Ok((target.origin.to_string(), path))
 }
@@ -170,7 +171,7 @@ fn options_may_be_of_the_server_as_a_whole_which_is_decided_as_its_root() {
         ("/p", Some(&tunnel), "/p", "/p"),
     ] {
         let request = request("OPTIONS", target.as_bytes(), &["a.example"]);
-        let target_read = Target::of(&request, through).expect("a target");
+        let target_read = target_of(&request, through).expect("a target");
         assert_eq!(target_read.path, path.as_bytes(), "{target}");
         assert_eq!(target_read.decided_path(), decided.as_bytes(), "{target}");
     }
@@ -185,5 +186,35 @@ fn a_fragment_never_reaches_the_origin() {
     ] {
         let found = read(&request("GET", target.as_bytes(), &["a.example"]), None);
         assert_eq!(found.map(|(_, path)| path), Ok(path.to_owned()), "{target}");
+    }
+}
+
+/// The form of `target` as pingora sees it, which checks requests by it.
+fn form_of_pingora(target: &[u8]) -> TargetForm<'_> {
+    use pingora::protocols::http::authority::{RawTargetAuthority, raw_target_authority};
+
+    match raw_target_authority(target) {
+        RawTargetAuthority::None => TargetForm::Other,
+        RawTargetAuthority::AmbiguousAuthority => TargetForm::Ambiguous,
+        RawTargetAuthority::Absolute {
+            scheme,
+            authority,
+            path_and_query,
+        } => TargetForm::Absolute {
+            scheme,
+            authority,
+            path_and_query,
+        },
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(4096))]
+
+    #[test]
+    fn a_target_has_the_form_that_pingora_sees(
+        target in "(h?https?|ws|my.x|_|)?[:/\\\\?#@a.]{0,6}(a[.:/\\\\?#@]{0,2}){0,3}",
+    ) {
+        proptest::prop_assert_eq!(TargetForm::of(target.as_bytes()), form_of_pingora(target.as_bytes()));
     }
 }

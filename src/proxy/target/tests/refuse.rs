@@ -138,6 +138,6 @@ fn a_method_has_a_longest_length() {
     for (length, refused) in [(1, false), (64, false), (65, true), (60_000, true)] {
         let request = request(&"M".repeat(length), b"http://a.example/", &["a.example"]);
         let expected = if refused { Err(TargetError::LongMethod) } else { Ok(()) };
-        assert_eq!(Target::of(&request, None).map(|_| ()), expected, "{length} bytes");
+        assert_eq!(target_of(&request, None).map(|_| ()), expected, "{length} bytes");
     }
 }

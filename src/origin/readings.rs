@@ -1,0 +1,405 @@
+//! The readings of a request's path and query on which the gate decides, so that nothing slips past by spelling: as
+//! sent, as normalized by RFC 3986, and as common servers take it (`strict`). What is sent upstream is none of
+//! them, but the bytes as they came.
+//!
+//! Pure; it allocates only for a path that a reading changes.
+
+mod strict;
+
+use std::borrow::Cow;
+
+use self::strict::Odd;
+pub use self::strict::Strict;
+
+/// The readings of one request's path and query. Each begins with `/`. A fragment is in none of them: it is the client's,
+/// and does not go upstream (RFC 9110 §7.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Readings<'a> {
+    /// The path and query as sent, in the canonical form that a matcher takes: a `/` in front
+    /// where the target had an empty path (Google's `GetPathParamsQuery`).
+    pub sent: Cow<'a, [u8]>,
+    /// Unreserved octets decoded, hex digits upper case, everything outside printable ASCII
+    /// escaped, dot segments resolved (RFC 3986 §6.2.2). `None` where that changes nothing.
+    pub resolved: Option<Vec<u8>>,
+    /// The same without decoding, for a rule that is itself written with an escape that need not
+    /// be one: `/%7Euser` is reached by neither of the others when it is asked for as `/%7euser`.
+    /// Escaped dot segments are resolved here, too; any other `%2E` stays. `None` where that is one of the others.
+    pub upper: Option<Vec<u8>>,
+    /// What the strict readings depend on; `None` where there are none.
+    odd: Option<Odd>,
+    /// Whether this asks for the site's robots.txt and nothing else, which is allowed whatever the rules say. The proxy
+    /// clears it for a request that is not only a target.
+    pub is_robots_file: bool,
+}
+
+/// Which of the [`Readings`] decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// [`Readings::sent`].
+    Sent,
+    /// [`Readings::resolved`].
+    Resolved,
+    /// [`Readings::upper`].
+    Upper,
+    /// As some kind of server takes it.
+    Strict(Strict),
+}
+
+/// What [`resolve`] makes of the escapes of unreserved octets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unreserved {
+    Decode,
+    Keep,
+}
+
+/// Reads `path_and_query`, the part of a request target after its authority: empty, or beginning
+/// with `/`, `?` or `#`. There are strict readings only where they are asked for (`robots.strict-paths`).
+pub fn readings(path_and_query: &[u8], strict: bool) -> Readings<'_> {
+    let sent = rooted(before_fragment(path_and_query));
+    let (mut resolved, mut upper) = (None, None);
+    if changes(&sent) {
+        resolved = Some(resolve(&sent, Unreserved::Decode)).filter(|resolved| **resolved != *sent);
+        upper =
+            Some(resolve(&sent, Unreserved::Keep)).filter(|upper| **upper != *sent && resolved.as_ref() != Some(upper));
+    }
+    Readings {
+        odd: strict.then(|| Odd::of(&sent)).flatten(),
+        is_robots_file: *sent == *b"/robots.txt",
+        sent,
+        resolved,
+        upper,
+    }
+}
+
+// === impl Readings ===
+
+impl Readings<'_> {
+    /// The names of all readings, the one as sent first.
+    pub fn all(&self) -> impl Iterator<Item = Reading> {
+        let resolved = self.resolved.as_ref().map(|_| Reading::Resolved);
+        let upper = self.upper.as_ref().map(|_| Reading::Upper);
+        let strict = self.odd.into_iter().flat_map(Odd::readings).map(Reading::Strict);
+        [Some(Reading::Sent), resolved, upper]
+            .into_iter()
+            .flatten()
+            .chain(strict)
+    }
+
+    /// The path and query as `reading` has them. Strict ones are made when they are asked for.
+    pub fn text(&self, reading: Reading) -> Cow<'_, [u8]> {
+        let usual = match reading {
+            Reading::Strict(strict) => return Cow::Owned(strict.read(&self.sent)),
+            Reading::Sent => None,
+            Reading::Resolved => self.resolved.as_deref(),
+            Reading::Upper => self.upper.as_deref(),
+        };
+        Cow::Borrowed(usual.unwrap_or(&self.sent))
+    }
+}
+
+// === impl Reading ===
+
+impl Reading {
+    /// What the log and the API call it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reading::Sent => "sent",
+            Reading::Resolved | Reading::Upper => "normalized",
+            Reading::Strict(_) => "strict",
+        }
+    }
+
+    /// What a person is told before the path; `None` of the path as sent, which speaks for itself.
+    pub fn phrase(self) -> Option<&'static str> {
+        match self {
+            Reading::Sent => None,
+            Reading::Resolved | Reading::Upper => Some("the path, normalized"),
+            Reading::Strict(_) => Some("the path as servers read it"),
+        }
+    }
+}
+
+/// The first character of a request target that cannot stand in a URL (RFC 3986 §2) and that the
+/// proxy does not take: controls and spaces, which end a request line or break it, and what pingora
+/// does not forward. Most others that should not stand in one pass as they came.
+pub fn unsendable(target: &[u8]) -> Option<u8> {
+    let query = memchr::memchr(b'?', target).unwrap_or(target.len());
+    let (path, query) = target.split_at(query);
+    let never = |byte: &u8| *byte <= b' ' || matches!(byte, 0x7F | b'<' | b'>');
+    let in_path = path.iter().find(|byte| never(byte) || **byte == b'`');
+    let in_query = || query.iter().find(|byte| never(byte) || **byte == b'"');
+    in_path.or_else(in_query).copied()
+}
+
+fn before_fragment(target: &[u8]) -> &[u8] {
+    &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]
+}
+
+fn rooted(path_and_query: &[u8]) -> Cow<'_, [u8]> {
+    if path_and_query.starts_with(b"/") {
+        Cow::Borrowed(path_and_query)
+    } else {
+        let mut rooted = Vec::with_capacity(path_and_query.len() + 1);
+        rooted.push(b'/');
+        rooted.extend_from_slice(path_and_query);
+        Cow::Owned(rooted)
+    }
+}
+
+/// Whether normalising may change anything, at a glance.
+fn changes(target: &[u8]) -> bool {
+    target.iter().any(|byte| *byte == b'%' || !byte.is_ascii_graphic()) || memchr::memmem::find(target, b"/.").is_some()
+}
+
+/// Puts escapes into one form, and resolves dot segments.
+fn resolve(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
+    let decoded = decode(target, unreserved);
+    let path_end = memchr::memchr(b'?', &decoded).unwrap_or(decoded.len());
+    let (path, query) = decoded.split_at(path_end);
+    let mut resolved = remove_dot_segments(path, unreserved);
+    resolved.extend_from_slice(query);
+    resolved
+}
+
+/// RFC 3986 §6.2.2.1 and §6.2.2.2, and escapes for what must not stand raw in a URL.
+fn decode(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(target.len());
+    let mut rest = target;
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        match escaped_octet(rest) {
+            Some(octet) if *first == b'%' => {
+                rest = &rest[2..];
+                if unreserved == Unreserved::Decode && is_unreserved(octet) {
+                    decoded.push(octet);
+                } else {
+                    push_escaped(&mut decoded, octet);
+                }
+            }
+            _ if !first.is_ascii_graphic() => push_escaped(&mut decoded, *first),
+            _ => decoded.push(*first),
+        }
+    }
+    decoded
+}
+
+fn escaped_octet(after_percent: &[u8]) -> Option<u8> {
+    let [high, low, ..] = after_percent else {
+        return None;
+    };
+    let high = char::from(*high).to_digit(16)?;
+    let low = char::from(*low).to_digit(16)?;
+    u8::try_from(high * 16 + low).ok()
+}
+
+fn is_unreserved(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
+}
+
+fn push_escaped(out: &mut Vec<u8>, octet: u8) {
+    out.push(b'%');
+    out.push(HEX[usize::from(octet >> 4)]);
+    out.push(HEX[usize::from(octet & 0xF)]);
+}
+
+/// RFC 3986 §5.2.4, for a path that begins with `/`.
+fn remove_dot_segments(path: &[u8], unreserved: Unreserved) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut segments = path.split(|byte| *byte == b'/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        match dots(segment, unreserved) {
+            Some(dots) => {
+                if dots == 2 {
+                    let parent = memchr::memrchr(b'/', &out).unwrap_or(0);
+                    out.truncate(parent);
+                }
+                if last {
+                    out.push(b'/');
+                }
+            }
+            None => {
+                out.push(b'/');
+                out.extend_from_slice(segment);
+            }
+        }
+    }
+    out
+}
+
+/// How many dots a dot segment has; `None` for any other. Where escapes were decoded, one that is left is none of a dot:
+/// `%2%45` made it.
+fn dots(mut segment: &[u8], unreserved: Unreserved) -> Option<usize> {
+    let mut dots = 0;
+    while !segment.is_empty() {
+        segment = match segment {
+            [b'.', rest @ ..] => rest,
+            [b'%', b'2', b'E', rest @ ..] if unreserved == Unreserved::Keep => rest,
+            _ => return None,
+        };
+        dots += 1;
+    }
+    matches!(dots, 1 | 2).then_some(dots)
+}
+
+/// Bytes of a request target that are taken. Deciding takes longer the longer it is; RFC 9110 §4.1
+/// asks for 8,000 at the least.
+pub const MAX_TARGET: usize = 16 * 1024;
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_sent_raw_is_found() {
+        for (target, found) in [
+            ("/a?b", None),
+            ("/é\"'{}|\\^?`", None),
+            ("/a b", Some(b' ')),
+            ("/a?\u{1b}", Some(0x1B)),
+            ("/\u{7f}", Some(0x7F)),
+            ("/<", Some(b'<')),
+            ("/?>", Some(b'>')),
+            ("/`", Some(b'`')),
+            ("/?\"", Some(b'"')),
+        ] {
+            assert_eq!(unsendable(target.as_bytes()), found, "{target:?}");
+        }
+    }
+
+    #[test]
+    fn both_readings_of_every_odd_spelling() {
+        for (target, sent, resolved) in [
+            ("/a", "/a", None),
+            ("", "/", None),
+            ("?q=1", "/?q=1", None),
+            ("/a?", "/a?", None),
+            ("/a;b=c", "/a;b=c", None),
+            ("//a", "//a", None),
+            ("/a//b", "/a//b", None),
+            ("/%61", "/%61", Some("/a")),
+            ("/%7euser", "/%7euser", Some("/~user")),
+            ("/a%2fb", "/a%2fb", Some("/a%2Fb")),
+            ("/a%2Fb", "/a%2Fb", None),
+            ("/%e3%83%84", "/%e3%83%84", Some("/%E3%83%84")),
+            ("/ツ", "/ツ", Some("/%E3%83%84")),
+            ("/./a", "/./a", Some("/a")),
+            ("/x/../a", "/x/../a", Some("/a")),
+            ("/x/%2e%2E/a", "/x/%2e%2E/a", Some("/a")),
+            ("/../../a", "/../../a", Some("/a")),
+            ("/a/..", "/a/..", Some("/")),
+            ("/a/.", "/a/.", Some("/a/")),
+            ("/.well-known/x", "/.well-known/x", None),
+            ("/a?x=/../b", "/a?x=/../b", None),
+            ("/a?x=%61", "/a?x=%61", Some("/a?x=a")),
+            ("/a#b", "/a", None),
+            ("/x#/../a", "/x", None),
+            ("/a/../b#/../c", "/a/../b", Some("/b")),
+            ("/%61#/../c", "/%61", Some("/a")),
+            ("#?/../a", "/", None),
+            ("/a?b#c?d", "/a?b", None),
+            ("/a/%2%45/b", "/a/%2%45/b", Some("/a/%2E/b")),
+            ("/...", "/...", None),
+            ("/100%", "/100%", None),
+            ("/%zz", "/%zz", None),
+        ] {
+            let read = readings(target.as_bytes(), true);
+            assert_eq!(String::from_utf8_lossy(&read.sent), sent, "{target} as sent");
+            assert_eq!(
+                read.resolved.as_deref().map(String::from_utf8_lossy).as_deref(),
+                resolved,
+                "{target} resolved"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rule_with_an_escape_that_need_not_be_one_is_reached_in_other_letters() {
+        for (target, upper) in [
+            ("/%7Euser", None),
+            ("/%7euser", Some("/%7Euser")),
+            ("/x/../%7Euser", Some("/%7Euser")),
+            ("/x/%2e%2e/%7Euser", Some("/%7Euser")),
+            ("/a%2eb", Some("/a%2Eb")),
+            ("/x/%2e%2e/a%2eb", Some("/a%2Eb")),
+            ("/x/%2E./%2e/%2e%2e%2e", Some("/%2E%2E%2E")),
+            ("/%41b", None),
+            ("/a%2fb", None),
+        ] {
+            let read = readings(target.as_bytes(), true);
+            assert_eq!(
+                read.upper.as_deref().map(String::from_utf8_lossy).as_deref(),
+                upper,
+                "{target}"
+            );
+        }
+    }
+
+    /// A letter escaped or not, in either hex.
+    fn spelt(letter: char) -> impl Strategy<Value = String> {
+        let escape = u32::from(letter);
+        prop_oneof![
+            Just(letter.to_string()),
+            Just(format!("%{escape:02x}")),
+            Just(format!("%{escape:02X}")),
+        ]
+    }
+
+    /// `.` or `..`, its dots escaped or not.
+    fn spelt_dots(dots: usize) -> impl Strategy<Value = String> {
+        proptest::collection::vec(spelt('.'), dots).prop_map(|dots| dots.concat())
+    }
+
+    /// What goes before a segment and changes nothing. At the root, there is no way further up.
+    fn detour(at_root: bool) -> impl Strategy<Value = String> {
+        let nowhere = spelt_dots(1).prop_map(|dot| format!("/{dot}"));
+        let there_and_back = ("[a-z;=]{1,3}", spelt_dots(2)).prop_map(|(step, dots)| format!("/{step}/{dots}"));
+        let up = spelt_dots(2).prop_map(move |dots| if at_root { format!("/{dots}") } else { String::new() });
+        prop_oneof![4 => Just(String::new()), 1 => nowhere, 1 => there_and_back, 1 => up]
+    }
+
+    proptest! {
+        #[test]
+        fn however_a_path_is_spelt_it_resolves_to_itself(
+            (plain, spelt) in proptest::collection::vec("[a-zA-Z0-9_~-]{1,5}", 1..5).prop_flat_map(|segments| {
+                let spelt: Vec<_> = segments
+                    .iter()
+                    .enumerate()
+                    .map(|(n, segment)| {
+                        let letters: Vec<_> = segment.chars().map(spelt).collect();
+                        (detour(n == 0), letters).prop_map(|(detour, letters)| format!("{detour}/{}", letters.concat()))
+                    })
+                    .collect();
+                let plain: String = segments.iter().map(|segment| format!("/{segment}")).collect();
+                (Just(plain), spelt.prop_map(|segments| segments.concat()))
+            }),
+            tail in prop::sample::select(&["", "?", "?/../x", "?q=1", "#", "#/../x", "?#/.."][..]),
+        ) {
+            let wanted = [&plain, tail.split('#').next().unwrap_or_default()].concat();
+            let target = [&*spelt, tail].concat();
+            let read = readings(target.as_bytes(), true);
+            let resolved = read.resolved.as_deref().unwrap_or(&read.sent);
+            prop_assert_eq!(String::from_utf8_lossy(resolved), wanted, "{}", target);
+        }
+
+        #[test]
+        fn readings_are_rooted_and_resolving_twice_changes_nothing(tail in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let mut target = b"/".to_vec();
+            target.extend(tail);
+            let read = readings(&target, true);
+            prop_assert!(read.sent.starts_with(b"/"));
+            if let Some(resolved) = read.resolved {
+                prop_assert!(resolved.starts_with(b"/"));
+                prop_assert!(resolved.iter().all(u8::is_ascii_graphic));
+                // An escape that decoding made, such as `%2561`, may decode once more; a second
+                // round must not bring back a dot segment.
+                let path = resolved.split(|byte| *byte == b'?').next().unwrap_or_default();
+                prop_assert!(!path.split(|byte| *byte == b'/').any(|segment| segment == b"." || segment == b".."));
+            }
+        }
+    }
+}
