@@ -8,14 +8,9 @@
 mod counts;
 mod log;
 mod record;
-mod text;
-mod timestamp;
 
 pub use self::{
     counts::AuditCounts,
     log::{AuditError, AuditLog, MAX_WAIT, Reserved},
     record::{Completion, DecisionRecord, Event, Redirect, RobotsRecord},
-    text::{plain, plain_lines, plain_message},
-    timestamp::Timestamp,
 };
-pub(crate) use text::is_plain;

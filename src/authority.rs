@@ -31,12 +31,12 @@ use self::{
     pair::{Contents, Pair, Presence},
 };
 pub use self::{
-    error::{AuthorityError, Moment},
+    error::AuthorityError,
     leaf::{LEAF_LIFE, MintError},
     leaves::Leaves,
     name::{LeafName, NameError},
 };
-use crate::pem;
+use crate::{pem, text::Second};
 
 mod chain;
 mod create;
@@ -253,7 +253,7 @@ impl Authority {
         if self.not_after().duration_since(now).is_ok_and(|left| left < SOON) {
             tracing::warn!(
                 subject,
-                not_after = %Moment(self.not_after()),
+                not_after = %Second(self.not_after()),
                 "the authority's certificate ends soon; replace the pair and have clients trust the new certificate \
                  before it does"
             );

@@ -1,8 +1,7 @@
 //! The subcommands, a file each: they read arguments, call the library and print. No logic lives
 //! here.
 //!
-//! `live` (fetching for a person), `source` (reading a file), `moment` (a time), `columns` (what fits
-//! into a row) and `progress` (that it goes on) are shared by several.
+//! `live` (fetching for a person), `source` (reading a file), `columns` (what fits into a row) and `progress` (that it goes on) are shared by several.
 
 pub mod ca;
 pub mod cache;
@@ -16,7 +15,6 @@ pub mod explain;
 pub mod lint;
 pub mod live;
 pub mod man;
-mod moment;
 mod progress;
 pub mod run;
 mod source;
@@ -26,9 +24,9 @@ use std::{path::Path, process::ExitCode};
 use clap::{Parser, Subcommand};
 
 use crate::{
-    audit::plain_lines,
     config::{Config, ConfigError},
     paint,
+    text::plain_lines,
 };
 
 /// A forward proxy between your bots and the internet that checks every request against the

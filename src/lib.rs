@@ -49,12 +49,11 @@
 //! - `secret_file`: reading what others must not be able to; `regular_file`: reading no pipe, which could take for ever;
 //!   `unreadable`: why a file cannot be read, and what to do.
 //! - `fair`: turns at work that only a few may do at once. `seldom`: log lines that are written once a second at most.
-//!   `paint`: colour, where a terminal shows it.
+//!   `paint`: colour, where a terminal shows it. [`text`]: text from outside made fit to show, and times as text.
 //! - [`service`]: the daemon around all this: start, reload, stop; what came of the last reload; what systemd is told of
 //!   it, and the sockets that come from there.
-//! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::moment`, `cli::columns`
-//!   and `cli::progress` are shared parts: a robots.txt fetched for a person, or read; a time; what
-//!   fits into a row; that something goes on.
+//! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::columns` and `cli::progress` are shared parts: a
+//!   robots.txt fetched for a person, or read; what fits into a row; that something goes on.
 //!
 //! The tests beside the unit tests:
 //!
@@ -117,6 +116,7 @@ mod secret_file;
 mod seldom;
 pub mod service;
 pub mod store;
+pub mod text;
 pub mod trust;
 mod unreadable;
 pub mod upstream;

@@ -36,6 +36,7 @@ use crate::{
     decision::Verdict,
     fetch::{Fetch, LookupError, Requester},
     origin::Origin,
+    text::micros_since_1970,
 };
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, sync::Cache, sync::DefaultLifecycle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -128,7 +129,8 @@ impl Store {
     /// Has every origin that fails asked again when it is next needed, whenever that would have
     /// been.
     pub fn retry_failures(&self) {
-        self.retry_from.store(micros_of(SystemTime::now()), Ordering::Relaxed);
+        self.retry_from
+            .store(micros_since_1970(SystemTime::now()), Ordering::Relaxed);
         for (_, held) in self.slots.iter() {
             held.slot.state.rcu(|state| state.retrying_now());
         }
@@ -386,11 +388,6 @@ async fn at_leisure<T: Send + 'static>(takes_long: bool, work: impl FnOnce() -> 
         true => tokio::task::spawn_blocking(work).await.ok(),
         false => Some(work()),
     }
-}
-
-fn micros_of(time: SystemTime) -> u64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// How long a lookup waits for what the disk knows.

@@ -9,11 +9,11 @@ use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    audit::{Timestamp, plain_message},
     copy::{Answer, Due, OriginState, Policy, RobotsCopy, Sha256},
     decision::word_for,
     origin::Origin,
     store::Record,
+    text::{Timestamp, plain_message},
 };
 
 /// One line of the list.

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::Timestamp;
-use crate::copy::Sha256;
+use crate::{copy::Sha256, text::Timestamp};
 
 /// A record of the log.
 #[derive(Debug, Serialize)]

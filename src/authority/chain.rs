@@ -11,11 +11,8 @@ use x509_parser::{
     certificate::X509Certificate, extensions::ParsedExtension, prelude::FromDer, time::ASN1Time, x509::X509Version,
 };
 
-use super::{
-    error::{AuthorityError, Moment},
-    leaf::Validity,
-};
-use crate::pem;
+use super::{error::AuthorityError, leaf::Validity};
+use crate::{pem, text::Second};
 
 /// The issuer of leaves, and the certificates between it and the root that clients trust.
 pub(super) struct Chain {
@@ -208,15 +205,15 @@ fn check_time(path: &Path, certificate: &X509Certificate<'_>, now: SystemTime) -
         return Err(AuthorityError::Expired {
             path: path.to_owned(),
             subject: certificate.subject().to_string(),
-            not_after: Moment(not_after),
+            not_after: Second(not_after),
         });
     }
     if now < not_before {
         return Err(AuthorityError::NotYetValid {
             path: path.to_owned(),
             subject: certificate.subject().to_string(),
-            not_before: Moment(not_before),
-            now: Moment(now),
+            not_before: Second(not_before),
+            now: Second(now),
         });
     }
     Ok(())

@@ -9,9 +9,10 @@ use rcgen::{
 use rustls::crypto::SecureRandom;
 
 use super::{
-    error::{AuthorityError, Moment},
+    error::AuthorityError,
     leaf::{BACKDATE, serial},
 };
+use crate::text::{Second, calendar};
 
 /// What goes into the two files.
 pub(super) struct NewPair {
@@ -24,11 +25,12 @@ pub(super) struct NewPair {
 pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<NewPair, AuthorityError> {
     // A machine that starts with its clock at 1970 would make an authority that has ended once the clock is set.
     if now < SystemTime::UNIX_EPOCH + EARLIEST {
-        return Err(AuthorityError::Clock(Moment(now)));
+        return Err(AuthorityError::Clock(Second(now)));
     }
     let moment = |time: Option<SystemTime>| {
-        time.and_then(|time| Moment(time).calendar())
-            .ok_or(AuthorityError::Clock(Moment(now)))
+        time.and_then(calendar)
+            .map(Into::into)
+            .ok_or(AuthorityError::Clock(Second(now)))
     };
 
     let mut params = CertificateParams::default();

@@ -1,13 +1,13 @@
 //! Why an authority could not be loaded or made, each cause with what to do next. It never carries key material.
 
 use std::{
-    fmt, io,
+    io,
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 
 use thiserror::Error;
-use time::{OffsetDateTime, UtcDateTime, format_description::well_known::Rfc3339};
+
+use crate::text::Second;
 
 /// Why there is no authority to sign with.
 #[derive(Debug, Error)]
@@ -100,7 +100,7 @@ pub enum AuthorityError {
     Expired {
         path: PathBuf,
         subject: String,
-        not_after: Moment,
+        not_after: Second,
     },
 
     /// A certificate of the file is not valid yet.
@@ -111,22 +111,18 @@ pub enum AuthorityError {
     NotYetValid {
         path: PathBuf,
         subject: String,
-        not_before: Moment,
-        now: Moment,
+        not_before: Second,
+        now: Second,
     },
 
     /// The clock is so wrong that a certificate made now would be useless once it is set.
     #[error("the clock says {0}: set it, then start again to have an authority made")]
-    Clock(Moment),
+    Clock(Second),
 
     /// The new pair could not be made.
     #[error("cannot make an authority: {0}; make a pair elsewhere and configure its paths")]
     Make(String),
 }
-
-/// A moment, shown as RFC 3339 in UTC to the second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment(pub SystemTime);
 
 // === impl AuthorityError ===
 
@@ -167,28 +163,5 @@ impl AuthorityError {
     pub(super) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Write { path, source }
-    }
-}
-
-// === impl Moment ===
-
-impl Moment {
-    /// The moment as calendar time, without what is smaller than a second; `None` outside the years 1 to 9999.
-    pub(super) fn calendar(self) -> Option<OffsetDateTime> {
-        let seconds = match self.0.duration_since(SystemTime::UNIX_EPOCH) {
-            Ok(since) => i64::try_from(since.as_secs()).ok()?,
-            Err(before) => -i64::try_from(before.duration().as_secs()).ok()?,
-        };
-        let calendar = UtcDateTime::from_unix_timestamp(seconds).ok()?;
-        (calendar.year() >= 1).then(|| calendar.into())
-    }
-}
-
-impl fmt::Display for Moment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.calendar().map(|calendar| calendar.format(&Rfc3339)) {
-            Some(Ok(text)) => f.write_str(&text),
-            _ => f.write_str("a time beyond the calendar"),
-        }
     }
 }

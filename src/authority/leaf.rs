@@ -21,10 +21,10 @@ use thiserror::Error;
 use time::OffsetDateTime;
 
 use super::{
-    error::Moment,
     issuer::Issuer,
     name::{LeafName, NameError},
 };
+use crate::text::{Second, calendar};
 
 /// From when until when a certificate holds, both included (RFC 5280 §4.1.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +43,11 @@ pub enum MintError {
 
     /// The authority's certificate has ended.
     #[error("the authority's certificate ended at {not_after}: replace the pair, and have clients trust the new one")]
-    Expired { not_after: Moment },
+    Expired { not_after: Second },
 
     /// The authority's certificate is not valid yet.
     #[error("the authority's certificate is only valid from {not_before}, and the clock says {now}: set the clock")]
-    NotYetValid { not_before: Moment, now: Moment },
+    NotYetValid { not_before: Second, now: Second },
 
     /// The system gave no random numbers.
     #[error("the system gives no random numbers: check that /dev/urandom and the getrandom call are within reach")]
@@ -111,8 +111,8 @@ pub(super) fn serial(random: &dyn SecureRandom) -> Result<[u8; 20], MintError> {
 fn params(name: &LeafName, serial: &[u8], validity: Validity) -> Result<CertificateParams, MintError> {
     let mut params = CertificateParams::default();
     params.serial_number = Some(SerialNumber::from_slice(serial));
-    params.not_before = calendar(validity.not_before)?;
-    params.not_after = calendar(validity.not_after)?;
+    params.not_before = date(validity.not_before)?;
+    params.not_after = date(validity.not_after)?;
     // Clients read the subjectAltName alone; the commonName is for people. It ends at 64 characters (RFC 5280 appendix
     // A.1), and a certificate with no subject at all must mark its subjectAltName as critical (§4.2.1.6), as rcgen does.
     let text = name.to_string();
@@ -132,8 +132,8 @@ fn params(name: &LeafName, serial: &[u8], validity: Validity) -> Result<Certific
     Ok(params)
 }
 
-fn calendar(time: SystemTime) -> Result<OffsetDateTime, MintError> {
-    Moment(time).calendar().ok_or(MintError::Encoding)
+fn date(time: SystemTime) -> Result<OffsetDateTime, MintError> {
+    calendar(time).map(Into::into).ok_or(MintError::Encoding)
 }
 
 // === impl Validity ===
@@ -143,13 +143,13 @@ impl Validity {
     pub(super) fn of_leaf(authority: Self, now: SystemTime) -> Result<Self, MintError> {
         if now < authority.not_before {
             return Err(MintError::NotYetValid {
-                not_before: Moment(authority.not_before),
-                now: Moment(now),
+                not_before: Second(authority.not_before),
+                now: Second(now),
             });
         }
         if now >= authority.not_after {
             return Err(MintError::Expired {
-                not_after: Moment(authority.not_after),
+                not_after: Second(authority.not_after),
             });
         }
         // What overflows lies beyond the authority's validity anyhow.

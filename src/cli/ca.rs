@@ -3,7 +3,7 @@
 use std::{io::Write as _, path::PathBuf, process::ExitCode, time::SystemTime};
 
 use super::{fail, load};
-use crate::authority::{Authority, Moment};
+use crate::{authority::Authority, text::Second};
 
 /// Show or export the certificate that clients of https have to trust
 ///
@@ -43,8 +43,8 @@ pub fn run(args: &CaArgs) -> ExitCode {
             "Subject:     {}\nFingerprint: {} (SHA-256)\nValid from:  {}\nValid until: {}\nCertificate: {}\nKey:         {}\n",
             authority.subject(),
             authority.fingerprint(),
-            Moment(authority.not_before()),
-            Moment(authority.not_after()),
+            Second(authority.not_before()),
+            Second(authority.not_after()),
             https.ca_certificate.display(),
             https.ca_key.display(),
         ),

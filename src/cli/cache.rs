@@ -18,9 +18,9 @@ use serde::Serialize;
 use super::{fail, load, paint::Paint, progress::Progress};
 use crate::{
     admin::{AdminError, Copies},
-    audit::plain,
     config::ConfigError,
     origin::{Origin, Target, TargetError},
+    text::plain,
 };
 
 /// Show what is known of the sites that were visited, or forget a site

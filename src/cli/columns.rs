@@ -4,7 +4,7 @@
 
 use std::{io, os::fd::AsFd};
 
-use crate::audit::plain;
+use crate::text::plain;
 
 /// Columns to fill: those of the terminal that is written to, else as `COLUMNS` wishes.
 pub(super) fn columns() -> usize {

@@ -21,9 +21,9 @@ use rustls::pki_types::CertificateDer;
 use self::write::WriteError;
 use super::{fail, load};
 use crate::{
-    audit::plain,
     config::{Config, ConfigError, HttpsMode},
     pem,
+    text::plain,
     trust::{
         BadProxy, Ca, Settings,
         clients::{self, Client, Group},

@@ -3,10 +3,7 @@
 
 use serde::Serialize;
 
-use crate::{
-    audit::{Redirect, Timestamp},
-    copy::Sha256,
-};
+use crate::{audit::Redirect, copy::Sha256, text::Timestamp};
 
 /// What came of a fetch. The default is of none.
 #[derive(Default, Serialize)]

@@ -8,9 +8,9 @@ use pingora::protocols::http::v1::client::HttpSession;
 use pingora_http::ResponseHeader;
 
 use crate::{
-    audit::plain,
     copy::{Failure, FetchError},
     robots,
+    text::plain,
     upstream::Fault,
 };
 

@@ -6,9 +6,9 @@ use pingora_http::RequestHeader;
 use url::Url;
 
 use crate::{
-    audit::plain,
     copy::FetchError,
     origin::{Authority, Origin, Scheme},
+    text::plain,
 };
 
 /// One URL to ask. It has neither user information nor a fragment.

@@ -14,7 +14,7 @@ use std::{
 use http::HeaderValue;
 
 use super::{arrival::Through, connection::Context, handshake::cause};
-use crate::{audit::plain, origin::Scheme, seldom::seldom, trust::Kind, trust::clients};
+use crate::{origin::Scheme, seldom::seldom, text::plain, trust::Kind, trust::clients};
 
 /// Tells why a client broke the handshake off. pingora passes the alert on only as text.
 pub(super) async fn tell_of_handshake(error: &pingora::Error, through: &Through, context: &Context) {

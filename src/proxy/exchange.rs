@@ -21,13 +21,14 @@ use super::{
     respond::{Answer, Grounds, Problem},
 };
 use crate::{
-    audit::{AuditError, plain},
+    audit::AuditError,
     bot::{Bots, Identity, Proof},
     decision::{Asker, Verdict},
     fetch::LookupError,
     metrics::{Ended, Method, Outcome, Present, Tunnel},
     origin::{Reading, Target, readings},
     seldom::seldom,
+    text::plain,
     upstream::{Fault, ProxyError},
 };
 

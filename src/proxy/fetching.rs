@@ -1,17 +1,18 @@
 //! Fetches robots.txt files for the gate, and logs each fetch before a decision rests on it.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc};
 
 use async_trait::async_trait;
 
 use crate::{
-    audit::{AuditLog, Event, Redirect, Reserved, RobotsRecord, Timestamp, plain, plain_message},
+    audit::{AuditLog, Event, Redirect, Reserved, RobotsRecord},
     copy::Fetched,
     decision::{Reason, word_for},
     fetch::{Fetch, Fetcher, Landed, LookupError, Place, Requester, Traced},
     metrics::{FetchResult, Metrics},
     origin::Origin,
     seldom::seldom,
+    text::{Timestamp, micros, plain, plain_message},
 };
 
 /// The fetcher of one configuration, and the log that it tells.
@@ -116,10 +117,6 @@ impl LoggedFetcher {
             _ => url.into(),
         }
     }
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Bytes that the line of a fetch takes in the log, about. As many fetches as `robots.max-fetches` allows at most (10,000)

@@ -1,6 +1,6 @@
 //! What a TLS handshake of a client begins with, and why it failed, which pingora passes on only as text. Pure.
 
-use crate::{audit::plain, upstream};
+use crate::{text::plain, upstream};
 
 /// The cause of a handshake's failure: the last part of the text.
 pub(super) fn cause(error: &pingora::Error) -> String {

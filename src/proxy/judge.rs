@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, header};
 
 use crate::{
-    audit::plain_message,
     bot::{Identity, Presented, Proof, Shown},
     config::{Config, HttpsMode, Unverifiable},
     copy::{Answer, Ground, Lookup, Policy},
@@ -15,6 +14,7 @@ use crate::{
     origin::{Origin, Readings, Scheme},
     robots::Rule,
     store::Query,
+    text::plain_message,
 };
 
 use super::{

@@ -9,10 +9,10 @@ use std::{
 };
 
 use crate::{
-    audit::plain,
     config::{Config, HttpsMode, Output},
     paint::{Colour, Paint},
     proxy::Speaks,
+    text::plain,
 };
 
 /// Shows it, where there is a terminal. `addresses` are those that are listened on.

@@ -62,7 +62,7 @@ impl Notifier {
     pub fn status(&self, text: &str) {
         let Some(told) = &self.0 else { return };
         // Of an error with several lines the first says what is wrong.
-        let text = crate::audit::plain(text.lines().next().unwrap_or_default(), MAX_STATUS);
+        let text = crate::text::plain(text.lines().next().unwrap_or_default(), MAX_STATUS);
         let mut last = told.status.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != text {
             last.clear();

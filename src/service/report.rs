@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use super::{notify::Notifier, outcome::Reloads, status::Status};
-use crate::{audit::Timestamp, proxy::Live};
+use crate::proxy::Live;
 
 /// What systemd is told of a running daemon.
 pub struct Report {
@@ -66,7 +66,7 @@ impl Report {
 
     fn tell(&self) {
         let last = self.reloads.last();
-        let rejected = last.and_then(|last| Some((Timestamp(last.time), last.outcome.as_ref().err()?.clone())));
+        let rejected = last.and_then(|last| Some((last.time, last.outcome.as_ref().err()?.clone())));
         let status = Status::Serving {
             generation: self.live.generation().number,
             connections: self.live.connections(),

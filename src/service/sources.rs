@@ -9,11 +9,11 @@ use std::{
 use super::{Daemon, outcome::Reload};
 use crate::{
     admin::http::{Authority, Document, LastReload, Listens, Numbers, Settings, Sources, TrustProblem},
-    audit::Timestamp,
     config::host_name,
     decision::Verdict,
     metrics::Format,
     proxy::{Generation, Live, Speaks},
+    text::Timestamp,
     trust::{self, CA_NAME, Ca, Certificate, Form, Rejection},
 };
 

@@ -1,8 +1,11 @@
 //! The line of status that `systemctl status` shows. Text only: it is told nobody here.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
-use crate::audit::Timestamp;
+use crate::text::Minute;
 
 /// How the daemon is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +14,7 @@ pub enum Status {
         generation: u64,
         connections: usize,
         /// When the last reload was rejected and why, if it was.
-        rejected: Option<(Timestamp, String)>,
+        rejected: Option<(SystemTime, String)>,
     },
     Draining {
         connections: usize,
@@ -32,10 +35,7 @@ impl fmt::Display for Status {
             } => {
                 write!(f, "configuration {generation}, {}", Connections(*connections))?;
                 if let Some((time, error)) = rejected {
-                    let time = time.to_string();
-                    // The date and the minute of 2026-11-20T23:09:08.396857Z.
-                    let minute = time.get(..16).unwrap_or(&time).replace('T', " ");
-                    write!(f, "; the file was rejected at {minute} UTC: {error}")?;
+                    write!(f, "; the file was rejected at {}: {error}", Minute(*time))?;
                 }
                 Ok(())
             }
@@ -66,13 +66,11 @@ impl fmt::Display for Connections {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use super::*;
 
     #[test]
     fn a_status_is_short() {
-        let rejected = Timestamp(SystemTime::UNIX_EPOCH + Duration::new(784_111_777, 42_000));
+        let rejected = SystemTime::UNIX_EPOCH + Duration::new(784_111_777, 42_000);
         let serving = |connections, rejected| Status::Serving {
             generation: 3,
             connections,

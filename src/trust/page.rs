@@ -8,7 +8,7 @@ use super::{
     clients::{self, Client, Group},
     settings::Settings,
 };
-use crate::authority::Moment;
+use crate::text::Second;
 
 /// What a path holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,8 +138,8 @@ fn facts(certificate: &Certificate, indent: &str) -> String {
         "{indent}Subject:     {}\n{indent}Fingerprint: {} (SHA-256)\n{indent}Valid from:  {}\n{indent}Valid until: {}\n",
         certificate.subject,
         certificate.fingerprint,
-        Moment(certificate.not_before),
-        Moment(certificate.not_after),
+        Second(certificate.not_before),
+        Second(certificate.not_after),
     )
 }
 

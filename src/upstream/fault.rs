@@ -5,8 +5,8 @@ use pingora::{Error, ErrorSource, ErrorType};
 
 use super::{ProxyError, certificate};
 use crate::{
-    audit::plain_message,
     egress::{EgressError, ResolveError},
+    text::plain_message,
 };
 
 /// A fault on the way to an origin. The texts stand in headers and logs.

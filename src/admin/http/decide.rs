@@ -19,12 +19,12 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    audit::{Timestamp, plain},
     bot::Identity,
     decision::Asker,
     explanation::needs_proof,
     origin::{Reading, Target, readings},
     proxy::{Generation, Judgement, NoDecision},
+    text::{Timestamp, plain},
 };
 
 /// What would be decided.

@@ -13,11 +13,11 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    audit::Timestamp,
     decision::Asker,
     explanation::{self, Evidence, FetchRecord, Report, to_json},
     origin::{Target, readings},
     proxy::{Generation, Judgement},
+    text::Timestamp,
 };
 
 #[derive(Serialize)]

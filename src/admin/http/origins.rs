@@ -18,10 +18,10 @@ use super::{
 };
 use crate::{
     admin::{Detail, Row, view},
-    audit::Timestamp,
     copy::Sha256,
     origin::Origin,
     store::VerdictCounts,
+    text::Timestamp,
 };
 
 #[derive(Deserialize)]

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::IpAddr, net::SocketAddr, path::PathBuf, ti
 
 use serde::Serialize;
 
-use crate::{audit::Timestamp, proxy::Speaks};
+use crate::{proxy::Speaks, text::Timestamp};
 
 /// Who knows the rest. It is asked for each answer, and must not block.
 pub trait Sources: Send + Sync {

@@ -9,7 +9,7 @@ use super::{
     Context,
     sources::{Authority, LastReload, Listens, Settings, TrustProblem},
 };
-use crate::audit::Timestamp;
+use crate::text::Timestamp;
 
 #[derive(Serialize)]
 pub(super) struct Status {

@@ -7,7 +7,7 @@ use std::fmt;
 use data_encoding::BASE64URL_NOPAD;
 
 use super::{Credentials, SecretHash};
-use crate::audit::is_plain;
+use crate::text::is_plain;
 
 /// A line that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

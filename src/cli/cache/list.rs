@@ -8,12 +8,11 @@ use std::{
 use super::{CacheArgs, CacheError, paint, print};
 use crate::{
     admin::Row,
-    audit::{Timestamp, plain},
     cli::{
         columns::{columns, cut},
-        moment::Minute,
         paint::{Colour, Paint},
     },
+    text::{Minute, Timestamp, plain},
 };
 
 /// List the sites, by name: what holds for each, and until when

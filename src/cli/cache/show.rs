@@ -9,13 +9,10 @@ use std::{
 use super::{CacheArgs, CacheError, origin_of, paint, print, print_json, unknown};
 use crate::{
     admin::{CopyDetail, Detail},
-    audit::{Timestamp, plain, plain_message},
-    cli::{
-        moment::{Left, Minute},
-        paint::{Colour, Paint},
-    },
+    cli::paint::{Colour, Paint},
     copy::Due,
     robots::numbered_lines,
+    text::{Minute, Span, Timestamp, plain, plain_message},
 };
 
 /// Show all that is known of a site, and the text of its last robots.txt
@@ -127,7 +124,7 @@ fn meaning(holds: &str) -> &'static str {
 
 fn ago(then: SystemTime, now: SystemTime) -> String {
     match now.duration_since(then) {
-        Ok(passed) => format!("{}, {} ago", Minute(then), Left(passed)),
+        Ok(passed) => format!("{}, {} ago", Minute(then), Span(passed)),
         Err(_) => Minute(then).to_string(),
     }
 }
@@ -139,7 +136,7 @@ fn until(then: SystemTime, now: SystemTime, due: Due) -> String {
         Due::Now => "; asked again when it is next needed",
     };
     match then.duration_since(now) {
-        Ok(left) => format!("{}, in {}{asked}", Minute(then), Left(left)),
+        Ok(left) => format!("{}, in {}{asked}", Minute(then), Span(left)),
         Err(_) => format!("{}{asked}", Minute(then)),
     }
 }

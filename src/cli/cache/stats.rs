@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{CacheArgs, CacheError, print, print_json};
 use crate::{
     admin::{Copies, Running, Stats},
-    audit::plain,
+    text::plain,
 };
 
 /// Show how many sites are known and what holds for them, and how much room that takes

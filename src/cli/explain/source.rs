@@ -10,7 +10,6 @@ use std::{
 };
 
 use crate::{
-    audit::plain,
     cli::{
         live::{self, Live, LiveError},
         source,
@@ -21,6 +20,7 @@ use crate::{
     fetch::within_limit,
     origin::Origin,
     robots::Profile,
+    text::plain,
     unreadable::Unreadable,
 };
 

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 
 use super::source::Source;
 use crate::{
-    audit::plain,
     bot::{Enforcement, Identity},
     cli::{
         columns::{columns, cut},
@@ -18,6 +17,7 @@ use crate::{
     decision::Verdict,
     explanation::{Heard, Report},
     robots::{AgentLine, Disguise, Profile},
+    text::plain,
 };
 
 /// The whole report.

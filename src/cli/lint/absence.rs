@@ -5,9 +5,9 @@
 use std::fmt;
 
 use crate::{
-    audit::plain,
     cli::live::Live,
     copy::{Answer, Fetched},
+    text::plain,
 };
 
 /// What there is in place of rules.

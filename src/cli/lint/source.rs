@@ -11,13 +11,13 @@ use std::{
 
 use super::absence::Absence;
 use crate::{
-    audit::plain,
     cli::{
         live::{self, Live, LiveError},
         load, source,
     },
     config::ConfigError,
     origin::{Target, TargetError},
+    text::plain,
     unreadable::Unreadable,
 };
 

@@ -1,11 +1,7 @@
 //! A fetch as programs are told of it.
 
 use super::Live;
-use crate::{
-    audit::{Redirect, Timestamp},
-    copy::Fetched,
-    explanation::FetchRecord,
-};
+use crate::{audit::Redirect, copy::Fetched, explanation::FetchRecord, text::Timestamp};
 
 // === impl FetchRecord ===
 

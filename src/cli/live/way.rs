@@ -7,10 +7,10 @@ use std::fmt::{Display, Formatter, Result};
 
 use super::Live;
 use crate::{
-    audit::{plain, plain_message},
-    cli::moment::{Left, Minute},
     copy::{Answer, Fetched},
     fetch::Asked,
+    text::{Minute, Span},
+    text::{plain, plain_message},
 };
 
 /// The way of a fetch, in indented lines.
@@ -51,7 +51,7 @@ impl Display for Way<'_> {
         let Some(expires) = live.ground().expires else {
             return Ok(());
         };
-        let left = Left(expires.duration_since(live.at).unwrap_or_default());
+        let left = Span(expires.duration_since(live.at).unwrap_or_default());
         match live.answer() {
             // It takes another configuration or another address, and no waiting.
             Answer::Unreachable(Some(failure)) if failure.is_prohibited() => Ok(()),

@@ -14,6 +14,7 @@ use super::{Answered, Failing, Failure, FetchError, Holding, OriginState, Robots
 use crate::{
     copy::Sha256,
     robots::{LIMIT, Profile},
+    text::{micros, micros_since_1970},
 };
 
 /// An [`OriginState`] as it is written down. Times are microseconds since 1970 in UTC; durations are
@@ -97,13 +98,13 @@ impl OriginState {
                     Holding::Soft404 => SavedMeaning::Soft404,
                 },
                 status: answered.status,
-                fetched: since_1970(answered.fetched),
+                fetched: micros_since_1970(answered.fetched),
                 life: micros(answered.life),
             }),
             failing: self.failing.as_ref().map(|failing| SavedFailing {
-                since: since_1970(failing.since),
+                since: micros_since_1970(failing.since),
                 attempts: failing.attempts,
-                tried: since_1970(failing.tried),
+                tried: micros_since_1970(failing.tried),
                 retry: micros(failing.retry),
                 status: match failing.last.error {
                     FetchError::Status(status) => Some(status),
@@ -116,7 +117,7 @@ impl OriginState {
                 sha256: copy.sha256,
                 // No text is longer than what counts of a robots.txt.
                 bytes: u32::try_from(copy.robots.body().len()).unwrap_or(u32::MAX),
-                fetched: since_1970(copy.fetched),
+                fetched: micros_since_1970(copy.fetched),
                 status: copy.status,
                 etag: copy.etag.clone(),
                 whole: copy.whole,
@@ -215,16 +216,6 @@ impl SavedCopy {
             ..RobotsCopy::new(profile, text, time(self.fetched).unwrap_or(SystemTime::UNIX_EPOCH))
         }
     }
-}
-
-/// A clock before 1970 is set wrong; what it says is then as old as can be.
-fn since_1970(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, micros)
-}
-
-/// Those of half a million years fit.
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// `None` past the year 9000, which no clock that can be written down has come to.

@@ -14,7 +14,7 @@ use serde_json::{
     value::RawValue,
 };
 
-use crate::audit::is_plain;
+use crate::text::is_plain;
 
 /// Items as they are written.
 pub(super) type List = Vec<Box<RawValue>>;

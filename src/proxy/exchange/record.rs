@@ -1,17 +1,15 @@
 //! What of an exchange stands in the audit log: the decision, and the end.
 
-use std::{
-    borrow::Cow,
-    time::{Duration, SystemTime},
-};
+use std::{borrow::Cow, time::SystemTime};
 
 use http::{HeaderMap, header};
 
 use super::{Decided, End, Exchange, Request};
 use crate::{
-    audit::{Completion, DecisionRecord, Event, Timestamp, plain},
+    audit::{Completion, DecisionRecord, Event},
     bot::Identity,
     origin::Reading,
+    text::{Timestamp, micros, plain},
 };
 
 // === impl Exchange ===
@@ -125,7 +123,3 @@ fn logged_path(path: &[u8], redact: bool) -> Cow<'_, str> {
 pub(super) const MAX_TEXT: usize = 1024;
 /// Of a URL, which an auditor needs whole.
 const MAX_URL: usize = 64 * 1024;
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}

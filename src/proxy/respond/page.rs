@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::Details;
 use crate::{
-    audit::plain_message,
+    text::plain_message,
     trust::{escaped, with_code},
 };
 

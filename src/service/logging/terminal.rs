@@ -18,8 +18,8 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    audit::{Timestamp, plain_lines, plain_message},
     paint::{Colour, Paint},
+    text::{Second, plain_lines, plain_message},
 };
 
 /// How lines look.
@@ -42,9 +42,6 @@ impl ForPerson {
     }
 
     fn write(&self, out: &mut impl fmt::Write, level: Level, at: SystemTime, said: &Said) -> fmt::Result {
-        let time = Timestamp(at).to_string();
-        // Whole seconds are enough for a person.
-        let time = time.get(..SECONDS).unwrap_or(&time);
         let (colour, name) = match level {
             Level::ERROR => (Colour::Bad, "ERROR"),
             Level::WARN => (Colour::Warning, "WARN "),
@@ -55,7 +52,7 @@ impl ForPerson {
         write!(
             out,
             "{} {} {}",
-            self.paint.in_colour(Colour::Faint, format_args!("{time}Z")),
+            self.paint.in_colour(Colour::Faint, Second(at)),
             self.paint.in_colour(colour, name),
             plain_lines(&said.message, INDENT)
         )?;
@@ -111,8 +108,6 @@ impl Visit for Said {
 const MESSAGE: &str = "message";
 /// Before what stands below a line.
 const INDENT: &str = "    ";
-/// Characters of a time up to its seconds.
-const SECONDS: usize = "1994-11-06T08:49:37".len();
 
 #[cfg(test)]
 mod tests {

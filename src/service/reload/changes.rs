@@ -2,10 +2,10 @@
 //! that they changed.
 
 use crate::{
-    audit::plain,
     config::{Change, How},
     proxy::Generation,
     service::outcome::Changes,
+    text::plain,
 };
 
 /// What the second has that the first had not, in a process that began with so many `threads`.

@@ -4,6 +4,7 @@
 //! What its tables hold is in `tables`. Every record carries a digest of itself, so that what was
 //! damaged counts as not known.
 
+use crate::text::micros_since_1970;
 use std::{
     collections::HashMap,
     sync::atomic::{AtomicU64, Ordering},
@@ -75,7 +76,7 @@ impl CopyFile {
     /// The file cannot be written.
     pub(super) fn distrust(database: &Database) -> Result<(), FileError> {
         let transaction = database.begin_write()?;
-        let now = micros_of(SystemTime::now());
+        let now = micros_since_1970(SystemTime::now());
         transaction.open_table(ABOUT)?.insert(TRUSTED_KEY, now)?;
         transaction.commit()?;
         Ok(())
@@ -294,11 +295,6 @@ fn about(database: &Database, key: &str) -> Result<Option<u64>, FileError> {
 
 fn last_use(record: Record) -> Option<SystemTime> {
     record.outline().and_then(|state| state.useful_until())
-}
-
-fn micros_of(time: SystemTime) -> u64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// What can go wrong with the file.

@@ -74,7 +74,7 @@ async fn after_a_restart_everything_is_as_it_was() {
     );
     let failing = second.lookup(&nth(3)).await;
     assert_eq!(verdict(&failing), Some((Verdict::Deny, Reason::Unreachable)));
-    let micros = |time: Option<SystemTime>| time.map(micros_of);
+    let micros = |time: Option<SystemTime>| time.map(micros_since_1970);
     assert_eq!(micros(failing.state.failing_since()), micros(failing_since));
     assert!(calls.0.is_empty(), "nothing was fetched again");
 }

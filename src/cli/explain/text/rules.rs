@@ -4,7 +4,6 @@ use std::fmt::{Result, Write as _};
 
 use super::{MAX_NAMES, count, more, names};
 use crate::{
-    audit::plain,
     cli::{
         columns::cut,
         explain::excerpt::Excerpt,
@@ -12,6 +11,7 @@ use crate::{
     },
     explanation::{Report, Why},
     robots::{Choice, Competitor, Explanation, Lost},
+    text::plain,
 };
 
 pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usize, out: &mut String) -> Result {

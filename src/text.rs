@@ -1,0 +1,264 @@
+//! Text from outside made fit for a log line, a terminal and a person: of bounded length, and without characters that move
+//! a cursor, hide text or break a line. Times as text and as numbers. Reads no clock.
+
+use std::{
+    borrow::Cow,
+    fmt::{self, Display, Write as _},
+    time::{Duration, SystemTime},
+};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use time::{
+    OffsetDateTime, UtcDateTime,
+    format_description::{BorrowedFormatItem, well_known::Rfc3339},
+    macros::format_description,
+};
+
+/// A time as the log writes it: RFC 3339, UTC, to the microsecond. All have the same length, so that lines sort as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp(pub SystemTime);
+
+/// A time to the second, by RFC 3339 in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Second(pub SystemTime);
+
+/// A time to the minute, for people: `1994-11-06 08:49 UTC`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Minute(pub(crate) SystemTime);
+
+/// How long something takes, for people: `5 h 1 min`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span(pub(crate) Duration);
+
+/// `text` with such characters written out, as in `\u{1b}`, and at most about `max` bytes of it. A backslash that could
+/// be taken for the beginning of that is written as `\u{5c}`, so that two texts never look the same.
+pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max && text.chars().all(is_plain) && !text.contains(ESCAPE) {
+        return Cow::Borrowed(text);
+    }
+    escaped(text, max, true)
+}
+
+/// As [`plain`], for a message some of whose parts are plain already: their backslashes stay as they are, so that no text
+/// is escaped twice.
+pub fn plain_message(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max && text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    escaped(text, max, false)
+}
+
+fn escaped(text: &str, max: usize, backslashes: bool) -> Cow<'_, str> {
+    let mut out = String::with_capacity(text.len().min(max) + 3);
+    for (at, character) in text.char_indices() {
+        if out.len() >= max {
+            out.push('…');
+            break;
+        }
+        if is_plain(character) && !(backslashes && text[at..].starts_with(ESCAPE)) {
+            out.push(character);
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "{}", character.escape_unicode());
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The lines of `text`, each [`plain`] and those behind the first after `indent`. Tabs stay, so that what points at a place
+/// in the line above stands right.
+pub fn plain_lines(text: &str, indent: &str) -> String {
+    let line = |line: &str| {
+        let cells: Vec<_> = line.split('\t').map(|cell| escaped(cell, usize::MAX, false)).collect();
+        cells.join("\t")
+    };
+    let lines: Vec<_> = text.split('\n').map(line).collect();
+    lines.join(&format!("\n{indent}"))
+}
+
+/// Not: controls, spaces other than the usual one, line and paragraph separators, marks that turn the direction of
+/// text, and what shows as nothing (Unicode's `Default_Ignorable_Code_Point` and blank letters).
+pub(crate) fn is_plain(character: char) -> bool {
+    !character.is_control()
+        && !matches!(
+            character,
+            '\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{1680}' | '\u{17b4}' | '\u{17b5}'
+                | '\u{180b}'..='\u{180f}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}'
+                | '\u{2800}' | '\u{3000}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+/// How a character begins that is written out.
+const ESCAPE: &str = "\\u{";
+
+/// Microseconds; more than fit, half a million years, become the most that fit.
+pub(crate) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Microseconds since 1970. A clock before that is set wrong, and counts as 1970.
+pub(crate) fn micros_since_1970(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, micros)
+}
+
+/// `time` in UTC; `None` outside the years 1 to 9999.
+pub(crate) fn calendar(time: SystemTime) -> Option<UtcDateTime> {
+    let since = match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => time::Duration::try_from(since).ok()?,
+        Err(before) => -time::Duration::try_from(before.duration()).ok()?,
+    };
+    UtcDateTime::UNIX_EPOCH
+        .checked_add(since)
+        .filter(|calendar| calendar.year() >= 1)
+}
+
+/// Writes `time` without allocating.
+fn write_time(f: &mut fmt::Formatter<'_>, time: SystemTime, format: &[BorrowedFormatItem<'_>]) -> fmt::Result {
+    let mut text = [0; 32];
+    let written = calendar(time).and_then(|calendar| calendar.format_into(&mut &mut text[..], format).ok());
+    match written.map(|length| std::str::from_utf8(&text[..length])) {
+        Some(Ok(text)) => f.write_str(text),
+        _ => f.write_str("a time beyond the calendar"),
+    }
+}
+
+// === impl Timestamp ===
+
+impl Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const FORMAT: &[BorrowedFormatItem<'_>] =
+            format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
+        write_time(f, self.0, FORMAT)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        let time = OffsetDateTime::parse(&text, &Rfc3339).map_err(D::Error::custom)?;
+        Ok(Self(time.into()))
+    }
+}
+
+// === impl Second ===
+
+impl Display for Second {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const FORMAT: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
+        write_time(f, self.0, FORMAT)
+    }
+}
+
+// === impl Minute ===
+
+impl Display for Minute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const FORMAT: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
+        write_time(f, self.0, FORMAT)
+    }
+}
+
+// === impl Span ===
+
+impl Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs_f64().round() as u64;
+        let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        match (hours, minutes, seconds) {
+            (0, 0, seconds) => write!(f, "{seconds} s"),
+            (0, minutes, 0) => write!(f, "{minutes} min"),
+            (0, minutes, seconds) => write!(f, "{minutes} min {seconds} s"),
+            (48.., ..) if hours % 24 == 0 => write!(f, "{} d", hours / 24),
+            (48.., ..) => write!(f, "{} d {} h", hours / 24, hours % 24),
+            (hours, 0, _) => write!(f, "{hours} h"),
+            (hours, minutes, _) => write!(f, "{hours} h {minutes} min"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stay_lines() {
+        assert_eq!(plain_lines("a\r\n\tb\u{1b}\n\t^", "  "), "a\\u{d}\n  \tb\\u{1b}\n  \t^");
+    }
+
+    #[test]
+    fn what_could_mislead_a_reader_is_written_out() {
+        for (text, shown) in [
+            ("Disallow: /é/ツ", "Disallow: /é/ツ"),
+            ("a\u{1b}[2Jb", "a\\u{1b}[2Jb"),
+            ("a\nb\tc", "a\\u{a}b\\u{9}c"),
+            ("a\u{2028}b\u{85}c\u{7f}", "a\\u{2028}b\\u{85}c\\u{7f}"),
+            ("a\u{202e}b", "a\\u{202e}b"),
+            ("a\u{61c}b\u{3164}", "a\\u{61c}b\\u{3164}"),
+            ("a\u{a0}b\u{e0041}", "a\\u{a0}b\\u{e0041}"),
+            ("a\\u{202e}b", "a\\u{5c}u{202e}b"),
+            ("a\\u{5c}u{202e}b", "a\\u{5c}u{5c}u{202e}b"),
+            ("C:\\users\\{1}", "C:\\users\\{1}"),
+        ] {
+            assert_eq!(plain(text, 100), shown, "{text:?}");
+            assert_eq!(
+                plain_message(&plain(text, 100), 100),
+                shown,
+                "{text:?} is not escaped twice"
+            );
+        }
+    }
+
+    #[test]
+    fn a_cut_shows_and_never_splits_a_character() {
+        assert_eq!(plain("0123456789abc", 10), "0123456789…");
+        assert_eq!(plain("ツツツ", 4), "ツツ…");
+    }
+
+    #[test]
+    fn a_time_of_the_log_is_utc_to_the_microsecond() {
+        let time = SystemTime::UNIX_EPOCH + Duration::new(784_111_777, 42_000);
+        assert_eq!(Timestamp(time).to_string(), "1994-11-06T08:49:37.000042Z");
+        assert_eq!(Second(time).to_string(), "1994-11-06T08:49:37Z");
+        assert_eq!(Minute(time).to_string(), "1994-11-06 08:49 UTC");
+    }
+
+    #[test]
+    fn a_time_past_the_year_9999_is_no_panic() {
+        let last = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799);
+        assert_eq!(Second(last).to_string(), "9999-12-31T23:59:59Z");
+        let beyond = last + Duration::from_secs(1);
+        assert_eq!(Second(beyond).to_string(), "a time beyond the calendar");
+    }
+
+    #[test]
+    fn a_time_that_was_written_reads_as_the_same() {
+        let time = Timestamp(SystemTime::UNIX_EPOCH + Duration::new(784_111_777, 42_000));
+        let written = serde_json::to_string(&time).unwrap();
+        assert_eq!(serde_json::from_str::<Timestamp>(&written).unwrap(), time);
+        assert!(serde_json::from_str::<Timestamp>("\"yesterday\"").is_err());
+    }
+
+    #[test]
+    fn spans_are_said_as_people_do() {
+        for (seconds, said) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (66, "1 min 6 s"),
+            (3600, "1 h"),
+            (86_400, "24 h"),
+            (5 * 3600 + 62, "5 h 1 min"),
+            (48 * 3600, "2 d"),
+            (30 * 86_400 + 3 * 3600 + 62, "30 d 3 h"),
+        ] {
+            assert_eq!(Span(Duration::from_secs(seconds)).to_string(), said);
+        }
+    }
+}
