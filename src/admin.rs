@@ -10,7 +10,6 @@
 mod client;
 pub mod http;
 mod protocol;
-mod recent;
 mod row;
 mod serve;
 mod socket;
@@ -20,7 +19,6 @@ mod view;
 pub use self::{
     client::{AdminError, Copies},
     protocol::Forgot,
-    recent::{Recent, Tail},
     row::{CopyDetail, Detail, Row},
     serve::Serving,
     stats::{Count, Running, Stats},

@@ -6,11 +6,15 @@
 //! requests wait, and when it takes nothing at all, they are not forwarded.
 
 mod counts;
+mod decision;
 mod log;
+mod recent;
 mod record;
 
 pub use self::{
     counts::AuditCounts,
+    decision::{Came, MAX_TEXT, decision_line, robots_error},
     log::{AuditError, AuditLog, MAX_WAIT, Reserved},
+    recent::{Recent, Tail},
     record::{Completion, DecisionRecord, Event, Redirect, RobotsRecord},
 };

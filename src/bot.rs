@@ -5,8 +5,7 @@
 //! proves nothing: whoever sends it says who it is. What proves something (`proof`) is a credential, a client's
 //! certificate or its address; each stands for the bots that the configuration binds to it.
 
-use std::fmt;
-use std::sync::Arc;
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use serde::Deserialize;
 
@@ -72,7 +71,7 @@ pub enum Identity<'h> {
     /// A configured bot.
     Bot(Arc<Bot>),
     /// No configured bot; the product token of the field, as sent.
-    Token(&'h str),
+    Token(Cow<'h, str>),
     /// Nobody that a robots.txt could name.
     Unidentified(Cause),
     /// Nobody to be served: what is said is not proven.
@@ -150,6 +149,30 @@ impl Unidentified {
 impl fmt::Display for Unidentified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+// === impl Identity ===
+
+impl Identity<'_> {
+    /// The same, of no request any more.
+    #[must_use]
+    pub fn into_owned(self) -> Identity<'static> {
+        match self {
+            Identity::Bot(bot) => Identity::Bot(bot),
+            Identity::Token(token) => Identity::Token(Cow::Owned(token.into_owned())),
+            Identity::Unidentified(cause) => Identity::Unidentified(cause),
+            Identity::Refused(misfit) => Identity::Refused(misfit),
+        }
+    }
+
+    /// The configured bot's name, or the product token of one that is not configured.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Identity::Bot(bot) => Some(&bot.name),
+            Identity::Token(token) => Some(token),
+            Identity::Unidentified(_) | Identity::Refused(_) => None,
+        }
     }
 }
 

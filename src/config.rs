@@ -35,6 +35,7 @@ mod warnings;
 mod watch;
 mod written;
 
+pub use crate::decision::{HttpsMode, Unverifiable};
 pub use admin::{Admin, AdminToken};
 pub use audit::{Audit, Output};
 pub use cache::Cache;
@@ -42,7 +43,7 @@ pub use egress::Egress;
 pub use environment::{Environment, host_name};
 pub use error::{ConfigError, Problem, Problems};
 pub use expect::Expectation;
-pub use https::{Https, HttpsMode, TunnelException, Unverifiable};
+pub use https::{Https, TunnelException};
 pub use identity::{CredentialsError, IdentityRules};
 pub use proxy::{Limits, Proxy, Tls};
 pub use refusals::Refusals;

@@ -21,5 +21,5 @@ pub use self::{
     meaning::{Fetched, Meaning, Received},
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     robots_copy::{RobotsCopy, Sha256},
-    state::{Answer, Due, Ground, OriginState, Saved, SavedCopy},
+    state::{Answer, Due, Ground, Holds, OriginState, Saved, SavedCopy},
 };

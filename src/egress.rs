@@ -50,11 +50,7 @@ impl Egress {
     /// # Errors
     /// Bots may not go there, wherever it is.
     pub fn screen(&self, host: &Host, port: u16) -> Result<(), Prohibited> {
-        self.guard.screen(host, port)?;
-        match host {
-            Host::Ip(address) => self.check(host, SocketAddr::new(*address, port)),
-            Host::Name(_) => Ok(()),
-        }
+        screen(&self.guard, &self.listening, host, port)
     }
 
     /// The checked addresses of `host`, in the order in which to try them; never an empty list.
@@ -99,10 +95,26 @@ impl Egress {
     }
 
     fn check(&self, host: &Host, address: SocketAddr) -> Result<(), Prohibited> {
-        self.guard.check(host, address.ip())?;
-        if self.listening.is_reached_by(address) {
-            return Err(Prohibited::Own(address));
-        }
-        Ok(())
+        check(&self.guard, &self.listening, host, address)
     }
+}
+
+/// What `guard` says of a destination before a name is resolved, and whether robotgate itself is `listening` there.
+///
+/// # Errors
+/// Bots may not go there, wherever it is.
+pub fn screen(guard: &Guard, listening: &Listening, host: &Host, port: u16) -> Result<(), Prohibited> {
+    guard.screen(host, port)?;
+    match host {
+        Host::Ip(address) => check(guard, listening, host, SocketAddr::new(*address, port)),
+        Host::Name(_) => Ok(()),
+    }
+}
+
+fn check(guard: &Guard, listening: &Listening, host: &Host, address: SocketAddr) -> Result<(), Prohibited> {
+    guard.check(host, address.ip())?;
+    if listening.is_reached_by(address) {
+        return Err(Prohibited::Own(address));
+    }
+    Ok(())
 }

@@ -7,15 +7,14 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
-    sync::Arc,
     time::SystemTime,
 };
 
 use crate::{
     config::{Config, ConfigError, Expectation},
-    copy::{Answer, RobotsCopy},
-    decision::{Asker, Decision, Verdict},
-    origin::readings,
+    copy::Lookup,
+    decision::{Begun, Decision},
+    origin::Target,
 };
 
 /// Why a file is no configuration to use.
@@ -64,7 +63,11 @@ pub(crate) fn unmet(config: &Config) -> Vec<(usize, String)> {
 
 /// What the case comes to instead of what it says, as a sentence.
 fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
-    let decision = decide(expectation, config);
+    let target = match Target::parse(&expectation.url) {
+        Ok(target) => target,
+        Err(error) => return Some(format!("{}: {error}", expectation.url)),
+    };
+    let decision = decide(expectation, target, config);
     if decision.verdict == expectation.verdict {
         return None;
     }
@@ -78,29 +81,17 @@ fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
     ))
 }
 
-fn decide(expectation: &Expectation, config: &Config) -> Decision {
-    let identity = config.bots.identify([expectation.agent.as_bytes()]);
-    let asker = Asker::new(&identity, config.identity.unidentified);
-    let copy = Arc::new(RobotsCopy::new(
-        config.robots.profile,
-        expectation.robots.as_bytes(),
-        SystemTime::UNIX_EPOCH,
-    ));
-    let answer = Answer::Rules(&copy);
-    if expectation.verdict == Verdict::Unverifiable {
-        return Decision::of_asker(asker).unwrap_or_else(|| Decision::on_tunnel(asker, answer, false));
+fn decide(expectation: &Expectation, target: Target, config: &Config) -> Decision {
+    let origin = &target.origin;
+    let prohibited = config.screen(origin).err().map(|prohibited| prohibited.to_string());
+    let question = config.question(&expectation.agent, false, target, config.terms(0), SystemTime::now());
+    match question.begin(prohibited) {
+        Begun::Decided(decision) => decision,
+        Begun::NeedsCopy(question) | Begun::Intercept(question) => {
+            let policy = question.terms.policy;
+            question.decide(Lookup::given(expectation.robots.as_bytes(), SystemTime::now(), &policy))
+        }
     }
-    let readings = readings(path_of(&expectation.url), config.robots.strict_paths);
-    Decision::without_copy(asker, &readings).unwrap_or_else(|| Decision::on_path(asker, answer, &readings))
-}
-
-/// The path and query of a URL exactly as written: a URL parser would normalise what the case may
-/// be about.
-fn path_of(url: &str) -> &[u8] {
-    let after_scheme = url.find("://").map_or(0, |at| at + 3);
-    let rest = &url[after_scheme..];
-    let path = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    &rest.as_bytes()[path..]
 }
 
 // === impl Unmet ===
@@ -147,12 +138,31 @@ mod tests {
             ("Bot/1", "/private/../public", "deny"),
             ("Bot/1", "//private", "deny"),
             ("Bot/1", "", "allow"),
-            ("Bot/1", "/private", "unverifiable"),
             ("Mozilla/5.0", "/public", "deny"),
         ] {
             let url = format!("https://a.example{path}");
             assert!(loaded(&case(agent, &url, verdict)).is_ok(), "{agent} {path} {verdict}");
         }
+    }
+
+    #[test]
+    fn a_case_is_decided_as_its_request_would_come() {
+        for (config, url, verdict) in [
+            ("", "https://a.example/private", "deny"),
+            ("https.mode = \"tunnel\"\n", "https://a.example/private", "unverifiable"),
+            ("https.mode = \"tunnel\"\n", "https://a.example/public", "unverifiable"),
+            ("https.mode = \"tunnel\"\n", "http://a.example/public", "allow"),
+            ("https.mode = \"refuse\"\n", "https://a.example/public", "deny"),
+            ("egress.deny = [\"a.example\"]\n", "http://a.example/public", "deny"),
+        ] {
+            let loaded = loaded(&format!("{config}{}", case("Bot/1", url, verdict)));
+            assert!(loaded.is_ok(), "{config}{url}: {loaded:?}");
+        }
+        let unseen = loaded(&case("Bot/1", "https://a.example/private", "unverifiable"));
+        assert!(unseen.is_err(), "inside an interception each path is seen");
+        let own = loaded(&case("Bot/1", "http://robotgate.internal/", "allow"));
+        let own = own.expect_err("nothing is decided there").to_string();
+        assert!(own.contains("robotgate.internal is the proxy itself"), "{own}");
     }
 
     #[test]

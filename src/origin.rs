@@ -15,7 +15,7 @@ use std::{fmt, net::IpAddr, str::FromStr, sync::Arc};
 pub use self::{
     authority::{Authority, AuthorityError},
     pattern::{HostPattern, HostPatternError},
-    readings::{MAX_TARGET, Reading, Readings, Strict, readings, unsendable},
+    readings::{MAX_TARGET, Reading, Readings, Strict, asks_for_robots_txt, readings, unsendable},
     target::{MAX_METHOD, Target, TargetError, TargetForm},
 };
 

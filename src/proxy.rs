@@ -24,6 +24,7 @@ mod client_stream;
 mod clients;
 mod connect;
 mod connection;
+mod context;
 mod copied;
 mod distrust;
 mod exchange;
@@ -50,7 +51,7 @@ mod target;
 mod tunnel;
 mod websocket;
 
-pub(crate) use self::judge::{Judgement, NoDecision};
+pub(crate) use self::judge::{NoDecision, decide, operators};
 pub use self::{
     check::{Doubts, Unusable, check, check_reload},
     generation::{Generation, SetupError},

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     copy::{Answer, Due, OriginState, Policy, RobotsCopy, Sha256},
-    decision::word_for,
     origin::Origin,
     store::Record,
     text::{Timestamp, plain_message},
@@ -99,7 +98,7 @@ impl Row {
         let error = state.failure().map(|failure| failure.error.to_string());
         Self {
             origin: origin.to_owned(),
-            holds: word_for(answer).into(),
+            holds: answer.holds().as_str().into(),
             due: state.due(now, policy),
             robots_status: ground.status,
             robots_fetched: ground.fetched.map(Timestamp),

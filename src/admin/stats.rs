@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::row::under;
 use crate::{
     copy::Policy,
-    decision::word_for,
     store::{Memory, Record},
 };
 
@@ -60,7 +59,7 @@ impl Count {
         let has_text = record.copy().is_some();
         let Some(state) = record.outline() else { return };
         let state = under(state, policy);
-        let holds = word_for(state.answer(now, policy));
+        let holds = state.answer(now, policy).holds().as_str();
         self.origins += 1;
         *self.holds.entry(holds.into()).or_default() += 1;
         self.failing += u64::from(state.failure().is_some());

@@ -1,7 +1,7 @@
 //! The records of the log. Every field stands in every record, `null` where it says nothing, so
 //! that a reader need not guess.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, net::SocketAddr};
 
 use serde::Serialize;
 
@@ -25,13 +25,15 @@ pub struct DecisionRecord<'a> {
     pub verdict: &'static str,
     pub reason: &'static str,
     pub enforcement: &'static str,
+    /// Whether the request went on to the origin.
+    pub forwarded: bool,
     /// The configured bot's name, or the product token of one that is not configured.
     pub bot: Option<&'a str>,
     /// The bot's token that has a group of its own in the robots.txt, else its first.
     pub agent: Option<&'a str>,
     pub user_agent: Option<&'a str>,
     /// The client's address.
-    pub client: Option<String>,
+    pub client: SocketAddr,
     /// What is known of who asks comes from this: a proof (`credential`, `certificate`, `network`), else the
     /// `user-agent` (a configured bot), its `product-token`, or `none`. `failed` where a credential was shown that does
     /// not hold.

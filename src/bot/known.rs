@@ -159,7 +159,7 @@ impl Bots {
             return Identity::Bot(Arc::clone(bot));
         }
         match product::token(field) {
-            Ok(token) => Identity::Token(token),
+            Ok(token) => Identity::Token(token.into()),
             Err(cause) => Identity::Unidentified(cause),
         }
     }

@@ -11,14 +11,15 @@ use std::{
     io::{self, IsTerminal as _, Write as _},
     path::PathBuf,
     process::ExitCode,
+    time::SystemTime,
 };
 
 use self::source::Source;
 use super::{fail, load, paint::Paint};
 use crate::{
-    decision::{Asker, Decision, Verdict},
-    explanation::{Question, Report, to_json},
-    origin::{Target, readings},
+    decision::{Begun, Verdict},
+    explanation::{Report, to_json},
+    origin::Target,
     robots::Profile,
 };
 
@@ -43,6 +44,9 @@ pub struct ExplainArgs {
     /// Whose reading of robots.txt holds, whatever the configuration says
     #[arg(long, value_enum)]
     profile: Option<Profile>,
+    /// Ask for a client that proves nothing, where the bot has to prove who it is
+    #[arg(long)]
+    unproven: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -64,36 +68,34 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         Ok(target) => target,
         Err(error) => return fail(&error),
     };
-    let identity = config.bots.identify([args.agent.as_bytes()]);
-    let asker = Asker::new(&identity, config.identity.unidentified);
-    let readings = readings(&target.path, config.robots.strict_paths);
-
-    // Where no bot may go, the proxy says so to all; an attempt to fetch the robots.txt tells why.
-    let origin = &target.origin;
-    let is_closed = args.robots.is_none() && config.guard().screen(&origin.host, origin.port).is_err();
-    let without_copy = Decision::without_copy(asker, &readings).filter(|_| !is_closed);
-    let source = match (&args.robots, without_copy) {
-        (Some(file), _) => Source::read(file, config.robots.profile),
-        (None, None) => Source::fetch(&config, origin),
-        // The proxy would not fetch it either.
-        (None, Some(_)) => Ok(Source::Unasked),
+    let now = SystemTime::now();
+    let prohibited = config.screen(&target.origin).err();
+    let question = config.question(&args.agent, args.unproven, target, config.terms(0), now);
+    let (decision, source) = match question.begin(prohibited.map(|prohibited| prohibited.to_string())) {
+        // The proxy would not fetch the robots.txt either.
+        Begun::Decided(decision) => match &args.robots {
+            Some(file) => (decision, Source::read(file)),
+            None => (decision, Ok(Source::Unasked)),
+        },
+        Begun::NeedsCopy(question) | Begun::Intercept(question) => {
+            let source = match &args.robots {
+                Some(file) => Source::read(file),
+                None => Source::fetch(&config, &question.target.origin),
+            };
+            match source {
+                Ok(source) => (question.decide(source.lookup(&config.policy())), Ok(source)),
+                Err(error) => return fail(&error),
+            }
+        }
     };
     let source = match source {
         Ok(source) => source,
         Err(error) => return fail(&error),
     };
-    let question = Question {
-        user_agent: &args.agent,
-        url: &args.url,
-        target: &target,
-        identity: &identity,
-        asker,
-        readings: &readings,
-    };
-    let report = Report::new(&config, &question, without_copy, &source.evidence());
+    let report = Report::new(&config, &decision, &args.agent, &args.url, source.body());
 
     let out = if args.json {
-        to_json(&report, source.file(), source.record()) + "\n"
+        to_json(&report, source.file(), source.record(&decision)) + "\n"
     } else {
         text::write(&report, &source, Paint::for_output(io::stdout().is_terminal()))
     };
@@ -101,7 +103,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             fail(&format_args!("cannot write to standard output: {error}"))
         }
-        _ if report.decision.verdict == Verdict::Allow => ExitCode::SUCCESS,
+        _ if decision.verdict == Verdict::Allow => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
 }

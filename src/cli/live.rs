@@ -6,12 +6,12 @@
 mod record;
 mod way;
 
-use std::{collections::HashSet, fmt::Display, time::SystemTime};
+use std::{collections::HashSet, fmt::Display, sync::Arc, time::SystemTime};
 
 use crate::{
     config::Config,
-    copy::{Answer, Fetched, Ground, OriginState, Policy, Received},
-    egress::{Listening, Resolver, ResolverError, Roots, RootsError},
+    copy::{Answer, CacheStatus, Fetched, Ground, Lookup, OriginState, Policy, Received},
+    egress::{Resolver, ResolverError, Roots, RootsError},
     explanation::FetchRecord,
     fetch::{LookupError, Name, Requester, Traced},
     origin::Origin,
@@ -27,7 +27,7 @@ pub struct Live {
     pub policy: Policy,
     /// When the fetch ended.
     pub at: SystemTime,
-    state: OriginState,
+    state: Arc<OriginState>,
 }
 
 /// Why there was no fetch at all. That a fetch failed is no such thing: it has a meaning.
@@ -61,7 +61,7 @@ pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
             name: Name::Operators,
             max_fetches: 1,
         })?;
-        let fetcher = config.fetcher(config.way_out(resolver, Listening::default()), &roots, lanes);
+        let fetcher = config.fetcher(config.way_out(resolver, config.listening()), &roots, lanes);
         let text = format!("fetching {}", origin.robots_url());
         let _progress = Progress::begin(move || text.clone());
         Ok::<_, LiveError>(fetcher.trace(&place, origin, None).await)
@@ -77,10 +77,21 @@ impl Live {
         let meaning = fetched.meaning(&policy, at);
         let (status, freshness) = (fetched.status(), fetched.freshness());
         Self {
-            state: OriginState::unknown().after(meaning, status, freshness, at, 0.0, &policy),
+            state: Arc::new(OriginState::unknown().after(meaning, status, freshness, at, 0.0, &policy)),
             traced,
             policy,
             at,
+        }
+    }
+
+    /// What the proxy would have found by the same fetch.
+    pub(super) fn lookup(&self) -> Lookup {
+        Lookup {
+            state: self.state.clone(),
+            status: CacheStatus::Miss,
+            waited: self.traced.took,
+            at: self.at,
+            pending: false,
         }
     }
 

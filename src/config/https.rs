@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use rustls::pki_types::CertificateDer;
-use serde::Deserialize;
 use toml::Spanned;
 
 use super::check::Checker;
 use super::written;
+use crate::decision::{HttpsMode, Unverifiable};
 
 pub(super) mod roots;
 mod tunnel;
@@ -32,30 +32,6 @@ pub struct Https {
     pub extra_roots: Vec<CertificateDer<'static>>,
     /// Hosts that are let through as tunnels, in the file's order; see [`Https::tunnel_exception`].
     pub tunnels: Vec<TunnelException>,
-}
-
-/// What a CONNECT gets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HttpsMode {
-    /// robotgate ends the TLS and decides every request inside.
-    #[default]
-    Intercept,
-    /// Bytes pass unseen; only the whole origin is decided.
-    Tunnel,
-    /// None is taken.
-    Refuse,
-}
-
-/// What settles a tunnel that cannot be decided for the whole origin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unverifiable {
-    /// It is refused.
-    #[default]
-    Deny,
-    /// It passes, and the log says how.
-    Allow,
 }
 
 // === impl Https ===

@@ -3,13 +3,16 @@
 //!
 //! It opens no connection and reads no file.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use super::Config;
 use crate::{
+    bot::Proof,
     copy::Policy,
-    egress::{Egress, Guard, Listening, Resolver, Roots},
+    decision::{Question, Subject, Terms},
+    egress::{Egress, Guard, Listening, Prohibited, Resolver, Roots, screen},
     fetch::{Fetcher, FetcherOptions, Lanes},
+    origin::{Origin, Target},
 };
 
 // === impl Config ===
@@ -26,6 +29,47 @@ impl Config {
             soft_404: self.robots.soft_404,
             unreachable: self.robots.unreachable,
         }
+    }
+
+    /// What decides, as the `generation`-th configuration has it.
+    pub fn terms(&self, generation: u64) -> Terms {
+        Terms {
+            https_mode: self.https.mode,
+            unverifiable: self.https.unverifiable,
+            unidentified: self.identity.unidentified,
+            strict_paths: self.robots.strict_paths,
+            policy: self.policy(),
+            generation,
+        }
+    }
+
+    /// The question whether a bot may fetch a URL the usual way, asked by somebody else: `terms` decide, and the bot has
+    /// the proof that it needs, unless it is `unproven`.
+    pub fn question(&self, agent: &str, unproven: bool, target: Target, terms: Terms, now: SystemTime) -> Question {
+        let fields = [agent.as_bytes()];
+        let identity = match unproven {
+            true => self.bots.identify_by(fields, &Proof::None, self.identity.required),
+            false => self.bots.identify(fields),
+        };
+        let exception = self.https.tunnel_exception(&target.origin.host.to_string(), now);
+        let exception = exception.map(|exception| exception.reason.clone());
+        Question::of_url(Subject::of(identity), target, exception, terms)
+    }
+
+    /// Why bots may not go to `origin`, as far as that can be said before its name is resolved: the proxy would not, or
+    /// would listen there itself.
+    ///
+    /// # Errors
+    /// They may not.
+    pub fn screen(&self, origin: &Origin) -> Result<(), Prohibited> {
+        screen(&self.guard(), &self.listening(), &origin.host, origin.port)
+    }
+
+    /// Where the proxy would listen.
+    pub fn listening(&self) -> Listening {
+        let tls = self.proxy.tls.iter().flat_map(|tls| &tls.listen);
+        let all = self.proxy.listen.iter().chain(tls).chain(&self.admin.listen);
+        all.copied().collect()
     }
 
     /// The way out, with names looked up by `resolver`, and never to where robotgate is `listening`.

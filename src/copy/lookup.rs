@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Answer, Failure, FetchError, Ground, OriginState, Policy};
+use super::{Answer, Failure, FetchError, Freshness, Ground, Meaning, OriginState, Policy, RobotsCopy};
 
 /// How a request came by the copy that it was decided on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,6 +68,14 @@ impl Lookup {
             at,
             pending: false,
         }
+    }
+
+    /// Of a text that somebody gives instead of the origin, as if it had been fetched at `at`.
+    pub fn given(text: &[u8], at: SystemTime, policy: &Policy) -> Self {
+        let copy = Arc::new(RobotsCopy::new(policy.profile, text, at));
+        let state = OriginState::unknown();
+        let state = state.after(Meaning::Rules(copy), 200, Freshness::default(), at, 0.0, policy);
+        Self::at_once(Arc::new(state), at, policy)
     }
 
     /// What holds. A copy past its time is never used: a fetch that is late is a failure.

@@ -15,7 +15,7 @@ use std::{
 };
 
 pub use self::{
-    answer::{Answer, Due, Ground},
+    answer::{Answer, Due, Ground, Holds},
     saved::{Saved, SavedCopy},
 };
 use super::{Failure, FetchError, Freshness, Meaning, Policy, RobotsCopy, Then, Unreachable, WithoutCopy};

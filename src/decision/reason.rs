@@ -1,159 +1,161 @@
 //! The one list of causes that the refusal header, the audit log, the metrics and `explain`
-//! share. There is no second one.
+//! share. There is no second one: a reason is a row of it.
 
-use super::Verdict;
+/// Makes [`Reason`] of a table: of each the word, the phrase and the texts for people.
+macro_rules! reasons {
+    ($($(#[$doc:meta])+ $name:ident = $word:literal { phrase: $phrase:literal, sentence: $sentence:literal, what_to_do: $todo:literal, })+) => {
+        /// Why a verdict is what it is.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Reason {
+            $($(#[$doc])+ $name,)+
+        }
 
-/// Why a verdict is what it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// A rule of the robots.txt decided, either way.
-    Rule,
-    /// No rule matched, so the request is allowed (RFC 9309 §2.2.2).
-    NoRule,
-    /// The request is for `/robots.txt` itself.
-    RobotsFile,
-    /// The origin has no robots.txt: 4xx, or too many redirects (RFC 9309 §2.3.1.2, §2.3.1.3).
-    NoRobots,
-    /// A 5xx whose page says that the file was not found.
-    Soft404,
-    /// The robots.txt cannot be had, so everything is disallowed (RFC 9309 §2.3.1.4).
-    Unreachable,
-    /// It cannot be had for so long that the last good copy decides again.
-    LastCopy,
-    /// It could not be had for so long that everything is allowed: there never was a copy, or the
-    /// configuration has it so.
-    UnreachableTooLong,
-    /// The bot is one that robots.txt does not speak to.
-    Exempt,
-    /// Nobody can say which bot is asking.
-    Unidentified,
-    /// What the client proves is of other bots than the one that it names.
-    Identity,
-    /// The client does not prove who it is: no proof where one is needed, or a credential that does not hold.
-    Unauthenticated,
-    /// A tunnel to an origin that allows only some paths.
-    Unverifiable,
-    /// `https.mode` allows no CONNECT.
-    ConnectRefused,
-    /// It is somewhere that bots may not go (`[egress]`), whatever a robots.txt there says.
-    Egress,
-    /// Deciding takes more work than [`BUDGET`](super::BUDGET).
-    TooComplex,
+        impl Reason {
+            /// Every reason, in the order of the documentation.
+            pub const ALL: [Reason; [$($word),+].len()] = [$(Reason::$name),+];
+
+            /// The reason as the header, the log and the metrics name it: a structured field's token
+            /// (RFC 9651 §3.3.4).
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Reason::$name => $word,)+
+                }
+            }
+
+            /// The reason phrase of a refusal. For a refused CONNECT it is all that most clients show,
+            /// so it has to say the cause in a few words.
+            pub const fn phrase(self) -> &'static str {
+                match self {
+                    $(Reason::$name => $phrase,)+
+                }
+            }
+
+            /// One sentence for a person, without the rule: that is said beside it.
+            pub const fn sentence(self) -> &'static str {
+                match self {
+                    $(Reason::$name => $sentence,)+
+                }
+            }
+
+            /// What a person can do about a refusal; empty where nothing is refused for this reason.
+            pub const fn what_to_do(self) -> &'static str {
+                match self {
+                    $(Reason::$name => $todo,)+
+                }
+            }
+        }
+    };
 }
 
-// === impl Reason ===
-
-impl Reason {
-    /// Every reason, in the order of the documentation.
-    pub const ALL: [Reason; 16] = [
-        Reason::Rule,
-        Reason::NoRule,
-        Reason::RobotsFile,
-        Reason::NoRobots,
-        Reason::Soft404,
-        Reason::Unreachable,
-        Reason::LastCopy,
-        Reason::UnreachableTooLong,
-        Reason::Exempt,
-        Reason::Unidentified,
-        Reason::Identity,
-        Reason::Unauthenticated,
-        Reason::Unverifiable,
-        Reason::ConnectRefused,
-        Reason::Egress,
-        Reason::TooComplex,
-    ];
-
-    /// The reason as the header, the log and the metrics name it: a structured field's token
-    /// (RFC 9651 §3.3.4).
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Reason::Rule => "rule",
-            Reason::NoRule => "no-rule",
-            Reason::RobotsFile => "robots-file",
-            Reason::NoRobots => "no-robots",
-            Reason::Soft404 => "soft-404",
-            Reason::Unreachable => "unreachable",
-            Reason::LastCopy => "last-copy",
-            Reason::UnreachableTooLong => "unreachable-too-long",
-            Reason::Exempt => "exempt",
-            Reason::Unidentified => "unidentified",
-            Reason::Identity => "identity",
-            Reason::Unauthenticated => "unauthenticated",
-            Reason::Unverifiable => "unverifiable",
-            Reason::ConnectRefused => "connect-refused",
-            Reason::Egress => "egress",
-            Reason::TooComplex => "too-complex",
-        }
+reasons! {
+    /// A rule of the robots.txt decided, either way.
+    Rule = "rule" {
+        phrase: "Disallowed by robots.txt",
+        sentence: "A rule of the site's robots.txt decides this.",
+        what_to_do: "If you need the page all the same, ask the site's owner. `robotgate explain --agent BOT URL` shows the \
+            rule among the others.",
     }
-
-    /// The reason phrase of a refusal. For a refused CONNECT it is all that most clients show,
-    /// so it has to say the cause in a few words.
-    pub fn phrase(self) -> &'static str {
-        match self {
-            Reason::Rule | Reason::LastCopy => "Disallowed by robots.txt",
-            Reason::Unreachable => "Disallowed: robots.txt is unreachable",
-            Reason::Unidentified => "Disallowed: bot not identified by its User-Agent",
-            Reason::Identity => "Disallowed: what the client proves does not fit the User-Agent",
-            Reason::Unauthenticated => "Disallowed: bot does not prove who it is",
-            Reason::Unverifiable => "Disallowed: robots.txt cannot be verified through a tunnel",
-            Reason::ConnectRefused => "Disallowed: CONNECT is refused here",
-            Reason::Egress => "Disallowed: bots may not go there",
-            Reason::TooComplex => "Disallowed: robots.txt is too complex for this URL",
-            Reason::NoRule
-            | Reason::RobotsFile
-            | Reason::NoRobots
-            | Reason::Soft404
-            | Reason::UnreachableTooLong
-            | Reason::Exempt => Verdict::Allow.as_str(),
-        }
+    /// No rule matched, so the request is allowed (RFC 9309 §2.2.2).
+    NoRule = "no-rule" {
+        phrase: "allow",
+        sentence: "No rule of the site's robots.txt matches this.",
+        what_to_do: "",
     }
-
-    /// One sentence for a person, without the rule: that is said beside it.
-    pub fn sentence(self) -> &'static str {
-        match self {
-            Reason::Rule => "A rule of the site's robots.txt decides this.",
-            Reason::NoRule => "No rule of the site's robots.txt matches this.",
-            Reason::RobotsFile => "The robots.txt itself may always be fetched.",
-            Reason::NoRobots => "The site has no robots.txt, so everything is allowed.",
-            Reason::Soft404 => {
-                "The site answered its robots.txt with a server error whose page says that it was \
-                 not found, so everything is allowed."
-            }
-            Reason::Unreachable => {
-                "The site's robots.txt could not be fetched yet, so everything is disallowed until it \
-                 is. robotgate tries again by itself."
-            }
-            Reason::LastCopy => {
-                "The site's robots.txt has been unreachable for so long that its last good copy \
-                 decides."
-            }
-            Reason::UnreachableTooLong => {
-                "The site's robots.txt has been unreachable for so long that everything is allowed."
-            }
-            Reason::Exempt => "This bot is exempt from robots.txt by configuration.",
-            Reason::Unidentified => {
-                "The request does not say which bot is asking: send one User-Agent field with the \
-                 bot's name, such as \"ExampleBot/1.0\"."
-            }
-            Reason::Identity => {
-                "What the client proves itself by (a credential, a certificate or its address) stands for other bots \
-                 than the one that its User-Agent names: send the User-Agent of a bot that it stands for."
-            }
-            Reason::Unauthenticated => {
-                "The client does not prove which bot it is, and has to, by a proof that the bot is configured with. \
-                 Inside a CONNECT, what the CONNECT proved is what counts."
-            }
-            Reason::Unverifiable => {
-                "The site's robots.txt allows this bot only some paths, and through a tunnel \
-                 nobody can see which one is asked for."
-            }
-            Reason::ConnectRefused => "This proxy takes no CONNECT: its configuration says https.mode = \"refuse\".",
-            Reason::Egress => "This proxy's configuration does not let bots go there ([egress]).",
-            Reason::TooComplex => {
-                "The site's robots.txt has so many rules with wildcards, and the URL is so long, that deciding would take \
-                 too much work."
-            }
-        }
+    /// The request is for `/robots.txt` itself.
+    RobotsFile = "robots-file" {
+        phrase: "allow",
+        sentence: "The robots.txt itself may always be fetched.",
+        what_to_do: "",
+    }
+    /// The origin has no robots.txt: 4xx, or too many redirects (RFC 9309 §2.3.1.2, §2.3.1.3).
+    NoRobots = "no-robots" {
+        phrase: "allow",
+        sentence: "The site has no robots.txt, so everything is allowed.",
+        what_to_do: "",
+    }
+    /// A 5xx whose page says that the file was not found.
+    Soft404 = "soft-404" {
+        phrase: "allow",
+        sentence: "The site answered its robots.txt with a server error whose page says that it was not found, so \
+            everything is allowed.",
+        what_to_do: "",
+    }
+    /// The robots.txt cannot be had, so everything is disallowed (RFC 9309 §2.3.1.4).
+    Unreachable = "unreachable" {
+        phrase: "Disallowed: robots.txt is unreachable",
+        sentence: "The site's robots.txt could not be fetched yet, so everything is disallowed until it is. robotgate tries \
+            again by itself.",
+        what_to_do: "Come back later; robotgate tries again by itself. The operator sets in [robots.unreachable] how long a \
+            site that fails is refused.",
+    }
+    /// It cannot be had for so long that the last good copy decides again.
+    LastCopy = "last-copy" {
+        phrase: "Disallowed by robots.txt",
+        sentence: "The site's robots.txt has been unreachable for so long that its last good copy decides.",
+        what_to_do: "A newer robots.txt decides as soon as the site gives one. The operator sets in [robots.unreachable] what \
+            holds until then.",
+    }
+    /// It could not be had for so long that everything is allowed: there never was a copy, or the
+    /// configuration has it so.
+    UnreachableTooLong = "unreachable-too-long" {
+        phrase: "allow",
+        sentence: "The site's robots.txt has been unreachable for so long that everything is allowed.",
+        what_to_do: "",
+    }
+    /// The bot is one that robots.txt does not speak to.
+    Exempt = "exempt" {
+        phrase: "allow",
+        sentence: "This bot is exempt from robots.txt by configuration.",
+        what_to_do: "",
+    }
+    /// Nobody can say which bot is asking.
+    Unidentified = "unidentified" {
+        phrase: "Disallowed: bot not identified by its User-Agent",
+        sentence: "The request does not say which bot is asking: send one User-Agent field with the bot's name, such as \
+            \"ExampleBot/1.0\".",
+        what_to_do: "A browser's User-Agent alone names no bot.",
+    }
+    /// What the client proves is of other bots than the one that it names.
+    Identity = "identity" {
+        phrase: "Disallowed: what the client proves does not fit the User-Agent",
+        sentence: "What the client proves itself by (a credential, a certificate or its address) stands for other bots than \
+            the one that its User-Agent names: send the User-Agent of a bot that it stands for.",
+        what_to_do: "Credentials go into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator makes them by \
+            `robotgate credential add NAME`.",
+    }
+    /// The client does not prove who it is: no proof where one is needed, or a credential that does not hold.
+    Unauthenticated = "unauthenticated" {
+        phrase: "Disallowed: bot does not prove who it is",
+        sentence: "The client does not prove which bot it is, and has to, by a proof that the bot is configured with. \
+            Inside a CONNECT, what the CONNECT proved is what counts.",
+        what_to_do: "Credentials go into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator makes them by \
+            `robotgate credential add NAME`.",
+    }
+    /// A tunnel to an origin that allows only some paths.
+    Unverifiable = "unverifiable" {
+        phrase: "Disallowed: robots.txt cannot be verified through a tunnel",
+        sentence: "The site's robots.txt allows this bot only some paths, and through a tunnel nobody can see which one is \
+            asked for.",
+        what_to_do: "Use a client that trusts this proxy's certificate (see /), so that each path can be checked; the \
+            operator settles the rest by https.unverifiable.",
+    }
+    /// `https.mode` allows no CONNECT.
+    ConnectRefused = "connect-refused" {
+        phrase: "Disallowed: CONNECT is refused here",
+        sentence: "This proxy takes no CONNECT: its configuration says https.mode = \"refuse\".",
+        what_to_do: "https:// in absolute form, without a CONNECT, is served.",
+    }
+    /// It is somewhere that bots may not go (`[egress]`), whatever a robots.txt there says.
+    Egress = "egress" {
+        phrase: "Disallowed: bots may not go there",
+        sentence: "This proxy's configuration does not let bots go there ([egress]).",
+        what_to_do: "The operator opens addresses by egress.allow and ports by egress.ports.",
+    }
+    /// Deciding takes more work than [`BUDGET`](super::BUDGET).
+    TooComplex = "too-complex" {
+        phrase: "Disallowed: robots.txt is too complex for this URL",
+        sentence: "The site's robots.txt has so many rules with wildcards, and the URL is so long, that deciding would take \
+            too much work.",
+        what_to_do: "Ask for a shorter URL. Where the site has no such page, it may mean to keep bots busy.",
     }
 }

@@ -4,16 +4,19 @@ mod path;
 mod reason;
 mod tunnel;
 
-use std::{sync::Arc, time::SystemTime};
-
-use super::*;
-use crate::robots::Profile;
-use crate::{
-    copy::{Failure, FetchError, RobotsCopy},
-    origin::readings,
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
 };
 
-/// What holds of an origin, kept so that an [`Answer`] can borrow from it.
+use super::{asker::Asker, *};
+use crate::{
+    bot::{Bot, Cause, Identity, Misfit, Unidentified},
+    copy::{CacheStatus, Failure, FetchError, Freshness, Meaning, OriginState, Policy},
+    robots::Profile,
+};
+
+/// What holds of an origin.
 #[derive(Debug, Clone)]
 enum Known {
     Rules(Arc<RobotsCopy>),
@@ -43,24 +46,43 @@ impl Known {
         Self::Failed(FetchError::Prohibited("10.0.0.1 is a private address".to_owned()).into())
     }
 
-    fn answer(&self) -> Answer<'_> {
-        match self {
-            Self::Rules(copy) => Answer::Rules(copy),
-            Self::NoRobots => Answer::NoRobots,
-            Self::Soft404 => Answer::Soft404,
-            Self::Unreachable => Answer::Unreachable(None),
-            Self::Failed(failure) => Answer::Unreachable(Some(failure)),
-            Self::LastCopy(copy, failure) => Answer::LastCopy(copy, failure),
-            Self::TooLong(failure) => Answer::UnreachableTooLong(failure),
+    /// What a lookup finds of it.
+    fn lookup(&self) -> Lookup {
+        let policy = Policy::default();
+        let fetched = |state: OriginState, meaning: Meaning, at| {
+            state.after(meaning, 200, Freshness::default(), at, 0.0, &policy)
+        };
+        let (unknown, now) = (OriginState::unknown(), at(0));
+        let (state, at) = match self.clone() {
+            Self::Rules(copy) => (fetched(unknown, Meaning::Rules(copy), now), now),
+            Self::NoRobots => (fetched(unknown, Meaning::NoRobots, now), now),
+            Self::Soft404 => (fetched(unknown, Meaning::Soft404, now), now),
+            Self::Unreachable => (unknown, now),
+            Self::Failed(failure) => (fetched(unknown, Meaning::Failed(failure), now), now),
+            Self::TooLong(failure) => (fetched(unknown, Meaning::Failed(failure), now), at(31)),
+            Self::LastCopy(copy, failure) => {
+                let known = fetched(unknown, Meaning::Rules(copy), now);
+                (fetched(known, Meaning::Failed(failure), at(1)), at(32))
+            }
+        };
+        Lookup {
+            state: Arc::new(state),
+            status: CacheStatus::Hit,
+            waited: Duration::ZERO,
+            at,
+            pending: false,
         }
     }
+}
 
-    /// The line of the rule that `decision` names.
-    fn line(&self, decision: &Decision) -> Option<u32> {
-        let rule = decision.rule?;
-        let copy = self.answer().copy().expect("a rule is of a copy");
-        Some(copy.robots.rule(rule).line)
-    }
+/// A day, counted from when everything is fetched first.
+fn at(day: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000 + day * 86_400)
+}
+
+/// The line of the rule that `decision` names.
+fn rule_line(decision: &Decision) -> Option<u32> {
+    decision.rule().map(|rule| rule.line)
 }
 
 fn copy(file: &str) -> Arc<RobotsCopy> {
@@ -81,15 +103,96 @@ fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {
     }
 }
 
+/// What is asked by `asker`, whose requests have this scope.
+fn question(asker: Asker<'_>, path: &str, scope: Scope) -> Question {
+    let mut unidentified = Unidentified::Deny;
+    let identity = match asker {
+        Asker::Bot(bot) => Identity::Bot(Arc::new(bot.clone())),
+        Asker::Token(token) => Identity::Token(token.into()),
+        Asker::Wildcard => {
+            unidentified = Unidentified::Wildcard;
+            Identity::Unidentified(Cause::Missing)
+        }
+        Asker::Refused(Reason::Unidentified) => Identity::Unidentified(Cause::Missing),
+        Asker::Refused(Reason::Identity) => Identity::Refused(Misfit::Agent),
+        Asker::Refused(_) => Identity::Refused(Misfit::Unproven { by_credential: true }),
+    };
+    Question {
+        subject: Subject::of(identity),
+        target: Target {
+            origin: "https://a.example".parse().expect("an origin"),
+            path: path.as_bytes().to_vec(),
+        },
+        scope,
+        terms: Terms {
+            https_mode: HttpsMode::Tunnel,
+            unverifiable: Unverifiable::Deny,
+            unidentified,
+            strict_paths: true,
+            policy: Policy::default(),
+            generation: 1,
+        },
+    }
+}
+
+const PATH: Scope = Scope::Path { alone: true };
+
+fn decided(question: Question, known: &Known) -> Decision {
+    match question.begin(None) {
+        Begun::Decided(decision) => decision,
+        Begun::NeedsCopy(question) => question.decide(known.lookup()),
+        Begun::Intercept(_) => panic!("it asks for no interception"),
+    }
+}
+
+/// The decision that needs no copy, if there is one.
+fn without_copy(question: Question) -> Option<Decision> {
+    match question.begin(None) {
+        Begun::Decided(decision) => Some(decision),
+        Begun::NeedsCopy(_) | Begun::Intercept(_) => None,
+    }
+}
+
 /// The decision on a request for a path, as the gate takes it.
 fn decide(asker: Asker<'_>, known: &Known, path: &str) -> Decision {
-    let readings = readings(path.as_bytes(), true);
-    Decision::without_copy(asker, &readings).unwrap_or_else(|| Decision::on_path(asker, known.answer(), &readings))
+    decided(question(asker, path, PATH), known)
+}
+
+fn tunnel(asker: Asker<'_>) -> Question {
+    question(asker, "", Scope::Tunnel { exception: None })
 }
 
 /// The decision on a CONNECT, as the gate takes it.
 fn decide_tunnel(asker: Asker<'_>, known: &Known, unverifiable_forwards: bool) -> Decision {
-    Decision::of_asker(asker).unwrap_or_else(|| Decision::on_tunnel(asker, known.answer(), unverifiable_forwards))
+    let mut question = tunnel(asker);
+    if unverifiable_forwards {
+        question.terms.unverifiable = Unverifiable::Allow;
+    }
+    decided(question, known)
+}
+
+/// The decision on a CONNECT where there are none, or which bots may not make.
+fn connect_refused(asker: Asker<'_>) -> Decision {
+    let mut question = tunnel(asker);
+    question.terms.https_mode = HttpsMode::Refuse;
+    without_copy(question).expect("a decision without a copy")
+}
+
+/// The decision on a destination that bots may not reach.
+fn egress(asker: Asker<'_>) -> Decision {
+    match question(asker, "/", PATH).begin(Some("10.0.0.1 is a private address".to_owned())) {
+        Begun::Decided(decision) => decision,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The decision on a CONNECT that would be intercepted; `None` where the requests inside are decided.
+fn of_interception(asker: Asker<'_>) -> Option<Decision> {
+    match question(asker, "", Scope::Interception).begin(None) {
+        Begun::Decided(decision) => Some(decision),
+        Begun::Intercept(_) => None,
+        Begun::NeedsCopy(_) => panic!("nothing is decided on the whole site"),
+    }
 }
 
 const FILE: &str = "\

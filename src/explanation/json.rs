@@ -10,11 +10,15 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use self::bounded::{List, cut};
-use super::{FetchRecord, Heard, Report};
+use super::{Heard, Report};
 use crate::{
+    audit::{Redirect, robots_error},
     bot::Identity,
+    copy::Sha256,
+    decision::Decision,
     origin::Reading,
     robots::{AgentLine, Choice, Competitor, Disguise, Explanation, Lost, RuleKind, Weighed},
+    text::Timestamp,
 };
 
 #[derive(Serialize)]
@@ -107,34 +111,68 @@ struct Said<'a> {
     applies: Option<bool>,
 }
 
+/// What came of a fetch. The default is of none.
+#[derive(Default, Serialize)]
+pub(crate) struct FetchRecord<'a> {
+    pub(crate) fetched: Option<Timestamp>,
+    pub(crate) status: Option<u16>,
+    pub(crate) redirects: Vec<Redirect<'a>>,
+    /// Of what counts of a robots.txt; `null` where none was read.
+    pub(crate) bytes: Option<usize>,
+    /// Whether the file is longer than what counts.
+    pub(crate) cut: Option<bool>,
+    pub(crate) sha256: Option<Sha256>,
+    pub(crate) duration_us: Option<u128>,
+    pub(crate) expires: Option<Timestamp>,
+    pub(crate) error: Option<String>,
+}
+
 /// The object. The robots.txt was read from `file`, or fetched as `fetch` says.
 pub(crate) fn write<'a>(report: &'a Report<'a>, file: Option<String>, fetch: FetchRecord<'a>) -> String {
     bounded::to_string(&Object::new(report, file, fetch))
+}
+
+// === impl FetchRecord ===
+
+impl FetchRecord<'_> {
+    /// Of the copy that `decision` was made on, whoever fetched it and when.
+    pub(crate) fn of(decision: &Decision) -> Self {
+        let ground = decision.ground();
+        let copy = decision.copy();
+        Self {
+            fetched: ground.fetched.map(Timestamp),
+            status: ground.status,
+            bytes: copy.map(|copy| copy.robots.body().len()),
+            sha256: copy.map(|copy| copy.sha256),
+            expires: ground.expires.map(Timestamp),
+            error: robots_error(decision),
+            ..Self::default()
+        }
+    }
 }
 
 // === impl Object ===
 
 impl<'a> Object<'a> {
     fn new(report: &'a Report<'a>, file: Option<String>, fetch: FetchRecord<'a>) -> Self {
-        let decision = &report.decision;
+        let decision = report.decision;
         let explanation = report.why.as_ref().map(|why| &why.explanation);
         let competitors = explanation.map_or(&[][..], |explanation| &explanation.competitors);
-        let (bot, unidentified) = match report.identity {
-            Identity::Bot(bot) => (Some(&*bot.name), None),
-            Identity::Token(token) => (Some(*token), None),
-            Identity::Unidentified(cause) => (None, Some(cause.as_str())),
-            Identity::Refused(misfit) => (None, Some(misfit.as_str())),
+        let unidentified = match decision.question.subject.identity {
+            Identity::Bot(_) | Identity::Token(_) => None,
+            Identity::Unidentified(cause) => Some(cause.as_str()),
+            Identity::Refused(misfit) => Some(misfit.as_str()),
         };
         Self {
             verdict: decision.verdict.as_str(),
             reason: decision.reason.as_str(),
             sentence: decision.reason.sentence(),
             enforcement: decision.enforcement.as_str(),
-            forwarded: decision.forwards,
+            forwarded: decision.forwarded,
             url: report.url,
             user_agent: report.user_agent,
-            bot,
-            agent: report.why.as_ref().map(|_| report.agent),
+            bot: decision.bot(),
+            agent: decision.agent(),
             unidentified,
             needs_proof: report.needs_proof,
             reading: decision.reading.map(Reading::as_str),
@@ -153,7 +191,7 @@ impl<'a> Object<'a> {
             robots: Robots::new(report, file, fetch),
             statements: bounded::list(report.statements.iter().map(Said::new)),
             statements_total: report.statements.len(),
-            profile: report.profile.as_str(),
+            profile: decision.question.terms.policy.profile.as_str(),
         }
     }
 }
@@ -224,7 +262,7 @@ impl<'a> Loser<'a> {
 impl<'a> Robots<'a> {
     fn new(report: &Report<'_>, file: Option<String>, fetch: FetchRecord<'a>) -> Self {
         Self {
-            url: report.target.origin.robots_url(),
+            url: report.decision.target().origin.robots_url(),
             file,
             looks_like: report.disguise.map(|disguise| match disguise {
                 Disguise::Html => "web-page",

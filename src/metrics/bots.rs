@@ -15,6 +15,16 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Decisions([AtomicU64; CELLS]);
 
+/// Decisions that were alike, and how many there were.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counted {
+    pub(super) verdict: Verdict,
+    pub(super) reason: Reason,
+    pub(super) enforcement: Enforcement,
+    pub(super) forwarded: bool,
+    pub(super) count: u64,
+}
+
 /// What one configuration counts with: its bots are found by where they are, and no name is compared.
 #[derive(Debug)]
 pub struct Meter {
@@ -33,35 +43,46 @@ impl Default for Decisions {
 
 impl Decisions {
     fn add(&self, decision: &Decision) {
-        let cell = cell(decision.verdict, decision.reason, decision.enforcement);
+        let cell = cell(
+            decision.verdict,
+            decision.reason,
+            decision.enforcement,
+            decision.forwarded,
+        );
         self.0[cell].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Those of any reason and enforcement.
     pub(super) fn of(&self, verdict: Verdict) -> u64 {
-        let own = self.iter().filter(|(other, ..)| *other == verdict);
-        own.map(|(.., count)| count).sum()
+        let own = self.iter().filter(|counted| counted.verdict == verdict);
+        own.map(|counted| counted.count).sum()
     }
 
     /// What was decided, and how often.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Verdict, Reason, Enforcement, u64)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Counted> {
         let all = Verdict::ALL.into_iter().flat_map(|verdict| {
             Reason::ALL
                 .into_iter()
                 .flat_map(move |reason| Enforcement::ALL.map(|enforcement| (verdict, reason, enforcement)))
         });
-        all.map(|(verdict, reason, enforcement)| {
-            let count = self.0[cell(verdict, reason, enforcement)].load(Ordering::Relaxed);
-            (verdict, reason, enforcement, count)
+        all.flat_map(|(verdict, reason, enforcement)| {
+            [false, true].map(|forwarded| Counted {
+                verdict,
+                reason,
+                enforcement,
+                forwarded,
+                count: self.0[cell(verdict, reason, enforcement, forwarded)].load(Ordering::Relaxed),
+            })
         })
     }
 }
 
-fn cell(verdict: Verdict, reason: Reason, enforcement: Enforcement) -> usize {
-    (verdict.index() * Reason::ALL.len() + reason.index()) * Enforcement::ALL.len() + enforcement.index()
+fn cell(verdict: Verdict, reason: Reason, enforcement: Enforcement, forwarded: bool) -> usize {
+    let place = (verdict.index() * Reason::ALL.len() + reason.index()) * Enforcement::ALL.len() + enforcement.index();
+    place * 2 + usize::from(forwarded)
 }
 
-const CELLS: usize = Verdict::ALL.len() * Reason::ALL.len() * Enforcement::ALL.len();
+const CELLS: usize = Verdict::ALL.len() * Reason::ALL.len() * Enforcement::ALL.len() * 2;
 
 // === impl Meter ===
 
@@ -77,8 +98,8 @@ impl Meter {
     }
 
     /// Counts a decision.
-    pub fn decided(&self, identity: &Identity<'_>, decision: &Decision) {
-        self.of(identity).add(decision);
+    pub fn decided(&self, decision: &Decision) {
+        self.of(&decision.question.subject.identity).add(decision);
     }
 
     fn of(&self, identity: &Identity<'_>) -> &Decisions {

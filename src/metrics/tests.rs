@@ -50,15 +50,8 @@ fn meter(metrics: &Arc<Metrics>, bots: &[Arc<Bot>]) -> Meter {
     Meter::new(metrics.clone(), &Bots::new(bots.to_vec()))
 }
 
-fn decision(verdict: Verdict, reason: Reason) -> Decision {
-    Decision {
-        verdict,
-        reason,
-        rule: None,
-        reading: None,
-        enforcement: Enforcement::Enforce,
-        forwards: verdict == Verdict::Allow,
-    }
+fn decision(identity: Identity<'_>, verdict: Verdict, reason: Reason) -> Decision {
+    Decision::sample(identity, verdict, reason)
 }
 
 /// The lines of a scrape that begin so.
@@ -73,36 +66,46 @@ fn decisions_are_told_apart_by_what_was_decided_and_by_configured_bots_alone() {
     let metrics = Arc::new(Metrics::default());
     let bots = [bot("a"), bot("b")];
     let meter = meter(&metrics, &bots);
-    let rule = decision(Verdict::Deny, Reason::Rule);
-    meter.decided(&Identity::Bot(bots[1].clone()), &rule);
-    meter.decided(&Identity::Bot(bots[1].clone()), &rule);
-    meter.decided(&Identity::Token("Anything"), &decision(Verdict::Allow, Reason::NoRule));
-    meter.decided(
-        &Identity::Unidentified(Cause::Missing),
-        &decision(Verdict::Deny, Reason::Unidentified),
-    );
+    let rule = |forwarded| Decision {
+        forwarded,
+        ..decision(Identity::Bot(bots[1].clone()), Verdict::Deny, Reason::Rule)
+    };
+    meter.decided(&rule(false));
+    meter.decided(&rule(false));
+    meter.decided(&rule(true));
+    meter.decided(&decision(
+        Identity::Token("Anything".into()),
+        Verdict::Allow,
+        Reason::NoRule,
+    ));
+    meter.decided(&decision(
+        Identity::Unidentified(Cause::Missing),
+        Verdict::Deny,
+        Reason::Unidentified,
+    ));
     assert_eq!(
         lines(&metrics, "robotgate_decisions_total"),
         [
-            r#"robotgate_decisions_total{verdict="allow",reason="no-rule",bot="other",enforcement="enforce"} 1"#,
-            r#"robotgate_decisions_total{verdict="deny",reason="unidentified",bot="none",enforcement="enforce"} 1"#,
-            r#"robotgate_decisions_total{verdict="deny",reason="rule",bot="b",enforcement="enforce"} 2"#,
+            r#"robotgate_decisions_total{verdict="allow",reason="no-rule",bot="other",enforcement="enforce",forwarded="true"} 1"#,
+            r#"robotgate_decisions_total{verdict="deny",reason="unidentified",bot="none",enforcement="enforce",forwarded="false"} 1"#,
+            r#"robotgate_decisions_total{verdict="deny",reason="rule",bot="b",enforcement="enforce",forwarded="false"} 2"#,
+            r#"robotgate_decisions_total{verdict="deny",reason="rule",bot="b",enforcement="enforce",forwarded="true"} 1"#,
         ]
     );
     assert_eq!(
         [Verdict::Allow, Verdict::Deny, Verdict::Unverifiable].map(|verdict| metrics.decisions(verdict)),
-        [1, 3, 0]
+        [1, 4, 0]
     );
 }
 
 #[test]
 fn a_bot_that_is_there_after_a_reload_is_counted_on() {
     let metrics = Arc::new(Metrics::default());
-    let rule = decision(Verdict::Deny, Reason::Rule);
+    let rule = |identity| decision(identity, Verdict::Deny, Reason::Rule);
     for bots in [[bot("a"), bot("b")], [bot("b"), bot("c")]] {
         let meter = meter(&metrics, &bots);
         for bot in bots {
-            meter.decided(&Identity::Bot(bot), &rule);
+            meter.decided(&rule(Identity::Bot(bot)));
         }
     }
     let counts = lines(&metrics, "robotgate_decisions_total").into_iter();
@@ -119,14 +122,14 @@ fn no_bot_makes_a_series_twice_and_so_many_are_told_apart() {
     let mut bots = vec![bot("other"), bot("none")];
     bots.extend(many);
     let meter = meter(&metrics, &bots);
-    let rule = decision(Verdict::Deny, Reason::Rule);
+    let rule = |identity| decision(identity, Verdict::Deny, Reason::Rule);
     for bot in &bots {
-        meter.decided(&Identity::Bot(bot.clone()), &rule);
+        meter.decided(&rule(Identity::Bot(bot.clone())));
     }
-    meter.decided(&Identity::Token("x"), &rule);
+    meter.decided(&rule(Identity::Token("x".into())));
     let lines = lines(&metrics, "robotgate_decisions_total");
     assert_eq!(lines.len(), MAX_BOTS + 2);
-    let other = r#"robotgate_decisions_total{verdict="deny",reason="rule",bot="other",enforcement="enforce"} 7"#;
+    let other = r#"robotgate_decisions_total{verdict="deny",reason="rule",bot="other",enforcement="enforce",forwarded="false"} 7"#;
     assert!(lines.iter().any(|line| line == other), "{:?}", &lines[..2]);
     assert_eq!(metrics.decisions(Verdict::Deny), MAX_BOTS as u64 + 8);
 }

@@ -62,17 +62,18 @@ impl Scrape {
         let metrics = &self.metrics;
         page.counters(
             "robotgate_decisions",
-            "Decisions, by what was decided, why, and for which bot.",
+            "Decisions, by what was decided, why, for which bot, and whether the request was forwarded.",
             metrics.all_decisions().iter().flat_map(|(bot, decisions)| {
-                let made = decisions.iter().filter(|(.., count)| *count > 0);
-                made.map(move |(verdict, reason, enforcement, count)| {
+                let made = decisions.iter().filter(|counted| counted.count > 0);
+                made.map(move |counted| {
                     let labels = [
-                        ("verdict", verdict.as_str()),
-                        ("reason", reason.as_str()),
+                        ("verdict", counted.verdict.as_str()),
+                        ("reason", counted.reason.as_str()),
                         ("bot", &**bot),
-                        ("enforcement", enforcement.as_str()),
+                        ("enforcement", counted.enforcement.as_str()),
+                        ("forwarded", if counted.forwarded { "true" } else { "false" }),
                     ];
-                    (labels, count)
+                    (labels, counted.count)
                 })
             }),
         )?;

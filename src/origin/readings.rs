@@ -27,9 +27,6 @@ pub struct Readings<'a> {
     pub upper: Option<Vec<u8>>,
     /// What the strict readings depend on; `None` where there are none.
     odd: Option<Odd>,
-    /// Whether this asks for the site's robots.txt and nothing else, which is allowed whatever the rules say. The proxy
-    /// clears it for a request that is not only a target.
-    pub is_robots_file: bool,
 }
 
 /// Which of the [`Readings`] decided.
@@ -64,11 +61,15 @@ pub fn readings(path_and_query: &[u8], strict: bool) -> Readings<'_> {
     }
     Readings {
         odd: strict.then(|| Odd::of(&sent)).flatten(),
-        is_robots_file: *sent == *b"/robots.txt",
         sent,
         resolved,
         upper,
     }
+}
+
+/// Whether `path_and_query` is that of the site's robots.txt.
+pub fn asks_for_robots_txt(path_and_query: &[u8]) -> bool {
+    before_fragment(path_and_query) == b"/robots.txt"
 }
 
 // === impl Readings ===

@@ -14,7 +14,7 @@ use pingora::protocols::{Digest, raw_connect::ProxyDigest};
 use pingora_http::ResponseHeader;
 use rustls::pki_types::CertificateDer;
 
-use super::{clients::Visit, streams::Resets};
+use super::{clients::Visit, limits::Resets};
 use crate::{
     bot::{ClientCertificate, Voucher},
     config::Proxy,

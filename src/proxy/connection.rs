@@ -1,40 +1,24 @@
 //! One client connection: its requests one after the other, each to where it belongs. It serves
 //! the connections of the listeners and, inside an interception, those that a CONNECT opened.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::Instant;
 
 use pingora::{
     apps::HttpServerApp as _,
     protocols::{Stream, http::ServerSession},
-    server::ShutdownWatch,
 };
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 
 use super::{
-    arrival::Arrival,
     client_stream::ClientStream,
-    connect, distrust,
+    connect,
+    context::{Context, last_call, linger},
+    distrust,
     head::{self, Head, HeadError, HeadLimits, HeadTimes},
-    listen::Running,
     live::Live,
     respond::{Answer, Problem},
 };
 use crate::seldom::seldom;
-
-/// What a connection needs to be served.
-#[derive(Clone)]
-pub(super) struct Context {
-    pub(super) live: Arc<Live>,
-    /// How its requests come.
-    pub(super) arrival: Arrival,
-    /// Those that a stop waits for.
-    pub(super) running: Running,
-    /// Turns true when the proxy is to stop.
-    pub(super) shutdown: ShutdownWatch,
-}
 
 /// Serves HTTP/1 requests until the connection ends.
 pub(super) async fn serve(mut stream: Stream, context: &Context) {
@@ -82,14 +66,6 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
     }
 }
 
-/// Ends when no further request is waited for. Who is about to send one while the proxy is told to stop gets an answer,
-/// and is told with it that the connection ends.
-pub(super) async fn last_call(mut shutdown: ShutdownWatch) {
-    // The sender outlives every connection.
-    let _ = shutdown.wait_for(|stop| *stop).await;
-    tokio::time::sleep(LAST_CALL).await;
-}
-
 /// Answers a head that cannot be used, and closes.
 async fn reject(stream: Stream, error: &HeadError, context: &Context) {
     let client = context.arrival.client;
@@ -132,23 +108,6 @@ pub(super) async fn answer_and_close(mut stream: Stream, problem: &Problem<'_>, 
     }
 }
 
-/// Reads on for a while: a connection that is closed with bytes unread takes the answer from a client
-/// that is still sending.
-pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin)) {
-    let rest = async {
-        let mut sink = [0; 4096];
-        let mut left = MAX_LINGER;
-        while let Ok(read @ 1..) = stream.read(&mut sink).await {
-            left = left.saturating_sub(read);
-            if left == 0 {
-                return;
-            }
-        }
-    };
-    // Past it, the client has had its time.
-    let _ = tokio::time::timeout(LINGER, rest).await;
-}
-
 // === impl HeadTimes ===
 
 impl HeadTimes {
@@ -171,8 +130,3 @@ impl HeadTimes {
 
 /// Only says that connections are kept: how long is [`HeadTimes`]' to say.
 const KEEPALIVE_SECONDS: u64 = 60;
-/// For a request that is on its way when the proxy is told to stop.
-const LAST_CALL: Duration = Duration::from_millis(500);
-/// How long, and for how many bytes, is read on.
-const LINGER: Duration = Duration::from_secs(1);
-const MAX_LINGER: usize = 4 * 1024 * 1024;

@@ -13,7 +13,7 @@ use std::{
 
 use http::HeaderValue;
 
-use super::{arrival::Through, connection::Context, handshake::cause};
+use super::{arrival::Through, context::Context, handshake::cause};
 use crate::{origin::Scheme, seldom::seldom, text::plain, trust::Kind, trust::clients};
 
 /// Tells why a client broke the handshake off. pingora passes the alert on only as text.

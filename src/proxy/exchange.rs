@@ -1,34 +1,30 @@
 //! The state of one request and its response, from the head to the last byte: what was decided,
 //! what is said of it in the log and in headers, and how long each step took.
 
-mod record;
-
 use std::{
+    borrow::Cow,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
-use http::HeaderMap;
+use http::{HeaderMap, header};
 
-use self::record::MAX_TEXT;
 use super::{
     arrival::Arrival,
     copied::Copied,
     generation::Generation,
-    judge::{Judgement, NoDecision},
+    judge::NoDecision,
     limits::Limit,
-    live::Live,
-    respond::{Answer, Grounds, Problem},
+    respond::{Answer, Problem, Told},
 };
 use crate::{
-    audit::AuditError,
-    bot::{Bots, Identity, Proof},
-    decision::{Asker, Verdict},
+    audit::{AuditError, Came, Completion, Event, decision_line},
+    bot::Identity,
+    decision::{Decision, Verdict},
     fetch::LookupError,
     metrics::{Ended, Method, Outcome, Present, Tunnel},
-    origin::{Reading, Target, readings},
     seldom::seldom,
-    text::plain,
+    text::{Timestamp, micros},
     upstream::{Fault, ProxyError},
 };
 
@@ -58,16 +54,9 @@ pub(super) struct Exchange {
     tunnel: Option<Present>,
 }
 
-/// A decision, and what the gate needs of it later.
-pub(super) struct Decided {
-    pub(super) target: Target,
-    judgement: Judgement,
-    robots_url: String,
-    /// The bot's token that the robots.txt was asked for.
-    agent: Option<String>,
-    /// The group that was used, as the file names it.
-    group: Option<String>,
-    /// Whether the client is asked for a credential.
+/// A decision, and whether the client is asked for a credential.
+struct Decided {
+    decision: Decision,
     challenge: bool,
 }
 
@@ -78,18 +67,13 @@ pub(super) struct Timings {
     pub(super) first_byte: Option<Duration>,
 }
 
-/// What of a request the log tells.
+/// What of a request the log tells beside the decision.
 pub(super) struct Request<'a> {
     pub(super) method: &'a http::Method,
     pub(super) headers: &'a HeaderMap,
-    pub(super) client: Option<std::net::SocketAddr>,
-    pub(super) identity: &'a Identity<'a>,
-    pub(super) proof: &'a Proof<'a>,
+    pub(super) client: std::net::SocketAddr,
     /// Whether it came through an intercepted CONNECT, inside of which no proxy is asked for.
     pub(super) inside: bool,
-    pub(super) asker: Asker<'a>,
-    /// Why a tunnel to this host is let through.
-    pub(super) exception: Option<&'a str>,
 }
 
 /// How an exchange ended, for the log.
@@ -98,24 +82,6 @@ pub(super) struct End {
     pub(super) status: Option<u16>,
     pub(super) bytes_in: Option<u64>,
     pub(super) bytes_out: Option<u64>,
-}
-
-// === impl Request ===
-
-impl Request<'_> {
-    /// Whether a credential would help, and the client can be asked for one.
-    fn challenges(&self) -> bool {
-        !self.inside && matches!(self.identity, Identity::Refused(misfit) if misfit.asks_for_credential())
-    }
-
-    /// What it is proven by, as the configuration names that.
-    fn credential(&self, bots: &Bots) -> Option<String> {
-        let bot = match self.identity {
-            Identity::Bot(bot) => Some(bot),
-            Identity::Token(_) | Identity::Unidentified(_) | Identity::Refused(_) => None,
-        };
-        self.proof.name(bots, bot)
-    }
 }
 
 // === impl Exchange ===
@@ -145,97 +111,78 @@ impl Exchange {
     ///
     /// # Errors
     /// The log takes nothing. Then nothing may be done at all.
-    pub(super) async fn decide(
-        &mut self,
-        live: &Live,
-        request: &Request<'_>,
-        target: Target,
-        judgement: Judgement,
-    ) -> Result<(), AuditError> {
+    pub(super) async fn decide(&mut self, request: &Request<'_>, decision: Decision) -> Result<(), AuditError> {
         let took = self.elapsed();
-        let waited = judgement.lookup.as_ref().map(|lookup| lookup.waited);
-        let answer = judgement.answer(&self.generation.policy);
-        let picked = answer
-            .and_then(|answer| answer.copy())
-            .map(|copy| request.asker.pick(&copy.robots));
-        let decided = Decided {
-            robots_url: target.origin.robots_url(),
-            agent: picked.map(|(token, _)| token.to_owned()),
-            group: picked.and_then(|(_, agent)| agent.group()).map(str::to_owned),
-            challenge: request.challenges(),
-            target,
-            judgement,
-        };
-        let line = self.decision_line(request, &decided);
+        let waited = decision.lookup.as_ref().map(|lookup| lookup.waited);
+        let user_agent = user_agent(request.headers);
+        let line = decision_line(
+            &decision,
+            &Came {
+                id: self.id(),
+                client: request.client,
+                method: request.method.as_str(),
+                user_agent: user_agent.as_deref(),
+                redact_query: self.generation.config.audit.redact_query,
+            },
+        );
         let generation = self.generation.clone();
         let handing_over = Instant::now();
         let meter = &generation.meter;
         let enqueued = generation.audit.enqueue(&line).await;
         // Those who wait in vain wait the longest.
         let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
-        meter.decided(request.identity, &decided.judgement.decision);
+        meter.decided(&decision);
         let took = took.saturating_sub(waited.unwrap_or_default());
         meter.metrics.decision_took(took, waited);
-        if decided.judgement.lookup.is_some() {
-            let verdict = decided.judgement.decision.verdict;
-            generation.store.count(&decided.target.origin, verdict);
+        if decision.lookup.is_some() {
+            generation.store.count(&decision.target().origin, decision.verdict);
         }
-        if decided.judgement.decision.verdict != Verdict::Allow {
-            live.recent.refused(&line);
+        if decision.verdict != Verdict::Allow {
+            generation.recent.refused(&line);
         }
+        let identity = &decision.question.subject.identity;
+        let challenge =
+            !request.inside && matches!(identity, Identity::Refused(misfit) if misfit.asks_for_credential());
         // Only a decision that is in the log gets an end there, and each of them does.
-        self.decided = Some(decided);
+        self.decided = Some(Decided { decision, challenge });
         let written = enqueued.written().await;
         meter.metrics.audit_took(handing_over.elapsed());
         written
     }
 
+    /// What was decided, once that is in the log.
+    pub(super) fn decision(&self) -> Option<&Decision> {
+        self.decided.as_ref().map(|decided| &decided.decision)
+    }
+
     /// Whether the request goes on to the origin.
     pub(super) fn forwards(&self) -> bool {
-        self.decided
-            .as_ref()
-            .is_some_and(|decided| decided.judgement.decision.forwards)
-    }
-
-    /// Whether robots.txt allows the request, which may go on even where it does not.
-    pub(super) fn is_allowed(&self) -> bool {
-        self.decided
-            .as_ref()
-            .is_some_and(|decided| decided.judgement.decision.verdict == Verdict::Allow)
-    }
-
-    /// What the request is for, once that is decided on.
-    pub(super) fn target(&self) -> Option<&Target> {
-        self.decided.as_ref().map(|decided| &decided.target)
+        self.decision().is_some_and(|decision| decision.forwarded)
     }
 
     /// The value of `Robots-Decision`, once there is a decision.
     pub(super) fn decision_field(&self) -> Option<String> {
-        self.decided
-            .as_ref()
-            .map(|decided| self.with_grounds(decided, |grounds| grounds.field()))
+        Some(Told::of(self.decision()?, self.id(), false).field())
     }
 
     /// The refusal, once there is a decision.
     pub(super) fn refusal(&self, request: &HeaderMap) -> Option<Answer> {
         let config = &self.generation.config;
-        self.decided.as_ref().map(|decided| {
-            self.with_grounds(decided, |grounds| {
-                Answer::refusal(grounds, request, &config.refusals, &config.proxy.name)
-            })
-        })
+        let Decided { decision, challenge } = self.decided.as_ref()?;
+        let told = Told::of(decision, self.id(), *challenge);
+        Some(Answer::refusal(&told, request, &config.refusals, &config.proxy.name))
     }
 
     /// The answer from the copy of the robots.txt to the bot's own request for it, where the copy was looked up and can be
     /// one. The request is not forwarded then.
     pub(super) fn copy(&mut self, request: &HeaderMap) -> Option<Answer> {
-        let decided = self.decided.as_ref()?;
-        let lookup = decided.judgement.lookup.as_ref()?;
+        let lookup = self.decision()?.lookup.as_ref()?;
         let config = &self.generation.config;
         let field = (config.proxy.annotate_allowed).then(|| self.decision_field()).flatten();
-        let copied = Copied::of(lookup, &self.generation.policy, SystemTime::now())?;
+        let copied = Copied::of(lookup, &self.generation.terms.policy, SystemTime::now())?;
+        let answer = Answer::copied(&copied, request, field, &config.proxy.name);
         self.from_copy = true;
-        Some(Answer::copied(&copied, request, field, &config.proxy.name))
+        Some(answer)
     }
 
     /// The answer to something that went wrong, which the log will name.
@@ -365,43 +312,38 @@ impl Exchange {
         std::str::from_utf8(&self.id).unwrap_or_default()
     }
 
-    /// The reading that was decided on and the path as it has it, where that is not the one as sent.
-    fn read_as(&self, decided: &Decided) -> Option<(Reading, Vec<u8>)> {
-        let reading = decided
-            .judgement
-            .decision
-            .reading
-            .filter(|reading| *reading != Reading::Sent)?;
-        let readings = readings(
-            decided.target.decided_path(),
-            self.generation.config.robots.strict_paths,
-        );
-        Some((reading, readings.text(reading).into_owned()))
-    }
-
-    fn with_grounds<T>(&self, decided: &Decided, f: impl FnOnce(&Grounds<'_>) -> T) -> T {
-        let policy = &self.generation.policy;
-        let rule = decided.judgement.rule(policy);
-        let error = decided.judgement.robots_error(policy);
-        let text = rule.as_ref().map(|rule| plain(&rule.text, MAX_TEXT));
-        let group = decided.group.as_deref().filter(|_| rule.is_some());
-        let read_as = self.read_as(decided).and_then(|(reading, path)| {
-            let path = String::from_utf8_lossy(&path);
-            Some(format!("{}: {}", reading.phrase()?, plain(&path, MAX_TEXT)))
-        });
-        f(&Grounds {
-            decision: &decided.judgement.decision,
-            rule: text.as_deref(),
-            line: rule.as_ref().map(|rule| rule.line),
-            group: group.map(|group| plain(group, MAX_TEXT)).as_deref(),
-            read_as: read_as.as_deref(),
-            robots_url: &decided.robots_url,
-            robots_error: error.as_deref(),
+    /// The line of the end; `None` where there is none of a decision.
+    fn completion_line(&self, end: &End) -> Option<Vec<u8>> {
+        let lookup = self.decision()?.lookup.as_ref();
+        let event = Event::Completion(Completion {
+            time: Timestamp(SystemTime::now()),
             id: self.id(),
-            challenge: decided.challenge,
-            retry_after: decided.judgement.retry_after(policy),
-        })
+            status: end.status,
+            error: self.failed.as_ref().map(|(error, _)| error.as_str()),
+            error_detail: self.failed.as_ref().map(|(_, detail)| detail.as_str()),
+            upstream: self.upstream.map(|address| address.to_string()),
+            bytes_in: end.bytes_in,
+            bytes_out: end.bytes_out,
+            duration_us: micros(self.elapsed()),
+            robots_wait_us: lookup.map_or(0, |lookup| micros(lookup.waited)),
+            connect_us: self.timings.connect.map(micros),
+            first_byte_us: self.timings.first_byte.map(micros),
+        });
+        Some(event.to_line())
     }
+}
+
+/// All User-Agent fields that were sent, so that the log shows why a request with two of them was
+/// refused.
+fn user_agent(headers: &HeaderMap) -> Option<Cow<'_, str>> {
+    let mut fields = headers.get_all(header::USER_AGENT).iter();
+    let text = |field: &http::HeaderValue| String::from_utf8_lossy(field.as_bytes()).into_owned();
+    let first = fields.next()?;
+    let others: Vec<_> = fields.map(text).collect();
+    Some(match others.is_empty() {
+        true => String::from_utf8_lossy(first.as_bytes()),
+        false => format!("{} | {}", text(first), others.join(" | ")).into(),
+    })
 }
 
 impl Drop for Exchange {

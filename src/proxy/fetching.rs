@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::{
     audit::{AuditLog, Event, Redirect, Reserved, RobotsRecord},
     copy::Fetched,
-    decision::{Reason, word_for},
+    copy::Holds,
     fetch::{Fetch, Fetcher, Landed, LookupError, Place, Requester, Traced},
     metrics::{FetchResult, Metrics},
     origin::Origin,
@@ -94,11 +94,11 @@ impl LoggedFetcher {
             },
             duration_us: micros(traced.took),
             error: error.as_deref().map(|error| plain_message(error, MAX_ERROR)).as_deref(),
-            held: before.is_known().then(|| word_for(held)),
+            held: before.is_known().then(|| held.holds().as_str()),
             // A first fetch that was cut off leaves no copy that could have expired.
             holds: match after.is_known() {
-                true => word_for(holds),
-                false => Reason::Unreachable.as_str(),
+                true => holds.holds().as_str(),
+                false => Holds::Unreachable.as_str(),
             },
             held_sha256: held.copy().or(before.current()).map(|copy| copy.sha256),
             robots_sha256: holds.copy().map(|copy| copy.sha256),

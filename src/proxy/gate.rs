@@ -5,10 +5,7 @@
 mod client;
 mod passage;
 
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
@@ -17,6 +14,7 @@ use pingora::{
     Error, ErrorSource, ErrorType, Result,
     protocols::Digest,
     proxy::{FailToProxy, ProxyHttp, Session},
+    server::ShutdownWatch,
     upstreams::peer::HttpPeer,
 };
 use pingora_http::{RequestHeader, ResponseHeader};
@@ -29,33 +27,32 @@ use super::{
     fields,
     generation::Generation,
     head::{self, HeadLimits},
-    judge::{Judgement, identify},
+    judge::{self, identify},
     limits::Limit,
-    live::Live,
     own,
     respond::{Answer, Problem},
     rewrite,
     target::target_of,
 };
 use crate::{
-    decision::{Asker, Reason},
+    decision::{Question, Reason, Scope, Verdict},
     metrics::{Method, Tunnel},
-    origin::readings,
     seldom::seldom,
     upstream::Fault,
 };
 
 /// The gate. One serves all requests of a [`Forwarder`](super::live::Forwarder).
 pub(super) struct Gate {
-    live: Weak<Live>,
+    /// Turns true when the proxy is to stop.
+    shutdown: ShutdownWatch,
     current: Arc<ArcSwap<Generation>>,
 }
 
 // === impl Gate ===
 
 impl Gate {
-    pub(super) fn new(live: Weak<Live>, current: Arc<ArcSwap<Generation>>) -> Self {
-        Self { live, current }
+    pub(super) fn new(shutdown: ShutdownWatch, current: Arc<ArcSwap<Generation>>) -> Self {
+        Self { shutdown, current }
     }
 
     /// Decides and logs. `Ok` where the request goes on, else what to answer.
@@ -102,37 +99,31 @@ impl Gate {
             let answer = own::answer(head, &target, session.digest(), &generation);
             return Err(answer.unwrap_or_else(|error| exchange.problem(&Problem::Own(&error), &head.headers)));
         }
-        let (proof, identity) = identify(&generation.config, &head.headers, arrival);
-        let asker = Asker::new(&identity, generation.config.identity.unidentified);
-        let mut readings = readings(target.decided_path(), generation.config.robots.strict_paths);
-        readings.is_robots_file =
-            readings.is_robots_file && fields::ask_for_the_target_alone(head, &generation.config.proxy.strip);
-        let Some(live) = self.live.upgrade() else {
-            let fault = Fault::Internal("it is shutting down".to_owned());
-            return Err(exchange.problem(&Problem::Fault(&fault), &head.headers));
-        };
+        let (_, subject) = identify(&generation.config, &head.headers, arrival);
         let requester = arrival.visit.requester(&generation.config.proxy.limits);
-        let judged = Judgement::on_path(&live, &generation, requester, asker, &target.origin, &readings).await;
-        drop(readings);
-        let judgement = judged.map_err(|error| exchange.no_decision(error, arrival, &head.headers))?;
-        let wants_copy = generation.config.robots.serve_copies
-            && judgement.decision.reason == Reason::RobotsFile
-            && copied::can_answer(head);
-        let judgement = match wants_copy {
-            true => judgement.with_copy(&generation, requester, &target.origin).await,
-            false => judgement,
+        let question = Question {
+            subject,
+            target,
+            scope: Scope::Path {
+                alone: fields::ask_for_the_target_alone(head, &generation.config.proxy.strip),
+            },
+            terms: generation.terms,
+        };
+        let decided = judge::decide(&generation, requester, question).await;
+        let decision = decided.map_err(|error| exchange.no_decision(error, arrival, &head.headers))?;
+        let wants_copy =
+            generation.config.robots.serve_copies && decision.reason == Reason::RobotsFile && copied::can_answer(head);
+        let decision = match wants_copy {
+            true => judge::with_copy(&generation, requester, decision).await,
+            false => decision,
         };
         let request = Request {
             method: &head.method,
             headers: &head.headers,
-            client: Some(client),
-            identity: &identity,
-            proof: &proof,
+            client,
             inside: through.is_some(),
-            asker,
-            exception: None,
         };
-        if let Err(error) = exchange.decide(&live, &request, target, judgement).await {
+        if let Err(error) = exchange.decide(&request, decision).await {
             seldom!(error, %error, output = generation.audit.output(), id = exchange.id(), "a request was not forwarded");
             return Err(exchange.problem(&Problem::Audit, &head.headers));
         }
@@ -168,7 +159,7 @@ impl ProxyHttp for Gate {
         };
         session.set_read_timeout(Some(read_timeout));
         session.set_write_timeout(Some(times.write_timeout));
-        if self.live.upgrade().is_none_or(|live| live.is_stopping()) {
+        if *self.shutdown.borrow() {
             session.set_keepalive(None);
         }
         match self.admit(session, passage).await {
@@ -222,7 +213,7 @@ impl ProxyHttp for Gate {
         passage: &mut Passage,
     ) -> Result<()> {
         let exchange = &passage.exchange;
-        let Some(target) = exchange.target() else {
+        let Some(decision) = exchange.decision() else {
             return Error::e_explain(ErrorType::InternalError, "no decision was taken");
         };
         let proxy = &exchange.generation.config.proxy;
@@ -231,7 +222,7 @@ impl ProxyHttp for Gate {
             has_content: !session.is_body_empty(),
         };
         fields::strip(request, &proxy.strip);
-        rewrite::to_origin(request, received, target, proxy.via.then_some(&*proxy.name))
+        rewrite::to_origin(request, received, decision.target(), proxy.via.then_some(&*proxy.name))
     }
 
     async fn request_body_filter(
@@ -294,7 +285,10 @@ impl ProxyHttp for Gate {
         }
         let exchange = &passage.exchange;
         let proxy = &exchange.generation.config.proxy;
-        let is_told = (proxy.annotate_allowed || !exchange.is_allowed()) && !informational;
+        let is_allowed = exchange
+            .decision()
+            .is_some_and(|decision| decision.verdict == Verdict::Allow);
+        let is_told = (proxy.annotate_allowed || !is_allowed) && !informational;
         let decision = is_told.then(|| exchange.decision_field()).flatten();
         rewrite::to_client(response, session.req_header().version, &proxy.name, decision)
     }

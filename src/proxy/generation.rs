@@ -14,12 +14,13 @@ use super::{
     server_tls::{self, ServerTls, ServerTlsError},
 };
 use crate::{
-    audit::{AuditError, AuditLog},
+    audit::{AuditError, AuditLog, Recent},
     authority::{self, Authority, AuthorityError, Leaves},
     config::{Cache, Config, HttpsMode, Output},
-    copy::Policy,
+    decision::Terms,
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
-    fetch::Lanes,
+    fair::Turns,
+    fetch::{Lanes, Name},
     metrics::Meter,
     store::{Disk, DiskError, DiskOptions, Store},
 };
@@ -31,7 +32,8 @@ pub struct Generation {
     /// When it was made.
     pub made: SystemTime,
     pub config: Config,
-    pub(super) policy: Policy,
+    /// What of it decides.
+    pub(crate) terms: Terms,
     pub(super) egress: Egress,
     pub(super) fetcher: Arc<LoggedFetcher>,
     pub(super) audit: Arc<AuditLog>,
@@ -42,6 +44,10 @@ pub struct Generation {
     pub(super) leaves: Option<Leaves>,
     /// Of the listeners that speak TLS.
     pub(super) server_tls: Option<ServerTls>,
+    /// What was not allowed of late.
+    pub(super) recent: Arc<Recent>,
+    /// Turns at the decisions that take long, by who asks.
+    pub(super) long_decisions: Arc<Turns<Name>>,
     roots: Arc<Roots>,
     lanes: Arc<Lanes>,
 }
@@ -143,7 +149,7 @@ impl Generation {
         Ok(Self {
             number,
             made: SystemTime::now(),
-            policy: config.policy(),
+            terms: config.terms(number),
             egress,
             fetcher: Arc::new(fetcher),
             audit,
@@ -151,6 +157,11 @@ impl Generation {
             meter: Meter::new(metrics, &config.bots),
             leaves,
             server_tls,
+            recent: before.map(|before| before.recent.clone()).unwrap_or_default(),
+            long_decisions: match before {
+                Some(before) => before.long_decisions.clone(),
+                None => Turns::new(half_of_the_cores()),
+            },
             roots,
             lanes,
             config,
@@ -274,3 +285,7 @@ fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, Disk
 
 /// Leaves that are kept ready.
 const MAX_LEAVES: usize = 10_000;
+/// How many long decisions are made at once: each keeps a core busy, and the rest of the proxy needs some.
+fn half_of_the_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
+}

@@ -16,8 +16,9 @@ use tokio::io::AsyncWriteExt as _;
 use super::{
     arrival::Through,
     client_stream::ClientStream,
-    connect::{self, ESTABLISHED},
-    connection::{self, Context},
+    connect::answer::{self, ESTABLISHED},
+    connection,
+    context::Context,
     distrust,
     exchange::{End, Exchange},
     handshake::TLS_HANDSHAKE,
@@ -74,7 +75,7 @@ pub(super) async fn serve(
             };
             let mut exchange = refused.unwrap_or_else(|| Exchange::new(context.live.generation(), Method::Connect));
             let answer = exchange.problem(&problem, &http::HeaderMap::new());
-            return connect::answer_and_close(stream, &answer, &mut exchange).await;
+            return answer::answer_and_close(stream, &answer, &mut exchange).await;
         }
     };
     let opened = stream.write_all(ESTABLISHED).await.is_ok() && stream.flush().await.is_ok();

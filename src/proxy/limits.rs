@@ -4,8 +4,11 @@
 use std::{
     fmt,
     net::SocketAddr,
+    sync::{Mutex, PoisonError, atomic::AtomicU32},
     time::{Duration, Instant},
 };
+
+use tokio_util::sync::CancellationToken;
 
 use crate::{fetch::TOO_MANY_FETCHES, seldom::Count};
 
@@ -38,6 +41,41 @@ pub(super) struct Tally {
 pub(super) struct Allowance {
     left: f64,
     at: Instant,
+}
+
+/// How often the client of an HTTP/2 connection takes requests back.
+///
+/// One that was taken back makes room for the next at once, while what was begun for it goes on for a while. So that
+/// is bounded by time (CVE-2023-44487).
+#[derive(Debug)]
+pub(super) struct Resets {
+    allowed: u32,
+    allowance: Mutex<Allowance>,
+    /// Requests that are being served, those that were taken back included.
+    pub(super) served: AtomicU32,
+    /// Cancelled when there were too many.
+    pub(super) enough: CancellationToken,
+}
+
+// === impl Resets ===
+
+impl Resets {
+    pub(super) fn new(allowed: u32, now: Instant) -> Self {
+        Self {
+            allowed,
+            allowance: Mutex::new(Allowance::full(allowed, now)),
+            served: AtomicU32::new(0),
+            enough: CancellationToken::new(),
+        }
+    }
+
+    /// Counts a request that was taken back.
+    pub(super) fn count(&self, now: Instant) {
+        let mut allowance = self.allowance.lock().unwrap_or_else(PoisonError::into_inner);
+        if !allowance.take(self.allowed, RESETS_WITHIN, now) {
+            self.enough.cancel();
+        }
+    }
 }
 
 // === impl Limit ===
@@ -165,6 +203,9 @@ impl Allowance {
         (self.left + passed * f64::from(amount)).min(f64::from(amount))
     }
 }
+
+/// The time in which so many requests as the configuration says may be taken back.
+const RESETS_WITHIN: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

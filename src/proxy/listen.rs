@@ -6,7 +6,6 @@
 
 mod accept;
 mod bind;
-mod running;
 
 use std::{
     net::SocketAddr,
@@ -23,11 +22,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::bind::ListenError;
-pub(super) use self::running::Running;
 use self::{
     accept::Accepting,
     bind::{Bound, Shared, bind},
 };
+use super::context::Running;
 use super::live::Live;
 use crate::{config::Config, egress::Listening};
 

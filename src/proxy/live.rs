@@ -1,7 +1,7 @@
 //! The generation in force, swapped as a whole, and what outlives every generation.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError},
     time::Instant,
 };
 
@@ -17,8 +17,12 @@ use super::{
     generation::{Generation, SetupError},
 };
 use crate::{
-    admin::Recent, audit::AuditLog, config::Config, egress::Listening, fair::Turns, fetch::Name, metrics::Metrics,
-    store::Store, trust::Distrust,
+    audit::{AuditLog, Recent},
+    config::Config,
+    egress::Listening,
+    metrics::Metrics,
+    store::Store,
+    trust::Distrust,
 };
 
 /// The generation in force, and what outlives every generation.
@@ -28,10 +32,6 @@ pub struct Live {
     pub(super) metrics: Arc<Metrics>,
     /// Clients that turned the authority's certificates down.
     pub(super) distrust: Arc<Distrust>,
-    /// What was not allowed of late.
-    pub(super) recent: Arc<Recent>,
-    /// Turns at the decisions that take long, by who asks.
-    pub(super) long_decisions: Arc<Turns<Name>>,
     /// Those that a reload has replaced and that a request may still write to.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
     /// Turns true when the proxy is to stop.
@@ -55,20 +55,18 @@ impl Live {
     pub fn new(config: Config, shutdown: ShutdownWatch) -> Result<Arc<Self>, SetupError> {
         let generation = Arc::new(Generation::first(config, Listening::default())?);
         let metrics = generation.meter.metrics.clone();
-        Ok(Arc::new_cyclic(|live| Self {
-            forwarder: ArcSwap::from_pointee(Forwarder::new(generation, live.clone())),
-            long_decisions: Turns::new(half_of_the_cores()),
+        Ok(Arc::new(Self {
+            forwarder: ArcSwap::from_pointee(Forwarder::new(generation, shutdown.clone())),
             clients: Arc::new(Clients::new(Instant::now(), open_files())),
             metrics,
             distrust: Arc::default(),
-            recent: Arc::default(),
             audit_logs: Mutex::new(Vec::new()),
             shutdown,
         }))
     }
 
     /// Puts another generation in force, which was made to come after the one that is.
-    pub fn put_in_force(self: &Arc<Self>, generation: Arc<Generation>) {
+    pub fn put_in_force(&self, generation: Arc<Generation>) {
         let before = self.generation();
         let cache = &generation.config.cache;
         generation.store.set_max_bytes(cache.max_bytes);
@@ -82,7 +80,7 @@ impl Live {
         } else {
             // Connections made under the old roots must not serve the new configuration: a new
             // forwarder has a pool of its own, and the old one ends with its last request.
-            let forwarder = Forwarder::new(generation.clone(), Arc::downgrade(self));
+            let forwarder = Forwarder::new(generation.clone(), self.shutdown.clone());
             self.forwarder.store(Arc::new(forwarder));
         }
         if !generation.reaches_like(&before) {
@@ -111,8 +109,8 @@ impl Live {
     }
 
     /// What was not allowed of late.
-    pub fn recent(&self) -> &Recent {
-        &self.recent
+    pub fn recent(&self) -> Arc<Recent> {
+        self.generation().recent.clone()
     }
 
     /// All logs that may have something left to write.
@@ -145,7 +143,7 @@ impl Live {
 // === impl Forwarder ===
 
 impl Forwarder {
-    fn new(generation: Arc<Generation>, live: Weak<Live>) -> Self {
+    fn new(generation: Arc<Generation>, shutdown: ShutdownWatch) -> Self {
         let settings = ServerConf {
             threads: generation.config.proxy.threads,
             upstream_keepalive_pool_size: KEPT_CONNECTIONS,
@@ -154,7 +152,7 @@ impl Forwarder {
             ..ServerConf::default()
         };
         let current = Arc::new(ArcSwap::new(generation));
-        let gate = Gate::new(live, current.clone());
+        let gate = Gate::new(shutdown, current.clone());
         let mut http = HttpProxy::new(gate, Arc::new(settings));
         http.handle_init_modules();
         Self {
@@ -162,11 +160,6 @@ impl Forwarder {
             current,
         }
     }
-}
-
-/// How many long decisions are made at once: each keeps a core busy, and the rest of the proxy needs some.
-fn half_of_the_cores() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }
 
 /// How many files this process may have open.

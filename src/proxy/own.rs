@@ -6,31 +6,18 @@
 
 mod problems;
 
-pub(super) use self::problems::{what_to_do, what_to_do_about};
-
 use http::Method;
 use pingora::protocols::{Digest, l4::socket::SocketAddr as PeerAddr};
 use pingora_http::RequestHeader;
 
 use super::{
     generation::Generation,
-    respond::{Answer, shows_html},
+    respond::{Answer, OwnError, shows_html},
 };
 use crate::{
     origin::{Scheme, Target},
     trust::{self, CA_NAME, Ca, Certificate, Form, Settings},
 };
-
-/// Why there is no answer of robotgate's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum OwnError {
-    #[error("robotgate.internal is this proxy itself; it answers at http://robotgate.internal/ alone, by plain HTTP")]
-    PlainHttp,
-    #[error("only GET and HEAD are served here")]
-    Method,
-    #[error(transparent)]
-    Missing(#[from] trust::Missing),
-}
 
 /// The answer to a request for `target`, which is robotgate itself.
 ///

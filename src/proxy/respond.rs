@@ -12,16 +12,18 @@ use serde::Serialize;
 
 use self::accept::Body;
 pub(super) use self::accept::shows_html;
-pub(super) use self::problem::Problem;
+pub(super) use self::problem::{OwnError, Problem, explained};
 use super::{
     copied::{self, Copied},
     fields::{PROXY_STATUS, ROBOTS_DECISION, push_string},
-    own,
 };
 use crate::{
+    audit::{MAX_TEXT, robots_error},
+    bot::Enforcement,
     config::Refusals,
     copy::CacheStatus,
-    decision::{Decision, Reason},
+    decision::{Decision, Reason, Verdict},
+    text::plain,
     upstream::ProxyError,
 };
 
@@ -35,18 +37,20 @@ pub(super) struct Answer {
     pub(super) keeps_connection: bool,
 }
 
-/// What a decision was made on, as the client is told.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Grounds<'a> {
-    pub(super) decision: &'a Decision,
-    pub(super) rule: Option<&'a str>,
+/// What a client is told of a decision.
+#[derive(Debug, Clone)]
+pub(super) struct Told<'a> {
+    pub(super) verdict: Verdict,
+    pub(super) reason: Reason,
+    pub(super) enforcement: Enforcement,
+    pub(super) rule: Option<String>,
     pub(super) line: Option<u32>,
-    pub(super) group: Option<&'a str>,
+    pub(super) group: Option<String>,
     /// The reading of the path that decided and the path as it has it, where that is not the one as sent.
-    pub(super) read_as: Option<&'a str>,
-    pub(super) robots_url: &'a str,
+    pub(super) read_as: Option<String>,
+    pub(super) robots_url: String,
     /// Why the robots.txt could not be had, or why bots may not go there.
-    pub(super) robots_error: Option<&'a str>,
+    pub(super) robots_error: Option<String>,
     pub(super) id: &'a str,
     /// Whether the client is asked for a credential: who is inside a CONNECT, or could prove nothing by one, is not.
     pub(super) challenge: bool,
@@ -86,31 +90,49 @@ struct Details<'a> {
     robots: Option<&'a str>,
 }
 
-// === impl Grounds ===
+// === impl Told ===
 
-impl Grounds<'_> {
+impl<'a> Told<'a> {
+    /// Of `decision`, which stands in the log under `id`.
+    pub(super) fn of(decision: &Decision, id: &'a str, challenge: bool) -> Self {
+        let rule = decision.rule();
+        let shown = |text: &str| plain(text, MAX_TEXT).into_owned();
+        Self {
+            verdict: decision.verdict,
+            reason: decision.reason,
+            enforcement: decision.enforcement,
+            line: rule.as_ref().map(|rule| rule.line),
+            group: rule.as_ref().and(decision.group()).map(shown),
+            rule: rule.map(|rule| shown(&rule.text)),
+            read_as: decision.read_as().and_then(|(reading, path)| {
+                let path = String::from_utf8_lossy(&path);
+                Some(format!("{}: {}", reading.phrase()?, plain(&path, MAX_TEXT)))
+            }),
+            robots_url: decision.target().origin.robots_url(),
+            robots_error: robots_error(decision),
+            id,
+            challenge,
+            retry_after: decision.retry_after(),
+        }
+    }
+
     /// The value of `Robots-Decision`, an item of RFC 9651 with parameters.
     pub(super) fn field(&self) -> String {
         use std::fmt::Write as _;
+
         let mut out = String::with_capacity(256);
-        let Decision {
-            verdict,
-            reason,
-            enforcement,
-            ..
-        } = self.decision;
         // Writing to a string cannot fail.
-        let _ = write!(out, "{}; reason={}", verdict.as_str(), reason.as_str());
-        if *enforcement == crate::bot::Enforcement::Report {
-            let _ = write!(out, "; enforcement={}", enforcement.as_str());
+        let _ = write!(out, "{}; reason={}", self.verdict.as_str(), self.reason.as_str());
+        if self.enforcement == Enforcement::Report {
+            let _ = write!(out, "; enforcement={}", self.enforcement.as_str());
         }
         if let Some(line) = self.line {
             let _ = write!(out, "; line={line}");
         }
         let strings = [
-            ("rule", self.rule),
-            ("group", self.group),
-            ("robots", Some(self.robots_url)),
+            ("rule", self.rule.as_deref()),
+            ("group", self.group.as_deref()),
+            ("robots", Some(&*self.robots_url)),
             ("id", Some(self.id)),
         ];
         for (name, text) in strings {
@@ -124,23 +146,27 @@ impl Grounds<'_> {
 
     /// The cause in one line: `robots.txt line 3: Disallow: /private`.
     fn cause(&self) -> String {
-        match (self.line, self.rule, self.robots_error) {
+        match (self.line, &self.rule, &self.robots_error) {
             (Some(line), Some(rule), _) => format!("robots.txt line {line}: {rule}"),
-            (_, _, Some(error)) if self.decision.reason == Reason::Egress => error.to_owned(),
-            (_, _, Some(error)) => format!("{}: {error}", self.decision.reason.phrase()),
-            _ => self.decision.reason.phrase().to_owned(),
+            (_, _, Some(error)) if self.reason == Reason::Egress => error.clone(),
+            (_, _, Some(error)) => format!("{}: {error}", self.reason.phrase()),
+            _ => self.reason.phrase().to_owned(),
         }
     }
 
     /// The cause in sentences, for a person.
     fn detail(&self) -> String {
-        let sentence = self.decision.reason.sentence();
-        match (self.line, self.rule, self.robots_error) {
+        let sentence = self.reason.sentence();
+        match (self.line, &self.rule, &self.robots_error) {
             (Some(line), Some(rule), _) => {
-                let read_as = self.read_as.map(|read_as| format!(" ({read_as})")).unwrap_or_default();
+                let read_as = self
+                    .read_as
+                    .as_ref()
+                    .map(|read_as| format!(" ({read_as})"))
+                    .unwrap_or_default();
                 format!("{sentence} Line {line} of {}: {rule}{read_as}", self.robots_url)
             }
-            (_, _, Some(error)) if self.decision.reason == Reason::Egress => format!("{sentence} {error}."),
+            (_, _, Some(error)) if self.reason == Reason::Egress => format!("{sentence} {error}."),
             (_, _, Some(error)) => format!("{sentence} {}: {error}.", self.robots_url),
             _ if self.challenge => format!("{sentence} {CREDENTIAL_HELPS}"),
             _ => sentence.to_owned(),
@@ -153,46 +179,46 @@ impl Grounds<'_> {
 impl Answer {
     /// The refusal of a request: a 403 unless `refusals` says otherwise, on which clients give up, and do not send
     /// credentials; or a 407 (RFC 9110 §15.5.8), on which they may, where a credential is what is missing.
-    pub(super) fn refusal(grounds: &Grounds<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
-        let reason: Reason = grounds.decision.reason;
-        let detail = grounds.detail();
-        let (status, title) = match grounds.challenge {
+    pub(super) fn refusal(told: &Told<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
+        let reason: Reason = told.reason;
+        let detail = told.detail();
+        let (status, title) = match told.challenge {
             true => (StatusCode::PROXY_AUTHENTICATION_REQUIRED, AUTHENTICATION_REQUIRED),
             false => (status_of(reason, refusals), reason.phrase()),
         };
         let details = Details {
             r#type: type_of(reason.as_str()),
-            cause: grounds.cause(),
-            summary: match grounds.rule {
+            cause: told.cause(),
+            summary: match &told.rule {
                 Some(_) => reason.sentence(),
                 None => &detail,
             },
-            todo: own::what_to_do(reason),
-            retry_after: grounds.retry_after,
+            todo: reason.what_to_do(),
+            retry_after: told.retry_after,
             title,
             status: status.as_u16(),
             detail: &detail,
-            instance: Some(format!("urn:uuid:{}", grounds.id)),
+            instance: Some(format!("urn:uuid:{}", told.id)),
             reason: Some(reason.as_str()),
-            rule: grounds.rule,
-            line: grounds.line,
-            group: grounds.group,
-            robots: Some(grounds.robots_url),
+            rule: told.rule.as_deref(),
+            line: told.line,
+            group: told.group.as_deref(),
+            robots: Some(&told.robots_url),
         };
         let mut answer = Self::new(status, &details, request);
         answer.keeps_connection = true;
-        if grounds.challenge {
+        if told.challenge {
             answer.set("Proxy-Authenticate", CHALLENGE.to_owned());
         }
-        if let Some(seconds) = grounds.retry_after {
+        if let Some(seconds) = told.retry_after {
             answer.set("Retry-After", seconds.to_string());
         }
-        answer.set(ROBOTS_DECISION, grounds.field());
+        answer.set(ROBOTS_DECISION, told.field());
         let error = match reason {
             Reason::Egress => ProxyError::DestinationIpProhibited,
             _ => ProxyError::HttpRequestDenied,
         };
-        answer.set_proxy_status(name, error, &grounds.cause());
+        answer.set_proxy_status(name, error, &told.cause());
         answer
     }
 
@@ -207,7 +233,7 @@ impl Answer {
             r#type: type_of(error.as_str()),
             cause: detail.clone(),
             summary: &detail,
-            todo: own::what_to_do_about(error),
+            todo: problem::what_to_do_about(error),
             retry_after,
             title,
             status: status.as_u16(),

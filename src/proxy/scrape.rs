@@ -5,7 +5,7 @@ use std::{sync::Arc, time::SystemTime};
 use super::{generation::Generation, live::Live};
 use crate::{
     authority::Authority,
-    decision::{WORDS, word_for},
+    copy::Holds,
     metrics::{DiskUse, Format, Metrics, Process, Snapshot},
     store::Disk,
 };
@@ -46,16 +46,14 @@ impl Live {
 
     /// Origins in memory by the word for what holds. One that was never fetched has none.
     fn copies(&self, generation: &Generation) -> Vec<(&'static str, u64)> {
-        let mut counts = WORDS.map(|word| (word, 0));
+        let mut counts = Holds::ALL.map(|(_, word)| (word, 0));
         let now = SystemTime::now();
         self.store().each_state(|state| {
             if !state.is_known() {
                 return;
             }
-            let word = word_for(state.answer(now, &generation.policy));
-            if let Some((_, count)) = counts.iter_mut().find(|(known, _)| *known == word) {
-                *count += 1;
-            }
+            let holds = state.answer(now, &generation.terms.policy).holds();
+            counts[holds as usize].1 += 1;
         });
         counts.into()
     }

@@ -4,10 +4,10 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use async_trait::async_trait;
@@ -20,15 +20,13 @@ use pingora::{
     server::ShutdownWatch,
 };
 use tokio::sync::{Notify, watch};
-use tokio_util::sync::CancellationToken;
 
 use super::{
     arrival::Through,
     client_stream::ClientStream,
-    connection::{Context, last_call},
+    context::{Context, Running, last_call},
     distrust,
-    limits::{Allowance, Limit},
-    listen::Running,
+    limits::Limit,
     live::Live,
 };
 
@@ -83,20 +81,6 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
     }
 }
 
-/// How often the client of an HTTP/2 connection takes requests back.
-///
-/// One that was taken back makes room for the next at once, while what was begun for it goes on for a while. So that
-/// is bounded by time (CVE-2023-44487).
-#[derive(Debug)]
-pub(super) struct Resets {
-    allowed: u32,
-    allowance: Mutex<Allowance>,
-    /// Requests that are being served, those that were taken back included.
-    served: AtomicU32,
-    /// Cancelled when there were too many.
-    enough: CancellationToken,
-}
-
 /// The streams of a connection.
 struct Streams {
     live: Arc<Live>,
@@ -113,27 +97,6 @@ struct Streams {
     /// Made true when no more are to come.
     retire: watch::Sender<bool>,
     through: Arc<Through>,
-}
-
-// === impl Resets ===
-
-impl Resets {
-    pub(super) fn new(allowed: u32, now: Instant) -> Self {
-        Self {
-            allowed,
-            allowance: Mutex::new(Allowance::full(allowed, now)),
-            served: AtomicU32::new(0),
-            enough: CancellationToken::new(),
-        }
-    }
-
-    /// Counts a request that was taken back.
-    pub(super) fn count(&self, now: Instant) {
-        let mut allowance = self.allowance.lock().unwrap_or_else(PoisonError::into_inner);
-        if !allowance.take(self.allowed, RESETS_WITHIN, now) {
-            self.enough.cancel();
-        }
-    }
 }
 
 // === impl Streams ===
@@ -214,5 +177,3 @@ impl HttpServerApp for Streams {
 const SEND_BUFFER: usize = 64 * 1024;
 /// How many times more of them the library lets pass than are counted.
 const UNCOUNTED: usize = 100;
-/// The time in which so many requests as the configuration says may be taken back.
-const RESETS_WITHIN: Duration = Duration::from_secs(10);

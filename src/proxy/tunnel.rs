@@ -18,13 +18,14 @@ use self::{
 };
 use super::{
     client_stream::ClientStream,
-    connect::{ESTABLISHED, answer_and_close},
-    connection::Context,
+    connect::answer::{ESTABLISHED, answer_and_close},
+    context::Context,
     exchange::{End, Exchange},
     limits::Limit,
     respond::Problem,
 };
 use crate::{
+    decision::Decision,
     metrics::Tunnel,
     seldom::seldom,
     upstream::{self, Fault},
@@ -115,7 +116,9 @@ async fn pass_checked(
     let said = opening.said();
     let is_meant = match &said {
         Said::Nothing => stream.early().is_empty(),
-        said => exchange.target().is_some_and(|target| said.means(&target.origin.host)),
+        said => exchange
+            .decision()
+            .is_some_and(|decision| said.means(&decision.target().origin.host)),
     };
     if !is_meant {
         return Err(said);
@@ -126,7 +129,7 @@ async fn pass_checked(
 /// Connects to the first of the origin's checked addresses that answers.
 async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
     let generation = exchange.generation.clone();
-    let Some(target) = exchange.target() else {
+    let Some(target) = exchange.decision().map(Decision::target) else {
         return Err(Fault::Internal("no decision was taken".to_owned()));
     };
     let addresses = generation

@@ -300,7 +300,7 @@ fn a_tunnel_exception_covers_its_host_until_its_end() {
     let eleven = january_31 + Duration::from_secs(11 * 3600);
     assert!(https.tunnel_exception("bank.example", eleven - second).is_some());
     assert!(https.tunnel_exception("bank.example", eleven).is_none());
-    assert_eq!(https.tunnels[0].reason, "pinned");
+    assert_eq!(&*https.tunnels[0].reason, "pinned");
 }
 
 #[test]

@@ -29,6 +29,19 @@ pub(super) struct Question {
     /// The User-Agent field, or just the bot's name.
     pub(super) agent: String,
     pub(super) url: String,
+    #[serde(default)]
+    pub(super) proof: AssumedProof,
+}
+
+/// What a client is taken to prove, where its bot has to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum AssumedProof {
+    /// All that is needed.
+    #[default]
+    Assumed,
+    /// Nothing.
+    None,
 }
 
 // === impl Asked ===

@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use axum::{Json, extract::Request, extract::State};
@@ -15,15 +15,15 @@ use tokio::{task::JoinSet, time::Instant};
 
 use super::{
     Context,
-    asked::{Asked, Form, Question, content},
+    asked::{Asked, AssumedProof, Form, Question, content},
     problem::Problem,
 };
 use crate::{
-    bot::Identity,
-    decision::Asker,
+    audit::{MAX_TEXT, robots_error},
+    decision::Decision,
     explanation::needs_proof,
-    origin::{Reading, Target, readings},
-    proxy::{Generation, Judgement, NoDecision},
+    origin::{Reading, Target},
+    proxy::{self, Generation, NoDecision},
     text::{Timestamp, plain},
 };
 
@@ -36,7 +36,7 @@ pub(super) struct Decided {
     reason: &'static str,
     enforcement: &'static str,
     /// Whether the request would go on to the origin.
-    forwards: bool,
+    forwarded: bool,
     /// The configured bot's name, or the product token of one that is not configured.
     bot: Option<String>,
     sentence: &'static str,
@@ -94,8 +94,8 @@ pub(super) async fn one(
 ) -> Result<Json<Decided>, Problem> {
     let target = question.target().map_err(Problem::Bad)?;
     let generation = context.live.generation();
-    let judgement = judge(&context, &generation, &question, &target).await?;
-    Ok(Json(Decided::new(&generation, question, &target, &judgement)))
+    let decision = judge(&generation, &question, target).await?;
+    Ok(Json(Decided::new(&generation, question, &decision)))
 }
 
 /// Many of them, a few at a time.
@@ -138,66 +138,51 @@ async fn decide(context: &Context, question: &Question) -> Result<Decided, Strin
     // Of all who ask, so that they leave the bots their fetches. It is never closed.
     let _turn = context.deciding.acquire().await;
     let generation = context.live.generation();
-    let judged = judge(context, &generation, question, &target).await;
-    let judgement = judged.map_err(|error| error.to_string())?;
-    Ok(Decided::new(&generation, question.clone(), &target, &judgement))
+    let decision = judge(&generation, question, target).await;
+    let decision = decision.map_err(|error| error.to_string())?;
+    Ok(Decided::new(&generation, question.clone(), &decision))
 }
 
-/// Has the proxy's judge decide.
+/// Has it decided as a request of the bot would be.
 pub(super) async fn judge(
-    context: &Context,
     generation: &Generation,
     question: &Question,
-    target: &Target,
-) -> Result<Judgement, NoDecision> {
-    let identity = generation.config.bots.identify([question.agent.as_bytes()]);
-    let asker = Asker::new(&identity, generation.config.identity.unidentified);
-    let readings = readings(&target.path, generation.config.robots.strict_paths);
-    Judgement::foresee(&context.live, generation, asker, &target.origin, &readings).await
+    target: Target,
+) -> Result<Decision, NoDecision> {
+    let config = &generation.config;
+    let unproven = question.proof == AssumedProof::None;
+    let question = config.question(&question.agent, unproven, target, generation.terms, SystemTime::now());
+    proxy::decide(generation, proxy::operators(config), question).await
 }
 
 // === impl Decided ===
 
 impl Decided {
-    pub(super) fn new(generation: &Generation, question: Question, target: &Target, judgement: &Judgement) -> Self {
-        let (config, policy) = (&generation.config, &generation.config.policy());
-        let identity = config.bots.identify([question.agent.as_bytes()]);
-        let asker = Asker::new(&identity, config.identity.unidentified);
-        let decision = &judgement.decision;
-        let copy = judgement.answer(policy).and_then(|answer| answer.copy());
-        let group = copy.and_then(|copy| asker.pick(&copy.robots).1.group());
-        let rule = judgement.rule(policy);
-        let ground = judgement.ground(policy);
+    pub(super) fn new(generation: &Generation, question: Question, decision: &Decision) -> Self {
+        let rule = decision.rule();
+        let ground = decision.ground();
         let shown = |text: &str| plain(text, MAX_TEXT).into_owned();
         Self {
             verdict: decision.verdict.as_str(),
             reason: decision.reason.as_str(),
             enforcement: decision.enforcement.as_str(),
-            forwards: decision.forwards,
-            bot: match &identity {
-                Identity::Bot(bot) => Some(shown(&bot.name)),
-                Identity::Token(token) => Some(shown(token)),
-                Identity::Unidentified(_) | Identity::Refused(_) => None,
-            },
+            forwarded: decision.forwarded,
+            bot: decision.bot().map(shown),
             sentence: decision.reason.sentence(),
-            needs_proof: needs_proof(config, &question.agent),
+            needs_proof: needs_proof(&generation.config, &question.agent),
             rule: rule.as_ref().map(|rule| shown(&rule.text)),
             line: rule.as_ref().map(|rule| rule.line),
-            group: group.map(shown),
+            group: decision.group().map(shown),
             reading: decision.reading.map(Reading::as_str),
             read_as: decision
-                .reading
-                .filter(|reading| *reading != Reading::Sent)
-                .map(|reading| {
-                    let readings = readings(&target.path, config.robots.strict_paths);
-                    shown(&String::from_utf8_lossy(&readings.text(reading)))
-                }),
-            robots_url: target.origin.robots_url(),
+                .read_as()
+                .map(|(_, path)| shown(&String::from_utf8_lossy(&path))),
+            robots_url: decision.target().origin.robots_url(),
             robots_status: ground.status,
             robots_fetched: ground.fetched.map(Timestamp),
             robots_expires: ground.expires.map(Timestamp),
-            robots_error: judgement.robots_error(policy),
-            retry_after: judgement.retry_after(policy),
+            robots_error: robots_error(decision),
+            retry_after: decision.retry_after(),
             agent: question.agent,
             url: question.url,
         }
@@ -225,5 +210,3 @@ const AT_ONCE: usize = 32;
 /// For all of them.
 const TO_DECIDE: Duration = Duration::from_secs(50);
 const NO_TIME: &str = "there was no time to decide this; ask again, or for fewer at once";
-/// Bytes of a text from outside, as in the log.
-const MAX_TEXT: usize = 1024;

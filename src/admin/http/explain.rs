@@ -13,11 +13,9 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    decision::Asker,
-    explanation::{self, Evidence, FetchRecord, Report, to_json},
-    origin::{Target, readings},
-    proxy::{Generation, Judgement},
-    text::Timestamp,
+    decision::Decision,
+    explanation::{FetchRecord, Report, to_json},
+    proxy::Generation,
 };
 
 #[derive(Serialize)]
@@ -45,11 +43,11 @@ pub(super) async fn explain(
     // It is never closed.
     let turn = context.explaining.clone().acquire_owned().await.ok();
     let generation = context.live.generation();
-    let judgement = judge(&context, &generation, &question, &target).await?;
+    let decision = judge(&generation, &question, target).await?;
     // A large file takes long to be explained.
     let explaining = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        explained(&generation, question, &target, &judgement)
+        explained(&generation, question, &decision)
     });
     let explained = explaining.await.ok().flatten();
     explained
@@ -57,44 +55,20 @@ pub(super) async fn explain(
         .ok_or(Problem::Unavailable("this cannot be explained now"))
 }
 
-fn explained(generation: &Generation, question: Question, target: &Target, judgement: &Judgement) -> Option<Explained> {
-    let (config, policy) = (&generation.config, &generation.config.policy());
-    let identity = config.bots.identify([question.agent.as_bytes()]);
-    let readings = readings(&target.path, generation.config.robots.strict_paths);
-    let asked = explanation::Question {
-        user_agent: &question.agent,
-        url: &question.url,
-        target,
-        identity: &identity,
-        asker: Asker::new(&identity, config.identity.unidentified),
-        readings: &readings,
-    };
-    let answer = judgement.answer(policy);
-    let copy = answer.and_then(|answer| answer.copy());
-    let body = copy.map(|copy| copy.robots.body());
-    let without_copy = judgement.lookup.is_none().then_some(judgement.decision);
-    let report = Report::new(config, &asked, without_copy, &Evidence { answer, body });
-    let ground = judgement.ground(policy);
-    let fetch = FetchRecord {
-        fetched: ground.fetched.map(Timestamp),
-        status: ground.status,
-        bytes: body.map(<[u8]>::len),
-        sha256: copy.map(|copy| copy.sha256),
-        expires: ground.expires.map(Timestamp),
-        error: judgement.robots_error(policy),
-        ..FetchRecord::default()
-    };
-    let report = RawValue::from_string(to_json(&report, None, fetch)).ok()?;
+fn explained(generation: &Generation, question: Question, decision: &Decision) -> Option<Explained> {
+    let body = decision.copy().map(|copy| copy.robots.body());
+    let report = Report::new(&generation.config, decision, &question.agent, &question.url, body);
+    let report = RawValue::from_string(to_json(&report, None, FetchRecord::of(decision))).ok()?;
     let file = body.map(|body| {
         let (text, truncated) = text_of(body);
         File {
             text,
-            line: judgement.rule(policy).map(|rule| rule.line),
+            line: decision.rule().map(|rule| rule.line),
             truncated,
         }
     });
     Some(Explained {
-        decision: Decided::new(generation, question, target, judgement),
+        decision: Decided::new(generation, question, decision),
         report,
         file,
     })

@@ -5,7 +5,6 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
     time::SystemTime,
 };
 
@@ -15,11 +14,11 @@ use crate::{
         source,
     },
     config::Config,
-    copy::{Answer, RobotsCopy},
-    explanation::{Evidence, FetchRecord},
+    copy::{Lookup, Policy, Sha256},
+    decision::Decision,
+    explanation::FetchRecord,
     fetch::within_limit,
     origin::Origin,
-    robots::Profile,
     text::plain,
     unreadable::Unreadable,
 };
@@ -41,7 +40,6 @@ pub(super) struct File {
     pub(super) body: Vec<u8>,
     /// Whether the file is longer than what counts.
     pub(super) cut: bool,
-    copy: Arc<RobotsCopy>,
 }
 
 /// There is nothing to read.
@@ -65,7 +63,7 @@ impl File {
 // === impl Source ===
 
 impl Source {
-    pub(super) fn read(path: &Path, profile: Profile) -> Result<Self, SourceError> {
+    pub(super) fn read(path: &Path) -> Result<Self, SourceError> {
         let whole = if path == Path::new(INPUT) {
             source::of_input()
         } else {
@@ -80,7 +78,6 @@ impl Source {
         Ok(Self::File(File {
             path: path.to_owned(),
             cut: body.len() < length,
-            copy: Arc::new(RobotsCopy::new(profile, &body, SystemTime::now())),
             body,
         }))
     }
@@ -89,20 +86,12 @@ impl Source {
         Ok(Self::Live(Box::new(live::fetch(config, origin)?)))
     }
 
-    /// What holds of the robots.txt.
-    fn answer(&self) -> Option<Answer<'_>> {
+    /// What is known of the robots.txt, in the reading of `policy`.
+    pub(super) fn lookup(&self, policy: &Policy) -> Lookup {
         match self {
-            Self::Unasked => None,
-            Self::File(file) => Some(Answer::Rules(&file.copy)),
-            Self::Live(live) => Some(live.answer()),
-        }
-    }
-
-    /// What is known of the robots.txt.
-    pub(super) fn evidence(&self) -> Evidence<'_> {
-        Evidence {
-            answer: self.answer(),
-            body: self.body(),
+            Self::Unasked => Lookup::given(b"", SystemTime::now(), policy),
+            Self::File(file) => Lookup::given(&file.body, SystemTime::now(), policy),
+            Self::Live(live) => live.lookup(),
         }
     }
 
@@ -115,13 +104,13 @@ impl Source {
     }
 
     /// What came of the fetch, or stands for it.
-    pub(super) fn record(&self) -> FetchRecord<'_> {
+    pub(super) fn record(&self, decision: &Decision) -> FetchRecord<'_> {
         match self {
-            Self::Unasked => FetchRecord::default(),
+            Self::Unasked => FetchRecord::of(decision),
             Self::File(file) => FetchRecord {
                 bytes: Some(file.body.len()),
                 cut: Some(file.cut),
-                sha256: Some(file.copy.sha256),
+                sha256: Some(Sha256::of(&file.body)),
                 ..FetchRecord::default()
             },
             Self::Live(live) => live.record(),
@@ -137,7 +126,7 @@ impl Source {
     }
 
     /// The text, where there is one.
-    fn body(&self) -> Option<&[u8]> {
+    pub(super) fn body(&self) -> Option<&[u8]> {
         match self {
             Self::Unasked => None,
             Self::File(file) => Some(&file.body),

@@ -13,8 +13,7 @@ use crate::{
         columns::{columns, cut},
         paint::{Colour, Paint},
     },
-    config::HttpsMode,
-    decision::Verdict,
+    decision::{Reason, Scope, Verdict},
     explanation::{Heard, Report},
     robots::{AgentLine, Disguise, Profile},
     text::plain,
@@ -35,7 +34,7 @@ pub(super) fn write(report: &Report<'_>, source: &Source, paint: Paint) -> Strin
 }
 
 fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out: &mut String) -> std::fmt::Result {
-    let decision = &report.decision;
+    let decision = report.decision;
     let word = match decision.verdict {
         Verdict::Allow => paint.in_colour(Colour::Good, "ALLOWED").to_string(),
         Verdict::Deny | Verdict::Unverifiable => paint.in_colour(Colour::Bad, "REFUSED").to_string(),
@@ -51,13 +50,13 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
         writeln!(out, "{line}{}", cut(&rule.text, width.saturating_sub(line.len())))?;
     }
     let agent = plain(report.user_agent, MAX_VALUE);
-    match report.identity {
+    match &decision.question.subject.identity {
         Identity::Bot(bot) => writeln!(
             out,
             "for the bot \"{}\", found by \"{agent}\"",
             plain(&bot.name, MAX_VALUE)
         )?,
-        Identity::Token(token) if **token == *report.user_agent => writeln!(out, "for {agent}")?,
+        Identity::Token(token) if *token == report.user_agent => writeln!(out, "for {agent}")?,
         Identity::Token(token) => writeln!(out, "for {}, found in \"{agent}\"", plain(token, MAX_VALUE))?,
         Identity::Unidentified(cause) => writeln!(out, "for nobody: {cause} (\"{agent}\")")?,
         Identity::Refused(misfit) => writeln!(out, "for nobody: {misfit} (\"{agent}\")")?,
@@ -67,16 +66,21 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
             out,
             "The site's robots.txt {detour}, which counts as no robots.txt: everything is allowed."
         )?,
-        None => writeln!(out, "{}", decision.reason.sentence())?,
+        None => match decision.error().filter(|_| decision.reason == Reason::Egress) {
+            Some(error) => writeln!(out, "{} {error}.", decision.reason.sentence())?,
+            None => writeln!(out, "{}", decision.reason.sentence())?,
+        },
     }
     if let Some(disguise) = report.disguise {
         unmask(report, source, disguise, out)?;
     }
-    if decision.enforcement == Enforcement::Report && decision.verdict != Verdict::Allow {
-        writeln!(
-            out,
-            "It is forwarded all the same, and logged: the bot's enforcement is \"report\"."
-        )?;
+    if decision.forwarded && decision.verdict != Verdict::Allow {
+        let why = match (decision.enforcement, decision.exception()) {
+            (Enforcement::Report, _) => "the bot's enforcement is \"report\"",
+            (_, Some(_)) => "[[https.tunnel]] lets tunnels to this host through",
+            (_, None) => "https.unverifiable is \"allow\"",
+        };
+        writeln!(out, "It is forwarded all the same, and logged: {why}.")?;
     }
     if let Some((reading, path)) = report.why.as_ref().and_then(|why| why.read_as.as_ref())
         && let Some(phrase) = reading.phrase()
@@ -84,7 +88,7 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
         let path = String::from_utf8_lossy(path);
         writeln!(out, "What decides is {phrase}: {}", plain(&path, MAX_URL))?;
     }
-    if report.profile == Profile::Rfc9309 {
+    if decision.question.terms.policy.profile == Profile::Rfc9309 {
         writeln!(
             out,
             "The file is read to the letter of RFC 9309, not as Google reads it."
@@ -96,13 +100,25 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
             "Note: the proxy wants this proven, by a credential, a certificate or a network; without a proof it refuses."
         )?;
     }
-    match report.unseen {
-        Some(HttpsMode::Tunnel) => writeln!(
+    match (&decision.question.scope, decision.reason) {
+        (
+            Scope::Tunnel {
+                exception: Some(reason),
+            },
+            _,
+        ) => writeln!(
+            out,
+            "Note: by [[https.tunnel]] no path is seen inside a CONNECT to this host; it is decided for the site as a whole. \
+             The entry's reason: {}",
+            plain(reason, MAX_VALUE)
+        ),
+        (Scope::Tunnel { exception: None }, Reason::ConnectRefused) | (Scope::Path { .. } | Scope::Interception, _) => {
+            Ok(())
+        }
+        (Scope::Tunnel { exception: None }, _) => writeln!(
             out,
             "Note: by https.mode = \"tunnel\" no path is seen inside a CONNECT; it is decided for the site as a whole."
         ),
-        Some(HttpsMode::Refuse) => writeln!(out, "Note: by https.mode = \"refuse\" there is no CONNECT to the site."),
-        Some(HttpsMode::Intercept) | None => Ok(()),
     }
 }
 

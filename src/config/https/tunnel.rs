@@ -2,7 +2,7 @@
 //!
 //! It takes the time as a parameter and never looks at the clock.
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time, UtcOffset};
 use toml::Spanned;
@@ -18,7 +18,7 @@ pub struct TunnelException {
     /// Which hosts are meant.
     pub host: HostPattern,
     /// Why, in the operator's words; never empty.
-    pub reason: String,
+    pub reason: Arc<str>,
     /// The first moment at which the entry holds no more.
     pub until: SystemTime,
 }
@@ -52,7 +52,7 @@ impl TunnelException {
             });
         Some(Self {
             host: host?,
-            reason: reason?,
+            reason: reason?.into(),
             until: until?,
         })
     }

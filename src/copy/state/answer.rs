@@ -18,6 +18,21 @@ pub enum Answer<'s> {
     UnreachableTooLong(&'s Failure),
 }
 
+/// What holds for a known origin, in a word. The list of [`Answer`]s, for the log, the metrics and the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    Rules,
+    /// The origin has to be asked before what is known is used.
+    Expired,
+    NoRobots,
+    Soft404,
+    Unreachable,
+    LastCopy,
+    UnreachableTooLong,
+    /// Bots may not go there.
+    Egress,
+}
+
 /// The fetch that an answer rests on: of the copy that decides, or else the last one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ground {
@@ -51,6 +66,20 @@ impl<'s> Answer<'s> {
         }
     }
 
+    /// What holds, in a word.
+    pub fn holds(self) -> Holds {
+        match self {
+            Answer::Rules(_) => Holds::Rules,
+            Answer::NoRobots => Holds::NoRobots,
+            Answer::Soft404 => Holds::Soft404,
+            Answer::Unreachable(None) => Holds::Expired,
+            Answer::Unreachable(Some(failure)) if failure.is_prohibited() => Holds::Egress,
+            Answer::Unreachable(Some(_)) => Holds::Unreachable,
+            Answer::LastCopy(..) => Holds::LastCopy,
+            Answer::UnreachableTooLong(_) => Holds::UnreachableTooLong,
+        }
+    }
+
     /// The failure behind an answer that was made without an answer of the origin.
     pub fn failure(self) -> Option<&'s Failure> {
         match self {
@@ -58,5 +87,26 @@ impl<'s> Answer<'s> {
             Answer::LastCopy(_, failure) | Answer::UnreachableTooLong(failure) => Some(failure),
             _ => None,
         }
+    }
+}
+
+// === impl Holds ===
+
+impl Holds {
+    /// All of them, each with its word. Where a copy decides nothing, the word is that of the reason for it.
+    pub const ALL: [(Holds, &'static str); 8] = [
+        (Holds::Rules, "rules"),
+        (Holds::Expired, "expired"),
+        (Holds::NoRobots, "no-robots"),
+        (Holds::Soft404, "soft-404"),
+        (Holds::Unreachable, "unreachable"),
+        (Holds::LastCopy, "last-copy"),
+        (Holds::UnreachableTooLong, "unreachable-too-long"),
+        (Holds::Egress, "egress"),
+    ];
+
+    /// The word, as the log, the metrics and the API have it.
+    pub const fn as_str(self) -> &'static str {
+        Self::ALL[self as usize].1
     }
 }

@@ -1,14 +1,12 @@
 //! Which group of a file an asker is decided by.
 
 use super::*;
-use crate::bot::{Cause, Misfit};
 
-/// The token that was used and the lines of the rules that hold, found by their paths.
-fn picked<'a>(asker: Asker<'a>, file: &str) -> (&'a str, Option<u32>) {
-    let known = Known::rules(file);
-    let decision = decide(asker, &known, "/x");
-    let copy = copy(file);
-    (asker.pick(&copy.robots).0, known.line(&decision))
+/// The token that was used and the line of the rule that decides.
+fn picked(asker: Asker<'_>, file: &str) -> (String, Option<u32>) {
+    let decision = decide(asker, &Known::rules(file), "/x");
+    let token = decision.agent().expect("a copy was looked at");
+    (token.to_owned(), rule_line(&decision))
 }
 
 const BOTH: &str = "\
@@ -38,12 +36,16 @@ fn of_several_tokens_the_bots_first_with_a_group_of_its_own_is_used() {
     let asker = Asker::Bot(&news);
     assert_eq!(
         picked(asker, BOTH),
-        ("AcmeBot-News", Some(4)),
+        ("AcmeBot-News".to_owned(), Some(4)),
         "the bot's order, not the file's"
     );
-    assert_eq!(picked(asker, SECOND), ("AcmeBot", Some(4)));
-    assert_eq!(picked(asker, NONE), ("AcmeBot-News", Some(4)), "the rules for *");
-    assert_eq!(picked(asker, ""), ("AcmeBot-News", None));
+    assert_eq!(picked(asker, SECOND), ("AcmeBot".to_owned(), Some(4)));
+    assert_eq!(
+        picked(asker, NONE),
+        ("AcmeBot-News".to_owned(), Some(4)),
+        "the rules for *"
+    );
+    assert_eq!(picked(asker, ""), ("AcmeBot-News".to_owned(), None));
 }
 
 #[test]
@@ -52,40 +54,40 @@ fn a_group_of_ones_own_without_rules_hides_the_one_for_all() {
     let file = "User-agent: *\nDisallow: /\n\nUser-agent: AcmeBot-News\nAllow:\n\nUser-agent: AcmeBot\nDisallow: /\n";
     let known = Known::rules(file);
     let decision = decide(Asker::Bot(&news), &known, "/x");
-    assert_eq!((decision.verdict, known.line(&decision)), (Verdict::Allow, Some(5)));
+    assert_eq!((decision.verdict, rule_line(&decision)), (Verdict::Allow, Some(5)));
 }
 
 #[test]
 fn a_bot_without_tokens_gets_the_rules_for_all() {
     let nameless = bot(Enforcement::Enforce, &[]);
-    assert_eq!(picked(Asker::Bot(&nameless), NONE), ("*", Some(4)));
+    assert_eq!(picked(Asker::Bot(&nameless), NONE), ("*".to_owned(), Some(4)));
 }
 
 #[test]
 fn a_token_with_a_digit_finds_its_group_by_the_whole_first_word() {
     let file = "User-agent: *\nDisallow: /x\nUser-agent: MJ12bot/v1.4 (x)\nDisallow: /x\n";
     let majestic = bot(Enforcement::Enforce, &["MJ12bot"]);
-    assert_eq!(picked(Asker::Bot(&majestic), file), ("MJ12bot", Some(4)));
-    assert_eq!(picked(Asker::Token("mj12BOT"), file), ("mj12BOT", Some(4)));
-    assert_eq!(picked(Asker::Token("MJ13bot"), file), ("MJ13bot", Some(2)));
-    assert_eq!(picked(Asker::Token("MJ12"), file), ("MJ12", Some(2)));
+    assert_eq!(picked(Asker::Bot(&majestic), file), ("MJ12bot".to_owned(), Some(4)));
+    assert_eq!(picked(Asker::Token("mj12BOT"), file), ("mj12BOT".to_owned(), Some(4)));
+    assert_eq!(picked(Asker::Token("MJ13bot"), file), ("MJ13bot".to_owned(), Some(2)));
+    assert_eq!(picked(Asker::Token("MJ12"), file), ("MJ12".to_owned(), Some(2)));
 }
 
 #[test]
 fn an_unconfigured_bot_goes_by_its_product_token() {
-    assert_eq!(picked(Asker::Token("OTHERBOT"), NONE), ("OTHERBOT", Some(2)));
+    assert_eq!(picked(Asker::Token("OTHERBOT"), NONE), ("OTHERBOT".to_owned(), Some(2)));
     assert_eq!(
         picked(Asker::Token("OtherBot-Images"), NONE),
-        ("OtherBot-Images", Some(4))
+        ("OtherBot-Images".to_owned(), Some(4))
     );
 }
 
 #[test]
 fn nobody_in_particular_gets_only_the_rules_for_all() {
-    assert_eq!(picked(Asker::Wildcard, BOTH), ("*", Some(6)));
+    assert_eq!(picked(Asker::Wildcard, BOTH), ("*".to_owned(), Some(6)));
     assert_eq!(
         picked(Asker::Wildcard, "User-agent: AcmeBot\nDisallow: /x\n"),
-        ("*", None)
+        ("*".to_owned(), None)
     );
 }
 
@@ -108,7 +110,7 @@ fn the_unidentified_are_nobody_unless_the_rules_for_all_shall_hold() {
     for unidentified in [Unidentified::Deny, Unidentified::Wildcard] {
         let identity = Identity::Bot(acme.clone());
         assert!(matches!(Asker::new(&identity, unidentified), Asker::Bot(bot) if *bot == *acme));
-        let identity = Identity::Token("AnyBot");
+        let identity = Identity::Token("AnyBot".into());
         assert!(matches!(Asker::new(&identity, unidentified), Asker::Token("AnyBot")));
     }
     for cause in [Cause::Missing, Cause::Several, Cause::BrowserOnly, Cause::NoToken] {

@@ -33,10 +33,10 @@ fn the_verdict_its_reason_and_its_rule() {
         ),
     ] {
         let decision = decide(Asker::Token(token), known, path);
-        let found = (decision.verdict, decision.reason, known.line(&decision));
+        let found = (decision.verdict, decision.reason, rule_line(&decision));
         assert_eq!(found, (verdict, reason, line), "{token} {path} {known:?}");
         assert_eq!(decision.enforcement, Enforcement::Enforce, "{token} {path}");
-        assert_eq!(decision.forwards, verdict == Allow, "{token} {path}");
+        assert_eq!(decision.forwarded, verdict == Allow, "{token} {path}");
     }
 }
 
@@ -45,7 +45,7 @@ fn an_empty_disallow_is_a_rule_that_allows() {
     let known = Known::rules("User-agent: *\nDisallow:\n");
     let decision = decide(Asker::Wildcard, &known, "/any");
     assert_eq!((decision.verdict, decision.reason), (Verdict::Allow, Reason::Rule));
-    assert_eq!(known.line(&decision), Some(2));
+    assert_eq!(rule_line(&decision), Some(2));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn of_two_readings_the_stricter_decides_with_its_rule() {
         ("/public/../private/open", Verdict::Allow, Reason::NoRule, None),
     ] {
         let decision = decide(Asker::Token("AnyBot"), &known, path);
-        let found = (decision.verdict, decision.reason, known.line(&decision));
+        let found = (decision.verdict, decision.reason, rule_line(&decision));
         assert_eq!(found, (verdict, reason, line), "{path}");
     }
 }
@@ -77,7 +77,7 @@ fn of_two_readings_the_stricter_decides_with_its_rule() {
 fn each_of_two_disallowed_readings_has_its_own_rule_and_the_one_as_sent_is_named() {
     let known = Known::rules("User-agent: *\nDisallow: /a/%62\nDisallow: /a/b\n");
     let decision = decide(Asker::Wildcard, &known, "/a/%62");
-    assert_eq!(known.line(&decision), Some(2));
+    assert_eq!(rule_line(&decision), Some(2));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn the_robots_file_itself_is_always_allowed() {
                     (Verdict::Allow, Reason::RobotsFile, None),
                     "{asker:?} {known:?}"
                 );
-                assert!(decision.forwards, "{asker:?} {known:?}");
+                assert!(decision.forwarded, "{asker:?} {known:?}");
             }
         }
     }
@@ -128,29 +128,29 @@ fn what_only_looks_like_the_robots_file_is_decided_like_any_other_path() {
             (Verdict::Deny, Reason::Rule),
             "{path}"
         );
-        assert_eq!(known.line(&decision), Some(2), "{path}");
+        assert_eq!(rule_line(&decision), Some(2), "{path}");
     }
 }
 
 #[test]
 fn an_exempt_bot_needs_no_copy() {
     let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
-    let decision = Decision::without_copy(Asker::Bot(&exempt), &readings(b"/private", true));
+    let decision = without_copy(question(Asker::Bot(&exempt), "/private", PATH));
     let decision = decision.expect("a decision without a copy");
     assert_eq!((decision.verdict, decision.reason), (Verdict::Allow, Reason::Exempt));
     assert_eq!(decision.enforcement, Enforcement::Exempt);
-    assert!(decision.forwards);
+    assert!(decision.forwarded);
 }
 
 #[test]
 fn nobody_is_refused_without_a_copy() {
-    let decision = Decision::without_copy(Asker::Refused(Reason::Unidentified), &readings(b"/", true));
+    let decision = without_copy(question(Asker::Refused(Reason::Unidentified), "/", PATH));
     let decision = decision.expect("a decision without a copy");
     assert_eq!(
         (decision.verdict, decision.reason),
         (Verdict::Deny, Reason::Unidentified)
     );
-    assert!(!decision.forwards);
+    assert!(!decision.forwarded);
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn all_others_are_decided_by_a_copy() {
         Asker::Token("AnyBot"),
         Asker::Wildcard,
     ] {
-        assert_eq!(Decision::without_copy(asker, &readings(b"/", true)), None, "{asker:?}");
-        assert_eq!(Decision::of_asker(asker), None, "{asker:?}");
+        assert!(without_copy(question(asker, "/", PATH)).is_none(), "{asker:?}");
+        assert!(without_copy(tunnel(asker)).is_none(), "{asker:?}");
     }
 }
 
@@ -183,6 +183,6 @@ fn report_says_deny_and_forwards() {
             "{known:?}"
         );
         assert_eq!(decision.enforcement, Enforcement::Report, "{known:?}");
-        assert!(decision.forwards, "{known:?}");
+        assert!(decision.forwarded, "{known:?}");
     }
 }

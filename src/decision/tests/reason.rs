@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::copy::Holds;
 
 #[test]
 fn every_reason_is_reached_by_some_decision() {
@@ -22,8 +23,8 @@ fn every_reason_is_reached_by_some_decision() {
         decide(Asker::Refused(Reason::Identity), &Known::NoRobots, "/"),
         decide(Asker::Refused(Reason::Unauthenticated), &Known::NoRobots, "/"),
         decide_tunnel(any, &Known::rules(FILE), false),
-        Decision::connect_refused(any),
-        Decision::egress(any),
+        connect_refused(any),
+        egress(any),
         decide(any, &slow_rules(1000), &slow_path()),
     ]
     .map(|decision| decision.reason)
@@ -32,21 +33,23 @@ fn every_reason_is_reached_by_some_decision() {
 }
 
 #[test]
-fn every_word_for_what_holds_is_in_the_list() {
-    let words: HashSet<&str> = [
-        Known::rules(FILE),
+fn where_no_file_decides_the_word_for_what_holds_is_that_of_the_reason() {
+    for known in [
         Known::NoRobots,
         Known::Soft404,
-        Known::Unreachable,
         Known::Failed(FetchError::Status(503).into()),
         Known::prohibited(),
         Known::last_copy(FILE),
         Known::too_long(),
-    ]
-    .iter()
-    .map(|known| word_for(known.answer()))
-    .collect();
-    assert_eq!(words, WORDS.into());
+    ] {
+        let lookup = known.lookup();
+        let holds = lookup.answer(&Policy::default()).holds();
+        let decision = decide(Asker::Token("AnyBot"), &known, "/");
+        assert_eq!(holds.as_str(), decision.reason.as_str(), "{known:?}");
+    }
+    for (holds, word) in Holds::ALL {
+        assert_eq!(holds.as_str(), word);
+    }
 }
 
 #[test]
@@ -107,19 +110,43 @@ fn who_proves_nothing_gets_nothing() {
             decide_tunnel(asker, &Known::NoRobots, true),
         ] {
             assert_eq!((decision.verdict, decision.reason), (Verdict::Deny, reason));
-            assert!(!decision.forwards, "{reason:?}");
+            assert!(!decision.forwarded, "{reason:?}");
         }
     }
     let unproven = Asker::Refused(Reason::Unauthenticated);
-    assert_eq!(Decision::connect_refused(unproven).reason, Reason::Unauthenticated);
-    assert!(Decision::of_connect(unproven).is_some_and(|decision| !decision.forwards));
+    assert_eq!(connect_refused(unproven).reason, Reason::Unauthenticated);
+    assert!(of_interception(unproven).is_some_and(|decision| !decision.forwarded));
     for asker in [
         Asker::Refused(Reason::Identity),
         Asker::Refused(Reason::Unidentified),
         Asker::Wildcard,
         Asker::Token("AnyBot"),
     ] {
-        assert_eq!(Decision::connect_refused(asker).reason, Reason::ConnectRefused);
-        assert_eq!(Decision::of_connect(asker), None, "requests inside decide");
+        assert_eq!(connect_refused(asker).reason, Reason::ConnectRefused);
+        assert!(of_interception(asker).is_none(), "requests inside decide");
     }
+}
+
+/// What is said of a request for an origin whose robots.txt failed with a 503 `ago`, for the time being.
+fn retry_after(ago: Duration, pending: bool) -> Option<u64> {
+    let mut lookup = Known::Failed(FetchError::Status(503).into()).lookup();
+    lookup.at += ago;
+    lookup.pending = pending;
+    question(Asker::Token("AnyBot"), "/", PATH).decide(lookup).retry_after()
+}
+
+#[test]
+fn a_refusal_ends_when_the_robots_txt_is_asked_for_again() {
+    let unreachable = |ago| retry_after(ago, false);
+    assert_eq!(unreachable(Duration::ZERO), Some(300));
+    assert_eq!(unreachable(Duration::from_secs(100)), Some(200));
+    assert_eq!(unreachable(Duration::from_millis(100_001)), Some(200), "rounded up");
+    assert_eq!(unreachable(Duration::from_secs(300)), Some(1), "never at once");
+    assert_eq!(unreachable(Duration::from_secs(400)), Some(1));
+    assert_eq!(retry_after(Duration::ZERO, true), Some(5), "it is on its way");
+    assert_eq!(
+        egress(Asker::Token("AnyBot")).retry_after(),
+        None,
+        "it does not end by itself"
+    );
 }

@@ -41,9 +41,9 @@ fn a_tunnel_is_decided_by_what_holds_of_the_whole_origin() {
         (Known::too_long(), Verdict::Allow, UnreachableTooLong, None),
     ] {
         let decision = decide_tunnel(Asker::Token("AnyBot"), &known, false);
-        let found = (decision.verdict, decision.reason, known.line(&decision));
+        let found = (decision.verdict, decision.reason, rule_line(&decision));
         assert_eq!(found, (verdict, reason, line), "{known:?}");
-        assert_eq!(decision.forwards, verdict == Verdict::Allow, "{known:?}");
+        assert_eq!(decision.forwarded, verdict == Verdict::Allow, "{known:?}");
     }
 }
 
@@ -53,7 +53,7 @@ fn a_tunnel_is_decided_by_the_askers_own_group() {
     for (token, verdict, line) in [("GoodBot", Verdict::Allow, 5), ("OtherBot", Verdict::Deny, 2)] {
         let decision = decide_tunnel(Asker::Token(token), &known, false);
         assert_eq!(
-            (decision.verdict, known.line(&decision)),
+            (decision.verdict, rule_line(&decision)),
             (verdict, Some(line)),
             "{token}"
         );
@@ -81,7 +81,7 @@ fn what_cannot_be_verified_is_forwarded_only_by_the_setting_or_for_a_reported_bo
             (Verdict::Unverifiable, Reason::Unverifiable, None),
             "{asker:?} {setting}"
         );
-        assert_eq!(decision.forwards, forwards, "{asker:?} {setting}");
+        assert_eq!(decision.forwarded, forwards, "{asker:?} {setting}");
     }
 }
 
@@ -94,12 +94,12 @@ fn the_setting_for_the_unverifiable_opens_nothing_else() {
     ] {
         let decision = decide_tunnel(Asker::Token("AnyBot"), &known, true);
         assert_eq!(
-            (decision.verdict, decision.forwards),
+            (decision.verdict, decision.forwarded),
             (Verdict::Deny, false),
             "{known:?}"
         );
     }
-    assert!(!decide_tunnel(Asker::Refused(Reason::Unidentified), &Known::NoRobots, true).forwards);
+    assert!(!decide_tunnel(Asker::Refused(Reason::Unidentified), &Known::NoRobots, true).forwarded);
 }
 
 #[test]
@@ -107,18 +107,18 @@ fn report_forwards_a_tunnel_that_is_denied() {
     let reported = bot(Enforcement::Report, &["AcmeBot"]);
     let decision = decide_tunnel(Asker::Bot(&reported), &Known::rules(ALL_DISALLOWED), false);
     assert_eq!((decision.verdict, decision.reason), (Verdict::Deny, Reason::Rule));
-    assert!(decision.forwards);
+    assert!(decision.forwarded);
 }
 
 #[test]
 fn an_exempt_bot_and_nobody_need_no_copy_for_a_tunnel() {
     let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
-    let allowed = Decision::of_asker(Asker::Bot(&exempt)).expect("a decision without a copy");
+    let allowed = without_copy(tunnel(Asker::Bot(&exempt))).expect("a decision without a copy");
     assert_eq!((allowed.verdict, allowed.reason), (Verdict::Allow, Reason::Exempt));
-    assert!(allowed.forwards);
-    let denied = Decision::of_asker(Asker::Refused(Reason::Unidentified)).expect("a decision without a copy");
+    assert!(allowed.forwarded);
+    let denied = without_copy(tunnel(Asker::Refused(Reason::Unidentified))).expect("a decision without a copy");
     assert_eq!((denied.verdict, denied.reason), (Verdict::Deny, Reason::Unidentified));
-    assert!(!denied.forwards);
+    assert!(!denied.forwarded);
 }
 
 #[test]
@@ -130,10 +130,10 @@ fn where_no_connect_is_taken_nobody_gets_one() {
         Asker::Wildcard,
         Asker::Refused(Reason::Unidentified),
     ]) {
-        let decision = Decision::connect_refused(asker);
+        let decision = connect_refused(asker);
         let found = (decision.verdict, decision.reason, decision.rule);
         assert_eq!(found, (Verdict::Deny, Reason::ConnectRefused, None), "{asker:?}");
-        assert!(!decision.forwards, "{asker:?}");
+        assert!(!decision.forwarded, "{asker:?}");
     }
 }
 
@@ -145,23 +145,23 @@ fn where_no_bot_may_go_nobody_is_forwarded() {
     let known = Known::prohibited();
     for asker in askers.chain([Asker::Token("AnyBot"), Asker::Wildcard]) {
         for decision in [
-            Decision::egress(asker),
+            egress(asker),
             decide(asker, &known, "/"),
             decide_tunnel(asker, &known, true),
         ] {
-            let found = (decision.verdict, decision.reason, decision.rule, decision.forwards);
+            let found = (decision.verdict, decision.reason, decision.rule, decision.forwarded);
             assert_eq!(found, (Verdict::Deny, Reason::Egress, None, false), "{asker:?}");
         }
     }
     for asker in [Asker::Bot(&exempt), Asker::Refused(Reason::Unidentified)] {
-        let decision = Decision::egress(asker);
+        let decision = egress(asker);
         assert_eq!(
-            (decision.reason, decision.forwards),
+            (decision.reason, decision.forwarded),
             (Reason::Egress, false),
             "{asker:?}"
         );
     }
-    assert_eq!(word_for(known.answer()), "egress");
+    assert_eq!(known.lookup().answer(&Policy::default()).holds().as_str(), "egress");
     // Where only a redirect led there, the robots.txt is what cannot be had.
     let redirected = Known::Failed(FetchError::Redirect("http://10.0.0.1/".to_owned()).into());
     let decision = decide(Asker::Token("AnyBot"), &redirected, "/");

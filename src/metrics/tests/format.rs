@@ -7,8 +7,11 @@ use super::*;
 fn full() -> Arc<Metrics> {
     let metrics = Arc::new(Metrics::default());
     let odd = bot("a\"b\\c");
-    meter(&metrics, std::slice::from_ref(&odd))
-        .decided(&Identity::Bot(odd.clone()), &decision(Verdict::Deny, Reason::Rule));
+    meter(&metrics, std::slice::from_ref(&odd)).decided(&decision(
+        Identity::Bot(odd.clone()),
+        Verdict::Deny,
+        Reason::Rule,
+    ));
     metrics.decision_took(Duration::from_micros(3), Some(Duration::ZERO));
     metrics
 }

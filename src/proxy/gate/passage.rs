@@ -48,7 +48,11 @@ impl Passage {
     pub(super) async fn peer(&mut self, session: &Session) -> Result<HttpPeer> {
         let connecting = *self.connecting.get_or_insert_with(Instant::now);
         let generation = self.exchange.generation.clone();
-        let Some(origin) = self.exchange.target().map(|target| target.origin.clone()) else {
+        let Some(origin) = self
+            .exchange
+            .decision()
+            .map(|decision| decision.target().origin.clone())
+        else {
             return Error::e_explain(ErrorType::InternalError, "no decision was taken");
         };
         if self.addresses.is_empty() {

@@ -22,14 +22,15 @@ use rustix::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::{Running, ServeOperator, Socket, Speaks, bind::BACKLOG};
+use super::{ServeOperator, Socket, Speaks, bind::BACKLOG};
 use crate::{
     bot::ClientCertificate,
     metrics,
     proxy::{
         arrival::{Arrival, Vouched},
         client_stream::ClientStream,
-        connection::{self, Context},
+        connection,
+        context::{Context, Running},
         generation::Generation,
         handshake,
         limits::Limit,

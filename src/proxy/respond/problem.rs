@@ -5,7 +5,8 @@ use http::StatusCode;
 
 use crate::{
     origin::TargetError,
-    proxy::{head::HeadError, judge::NoDecision, limits::Limit, own::OwnError},
+    proxy::{head::HeadError, judge::NoDecision, limits::Limit},
+    trust,
     upstream::{Fault, ProxyError},
 };
 
@@ -31,6 +32,17 @@ pub(in crate::proxy) enum Problem<'a> {
     Limit(Limit),
     /// Too much waits to be decided on.
     Overloaded,
+}
+
+/// Why there is no answer of robotgate's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(in crate::proxy) enum OwnError {
+    #[error("robotgate.internal is this proxy itself; it answers at http://robotgate.internal/ alone, by plain HTTP")]
+    PlainHttp,
+    #[error("only GET and HEAD are served here")]
+    Method,
+    #[error(transparent)]
+    Missing(#[from] trust::Missing),
 }
 
 // === impl Problem ===
@@ -132,4 +144,64 @@ impl Problem<'_> {
             Problem::Leaf => "no certificate can be made for the host".to_owned(),
         }
     }
+}
+
+/// What a person can do about an error; empty where that is nothing.
+pub(super) fn what_to_do_about(error: ProxyError) -> &'static str {
+    explained(error).map_or("", |(_, todo)| todo)
+}
+
+/// What an error means, and what to do about it; `None` for those that no client is told of.
+pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'static str)> {
+    Some(match error {
+        ProxyError::DnsTimeout => ("No name server answered in time.", "The operator looks at egress.dns."),
+        ProxyError::DnsError => (
+            "The host has no address, or its name is wrong.",
+            "Look at the URL's spelling.",
+        ),
+        ProxyError::DestinationIpProhibited => (
+            "The host's address is one that bots may not reach, such as one of the company's own network.",
+            "The operator opens it by egress.allow.",
+        ),
+        ProxyError::DestinationIpUnroutable => ("There is no route to the site's address.", ""),
+        ProxyError::ConnectionRefused => ("The site takes no connection at this port.", ""),
+        ProxyError::ConnectionTerminated => ("The site closed the connection before it answered.", "Try again."),
+        ProxyError::ConnectionTimeout => ("The site could not be connected to in time.", "Try again later."),
+        ProxyError::ConnectionReadTimeout => (
+            "The site was silent for too long.",
+            "For slow answers the operator raises proxy.read-timeout.",
+        ),
+        ProxyError::ConnectionWriteTimeout => ("The site did not take the request in time.", ""),
+        ProxyError::TlsProtocolError => ("The TLS handshake with the site failed.", ""),
+        ProxyError::TlsCertificateError => (
+            "The site's certificate is not valid, so nothing was sent to it.",
+            "Where it is a site of your own, the operator adds its authority to https.extra-roots.",
+        ),
+        ProxyError::TlsAlertReceived => ("The site refused the TLS handshake.", ""),
+        ProxyError::HttpRequestError => (
+            "The request cannot be served as it came: it is not valid HTTP, could be read in two ways, is too long, came \
+             too slowly, or came over a limit of the proxy.",
+            "The status and the answer say which.",
+        ),
+        ProxyError::HttpResponseIncomplete => ("The site's response broke off.", "Try again."),
+        ProxyError::HttpResponseTransferCoding => ("The chunks of the site's response cannot be read.", ""),
+        ProxyError::HttpProtocolError => (
+            "The site's response is not valid HTTP, or asks for what only a proxy may.",
+            "",
+        ),
+        ProxyError::ProxyInternalError => (
+            "robotgate failed inside, or its log takes nothing, without which nothing is forwarded.",
+            "The operator's log says why.",
+        ),
+        ProxyError::ProxyLoopDetected => (
+            "The request has come through this proxy before.",
+            "Look at the proxy settings along the way; two gates in a row need two names (proxy.name).",
+        ),
+        // What a decision denies has that as its type.
+        ProxyError::HttpRequestDenied
+        | ProxyError::ClientGone
+        | ProxyError::Idle
+        | ProxyError::Lifetime
+        | ProxyError::Aborted => return None,
+    })
 }

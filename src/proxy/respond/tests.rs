@@ -96,26 +96,17 @@ fn accepting(values: &[&str]) -> HeaderMap {
     headers
 }
 
-fn decided(verdict: Verdict, reason: Reason) -> Decision {
-    Decision {
+/// What is told of a decision that no rule was found for.
+fn decided(verdict: Verdict, reason: Reason) -> Told<'static> {
+    Told {
         verdict,
         reason,
-        rule: None,
-        reading: None,
         enforcement: Enforcement::Enforce,
-        forwards: verdict == Verdict::Allow,
-    }
-}
-
-/// The grounds of a decision that no rule was found for.
-fn grounds(decision: &Decision) -> Grounds<'_> {
-    Grounds {
-        decision,
         rule: None,
         line: None,
         group: None,
         read_as: None,
-        robots_url: "https://a.example/robots.txt",
+        robots_url: "https://a.example/robots.txt".to_owned(),
         robots_error: None,
         id: ID,
         challenge: false,
@@ -123,13 +114,13 @@ fn grounds(decision: &Decision) -> Grounds<'_> {
     }
 }
 
-/// The grounds of a decision by a rule.
-fn by_rule<'a>(decision: &'a Decision, rule: &'a str) -> Grounds<'a> {
-    Grounds {
-        rule: Some(rule),
+/// The same of one that a rule decided.
+fn by_rule(told: &Told<'static>, rule: &str) -> Told<'static> {
+    Told {
+        rule: Some(rule.to_owned()),
         line: Some(3),
-        group: Some("*"),
-        ..grounds(decision)
+        group: Some("*".to_owned()),
+        ..told.clone()
     }
 }
 

@@ -20,7 +20,7 @@ async fn one_answer_tells_all_that_a_refusal_would() {
         ("verdict", json!("deny")),
         ("reason", json!("rule")),
         ("enforcement", json!("enforce")),
-        ("forwards", json!(false)),
+        ("forwarded", json!(false)),
         ("bot", json!("TestBot")),
         ("needs_proof", json!(false)),
         ("rule", json!("Disallow: /private")),

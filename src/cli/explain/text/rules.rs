@@ -54,7 +54,7 @@ fn naming<'e>(explanation: &'e Explanation<'_>) -> impl Iterator<Item = u32> + '
 }
 
 fn considered(report: &Report<'_>, explanation: &Explanation<'_>, out: &mut String) -> Result {
-    let agent = plain(report.agent, super::MAX_NAME);
+    let agent = plain(report.decision.token(), super::MAX_NAME);
     let Some(line) = naming(explanation).next() else {
         return writeln!(
             out,

@@ -7,8 +7,8 @@ use super::*;
 /// Refuses by this rule and reads back what was sent.
 fn refuse(rule: &str, group: &str) -> Answer {
     let decision = decided(Verdict::Deny, Reason::Rule);
-    let grounds = Grounds {
-        group: Some(group),
+    let grounds = Told {
+        group: Some(group.to_owned()),
         ..by_rule(&decision, rule)
     };
     let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");

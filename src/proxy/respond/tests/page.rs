@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn page(grounds: &Grounds<'_>) -> Answer {
+fn page(grounds: &Told<'static>) -> Answer {
     let browser = accepting(&["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"]);
     Answer::refusal(grounds, &browser, &Refusals::default(), "robotgate")
 }
@@ -17,9 +17,9 @@ fn its_title_says_why() {
     let rule = decided(Verdict::Deny, Reason::Rule);
     let unreachable = decided(Verdict::Deny, Reason::Unreachable);
     let egress = decided(Verdict::Deny, Reason::Egress);
-    let with_error = |decision, error| Grounds {
-        robots_error: Some(error),
-        ..grounds(decision)
+    let with_error = |told: &Told<'static>, error: &str| Told {
+        robots_error: Some(error.to_owned()),
+        ..told.clone()
     };
     for (grounds, expected) in [
         (
@@ -70,9 +70,9 @@ fn it_has_all_that_the_json_has_and_what_to_do() {
 #[test]
 fn it_says_when_to_come_back() {
     let decision = decided(Verdict::Deny, Reason::Unreachable);
-    let grounds = Grounds {
+    let grounds = Told {
         retry_after: Some(60),
-        ..grounds(&decision)
+        ..decision.clone()
     };
     let answer = page(&grounds);
     assert!(html(&answer).contains("<dt>Try again in</dt><dd><code>60 s</code>"));
@@ -93,8 +93,8 @@ fn it_runs_nothing_and_loads_nothing() {
 fn what_a_site_says_stays_text() {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let hostile = "Disallow: /</title></code><script>alert(1)</script>\"\u{202e}&amp;";
-    let grounds = Grounds {
-        group: Some("<b>"),
+    let grounds = Told {
+        group: Some("<b>".to_owned()),
         ..by_rule(&decision, hostile)
     };
     let answer = page(&grounds);

@@ -117,12 +117,7 @@ fn a_refusal_without_a_rule_gives_its_cause() {
         ),
     ] {
         let decision = decided(verdict, reason);
-        let answer = Answer::refusal(
-            &grounds(&decision),
-            &HeaderMap::new(),
-            &Refusals::default(),
-            "robotgate",
-        );
+        let answer = Answer::refusal(&decision.clone(), &HeaderMap::new(), &Refusals::default(), "robotgate");
         assert_eq!(answer.head.status, 403, "{reason:?}");
         assert_eq!(answer.head.get_reason_phrase(), Some(title), "{reason:?}");
         let (value, params) = item(header(&answer, "robots-decision"));
@@ -144,9 +139,9 @@ fn a_refusal_without_a_rule_gives_its_cause() {
 #[test]
 fn a_robots_file_that_cannot_be_had_is_told_with_the_error() {
     let decision = decided(Verdict::Deny, Reason::Unreachable);
-    let grounds = Grounds {
-        robots_error: Some("the server answered 503"),
-        ..grounds(&decision)
+    let grounds = Told {
+        robots_error: Some("the server answered 503".to_owned()),
+        ..decision.clone()
     };
     let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
     let (_, params) = only_member(header(&answer, "proxy-status"));
@@ -165,9 +160,9 @@ fn a_robots_file_that_cannot_be_had_is_told_with_the_error() {
 fn a_place_where_bots_may_not_go_is_told_with_what_it_is() {
     let decision = decided(Verdict::Deny, Reason::Egress);
     let error = "10.0.0.1 is a private address, which bots may not reach unless egress.allow has it";
-    let grounds = Grounds {
-        robots_error: Some(error),
-        ..grounds(&decision)
+    let grounds = Told {
+        robots_error: Some(error.to_owned()),
+        ..decision.clone()
     };
     let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
     let (_, params) = only_member(header(&answer, "proxy-status"));
@@ -184,11 +179,11 @@ fn what_report_lets_through_is_marked() {
         (Enforcement::Report, &["reason", "enforcement", "robots", "id"]),
         (Enforcement::Exempt, &["reason", "robots", "id"]),
     ] {
-        let decision = Decision {
+        let decision = Told {
             enforcement,
             ..decided(Verdict::Deny, Reason::Unreachable)
         };
-        let (_, found) = item(&grounds(&decision).field());
+        let (_, found) = item(&decision.clone().field());
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, params, "{enforcement}");
     }
@@ -213,9 +208,9 @@ fn who_has_to_prove_something_is_asked_for_it_where_that_helps() {
         (true, 407, "Proxy Authentication Required"),
         (false, 403, "Disallowed: bot does not prove who it is"),
     ] {
-        let grounds = Grounds {
+        let grounds = Told {
             challenge,
-            ..grounds(&decision)
+            ..decision.clone()
         };
         let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
         assert_eq!(answer.head.status, status);
@@ -246,7 +241,7 @@ fn the_operator_chooses_the_status_of_what_robots_txt_refuses() {
     };
     for reason in Reason::ALL {
         let decision = decided(Verdict::Deny, reason);
-        let answer = Answer::refusal(&grounds(&decision), &HeaderMap::new(), &refusals, "robotgate");
+        let answer = Answer::refusal(&decision.clone(), &HeaderMap::new(), &refusals, "robotgate");
         let status = match reason {
             Reason::Rule | Reason::LastCopy => 451,
             Reason::Unreachable => 503,
@@ -257,9 +252,9 @@ fn the_operator_chooses_the_status_of_what_robots_txt_refuses() {
         assert_eq!(json(&answer)["status"], status, "{reason:?}");
         assert!(answer.keeps_connection, "{reason:?}");
 
-        let challenged = Grounds {
+        let challenged = Told {
             challenge: true,
-            ..grounds(&decision)
+            ..decision.clone()
         };
         let answer = Answer::refusal(&challenged, &HeaderMap::new(), &refusals, "robotgate");
         assert_eq!(answer.head.status, 407, "{reason:?}");
@@ -270,9 +265,9 @@ fn the_operator_chooses_the_status_of_what_robots_txt_refuses() {
 fn a_refusal_that_ends_by_itself_says_when_to_come_back() {
     let decision = decided(Verdict::Deny, Reason::Unreachable);
     for (retry_after, field) in [(Some(60), Some("60")), (None, None)] {
-        let grounds = Grounds {
+        let grounds = Told {
             retry_after,
-            ..grounds(&decision)
+            ..decision.clone()
         };
         let request = accepting(&["text/plain"]);
         let answer = Answer::refusal(&grounds, &request, &Refusals::default(), "robotgate");

@@ -1,0 +1,34 @@
+//! The answers to a CONNECT: a tunnel, or why there is none.
+
+use tokio::io::AsyncWriteExt as _;
+
+use crate::proxy::{
+    client_stream::ClientStream,
+    context::linger,
+    exchange::{End, Exchange},
+    respond::Answer,
+};
+
+/// Answers a CONNECT with something other than a tunnel. What the client sent after it is for a
+/// tunnel that there is not, so the connection closes.
+pub(in crate::proxy) async fn answer_and_close(mut stream: ClientStream, answer: &Answer, exchange: &mut Exchange) {
+    let sent = async {
+        stream.write_all(&answer.to_http1(true)).await?;
+        stream.flush().await
+    };
+    let status = sent.await.is_ok().then(|| answer.head.status.as_u16());
+    exchange
+        .complete(End {
+            status,
+            bytes_in: Some(0),
+            bytes_out: Some(answer.body.len() as u64),
+        })
+        .await;
+    // The client may have closed first.
+    let _ = stream.shutdown().await;
+    linger(&mut stream).await;
+}
+
+/// The answer to a CONNECT that opens a tunnel: a status line and an empty line, no more, since
+/// some clients read no further (RFC 9110 §9.3.6).
+pub(in crate::proxy) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";

@@ -1,0 +1,104 @@
+//! What a connection needs to be served, and how it ends: counted, so that a stop can wait for it, and cut off where that
+//! takes too long.
+
+use std::{sync::Arc, time::Duration};
+
+use pingora::server::ShutdownWatch;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{arrival::Arrival, live::Live};
+
+/// What a connection needs to be served.
+#[derive(Clone)]
+pub(super) struct Context {
+    pub(super) live: Arc<Live>,
+    /// How its requests come.
+    pub(super) arrival: Arrival,
+    /// Those that a stop waits for.
+    pub(super) running: Running,
+    /// Turns true when the proxy is to stop.
+    pub(super) shutdown: ShutdownWatch,
+}
+
+/// What runs, to be waited for and at last cut off.
+#[derive(Debug, Clone)]
+pub(super) struct Running {
+    tasks: TaskTracker,
+    cut_off: CancellationToken,
+}
+
+/// Ends when no further request is waited for. Who is about to send one while the proxy is told to stop gets an answer,
+/// and is told with it that the connection ends.
+pub(super) async fn last_call(mut shutdown: ShutdownWatch) {
+    // The sender outlives every connection.
+    let _ = shutdown.wait_for(|stop| *stop).await;
+    tokio::time::sleep(LAST_CALL).await;
+}
+
+/// Reads on for a while: a connection that is closed with bytes unread takes the answer from a client
+/// that is still sending.
+pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin)) {
+    let rest = async {
+        let mut sink = [0; 4096];
+        let mut left = MAX_LINGER;
+        while let Ok(read @ 1..) = stream.read(&mut sink).await {
+            left = left.saturating_sub(read);
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    // Past it, the client has had its time.
+    let _ = tokio::time::timeout(LINGER, rest).await;
+}
+
+// === impl Running ===
+
+impl Running {
+    pub(super) fn new(cut_off: CancellationToken) -> Self {
+        Self {
+            tasks: TaskTracker::new(),
+            cut_off,
+        }
+    }
+
+    /// Runs `task` to its end or to the cut-off, where it is dropped: an exchange says so in the log
+    /// then.
+    pub(super) async fn track<T>(&self, task: impl Future<Output = T>) -> Option<T> {
+        self.tasks.track_future(self.cut_off.run_until_cancelled(task)).await
+    }
+
+    pub(super) fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
+        let running = self.clone();
+        // Counted before the task has begun.
+        let token = self.tasks.token();
+        tokio::spawn(async move {
+            running.track(serving).await;
+            drop(token);
+        });
+    }
+
+    /// Waits until all have ended, at most for `bound`; then cuts off those that have not.
+    pub(super) async fn drain(&self, bound: Duration) -> bool {
+        self.tasks.close();
+        let running = self.tasks.len();
+        tracing::info!(running, ?bound, "waiting for what runs to end");
+        let all_ended = tokio::select! {
+            () = self.tasks.wait() => true,
+            () = tokio::time::sleep(bound) => false,
+            () = self.cut_off.cancelled() => false,
+        };
+        if !all_ended {
+            self.cut_off.cancel();
+            self.tasks.wait().await;
+        }
+        all_ended
+    }
+}
+
+/// For a request that is on its way when the proxy is told to stop.
+const LAST_CALL: Duration = Duration::from_millis(500);
+/// How long, and for how many bytes, is read on.
+const LINGER: Duration = Duration::from_secs(1);
+const MAX_LINGER: usize = 4 * 1024 * 1024;
