@@ -59,11 +59,11 @@ async fn what_became_of_requests_is_counted() {
 
     for (series, wanted) in [
         (
-            r#"robotgate_decisions_total{verdict="allow",reason="no-rule",bot="crawler",enforcement="enforce"}"#,
+            r#"robotgate_decisions_total{verdict="allow",reason="no-rule",bot="crawler",enforcement="enforce",forwarded="true"}"#,
             1.0,
         ),
         (
-            r#"robotgate_decisions_total{verdict="deny",reason="rule",bot="other",enforcement="enforce"}"#,
+            r#"robotgate_decisions_total{verdict="deny",reason="rule",bot="other",enforcement="enforce",forwarded="false"}"#,
             1.0,
         ),
         (r#"robotgate_requests_total{method="GET",outcome="forwarded"}"#, 1.0),

@@ -66,7 +66,7 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
             out,
             "The site's robots.txt {detour}, which counts as no robots.txt: everything is allowed."
         )?,
-        None => match decision.error().filter(|_| decision.reason == Reason::Egress) {
+        None => match &decision.prohibited {
             Some(error) => writeln!(out, "{} {error}.", decision.reason.sentence())?,
             None => writeln!(out, "{}", decision.reason.sentence())?,
         },
