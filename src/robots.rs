@@ -15,23 +15,18 @@
 //! text anew, for people.
 
 mod agent;
-mod buckets;
-mod classes;
 mod draft;
 mod entry;
 mod escape;
 mod explain;
+mod groups;
 mod head;
 mod index;
 mod layout;
-mod limit;
 mod line;
 mod lint;
 mod names;
-mod profile;
-mod rank;
 mod record;
-mod rule;
 mod ruleset;
 mod search;
 mod sieve;
@@ -39,18 +34,18 @@ mod statement;
 mod survey;
 mod url;
 mod whole;
-mod width;
 mod wild;
 
 pub use agent::{Agent, Match};
-pub use explain::{AgentLine, Choice, Competitor, Explanation, Group, Lost, Weighed, explain, numbered_lines};
-pub use limit::{BEYOND, LIMIT, counted};
+pub use explain::{Competitor, Explanation, Group, Lost, Weighed, explain, numbered_lines};
+pub use groups::{AgentLine, Choice};
+pub use line::{BEYOND, LIMIT, counted};
 pub use lint::{Disguise, Finding, Lint, Severity, lint};
-pub use profile::Profile;
-pub use rule::{Rule, RuleId, RuleKind};
 pub use statement::{Statement, StatementKind, audience, statements};
 pub use url::path_of_url;
 pub use whole::Whole;
+
+use std::borrow::Cow;
 
 use draft::Draft;
 use record::{Key, Record};
@@ -90,6 +85,66 @@ pub struct RobotsTxt {
     rules: Rules,
 }
 
+/// Whose reading of robots.txt holds.
+///
+/// ```
+/// use robotgate::robots::{Profile, RobotsTxt};
+///
+/// let body = b"User-agent: *\nDisalow: /tpyo\nDisallow: /%62%61%7A";
+/// let google = RobotsTxt::parse_as(Profile::Google, body);
+/// let rfc9309 = RobotsTxt::parse_as(Profile::Rfc9309, body);
+///
+/// // Google knows the usual typos; the RFC's grammar has no such line.
+/// assert!(!google.agent("AnyBot").decide(b"/tpyo").allowed);
+/// assert!(rfc9309.agent("AnyBot").decide(b"/tpyo").allowed);
+///
+/// // The RFC compares what escapes mean, Google how they are written.
+/// assert!(google.agent("AnyBot").decide(b"/baz").allowed);
+/// assert!(!rfc9309.agent("AnyBot").decide(b"/baz").allowed);
+/// ```
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// As Google's open-source parser, bit for bit.
+    #[default]
+    Google,
+    /// As RFC 9309 has it: no typos, no missing colons, no index rule; octets are compared by what
+    /// their escapes mean, and the robots.txt itself is always allowed (§2.2.2).
+    Rfc9309,
+}
+
+/// A rule of one [`RobotsTxt`](RobotsTxt); it means nothing to any other.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct RuleId {
+    line: u32,
+    /// Where its pattern, as it is compared, begins in the file's text.
+    start: u32,
+}
+
+/// Whether a rule lets paths through or keeps them out (RFC 9309 §2.2.2).
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum RuleKind {
+    /// Before `Disallow` in order, as it wins a tie.
+    Allow,
+    /// Keeps paths out, unless its pattern is empty.
+    Disallow,
+}
+
+/// A rule, seen through the file that holds it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Rule<'a> {
+    /// Allow or disallow, typos understood.
+    pub kind: RuleKind,
+    /// The pattern as it is compared: in the profile of Google with escapes in upper case and
+    /// non-ASCII octets escaped. ASCII, and its length in bytes is the rule's weight against others.
+    pub pattern: Cow<'a, str>,
+    /// The line as written, without its comment and surrounding white space. Octets that are not
+    /// UTF-8 are replaced; control characters are kept.
+    pub text: Cow<'a, str>,
+    /// The line's number, from 1; LF, CR and CRLF each end a line.
+    pub line: u32,
+}
+
 /// The compiled rules, with offsets as wide as the file needs.
 #[derive(Debug)]
 enum Rules {
@@ -115,7 +170,7 @@ impl RobotsTxt {
         Self {
             profile,
             text,
-            length: width::offset(body.len()),
+            length: entry::offset(body.len()),
             rules: rules.narrow().map_or(Rules::Wide(rules), Rules::Narrow),
         }
     }
@@ -161,17 +216,18 @@ impl RobotsTxt {
     pub fn rule(&self, id: RuleId) -> Rule<'_> {
         let body = self.body();
         let line = line::line_at(body, self.written_at(id));
-        let record = Record::read(self.profile, line).filter(|record| record.key != Key::UserAgent);
-        let Some(record) = record else {
+        let Some(Record {
+            key: Key::Rule(kind),
+            value,
+            text,
+        }) = Record::read(self.profile, line)
+        else {
             unreachable!("an id of another file: {id:?}");
         };
         Rule {
-            kind: match record.key {
-                Key::Allow => RuleKind::Allow,
-                Key::Disallow | Key::UserAgent => RuleKind::Disallow,
-            },
-            pattern: escape::of_pattern(self.profile, record.value),
-            text: String::from_utf8_lossy(record.text),
+            kind,
+            pattern: escape::of_pattern(self.profile, value),
+            text: String::from_utf8_lossy(text),
             line: id.line,
         }
     }
@@ -223,5 +279,34 @@ impl RobotsTxt {
         // A pattern in another spelling has the place of what is written before it.
         let before = start.checked_sub(file.len()).and_then(|at| spelled[..at].last_chunk());
         before.map_or(start, |place| u32::from_le_bytes(*place) as usize)
+    }
+}
+
+// === impl Profile ===
+
+impl Profile {
+    /// Its name in the configuration and the log.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Google => "google",
+            Self::Rfc9309 => "rfc9309",
+        }
+    }
+
+    /// Whether no rule is asked about `path`: RFC 9309 §2.2.2 implicitly allows the robots.txt
+    /// itself, of which Google's parser knows nothing.
+    fn always_allows(self, path: &[u8]) -> bool {
+        self == Self::Rfc9309 && path == b"/robots.txt"
+    }
+}
+
+// === impl RuleId ===
+
+impl RuleId {
+    /// The line that the rule stands in, from 1.
+    #[must_use]
+    pub fn line(self) -> u32 {
+        self.line
     }
 }

@@ -7,15 +7,13 @@
 use std::borrow::Cow;
 
 use super::{
-    Profile,
-    entry::Entry,
+    Profile, RuleKind,
+    entry::{Entry, offset},
     escape,
     head::Head,
     line::Lines,
     names::{Mention, Named},
     record::{Key, Record},
-    rule::RuleKind,
-    width::offset,
 };
 
 /// What has been read so far.
@@ -61,8 +59,7 @@ impl<'a> Draft<'a> {
             };
             match record.key {
                 Key::UserAgent => draft.user_agent(record.value),
-                Key::Allow => draft.rule(RuleKind::Allow, line, record.value),
-                Key::Disallow => draft.rule(RuleKind::Disallow, line, record.value),
+                Key::Rule(kind) => draft.rule(kind, line, record.value),
             }
         }
         draft.text.extend_from_slice(&[0; Head::BYTES]);

@@ -6,12 +6,7 @@
 
 use memchr::{memchr, memrchr};
 
-use super::{
-    head::Head,
-    rank::Rank,
-    rule::{RuleId, RuleKind},
-    width::{Width, offset},
-};
+use super::{RuleId, RuleKind, head::Head};
 
 /// A pattern and the rule that it stands for; `W` is what offsets into the file's text take. An
 /// allow that ends in `/index.htm…` has two of them.
@@ -42,6 +37,20 @@ pub(super) enum Shape {
     WildToEnd,
 }
 
+/// Of two rules that match, the one of higher rank decides: the longer pattern, else the one that
+/// allows, else the one that stands first in the file.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct Rank(u64);
+
+/// A stored offset or count.
+pub(super) trait Width: Copy + Into<u32> {
+    /// It, to index with.
+    fn at(self) -> usize {
+        let wide: u32 = self.into();
+        wide as usize
+    }
+}
+
 // === impl Entry ===
 
 impl Entry<u32> {
@@ -58,16 +67,10 @@ impl Entry<u32> {
         Self::of_body(start, &body[..body.len() - stars], to_end, length, line, kind)
     }
 
-    /// Google's index rule: an allow of `/dir/index.html` (anything from `/index.htm` on, in the
-    /// last segment) also stands for `/dir/$`. The pattern itself is longer, so where both match
-    /// this one changes nothing.
+    /// What an allow of an index page also stands for. The pattern itself is longer, so where both match this one changes
+    /// nothing.
     pub(super) fn directory(text: &[u8], start: usize, length: usize, line: u32) -> Option<Self> {
-        let pattern = &text[start..start + length];
-        let slash = memrchr(b'/', pattern)?;
-        if !pattern[slash..].starts_with(b"/index.htm") {
-            return None;
-        }
-        let body = &pattern[..=slash];
+        let body = &text[start..start + index_directory(&text[start..start + length])?];
         Some(Self::of_body(start, body, true, body.len() + 1, line, RuleKind::Allow))
     }
 
@@ -185,7 +188,7 @@ impl<W: Width> Entry<W> {
     }
 
     /// What a path must have if the pattern, which has wildcards, is to match: of few patterns
-    /// [`super::classes`] says it, of many [`super::sieve`].
+    /// [`super::sieve::Classes`] say it, of many a [`super::sieve::Sieve`].
     pub(super) fn needs(&self) -> u16 {
         self.link & DISTANCE
     }
@@ -220,6 +223,47 @@ impl<W: Width> Entry<W> {
     }
 }
 
+// === impl Rank ===
+impl Rank {
+    /// Below that of any rule.
+    pub(super) const NONE: Self = Self(0);
+
+    /// `length` is the pattern's, as compared, in bytes.
+    pub(super) fn new(length: u16, allow: bool, line: u32) -> Self {
+        let allow = if allow { RANK_ALLOW } else { 0 };
+        Self(u64::from(length) << RANK_LENGTH | allow | u64::from(!line))
+    }
+
+    /// Whether what the rule decides may be fetched. A pattern of length 0 (an empty rule) matches
+    /// everything and forbids nothing.
+    pub(super) fn allows(self) -> bool {
+        self.0 & RANK_ALLOW != 0 || self.0 >> RANK_LENGTH == 0
+    }
+}
+
+// === impl Width ===
+
+impl Width for u16 {}
+impl Width for u32 {}
+
+/// An offset or a count in its stored form. [`super::line::MAX_BODY`] keeps every one of them far
+/// below the limit, so the cast loses nothing.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "MAX_BODY bounds every offset and count below 2^32"
+)]
+pub(super) fn offset(n: usize) -> u32 {
+    debug_assert!(u32::try_from(n).is_ok());
+    n as u32
+}
+
+/// Google's index rule: an allow of `/dir/index.html` (anything from `/index.htm` on, in the last segment) also stands for
+/// `/dir/$`. Where the directory of such a pattern ends.
+pub(super) fn index_directory(pattern: &[u8]) -> Option<usize> {
+    let slash = memrchr(b'/', pattern)?;
+    pattern[slash..].starts_with(b"/index.htm").then_some(slash + 1)
+}
+
 fn short(length: usize) -> u16 {
     debug_assert!(length <= super::line::MAX_LINE * 3);
     // MAX_LINE bounds a pattern, and escaping makes at most three bytes of one.
@@ -228,6 +272,8 @@ fn short(length: usize) -> u16 {
 
 const _: () = assert!(super::line::MAX_LINE * 3 <= u16::MAX as usize);
 
+const RANK_ALLOW: u64 = 1 << 32;
+const RANK_LENGTH: u32 = 33;
 const ALLOW: u16 = 1 << 15;
 const SHAPE: u32 = 13;
 const DISTANCE: u16 = (1 << SHAPE) - 1;

@@ -4,19 +4,16 @@
 //! It reads the text anew and compares every rule plainly, one after the other: slower than
 //! [`Agent::decide`](super::Agent::decide) by far, never different. It never decides for the proxy.
 
-mod choice;
-mod fit;
-mod groups;
 mod weigh;
 
 use std::borrow::Cow;
 
-pub use self::choice::{AgentLine, Choice};
-use self::{
-    groups::GroupText,
-    weigh::{Scale, Weighing},
+use self::weigh::{Scale, Weighing};
+use super::{
+    AgentLine, Choice, Profile, RuleKind,
+    groups::{self, GroupText},
+    line::Lines,
 };
-use super::{Profile, RuleKind, line::Lines};
 
 /// Why a path is allowed or not.
 #[derive(Clone, Debug, Eq, PartialEq)]

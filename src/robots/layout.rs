@@ -6,12 +6,9 @@
 use std::cmp::Reverse;
 
 use super::{
-    buckets::{Bucket, Buckets, Pair, Range},
-    classes::Classes,
-    entry::{Entry, Shape},
-    index::{Index, Table},
-    sieve::Sieve,
-    width::offset,
+    entry::{Entry, Shape, offset},
+    index::{Bucket, Buckets, Index, Pair, Range, Table},
+    sieve::{Classes, Sieve},
 };
 
 /// The tables laid out so far.

@@ -1,5 +1,5 @@
-//! Cuts the bytes of a robots.txt into numbered lines, as Google's parser does (RFC 9309 §2.2
-//! leaves the details open).
+//! Cuts the bytes of a robots.txt into numbered lines, as Google's parser does (RFC 9309 §2.2 leaves the details open),
+//! and says how much of a long file counts.
 //!
 //! Never looks inside a line but for the NUL that ends it early; what a line says is
 //! [`super::record`]'s.
@@ -65,6 +65,31 @@ pub(super) fn line_at(body: &[u8], place: usize) -> &[u8] {
     content(memchr2(b'\n', b'\r', line).map_or(line, |end| &line[..end]))
 }
 
+/// What counts of `read`, of which there may be more than `limit` bytes, [`BEYOND`] at the least. A line that does not end
+/// within the limit could say something else than its author meant, and is dropped; without a limit in the way, the last
+/// line needs no end.
+///
+/// ```
+/// use robotgate::robots::counted;
+///
+/// assert_eq!(counted(b"Disallow: /a\nDisallow: /b", 20), b"Disallow: /a\n");
+/// assert_eq!(counted(b"Disallow: /a\nDisallow: /b", 12), b"Disallow: /a\n");
+/// assert_eq!(counted(b"Disallow: /a\nDisallow: /b", 25), b"Disallow: /a\nDisallow: /b");
+/// ```
+#[must_use]
+pub fn counted(read: &[u8], limit: usize) -> &[u8] {
+    match read.split_at_checked(limit) {
+        // The limit falls between a line and its end, and so cuts nothing.
+        Some((_, [b'\r', b'\n', ..])) => &read[..limit + 2],
+        Some((_, [b'\n' | b'\r', ..])) => &read[..=limit],
+        Some((within, [_, ..])) => {
+            let end = memrchr2(b'\n', b'\r', within).map_or(0, |last| last + 1);
+            &within[..end]
+        }
+        _ => read,
+    }
+}
+
 /// Skips a byte-order mark, or as much of one as there is: files cut apart and glued together
 /// again start with pieces of it.
 fn without_mark(body: &[u8]) -> &[u8] {
@@ -82,6 +107,14 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
+/// Bytes of a robots.txt that count, after content decoding: 500 KiB, Google's limit and the least
+/// that RFC 9309 §2.5 asks for. What comes after them is not read.
+pub const LIMIT: usize = 500 * 1024;
+
+/// How many bytes past the limit tell whether there is more than counts: a line's end, which still
+/// does, and one.
+pub const BEYOND: usize = 3;
+
 /// What one line keeps, in bytes: eight of the longest URLs that browsers take, less a terminator.
 pub(super) const MAX_LINE: usize = 2083 * 8 - 1;
 
@@ -96,7 +129,7 @@ const _: () = assert!(MAX_BODY <= (u32::MAX / 6) as usize);
 
 #[cfg(test)]
 mod tests {
-    use super::{super::width::offset, *};
+    use super::{super::entry::offset, *};
 
     fn lines(body: &[u8]) -> Vec<&[u8]> {
         Lines::new(body).map(|(_, line)| line).collect()

@@ -5,9 +5,9 @@
 use std::cmp::Ordering;
 
 use super::{
+    entry::{Width, offset},
     head::Head,
     record::is_space,
-    width::{Width, offset},
 };
 
 /// Names in the order of their lower-case spelling, each once.

@@ -5,7 +5,7 @@
 
 use memchr::{memchr, memchr2};
 
-use super::Profile;
+use super::{Profile, RuleKind};
 
 /// One meaningful line.
 #[derive(Debug)]
@@ -29,8 +29,7 @@ pub(super) struct Parts<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Key {
     UserAgent,
-    Allow,
-    Disallow,
+    Rule(RuleKind),
 }
 
 // === impl Record ===
@@ -68,15 +67,16 @@ impl Key {
             let is = |spelling: &[u8]| written.eq_ignore_ascii_case(spelling);
             return GRAMMAR.iter().find_map(|&(spelling, key)| is(spelling).then_some(key));
         }
-        let begins = |spelling: &[u8]| {
-            written
-                .get(..spelling.len())
-                .is_some_and(|head| head.eq_ignore_ascii_case(spelling))
-        };
         SPELLINGS
             .iter()
-            .find_map(|&(spelling, key)| begins(spelling).then_some(key))
+            .find_map(|&(spelling, key)| begins(written, spelling).then_some(key))
     }
+}
+
+/// Whether `text` begins with `start`, in any case.
+pub(super) fn begins(text: &[u8], start: &[u8]) -> bool {
+    text.get(..start.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
 /// Where the key ends: at the first colon. A line without one may use white space, but only where
@@ -119,11 +119,14 @@ pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
+const ALLOW: Key = Key::Rule(RuleKind::Allow);
+const DISALLOW: Key = Key::Rule(RuleKind::Disallow);
+
 /// The keys of RFC 9309 §2.2, in any case.
 const GRAMMAR: &[(&[u8], Key)] = &[
     (b"user-agent", Key::UserAgent),
-    (b"allow", Key::Allow),
-    (b"disallow", Key::Disallow),
+    (b"allow", ALLOW),
+    (b"disallow", DISALLOW),
 ];
 
 /// The spellings that count for Google, in order; a key need only *begin* with one, in any case.
@@ -131,13 +134,13 @@ const SPELLINGS: &[(&[u8], Key)] = &[
     (b"user-agent", Key::UserAgent),
     (b"useragent", Key::UserAgent),
     (b"user agent", Key::UserAgent),
-    (b"allow", Key::Allow),
-    (b"disallow", Key::Disallow),
-    (b"dissallow", Key::Disallow),
-    (b"dissalow", Key::Disallow),
-    (b"disalow", Key::Disallow),
-    (b"diasllow", Key::Disallow),
-    (b"disallaw", Key::Disallow),
+    (b"allow", ALLOW),
+    (b"disallow", DISALLOW),
+    (b"dissallow", DISALLOW),
+    (b"dissalow", DISALLOW),
+    (b"disalow", DISALLOW),
+    (b"diasllow", DISALLOW),
+    (b"disallaw", DISALLOW),
 ];
 
 #[cfg(test)]
@@ -152,12 +155,12 @@ mod tests {
 
     #[test]
     fn keys_are_prefixes_in_any_case() {
-        assert_eq!(read("DisAllowed: /x"), Some((Key::Disallow, "/x")));
+        assert_eq!(read("DisAllowed: /x"), Some((DISALLOW, "/x")));
         assert_eq!(read("User-agents: a"), Some((Key::UserAgent, "a")));
         assert_eq!(read("user agent: a"), Some((Key::UserAgent, "a")));
-        assert_eq!(read("Allows: /"), Some((Key::Allow, "/")));
-        assert_eq!(read("Disallaw: /"), Some((Key::Disallow, "/")));
-        assert_eq!(read("Disalow /"), Some((Key::Disallow, "/")));
+        assert_eq!(read("Allows: /"), Some((ALLOW, "/")));
+        assert_eq!(read("Disallaw: /"), Some((DISALLOW, "/")));
+        assert_eq!(read("Disalow /"), Some((DISALLOW, "/")));
         assert_eq!(read("Disllow: /"), None);
         assert_eq!(read("xDisallow: /"), None);
         assert_eq!(read("Sitemap: /"), None);
@@ -166,9 +169,9 @@ mod tests {
     #[test]
     fn the_grammar_of_the_rfc_has_no_typos_and_no_missing_colons() {
         let read = |line: &'static str| Some(Record::read(Profile::Rfc9309, line.as_bytes())?.key);
-        assert_eq!(read(" DISALLOW\t: /x # why"), Some(Key::Disallow));
+        assert_eq!(read(" DISALLOW\t: /x # why"), Some(DISALLOW));
         assert_eq!(read("user-agent:a"), Some(Key::UserAgent));
-        assert_eq!(read("Allow:"), Some(Key::Allow));
+        assert_eq!(read("Allow:"), Some(ALLOW));
         for line in [
             "Disalow: /x",
             "Disallowed: /x",
@@ -182,18 +185,18 @@ mod tests {
 
     #[test]
     fn white_space_separates_exactly_two_words() {
-        assert_eq!(read("allow /x"), Some((Key::Allow, "/x")));
-        assert_eq!(read("allow \t /x # why"), Some((Key::Allow, "/x")));
+        assert_eq!(read("allow /x"), Some((ALLOW, "/x")));
+        assert_eq!(read("allow \t /x # why"), Some((ALLOW, "/x")));
         assert_eq!(read("allow /x /y"), None);
         assert_eq!(read("allow"), None);
         assert_eq!(read("allow\x0b/x"), None);
-        assert_eq!(read("allow \x0b/x"), Some((Key::Allow, "/x")));
+        assert_eq!(read("allow \x0b/x"), Some((ALLOW, "/x")));
     }
 
     #[test]
     fn a_colon_anywhere_is_the_separator() {
-        assert_eq!(read("disallow /a http://b"), Some((Key::Disallow, "//b")));
-        assert_eq!(read("disallow : : "), Some((Key::Disallow, ":")));
+        assert_eq!(read("disallow /a http://b"), Some((DISALLOW, "//b")));
+        assert_eq!(read("disallow : : "), Some((DISALLOW, ":")));
         assert_eq!(read(": /x"), None);
     }
 

@@ -7,12 +7,12 @@ use std::{collections::HashMap, mem::take};
 
 use super::{
     draft::Draft,
+    entry::{Width, offset},
     index::Index,
     layout::Layout,
     names::Names,
     search::Search,
     whole::Reach,
-    width::{Width, offset},
 };
 
 /// The compiled rules of a file; `W` is what its offsets take.

@@ -4,16 +4,13 @@
 //! the file. Only the product can grow large, so the caller bounds it.
 
 use super::{
-    buckets::{Bucket, Pair},
-    classes::Classes,
-    entry::{Entry, Shape},
+    RuleId,
+    entry::{Entry, Rank, Shape, Width},
     head::Head,
+    index::{Bucket, Pair},
     line::common_prefix,
-    rank::Rank,
-    rule::RuleId,
-    sieve::Sieve,
+    sieve::{Classes, Sieve},
     survey::Survey,
-    width::Width,
     wild,
 };
 

@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc};
 use super::{
     AgentLine, Choice, Profile,
     line::Lines,
-    record::{Key, Parts, Record},
+    record::{Key, Parts, Record, begins},
 };
 
 /// One such line.
@@ -64,7 +64,7 @@ pub fn statements(profile: Profile, body: &[u8]) -> Vec<Statement<'_>> {
         if let Some(record) = Record::read(profile, bytes) {
             match record.key {
                 Key::UserAgent => run.push(AgentLine::new(record.value, line)),
-                Key::Allow | Key::Disallow => {
+                Key::Rule(_) => {
                     run.end();
                 }
             }
@@ -142,6 +142,16 @@ impl Statement<'_> {
 // === impl StatementKind ===
 
 impl StatementKind {
+    /// What `key` is about. For Google a sitemap's need only begin so.
+    pub(super) fn of_key(profile: Profile, key: &[u8]) -> Option<Self> {
+        if profile == Profile::Google && (begins(key, b"sitemap") || begins(key, b"site-map")) {
+            return Some(Self::Sitemap);
+        }
+        KINDS
+            .into_iter()
+            .find(|kind| key.eq_ignore_ascii_case(kind.as_str().as_bytes()))
+    }
+
     /// Its key, as its specification spells it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -163,15 +173,7 @@ impl StatementKind {
 
 fn read(profile: Profile, line: &[u8]) -> Option<(StatementKind, &[u8])> {
     let Parts { key, value, .. } = Parts::read(profile, line)?;
-    let begins = |spelling: &[u8]| {
-        key.get(..spelling.len())
-            .is_some_and(|head| head.eq_ignore_ascii_case(spelling))
-    };
-    if profile == Profile::Google && (begins(b"sitemap") || begins(b"site-map")) {
-        return Some((StatementKind::Sitemap, value));
-    }
-    let is = |kind: &StatementKind| key.eq_ignore_ascii_case(kind.as_str().as_bytes());
-    KINDS.into_iter().find(is).map(|kind| (kind, value))
+    Some((StatementKind::of_key(profile, key)?, value))
 }
 
 const KINDS: [StatementKind; 5] = [

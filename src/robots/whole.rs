@@ -4,9 +4,7 @@
 //! what several cover together.
 
 use super::{
-    entry::{Entry, Shape},
-    rank::Rank,
-    width::Width,
+    entry::{Entry, Rank, Shape, Width},
     wild,
 };
 

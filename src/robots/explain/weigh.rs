@@ -1,16 +1,17 @@
-//! Weighs rules against each other on one path: the longest that matches wins, an allow wins a
-//! tie, then the earlier one (RFC 9309 §2.2.2).
+//! Compares the rules of one agent with one path, and says how far each goes with it (RFC 9309 §2.2.2 and §2.2.3): the
+//! longest that matches wins, an allow wins a tie, then the earlier one.
 //!
-//! Never knows which group a rule stands in.
+//! Never knows which group a rule stands in. Never goes back within a path: the leftmost place for what follows a `*` is
+//! always good enough, so the time is in proportion to pattern and path.
 
 use std::{borrow::Cow, cmp::Reverse};
 
+use memchr::memmem;
+
 use super::{
+    super::{Profile, RuleKind, entry::index_directory, escape, groups::RuleText, line::common_prefix},
     Competitor, Lost, Weighed,
-    fit::{Fit, fit},
-    groups::RuleText,
 };
-use crate::robots::{Profile, RuleKind, escape};
 
 /// What rules are weighed on.
 pub(super) struct Scale<'p> {
@@ -23,6 +24,17 @@ pub(super) struct Scale<'p> {
 pub(super) struct Weighing<'a> {
     pub(super) rule: Weighed<'a>,
     fit: Fit,
+}
+
+/// How a pattern and a path go together.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Fit {
+    /// The pattern matches.
+    Whole,
+    /// Only so many bytes of the pattern do, from its first one on.
+    Part(usize),
+    /// The pattern matches no path.
+    Never,
 }
 
 // === impl Scale ===
@@ -39,8 +51,9 @@ impl<'p> Scale<'p> {
         let pattern = escape::of_pattern(self.profile, rule.pattern);
         let whole = fit(&pattern, &self.path);
         let directory = (self.profile == Profile::Google && rule.kind == RuleKind::Allow && whole != Fit::Whole)
-            .then(|| directory_of(&pattern))
+            .then(|| index_directory(pattern.as_bytes()))
             .flatten()
+            .map(|end| format!("{}$", &pattern[..end]))
             .filter(|directory| fit(directory, &self.path) == Fit::Whole);
         let (pattern, directory, fit) = match directory {
             Some(directory) => (Cow::Owned(directory), true, Fit::Whole),
@@ -128,11 +141,77 @@ fn distance(other: &Competitor<'_>) -> (u8, Reverse<usize>) {
     }
 }
 
-/// Google's index rule: an allow of `/dir/index.html` (anything from `/index.htm` on, in the last
-/// segment) also stands for `/dir/$`.
-fn directory_of(pattern: &str) -> Option<String> {
-    let slash = pattern.rfind('/')?;
-    pattern[slash..]
-        .starts_with("/index.htm")
-        .then(|| format!("{}$", &pattern[..=slash]))
+/// Both in the spelling in which they are compared; `path` begins with `/`.
+fn fit(pattern: &str, path: &[u8]) -> Fit {
+    if !matches!(pattern.as_bytes(), [] | [b'/' | b'*', ..]) {
+        return Fit::Never;
+    }
+    let (body, anchored) = match pattern.strip_suffix('$') {
+        Some(body) => (body, true),
+        None => (pattern, false),
+    };
+    let mut pieces = body.split('*').peekable();
+    // What stands before the first `*`, where a path must begin with it.
+    let head = pieces.next().unwrap_or_default();
+    let mut fitting = common_prefix(head.as_bytes(), path);
+    if fitting < head.len() {
+        return Fit::Part(fitting);
+    }
+    let mut rest = &path[fitting..];
+    if anchored && pieces.peek().is_none() && !rest.is_empty() {
+        return Fit::Part(fitting);
+    }
+    while let Some(piece) = pieces.next() {
+        fitting += 1;
+        if anchored && pieces.peek().is_none() && rest.ends_with(piece.as_bytes()) {
+            return Fit::Whole;
+        }
+        let Some(at) = memmem::find(rest, piece.as_bytes()) else {
+            return Fit::Part(fitting);
+        };
+        fitting += piece.len();
+        if anchored && pieces.peek().is_none() {
+            return Fit::Part(fitting);
+        }
+        rest = &rest[at + piece.len()..];
+    }
+    Fit::Whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_fits_as_far_as_it_fits() {
+        use Fit::{Never, Part, Whole};
+        for (pattern, path, expected) in [
+            ("", "/", Whole),
+            ("/", "/", Whole),
+            ("/a", "/ab", Whole),
+            ("/ab", "/a", Part(2)),
+            ("/ab", "/ac", Part(2)),
+            ("/a$", "/a", Whole),
+            ("/a$", "/ab", Part(2)),
+            ("/a$b", "/a$bc", Whole),
+            ("*", "/", Whole),
+            ("/*", "/", Whole),
+            ("/**$", "/x", Whole),
+            ("/a*c", "/abc", Whole),
+            ("/a*d", "/abc", Part(3)),
+            ("/a*c*e", "/abcd", Part(5)),
+            ("/a*c$", "/abcc", Whole),
+            ("/a*c$", "/abcd", Part(4)),
+            ("/a*c$", "/abd", Part(3)),
+            ("*.gif$", "/a.gif", Whole),
+            ("*.gif$", "/a.gif?x", Part(5)),
+            // Greedy and leftmost is enough: the second piece must not reuse the first one's bytes.
+            ("/*aa*aa", "/xaaa", Part(5)),
+            ("/*aa*aa", "/xaaaa", Whole),
+            ("a", "/a", Never),
+            ("$", "/", Never),
+        ] {
+            assert_eq!(fit(pattern, path.as_bytes()), expected, "{pattern} on {path}");
+        }
+    }
 }

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     super::{
+        RuleKind,
         record::{Key, Record},
-        rule::RuleKind,
     },
     Findings, Lint,
     agents::{Id, UserAgent},
@@ -64,8 +64,7 @@ impl<'a> Groups<'a> {
     pub(super) fn record(&mut self, line: u32, record: &Record<'a>, findings: &mut Findings) {
         let kind = match record.key {
             Key::UserAgent => return self.user_agent(line, record.value, findings),
-            Key::Allow => RuleKind::Allow,
-            Key::Disallow => RuleKind::Disallow,
+            Key::Rule(kind) => kind,
         };
         let rule = Rule {
             line,

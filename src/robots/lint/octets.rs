@@ -7,7 +7,7 @@ use memchr::memchr;
 
 use super::{
     super::{
-        limit::{LIMIT, counted},
+        LIMIT, counted,
         line::{BYTE_ORDER_MARK, Lines, MAX_LINE, common_prefix, content},
         record::{is_space, trim},
     },

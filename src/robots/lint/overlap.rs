@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::{
-    super::rule::RuleKind,
+    super::RuleKind,
     shape::{Rank, Shape},
 };
 

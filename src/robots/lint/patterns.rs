@@ -3,7 +3,7 @@
 //! Never says that a pattern matches too much: what a site keeps to itself is its own affair.
 
 use super::{
-    super::{Profile, escape::of_pattern, path_of_url, record::is_space, rule::RuleKind},
+    super::{Profile, RuleKind, escape::of_pattern, path_of_url, record::is_space},
     Findings, Lint,
     groups::Rule,
     quote::quoted,

@@ -224,7 +224,7 @@ fn typo(key: &[u8], name: &str) -> String {
 pub(super) fn name(key: Key) -> &'static str {
     match key {
         Key::UserAgent => "User-agent",
-        Key::Allow => "Allow",
-        Key::Disallow => "Disallow",
+        Key::Rule(crate::robots::RuleKind::Allow) => "Allow",
+        Key::Rule(crate::robots::RuleKind::Disallow) => "Disallow",
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    super::{Profile, escape::of_pattern, rule::RuleKind},
+    super::{Profile, RuleKind, escape::of_pattern},
     Findings, Lint,
     agents::Id,
     groups::{Group, Rule},

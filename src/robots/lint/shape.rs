@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, cmp::Ordering};
 
-use super::super::rule::RuleKind;
+use super::super::RuleKind;
 
 /// A pattern as escaped, without what makes no difference to the paths that it matches.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::{
-    super::{Profile, escape::of_pattern, rule::RuleKind},
+    super::{Profile, RuleKind, escape::of_pattern},
     Findings, Lint,
     groups::Rule,
     shape::Shape,

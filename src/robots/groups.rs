@@ -1,0 +1,128 @@
+//! The groups of a file as their text has them: who is named, and by which rules they are bound (RFC 9309 §2.2.1).
+//! [`super::explain()`] and [`super::lint()`] read them anew, for people.
+//!
+//! Never sees a User-Agent field, and never compares a rule with a path.
+
+use std::borrow::Cow;
+
+use super::{
+    Group, Profile, RuleKind,
+    line::Lines,
+    names::{Named, is_product_token},
+    record::{Key, Record},
+};
+
+/// For whom rules are picked.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Choice<'a> {
+    /// As [`RobotsTxt::agent`](super::RobotsTxt::agent).
+    Agent(&'a str),
+    /// As [`RobotsTxt::product`](super::RobotsTxt::product).
+    Product(&'a str),
+    /// Only by `*`.
+    Everyone,
+}
+
+/// One user-agent line.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct AgentLine<'a> {
+    value: &'a [u8],
+    /// The line's number, from 1.
+    pub line: u32,
+}
+
+/// A group as it stands in the file.
+pub(super) struct GroupText<'a> {
+    agents: Vec<AgentLine<'a>>,
+    pub(super) rules: Vec<RuleText<'a>>,
+}
+
+/// A rule as it stands in the file.
+pub(super) struct RuleText<'a> {
+    pub(super) kind: RuleKind,
+    /// The whole line, without comment and surrounding white space.
+    pub(super) text: &'a [u8],
+    pub(super) pattern: &'a [u8],
+    pub(super) line: u32,
+}
+
+/// All groups of `body`, in order. Rules before the first user-agent bind nobody and are in none.
+pub(super) fn read(profile: Profile, body: &[u8]) -> Vec<GroupText<'_>> {
+    let mut groups: Vec<GroupText<'_>> = Vec::new();
+    for (line, bytes) in Lines::new(body) {
+        let Some(record) = Record::read(profile, bytes) else {
+            continue;
+        };
+        match record.key {
+            Key::UserAgent => {
+                let agent = AgentLine::new(record.value, line);
+                match groups.last_mut() {
+                    // Only rules end a run of user-agents.
+                    Some(group) if group.rules.is_empty() => group.agents.push(agent),
+                    _ => groups.push(GroupText {
+                        agents: vec![agent],
+                        rules: Vec::new(),
+                    }),
+                }
+            }
+            Key::Rule(kind) => {
+                if let Some(group) = groups.last_mut() {
+                    group.rules.push(RuleText {
+                        kind,
+                        text: record.text,
+                        pattern: record.value,
+                        line,
+                    });
+                }
+            }
+        }
+    }
+    groups
+}
+
+// === impl AgentLine ===
+
+impl<'a> AgentLine<'a> {
+    pub(super) fn new(value: &'a [u8], line: u32) -> Self {
+        Self { value, line }
+    }
+
+    /// What is named, as written. Octets that are not UTF-8 are replaced; control characters are
+    /// kept.
+    #[must_use]
+    pub fn name(&self) -> Cow<'a, str> {
+        String::from_utf8_lossy(self.value)
+    }
+
+    /// Whether the line names those of `choice`. An agent is named by its own name alone; `*`
+    /// names [`Choice::Everyone`].
+    #[must_use]
+    pub fn names(&self, choice: Choice<'_>) -> bool {
+        match (Named::read(self.value), choice) {
+            (Named::Everyone, choice) => choice == Choice::Everyone,
+            (Named::Agent { token, .. }, Choice::Agent(agent)) => token.eq_ignore_ascii_case(agent),
+            (Named::Agent { token, .. }, Choice::Product(agent)) if is_product_token(agent) => {
+                token.eq_ignore_ascii_case(agent)
+            }
+            (Named::Agent { word, .. }, Choice::Product(agent)) => {
+                !agent.is_empty() && word.is_some_and(|word| word.eq_ignore_ascii_case(agent))
+            }
+            (Named::Agent { .. }, Choice::Everyone) => false,
+        }
+    }
+}
+
+// === impl GroupText ===
+
+impl<'a> GroupText<'a> {
+    pub(super) fn names(&self, choice: Choice<'_>) -> bool {
+        self.agents.iter().any(|agent| agent.names(choice))
+    }
+
+    pub(super) fn shown(&self) -> Group<'a> {
+        Group {
+            agents: self.agents.clone(),
+            rules: self.rules.len(),
+        }
+    }
+}
