@@ -3,12 +3,11 @@
 //! Never decides what is worth telling: [`crate::robots::lint()`] does; nor what a site's answer means:
 //! the cache does, as for the proxy.
 
-mod absence;
-mod json;
 mod report;
 mod source;
 
 use std::{
+    fmt,
     io::{self, BufWriter, IsTerminal as _, Write as _},
     path::PathBuf,
     process::ExitCode,
@@ -18,12 +17,14 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use super::{
     fail,
+    live::Live,
     paint::{Colour, Paint},
 };
-use crate::robots::{Finding, Severity, lint};
-use absence::Absence;
-use report::Extent;
-use source::{Found, Source};
+use crate::{
+    explanation::FetchRecord,
+    robots::{Finding, Severity, lint},
+};
+use source::{Absence, Found, Source};
 
 /// Say what a webmaster or a crawler's author should know of a robots.txt
 ///
@@ -51,8 +52,21 @@ pub struct LintArgs {
     json: bool,
 }
 
+/// What a program gets.
+#[derive(serde::Serialize)]
+struct Report<'a> {
+    source: &'a str,
+    /// How the fetch went, where there was one.
+    fetch: Option<FetchRecord<'a>>,
+    /// Why there is nothing to look at.
+    absent: Option<&'a str>,
+    #[serde(flatten)]
+    counts: Counts,
+    findings: &'a [Finding],
+}
+
 /// How many findings there are of each severity.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 struct Counts {
     errors: usize,
     warnings: usize,
@@ -67,15 +81,15 @@ pub fn run(args: &LintArgs) -> ExitCode {
         Ok(found) => found,
         Err(error) => return fail(&error),
     };
-    let absence = found.absence();
-    let findings = found.body().map_or_else(Vec::new, |body| lint(&body));
+    let absence = found.live.as_ref().and_then(Absence::of);
+    let findings = found.body.as_deref().map_or_else(Vec::new, lint);
     let counts = Counts::of(&findings);
     match print(args, &found, absence.as_ref(), &findings, counts) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             fail(&format_args!("cannot write to standard output: {error}"))
         }
         _ if counts.errors + counts.warnings > 0 => ExitCode::FAILURE,
-        _ if absence.is_some_and(|absence| absence.is_fault()) => ExitCode::FAILURE,
+        _ if absence.is_some_and(|absence| absence.is_fault) => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
     }
 }
@@ -92,17 +106,25 @@ fn print(
     let paint = Paint::for_output(stdout.is_terminal());
     let mut out = BufWriter::new(stdout);
     if args.json {
-        json::write(&mut out, found, absence, findings, counts)?;
+        let report = Report {
+            source: name,
+            fetch: found.live.as_ref().map(Live::record),
+            absent: absence.map(|absence| &*absence.text),
+            counts,
+            findings,
+        };
+        serde_json::to_writer(&mut out, &report)?;
+        writeln!(out)?;
         return out.flush();
     }
-    if let Some(live) = found.live() {
+    if let Some(live) = &found.live {
         writeln!(out, "{}\n{}", paint.in_colour(Colour::Strong, "Fetched:"), live.way())?;
     }
     match absence {
-        Some(absence) => writeln!(out, "{name}: {absence}")?,
+        Some(absence) => writeln!(out, "{name}: {}", absence.text)?,
         None => {
-            let extent = if args.all { Extent::All } else { Extent::Few };
-            report::write(&mut out, name, findings, counts, extent, paint)?;
+            report::write(&mut out, name, findings, args.all, paint)?;
+            writeln!(out, "{name}: {counts}")?;
         }
     }
     out.flush()
@@ -121,6 +143,27 @@ impl Counts {
             }
         }
         counts
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            errors,
+            warnings,
+            notes,
+        } = *self;
+        let mut comma = "";
+        for (count, noun) in [(errors, "error"), (warnings, "warning"), (notes, "note")] {
+            if count > 0 {
+                write!(f, "{comma}{count} {noun}{}", if count == 1 { "" } else { "s" })?;
+                comma = ", ";
+            }
+        }
+        match comma {
+            "" => f.write_str("nothing to remark"),
+            _ => Ok(()),
+        }
     }
 }
 

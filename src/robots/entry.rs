@@ -264,6 +264,11 @@ pub(super) fn index_directory(pattern: &[u8]) -> Option<usize> {
     pattern[slash..].starts_with(b"/index.htm").then_some(slash + 1)
 }
 
+/// Whether a path can match `pattern`: each begins with a slash.
+pub(super) fn can_match(pattern: &[u8]) -> bool {
+    matches!(pattern, [b'/' | b'*', ..])
+}
+
 fn short(length: usize) -> u16 {
     debug_assert!(length <= super::line::MAX_LINE * 3);
     // MAX_LINE bounds a pattern, and escaping makes at most three bytes of one.

@@ -59,13 +59,13 @@ pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// What a pattern or a path consists of.
-enum Unit {
+pub(super) enum Unit {
     Raw(u8),
     /// A `%xx`.
     Escaped(u8),
 }
 
-struct Units<'a>(&'a [u8]);
+pub(super) struct Units<'a>(pub(super) &'a [u8]);
 
 // === impl Units ===
 

@@ -26,14 +26,14 @@ pub enum Choice<'a> {
 /// One user-agent line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AgentLine<'a> {
-    value: &'a [u8],
+    pub(super) value: &'a [u8],
     /// The line's number, from 1.
     pub line: u32,
 }
 
 /// A group as it stands in the file.
 pub(super) struct GroupText<'a> {
-    agents: Vec<AgentLine<'a>>,
+    pub(super) agents: Vec<AgentLine<'a>>,
     pub(super) rules: Vec<RuleText<'a>>,
 }
 

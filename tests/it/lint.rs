@@ -102,7 +102,7 @@ fn notes_of_one_code_are_one_finding_that_counts_them() {
     let file = b"User-agent: *\nDisallow: /a*\nDisallow: /b*\nHost: a\nCrawl-delay: 1\nDisallow: /c*\n";
     let (said, _) = lint(file, &["robots.txt"]);
     insta::assert_snapshot!(said, @r"
-    robots.txt:2: note: A pattern matches all that begins so, with or without a `*` at the end: leave it out. [useless-wildcard]
+    robots.txt:2: note: A pattern matches all that begins so, with or without a `*` at the end. It only adds to the length, and of two patterns the longer wins. [useless-wildcard]
          2 | Disallow: /a*
            | … and 2 more in lines 3 to 6 (--all shows each)
 

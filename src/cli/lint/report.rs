@@ -4,85 +4,52 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     io::{self, Write},
 };
 
-use super::Counts;
 use crate::{
     cli::paint::{Colour, Paint},
     robots::{Finding, Lint, Severity},
 };
 
-/// How much to show.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Extent {
-    /// Of each code a few: notes are told once and counted.
-    Few,
-    /// Each finding.
-    All,
-}
-
-/// Findings of one code beyond those that are shown.
-struct More {
-    count: usize,
-    first: u32,
-    last: u32,
-}
-
-/// Writes the findings as far as `extent` has it, what is left out, and the sum.
-pub(super) fn write(
-    out: &mut impl Write,
-    name: &str,
-    findings: &[Finding],
-    counts: Counts,
-    extent: Extent,
-    paint: Paint,
-) -> io::Result<()> {
-    let mut left_out = left_out(findings, extent);
+/// Writes the findings: `all` of them, or of each code a few, and how many more there are.
+pub(super) fn write(out: &mut impl Write, name: &str, findings: &[Finding], all: bool, paint: Paint) -> io::Result<()> {
+    let shown_of = |severity| match severity {
+        _ if all => usize::MAX,
+        Severity::Note => 1,
+        Severity::Warning | Severity::Error => 10,
+    };
+    let mut lines: BTreeMap<Lint, Vec<u32>> = BTreeMap::new();
+    for finding in findings {
+        lines.entry(finding.code).or_default().push(finding.line);
+    }
     let mut shown: BTreeMap<Lint, usize> = BTreeMap::new();
     for finding in findings {
-        let shown = shown.entry(finding.code).or_default();
-        if *shown == extent.of_one(finding.severity) {
+        let (most, shown) = (shown_of(finding.severity), shown.entry(finding.code).or_default());
+        if *shown == most {
             continue;
         }
         *shown += 1;
         write_finding(out, name, finding, paint)?;
         if finding.severity == Severity::Note
-            && let Some(more) = left_out.remove(&finding.code)
+            && let Some(more) = more(&lines[&finding.code], most)
         {
             let bar = paint.in_colour(Colour::Faint, format!("{:>6} |", ""));
             writeln!(out, "{bar} … and {more} (--all shows each)")?;
         }
         writeln!(out)?;
     }
-    for (code, more) in left_out {
-        let severity = paint.in_colour(colour(code.severity()), code.severity().as_str());
-        let code = paint.in_colour(Colour::Faint, format!("[{code}]"));
-        writeln!(out, "{name}: {severity}: {more} (see --all) {code}")?;
-    }
-    writeln!(out, "{name}: {}", sum(counts))
-}
-
-/// Of each code, the findings that are not shown.
-fn left_out(findings: &[Finding], extent: Extent) -> BTreeMap<Lint, More> {
-    let mut seen: BTreeMap<Lint, usize> = BTreeMap::new();
-    let mut left_out: BTreeMap<Lint, More> = BTreeMap::new();
-    for finding in findings {
-        let seen = seen.entry(finding.code).or_default();
-        if *seen < extent.of_one(finding.severity) {
-            *seen += 1;
-            continue;
+    for (code, lines) in lines {
+        let severity = code.severity();
+        if severity != Severity::Note
+            && let Some(more) = more(&lines, shown_of(severity))
+        {
+            let severity = paint.in_colour(colour(severity), severity.as_str());
+            let code = paint.in_colour(Colour::Faint, format!("[{code}]"));
+            writeln!(out, "{name}: {severity}: {more} (see --all) {code}")?;
         }
-        let more = left_out.entry(finding.code).or_insert(More {
-            count: 0,
-            first: finding.line,
-            last: finding.line,
-        });
-        more.count += 1;
-        more.last = finding.line;
     }
-    left_out
+    Ok(())
 }
 
 fn write_finding(out: &mut impl Write, name: &str, finding: &Finding, paint: Paint) -> io::Result<()> {
@@ -94,56 +61,19 @@ fn write_finding(out: &mut impl Write, name: &str, finding: &Finding, paint: Pai
     }
     let number = finding.line;
     writeln!(out, "{name}:{number}: {severity}: {message} {code}")?;
-    writeln!(
-        out,
-        "{} {}",
-        paint.in_colour(Colour::Faint, format!("{number:>6} |")),
-        finding.text
-    )
+    let bar = paint.in_colour(Colour::Faint, format!("{number:>6} |"));
+    writeln!(out, "{bar} {}", finding.text)
 }
 
-fn sum(counts: Counts) -> String {
-    let parts = [
-        (counts.errors, "error"),
-        (counts.warnings, "warning"),
-        (counts.notes, "note"),
-    ];
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, noun)| format!("{count} {noun}{}", if *count == 1 { "" } else { "s" }))
-        .collect();
-    if parts.is_empty() {
-        "nothing to remark".to_owned()
+/// What there is of one code behind the findings that are shown; `lines` are those of all.
+fn more(lines: &[u32], shown: usize) -> Option<String> {
+    let rest = lines.get(shown..)?;
+    let (count, first, last) = (rest.len(), rest.first()?, rest.last()?);
+    Some(if first == last {
+        format!("{count} more in line {first}")
     } else {
-        parts.join(", ")
-    }
-}
-
-// === impl Extent ===
-
-impl Extent {
-    /// Findings of one code that are shown.
-    fn of_one(self, severity: Severity) -> usize {
-        match (self, severity) {
-            (Self::All, _) => usize::MAX,
-            (Self::Few, Severity::Note) => 1,
-            (Self::Few, Severity::Warning | Severity::Error) => 10,
-        }
-    }
-}
-
-// === impl More ===
-
-impl fmt::Display for More {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { count, first, last } = self;
-        if first == last {
-            write!(f, "{count} more in line {first}")
-        } else {
-            write!(f, "{count} more in lines {first} to {last}")
-        }
-    }
+        format!("{count} more in lines {first} to {last}")
+    })
 }
 
 fn colour(severity: Severity) -> Colour {

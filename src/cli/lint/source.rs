@@ -3,19 +3,18 @@
 //! What an answer means is not decided here: a site's robots.txt is fetched as the proxy fetches it.
 
 use std::{
-    borrow::Cow,
     ffi::OsString,
     fmt, io,
     path::{Path, PathBuf},
 };
 
-use super::absence::Absence;
 use crate::{
     cli::{
         live::{self, Live, LiveError},
         load, source,
     },
     config::ConfigError,
+    copy::{Answer, Fetched},
     origin::{Target, TargetError},
     text::plain,
     unreadable::Unreadable,
@@ -34,14 +33,18 @@ pub(super) enum Source {
 pub(super) struct Found {
     /// Where it stands, fit for a terminal.
     pub(super) name: String,
-    bytes: Bytes,
+    /// What there is to read. Of what is longer than what counts it ends a little after that.
+    pub(super) body: Option<Vec<u8>>,
+    /// The fetch, where there was one.
+    pub(super) live: Option<Live>,
 }
 
-enum Bytes {
-    /// From the disk.
-    Read(Vec<u8>),
-    /// From the site.
-    Fetched(Box<Live>),
+/// What a site has in place of rules.
+pub(super) struct Absence {
+    /// As it is said.
+    pub(super) text: String,
+    /// Whether someone should mend it. To have no robots.txt is no fault.
+    pub(super) is_fault: bool,
 }
 
 /// Why there is nothing to look at.
@@ -59,44 +62,6 @@ pub(super) enum SourceError {
     Url { source_name: String, error: TargetError },
     #[error(transparent)]
     Live(#[from] LiveError),
-}
-
-/// The robots.txt of the URL's origin, fetched by the configuration in `config`.
-fn fetch(source: &Source, url: &str, config: Option<&Path>) -> Result<Found, SourceError> {
-    let config = load(config)?;
-    let target = Target::parse(url).map_err(|error| SourceError::Url {
-        source_name: source.to_string(),
-        error,
-    })?;
-    Ok(Found {
-        name: plain(&target.origin.robots_url(), MAX_NAME).into_owned(),
-        bytes: Bytes::Fetched(Box::new(live::fetch(&config, &target.origin)?)),
-    })
-}
-
-// === impl Found ===
-
-impl Found {
-    /// What there is to read. Of what is longer than what counts it ends a little after that.
-    pub(super) fn body(&self) -> Option<Cow<'_, [u8]>> {
-        match &self.bytes {
-            Bytes::Read(bytes) => Some(bytes.into()),
-            Bytes::Fetched(live) => live.body_as_read().map(Cow::Owned),
-        }
-    }
-
-    /// The fetch, where there was one.
-    pub(super) fn live(&self) -> Option<&Live> {
-        match &self.bytes {
-            Bytes::Read(_) => None,
-            Bytes::Fetched(live) => Some(live),
-        }
-    }
-
-    /// Why there is nothing to read.
-    pub(super) fn absence(&self) -> Option<Absence> {
-        self.live().and_then(Absence::of)
-    }
 }
 
 // === impl Source ===
@@ -121,20 +86,36 @@ impl Source {
         let read = match self {
             Self::File(path) => source::of_file(path),
             Self::Stdin => source::of_input(),
-            Self::Url(url) => return fetch(self, url, config),
+            Self::Url(url) => return self.fetch(url, config),
         };
-        let name = self.to_string();
+        let source_name = self.to_string();
         match read {
             Ok(bytes) => Ok(Found {
-                name,
-                bytes: Bytes::Read(bytes),
+                name: source_name,
+                body: Some(bytes),
+                live: None,
             }),
             Err(error) => Err(SourceError::Read {
                 hint: self.hint(&error),
-                source_name: name,
+                source_name,
                 error,
             }),
         }
+    }
+
+    /// The robots.txt of the URL's origin, fetched by the configuration in `config`.
+    fn fetch(&self, url: &str, config: Option<&Path>) -> Result<Found, SourceError> {
+        let config = load(config)?;
+        let target = Target::parse(url).map_err(|error| SourceError::Url {
+            source_name: self.to_string(),
+            error,
+        })?;
+        let live = live::fetch(&config, &target.origin)?;
+        Ok(Found {
+            name: plain(&target.origin.robots_url(), MAX_NAME).into_owned(),
+            body: live.body_as_read(),
+            live: Some(live),
+        })
     }
 }
 
@@ -147,16 +128,13 @@ fn is_like_a_site(name: &str) -> bool {
 
 impl From<OsString> for Source {
     fn from(written: OsString) -> Self {
-        let is_url = |text: &&str| {
-            let begins = |scheme: &str| {
-                text.get(..scheme.len())
-                    .is_some_and(|head| head.eq_ignore_ascii_case(scheme))
-            };
-            begins("http://") || begins("https://")
+        let is_url = |text: &str| {
+            text.split_once("://")
+                .is_some_and(|(scheme, _)| ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)))
         };
         match written.to_str() {
             Some("-") => Self::Stdin,
-            Some(text) if is_url(&text) => Self::Url(text.to_owned()),
+            Some(text) if is_url(text) => Self::Url(text.to_owned()),
             _ => Self::File(written.into()),
         }
     }
@@ -174,5 +152,43 @@ impl fmt::Display for Source {
     }
 }
 
-/// Bytes of a file's name that are shown.
+// === impl Absence ===
+
+impl Absence {
+    /// `None` where there are rules. What the answer means has been decided by the cache's state machine.
+    pub(super) fn of(live: &Live) -> Option<Self> {
+        let fetched = &live.traced.fetched;
+        let (is_fault, text) = match live.answer() {
+            Answer::Rules(_) | Answer::LastCopy(..) => return None,
+            Answer::NoRobots if matches!(fetched, Fetched::TooManyRedirects { .. }) => (
+                true,
+                "the redirects lead to no robots.txt, which counts as having none: everything is allowed".to_owned(),
+            ),
+            Answer::NoRobots => (false, "the site has no robots.txt: everything is allowed".to_owned()),
+            Answer::Soft404 => (
+                true,
+                format!(
+                    "the server answers {} with a page that says there is no robots.txt: to Google everything is allowed, \
+                     to others nothing; answer 404",
+                    fetched.status()
+                ),
+            ),
+            answer @ (Answer::Unreachable(_) | Answer::UnreachableTooLong(_)) => {
+                let reason = answer.failure().map(|failure| failure.error.to_string());
+                let reason = reason.unwrap_or_default();
+                (
+                    true,
+                    format!(
+                        "the robots.txt cannot be had, and until it can everything is disallowed: {}",
+                        plain(&reason, MAX_REASON)
+                    ),
+                )
+            }
+        };
+        Some(Self { text, is_fault })
+    }
+}
+
+/// Bytes of a file's name and of a reason that are shown.
 const MAX_NAME: usize = 1000;
+const MAX_REASON: usize = 500;

@@ -9,7 +9,13 @@ use std::{borrow::Cow, cmp::Reverse};
 use memchr::memmem;
 
 use super::{
-    super::{Profile, RuleKind, entry::index_directory, escape, groups::RuleText, line::common_prefix},
+    super::{
+        Profile, RuleKind,
+        entry::{can_match, index_directory},
+        escape,
+        groups::RuleText,
+        line::common_prefix,
+    },
     Competitor, Lost, Weighed,
 };
 
@@ -143,7 +149,7 @@ fn distance(other: &Competitor<'_>) -> (u8, Reverse<usize>) {
 
 /// Both in the spelling in which they are compared; `path` begins with `/`.
 fn fit(pattern: &str, path: &[u8]) -> Fit {
-    if !matches!(pattern.as_bytes(), [] | [b'/' | b'*', ..]) {
+    if !pattern.is_empty() && !can_match(pattern.as_bytes()) {
         return Fit::Never;
     }
     let (body, anchored) = match pattern.strip_suffix('$') {

@@ -5,7 +5,8 @@
 use std::fmt;
 
 /// How much a finding matters.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Something that stands in the file counts for nothing, or the file is no robots.txt.
     Error,
@@ -19,10 +20,10 @@ macro_rules! catalogue {
     ($($(#[doc = $doc:literal])+ $lint:ident = $name:literal, $severity:ident;)+) => {
         /// What a finding is about. A finding is true in the reading of
         /// [`Profile::Google`](crate::robots::Profile::Google).
-        #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+        #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, serde::Serialize)]
         #[non_exhaustive]
         pub enum Lint {
-            $($(#[doc = $doc])+ $lint,)+
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $lint,)+
         }
 
         impl Lint {
@@ -153,11 +154,8 @@ catalogue! {
     NeedlessEscape = "needless-escape", Warning;
     /// A `%` that starts no escape.
     BrokenEscape = "broken-escape", Warning;
-    /// A `*` that changes nothing of what is matched, nor which rule wins.
+    /// A `*` that changes nothing of what is matched.
     UselessWildcard = "useless-wildcard", Note;
-    /// A `*` that changes nothing of what is matched, but maybe which rule wins: it adds to the
-    /// length.
-    WildcardWeight = "wildcard-weight", Note;
     /// A rule against the robots.txt itself, which crawlers fetch nonetheless.
     RobotsTxtRule = "robots-txt-rule", Note;
 
@@ -167,10 +165,8 @@ catalogue! {
     ShadowedRule = "shadowed-rule", Warning;
     /// The same rule again.
     DuplicateRule = "duplicate-rule", Note;
-    /// A rule without which every path is decided the same.
+    /// A rule without which every path is decided the same, as long as its group keeps another.
     RedundantRule = "redundant-rule", Note;
-    /// A rule that does nothing but to keep its group apart from the next one, and has to stay.
-    LoneRule = "lone-rule", Note;
 
     // Sitemaps.
 

@@ -1,5 +1,4 @@
-//! Puts records into groups, as Google's parser does: only a rule ends a run of user-agents, and
-//! groups for the same agent are one.
+//! Whom each group names, what is cut off their names, and whom rules reach or miss.
 //!
 //! Never looks into a pattern.
 
@@ -7,29 +6,46 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     super::{
-        RuleKind,
-        record::{Key, Record},
+        groups::{GroupText, RuleText},
+        names::Named,
+        record::{is_space, trim},
     },
     Findings, Lint,
-    agents::{Id, UserAgent},
-    patterns, reading,
+    lines::swallowed,
+    quoted,
 };
 
-/// The groups read so far.
-#[derive(Default)]
-pub(super) struct Groups<'a> {
-    groups: Vec<Group<'a>>,
-    /// Whether the next user-agent still belongs to the last group: no rule has come since.
-    open: bool,
-    /// Whether something that looks like the end of a group came since the last user-agent.
-    interrupted: bool,
-    /// What to say of the last group once a rule comes.
-    joined: Vec<Joined>,
-    seen: HashMap<Id, Seen>,
+/// Consecutive user-agents and the rules that follow.
+pub(super) struct Group<'a> {
+    pub(super) agents: Vec<UserAgent>,
+    pub(super) rules: &'a [RuleText<'a>],
+}
+
+/// A user-agent line.
+pub(super) struct UserAgent {
+    /// By which an agent can find it: nothing, a token, or a token and a whole word.
+    pub(super) ids: Vec<Id>,
+    /// The one that a person would call it by, if it names anybody.
+    id: Option<Id>,
+    line: u32,
+    /// As written, in backticks.
+    shown: String,
+    /// Whether nothing is written.
+    empty: bool,
+}
+
+/// What an agent's name is compared with, in lower case.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(super) enum Id {
+    /// Not named themselves.
+    Everyone,
+    /// All that Google's parser looks at.
+    Token(String),
+    /// For names that Google's parser cuts short, all of it.
+    Word(String),
 }
 
 /// Where a name has been seen.
-#[derive(Clone, Copy)]
 struct Seen {
     first: u32,
     last: u32,
@@ -37,163 +53,41 @@ struct Seen {
     group: usize,
 }
 
-/// Two user-agents that share rules and do not look like it.
-struct Joined {
-    line: u32,
-    before: u32,
-    shown: String,
-}
-
-/// Consecutive user-agents and the rules that follow.
-pub(super) struct Group<'a> {
-    pub(super) agents: Vec<UserAgent>,
-    pub(super) rules: Vec<Rule<'a>>,
-}
-
-/// One allow or disallow line.
-pub(super) struct Rule<'a> {
-    pub(super) line: u32,
-    pub(super) kind: RuleKind,
-    /// As written.
-    pub(super) value: &'a [u8],
-}
-
-// === impl Groups ===
-
-impl<'a> Groups<'a> {
-    pub(super) fn record(&mut self, line: u32, record: &Record<'a>, findings: &mut Findings) {
-        let kind = match record.key {
-            Key::UserAgent => return self.user_agent(line, record.value, findings),
-            Key::Rule(kind) => kind,
+/// Reads the groups and says what is odd about whom they are for. `breaks` are the lines that look like the end of a group.
+pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &mut Findings) -> Vec<Group<'a>> {
+    let mut groups = Vec::with_capacity(texts.len());
+    for text in texts {
+        let agents = text.agents.iter();
+        let group = Group {
+            agents: agents
+                .map(|agent| UserAgent::read(agent.line, agent.value, findings))
+                .collect(),
+            rules: &text.rules,
         };
-        let rule = Rule {
-            line,
-            kind,
-            value: record.value,
-        };
-        patterns::check(&rule, findings);
-        if let Some(group) = self.groups.last_mut() {
-            group.rules.push(rule);
-            self.open = false;
-            for joined in self.joined.drain(..) {
-                joined.tell(findings);
-            }
-        } else {
-            let name = reading::name(record.key);
-            let message = format!(
-                "This `{name}` stands before any user-agent, and binds nobody: put `User-agent: *` or another before it."
-            );
-            findings.add(line, Lint::RuleBeforeUserAgent, message);
-        }
+        group.check_reach(findings);
+        group.check_joined(breaks, findings);
+        groups.push(group);
     }
-
-    /// A line came that ends a group for those who read the file, but not for Google.
-    pub(super) fn interrupt(&mut self) {
-        self.interrupted = true;
-    }
-
-    /// The groups, after what can only be said at the end.
-    pub(super) fn finish(self, findings: &mut Findings) -> Vec<Group<'a>> {
-        for group in &self.groups {
-            group.check_reach(findings);
-        }
-        if self.open {
-            check_last(&self.groups, findings);
-        }
-        self.groups
-    }
-
-    fn user_agent(&mut self, line: u32, value: &[u8], findings: &mut Findings) {
-        let agent = UserAgent::read(line, value, findings);
-        if !self.open {
-            self.groups.push(Group {
-                agents: Vec::new(),
-                rules: Vec::new(),
-            });
-        }
-        let group = self.groups.len() - 1;
-        if let Some(before) = self.groups[group].agents.last()
-            && self.interrupted
-            && before.id.is_some()
-        {
-            self.joined.push(Joined {
-                line,
-                before: before.line,
-                shown: before.shown.clone(),
-            });
-        }
-        self.open = true;
-        self.interrupted = false;
-        if let Some(id) = &agent.id {
-            self.meet(id, group, &agent, findings);
-        }
-        self.groups[group].agents.push(agent);
-    }
-
-    /// Says where a name comes again.
-    fn meet(&mut self, id: &Id, group: usize, agent: &UserAgent, findings: &mut Findings) {
-        let line = agent.line;
-        let Some(seen) = self.seen.get_mut(id) else {
-            let new = Seen {
-                first: line,
-                last: line,
-                group,
-            };
-            self.seen.insert(id.clone(), new);
-            return;
-        };
-        let Seen {
-            first,
-            last,
-            group: before,
-        } = *seen;
-        *seen = Seen {
-            first,
-            last: line,
-            group,
-        };
-        let shown = &agent.shown;
-        if before == group {
-            // A word that no bot should be called by is a name all the same.
-            let advice = match agent.ids.last() == Some(id) {
-                true => ": remove this line",
-                false => "",
-            };
-            let message = format!("The group names {shown} twice{advice}.");
-            findings.relate(line, last, Lint::RepeatedAgent, message);
-        } else {
-            let message = format!(
-                "{shown} has a group at line {first}, too. Google and robotgate merge them, but some crawlers read only \
-                 one: give it one group with all its rules."
-            );
-            findings.relate(line, first, Lint::MergedGroups, message);
-        }
-    }
-}
-
-// === impl Joined ===
-
-impl Joined {
-    fn tell(self, findings: &mut Findings) {
-        let Self { line, before, shown } = self;
-        let message = format!(
-            "Only a rule ends a group, so the rules below bind {shown} of line {before} as well: give that one rules of \
-             its own (`Disallow:` allows everything), or put the two lines together."
-        );
-        findings.relate(line, before, Lint::JoinedGroups, message);
-    }
+    check_repeated(&groups, findings);
+    check_last(&groups, findings);
+    groups
 }
 
 // === impl Group ===
 
 impl Group<'_> {
+    /// Whether it has a rule for anybody.
+    pub(super) fn binds(&self) -> bool {
+        !self.rules.is_empty() && self.agents.iter().any(|agent| agent.id.is_some())
+    }
+
     /// Says whose names lead to nobody.
     fn check_reach(&self, findings: &mut Findings) {
-        let Some(first) = self.agents.first() else { return };
         if self.agents.iter().all(|agent| agent.id.is_none()) {
             let message = "No user-agent of this group names anybody, and its rules bind nobody: a name begins with a \
                            letter, and `*` stands for everyone only by itself.";
-            findings.add(first.line, Lint::UnreachableGroup, message);
+            let first = self.agents.first().map_or(0, |agent| agent.line);
+            findings.add(first, Lint::UnreachableGroup, message);
             return;
         }
         for agent in self.agents.iter().filter(|agent| agent.is_a_word_alone()) {
@@ -209,20 +103,72 @@ impl Group<'_> {
             findings.add(agent.line, Lint::UnnamedAgent, message);
         }
     }
+
+    /// Says which user-agents share rules and do not look like it.
+    fn check_joined(&self, breaks: &[u32], findings: &mut Findings) {
+        if self.rules.is_empty() {
+            return;
+        }
+        for [before, agent] in self.agents.array_windows() {
+            let next = breaks.partition_point(|line| *line < before.line);
+            let is_apart = breaks.get(next).is_some_and(|line| *line < agent.line);
+            if is_apart && before.id.is_some() {
+                let message = format!(
+                    "Only a rule ends a group, so the rules below bind {} of line {} as well: give that one rules of its \
+                     own (`Disallow:` allows everything), or put the two lines together.",
+                    before.shown, before.line
+                );
+                findings.relate(agent.line, before.line, Lint::JoinedGroups, message);
+            }
+        }
+    }
 }
 
-/// Of the last group, which ends without a rule, who has none elsewhere either.
+/// Says where a name comes again.
+fn check_repeated(groups: &[Group<'_>], findings: &mut Findings) {
+    let mut names: HashMap<&Id, Seen> = HashMap::new();
+    let agents = groups.iter().enumerate();
+    for (group, agent) in agents.flat_map(|(at, group)| group.agents.iter().map(move |agent| (at, agent))) {
+        let (Some(id), line, shown) = (&agent.id, agent.line, &agent.shown) else {
+            continue;
+        };
+        let Some(seen) = names.get_mut(id) else {
+            let (first, last) = (line, line);
+            names.insert(id, Seen { first, last, group });
+            continue;
+        };
+        if seen.group == group {
+            // A word that no bot should be called by is a name all the same.
+            let advice = match agent.ids.last() == Some(id) {
+                true => ": remove this line",
+                false => "",
+            };
+            let message = format!("The group names {shown} twice{advice}.");
+            findings.relate(line, seen.last, Lint::RepeatedAgent, message);
+        } else {
+            let first = seen.first;
+            let message = format!(
+                "{shown} has a group at line {first}, too. Google and robotgate merge them, but some crawlers read only \
+                 one: give it one group with all its rules."
+            );
+            findings.relate(line, first, Lint::MergedGroups, message);
+        }
+        (seen.last, seen.group) = (line, group);
+    }
+}
+
+/// Of the last group, where it ends without a rule, who has none elsewhere either.
 fn check_last(groups: &[Group<'_>], findings: &mut Findings) {
-    let Some(last) = groups.last() else { return };
+    let Some(last) = groups.last().filter(|group| group.rules.is_empty()) else {
+        return;
+    };
     let ruled: HashSet<&Id> = groups
         .iter()
         .filter(|group| !group.rules.is_empty())
         .flat_map(|group| group.agents.iter().flat_map(|agent| &agent.ids))
         .collect();
-    let mut free = last
-        .agents
-        .iter()
-        .filter(|agent| agent.id.as_ref().is_some_and(|id| !ruled.contains(id)));
+    let is_free = |agent: &&UserAgent| agent.id.as_ref().is_some_and(|id| !ruled.contains(id));
+    let mut free = last.agents.iter().filter(is_free);
     let Some(agent) = free.next() else { return };
     let others = if free.next().is_some() { " and others" } else { "" };
     let message = match agent.id {
@@ -236,4 +182,80 @@ fn check_last(groups: &[Group<'_>], findings: &mut Findings) {
         ),
     };
     findings.add(agent.line, Lint::GroupWithoutRules, message);
+}
+
+// === impl UserAgent ===
+
+impl UserAgent {
+    /// Reads the value of line `line`, and says what is odd about it.
+    fn read(line: u32, value: &[u8], findings: &mut Findings) -> Self {
+        let Named::Agent { token, word } = Named::read(value) else {
+            if value != b"*" && swallowed(value).is_none() {
+                let message = "What follows the `*` is not read: the group is for everyone without one of their own.";
+                findings.add(line, Lint::CutAgent, message);
+            }
+            return Self {
+                line,
+                ids: vec![Id::Everyone],
+                id: Some(Id::Everyone),
+                shown: "`*`".to_owned(),
+                empty: false,
+            };
+        };
+        let token_id = Id::Token(token.to_ascii_lowercase());
+        let word_id = word.map(|word| Id::Word(word.to_ascii_lowercase()));
+        let name = word.filter(|word| could_be_name(word));
+        check_name(line, value, token, name, findings);
+        Self {
+            line,
+            id: match name {
+                Some(_) => word_id.clone(),
+                None => Some(&token_id).filter(|_| !token.is_empty()).cloned(),
+            },
+            ids: [Some(token_id), word_id].into_iter().flatten().collect(),
+            shown: quoted(name.unwrap_or(token).as_bytes()),
+            empty: value.is_empty(),
+        }
+    }
+
+    /// Whether Google's parser finds nobody here, but others may. Of a line without any value that
+    /// has been said.
+    fn is_a_word_alone(&self) -> bool {
+        !self.empty && matches!(&*self.ids, [Id::Token(token), ..] if token.is_empty())
+    }
+}
+
+/// `name` is the whole word where that is one and longer than `token`.
+fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings: &mut Findings) {
+    let (rest, read_as) = (&value[token.len()..], quoted(token.as_bytes()));
+    if value.is_empty() {
+        let message = "The user-agent has no name, and names nobody: write `*` for everyone.";
+        findings.add(line, Lint::EmptyUserAgent, message);
+    } else if rest.is_empty() || token.is_empty() {
+        // All there is to say of one that is cut to nothing is said of its group.
+    } else if let [b',' | b';' | b'|' | b'&', ..] = trim(rest) {
+        let message =
+            format!("Google reads only the first name, {read_as}: give each agent a User-agent line of its own.");
+        findings.add(line, Lint::SeveralAgents, message);
+    } else if rest[0] == b'/' && !token.eq_ignore_ascii_case("mozilla") {
+        let message = format!("The version is no part of a name, and this is read as {read_as}: leave it out.");
+        findings.add(line, Lint::AgentVersion, message);
+    } else if swallowed(value).is_none() {
+        let why = match (rest[0], name) {
+            (b'*', _) => "A `*` stands for everyone only by itself".to_owned(),
+            (first, _) if is_space(first) => "A name is one word".to_owned(),
+            (_, Some(name)) => format!(
+                "Names are of letters, `-` and `_` for Google (robotgate finds {} for an agent of that name, too)",
+                quoted(name.as_bytes())
+            ),
+            _ => "Names are of letters, `-` and `_`".to_owned(),
+        };
+        findings.add(line, Lint::CutAgent, format!("{why}: this is read as {read_as}."));
+    }
+}
+
+/// Whether an agent may be called so.
+fn could_be_name(word: &str) -> bool {
+    let of_name = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.');
+    word.starts_with(char::is_alphanumeric) && word.chars().all(of_name)
 }

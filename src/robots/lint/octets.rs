@@ -7,12 +7,12 @@ use memchr::memchr;
 
 use super::{
     super::{
-        LIMIT, counted,
-        line::{BYTE_ORDER_MARK, Lines, MAX_LINE, common_prefix, content},
+        line::{BYTE_ORDER_MARK, LIMIT, Lines, MAX_LINE, common_prefix, content, counted},
         record::{is_space, trim},
     },
     Findings, Lint,
 };
+use crate::text::is_plain;
 
 /// What some file is that is no robots.txt. Its lines are no news then.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -49,35 +49,20 @@ impl Disguise {
 
     /// Says so. `ruled` is whether there are rules that bind somebody in spite of it.
     pub(super) fn tell(self, ruled: bool, findings: &mut Findings) {
-        let (code, message) = match (self, ruled) {
-            (Self::Html, false) => (
+        let (code, what, advice) = match self {
+            Self::Html => (
                 Lint::Html,
-                "This is a web page (HTML or XML) and no robots.txt: crawlers find no rule in it and may fetch \
-                 everything. Serve plain text, or answer 404 where there are no rules.",
+                "a web page (HTML or XML)",
+                "Serve plain text, or answer 404 where there are no rules.",
             ),
-            (Self::Html, true) => (
-                Lint::Html,
-                "This is a web page (HTML or XML) around some rules: crawlers skip the markup line by line. Serve the \
-                 rules as plain text.",
-            ),
-            (Self::Utf16, false) => (
-                Lint::Utf16,
-                "This is UTF-16, in which crawlers find no rule: they may fetch everything. Save the file as UTF-8.",
-            ),
-            (Self::Utf16, true) => (
-                Lint::Utf16,
-                "This begins as UTF-16, of which crawlers read nothing. Save the file as UTF-8.",
-            ),
-            (Self::Binary, false) => (
-                Lint::Binary,
-                "This is no text, and crawlers find no rule in it: they may fetch everything. Save it as plain text, not \
-                 compressed.",
-            ),
-            (Self::Binary, true) => (
-                Lint::Binary,
-                "This is no text, though crawlers find some rules in it. Save it as plain text.",
-            ),
+            Self::Utf16 => (Lint::Utf16, "UTF-16", "Save the file as UTF-8."),
+            Self::Binary => (Lint::Binary, "no text", "Save it as plain text, not compressed."),
         };
+        let found = match ruled {
+            true => "though crawlers find some rules in it",
+            false => "and crawlers find no rule in it: they may fetch everything",
+        };
+        let message = format!("This is {what}, {found}. {advice}");
         findings.add(0, code, message);
     }
 }
@@ -153,13 +138,8 @@ pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
 /// The first character that editors do not show. Joiners are not among them: there are languages
 /// that need them.
 fn invisible(text: &[u8]) -> Option<char> {
-    let is_invisible = |char: &char| {
-        matches!(
-            char,
-            '\u{a0}' | '\u{ad}' | '\u{2000}'..='\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202f}'
-                | '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{feff}'
-        )
-    };
+    let is_joiner = |char: char| matches!(char, '\u{200c}' | '\u{200d}');
+    let is_invisible = |char: &char| !is_plain(*char) && !char.is_control() && !is_joiner(*char);
     std::str::from_utf8(text).ok()?.chars().find(is_invisible)
 }
 

@@ -2,64 +2,66 @@
 //!
 //! Never says that a pattern matches too much: what a site keeps to itself is its own affair.
 
+use memchr::memmem;
+
 use super::{
-    super::{Profile, RuleKind, escape::of_pattern, path_of_url, record::is_space},
-    Findings, Lint,
-    groups::Rule,
-    quote::quoted,
-    shape::Shape,
+    super::{
+        RuleKind,
+        entry::can_match,
+        escape::{Unit, Units},
+        path_of_url,
+        record::{begins, is_space},
+    },
+    Findings, Lint, quoted,
 };
 
-/// Says what is odd about the pattern of `rule`.
-pub(super) fn check(rule: &Rule<'_>, findings: &mut Findings) {
-    let value = rule.value;
+/// Says what is odd about the pattern of the rule in line `number`.
+pub(super) fn check(number: u32, kind: RuleKind, value: &[u8], findings: &mut Findings) {
     if value.is_empty() {
         return;
     }
-    let mut add = |code, message: String| findings.add(rule.line, code, message);
-    let escaped = of_pattern(Profile::Google, value);
-    let Some(shape) = Shape::new(&escaped) else {
+    if !can_match(value) {
         let (code, message) = never_matches(value);
-        add(code, message);
-        return;
-    };
+        return findings.add(number, code, message);
+    }
     if value.iter().any(|b| is_space(*b) || b.is_ascii_control()) {
         let message = "URLs have no white space or control characters, so no crawler asks for a path that matches: give \
                        each pattern a line of its own, or write `%20` for a space.";
-        add(Lint::SpaceInPattern, message.to_owned());
+        findings.add(number, Lint::SpaceInPattern, message);
     }
     if value[..value.len() - 1].contains(&b'$') {
         let message = "A `$` is the end of a path only as the last character; here it stands for itself.";
-        add(Lint::DollarInside, message.to_owned());
+        findings.add(number, Lint::DollarInside, message);
     }
-    if let Some(piece) = regular_expression(value) {
+    if let Some(piece) = REGULAR.iter().find(|piece| memmem::find(value, piece).is_some()) {
         let message = format!(
             "{} looks like a piece of a regular expression, but patterns are none: `*` stands for any run of characters, a \
              `$` at the end for the end of the path, and every other character for itself.",
             quoted(piece)
         );
-        add(Lint::RegularExpression, message);
+        findings.add(number, Lint::RegularExpression, message);
     }
-    if has_dot_segment(value) {
+    let path = value.split(|b| *b == b'?').next().unwrap_or_default();
+    if memmem::find(path, b"/../").is_some() || memmem::find(path, b"/./").is_some() {
         let message = "Clients resolve `/../` and `/./` before they ask, so paths hardly ever have them: write what they \
                        lead to.";
-        add(Lint::DotSegment, message.to_owned());
+        findings.add(number, Lint::DotSegment, message);
     }
-    check_escapes(value, &mut add);
-    if rule.kind == RuleKind::Disallow && shape.is_for("/robots.txt") {
+    check_escapes(number, value, findings);
+    if let Some(why) = useless_wildcard(value) {
+        let message = format!("{why}. It only adds to the length, and of two patterns the longer wins.");
+        findings.add(number, Lint::UselessWildcard, message);
+    }
+    let is_of_the_file = matches!(value, b"/robots.txt" | b"/robots.txt$" | b"/robots.txt*");
+    if kind == RuleKind::Disallow && is_of_the_file {
         let message = "Crawlers fetch the robots.txt whatever it says of itself: this does not keep them from it.";
-        add(Lint::RobotsTxtRule, message.to_owned());
+        findings.add(number, Lint::RobotsTxtRule, message);
     }
 }
 
 /// Why no path matches `value`.
 fn never_matches(value: &[u8]) -> (Lint, String) {
-    let begins = |scheme: &[u8]| {
-        value
-            .get(..scheme.len())
-            .is_some_and(|head| head.eq_ignore_ascii_case(scheme))
-    };
-    if begins(b"http://") || begins(b"https://") {
+    if begins(value, b"http://") || begins(value, b"https://") {
         let message = format!(
             "A pattern is compared with the path alone, so a whole URL never matches: write {}.",
             quoted(&path_of_url(value))
@@ -78,85 +80,72 @@ fn never_matches(value: &[u8]) -> (Lint, String) {
 }
 
 /// Says once of each kind what is odd about the escapes.
-fn check_escapes(value: &[u8], add: &mut impl FnMut(Lint, String)) {
-    let mut needless = None;
-    let mut broken = None;
-    let mut rest = value;
-    while let Some(at) = memchr::memchr(b'%', rest) {
-        rest = &rest[at..];
-        let digit = |at: usize| rest.get(at).and_then(|b| char::from(*b).to_digit(16));
-        let width = match (digit(1), digit(2)) {
-            (Some(high), Some(low)) => {
-                let char = char::from_u32(high << 4 | low).filter(|char| is_unreserved(*char));
-                needless = needless.or(char.map(|char| (&rest[..3], char)));
-                3
-            }
-            _ => {
-                broken = broken.or(Some(&rest[..rest.len().min(3)]));
-                1
-            }
-        };
-        rest = &rest[width..];
+fn check_escapes(number: u32, value: &[u8], findings: &mut Findings) {
+    // RFC 3986 §2.3: what clients do not escape.
+    let is_unreserved = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._~".contains(octet);
+    let needless = Units(value).find_map(|unit| match unit {
+        Unit::Escaped(octet) => Some(octet).filter(is_unreserved),
+        Unit::Raw(_) => None,
+    });
+    if let Some(octet) = needless {
+        let char = char::from(octet);
+        let message =
+            format!("Google compares `%{octet:02X}` as it is written, and clients ask with `{char}`: write `{char}`.");
+        findings.add(number, Lint::NeedlessEscape, message);
     }
-    if let Some((escape, char)) = needless {
-        let message = format!(
-            "Google compares {} as it is written, and clients ask with `{char}`: write `{char}`.",
-            quoted(escape)
-        );
-        add(Lint::NeedlessEscape, message);
-    }
-    if let Some(piece) = broken {
-        let message = format!(
-            "{} is no escape, as two hexadecimal digits have to follow a `%`: write `%25` for the sign itself.",
-            quoted(piece)
-        );
-        add(Lint::BrokenEscape, message);
+    if Units(value).any(|unit| matches!(unit, Unit::Raw(b'%'))) {
+        let message =
+            "A `%` starts an escape only with two hexadecimal digits after it: write `%25` for the sign itself.";
+        findings.add(number, Lint::BrokenEscape, message);
     }
 }
 
-/// RFC 3986 §2.3: what clients do not escape.
-fn is_unreserved(char: char) -> bool {
-    char.is_ascii_alphanumeric() || matches!(char, '-' | '.' | '_' | '~')
+/// Why a `*` adds nothing to what `value` matches. Those of what means everything, as `/*`, are let be.
+fn useless_wildcard(value: &[u8]) -> Option<&'static str> {
+    let is_anything = value.iter().all(|b| matches!(b, b'/' | b'*' | b'$'));
+    let (open, dollar) = match value {
+        [open @ .., b'$'] => (open, true),
+        _ => (value, false),
+    };
+    // Without the `*`, the `$` in `/a$*` would be the end of the path.
+    let is_last = open.ends_with(b"*") && !open.ends_with(b"$*");
+    if is_anything {
+        None
+    } else if memmem::find(value, b"**").is_some() {
+        Some("Two `*` in a row match what one does")
+    } else if is_last && dollar {
+        Some("A `*` before the final `$` takes its meaning away, and any path that begins so matches")
+    } else if is_last {
+        Some("A pattern matches all that begins so, with or without a `*` at the end")
+    } else {
+        None
+    }
 }
 
-/// The first piece that only makes sense in a regular expression.
-fn regular_expression(value: &[u8]) -> Option<&[u8]> {
-    let find = |piece: &&'static [u8]| memchr::memmem::find(value, piece).map(|at| &value[at..at + piece.len()]);
-    let pieces = REGULAR.iter().filter_map(find);
-    pieces.chain(character_class(value)).min_by_key(|piece| piece.as_ptr())
-}
+/// What only makes sense in a regular expression.
+const REGULAR: &[&[u8]] = &[
+    b"\\", b"(.*)", b"(?", b"[^", b".*$", b"[a-z", b"[A-Z", b"[0-9", b"[a-f", b"[A-F",
+];
 
-/// The first `[…]` that is a set of characters, with ranges in it: `[]` and `[name]` are found in
-/// queries.
-fn character_class(value: &[u8]) -> Option<&[u8]> {
-    memchr::memchr_iter(b'[', value).find_map(|open| {
-        let mut rest = &value[open + 1..];
-        let mut has_range = false;
-        loop {
-            rest = match rest {
-                [from, b'-', to, after @ ..] if is_range(*from, *to) => {
-                    has_range = true;
-                    after
-                }
-                [b'_' | b'-' | b'.' | b'%', after @ ..] => after,
-                [b']', after @ ..] => return has_range.then(|| &value[open..value.len() - after.len()]),
-                _ => return None,
-            };
+#[cfg(test)]
+mod tests {
+    use super::useless_wildcard;
+
+    #[test]
+    fn a_wildcard_is_useless_where_the_pattern_matches_the_same_without() {
+        for (pattern, useless) in [
+            ("/a*", true),
+            ("/a**$", true),
+            ("/a*$", true),
+            ("/a***b", true),
+            ("/a*b", false),
+            ("/*a$", false),
+            ("/*", false),
+            ("*$", false),
+            ("/a$*", false),
+            ("/a$*$", false),
+        ] {
+            assert_eq!(useless_wildcard(pattern.as_bytes()).is_some(), useless, "{pattern}");
         }
-    })
+    }
 }
-
-/// Whether `from` and `to` are of one kind, in order.
-fn is_range(from: u8, to: u8) -> bool {
-    let of = |is: fn(&u8) -> bool| is(&from) && is(&to);
-    from < to && (of(u8::is_ascii_digit) || of(u8::is_ascii_lowercase) || of(u8::is_ascii_uppercase))
-}
-
-fn has_dot_segment(value: &[u8]) -> bool {
-    let path = &value[..memchr::memchr(b'?', value).unwrap_or(value.len())];
-    [&b"/../"[..], b"/./"]
-        .iter()
-        .any(|segment| memchr::memmem::find(path, segment).is_some())
-}
-
-const REGULAR: &[&[u8]] = &[b"\\", b"(.*)", b"(?", b"[^", b".*$"];

@@ -1,6 +1,5 @@
 //! Files and what is said of them; whether it is true is tested in `tests/truth.rs`.
 
-mod advice;
 mod hostile;
 mod truth;
 
@@ -271,7 +270,7 @@ fn groups() {
         (b"User-agent: a\nAllow: /a\nAllow: /b", &[(2, OnlyAllows)]),
         (
             b"User-agent: a\nAllow: /a\nUser-agent: a\nDisallow: /b",
-            &[(2, LoneRule), (3, MergedGroups)],
+            &[(2, RedundantRule), (3, MergedGroups)],
         ),
         (b"User-agent: a\nAllow: /", &[]),
     ]);
@@ -300,7 +299,7 @@ fn patterns() {
             &[(2, RegularExpression), (3, RegularExpression), (4, RegularExpression)],
         ),
         (
-            b"User-agent: *\nDisallow: /?a[]=\nDisallow: /?b[by-date]=\nDisallow: /?c[0]\nDisallow: /d[0-9",
+            b"User-agent: *\nDisallow: /?a[]=\nDisallow: /?b[by-date]=\nDisallow: /?c[0]",
             &[],
         ),
         (
@@ -330,7 +329,7 @@ fn rules_against_each_other() {
         ),
         (
             b"User-agent: *\nDisallow: /a\nUser-agent: *\nDisallow: /a",
-            &[(3, MergedGroups), (4, LoneRule)],
+            &[(3, MergedGroups), (4, DuplicateRule)],
         ),
         // The tie is the allow's.
         (b"User-agent: *\nDisallow: /a\nAllow: /a", &[(2, ShadowedRule)]),
@@ -342,7 +341,7 @@ fn rules_against_each_other() {
         // The longer one wins.
         (
             b"User-agent: *\nAllow: /a\nDisallow: /a*",
-            &[(2, ShadowedRule), (3, WildcardWeight)],
+            &[(2, ShadowedRule), (3, UselessWildcard)],
         ),
         (
             b"User-agent: *\nDisallow: /a\nDisallow: /a*",
@@ -368,7 +367,19 @@ fn rules_against_each_other() {
             b"User-agent: *\nDisallow: /a\nAllow:\nDisallow:",
             &[(3, EmptyRule), (4, EmptyRule)],
         ),
+        // Wildcards on both sides: one pattern matches all that the other does, or it is not told.
+        (b"User-agent: *\nAllow: /*/a/*b\nDisallow: /*a*b", &[]),
+        (
+            b"User-agent: *\nDisallow: /a/*b/c\nAllow: /a*/*/c",
+            &[(2, ShadowedRule)],
+        ),
+        (b"User-agent: *\nDisallow: */a\nAllow: /*/a", &[]),
+        (b"User-agent: *\nDisallow: /a\nAllow: /ab\nDisallow: /*b$", &[]),
         // An index page's directory.
+        (
+            b"User-agent: *\nDisallow: /*/$\nAllow: /b/in\nAllow: /b/index.html",
+            &[],
+        ),
         (
             b"User-agent: *\nDisallow: /a/\nAllow: /a/index.html\nAllow: /a/$",
             &[(4, RedundantRule)],
@@ -397,8 +408,8 @@ fn what_is_lost_is_named() {
              characters, a `$` at the end for the end of the path, and every other character for itself.",
         ),
         (
-            "User-agent: *\nDisallow: /x/[a-f0-9]\\d",
-            "`[a-f0-9]` looks like a piece of a regular expression, but patterns are none: `*` stands for any run of \
+            "User-agent: *\nDisallow: /x/[a-f0-9]+",
+            "`[a-f` looks like a piece of a regular expression, but patterns are none: `*` stands for any run of \
              characters, a `$` at the end for the end of the path, and every other character for itself.",
         ),
     ] {
@@ -460,6 +471,22 @@ fn a_finding_says_all_that_a_reader_needs() {
     };
     assert_eq!(control.text, " Allow: /a\\u{1b}");
     assert_eq!((duplicate.line, duplicate.related), (4, Some(2)));
-    assert_eq!(duplicate.message, "This is the same rule as line 2: remove it.");
+    assert_eq!(duplicate.message, "This is the same rule as line 2.");
     assert_eq!(duplicate.severity, Severity::Note);
+}
+
+#[test]
+fn a_name_that_comes_again_may_be_more_of_one() {
+    let findings = lint(b"User-agent: a\nDisallow: /a\nUser-agent: a\nUser-agent: A\nUser-agent: a*\nDisallow: /b");
+    let repeated = findings.iter().filter(|finding| finding.code == RepeatedAgent);
+    let told: Vec<_> = repeated
+        .map(|finding| (finding.line, finding.related, &*finding.message))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (4, Some(3), "The group names `A` twice: remove this line."),
+            (5, Some(4), "The group names `a` twice."),
+        ]
+    );
 }

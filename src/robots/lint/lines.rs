@@ -1,0 +1,343 @@
+//! Reads each line as Google's parser does, and says where a key or a value is not what its author
+//! will have thought.
+//!
+//! Never knows which group a line belongs to: groups are `groups`'.
+
+use std::collections::HashMap;
+
+use memchr::{memchr, memchr_iter, memmem};
+use url::Url;
+
+use super::{
+    super::{
+        Profile, RuleKind, StatementKind,
+        line::{BYTE_ORDER_MARK, content},
+        record::{Key, Parts, Record, is_space, trim},
+    },
+    Findings, Lint, octets, patterns, quoted,
+};
+
+/// Reads the lines of one file, in order.
+#[derive(Default)]
+pub(super) struct Reader<'a> {
+    /// The file is no robots.txt: that has been said, and its lines that say nothing are no news.
+    pub(super) disguised: bool,
+    /// The lines that look like the end of a group and end none.
+    pub(super) breaks: Vec<u32>,
+    /// Whether a user-agent has come.
+    named: bool,
+    /// Each sitemap and its first line.
+    sitemaps: HashMap<&'a [u8], u32>,
+}
+
+// === impl Reader ===
+
+impl<'a> Reader<'a> {
+    /// Reads a line as it stands in the file.
+    pub(super) fn read(&mut self, number: u32, raw: &'a [u8], findings: &mut Findings) {
+        let content = content(raw);
+        let hash = memchr(b'#', content);
+        if !self.disguised {
+            octets::line(number, raw, findings);
+        }
+        if let Some(record) = Record::read(Profile::Google, content) {
+            if !self.disguised {
+                check_key(number, &record, findings);
+                check_hash(number, content, hash, record.value, findings);
+                check_swallowed(number, record.value, findings);
+            }
+            return self.record(number, &record, findings);
+        }
+        let text = trim(&content[..hash.unwrap_or(content.len())]);
+        if hash.is_some() && matches!(text, [] | BYTE_ORDER_MARK) {
+            return;
+        }
+        self.breaks.push(number);
+        if !self.disguised && !text.is_empty() {
+            self.other(number, text, findings);
+        }
+    }
+
+    fn record(&mut self, number: u32, record: &Record<'_>, findings: &mut Findings) {
+        let Key::Rule(kind) = record.key else {
+            self.named = true;
+            return;
+        };
+        patterns::check(number, kind, record.value, findings);
+        if !self.named {
+            let name = name(record.key);
+            let message = format!(
+                "This `{name}` stands before any user-agent, and binds nobody: put `User-agent: *` or another before it."
+            );
+            findings.add(number, Lint::RuleBeforeUserAgent, message);
+        }
+    }
+
+    /// A line that is neither a record nor a comment.
+    fn other(&mut self, number: u32, text: &'a [u8], findings: &mut Findings) {
+        if text.starts_with(BYTE_ORDER_MARK) {
+            // That has been told.
+            return;
+        }
+        let Some(Parts { key, value, .. }) = Parts::read(Profile::Google, text) else {
+            return tell_prose(number, text, findings);
+        };
+        let has_colon = memchr(b':', text).is_some();
+        match StatementKind::of_key(Profile::Google, key) {
+            Some(StatementKind::Sitemap) => {
+                if !has_colon || key.iter().any(|b| is_space(*b)) {
+                    findings.add(number, Lint::MissingColon, no_colon(b"Sitemap"));
+                }
+                check_swallowed(number, value, findings);
+                self.sitemap(number, value, findings);
+            }
+            Some(_) => tell_ignored(number, key, findings),
+            None => tell_key(number, key, has_colon, text, findings),
+        }
+    }
+
+    fn sitemap(&mut self, number: u32, value: &'a [u8], findings: &mut Findings) {
+        if !is_absolute(value) {
+            let message = format!(
+                "A sitemap has to be an absolute URL, with `https://` and the host, and {} is none.",
+                quoted(value)
+            );
+            findings.add(number, Lint::RelativeSitemap, message);
+        }
+        let first = *self.sitemaps.entry(value).or_insert(number);
+        if first != number && !value.is_empty() {
+            let message = format!("Line {first} names the same sitemap: remove one.");
+            findings.relate(number, first, Lint::DuplicateSitemap, message);
+        }
+    }
+}
+
+/// The first record that stands behind another in the same line, and is taken for a part of its
+/// `value`: line ends get lost where files are pasted.
+pub(super) fn swallowed(value: &[u8]) -> Option<&[u8]> {
+    memchr_iter(b':', value).find_map(|colon| {
+        // White space is looked at once, as it ends at the colon before.
+        let key_end = value[..colon].iter().rposition(|b| !is_space(*b))? + 1;
+        let begins_at = |key: &&str| {
+            let start = key_end.checked_sub(key.len())?;
+            let is_word = start.checked_sub(1).is_none_or(|before| is_space(value[before]));
+            (is_word && value[start..key_end].eq_ignore_ascii_case(key.as_bytes())).then_some(start)
+        };
+        let start = KEYS.iter().find_map(begins_at)?;
+        Some(&value[start..])
+    })
+}
+
+fn check_swallowed(number: u32, value: &[u8], findings: &mut Findings) {
+    if let Some(lost) = swallowed(value) {
+        let message = format!(
+            "A line holds one record, so {} is lost, a part of the value before it: give it a line of its own.",
+            quoted(lost)
+        );
+        findings.add(number, Lint::SwallowedRecord, message);
+    }
+}
+
+/// What can be said of the key of a record that Google accepts.
+fn check_key(number: u32, record: &Record<'_>, findings: &mut Findings) {
+    let name = name(record.key);
+    let head = trim(&record.text[..record.text.len() - record.value.len()]);
+    let key = head.strip_suffix(b":").map_or(head, trim);
+    if key.len() == head.len() {
+        findings.add(number, Lint::MissingColon, no_colon(head));
+    }
+    let rest = key
+        .get(..name.len())
+        .filter(|start| start.eq_ignore_ascii_case(name.as_bytes()))
+        .map(|_| &key[name.len()..]);
+    match rest {
+        Some([]) => {}
+        Some([b' ' | b'\t', ..]) => {
+            let message = format!(
+                "The colon after `{name}` is missing. The next one ends the key, so the value is {}.",
+                quoted(record.value)
+            );
+            findings.add(number, Lint::MissingColon, message);
+        }
+        _ => {
+            let message = format!(
+                "Google reads {} as `{name}`, but other parsers may ignore the line: write `{name}`.",
+                quoted(key)
+            );
+            findings.add(number, Lint::AcceptedTypo, message);
+        }
+    }
+}
+
+/// A `#` in a URL or a name that was pasted with it.
+fn check_hash(number: u32, content: &[u8], hash: Option<usize>, value: &[u8], findings: &mut Findings) {
+    let Some(hash) = hash else { return };
+    let touches = |byte: Option<&u8>| byte.is_some_and(|b| !is_space(*b) && *b != b'#');
+    let before = hash.checked_sub(1).and_then(|at| content.get(at));
+    if value.is_empty() || !touches(before) || !touches(content.get(hash + 1)) {
+        return;
+    }
+    let message = format!(
+        "`#` starts a comment, so the value is {}: write `%23` if a `#` is meant, and a space before a comment.",
+        quoted(value)
+    );
+    findings.add(number, Lint::HashInValue, message);
+}
+
+/// Of a key that Google's parser does not know.
+fn tell_key(number: u32, key: &[u8], has_colon: bool, text: &[u8], findings: &mut Findings) {
+    let is = |name: &&str| key.eq_ignore_ascii_case(name.as_bytes());
+    if IGNORED.iter().any(is) {
+        tell_ignored(number, key, findings);
+    } else if INDEX.iter().any(is) {
+        let message = format!(
+            "Google ignores {} in a robots.txt: use a robots meta tag or an X-Robots-Tag field, on pages that are not \
+             disallowed.",
+            quoted(key)
+        );
+        findings.add(number, Lint::IndexKey, message);
+    } else if let Some(name) = near(key) {
+        let message = format!(
+            "The key {} is misspelt, and Google ignores the line: write `{name}:`, if that is meant.",
+            quoted(key)
+        );
+        findings.add(number, Lint::MisspeltKey, message);
+    } else if has_colon && could_be_key(key) {
+        let message = format!("The key {} is not known, and the line is ignored.", quoted(key));
+        findings.add(number, Lint::UnknownKey, message);
+    } else {
+        tell_prose(number, text, findings);
+    }
+}
+
+fn tell_ignored(number: u32, key: &[u8], findings: &mut Findings) {
+    let message = format!(
+        "Google ignores {}, and so does robotgate; other crawlers may heed it.",
+        quoted(key)
+    );
+    findings.add(number, Lint::IgnoredKey, message);
+}
+
+/// Of a line that has nothing that ends a key, or no key.
+fn tell_prose(number: u32, text: &[u8], findings: &mut Findings) {
+    let first = text.split(|b| is_space(*b)).next().unwrap_or_default();
+    let known = KEYS.iter().find(|name| first.eq_ignore_ascii_case(name.as_bytes()));
+    match known {
+        Some(name) => {
+            let message = format!(
+                "This is no record, as `{name}` has no colon, and the line is ignored: write `{name}: …`, with one value."
+            );
+            findings.add(number, Lint::LostRecord, message);
+        }
+        None => {
+            let message = "This is no record, and the line is ignored: a comment begins with `#`.";
+            findings.add(number, Lint::NotARecord, message);
+        }
+    }
+}
+
+fn no_colon(key: &[u8]) -> String {
+    format!(
+        "The colon after {} is missing. Google takes the white space for one, other parsers may not: add it.",
+        quoted(key)
+    )
+}
+
+/// The key that `key` is a slip or two away from; a short one, a single slip.
+fn near(key: &[u8]) -> Option<&'static str> {
+    if key.len() > MAX_NEAR {
+        return None;
+    }
+    let written = String::from_utf8_lossy(key).to_lowercase();
+    let slips = |name: &str| strsim::osa_distance(&written, &name.to_lowercase());
+    KEYS.into_iter()
+        .find(|name| slips(name) <= if name.len() > 5 { 2 } else { 1 })
+}
+
+/// Whether `key` is made as keys are, and no piece of prose or markup.
+fn could_be_key(key: &[u8]) -> bool {
+    let of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b' ' | b'.');
+    key.first().is_some_and(u8::is_ascii_alphabetic)
+        && key.iter().all(of_key)
+        && key.split(|b| *b == b' ').filter(|word| !word.is_empty()).count() <= 2
+}
+
+fn is_absolute(value: &[u8]) -> bool {
+    let url = std::str::from_utf8(value).ok().and_then(|text| Url::parse(text).ok());
+    // The URL standard forgives a missing slash or a host on the path's side; others do not.
+    url.is_some_and(|url| url.has_host()) && memmem::find(value, b"://").is_some()
+}
+
+/// The key as it should be written.
+fn name(key: Key) -> &'static str {
+    match key {
+        Key::UserAgent => KEYS[0],
+        Key::Rule(RuleKind::Allow) => KEYS[1],
+        Key::Rule(RuleKind::Disallow) => KEYS[2],
+    }
+}
+
+const KEYS: [&str; 4] = ["User-agent", "Allow", "Disallow", "Sitemap"];
+
+/// What some crawlers know, beside the keys of a [`StatementKind`].
+const IGNORED: &[&str] = &[
+    "crawldelay",
+    "request-rate",
+    "visit-time",
+    "host",
+    "clean-param",
+    "comment",
+    "cache-delay",
+    "robot-version",
+    "disallowaitraining",
+    "llms",
+    "llms-txt",
+    "llm-content",
+];
+
+/// What is meant for the index.
+const INDEX: &[&str] = &["noindex", "nofollow", "noarchive", "nosnippet", "noimageindex"];
+
+/// Longer keys are near to none.
+const MAX_NEAR: usize = 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_of_the_finger_are_near() {
+        for (key, expected) in [
+            ("Disllow", Some("Disallow")),
+            ("Dsiallow", Some("Disallow")),
+            ("Disalllow", Some("Disallow")),
+            ("Dissallllow", None),
+            ("user_agent", Some("User-agent")),
+            ("User\u{2013}agent", Some("User-agent")),
+            ("Alow", Some("Allow")),
+            ("Below", None),
+            ("Site mop", Some("Sitemap")),
+            ("", None),
+        ] {
+            assert_eq!(near(key.as_bytes()), expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_swallowed_record_is_a_word_with_a_colon() {
+        for (value, expected) in [
+            ("Googlebot Disallow: /", Some("Disallow: /")),
+            ("*\tALLOW : /a Disallow: /", Some("ALLOW : /a Disallow: /")),
+            ("Disallow: /", Some("Disallow: /")),
+            ("/a user-agent: *", Some("user-agent: *")),
+            ("/disallow:", None),
+            ("a, allow", None),
+            ("Disallow /", None),
+            (":", None),
+            ("  :", None),
+            ("https://a.example/", None),
+        ] {
+            assert_eq!(swallowed(value.as_bytes()), expected.map(str::as_bytes), "{value}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Rules against each other: which of them never decide, and which change nothing.
+//!
+//! Never compares patterns: the engine says which rule decides a path that is made from a pattern. Each `*` in it, and
+//! its open end, becomes an octet that no pattern has, so whatever matches that path matches all that the pattern does.
+//! Where the engine's answers leave a doubt, nothing is said.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+};
+
+use super::{
+    super::{
+        Profile, RobotsTxt, RuleKind,
+        entry::{can_match, index_directory},
+        escape::of_pattern,
+        groups::RuleText,
+    },
+    Findings, Lint,
+    groups::{Group, Id},
+    quoted,
+};
+
+/// The rules of all groups with the same names: who gets one of them gets all. Those that never match are left out.
+struct Scope<'a> {
+    rules: Vec<&'a RuleText<'a>>,
+    patterns: Vec<Cow<'a, str>>,
+    /// The rules as a file of their own, for everyone, from line 2 on.
+    robots: RobotsTxt,
+}
+
+/// Says which rules do nothing beside others.
+pub(super) fn compare(groups: &[Group<'_>], findings: &mut Findings) {
+    let mut scopes: BTreeMap<BTreeSet<&Id>, Vec<&RuleText<'_>>> = BTreeMap::new();
+    for group in groups {
+        let names = group.agents.iter().flat_map(|agent| &agent.ids).collect();
+        scopes.entry(names).or_default().extend(group.rules);
+    }
+    let mut scopes_of: HashMap<&Id, usize> = HashMap::new();
+    for name in scopes.keys().flatten() {
+        *scopes_of.entry(name).or_default() += 1;
+    }
+    let mut budget = BUDGET;
+    for (names, rules) in &scopes {
+        let scope = Scope::new(rules);
+        scope.check_empty(rules, findings);
+        // Whether nobody whom they bind has other rules, too.
+        let alone = names.iter().all(|name| scopes_of[name] == 1);
+        let disallows = scope.rules.iter().any(|rule| rule.kind == RuleKind::Disallow);
+        if alone && !disallows {
+            scope.check_only_allows(findings);
+        }
+        scope.check(alone && disallows, &mut budget, findings);
+    }
+}
+
+// === impl Scope ===
+
+impl<'a> Scope<'a> {
+    fn new(rules: &[&'a RuleText<'a>]) -> Self {
+        let rules: Vec<_> = rules.iter().copied().filter(|rule| can_match(rule.pattern)).collect();
+        let mut file = b"User-agent: *".to_vec();
+        for rule in &rules {
+            file.push(b'\n');
+            file.extend_from_slice(rule.text);
+        }
+        Self {
+            patterns: rules
+                .iter()
+                .map(|rule| of_pattern(Profile::Google, rule.pattern))
+                .collect(),
+            robots: RobotsTxt::parse(&file),
+            rules,
+        }
+    }
+
+    /// Says which rules others leave nothing to decide, and, where it is `asked`, which decide only what would be decided
+    /// the same way without them.
+    fn check(&self, asked: bool, budget: &mut usize, findings: &mut Findings) {
+        let all = 0..self.rules.len();
+        let winners: Vec<Option<usize>> = all.map(|at| self.winner(at, budget)).collect();
+        // The rules that leave nothing to one that says the opposite, which would decide without them.
+        let mut needed = HashSet::new();
+        for (at, winner) in winners.iter().enumerate() {
+            let (rule, Some(winner)) = (self.rules[at], *winner) else {
+                continue;
+            };
+            let (other, line) = (quoted(self.rules[winner].text), self.rules[winner].line);
+            let (code, message) = if self.rules[winner].kind != rule.kind {
+                needed.insert(winner);
+                let why = match self.patterns[winner].len() > self.patterns[at].len() {
+                    true => "is longer",
+                    false => "wins the tie, as an allow does",
+                };
+                let message =
+                    format!("This never decides: {other} of line {line} matches all that this does and {why}.");
+                (Lint::ShadowedRule, message)
+            } else if self.patterns[winner] == self.patterns[at] {
+                (Lint::DuplicateRule, format!("This is the same rule as line {line}."))
+            } else {
+                let message =
+                    format!("This never decides, as {other} of line {line} matches all that it does and wins.");
+                (Lint::RedundantRule, message)
+            };
+            findings.relate(rule.line, line, code, message);
+        }
+        // With no budget left, some rules that never decide may not have been found.
+        if !asked || *budget == 0 {
+            return;
+        }
+        let lengths = self.lengths();
+        for (at, rule) in self.rules.iter().enumerate() {
+            if winners[at].is_some() || needed.contains(&at) {
+                continue;
+            }
+            match self.heir(at, &lengths, budget) {
+                Some(Some(heir)) => {
+                    let (other, line) = (quoted(self.rules[heir].text), self.rules[heir].line);
+                    let message = format!("This changes no decision, as {other} of line {line} covers it.");
+                    findings.relate(rule.line, line, Lint::RedundantRule, message);
+                }
+                Some(None) => {
+                    let message = "This changes no decision, as it wins against no `Disallow`.";
+                    findings.add(rule.line, Lint::RedundantRule, message);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Another rule that always wins where the one at `at` matches.
+    fn winner(&self, at: usize, budget: &mut usize) -> Option<usize> {
+        let own = samples(&self.patterns[at]);
+        let directory = self.directory(at).map(|pattern| samples(&pattern));
+        let mut deciders = own
+            .iter()
+            .chain(directory.iter().flatten())
+            .map(|path| self.decider(path, budget));
+        let winner = deciders.next()??;
+        (winner != at && deciders.all(|decider| decider == Some(winner))).then_some(winner)
+    }
+
+    /// Which rule decides in place of the one at `at` wherever that is left out, if the verdict stays the same: another of
+    /// its kind or, for an allow, maybe none.
+    fn heir(&self, at: usize, lengths: &Lengths, budget: &mut usize) -> Option<Option<usize>> {
+        let (kind, pattern) = (self.rules[at].kind, &self.patterns[at]);
+        if self.directory(at).is_some() {
+            return None;
+        }
+        let heir = wider(pattern).and_then(|path| self.decider(&path, budget));
+        if heir == Some(at) || heir.map_or(RuleKind::Allow, |heir| self.rules[heir].kind) != kind {
+            return None;
+        }
+        // What says the opposite, ranks between the two, and may match some of the same paths. Without a `*` on either
+        // side, it would match all of them, and be the heir.
+        let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
+        let least = heir.map_or(0, |heir| self.patterns[heir].len());
+        let next = rivals.partition_point(|length| *length < least);
+        let is_alone = rivals.get(next).is_none_or(|length| *length > pattern.len());
+        is_alone.then_some(heir)
+    }
+
+    /// Which rule decides `path`. `None` where there is none, and where finding it would take too long.
+    fn decider(&self, path: &[u8], budget: &mut usize) -> Option<usize> {
+        let rule = self.robots.product("").decide_within(path, budget)?.rule?;
+        Some(rule.line() as usize - 2)
+    }
+
+    /// What an allow of an index page stands for as well.
+    fn directory(&self, at: usize) -> Option<String> {
+        let pattern = &self.patterns[at];
+        let end = index_directory(pattern.as_bytes()).filter(|_| self.rules[at].kind == RuleKind::Allow)?;
+        Some(format!("{}$", &pattern[..end]))
+    }
+
+    fn lengths(&self) -> Lengths {
+        let mut lengths = Lengths::default();
+        for (at, rule) in self.rules.iter().enumerate() {
+            let [all, wild] = &mut lengths[rule.kind as usize];
+            for pattern in [Some(self.patterns[at].to_string()), self.directory(at)]
+                .into_iter()
+                .flatten()
+            {
+                all.push(pattern.len());
+                wild.extend(pattern.contains('*').then_some(pattern.len()));
+            }
+        }
+        lengths.iter_mut().flatten().for_each(|lengths| lengths.sort_unstable());
+        lengths
+    }
+
+    /// `rules` are all, even those that never match.
+    fn check_empty(&self, rules: &[&RuleText<'_>], findings: &mut Findings) {
+        for rule in rules.iter().filter(|rule| rule.pattern.is_empty()) {
+            let message = match rule.kind {
+                RuleKind::Allow => "An empty `Allow` does nothing: write `Allow: /` if everything is meant.",
+                // By itself it says that everything is allowed.
+                RuleKind::Disallow if self.rules.is_empty() => continue,
+                RuleKind::Disallow => {
+                    "An empty `Disallow` forbids nothing, and takes nothing back of what other rules forbid."
+                }
+            };
+            findings.add(rule.line, Lint::EmptyRule, message);
+        }
+    }
+
+    /// Of rules without a disallow among them.
+    fn check_only_allows(&self, findings: &mut Findings) {
+        let allows_everything = self.robots.product("").decide(&[b'/', ANY]).rule.is_some();
+        if let Some(rule) = self.rules.first()
+            && !allows_everything
+        {
+            let message = "The rules for these agents only allow, and what nothing disallows is allowed anyway: add \
+                           `Disallow: /` if only this may be fetched.";
+            findings.add(rule.line, Lint::OnlyAllows, message);
+        }
+    }
+}
+
+/// Of the patterns of allows and of disallows, the lengths of all and of those with a `*`, each in order.
+type Lengths = [[Vec<usize>; 2]; 2];
+
+/// Paths that stand for all that `pattern` matches: what matches these matches all.
+fn samples(pattern: &str) -> Vec<Vec<u8>> {
+    let open = match pattern.strip_suffix('$') {
+        Some(body) => Cow::Borrowed(body),
+        None => Cow::Owned(format!("{pattern}*")),
+    };
+    let filled = |open: &str| {
+        let mut path: Vec<u8> = open.bytes().map(|b| if b == b'*' { ANY } else { b }).collect();
+        path.dedup_by(|b, a| (*a, *b) == (ANY, ANY));
+        path
+    };
+    let rest = open.trim_start_matches('*');
+    if rest.len() == open.len() {
+        return vec![filled(&open)];
+    }
+    // All paths begin with a slash. It is of what the `*` stands for, or else what comes after that.
+    let mut paths = vec![filled(&format!("/{open}"))];
+    if rest.starts_with('/') {
+        paths.push(filled(rest));
+    }
+    paths
+}
+
+/// A path that only what is wider than `pattern` matches: it goes along with the pattern as far as no `*` comes, and then
+/// elsewhere. `None` where nothing is wider.
+fn wider(pattern: &str) -> Option<Vec<u8>> {
+    let end = pattern.strip_suffix('$').unwrap_or(pattern);
+    let (literal, rest) = pattern.split_at(end.find('*').unwrap_or(end.len()));
+    let is_prefix = rest != "$" && rest.bytes().all(|b| matches!(b, b'*' | b'$'));
+    let shared = match literal.len() - usize::from(is_prefix && !literal.is_empty()) {
+        0 if is_prefix => return None,
+        // All that begins with a `*` begins with a slash as well.
+        0 => "/",
+        end => &literal[..end],
+    };
+    Some([shared.as_bytes(), &[ANY]].concat())
+}
+
+fn opposite(kind: RuleKind) -> RuleKind {
+    match kind {
+        RuleKind::Allow => RuleKind::Disallow,
+        RuleKind::Disallow => RuleKind::Allow,
+    }
+}
+
+/// No pattern has this octet: as compared, they are ASCII.
+const ANY: u8 = 0xFF;
+
+/// Bytes that the engine may search for wildcards in all: a second's worth or so, and far more than an ordinary file takes.
+const BUDGET: usize = 16 << 20;
