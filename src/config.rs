@@ -1,59 +1,53 @@
 //! The configuration: a TOML file as written becomes a [`Config`], checked, or a list of all that is wrong with it.
 //!
-//! What was written (`written`) is kept apart from what it means (the sections below), so that a value in a [`Config`]
-//! needs no second look. Nothing here panics, opens a socket or creates a file; reading touches the file itself, and
-//! the certificates and credentials that it names.
+//! Each section takes its keys from a `Table` and is made of checked values, so that a value in a [`Config`] needs no
+//! second look: those who work by it take it from there. A default stands where its key is read, or in the `Default` of
+//! the type that it belongs to, and nowhere else. Nothing here panics, opens a socket or creates a file; reading touches
+//! the file itself, and the certificates and credentials that it names.
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use toml::{Spanned, de::DeTable};
+use time::OffsetDateTime;
+use toml::de::DeTable;
 
 use crate::bot::Bots;
 
 mod admin;
-mod audit;
 mod bots;
-mod cache;
-mod check;
 mod egress;
 mod environment;
 mod error;
 mod expect;
 mod https;
-mod identity;
 mod parts;
-mod place;
 mod proxy;
 mod reader;
-mod refusals;
 mod robots;
+mod sections;
 mod settings;
+mod table;
 pub mod units;
-mod warnings;
 mod watch;
-mod written;
 
+pub use crate::audit::Output;
 pub use crate::decision::{HttpsMode, Unverifiable};
 pub use admin::{Admin, AdminToken};
-pub use audit::{Audit, Output};
-pub use cache::Cache;
+pub use bots::IdentityRules;
 pub use egress::Egress;
 pub use environment::{Environment, host_name};
 pub use error::{ConfigError, Problem, Problems};
 pub use expect::Expectation;
 pub use https::{Https, TunnelException};
-pub use identity::{CredentialsError, IdentityRules};
 pub use proxy::{Limits, Proxy, Tls};
-pub use refusals::Refusals;
 pub use robots::Robots;
+pub use sections::{Audit, Cache, Refusals};
 pub use settings::{Change, How, Settings};
 pub use watch::{WatchError, Watcher};
 
-use check::Checker;
-use place::{Complaint, Places};
-use written::{File, Table};
+use error::Complaint;
+use table::{Checker, Table};
 
 /// A configuration that was checked. Every key has a default; see `conf/robotgate.toml`.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +87,7 @@ impl Config {
     ///
     /// When the file cannot be read, or says what cannot be meant; then all its mistakes are in the error.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        Self::load_by(path, |checker| checker)
+        Self::load_by(path, true)
     }
 
     /// As [`Config::load`], for those who make the credentials that the file names, or check none: they are not looked
@@ -103,10 +97,10 @@ impl Config {
     ///
     /// As [`Config::load`].
     pub fn load_without_credentials(path: &Path) -> Result<Self, ConfigError> {
-        Self::load_by(path, |checker| checker.without_credentials())
+        Self::load_by(path, false)
     }
 
-    fn load_by(path: &Path, set_up: fn(Checker<'_>) -> Checker<'_>) -> Result<Self, ConfigError> {
+    fn load_by(path: &Path, reads_credentials: bool) -> Result<Self, ConfigError> {
         let unreadable = |source| ConfigError::Read {
             path: path.to_owned(),
             source,
@@ -120,7 +114,7 @@ impl Config {
         let base = absolute.parent().unwrap_or(Path::new("/"));
         let name = path.display().to_string();
         match str::from_utf8(&bytes) {
-            Ok(text) => Self::parse_by(&Environment::of_process(), &name, text, base, set_up),
+            Ok(text) => Self::parse_by(&Environment::of_process(), &name, text, base, reads_credentials),
             Err(error) => Err(not_text(&name, &bytes, error.valid_up_to())),
         }
     }
@@ -145,7 +139,7 @@ impl Config {
         text: &str,
         base_dir: &Path,
     ) -> Result<Self, ConfigError> {
-        Self::parse_by(environment, file_name, text, base_dir, |checker| checker)
+        Self::parse_by(environment, file_name, text, base_dir, true)
     }
 
     fn parse_by(
@@ -153,85 +147,70 @@ impl Config {
         file_name: &str,
         text: &str,
         base_dir: &Path,
-        set_up: fn(Checker<'_>) -> Checker<'_>,
+        reads_credentials: bool,
     ) -> Result<Self, ConfigError> {
         let (document, syntax_errors) = DeTable::parse_recoverable(text);
-        let places = Places {
-            file: file_name.into(),
-            text,
-            document: document.get_ref(),
-        };
-        let report = |complaints: Vec<Complaint>| {
-            let problems = complaints
-                .into_iter()
-                .map(|complaint| places.problem(complaint))
-                .collect();
-            ConfigError::Invalid(Problems::new(problems))
-        };
-        if !syntax_errors.is_empty() {
+        let document = document.get_ref();
+        let (mut config, complaints) = match syntax_errors.first() {
             // What follows a mistake of syntax is most often its consequence; the first is what must be mended.
-            return Err(report({
-                let first = syntax_errors.iter().take(1);
-                first.map(|error| reader::syntax(error, text)).collect()
-            }));
+            Some(error) => {
+                return invalid(
+                    file_name,
+                    text,
+                    document,
+                    vec![reader::syntax(error, text, environment)],
+                );
+            }
+            None => Self::read(document, Checker::new(environment, base_dir, text, reads_credentials)),
+        };
+        if !complaints.is_empty() {
+            return invalid(file_name, text, document, complaints);
         }
-
-        let (file, mut complaints) = reader::read(&document, text);
-        let mut checker = set_up(Checker::new(environment, base_dir, text));
-        let mut config = Self::check(file, &mut checker);
-        let unread = !complaints.is_empty();
-        // A key that was taken out because it could not be read is not missing.
-        complaints.extend(
-            checker
-                .into_complaints()
-                .into_iter()
-                .filter(|c| !unread || c.missing.is_none()),
-        );
-        if complaints.is_empty() {
-            config.settings = Settings::of(text);
-            Ok(config)
-        } else {
-            Err(report(complaints))
-        }
+        config.settings = Settings::of(text);
+        Ok(config)
     }
 
     /// The defaults in a given environment: what an empty file means.
     pub fn built_in(environment: &Environment) -> Self {
         // An empty file has nothing to complain about.
-        Self::check(File::default(), &mut Checker::new(environment, Path::new("/"), ""))
+        Self::read(&DeTable::new(), Checker::new(environment, Path::new("/"), "", true)).0
     }
 
-    fn check(file: File, checker: &mut Checker<'_>) -> Self {
-        let cache_at = file.cache.0.path.as_ref().map(Spanned::span);
-        check_certificates(&file, checker);
-        let (identity, named) = IdentityRules::check(&file.identity.0, checker);
-        let bots = bots::check(file.bot, named, checker);
-        identity.check_required(file.identity.0.required.as_ref(), &bots, checker);
-        let proxy = Proxy::check(file.proxy.0, checker);
-        let config = Self {
-            admin: Admin::check(file.admin.0, &proxy, checker),
-            proxy,
-            https: Https::check(file.https.0, checker),
-            robots: Robots::check(file.robots.0, checker),
-            refusals: Refusals::check(file.refusals.0, checker),
-            cache: Cache::check(file.cache.0, checker),
-            egress: Egress::check(file.egress.0, checker),
-            audit: Audit::check(file.audit.0, checker),
-            identity,
-            bots,
-            expect: file
-                .expect
-                .into_iter()
-                .filter_map(|expect| Expectation::check(expect, checker))
-                .collect(),
-            settings: Settings::default(),
-        };
-        if let (Some(span), Some(name)) = (cache_at, config.other_use_of(config.cache.path.as_deref())) {
-            let message =
-                format!("{name} names the same file; each would write over the other's, so give this one its own");
-            checker.complain(span, message);
-        }
-        config
+    /// What the document means, and what is wrong with it.
+    fn read(document: &DeTable<'_>, checker: Checker<'_>) -> (Self, Vec<Complaint>) {
+        let config = Table::file(document, &checker, |file| {
+            let proxy = file.table("proxy", Proxy::read);
+            let https = file.table("https", Https::read);
+            let robots = file.table("robots", Robots::read);
+            let refusals = file.table("refusals", Refusals::read);
+            let cache = file.table("cache", Cache::read);
+            let egress = file.table("egress", Egress::read);
+            let audit = file.table("audit", Audit::read);
+            let admin = file.table("admin", |table| Admin::read(table, &proxy));
+            let (identity, bots) = bots::read(file);
+            let config = Self {
+                proxy,
+                https,
+                robots,
+                refusals,
+                cache,
+                egress,
+                audit,
+                admin,
+                identity,
+                bots,
+                expect: file.tables("expect", Expectation::read),
+                settings: Settings::default(),
+            };
+            let named_twice = config.other_use_of(config.cache.path.as_deref());
+            if let (Some(span), Some(name)) = (file.span_of("cache.path"), named_twice) {
+                let message =
+                    format!("{name} names the same file; each would write over the other's, so give this one its own");
+                checker.complain(span, message);
+            }
+            config
+        });
+        (config, checker.into_complaints())
     }
 
     /// The key that names `path` for something else than the copies.
@@ -254,6 +233,39 @@ impl Config {
         .find(|(_, other)| path.is_some() && *other == path)
         .map(|(name, _)| name)
     }
+
+    /// What an operator should know of a configuration that can be used as it is: sentences for `check`, and for the log
+    /// of a start or a reload. It was read from `file`, and `now` is the time. It looks where the folders of files really are.
+    pub fn warnings(&self, file: &Path, now: SystemTime) -> Vec<String> {
+        let ended = self.https.tunnels.iter().filter(|tunnel| !tunnel.holds(now));
+        let ended = ended.map(|tunnel| {
+            format!(
+                "https.tunnel: the entry for {} has ended: its last day was {}; a CONNECT to it gets what https.mode \
+                 says. Write a later date, or remove the entry",
+                tunnel.host,
+                OffsetDateTime::from(tunnel.until - Duration::from_nanos(1)).date()
+            )
+        });
+        ended.chain(self.audit_is_watched(file)).collect()
+    }
+
+    /// Each line of a log in a watched folder wakes the watcher.
+    fn audit_is_watched(&self, file: &Path) -> Option<String> {
+        let Output::File(log) = &self.audit.output else {
+            return None;
+        };
+        let folder = |path: &Path| fs::canonicalize(std::path::absolute(path).ok()?.parent()?).ok();
+        let log_folder = folder(log)?;
+        let secrets = [&self.identity.credentials, &self.admin.token_file];
+        let mut watched = secrets.into_iter().flatten().map(|path| &**path).chain([file]);
+        let beside = watched.find(|path| folder(path).as_ref() == Some(&log_folder))?;
+        Some(format!(
+            "audit.path: the audit log {} is in the folder of {}, which is watched for changes, so each line that is written costs \
+             time; give it a folder of its own",
+            log.display(),
+            beside.display()
+        ))
+    }
 }
 
 impl Default for Config {
@@ -262,22 +274,9 @@ impl Default for Config {
     }
 }
 
-/// That clients can show the certificates that bots are known by.
-fn check_certificates(file: &File, checker: &mut Checker<'_>) {
-    let tls = file.proxy.0.tls.as_ref().map(Spanned::get_ref);
-    if tls.is_some_and(|Table(tls)| tls.client_roots.is_some()) {
-        return;
-    }
-    let bots = file.bot.iter().map(Spanned::get_ref);
-    for certificates in bots.filter_map(|Table(bot)| bot.certificates.as_ref()) {
-        if !certificates.get_ref().is_empty() {
-            checker.complain(
-                certificates.span(),
-                "no client can show a certificate: [proxy.tls] has to listen, and its client-roots to say who vouches \
-                 for them",
-            );
-        }
-    }
+/// All that is wrong with a file.
+fn invalid<T>(name: &str, text: &str, document: &DeTable<'_>, complaints: Vec<Complaint>) -> Result<T, ConfigError> {
+    Err(ConfigError::Invalid(Problems::new(name, text, document, complaints)))
 }
 
 /// A file of other bytes than UTF-8, the only encoding of TOML.
@@ -289,10 +288,5 @@ fn not_text(name: &str, bytes: &[u8], valid_up_to: usize) -> ConfigError {
         missing: None,
         message: "this byte is not UTF-8; save the file as UTF-8".to_owned(),
     };
-    let places = Places {
-        file: Arc::from(name),
-        text: &text,
-        document: &DeTable::new(),
-    };
-    ConfigError::Invalid(Problems::new(vec![places.problem(complaint)]))
+    ConfigError::Invalid(Problems::new(name, &text, &DeTable::new(), vec![complaint]))
 }

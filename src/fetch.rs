@@ -91,16 +91,16 @@ pub struct Fetcher {
     connector: Connector,
     egress: Egress,
     options: FetcherOptions,
+    /// For connecting and the TLS handshake of one hop.
+    connect_timeout: Duration,
     lanes: Arc<Lanes>,
 }
 
 /// What of a fetch the configuration sets.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetcherOptions {
     /// The `User-Agent` that fetches are made with.
     pub user_agent: http::HeaderValue,
-    /// For connecting and the TLS handshake of one hop.
-    pub connect_timeout: Duration,
     /// For the whole fetch, redirects included, from when its turn has come.
     pub total_timeout: Duration,
     /// How long a server may be silent. Each byte that comes begins it anew.
@@ -137,7 +137,13 @@ impl From<Fault> for FetchError {
 impl Fetcher {
     /// A fetcher that goes out by `egress` and checks certificates against `roots`. Of all fetchers that
     /// share `lanes`, as many fetches run at once as these have room for.
-    pub fn new(egress: Egress, roots: &Roots, options: FetcherOptions, lanes: Arc<Lanes>) -> Self {
+    pub fn new(
+        egress: Egress,
+        roots: &Roots,
+        options: FetcherOptions,
+        connect_timeout: Duration,
+        lanes: Arc<Lanes>,
+    ) -> Self {
         // No connection is used twice: most origins are asked once a day.
         let mut settings = ConnectorOptions::new(1);
         settings.ca_file = Some(roots.path());
@@ -145,6 +151,7 @@ impl Fetcher {
             connector: Connector::new(Some(settings)),
             egress,
             options,
+            connect_timeout,
             lanes,
         }
     }

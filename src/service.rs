@@ -225,7 +225,7 @@ impl Daemon {
             before.stop().await;
         }
         let live = self.live.clone();
-        *operators = Serving::start(&self.live.store(), move || live.generation().config.policy());
+        *operators = Serving::start(&self.live.store(), move || live.generation().config.robots.policy);
     }
 
     /// Has systemd keep the sockets that are listened on now over a restart, and those no more that were `before`.

@@ -23,7 +23,6 @@ use tokio::sync::{Notify, oneshot};
 use self::file::{append_on_a_new_line, append_to};
 pub use self::reserve::Reserved;
 use super::AuditCounts;
-use crate::config::Output;
 
 /// The log. What is left is written when it is dropped.
 #[derive(Debug)]
@@ -33,6 +32,15 @@ pub struct AuditLog {
     counts: Arc<AuditCounts>,
     /// `None` where it is no file.
     path: Option<PathBuf>,
+}
+
+/// Where log lines go: `stdout` or `path` in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Standard output.
+    Stdout,
+    /// A file, appended to.
+    File(PathBuf),
 }
 
 /// Why a line could not be logged.

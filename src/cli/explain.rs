@@ -17,6 +17,7 @@ use std::{
 use self::source::Source;
 use super::{fail, load, paint::Paint};
 use crate::{
+    copy::Policy,
     decision::{Begun, Verdict},
     explanation::{Report, to_json},
     origin::Target,
@@ -58,10 +59,10 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };
-    if let Some(profile) = args.profile.filter(|profile| *profile != config.robots.profile) {
+    if let Some(profile) = args.profile.filter(|profile| *profile != config.robots.policy.profile) {
         // What a page of a server error says counts for Google alone, as where nothing else is written.
-        config.robots.soft_404 = profile == Profile::Google;
-        config.robots.profile = profile;
+        config.robots.policy.soft_404 = Policy::of(profile).soft_404;
+        config.robots.policy.profile = profile;
     }
     let target = Target::parse(&args.url);
     let target = match target {
@@ -83,7 +84,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
                 None => Source::fetch(&config, &question.target.origin),
             };
             match source {
-                Ok(source) => (question.decide(source.lookup(&config.policy())), Ok(source)),
+                Ok(source) => (question.decide(source.lookup(&config.robots.policy)), Ok(source)),
                 Err(error) => return fail(&error),
             }
         }

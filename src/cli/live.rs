@@ -66,7 +66,7 @@ pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
         let _progress = Progress::begin(move || text.clone());
         Ok::<_, LiveError>(fetcher.trace(&place, origin, None).await)
     })?;
-    Ok(Live::new(traced, config.policy(), SystemTime::now()))
+    Ok(Live::new(traced, config.robots.policy, SystemTime::now()))
 }
 
 // === impl Live ===

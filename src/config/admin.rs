@@ -9,9 +9,8 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::check::Checker;
 use super::proxy::{self, Proxy};
-use super::written::{self, OneOrMany};
+use super::table::{Checker, Table};
 use crate::secret_file::{self, SecretError};
 use subtle::ConstantTimeEq as _;
 
@@ -51,22 +50,24 @@ enum TokenError {
 // === impl Admin ===
 
 impl Admin {
-    pub(super) fn check(written: written::Admin, proxy: &Proxy, checker: &mut Checker<'_>) -> Self {
-        let has_token = written.token_file.is_some();
-        let token_file = written.token_file.as_ref().and_then(|path| checker.path(path));
-        let token = match (&written.token_file, &token_file) {
-            (Some(written), Some(path)) if checker.reads_credentials() => AdminToken::read(path)
-                .map_err(|error| checker.complain(written.span(), error.to_string()))
-                .ok(),
+    pub(super) fn read(table: &Table<'_>, proxy: &Proxy) -> Self {
+        let checker = table.checker;
+        let listen = table.texts("listen");
+        let written = table.text("token-file");
+        let token_file = written.as_ref().and_then(|path| checker.path(path));
+        let token = match (&written, &token_file) {
+            (Some(written), Some(path)) if checker.reads_credentials => {
+                checker.taken(written.span(), AdminToken::read(path))
+            }
             _ => None,
         };
-        let listen = match written.listen {
+        let listen = match listen {
             None => vec![DEFAULT_LISTEN],
-            Some(listen) if matches!(listen.get_ref(), OneOrMany::Many(items) if items.is_empty()) => Vec::new(),
+            Some(listen) if listen.get_ref().is_empty() => Vec::new(),
             Some(listen) => {
                 let span = listen.span();
-                let addresses = proxy::listen(listen, checker);
-                check_reach(&addresses, &span, has_token, checker);
+                let addresses = proxy::addresses(listen, checker);
+                check_reach(&addresses, &span, written.is_some(), checker);
                 check_apart(&addresses, &span, proxy, checker);
                 addresses
             }
@@ -80,7 +81,7 @@ impl Admin {
 }
 
 /// That only this machine gets at what needs no token. Whoever does reads which sites the bots visit.
-fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, checker: &mut Checker<'_>) {
+fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, checker: &Checker<'_>) {
     let open = addresses
         .iter()
         .find(|address| !address.ip().to_canonical().is_loopback());
@@ -98,7 +99,7 @@ fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, c
 }
 
 /// That bots are served elsewhere.
-fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, checker: &mut Checker<'_>) {
+fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, checker: &Checker<'_>) {
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let tls = tls.map(|address| ("proxy.tls.listen", address));
     let plain = proxy.listen.iter().map(|address| ("proxy.listen", address));

@@ -1,75 +1,151 @@
-//! `[[bot]]`: which bots there are, how they are known, and what proves that a client is one of them.
+//! `[identity]` and `[[bot]]`: which bots there are, how they are known, what proves that a client is one of them, and what
+//! becomes of requests that name none.
 //!
-//! It sees each entry and all of them together, and never a request.
+//! It sees each entry and all of them together, and never a request: it identifies nobody and verifies no client. The only
+//! file that it reads is that of the credentials, of which no error quotes anything.
 
 use std::collections::HashMap;
-use std::ops::Range;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toml::Spanned;
+use super::egress::network;
+use super::table::{List, Table, Text, ValueOr as _};
+use crate::bot::{
+    AgentPattern, BadLine, Bindings, Bot, Bots, CertificateName, Credentials, Unidentified, is_name, is_token,
+};
+use crate::secret_file::{self, SecretError};
 
-use super::check::Checker;
-use super::identity::Named;
-use super::written::{self, Table};
-use crate::bot::{AgentPattern, Bot, Bots, is_token};
+/// The `[identity]` section. The credentials themselves are with the bots that they stand for
+/// ([`Bots::credentials`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdentityRules {
+    /// What a request gets that names no bot.
+    pub unidentified: Unidentified,
+    /// The file of the credentials; without one, none is asked for and none is looked at.
+    pub credentials: Option<PathBuf>,
+    /// Whether nobody is served who proves nothing.
+    pub required: bool,
+}
 
-mod bindings;
+/// What `[identity]` says of credentials, for the bots that name them.
+enum Named {
+    /// There is no file.
+    None,
+    /// What is in it; nothing, where it could not be read and a complaint says so.
+    File(Option<Credentials>),
+    /// There is one, which is not looked into: every name counts.
+    Unread,
+}
 
 /// What the entries so far have taken, in lower case.
-#[derive(Default)]
 struct Taken {
+    named: Named,
+    /// Whether clients can show certificates.
+    has_client_roots: bool,
     names: HashMap<String, usize>,
     user_agents: HashMap<String, String>,
 }
 
-pub(super) fn check(written: Vec<Spanned<Table<written::Bot>>>, named: Named, checker: &mut Checker<'_>) -> Bots {
-    let mut taken = Taken::default();
-    let bots = written
-        .into_iter()
-        .filter_map(|entry| taken.bot(entry, &named, checker))
-        .map(Arc::new);
-    let bots = Bots::new(bots.collect());
-    match named {
+/// Why there are no credentials to be had from a file.
+#[derive(Debug, thiserror::Error)]
+enum CredentialsError {
+    #[error("{0}; \"robotgate credential add NAME --config FILE\" makes the file")]
+    Missing(SecretError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error("{} is not UTF-8", .0.display())]
+    NotText(PathBuf),
+    #[error("{}", self.lines().join("\n"))]
+    Lines { path: PathBuf, bad: Vec<BadLine> },
+}
+
+/// Reads both sections.
+pub(super) fn read(file: &Table<'_>) -> (IdentityRules, Bots) {
+    let (identity, named) = file.table("identity", IdentityRules::read);
+    let mut taken = Taken {
+        named,
+        has_client_roots: file.span_of("proxy.tls.client-roots").is_some(),
+        names: HashMap::new(),
+        user_agents: HashMap::new(),
+    };
+    let bots = file.tables("bot", |table| taken.bot(table).map(Arc::new));
+    let bots = Bots::new(bots);
+    let bots = match taken.named {
         Named::File(Some(credentials)) => bots.with_credentials(credentials),
         Named::File(None) | Named::None | Named::Unread => bots,
+    };
+    if identity.required
+        && identity.credentials.is_none()
+        && !bots.iter().any(|bot| bot.bindings.bind())
+        && let Some(span) = file.span_of("identity.required")
+    {
+        file.checker.complain(
+            span,
+            "nobody could prove anything, so everybody would be refused; write credentials = \"credentials\" \
+             beside it, or certificates or networks in a [[bot]]",
+        );
+    }
+    (identity, bots)
+}
+
+// === impl IdentityRules ===
+
+impl IdentityRules {
+    fn read(table: &Table<'_>) -> (Self, Named) {
+        let unidentified = table.choice("unidentified").value_or_default();
+        let checker = table.checker;
+        let written = table.text("credentials");
+        let path = written.as_ref().and_then(|written| checker.path(written));
+        let named = match (written, &path) {
+            (Some(_), _) if !checker.reads_credentials => Named::Unread,
+            (Some(written), Some(path)) => {
+                let read = read_credentials(path);
+                let complaints = read.as_ref().err().map(CredentialsError::lines).unwrap_or_default();
+                for complaint in complaints {
+                    checker.complain(written.span(), complaint);
+                }
+                Named::File(read.ok())
+            }
+            (Some(_), None) => Named::File(None),
+            (None, _) => Named::None,
+        };
+        let rules = Self {
+            unidentified,
+            credentials: path,
+            required: table.flag("required").value_or(false),
+        };
+        (rules, named)
     }
 }
 
 // === impl Taken ===
 
 impl Taken {
-    fn bot(&mut self, entry: Spanned<Table<written::Bot>>, named: &Named, checker: &mut Checker<'_>) -> Option<Bot> {
-        let table = entry.span();
-        let Table(written) = entry.into_inner();
+    fn bot(&mut self, table: &Table<'_>) -> Option<Bot> {
         // All are checked before the first that fails ends the matter, so that all mistakes are reported.
-        let name = checker
-            .required(written.name, &table, ("name", r#""AcmeBot""#))
-            .and_then(|name| self.name(&name, checker));
-        let user_agents = checker
-            .required(written.user_agents, &table, ("user-agents", r#"["AcmeBot"]"#))
-            .map(|list| self.user_agents(list, name.as_deref().unwrap_or_default(), checker));
-        let robots_agents = match written.robots_agents {
-            Some(list) => Some(robots_agents(list, checker)),
-            None => name.as_deref().and_then(|name| name_as_agent(name, &table, checker)),
-        };
+        let name = table.required("name", r#""AcmeBot""#, Table::text);
+        let name = name.and_then(|name| self.name(&name, table));
         let own = name.as_deref().unwrap_or_default();
-        let bindings = bindings::Written {
-            credentials: written.credentials,
-            certificates: written.certificates,
-            networks: written.networks,
+        let user_agents = table.required("user-agents", r#"["AcmeBot"]"#, Table::list);
+        let user_agents = user_agents.map(|list| self.user_agents(list, own, table));
+        let robots_agents = match table.list("robots-agents") {
+            Some(list) => Some(robots_agents(list, table)),
+            None => name.as_deref().and_then(|name| name_as_agent(name, table)),
         };
-        let bindings = bindings.check(own, named, checker);
+        let enforcement = table.choice("enforcement").value_or_default();
+        let bindings = self.bindings(own, table);
         Some(Bot {
             name: name?,
             user_agents: user_agents?,
             robots_agents: robots_agents?,
-            enforcement: written.enforcement,
+            enforcement,
             bindings,
         })
     }
 
-    fn name(&mut self, written: &Spanned<String>, checker: &mut Checker<'_>) -> Option<Arc<str>> {
-        let name = checker.parsed(written, |text| {
+    fn name(&mut self, written: &Text<'_>, table: &Table<'_>) -> Option<Arc<str>> {
+        let name = table.checker.parsed(written, |text| {
             if text.trim().is_empty() {
                 Err("a bot needs a name, which the log calls it by".to_owned())
             } else if text.trim() != text || text.chars().any(char::is_control) {
@@ -80,9 +156,9 @@ impl Taken {
                 Ok(text.to_owned())
             }
         })?;
-        let line = checker.line(&written.span());
+        let line = table.checker.line(&written.span());
         if let Some(first) = self.names.insert(name.to_lowercase(), line) {
-            checker.complain(
+            table.checker.complain(
                 written.span(),
                 format!("line {first} has a bot of this name already; write another name"),
             );
@@ -90,21 +166,16 @@ impl Taken {
         Some(name.into())
     }
 
-    fn user_agents(
-        &mut self,
-        list: Spanned<Vec<Spanned<String>>>,
-        name: &str,
-        checker: &mut Checker<'_>,
-    ) -> Vec<AgentPattern> {
+    fn user_agents(&mut self, list: List<'_>, name: &str, table: &Table<'_>) -> Vec<AgentPattern> {
         if list.get_ref().is_empty() {
-            checker.complain(
+            table.checker.complain(
                 list.span(),
                 "nothing in this list; write how the bot's User-Agent names it, like \"AcmeBot\"",
             );
         }
         let mut patterns = Vec::new();
         for item in list.into_inner() {
-            let Some(pattern) = checker.parsed(&item, pattern) else {
+            let Some(pattern) = table.checker.parsed(&item, pattern) else {
                 continue;
             };
             // Only the first of two equal entries could ever be found.
@@ -113,11 +184,44 @@ impl Taken {
                 .insert(pattern.as_str().to_lowercase(), name.to_owned())
             {
                 let message = format!("\"{pattern}\" already stands for the bot \"{first}\"; one of them must go");
-                checker.complain(item.span(), message);
+                table.checker.complain(item.span(), message);
             }
             patterns.push(pattern);
         }
         patterns
+    }
+
+    /// What proves that a client is the bot of this name.
+    fn bindings(&self, own: &str, table: &Table<'_>) -> Bindings {
+        let credentials = match table.list("credentials") {
+            Some(list) => table.checker.each(Some(list), |text| credential(text, &self.named)),
+            None => Vec::from_iter(own_credential(own, &self.named)),
+        };
+        let [certificates, networks] = ["certificates", "networks"].map(|key| table.list(key));
+        for list in [&certificates, &networks].into_iter().flatten() {
+            if list.get_ref().is_empty() {
+                table.checker.complain(
+                    list.span(),
+                    "nothing in this list; leave the key out where it proves nothing",
+                );
+            }
+        }
+        if let Some(list) = certificates.as_ref().filter(|list| !list.get_ref().is_empty())
+            && !self.has_client_roots
+        {
+            table.checker.complain(
+                list.span(),
+                "no client can show a certificate: [proxy.tls] has to listen, and its client-roots to say who vouches \
+                 for them",
+            );
+        }
+        Bindings {
+            credentials,
+            certificates: table.checker.each(certificates, |text| {
+                CertificateName::new(text).map_err(|error| format!("\"{text}\" {error}"))
+            }),
+            networks: table.checker.each(networks, network),
+        }
     }
 }
 
@@ -137,14 +241,14 @@ fn pattern(text: &str) -> Result<AgentPattern, String> {
     Ok(pattern)
 }
 
-fn robots_agents(list: Spanned<Vec<Spanned<String>>>, checker: &mut Checker<'_>) -> Vec<Box<str>> {
+fn robots_agents(list: List<'_>, table: &Table<'_>) -> Vec<Box<str>> {
     if list.get_ref().is_empty() {
-        checker.complain(
+        table.checker.complain(
             list.span(),
             "nothing in this list; write the names that robots.txt files know, or leave the key out",
         );
     }
-    checker.each(Some(list), |text| {
+    table.checker.each(Some(list), |text| {
         let product = text.split(['/', ' ']).next().filter(|product| is_token(product));
         match product {
             _ if text == "*" => Err("\"*\" comes last of its own accord; take it out".to_owned()),
@@ -158,12 +262,62 @@ fn robots_agents(list: Spanned<Vec<Spanned<String>>>, checker: &mut Checker<'_>)
 }
 
 /// Without `robots-agents` the name is what robots.txt files are searched for, if it can stand in one.
-fn name_as_agent(name: &str, table: &Range<usize>, checker: &mut Checker<'_>) -> Option<Vec<Box<str>>> {
+fn name_as_agent(name: &str, table: &Table<'_>) -> Option<Vec<Box<str>>> {
     if is_token(name) && name != "*" {
         return Some(vec![name.into()]);
     }
     let message =
         format!("\"{name}\" is not a product token, so robots-agents must say which ones robots.txt files may use");
-    checker.missing(table.clone(), "robots-agents", message);
+    table.missing("robots-agents", message);
     None
+}
+
+fn credential(text: &str, named: &Named) -> Result<Box<str>, String> {
+    if !is_name(text) {
+        return Err(format!(
+            "{text:?} cannot be the name of a credential; write one word without a colon, like \"acme-prod\""
+        ));
+    }
+    match named {
+        Named::None => Err(format!(
+            "\"{text}\" would have to be in the credentials file, and none is configured; write credentials = \
+             \"credentials\" in [identity]"
+        )),
+        // Where the file lacks it, nobody can prove to be the bot: a credential that was taken away opens nothing.
+        Named::File(_) | Named::Unread => Ok(text.into()),
+    }
+}
+
+/// Without `credentials`, a bot is known by the one of its own name, whether or not it is there.
+fn own_credential(own: &str, named: &Named) -> Option<Box<str>> {
+    match named {
+        Named::File(_) | Named::Unread => is_name(own).then(|| own.into()),
+        Named::None => None,
+    }
+}
+
+// === impl CredentialsError ===
+
+impl CredentialsError {
+    /// What there is to complain of, each a line.
+    fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Lines { path, bad } => bad.iter().map(|bad| format!("{}:{bad}", path.display())).collect(),
+            Self::Missing(_) | Self::Secret(_) | Self::NotText(_) => vec![self.to_string()],
+        }
+    }
+}
+
+fn read_credentials(path: &Path) -> Result<Credentials, CredentialsError> {
+    let bytes = secret_file::read(path).map_err(|error| match &error {
+        SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            CredentialsError::Missing(error)
+        }
+        _ => error.into(),
+    })?;
+    let text = str::from_utf8(&bytes).map_err(|_| CredentialsError::NotText(path.to_owned()))?;
+    Credentials::parse(text).map_err(|bad| CredentialsError::Lines {
+        path: path.to_owned(),
+        bad,
+    })
 }

@@ -6,11 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use ipnet::{IpNet, Ipv4Net};
-use toml::Spanned;
 
-use super::check::Checker;
-use super::written;
-use crate::egress::{Destinations, Ports};
+use super::table::Table;
+use crate::egress::{Destinations, Guard, Ports};
 use crate::origin::HostPattern;
 
 /// The port of a name server (RFC 1035 §4.2).
@@ -19,12 +17,8 @@ const DNS_PORT: u16 = 53;
 /// The `[egress]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Egress {
-    /// Where bots may go although it is not public.
-    pub allow: Destinations,
-    /// Where bots may not go although it is public, or allowed.
-    pub deny: Destinations,
-    /// The ports that bots may reach.
-    pub ports: Ports,
+    /// Where bots may go.
+    pub guard: Guard,
     /// Name servers; none means the system's.
     pub dns: Vec<SocketAddr>,
 }
@@ -38,12 +32,15 @@ enum Destination {
 // === impl Egress ===
 
 impl Egress {
-    pub(super) fn check(written: written::Egress, checker: &mut Checker<'_>) -> Self {
+    pub(super) fn read(table: &Table<'_>) -> Self {
+        let destinations = |key| table.checker.each(table.list(key), destination).into_iter().collect();
         Self {
-            allow: checker.each(written.allow, destination).into_iter().collect(),
-            deny: checker.each(written.deny, destination).into_iter().collect(),
-            ports: ports(written.ports, checker),
-            dns: checker.each(written.dns, name_server),
+            guard: Guard {
+                allow: destinations("allow"),
+                deny: destinations("deny"),
+                ports: ports(table),
+            },
+            dns: table.checker.each(table.list("dns"), name_server),
         }
     }
 }
@@ -108,22 +105,18 @@ fn canonical(network: IpNet) -> IpNet {
         .map_or(network, IpNet::V4)
 }
 
-fn ports(written: Option<Spanned<Vec<Spanned<written::Ports>>>>, checker: &mut Checker<'_>) -> Ports {
-    let Some(written) = written else {
+fn ports(table: &Table<'_>) -> Ports {
+    let Some(written) = table.ports("ports") else {
         return Ports::default();
     };
-    let span = written.span();
-    let items = written.into_inner();
-    if items.is_empty() {
-        checker.complain(
-            span,
+    if written.get_ref().is_empty() {
+        table.checker.complain(
+            written.span(),
             "an empty list would open no port; leave the key out for the default",
         );
     }
-    let ranges = items.into_iter().filter_map(|item| {
-        let text = Spanned::new(item.span(), item.into_inner().0);
-        checker.parsed(&text, port_range)
-    });
+    let items = written.get_ref().iter();
+    let ranges = items.filter_map(|item| table.checker.taken(item.span(), port_range(item.get_ref())));
     Ports::only(ranges.collect())
 }
 

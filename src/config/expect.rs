@@ -2,11 +2,9 @@
 //!
 //! They are read here and never run.
 
-use toml::Spanned;
 use url::Url;
 
-use super::check::Checker;
-use super::written::{self, Table};
+use super::table::Table;
 use crate::decision::Verdict;
 
 /// One `[[expect]]`: what a bot's request must come to, given a robots.txt.
@@ -27,29 +25,19 @@ pub struct Expectation {
 // === impl Expectation ===
 
 impl Expectation {
-    pub(super) fn check(entry: Spanned<Table<written::Expect>>, checker: &mut Checker<'_>) -> Option<Self> {
-        let table = entry.span();
-        let Table(written) = entry.into_inner();
-        let agent = checker
-            .required(written.agent, &table, ("agent", r#""AcmeBot""#))
-            .map(Spanned::into_inner);
-        let url = checker
-            .required(written.url, &table, ("url", r#""https://example.com/private""#))
-            .and_then(|url| checker.parsed(&url, web_address));
-        let robots = checker
-            .required(
-                written.robots,
-                &table,
-                ("robots", r#""User-agent: *\nDisallow: /private""#),
-            )
-            .map(Spanned::into_inner);
-        let verdict = checker.required(written.verdict, &table, ("verdict", r#""deny""#));
+    pub(super) fn read(table: &Table<'_>) -> Option<Self> {
+        let agent = table.required("agent", r#""AcmeBot""#, Table::text);
+        let url = table.required("url", r#""https://example.com/private""#, |table, key| {
+            table.parsed(key, web_address)
+        });
+        let robots = table.required("robots", r#""User-agent: *\nDisallow: /private""#, Table::text);
+        let verdict = table.required("verdict", r#""deny""#, Table::choice);
         Some(Self {
-            agent: agent?,
+            agent: agent?.into_inner().to_owned(),
             url: url?,
-            robots: robots?,
-            verdict: verdict?,
-            line: checker.line(&table),
+            robots: robots?.into_inner().to_owned(),
+            verdict: verdict?.into_inner(),
+            line: table.checker.line(&table.span()?),
         })
     }
 }

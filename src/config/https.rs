@@ -1,21 +1,21 @@
-//! `[https]`: what a CONNECT gets, whose certificates robotgate shows and whose it trusts.
+//! `[https]`: what a CONNECT gets, whose certificates robotgate shows and whose it trusts. `[[https.tunnel]]`: single
+//! hosts that are let through unseen, each with a reason and an end.
 //!
-//! It makes no certificate. The only files that it reads are `extra-roots`.
+//! It makes no certificate and looks at no clock. The only files that it reads are those of root certificates.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use rustls::pki_types::CertificateDer;
+use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time, UtcOffset};
 use toml::Spanned;
+use toml::value::{Datetime, Offset};
 
-use super::check::Checker;
-use super::written;
+use super::table::{Table, ValueOr as _};
 use crate::decision::{HttpsMode, Unverifiable};
-
-pub(super) mod roots;
-mod tunnel;
-
-pub use tunnel::TunnelException;
+use crate::origin::HostPattern;
+use crate::{pem, regular_file};
 
 /// The `[https]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,17 +34,28 @@ pub struct Https {
     pub tunnels: Vec<TunnelException>,
 }
 
+/// A host that is let through as a tunnel until a day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TunnelException {
+    /// Which hosts are meant.
+    pub host: HostPattern,
+    /// Why, in the operator's words; never empty.
+    pub reason: Arc<str>,
+    /// The first moment at which the entry holds no more.
+    pub until: SystemTime,
+}
+
 // === impl Https ===
 
 impl Https {
-    pub(super) fn check(written: written::Https, checker: &mut Checker<'_>) -> Self {
-        let key_at = written
-            .ca_key
-            .as_ref()
-            .or(written.ca_certificate.as_ref())
-            .map(Spanned::span);
-        let ca_certificate = checker.path_or_state(written.ca_certificate, "ca.pem");
-        let ca_key = checker.path_or_state(written.ca_key, "ca-key.pem");
+    pub(super) fn read(table: &Table<'_>) -> Self {
+        let checker = table.checker;
+        let mode = table.choice("mode").value_or_default();
+        let unverifiable = table.choice("unverifiable").value_or_default();
+        let [ca_certificate, ca_key] = ["ca-certificate", "ca-key"].map(|key| table.text(key));
+        let key_at = ca_key.as_ref().or(ca_certificate.as_ref()).map(Spanned::span);
+        let ca_certificate = checker.path_or_state(ca_certificate, "ca.pem");
+        let ca_key = checker.path_or_state(ca_key, "ca-key.pem");
         if let Some(span) = key_at.filter(|_| ca_certificate == ca_key) {
             checker.complain(
                 span,
@@ -52,16 +63,12 @@ impl Https {
             );
         }
         Self {
-            mode: written.mode,
-            unverifiable: written.unverifiable,
+            mode,
+            unverifiable,
             ca_certificate,
             ca_key,
-            extra_roots: roots::read(written.extra_roots, checker),
-            tunnels: written
-                .tunnel
-                .into_iter()
-                .filter_map(|entry| TunnelException::check(entry, checker))
-                .collect(),
+            extra_roots: roots(table, "extra-roots"),
+            tunnels: table.tables("tunnel", TunnelException::read),
         }
     }
 
@@ -74,4 +81,83 @@ impl Https {
             .iter()
             .find(|tunnel| tunnel.holds(now) && tunnel.host.covers(host))
     }
+}
+
+// === impl TunnelException ===
+
+impl TunnelException {
+    /// Whether the entry holds at this time.
+    pub fn holds(&self, now: SystemTime) -> bool {
+        now < self.until
+    }
+
+    fn read(table: &Table<'_>) -> Option<Self> {
+        let host = table.required("host", r#""pinned.example""#, |table, key| {
+            table.parsed(key, str::parse)
+        });
+        let reason = table.required("reason", r#""its client trusts one certificate only""#, |table, key| {
+            table.parsed(key, parse_reason)
+        });
+        let until = table.required("until", "2027-01-31", Table::date);
+        let until = until.and_then(|until| table.checker.taken(until.span(), end(until.get_ref())));
+        Some(Self {
+            host: host?,
+            reason: reason?.into(),
+            until: until?,
+        })
+    }
+}
+
+/// The root certificates in the files of a list, in order.
+pub(super) fn roots(table: &Table<'_>, key: &'static str) -> Vec<CertificateDer<'static>> {
+    let mut roots = Vec::new();
+    for item in table.list(key).value_or_default() {
+        let Some(path) = table.checker.path(&item) else {
+            continue;
+        };
+        let read = match regular_file::read(&path) {
+            Ok(bytes) => pem::roots(&bytes).map_err(|why| format!("{} {why}", path.display())),
+            Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+        };
+        roots.extend(table.checker.taken(item.span(), read).into_iter().flatten());
+    }
+    roots
+}
+
+fn parse_reason(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("an entry without a reason cannot be judged later; write why this host is let through".to_owned()),
+        reason => Ok(reason.to_owned()),
+    }
+}
+
+/// The first moment past the end: a date holds through its day, in UTC.
+fn end(written: &Datetime) -> Result<SystemTime, String> {
+    let unusable =
+        || format!("{written} does not say when; write a date like 2027-01-31, which holds through that day in UTC");
+    let date = written.date.ok_or_else(unusable)?;
+    let date = Month::try_from(date.month)
+        .and_then(|month| Date::from_calendar_date(i32::from(date.year), month, date.day))
+        .map_err(|_| unusable())?;
+    let (date_time, offset) = match (written.time, written.offset) {
+        (None, _) => (date.next_day().ok_or_else(unusable)?.midnight(), UtcOffset::UTC),
+        (Some(_), None) => {
+            return Err(format!(
+                "{written} has no time zone; write \"Z\" behind it, or the date alone"
+            ));
+        }
+        (Some(time), Some(offset)) => {
+            let (second, nano) = (time.second.unwrap_or(0), time.nanosecond.unwrap_or(0));
+            // A leap second ends with its minute; this calendar has none.
+            let time = Time::from_hms_nano(time.hour, time.minute, second.min(59), nano).map_err(|_| unusable())?;
+            let minutes = match offset {
+                Offset::Z => 0,
+                Offset::Custom { minutes } => i32::from(minutes),
+            };
+            let offset = UtcOffset::from_whole_seconds(minutes * 60).map_err(|_| unusable())?;
+            (PrimitiveDateTime::new(date, time), offset)
+        }
+    };
+    let moment: OffsetDateTime = date_time.assume_offset(offset);
+    Ok(moment.into())
 }

@@ -1,5 +1,5 @@
-//! A [`Config`] in the words of those who work by it: the cache's policy, the fetcher, the egress
-//! guard. So all who fetch a robots.txt do so by the same rules.
+//! What needs more than one section of a [`Config`]: the terms of a decision, the question of somebody who asks from
+//! outside, the way out and the fetcher. So the proxy and the commands decide and fetch by the same rules.
 //!
 //! It opens no connection and reads no file.
 
@@ -8,29 +8,15 @@ use std::{sync::Arc, time::SystemTime};
 use super::Config;
 use crate::{
     bot::Proof,
-    copy::Policy,
     decision::{Question, Subject, Terms},
-    egress::{Egress, Guard, Listening, Prohibited, Resolver, Roots, screen},
-    fetch::{Fetcher, FetcherOptions, Lanes},
+    egress::{Egress, Listening, Prohibited, Resolver, Roots, screen},
+    fetch::{Fetcher, Lanes},
     origin::{Origin, Target},
 };
 
 // === impl Config ===
 
 impl Config {
-    /// How long copies of robots.txt hold, and what answers mean.
-    pub fn policy(&self) -> Policy {
-        Policy {
-            profile: self.robots.profile,
-            default_ttl: self.robots.default_ttl,
-            no_robots_ttl: self.robots.no_robots_ttl,
-            min_ttl: self.robots.min_ttl,
-            max_ttl: self.robots.max_ttl,
-            soft_404: self.robots.soft_404,
-            unreachable: self.robots.unreachable,
-        }
-    }
-
     /// What decides, as the `generation`-th configuration has it.
     pub fn terms(&self, generation: u64) -> Terms {
         Terms {
@@ -38,7 +24,7 @@ impl Config {
             unverifiable: self.https.unverifiable,
             unidentified: self.identity.unidentified,
             strict_paths: self.robots.strict_paths,
-            policy: self.policy(),
+            policy: self.robots.policy,
             generation,
         }
     }
@@ -62,7 +48,7 @@ impl Config {
     /// # Errors
     /// They may not.
     pub fn screen(&self, origin: &Origin) -> Result<(), Prohibited> {
-        screen(&self.guard(), &self.listening(), &origin.host, origin.port)
+        screen(&self.egress.guard, &self.listening(), &origin.host, origin.port)
     }
 
     /// Where the proxy would listen.
@@ -76,17 +62,8 @@ impl Config {
     pub fn way_out(&self, resolver: Resolver, listening: Listening) -> Egress {
         Egress {
             resolver,
-            guard: self.guard(),
+            guard: self.egress.guard.clone(),
             listening,
-        }
-    }
-
-    /// Where bots may go.
-    pub fn guard(&self) -> Guard {
-        Guard {
-            allow: self.egress.allow.clone(),
-            deny: self.egress.deny.clone(),
-            ports: self.egress.ports.clone(),
         }
     }
 
@@ -98,12 +75,7 @@ impl Config {
     /// What fetches robots.txt files, by `egress`, with certificates checked against `roots`, and in
     /// turn with all else that has `lanes`.
     pub fn fetcher(&self, egress: Egress, roots: &Roots, lanes: Arc<Lanes>) -> Fetcher {
-        let options = FetcherOptions {
-            user_agent: self.robots.user_agent.clone(),
-            connect_timeout: self.proxy.connect_timeout,
-            total_timeout: self.robots.fetch_timeout,
-            idle_timeout: self.robots.fetch_idle_timeout,
-        };
-        Fetcher::new(egress, roots, options, lanes)
+        let (options, connect_timeout) = (self.robots.fetch.clone(), self.proxy.connect_timeout);
+        Fetcher::new(egress, roots, options, connect_timeout, lanes)
     }
 }

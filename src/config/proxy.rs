@@ -1,41 +1,39 @@
-//! `[proxy]`: where robotgate listens, what it calls itself, and how long it waits for others.
+//! `[proxy]` and `[proxy.tls]`: where robotgate listens, what it calls itself, how long it waits for others, and how much
+//! clients may have of it.
 //!
-//! It binds nothing; an address that is taken is found out later.
+//! It reads the roots that vouch for clients' certificates, and no key. It binds nothing; an address that is taken is
+//! found out later.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
-use toml::Spanned;
+use rustls::pki_types::CertificateDer;
 
-use super::check::Checker;
-use super::written::{self, OneOrMany};
+use super::https::roots;
+use super::table::{Checker, List, Table, ValueOr as _};
 use crate::bot::is_token;
-
-mod limits;
-mod tls;
-
-pub use limits::Limits;
-pub use tls::Tls;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3128);
 const DEFAULT_NAME: &str = "robotgate";
 const THREADS: RangeInclusive<usize> = 1..=1024;
 
-const DEFAULT_HEADER_BYTES: u64 = 64 << 10;
 /// Less is no room for a URL and some cookies; pingora takes no more than 1 MiB, with what was read too far.
 const HEADER_BYTES: (RangeInclusive<u64>, &str) = (1 << 10..=512 << 10, "from 1KiB to 512KiB");
-const DEFAULT_HEADER_FIELDS: u32 = 128;
 /// pingora takes no more.
-const HEADER_FIELDS: RangeInclusive<u32> = 1..=256;
+const HEADER_FIELDS: RangeInclusive<usize> = 1..=256;
 
 /// Longer than a day is a slip of the unit, shorter than a millisecond would refuse everybody.
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
 /// A bot's WebSocket may last for weeks.
 const LIFETIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(365 * 24 * 60 * 60);
 const SHUTDOWNS: RangeInclusive<Duration> = Duration::ZERO..=*TIMEOUTS.end();
+/// Whatever is more is as good as no bound.
+const ANY: RangeInclusive<u32> = 1..=10_000_000;
+const ANY_USIZE: RangeInclusive<usize> = 1..=10_000_000;
 
 /// The `[proxy]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,72 +79,136 @@ pub struct Proxy {
     pub tls: Option<Tls>,
 }
 
+/// The numbers of `[proxy]` that bound what clients may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections of all clients together.
+    pub connections: usize,
+    /// Connections of one client.
+    pub client_connections: usize,
+    /// Requests of one client that are under way; a tunnel is one.
+    pub client_requests: usize,
+    /// Fetches of a robots.txt that one client has begun or waits for.
+    pub client_fetches: usize,
+    /// New hosts in a minute for which one client has a certificate made.
+    pub client_leaves: u32,
+    /// Requests on one connection, before it is closed in good order.
+    pub connection_requests: u32,
+    /// Requests that are under way on one HTTP/2 connection.
+    pub http2_streams: u32,
+    /// Requests that may be taken back within ten seconds on one HTTP/2 connection.
+    pub http2_resets: u32,
+}
+
+/// The `[proxy.tls]` section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// Addresses to listen on, at least one, each once.
+    pub listen: Vec<SocketAddr>,
+    /// The certificate that clients are shown, and those between it and their root; PEM.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
+    /// Who vouches for the certificates of clients; where nobody does, none is asked for.
+    pub client_roots: Arc<[CertificateDer<'static>]>,
+}
+
 // === impl Proxy ===
 
 impl Proxy {
-    pub(super) fn check(written: written::Proxy, checker: &mut Checker<'_>) -> Self {
-        let limits = Limits::check(&written, checker);
-        let mut timeout = |written, seconds| checker.duration(written, Duration::from_secs(seconds), TIMEOUTS);
-        let header_timeout = timeout(written.header_timeout, 30);
-        let handshake_timeout = timeout(written.handshake_timeout, 10);
-        let connect_timeout = timeout(written.connect_timeout, 10);
-        let read_timeout = timeout(written.read_timeout, 60);
-        let write_timeout = timeout(written.write_timeout, 60);
-        let idle_timeout = timeout(written.idle_timeout, 60);
-        let tunnel_idle_timeout = timeout(written.tunnel_idle_timeout, 600);
-        let body_timeout = timeout(written.body_timeout, 60);
-        let tunnel_timeout = checker.duration(written.tunnel_timeout, Duration::from_secs(24 * 60 * 60), LIFETIMES);
-        let shutdown_timeout = checker.duration(written.shutdown_timeout, Duration::from_secs(30), SHUTDOWNS);
-
-        let listen = written
-            .listen
-            .map_or_else(|| vec![DEFAULT_LISTEN], |written| listen(written, checker));
-        let tls = written.tls.and_then(|tls| Tls::check(tls, &listen, checker));
-
+    pub(super) fn read(table: &Table<'_>) -> Self {
+        let timeout = |key, seconds| table.duration(key, Duration::from_secs(seconds), TIMEOUTS);
+        let listen = table.texts("listen");
+        let listen = listen.map_or_else(|| vec![DEFAULT_LISTEN], |written| addresses(written, table.checker));
+        let cores = table.checker.environment.cores.clamp(*THREADS.start(), *THREADS.end());
+        let of_threads = [" threads", ", or leave it out for one for each core"];
         Self {
-            listen,
-            threads: threads(written.threads, checker),
-            name: written
-                .name
-                .and_then(|name| checker.parsed(&name, pseudonym))
-                .unwrap_or(DEFAULT_NAME.into()),
-            via: written.via.unwrap_or(true),
-            annotate_allowed: written.annotate_allowed.unwrap_or(true),
-            strip: checker.each(written.strip, stripped_field),
+            threads: table.number_of(of_threads, "threads", cores, THREADS),
+            name: table.parsed("name", pseudonym).unwrap_or(DEFAULT_NAME.into()),
+            via: table.flag("via").value_or(true),
+            annotate_allowed: table.flag("annotate-allowed").value_or(true),
+            strip: table.checker.each(table.list("strip"), stripped_field),
             // At most 512 KiB.
-            max_header_bytes: checker.size(written.max_header_bytes, DEFAULT_HEADER_BYTES, HEADER_BYTES) as usize,
-            max_header_fields: checker.number(&written.max_header_fields, DEFAULT_HEADER_FIELDS, HEADER_FIELDS)
-                as usize,
-            header_timeout,
-            handshake_timeout,
-            connect_timeout,
-            read_timeout,
-            write_timeout,
-            idle_timeout,
-            tunnel_idle_timeout,
-            tunnel_timeout,
-            body_timeout,
-            shutdown_timeout,
-            limits,
-            tls,
+            max_header_bytes: table.size("max-header-bytes", 64 << 10, HEADER_BYTES) as usize,
+            max_header_fields: table.number("max-header-fields", 128, HEADER_FIELDS),
+            header_timeout: timeout("header-timeout", 30),
+            handshake_timeout: timeout("handshake-timeout", 10),
+            connect_timeout: timeout("connect-timeout", 10),
+            read_timeout: timeout("read-timeout", 60),
+            write_timeout: timeout("write-timeout", 60),
+            idle_timeout: timeout("idle-timeout", 60),
+            tunnel_idle_timeout: timeout("tunnel-idle-timeout", 600),
+            tunnel_timeout: table.duration("tunnel-timeout", Duration::from_secs(24 * 60 * 60), LIFETIMES),
+            body_timeout: timeout("body-timeout", 60),
+            shutdown_timeout: table.duration("shutdown-timeout", Duration::from_secs(30), SHUTDOWNS),
+            limits: Limits {
+                connections: table.number("max-connections", 65_536, ANY_USIZE),
+                client_connections: table.number("max-client-connections", 4_096, ANY_USIZE),
+                client_requests: table.number("max-client-requests", 4_096, ANY_USIZE),
+                client_fetches: table.number("max-client-fetches", 4_096, ANY_USIZE),
+                client_leaves: table.number("max-client-leaves", 6_000, ANY),
+                connection_requests: table.number("max-connection-requests", 10_000, ANY),
+                http2_streams: table.number("max-http2-streams", 100, 1..=10_000),
+                http2_resets: table.number("max-http2-resets", 200, ANY),
+            },
+            tls: table.table("tls", |tls| Tls::read(tls, &listen)),
+            listen,
         }
     }
 }
 
-/// Addresses to listen on, at least one, each once.
-pub(super) fn listen(written: Spanned<OneOrMany>, checker: &mut Checker<'_>) -> Vec<SocketAddr> {
-    let span = written.span();
-    let items = match written.into_inner() {
-        OneOrMany::One(text) => vec![Spanned::new(span, text)],
-        OneOrMany::Many(items) if items.is_empty() => {
-            checker.complain(span, "an empty list would listen nowhere; write at least one address");
-            return vec![DEFAULT_LISTEN];
-        }
-        OneOrMany::Many(items) => items,
-    };
+// === impl Tls ===
 
+impl Tls {
+    /// `None` where nothing is written, or too little.
+    fn read(table: &Table<'_>, plain: &[SocketAddr]) -> Option<Self> {
+        table.span()?;
+        let checker = table.checker;
+        let listen = table
+            .required("listen", r#""127.0.0.1:3129""#, Table::texts)
+            .map(|listen| {
+                let span = listen.span();
+                let addresses = addresses(listen, checker);
+                // Port 0 is another port each time.
+                if let Some(both) = addresses.iter().find(|one| one.port() != 0 && plain.contains(one)) {
+                    checker.complain(
+                        span,
+                        format!("{both} is in proxy.listen too; TLS needs a port of its own"),
+                    );
+                }
+                addresses
+            });
+        let certificate = table.required("certificate", r#""proxy.pem""#, Table::text);
+        let certificate = certificate.and_then(|path| checker.path(&path));
+        let written_key = table.required("key", r#""proxy-key.pem""#, Table::text);
+        let key = written_key.as_ref().and_then(|path| checker.path(path));
+        if let Some(written) = written_key.filter(|_| key.is_some() && key == certificate) {
+            checker.complain(
+                written.span(),
+                "certificate and key name the same file; the key needs one of its own",
+            );
+        }
+        let client_roots = roots(table, "client-roots").into();
+        Some(Self {
+            listen: listen?,
+            certificate: certificate?,
+            key: key?,
+            client_roots,
+        })
+    }
+}
+
+/// Addresses to listen on, at least one, each once.
+pub(super) fn addresses(written: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr> {
+    if written.get_ref().is_empty() {
+        checker.complain(
+            written.span(),
+            "an empty list would listen nowhere; write at least one address",
+        );
+        return vec![DEFAULT_LISTEN];
+    }
     let mut addresses = Vec::new();
-    for item in items {
+    for item in written.into_inner() {
         let Some(address) = checker.parsed(&item, address) else {
             continue;
         };
@@ -189,23 +251,6 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         Err(_) => Err(format!(
             r#""{text}" is not an address to listen on; {shape}, like "127.0.0.1:3128""#
         )),
-    }
-}
-
-fn threads(written: Option<Spanned<i64>>, checker: &mut Checker<'_>) -> usize {
-    let default = checker.environment().cores.clamp(*THREADS.start(), *THREADS.end());
-    let Some(written) = written else { return default };
-    match usize::try_from(*written.get_ref()) {
-        Ok(threads) if THREADS.contains(&threads) => threads,
-        _ => {
-            let (low, high) = (THREADS.start(), THREADS.end());
-            let message = format!(
-                "{} threads cannot be; write a number from {low} to {high}, or leave it out for one for each core",
-                written.get_ref()
-            );
-            checker.complain(written.span(), message);
-            default
-        }
     }
 }
 

@@ -1,48 +1,24 @@
-//! From text to the file as written, with every mistake of syntax, key and type.
+//! What is said of a mistake of syntax, of an unknown key and of a value of another type, in words that say what to write.
 //!
-//! It knows TOML and serde, and never what a value means.
+//! It knows TOML, and never what a value means.
 
 use std::ops::Range;
+use std::path::Path;
 
-use serde::Deserialize;
-use toml::Spanned;
-use toml::de::{DeTable, Deserializer, Error};
+use toml::de::{DeTable, DeValue, Error};
 
-use super::place::{Complaint, Step, path, remove};
-use super::written::File;
-
-/// Reads the document; what cannot be read is reported and left out, so that the rest can still be checked.
-///
-/// serde stops at its first error. The entry at fault is therefore taken out and the rest read again.
-pub(super) fn read(document: &Spanned<DeTable<'_>>, text: &str) -> (File, Vec<Complaint>) {
-    let mut rest = document.clone();
-    let mut complaints = Vec::new();
-    loop {
-        let error = match File::deserialize(Deserializer::from(rest.clone())) {
-            Ok(file) => return (file, complaints),
-            Err(error) => error,
-        };
-        let span = error.span().unwrap_or_default();
-        let path = path(rest.get_ref(), &span);
-        complaints.push(Complaint {
-            message: explain(error.message(), &path, text.get(span.clone()).unwrap_or_default()),
-            span,
-            missing: None,
-        });
-        // An error without a place leaves nothing to take out; without this the loop would not end.
-        if !remove(rest.get_mut(), &path) {
-            return (File::default(), complaints);
-        }
-    }
-}
+use super::Config;
+use super::environment::Environment;
+use super::error::Complaint;
+use super::table::Checker;
 
 /// A mistake of syntax in `text`, in TOML's own words but for the most common one: a value without quotes.
-pub(super) fn syntax(error: &Error, text: &str) -> Complaint {
+pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Complaint {
     let span = error.span().unwrap_or_default();
     let value = bare_value(text, span.start);
     let advice = value.as_ref().and_then(|value| match &text[value.clone()] {
         "" => Some("the value is missing".to_owned()),
-        word => how_to_write(word, &text[..value.start]),
+        word => how_to_write(word, &text[..value.start], environment),
     });
     let (span, message) = match (value, advice) {
         (Some(value), Some(advice)) => (value, advice),
@@ -82,92 +58,56 @@ fn in_list(text: &str) -> bool {
 
 /// What to write for a value without quotes, which follows `before`. The same file with an empty text in its place tells
 /// which type the key takes. `None` for a number or date of a key that takes one: TOML's own words say what it lacks.
-fn how_to_write(word: &str, before: &str) -> Option<String> {
+fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<String> {
     let end = if in_list(before.trim_end()) { "]" } else { "" };
     let probe = format!("{before}''{end}");
-    let complaints = DeTable::parse(&probe).map_or_else(|_| Vec::new(), |document| read(&document, &probe).1);
-    let here = complaints.iter().find(|complaint| complaint.span.start == before.len());
-    match here.and_then(|complaint| complaint.message.strip_prefix("found the text \"\", but expected ")) {
+    let checker = Checker::new(environment, Path::new("/"), &probe, false);
+    let complaints =
+        DeTable::parse(&probe).map_or_else(|_| Vec::new(), |document| Config::read(document.get_ref(), checker).1);
+    let mut here = complaints
+        .iter()
+        .filter(|complaint| complaint.span.start == before.len());
+    match here.find_map(|complaint| complaint.message.strip_prefix("found the text \"\", but expected ")) {
         Some(_) if word.starts_with(|c: char| c.is_ascii_digit()) => None,
         Some(expected) => Some(format!("write {expected}")),
-        None => Some(format!("put it in quotes: {word:?}")),
+        None => Some(quote(word)),
     }
 }
 
-/// serde's message about the value `source` in words that say what to write. A message of a form that is not known is
-/// kept.
-fn explain(message: &str, path: &[Step], source: &str) -> String {
-    // TOML reads these words as numbers.
-    let is_number_word = matches!(source.trim_start_matches(['+', '-']), "nan" | "inf");
-    if message == "wanted string or table" {
-        return match source.contains(['[', '{']) {
-            true => "expected a text in quotes".to_owned(),
-            false => format!("put it in quotes: {source:?}"),
-        };
-    }
-    if message.starts_with("unknown field") {
-        let (name, known) = quoted(message);
-        return match nearest(name, &known) {
-            Some(near) => format!("there is no such key; did you mean \"{near}\"?"),
-            None => format!("there is no such key; the keys here are {}", listed(&known, "and", "")),
-        };
-    }
-    if message.starts_with("unknown variant") {
-        let (name, known) = quoted(message);
-        return format!(
-            "\"{name}\" is not one of the choices; write {}",
-            listed(&known, "or", "\"")
-        );
-    }
-    let Some((found, expected)) = message
-        .strip_prefix("invalid type: ")
-        .and_then(|m| m.split_once(", expected "))
-    else {
-        return message.to_owned();
-    };
-    let section = match path {
-        [Step::Key(key)] | [Step::Key(key), Step::Index(_)] => key.clone(),
-        [Step::Key(section), Step::Key(key)] | [Step::Key(section), Step::Key(key), Step::Index(_)] => {
-            format!("{section}.{key}")
-        }
-        _ => String::new(),
-    };
-    match (found, expected) {
-        ("map", "a sequence") => format!("there may be several of these; write [[{section}]], in double brackets"),
-        ("sequence", "a table") => format!("there is only one of these; write [{section}], in single brackets"),
-        (_, "a sequence") if found.starts_with("string ") => {
-            let text = found.trim_start_matches("string ");
-            format!("this is a list, even of one; write [{text}]")
-        }
-        (_, "a string") if is_number_word => format!("put it in quotes: {source:?}"),
-        _ => format!("found {}, but expected {}", plain(found), plain(expected)),
+/// What to do about a word without quotes.
+pub(super) fn quote(word: &str) -> String {
+    format!("put it in quotes: {word:?}")
+}
+
+/// What is said of a key that is none of those known.
+pub(super) fn unknown_key(name: &str, known: &[&str]) -> String {
+    match nearest(name, known) {
+        Some(near) => format!("there is no such key; did you mean \"{near}\"?"),
+        None => format!("there is no such key; the keys here are {}", listed(known, "and", "")),
     }
 }
 
-/// serde's names of types in TOML's words.
-fn plain(serde: &str) -> String {
-    match serde {
-        "a boolean" => "true or false, without quotes".to_owned(),
-        "a string" => "a text in quotes".to_owned(),
-        "a sequence" => "a list in brackets".to_owned(),
-        "i64" => "a whole number".to_owned(),
-        "sequence" => "a list".to_owned(),
-        "map" => "a table".to_owned(),
-        "a TOML datetime" => "a date without quotes, like 2027-01-31".to_owned(),
-        _ => {
-            let words = serde.replacen("string \"", "the text \"", 1).replace('`', "");
-            let number = words.strip_prefix("integer ").or(words.strip_prefix("floating point "));
-            let words = number.map(|n| format!("the number {n}")).unwrap_or(words);
-            words.strip_prefix("boolean ").map(str::to_owned).unwrap_or(words)
-        }
-    }
+/// What is said of a name that is none of the choices, which serde's message has in back quotes.
+pub(super) fn unknown_choice(name: &str, message: &str) -> String {
+    let (_, choices) = message.rsplit_once(", expected ").unwrap_or_default();
+    let choices: Vec<&str> = choices.split('`').skip(1).step_by(2).collect();
+    format!(
+        "\"{name}\" is not one of the choices; write {}",
+        listed(&choices, "or", "\"")
+    )
 }
 
-/// The name in the first back quotes, and those in the others.
-fn quoted(message: &str) -> (&str, Vec<&str>) {
-    let mut names = message.split('`').skip(1).step_by(2);
-    let name = names.next().unwrap_or_default();
-    (name, names.collect())
+/// What a value is.
+pub(super) fn found(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("the text {text:?}"),
+        DeValue::Integer(number) => format!("the number {number}"),
+        DeValue::Float(number) => format!("the number {number}"),
+        DeValue::Boolean(flag) => flag.to_string(),
+        DeValue::Datetime(_) => "a date".to_owned(),
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
 }
 
 /// `a, b or c`.

@@ -1,7 +1,7 @@
-//! `[robots]`: how robots.txt files are read and fetched, how long a copy of one holds, and what holds where none can
-//! be had.
+//! `[robots]` and `[robots.unreachable]`: how robots.txt files are read and fetched, how long a copy of one holds, and what
+//! holds where none can be had.
 //!
-//! It fetches nothing and knows no copy.
+//! It fetches nothing and knows no copy. How long things hold unless it is written is for [`crate::copy`] to say.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -9,15 +9,11 @@ use std::time::Duration;
 use http::HeaderValue;
 use toml::Spanned;
 
-use super::check::Checker;
+use super::table::{Table, ValueOr as _};
 use super::units::Written;
-use super::written;
-use crate::copy::Unreachable;
-use crate::robots::Profile;
+use crate::copy::{Policy, Retry, Then, Unreachable};
+use crate::fetch::FetcherOptions;
 
-mod unreachable;
-
-const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const USER_AGENT: &str = concat!("robotgate/", env!("CARGO_PKG_VERSION"));
 
@@ -26,88 +22,126 @@ const TTLS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_s
 const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10 * 60);
 /// Each holds a connection and up to 500 KiB; more than ten thousand are a slip.
 const FETCHES: RangeInclusive<usize> = 1..=10_000;
-const DEFAULT_FETCHES: usize = 1024;
+/// Zero is the RFC's to choose (§2.4). Past a year nobody waits for the end; `then = "deny"` is to have none.
+const DENIALS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(365 * 24 * 60 * 60);
+/// Under a second a server in trouble would be pressed; over a day one that is well again would not be heard.
+const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;
 
-/// The `[robots]` section. `min_ttl` ≤ `default_ttl` ≤ `max_ttl`.
+/// The `[robots]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Robots {
-    /// Whose reading holds.
-    pub profile: Profile,
+    /// Whose reading holds, how long copies hold, and what failures mean. `min_ttl` ≤ `default_ttl` ≤ `max_ttl`, and no
+    /// wait before a retry is longer than the longest.
+    pub policy: Policy,
     /// Whether what common servers make of a path can refuse it too ([`crate::origin::Strict`]).
     pub strict_paths: bool,
-    /// The User-Agent with which robots.txt files are fetched; visible ASCII.
-    pub user_agent: HeaderValue,
-    /// How long a copy holds whose response names no time (RFC 9309 §2.4).
-    pub default_ttl: Duration,
-    /// The least time, whatever a response says.
-    pub min_ttl: Duration,
-    /// The longest time, whatever a response says.
-    pub max_ttl: Duration,
-    /// `no-robots-ttl`: how long a 4xx holds whose response names no time.
-    pub no_robots_ttl: Duration,
-    /// Whether a 5xx whose page says "not found" counts as a 404. Unless written, it does in the
-    /// profile of Google, whose clause it is.
-    pub soft_404: bool,
+    /// How a robots.txt is fetched.
+    pub fetch: FetcherOptions,
     /// How long a request waits for a fetch before it is refused.
     pub wait: Duration,
-    /// How long a fetch may take from when its turn has come, redirects and all.
-    pub fetch_timeout: Duration,
-    /// How long a fetch may hear nothing; of no account where it is the longer of the two.
-    pub fetch_idle_timeout: Duration,
     /// How many fetches run at once, 1 to 10,000.
     pub max_fetches: usize,
     /// Whether a bot's own request for a robots.txt is answered from the copy.
     pub serve_copies: bool,
-    /// What holds while a robots.txt cannot be had. No wait before a retry is longer than the longest.
-    pub unreachable: Unreachable,
 }
 
 // === impl Robots ===
 
 impl Robots {
-    pub(super) fn check(written: written::Robots, checker: &mut Checker<'_>) -> Self {
-        let user_agent = written
-            .user_agent
-            .and_then(|written| checker.parsed(&written, user_agent));
-        let [min_at, default_at] = [&written.min_ttl, &written.default_ttl].map(|w| w.as_ref().map(Spanned::span));
-
-        // The two lower times, where they are not written, give way to what is: `max-ttl = "1h"` alone is no mistake.
-        // The upper one does not: it is raised only by saying so.
-        let max_ttl = checker.duration(written.max_ttl, DAY, TTLS);
-        let default_ttl = checker.duration(written.default_ttl, DAY.min(max_ttl), TTLS);
-        let min_ttl = checker.duration(written.min_ttl, Duration::from_secs(300).min(default_ttl), TTLS);
-        let default_ttl = if default_at.is_none() {
-            default_ttl.max(min_ttl)
-        } else {
-            default_ttl
-        };
-        if let Some(span) = default_at.clone().filter(|_| default_ttl > max_ttl) {
-            checker.complain(span, too_long(default_ttl, "max-ttl", max_ttl));
-        }
-        if let Some(span) = min_at {
-            if min_ttl > max_ttl {
-                checker.complain(span, too_long(min_ttl, "max-ttl", max_ttl));
-            } else if default_at.is_some() && min_ttl > default_ttl {
-                checker.complain(span, too_long(min_ttl, "default-ttl", default_ttl));
-            }
-        }
-
+    pub(super) fn read(table: &Table<'_>) -> Self {
+        let default = Policy::of(table.choice("profile").value_or_default());
+        let strict_paths = table.flag("strict-paths").value_or(true);
+        let user_agent = table.parsed("user-agent", user_agent);
+        let [default_ttl, min_ttl, max_ttl] = ttls(table, &default);
+        let no_robots_ttl = table.duration("no-robots-ttl", default.no_robots_ttl, TTLS);
+        let soft_404 = table.flag("soft-404").value_or(default.soft_404);
         Self {
-            profile: written.profile,
-            strict_paths: written.strict_paths.unwrap_or(true),
-            user_agent: user_agent.unwrap_or(HeaderValue::from_static(USER_AGENT)),
-            default_ttl,
-            min_ttl,
-            max_ttl,
-            no_robots_ttl: checker.duration(written.no_robots_ttl, HOUR, TTLS),
-            soft_404: written.soft_404.unwrap_or(written.profile == Profile::Google),
-            wait: checker.duration(written.wait, Duration::from_secs(5), WAITS),
-            fetch_timeout: checker.duration(written.fetch_timeout, Duration::from_secs(30), WAITS),
-            fetch_idle_timeout: checker.duration(written.fetch_idle_timeout, Duration::from_secs(10), WAITS),
-            max_fetches: max_fetches(written.max_fetches, checker),
-            serve_copies: written.serve_copies.unwrap_or(false),
-            unreachable: unreachable::check(written.unreachable.0, checker),
+            strict_paths,
+            wait: table.duration("wait", Duration::from_secs(5), WAITS),
+            fetch: FetcherOptions {
+                user_agent: user_agent.unwrap_or(HeaderValue::from_static(USER_AGENT)),
+                total_timeout: table.duration("fetch-timeout", Duration::from_secs(30), WAITS),
+                idle_timeout: table.duration("fetch-idle-timeout", Duration::from_secs(10), WAITS),
+            },
+            max_fetches: table.number_of([" fetches at once", ""], "max-fetches", 1024, FETCHES),
+            serve_copies: table.flag("serve-copies").value_or(false),
+            policy: Policy {
+                profile: default.profile,
+                default_ttl,
+                no_robots_ttl,
+                min_ttl,
+                max_ttl,
+                soft_404,
+                unreachable: table.table("unreachable", |table| unreachable(table, &default.unreachable)),
+            },
         }
+    }
+}
+
+/// `default-ttl`, `min-ttl` and `max-ttl`.
+///
+/// The two lower times, where they are not written, give way to what is: `max-ttl = "1h"` alone is no mistake. The upper
+/// one does not: it is raised only by saying so.
+fn ttls(table: &Table<'_>, policy: &Policy) -> [Duration; 3] {
+    let keys = ["default-ttl", "min-ttl", "max-ttl"];
+    let [written_default, written_min, max] = keys.map(|key| table.time(key, TTLS));
+    let [default_at, min_at] = [&written_default, &written_min].map(|written| written.as_ref().map(Spanned::span));
+    let max = max.value_or(policy.max_ttl);
+    let default = written_default.value_or(policy.default_ttl.min(max));
+    let min = written_min.value_or(policy.min_ttl.min(default));
+    let default = if default_at.is_none() {
+        default.max(min)
+    } else {
+        default
+    };
+    if let Some(span) = default_at.clone().filter(|_| default > max) {
+        table.checker.complain(span, too_long(default, "max-ttl", max));
+    }
+    if let Some(span) = min_at {
+        if min > max {
+            table.checker.complain(span, too_long(min, "max-ttl", max));
+        } else if default_at.is_some() && min > default {
+            table.checker.complain(span, too_long(min, "default-ttl", default));
+        }
+    }
+    [default, min, max]
+}
+
+fn unreachable(table: &Table<'_>, default: &Unreachable) -> Unreachable {
+    let deny_for = table.duration("deny-for", default.deny_for, DENIALS);
+    let then = table.choice("then").value_or(default.then);
+    let without_copy = table.choice("without-copy");
+    if let Some(without_copy) = without_copy.as_ref().filter(|_| then != Then::LastCopy) {
+        table.checker.complain(
+            without_copy.span(),
+            r#"this has no effect unless then is "last-copy"; leave out either this or then"#,
+        );
+    }
+    Unreachable {
+        deny_for,
+        then,
+        without_copy: without_copy.value_or(default.without_copy),
+        retry: retry(table, &default.retry),
+    }
+}
+
+/// The waits, of which none is longer than the longest. As with the ttls, those that are not written give way to it,
+/// and it is raised only by saying so.
+fn retry(table: &Table<'_>, default: &Retry) -> Retry {
+    let keys = ["retry-first", "retry-busy", "retry-longest"];
+    let [first, busy, longest] = keys.map(|key| table.time(key, RETRIES));
+    let longest = longest.value_or(default.longest);
+    let no_longer = |written: Option<Spanned<Duration>>, default: Duration| {
+        if let Some(wait) = written.as_ref().filter(|wait| *wait.get_ref() > longest) {
+            let message = too_long(*wait.get_ref(), "retry-longest", longest);
+            table.checker.complain(wait.span(), message);
+        }
+        written.value_or(default.min(longest))
+    };
+    Retry {
+        first: no_longer(first, default.first),
+        busy: no_longer(busy, default.busy),
+        longest,
     }
 }
 
@@ -118,22 +152,6 @@ fn too_long(time: Duration, key: &str, than: Duration) -> String {
         Written(time),
         Written(than)
     )
-}
-
-fn max_fetches(written: Option<Spanned<i64>>, checker: &mut Checker<'_>) -> usize {
-    let Some(written) = written else { return DEFAULT_FETCHES };
-    match usize::try_from(*written.get_ref()) {
-        Ok(fetches) if FETCHES.contains(&fetches) => fetches,
-        _ => {
-            let (low, high) = (FETCHES.start(), FETCHES.end());
-            let message = format!(
-                "{} fetches at once cannot be; write a number from {low} to {high}",
-                written.get_ref()
-            );
-            checker.complain(written.span(), message);
-            DEFAULT_FETCHES
-        }
-    }
 }
 
 fn user_agent(text: &str) -> Result<HeaderValue, String> {

@@ -72,25 +72,30 @@ pub struct Retry {
 
 // === impl Policy ===
 
-impl Default for Policy {
-    fn default() -> Self {
+impl Policy {
+    /// The defaults where this reading holds. The soft 404 is a clause of Google's.
+    pub fn of(profile: Profile) -> Self {
         Self {
-            profile: Profile::Google,
+            profile,
             default_ttl: DAY,
             no_robots_ttl: Duration::from_secs(60 * 60),
             min_ttl: Duration::from_secs(5 * 60),
             max_ttl: DAY,
-            soft_404: true,
+            soft_404: profile == Profile::Google,
             unreachable: Unreachable::default(),
         }
     }
-}
 
-impl Policy {
     /// How long an answer holds that says `freshness` of itself.
     pub(super) fn life(&self, freshness: Freshness, default: Duration) -> Duration {
         // Not `clamp`, which panics where the bounds cross.
         freshness.0.unwrap_or(default).max(self.min_ttl).min(self.max_ttl)
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::of(Profile::default())
     }
 }
 

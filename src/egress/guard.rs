@@ -20,8 +20,11 @@ use crate::origin::{Host, HostPattern};
 /// What the configuration says of destinations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guard {
+    /// Where bots may go although it is not public.
     pub allow: Destinations,
+    /// Where bots may not go although it is public, or allowed.
     pub deny: Destinations,
+    /// The ports that bots may reach.
     pub ports: Ports,
 }
 

@@ -97,7 +97,7 @@ impl Hop {
         } else {
             total + Duration::from_secs(1)
         };
-        let (total, started) = (fetcher.options.connect_timeout, Instant::now());
+        let (total, started) = (fetcher.connect_timeout, Instant::now());
         let mut last = Fault::Unroutable;
         for (tried, address) in addresses.iter().enumerate() {
             *upstream = Some(*address);

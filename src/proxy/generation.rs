@@ -14,9 +14,9 @@ use super::{
     server_tls::{self, ServerTls, ServerTlsError},
 };
 use crate::{
-    audit::{AuditError, AuditLog, Recent},
+    audit::{AuditError, AuditLog, Output, Recent},
     authority::{self, Authority, AuthorityError, Leaves},
-    config::{Cache, Config, HttpsMode, Output},
+    config::{Cache, Config, HttpsMode},
     decision::Terms,
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
     fair::Turns,

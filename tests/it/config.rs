@@ -39,14 +39,14 @@ fn an_empty_file_means_the_defaults() {
     assert_eq!(config.proxy.threads, 4);
     assert_eq!(config.https.mode, HttpsMode::Intercept);
     assert_eq!(config.https.ca_key, Path::new("/var/lib/robotgate/ca-key.pem"));
-    assert_eq!(config.robots.default_ttl, Duration::from_secs(86_400));
+    assert_eq!(config.robots.policy.default_ttl, Duration::from_secs(86_400));
     assert_eq!(
-        config.robots.user_agent,
+        config.robots.fetch.user_agent,
         concat!("robotgate/", env!("CARGO_PKG_VERSION"))
     );
     assert_eq!(config.robots.max_fetches, 1024);
     assert_eq!(config.robots.wait, Duration::from_secs(5));
-    assert_eq!(config.robots.fetch_idle_timeout, Duration::from_secs(10));
+    assert_eq!(config.robots.fetch.idle_timeout, Duration::from_secs(10));
     assert_eq!(config.cache.max_bytes, 268_435_456);
     assert_eq!(config.cache.max_disk_bytes, 2 << 30);
     assert_eq!(
@@ -132,13 +132,13 @@ fn every_value_is_taken() {
     );
     assert_eq!(config.https.ca_certificate, Path::new("/etc/robotgate/ca/cert.pem"));
     assert_eq!(config.https.ca_key, Path::new("/secret/key.pem"));
-    assert_eq!(config.robots.user_agent, "robotgate/9 (+https://acme.example)");
+    assert_eq!(config.robots.fetch.user_agent, "robotgate/9 (+https://acme.example)");
     assert_eq!(
-        (config.robots.soft_404, config.robots.no_robots_ttl),
+        (config.robots.policy.soft_404, config.robots.policy.no_robots_ttl),
         (false, Duration::from_secs(600))
     );
     assert_eq!(
-        (config.robots.max_fetches, config.robots.fetch_idle_timeout),
+        (config.robots.max_fetches, config.robots.fetch.idle_timeout),
         (10_000, Duration::from_millis(250))
     );
     assert_eq!(
@@ -150,20 +150,23 @@ fn every_value_is_taken() {
     assert_eq!(config.cache.max_disk_bytes, 1 << 50);
     let networks = |written: &Destinations| written.networks.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
-        networks(&config.egress.allow),
+        networks(&config.egress.guard.allow),
         ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8", "10.9.0.0/16"]
     );
-    assert_eq!(networks(&config.egress.deny), ["10.1.0.0/16", "10.2.0.1/32"]);
+    assert_eq!(networks(&config.egress.guard.deny), ["10.1.0.0/16", "10.2.0.1/32"]);
     let hosts = |texts: &[&str]| {
         texts
             .iter()
             .map(|text| text.parse().unwrap())
             .collect::<Vec<HostPattern>>()
     };
-    assert_eq!(config.egress.allow.hosts, hosts(&["intranet.example", ".corp.example"]));
-    assert_eq!(config.egress.deny.hosts, hosts(&["xn--bcher-kva.example"]));
     assert_eq!(
-        config.egress.ports,
+        config.egress.guard.allow.hosts,
+        hosts(&["intranet.example", ".corp.example"])
+    );
+    assert_eq!(config.egress.guard.deny.hosts, hosts(&["xn--bcher-kva.example"]));
+    assert_eq!(
+        config.egress.guard.ports,
         Ports::only(vec![80..=80, 443..=443, 22..=22, 8000..=8999])
     );
     let dns: Vec<_> = config.egress.dns.iter().map(ToString::to_string).collect();
@@ -186,18 +189,14 @@ fn a_soft_404_counts_by_default_for_google_alone() {
         ("profile = 'google'\nsoft-404 = false", false),
     ] {
         let config = good(&format!("[robots]\n{robots}"));
-        assert_eq!(
-            (config.robots.soft_404, config.policy().soft_404),
-            (counts, counts),
-            "{robots}"
-        );
+        assert_eq!(config.robots.policy.soft_404, counts, "{robots}");
     }
 }
 
 #[test]
 fn times_that_are_not_written_give_way() {
     let times = |text: &str| {
-        let robots = good(&format!("[robots]\n{text}")).robots;
+        let robots = good(&format!("[robots]\n{text}")).robots.policy;
         [robots.min_ttl, robots.default_ttl, robots.max_ttl].map(|time| time.as_secs())
     };
     assert_eq!(times(""), [300, 86_400, 86_400]);

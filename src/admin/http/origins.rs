@@ -117,7 +117,7 @@ async fn from_disk(
         if Instant::now() >= deadline {
             return Ok((rows, Some(start)));
         }
-        let (filter, policy) = (filter.clone(), context.live.generation().config.policy());
+        let (filter, policy) = (filter.clone(), context.live.generation().config.robots.policy);
         let read = context.with_file(move |file| view::rows(file, &start, &filter, AT_ONCE, &policy));
         let (more, from) = read.await?;
         rows.extend(more);
@@ -139,7 +139,7 @@ async fn from_memory(
 ) -> (Vec<Row>, Option<String>) {
     let context = context.clone();
     let looking = tokio::task::spawn_blocking(move || {
-        let policy = context.live.generation().config.policy();
+        let policy = context.live.generation().config.robots.policy;
         let now = SystemTime::now();
         let mut held = context.live.store().list_held(&after, &filter, limit + 1);
         let is_all = held.len() <= limit;
@@ -164,7 +164,7 @@ pub(super) async fn detail(
             which.origin
         ))
     })?;
-    let policy = context.live.generation().config.policy();
+    let policy = context.live.generation().config.robots.policy;
     let known = match context.live.store().disk() {
         Some(_) => {
             context.write_what_waits().await;

@@ -123,8 +123,8 @@ fn the_presets_set_what_holds_of_a_failing_origin_and_nothing_else() {
             unreachable,
             ..Policy::default()
         };
-        assert_eq!(config.policy(), policy, "{preset}");
-        config.robots.unreachable = Unreachable::default();
+        assert_eq!(config.robots.policy, policy, "{preset}");
+        config.robots.policy.unreachable = Unreachable::default();
         assert_eq!(config, Config::built_in(&environment()), "{preset}");
     }
 }

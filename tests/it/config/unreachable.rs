@@ -7,14 +7,14 @@ use robotgate::copy::{Policy, Retry, Then, Unreachable, WithoutCopy};
 use super::good;
 
 fn written(text: &str) -> Unreachable {
-    good(&format!("[robots.unreachable]\n{text}")).policy().unreachable
+    good(&format!("[robots.unreachable]\n{text}")).robots.policy.unreachable
 }
 
 #[test]
 fn the_defaults_are_those_of_the_cache() {
-    assert_eq!(good("").policy(), Policy::default());
+    assert_eq!(good("").robots.policy, Policy::default());
     assert_eq!(written(""), Unreachable::default());
-    assert_eq!(good("").robots.unreachable, Unreachable::default());
+    assert_eq!(good("").robots.policy.unreachable, Unreachable::default());
 }
 
 #[test]

@@ -1,0 +1,142 @@
+//! The sections of a few keys: `[refusals]`, `[cache]` and `[audit]`.
+//!
+//! They open no file.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::table::{Table, ValueOr as _};
+use crate::audit::Output;
+
+/// Two copies of the largest size must fit; a tebibyte is a slip of the unit.
+const LIMITS: (RangeInclusive<u64>, &str) = (1 << 20..=1 << 40, "from 1MiB to 1TiB");
+/// Some files of the largest size must fit; more is a slip of the unit.
+const DISK_LIMITS: (RangeInclusive<u64>, &str) = (16 << 20..=1 << 50, "from 16MiB to 1024TiB");
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Over a night without requests nothing may be forgotten; past ten years it is a slip of the unit.
+const KEEPS: RangeInclusive<Duration> = DAY..=Duration::from_secs(3650 * 24 * 60 * 60);
+
+/// The `[refusals]` section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusals {
+    /// For what a rule of a robots.txt disallows: 403 or 451.
+    pub status: StatusCode,
+    /// For what is refused because the robots.txt cannot be had: 403 or 503.
+    pub unreachable_status: StatusCode,
+}
+
+/// The `[cache]` section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// The file that outlives a restart; none where `persist` is false. Nothing says yet that it is there.
+    pub path: Option<PathBuf>,
+    /// How long the file remembers an origin that nobody asks for.
+    pub keep: Duration,
+    /// Bytes of texts and records that the file may hold.
+    pub max_disk_bytes: u64,
+    /// Bytes of memory for copies and what was parsed from them.
+    pub max_bytes: u64,
+}
+
+/// The `[audit]` section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audit {
+    /// Where the lines go.
+    pub output: Output,
+    /// Whether queries are left out of the URLs in the log.
+    pub redact_query: bool,
+}
+
+// === impl Refusals ===
+
+impl Refusals {
+    pub(super) fn read(table: &Table<'_>) -> Self {
+        let default = Self::default();
+        Self {
+            status: one_of(
+                table,
+                "status",
+                [default.status, StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS],
+            ),
+            unreachable_status: one_of(
+                table,
+                "unreachable-status",
+                [default.unreachable_status, StatusCode::SERVICE_UNAVAILABLE],
+            ),
+        }
+    }
+}
+
+impl Default for Refusals {
+    fn default() -> Self {
+        Self {
+            status: StatusCode::FORBIDDEN,
+            unreachable_status: StatusCode::FORBIDDEN,
+        }
+    }
+}
+
+/// The written one of two statuses, of which the first is the default.
+fn one_of(table: &Table<'_>, key: &'static str, [default, other]: [StatusCode; 2]) -> StatusCode {
+    let Some(written) = table.integer(key) else {
+        return default;
+    };
+    let number = *written.get_ref();
+    let chosen = [default, other]
+        .into_iter()
+        .find(|status| i128::from(status.as_u16()) == number);
+    chosen.unwrap_or_else(|| {
+        let (one, two) = (default.as_u16(), other.as_u16());
+        let message = format!("the status cannot be {number}; write {one} or {two}");
+        table.checker.complain(written.span(), message);
+        default
+    })
+}
+
+// === impl Cache ===
+
+impl Cache {
+    pub(super) fn read(table: &Table<'_>) -> Self {
+        let max_disk_bytes = table.size("max-disk-bytes", 2 << 30, DISK_LIMITS);
+        let path = table.text("path");
+        let persist = table.flag("persist").value_or(true);
+        if let Some(path) = path.as_ref().filter(|_| !persist) {
+            table.checker.complain(
+                path.span(),
+                "with persist = false there is no file; leave out either this or persist",
+            );
+        }
+        Self {
+            path: persist.then(|| table.checker.path_or_state(path, "robots.redb")),
+            keep: table.duration("keep", 90 * DAY, KEEPS),
+            max_disk_bytes,
+            max_bytes: table.size("max-bytes", 256 << 20, LIMITS),
+        }
+    }
+}
+
+// === impl Audit ===
+
+impl Audit {
+    pub(super) fn read(table: &Table<'_>) -> Self {
+        let (path, stdout) = (table.text("path"), table.flag("stdout"));
+        if let Some(stdout) = stdout {
+            let complaint = match (&path, stdout.get_ref()) {
+                (Some(_), true) => Some("the log goes to one place; leave out either this or audit.path"),
+                (None, false) => Some("the log has to go somewhere; name a file in audit.path"),
+                (Some(_), false) | (None, true) => None,
+            };
+            if let Some(complaint) = complaint {
+                table.checker.complain(stdout.span(), complaint);
+            }
+        }
+        let path = path.and_then(|path| table.checker.path(&path));
+        Self {
+            output: path.map_or(Output::Stdout, Output::File),
+            redact_query: table.flag("redact-query").value_or(false),
+        }
+    }
+}

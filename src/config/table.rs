@@ -1,0 +1,471 @@
+//! One table of the file: its values by their keys, each read as the type that the key takes.
+//!
+//! A section takes its keys from here one by one. What cannot be taken is complained of, with its place, and the section
+//! goes on with a default, so that one reading finds all mistakes of a file. A key that no section takes is unknown.
+//! What a value is for is the section's to know.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::de::value::{Error, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use toml::value::Datetime;
+
+use super::environment::Environment;
+use super::error::{Complaint, line};
+use super::reader;
+use super::units::{self, UnitError, Written};
+
+/// What all tables of a file share: where its relative paths begin, and what is wrong with it.
+pub(super) struct Checker<'c> {
+    pub environment: &'c Environment,
+    base_dir: &'c Path,
+    text: &'c str,
+    /// Whether the credentials file has to be there and hold what the bots name.
+    pub reads_credentials: bool,
+    complaints: RefCell<Vec<Complaint>>,
+    /// Whether something that is written could not be read as its type.
+    has_unread: Cell<bool>,
+}
+
+/// A table, or the place of one that is not written.
+pub(super) struct Table<'c> {
+    pub checker: &'c Checker<'c>,
+    /// Dotted, without the numbers of lists; empty for the file itself.
+    name: String,
+    written: Option<Spanned<&'c DeTable<'c>>>,
+    /// The keys that were asked for.
+    known: RefCell<Vec<&'static str>>,
+}
+
+/// A text, and where it is written.
+pub(super) type Text<'c> = Spanned<&'c str>;
+pub(super) type List<'c> = Spanned<Vec<Text<'c>>>;
+type Value<'c> = Spanned<DeValue<'c>>;
+
+// What is said to be expected of a value.
+const TEXT: &str = "a text in quotes";
+const LIST: &str = "a list in brackets";
+const TABLE: &str = "a table";
+const AMOUNT: &str = r#"a number and a unit in quotes, like "24h" or "256MiB""#;
+
+// === impl Checker ===
+
+impl<'c> Checker<'c> {
+    pub(super) fn new(
+        environment: &'c Environment,
+        base_dir: &'c Path,
+        text: &'c str,
+        reads_credentials: bool,
+    ) -> Self {
+        Self {
+            environment,
+            base_dir,
+            text,
+            reads_credentials,
+            complaints: RefCell::default(),
+            has_unread: Cell::new(false),
+        }
+    }
+
+    pub(super) fn into_complaints(self) -> Vec<Complaint> {
+        let mut complaints = self.complaints.into_inner();
+        if self.has_unread.get() {
+            // What seems to be missing may be what could not be read.
+            complaints.retain(|complaint| complaint.missing.is_none());
+        }
+        complaints
+    }
+
+    pub(super) fn complain(&self, span: Range<usize>, message: impl Into<String>) {
+        self.complaints.borrow_mut().push(Complaint {
+            span,
+            missing: None,
+            message: message.into(),
+        });
+    }
+
+    fn unread(&self, span: Range<usize>, message: String) {
+        self.has_unread.set(true);
+        self.complain(span, message);
+    }
+
+    /// A value of another type than expected.
+    fn mistyped(&self, value: &Value<'_>, expected: &str) {
+        let span = value.span();
+        let source = self.text.get(span.clone()).unwrap_or_default();
+        let message = match value.get_ref() {
+            // TOML reads these words as numbers.
+            DeValue::Float(word) if expected == TEXT && word.as_str().ends_with(['n', 'f']) => reader::quote(source),
+            DeValue::String(text) if expected == LIST => format!("this is a list, even of one; write [{text:?}]"),
+            found => format!("found {}, but expected {expected}", reader::found(found)),
+        };
+        self.unread(span, message);
+    }
+
+    /// What a parser makes of the text; a complaint and nothing where it fails.
+    pub(super) fn parsed<T, E: Display>(
+        &self,
+        written: &Text<'_>,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        self.taken(written.span(), parse(written.get_ref()))
+    }
+
+    pub(super) fn taken<T, E: Display>(&self, span: Range<usize>, result: Result<T, E>) -> Option<T> {
+        result.map_err(|error| self.complain(span, error.to_string())).ok()
+    }
+
+    /// Each item of a list as a parser takes it.
+    pub(super) fn each<T, E: Display>(&self, list: Option<List<'_>>, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T> {
+        let items = list.value_or_default();
+        items.iter().filter_map(|item| self.parsed(item, &parse)).collect()
+    }
+
+    /// A path, counted from the folder of the file.
+    pub(super) fn path(&self, written: &Text<'_>) -> Option<PathBuf> {
+        self.parsed(written, |text| match text {
+            "" => Err("an empty path names no file; leave the key out for the default".to_owned()),
+            _ if text.starts_with('~') => Err(format!("\"{text}\": a ~ is not expanded here; write the path in full")),
+            _ if text.contains('\0') => Err("a path cannot hold a NUL".to_owned()),
+            _ => Ok(self.base_dir.join(text)),
+        })
+    }
+
+    /// A path, or a file of the state directory.
+    pub(super) fn path_or_state(&self, written: Option<Text<'_>>, file: &str) -> PathBuf {
+        written
+            .and_then(|written| self.path(&written))
+            .unwrap_or_else(|| self.environment.state_dir.join(file))
+    }
+
+    /// The line of a place, from 1.
+    pub(super) fn line(&self, span: &Range<usize>) -> usize {
+        line(self.text, span.start)
+    }
+}
+
+// === impl Table ===
+
+impl<'c> Table<'c> {
+    /// The file itself, as `read` takes it.
+    pub(super) fn file<T>(
+        document: &'c DeTable<'c>,
+        checker: &'c Checker<'c>,
+        read: impl FnOnce(&Table<'c>) -> T,
+    ) -> T {
+        Self::read(checker, String::new(), Some(Spanned::new(0..0, document)), read)
+    }
+
+    /// Has the keys read, and then complains of those that nobody asked for.
+    fn read<T>(
+        checker: &'c Checker<'c>,
+        name: String,
+        written: Option<Spanned<&'c DeTable<'c>>>,
+        read: impl FnOnce(&Table<'c>) -> T,
+    ) -> T {
+        let table = Self {
+            checker,
+            name,
+            written,
+            known: RefCell::default(),
+        };
+        let taken = read(&table);
+        let known = table.known.into_inner();
+        for key in table.written.iter().flat_map(|table| table.get_ref().keys()) {
+            let name = &**key.get_ref();
+            if !known.contains(&name) {
+                checker.unread(key.span(), reader::unknown_key(name, &known));
+            }
+        }
+        taken
+    }
+
+    /// The table at a key, as `read` takes it, whether or not it is written.
+    pub(super) fn table<T>(&self, key: &'static str, read: impl FnOnce(&Table<'c>) -> T) -> T {
+        let name = self.name_of(key);
+        let written = self.value(key).and_then(|value| match value.get_ref() {
+            DeValue::Array(_) => {
+                let message = format!("there is only one of these; write [{name}], in single brackets");
+                self.checker.unread(value.span(), message);
+                None
+            }
+            _ => self.typed(value, TABLE, DeValue::as_table),
+        });
+        Self::read(self.checker, name, written, read)
+    }
+
+    /// The tables of `[[key]]`, each as `read` takes it.
+    pub(super) fn tables<T>(&self, key: &'static str, mut read: impl FnMut(&Table<'c>) -> Option<T>) -> Vec<T> {
+        let name = self.name_of(key);
+        let tables = self.value(key).and_then(|value| match value.get_ref() {
+            DeValue::Table(_) => {
+                let message = format!("there may be several of these; write [[{name}]], in double brackets");
+                self.checker.unread(value.span(), message);
+                None
+            }
+            _ => self.items(value, TABLE, DeValue::as_table),
+        });
+        let read = |table| Self::read(self.checker, name.clone(), Some(table), &mut read);
+        tables.value_or_default().into_iter().filter_map(read).collect()
+    }
+
+    fn name_of(&self, key: &str) -> String {
+        match &*self.name {
+            "" => key.to_owned(),
+            name => format!("{name}.{key}"),
+        }
+    }
+
+    /// Where the table's header is; `None` where it is not written.
+    pub(super) fn span(&self) -> Option<Range<usize>> {
+        self.written.as_ref().map(Spanned::span)
+    }
+
+    /// Where the value at a dotted key is, of whatever type; that does not count as asking for it.
+    pub(super) fn span_of(&self, dotted: &str) -> Option<Range<usize>> {
+        let mut keys = dotted.split('.');
+        let first = self.written.as_ref()?.get_ref().get(keys.next()?)?;
+        Some(keys.try_fold(first, |value, key| value.get_ref().get(key))?.span())
+    }
+
+    /// A complaint that a key should stand in this table.
+    pub(super) fn missing(&self, key: &'static str, message: String) {
+        self.checker.complaints.borrow_mut().push(Complaint {
+            span: self.span().unwrap_or_default(),
+            missing: Some(key),
+            message,
+        });
+    }
+
+    /// The value of a key without a default, as `take` takes it. The example is a value as TOML writes it.
+    pub(super) fn required<T>(
+        &self,
+        key: &'static str,
+        example: &str,
+        take: impl FnOnce(&Self, &'static str) -> Option<T>,
+    ) -> Option<T> {
+        if self.span_of(key).is_none() {
+            let message = format!("this key is missing, and has no default; write it like: {key} = {example}");
+            self.missing(key, message);
+        }
+        take(self, key)
+    }
+
+    fn value(&self, key: &'static str) -> Option<&'c Value<'c>> {
+        self.known.borrow_mut().push(key);
+        self.written.as_ref()?.get_ref().get(key)
+    }
+
+    /// What `take` makes of a value of the expected type.
+    fn typed<T>(
+        &self,
+        value: &'c Value<'c>,
+        expected: &str,
+        take: impl FnOnce(&'c DeValue<'c>) -> Option<T>,
+    ) -> Option<Spanned<T>> {
+        let taken = take(value.get_ref());
+        if taken.is_none() {
+            self.checker.mistyped(value, expected);
+        }
+        Some(Spanned::new(value.span(), taken?))
+    }
+
+    /// A list, each of whose items is of the expected type.
+    fn items<T>(
+        &self,
+        list: &'c Value<'c>,
+        expected: &str,
+        take: impl Fn(&'c DeValue<'c>) -> Option<T>,
+    ) -> Option<Spanned<Vec<Spanned<T>>>> {
+        let items = self.typed(list, LIST, DeValue::as_array)?.into_inner();
+        let items: Option<Vec<_>> = items.iter().map(|item| self.typed(item, expected, &take)).collect();
+        Some(Spanned::new(list.span(), items?))
+    }
+
+    pub(super) fn text(&self, key: &'static str) -> Option<Text<'c>> {
+        self.typed(self.value(key)?, TEXT, DeValue::as_str)
+    }
+
+    /// What a parser makes of a text.
+    pub(super) fn parsed<T, E: Display>(
+        &self,
+        key: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        self.checker.parsed(&self.text(key)?, parse)
+    }
+
+    /// A list of texts.
+    pub(super) fn list(&self, key: &'static str) -> Option<List<'c>> {
+        self.items(self.value(key)?, TEXT, DeValue::as_str)
+    }
+
+    /// A list of texts, or one alone.
+    pub(super) fn texts(&self, key: &'static str) -> Option<List<'c>> {
+        let value = self.value(key)?;
+        if value.get_ref().is_array() {
+            return self.items(value, TEXT, DeValue::as_str);
+        }
+        let text = self.typed(value, "a text or a list of texts", DeValue::as_str)?;
+        Some(Spanned::new(value.span(), vec![text]))
+    }
+
+    /// A list of ports and ranges of them, as texts: a number stands for itself.
+    pub(super) fn ports(&self, key: &'static str) -> Option<Spanned<Vec<Spanned<Cow<'c, str>>>>> {
+        let expected = r#"a port like 8080 or a range in quotes like "8000-8999""#;
+        self.items(self.value(key)?, expected, |value| match value {
+            DeValue::String(text) => Some(Cow::Borrowed(&**text)),
+            _ => integer(value).map(|number| number.to_string().into()),
+        })
+    }
+
+    /// One of the choices that the type has names for.
+    pub(super) fn choice<T: DeserializeOwned>(&self, key: &'static str) -> Option<Spanned<T>> {
+        let value = self.value(key)?;
+        let message = match value.get_ref() {
+            DeValue::String(name) => {
+                let deserializer: StrDeserializer<'_, Error> = (&**name).into_deserializer();
+                match T::deserialize(deserializer) {
+                    Ok(choice) => return Some(Spanned::new(value.span(), choice)),
+                    Err(error) => reader::unknown_choice(name, &error.to_string()),
+                }
+            }
+            DeValue::Array(_) | DeValue::Table(_) => format!("expected {TEXT}"),
+            _ => reader::quote(self.checker.text.get(value.span()).unwrap_or_default()),
+        };
+        self.checker.unread(value.span(), message);
+        None
+    }
+
+    pub(super) fn flag(&self, key: &'static str) -> Option<Spanned<bool>> {
+        self.typed(self.value(key)?, "true or false, without quotes", DeValue::as_bool)
+    }
+
+    pub(super) fn date(&self, key: &'static str) -> Option<Spanned<&'c Datetime>> {
+        let expected = "a date without quotes, like 2027-01-31";
+        self.typed(self.value(key)?, expected, DeValue::as_datetime)
+    }
+
+    /// A whole number.
+    pub(super) fn integer(&self, key: &'static str) -> Option<Spanned<i128>> {
+        self.typed(self.value(key)?, "a whole number", integer)
+    }
+
+    /// A number of things.
+    pub(super) fn number<T>(&self, key: &'static str, default: T, range: RangeInclusive<T>) -> T
+    where
+        T: TryFrom<i128> + PartialOrd + Display,
+    {
+        self.number_of(["", ""], key, default, range)
+    }
+
+    /// A number of what the first words name; the others say what else can be done about one that cannot be.
+    pub(super) fn number_of<T>(
+        &self,
+        [things, or]: [&str; 2],
+        key: &'static str,
+        default: T,
+        range: RangeInclusive<T>,
+    ) -> T
+    where
+        T: TryFrom<i128> + PartialOrd + Display,
+    {
+        let Some(written) = self.integer(key) else {
+            return default;
+        };
+        match T::try_from(*written.get_ref()) {
+            Ok(number) if range.contains(&number) => number,
+            _ => {
+                let (low, high) = (range.start(), range.end());
+                let message = format!(
+                    "{}{things} cannot be; write a number from {low} to {high}{or}",
+                    written.get_ref()
+                );
+                self.checker.complain(written.span(), message);
+                default
+            }
+        }
+    }
+
+    pub(super) fn duration(&self, key: &'static str, default: Duration, limits: RangeInclusive<Duration>) -> Duration {
+        self.time(key, limits).value_or(default)
+    }
+
+    /// A duration within limits.
+    pub(super) fn time(&self, key: &'static str, limits: RangeInclusive<Duration>) -> Option<Spanned<Duration>> {
+        let value = self.value(key)?;
+        let amount = self.typed(value, AMOUNT, amount)?.into_inner();
+        let time = match amount {
+            Amount::Number(number) => Err(format!(
+                "{number} has no unit; write \"{number}s\" if seconds are meant"
+            )),
+            Amount::Text(text) => match units::duration(text) {
+                Err(error) => Err(format!("\"{text}\" {error}")),
+                Ok(time) if !limits.contains(&time) => {
+                    let (low, high) = (Written(*limits.start()), Written(*limits.end()));
+                    Err(format!("\"{text}\" is out of range; write a time from {low} to {high}"))
+                }
+                Ok(time) => Ok(Spanned::new(value.span(), time)),
+            },
+        };
+        self.checker.taken(value.span(), time)
+    }
+
+    /// A size in bytes within limits, which are also said in words; a bare number counts bytes.
+    pub(super) fn size(&self, key: &'static str, default: u64, (limits, in_words): (RangeInclusive<u64>, &str)) -> u64 {
+        let written = self.value(key).and_then(|value| self.typed(value, AMOUNT, amount));
+        let Some(written) = written else { return default };
+        let (shown, size) = match written.get_ref() {
+            Amount::Text(text) => (format!("\"{text}\""), units::size(text)),
+            Amount::Number(number) => (number.to_string(), u64::try_from(*number).map_err(|_| UnitError::Size)),
+        };
+        let size = match size {
+            Err(error) => Err(format!("{shown} {error}")),
+            Ok(size) if !limits.contains(&size) => Err(format!("{shown} is out of range; write a size {in_words}")),
+            Ok(size) => Ok(size),
+        };
+        self.checker.taken(written.span(), size).unwrap_or(default)
+    }
+}
+
+/// A duration or a size as written: text, or a bare number, which only the key's meaning can judge.
+enum Amount<'c> {
+    Text(&'c str),
+    Number(i128),
+}
+
+fn amount<'c>(value: &'c DeValue<'_>) -> Option<Amount<'c>> {
+    let text = value.as_str().map(Amount::Text);
+    text.or_else(|| integer(value).map(Amount::Number))
+}
+
+/// A number of any sane size.
+fn integer(value: &DeValue<'_>) -> Option<i128> {
+    let number = value.as_integer()?;
+    i128::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+/// What holds for a key that is not written, or not as it should be.
+pub(super) trait ValueOr<T>: Sized {
+    fn value_or(self, default: T) -> T;
+
+    fn value_or_default(self) -> T
+    where
+        T: Default,
+    {
+        self.value_or(T::default())
+    }
+}
+
+impl<T> ValueOr<T> for Option<Spanned<T>> {
+    fn value_or(self, default: T) -> T {
+        self.map_or(default, Spanned::into_inner)
+    }
+}
