@@ -16,6 +16,7 @@ use crate::bot::Bots;
 
 mod admin;
 mod bots;
+mod checker;
 mod egress;
 mod environment;
 mod error;
@@ -40,14 +41,15 @@ pub use environment::{Environment, host_name};
 pub use error::{ConfigError, Problem, Problems};
 pub use expect::Expectation;
 pub use https::{Https, TunnelException};
-pub use proxy::{Limits, Proxy, Tls};
+pub use proxy::{HeadLimits, Limits, Proxy, Tls};
 pub use robots::Robots;
 pub use sections::{Audit, Cache, Refusals};
 pub use settings::{Change, How, Settings};
 pub use watch::{WatchError, Watcher};
 
+use checker::Checker;
 use error::Complaint;
-use table::{Checker, Table};
+use table::Table;
 
 /// A configuration that was checked. Every key has a default; see `conf/robotgate.toml`.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,6 @@ use std::{
     fmt::Write as _,
     fs,
     io::{self, IsTerminal as _, Write as _},
-    net::SocketAddr,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -21,7 +20,7 @@ use rustls::pki_types::CertificateDer;
 use self::write::WriteError;
 use super::{fail, load};
 use crate::{
-    config::{Config, ConfigError, HttpsMode},
+    config::{Config, ConfigError, HttpsMode, Proxy},
     pem,
     text::plain,
     trust::{
@@ -205,9 +204,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
 fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     let plain = config.proxy.listen.first().map(|address| ("http", *address));
     let tls = || Some(("https", *config.proxy.tls.as_ref()?.listen.first()?));
-    let (scheme, address) = plain
-        .or_else(tls)
-        .unwrap_or(("http", SocketAddr::from(([127, 0, 0, 1], 3128))));
+    let (scheme, address) = plain.or_else(tls).unwrap_or(("http", Proxy::DEFAULT_LISTEN));
     if !address.ip().is_unspecified() {
         return format!("{scheme}://{address}");
     }

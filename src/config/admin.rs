@@ -9,8 +9,9 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::checker::Checker;
 use super::proxy::{self, Proxy};
-use super::table::{Checker, Table};
+use super::table::Table;
 use crate::secret_file::{self, SecretError};
 use subtle::ConstantTimeEq as _;
 

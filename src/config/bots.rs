@@ -9,8 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::checker::{List, Text};
 use super::egress::network;
-use super::table::{List, Table, Text, ValueOr as _};
+use super::table::{Table, ValueOr as _};
 use crate::bot::{
     AgentPattern, BadLine, Bindings, Bot, Bots, CertificateName, Credentials, Unidentified, is_name, is_token,
 };

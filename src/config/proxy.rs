@@ -4,7 +4,7 @@
 //! It reads the roots that vouch for clients' certificates, and no key. It binds nothing; an address that is taken is
 //! found out later.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use std::time::Duration;
 use http::HeaderName;
 use rustls::pki_types::CertificateDer;
 
+use super::checker::{Checker, List};
 use super::https::roots;
-use super::table::{Checker, List, Table, ValueOr as _};
+use super::table::{Table, ValueOr as _};
 use crate::bot::is_token;
 
-const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3128);
 const DEFAULT_NAME: &str = "robotgate";
 const THREADS: RangeInclusive<usize> = 1..=1024;
 
@@ -50,10 +50,8 @@ pub struct Proxy {
     pub annotate_allowed: bool,
     /// The fields of requests that are not forwarded.
     pub strip: Vec<HeaderName>,
-    /// Bytes of the header section of a request, its first line included.
-    pub max_header_bytes: usize,
-    /// Fields in the header section of a request.
-    pub max_header_fields: usize,
+    /// What the header section of a request may hold.
+    pub head: HeadLimits,
     /// How long a client may take to send the header section of a request.
     pub header_timeout: Duration,
     /// How long a TLS handshake may take, with a client or an origin.
@@ -77,6 +75,14 @@ pub struct Proxy {
     pub limits: Limits,
     /// The listeners that speak TLS, where there are some.
     pub tls: Option<Tls>,
+}
+
+/// What the header section of a request may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// From the request line to the empty line.
+    pub bytes: usize,
+    pub fields: usize,
 }
 
 /// The numbers of `[proxy]` that bound what clients may have.
@@ -116,10 +122,16 @@ pub struct Tls {
 // === impl Proxy ===
 
 impl Proxy {
+    /// Where it listens unless it is written.
+    pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);
+
     pub(super) fn read(table: &Table<'_>) -> Self {
         let timeout = |key, seconds| table.duration(key, Duration::from_secs(seconds), TIMEOUTS);
         let listen = table.texts("listen");
-        let listen = listen.map_or_else(|| vec![DEFAULT_LISTEN], |written| addresses(written, table.checker));
+        let listen = listen.map_or_else(
+            || vec![Self::DEFAULT_LISTEN],
+            |written| addresses(written, table.checker),
+        );
         let cores = table.checker.environment.cores.clamp(*THREADS.start(), *THREADS.end());
         let of_threads = [" threads", ", or leave it out for one for each core"];
         Self {
@@ -128,9 +140,11 @@ impl Proxy {
             via: table.flag("via").value_or(true),
             annotate_allowed: table.flag("annotate-allowed").value_or(true),
             strip: table.checker.each(table.list("strip"), stripped_field),
-            // At most 512 KiB.
-            max_header_bytes: table.size("max-header-bytes", 64 << 10, HEADER_BYTES) as usize,
-            max_header_fields: table.number("max-header-fields", 128, HEADER_FIELDS),
+            head: HeadLimits {
+                // At most 512 KiB.
+                bytes: table.size("max-header-bytes", 64 << 10, HEADER_BYTES) as usize,
+                fields: table.number("max-header-fields", 128, HEADER_FIELDS),
+            },
             header_timeout: timeout("header-timeout", 30),
             handshake_timeout: timeout("handshake-timeout", 10),
             connect_timeout: timeout("connect-timeout", 10),
@@ -205,7 +219,7 @@ pub(super) fn addresses(written: List<'_>, checker: &Checker<'_>) -> Vec<SocketA
             written.span(),
             "an empty list would listen nowhere; write at least one address",
         );
-        return vec![DEFAULT_LISTEN];
+        return vec![Proxy::DEFAULT_LISTEN];
     }
     let mut addresses = Vec::new();
     for item in written.into_inner() {

@@ -8,9 +8,9 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue, Error};
 
 use super::Config;
+use super::checker::Checker;
 use super::environment::Environment;
 use super::error::Complaint;
-use super::table::Checker;
 
 /// A mistake of syntax in `text`, in TOML's own words but for the most common one: a value without quotes.
 pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Complaint {

@@ -5,10 +5,9 @@
 //! What a value is for is the section's to know.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::de::value::{Error, StrDeserializer};
@@ -17,22 +16,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toml::value::Datetime;
 
-use super::environment::Environment;
-use super::error::{Complaint, line};
+use super::checker::{Checker, List, Text};
 use super::reader;
 use super::units::{self, UnitError, Written};
-
-/// What all tables of a file share: where its relative paths begin, and what is wrong with it.
-pub(super) struct Checker<'c> {
-    pub environment: &'c Environment,
-    base_dir: &'c Path,
-    text: &'c str,
-    /// Whether the credentials file has to be there and hold what the bots name.
-    pub reads_credentials: bool,
-    complaints: RefCell<Vec<Complaint>>,
-    /// Whether something that is written could not be read as its type.
-    has_unread: Cell<bool>,
-}
 
 /// A table, or the place of one that is not written.
 pub(super) struct Table<'c> {
@@ -44,9 +30,6 @@ pub(super) struct Table<'c> {
     known: RefCell<Vec<&'static str>>,
 }
 
-/// A text, and where it is written.
-pub(super) type Text<'c> = Spanned<&'c str>;
-pub(super) type List<'c> = Spanned<Vec<Text<'c>>>;
 type Value<'c> = Spanned<DeValue<'c>>;
 
 // What is said to be expected of a value.
@@ -54,102 +37,6 @@ const TEXT: &str = "a text in quotes";
 const LIST: &str = "a list in brackets";
 const TABLE: &str = "a table";
 const AMOUNT: &str = r#"a number and a unit in quotes, like "24h" or "256MiB""#;
-
-// === impl Checker ===
-
-impl<'c> Checker<'c> {
-    pub(super) fn new(
-        environment: &'c Environment,
-        base_dir: &'c Path,
-        text: &'c str,
-        reads_credentials: bool,
-    ) -> Self {
-        Self {
-            environment,
-            base_dir,
-            text,
-            reads_credentials,
-            complaints: RefCell::default(),
-            has_unread: Cell::new(false),
-        }
-    }
-
-    pub(super) fn into_complaints(self) -> Vec<Complaint> {
-        let mut complaints = self.complaints.into_inner();
-        if self.has_unread.get() {
-            // What seems to be missing may be what could not be read.
-            complaints.retain(|complaint| complaint.missing.is_none());
-        }
-        complaints
-    }
-
-    pub(super) fn complain(&self, span: Range<usize>, message: impl Into<String>) {
-        self.complaints.borrow_mut().push(Complaint {
-            span,
-            missing: None,
-            message: message.into(),
-        });
-    }
-
-    fn unread(&self, span: Range<usize>, message: String) {
-        self.has_unread.set(true);
-        self.complain(span, message);
-    }
-
-    /// A value of another type than expected.
-    fn mistyped(&self, value: &Value<'_>, expected: &str) {
-        let span = value.span();
-        let source = self.text.get(span.clone()).unwrap_or_default();
-        let message = match value.get_ref() {
-            // TOML reads these words as numbers.
-            DeValue::Float(word) if expected == TEXT && word.as_str().ends_with(['n', 'f']) => reader::quote(source),
-            DeValue::String(text) if expected == LIST => format!("this is a list, even of one; write [{text:?}]"),
-            found => format!("found {}, but expected {expected}", reader::found(found)),
-        };
-        self.unread(span, message);
-    }
-
-    /// What a parser makes of the text; a complaint and nothing where it fails.
-    pub(super) fn parsed<T, E: Display>(
-        &self,
-        written: &Text<'_>,
-        parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Option<T> {
-        self.taken(written.span(), parse(written.get_ref()))
-    }
-
-    pub(super) fn taken<T, E: Display>(&self, span: Range<usize>, result: Result<T, E>) -> Option<T> {
-        result.map_err(|error| self.complain(span, error.to_string())).ok()
-    }
-
-    /// Each item of a list as a parser takes it.
-    pub(super) fn each<T, E: Display>(&self, list: Option<List<'_>>, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T> {
-        let items = list.value_or_default();
-        items.iter().filter_map(|item| self.parsed(item, &parse)).collect()
-    }
-
-    /// A path, counted from the folder of the file.
-    pub(super) fn path(&self, written: &Text<'_>) -> Option<PathBuf> {
-        self.parsed(written, |text| match text {
-            "" => Err("an empty path names no file; leave the key out for the default".to_owned()),
-            _ if text.starts_with('~') => Err(format!("\"{text}\": a ~ is not expanded here; write the path in full")),
-            _ if text.contains('\0') => Err("a path cannot hold a NUL".to_owned()),
-            _ => Ok(self.base_dir.join(text)),
-        })
-    }
-
-    /// A path, or a file of the state directory.
-    pub(super) fn path_or_state(&self, written: Option<Text<'_>>, file: &str) -> PathBuf {
-        written
-            .and_then(|written| self.path(&written))
-            .unwrap_or_else(|| self.environment.state_dir.join(file))
-    }
-
-    /// The line of a place, from 1.
-    pub(super) fn line(&self, span: &Range<usize>) -> usize {
-        line(self.text, span.start)
-    }
-}
 
 // === impl Table ===
 
@@ -235,13 +122,9 @@ impl<'c> Table<'c> {
         Some(keys.try_fold(first, |value, key| value.get_ref().get(key))?.span())
     }
 
-    /// A complaint that a key should stand in this table.
+    /// A complaint of a key that should stand in this table.
     pub(super) fn missing(&self, key: &'static str, message: String) {
-        self.checker.complaints.borrow_mut().push(Complaint {
-            span: self.span().unwrap_or_default(),
-            missing: Some(key),
-            message,
-        });
+        self.checker.missing(self.span().unwrap_or_default(), key, message);
     }
 
     /// The value of a key without a default, as `take` takes it. The example is a value as TOML writes it.
@@ -270,11 +153,19 @@ impl<'c> Table<'c> {
         expected: &str,
         take: impl FnOnce(&'c DeValue<'c>) -> Option<T>,
     ) -> Option<Spanned<T>> {
-        let taken = take(value.get_ref());
-        if taken.is_none() {
-            self.checker.mistyped(value, expected);
+        if let Some(taken) = take(value.get_ref()) {
+            return Some(Spanned::new(value.span(), taken));
         }
-        Some(Spanned::new(value.span(), taken?))
+        let message = match value.get_ref() {
+            // TOML reads these words as numbers.
+            DeValue::Float(word) if expected == TEXT && word.as_str().ends_with(['n', 'f']) => {
+                reader::quote(self.checker.source(value.span()))
+            }
+            DeValue::String(text) if expected == LIST => format!("this is a list, even of one; write [{text:?}]"),
+            found => format!("found {}, but expected {expected}", reader::found(found)),
+        };
+        self.checker.unread(value.span(), message);
+        None
     }
 
     /// A list, each of whose items is of the expected type.
@@ -338,7 +229,7 @@ impl<'c> Table<'c> {
                 }
             }
             DeValue::Array(_) | DeValue::Table(_) => format!("expected {TEXT}"),
-            _ => reader::quote(self.checker.text.get(value.span()).unwrap_or_default()),
+            _ => reader::quote(self.checker.source(value.span())),
         };
         self.checker.unread(value.span(), message);
         None

@@ -14,7 +14,7 @@ use super::{
     connect,
     context::{Context, last_call, linger},
     distrust,
-    head::{self, Head, HeadError, HeadLimits, HeadTimes},
+    head::{self, Head, HeadError, HeadTimes},
     live::Live,
     respond::{Answer, Problem},
 };
@@ -28,7 +28,7 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
     for left in (0..most).rev() {
         let head = tokio::select! {
             biased;
-            head = Head::read(&mut stream, times, HeadLimits::of(&context.live.generation().config.proxy)) => head,
+            head = Head::read(&mut stream, times, context.live.generation().config.proxy.head) => head,
             () = last_call(context.shutdown.clone()) => return,
         };
         let head = match head {

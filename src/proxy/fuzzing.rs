@@ -8,13 +8,11 @@ use pingora::protocols::http::v1::{client::http_req_header_to_wire, server::Http
 use pingora_http::RequestHeader;
 use tokio::runtime::{Builder, Runtime};
 
-use super::{
-    arrival::Through,
-    head::{Head, HeadLimits},
-    rewrite,
-    target::target_of,
+use super::{arrival::Through, head::Head, rewrite, target::target_of};
+use crate::{
+    config::HeadLimits,
+    origin::{Authority, Origin},
 };
-use crate::origin::{Authority, Origin};
 
 /// What the head of a request was taken for.
 #[derive(Debug)]

@@ -26,7 +26,7 @@ use super::{
     exchange::{End, Request},
     fields,
     generation::Generation,
-    head::{self, HeadLimits},
+    head,
     judge::{self, identify},
     limits::Limit,
     own,
@@ -77,7 +77,7 @@ impl Gate {
             return Err(exchange.problem(&Problem::Loop, &head.headers));
         }
         if head.version == Version::HTTP_2
-            && let Err(error) = HeadLimits::of(&generation.config.proxy).check_http2(head)
+            && let Err(error) = generation.config.proxy.head.check_http2(head)
         {
             match error.limit() {
                 Some(limit) => arrival.visit.came_over(limit, client),

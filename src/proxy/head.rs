@@ -21,7 +21,7 @@ use self::{
 };
 use super::{handshake::TLS_HANDSHAKE, limits::Limit};
 use crate::{
-    config::Proxy,
+    config::HeadLimits,
     origin::{Authority, AuthorityError, Host},
     seldom::seldom,
 };
@@ -93,14 +93,6 @@ pub(super) struct HeadTimes {
     pub(super) idle: Duration,
     /// From then on.
     pub(super) head: Duration,
-}
-
-/// What a head may hold.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct HeadLimits {
-    /// From the request line to the empty line.
-    pub(super) bytes: usize,
-    pub(super) fields: usize,
 }
 
 /// What was found in the bytes of a head.
@@ -312,13 +304,6 @@ impl ConnectHead {
 // === impl HeadLimits ===
 
 impl HeadLimits {
-    pub(super) fn of(proxy: &Proxy) -> Self {
-        Self {
-            bytes: proxy.max_header_bytes,
-            fields: proxy.max_header_fields,
-        }
-    }
-
     /// Checks a head that came over HTTP/2, and so in one piece, as far as HTTP/2 itself does not: whether it is within
     /// the bounds, counted as it would stand in HTTP/1, and could be misread there.
     ///

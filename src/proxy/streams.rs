@@ -114,7 +114,7 @@ impl Streams {
             max_resets: proxy.limits.http2_resets,
             // A field counts for 32 bytes more than it has (RFC 9113 §6.5.2). What is over our own bound is told so; what
             // is far over it, the library refuses by itself.
-            max_header_list: u32::try_from(2 * proxy.max_header_bytes).unwrap_or(u32::MAX),
+            max_header_list: u32::try_from(2 * proxy.head.bytes).unwrap_or(u32::MAX),
             begun: Arc::default(),
             left: AtomicU32::new(proxy.limits.connection_requests),
             retire,

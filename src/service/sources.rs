@@ -9,7 +9,7 @@ use std::{
 use super::{Daemon, outcome::Reload};
 use crate::{
     admin::http::{Authority, Document, LastReload, Listens, Numbers, Settings, Sources, TrustProblem},
-    config::host_name,
+    config::{Proxy, host_name},
     decision::Verdict,
     metrics::Format,
     proxy::{Generation, Live, Speaks},
@@ -47,7 +47,7 @@ impl Known {
         let plain = find(Speaks::Http).map(|address| ("http", address));
         let (scheme, address) = match plain.or_else(|| find(Speaks::Tls).map(|address| ("https", address))) {
             Some(found) => found,
-            None => return "http://127.0.0.1:3128".to_owned(),
+            None => return format!("http://{}", Proxy::DEFAULT_LISTEN),
         };
         match address.ip().is_unspecified() {
             true => format!("{scheme}://{}:{}", host_name(), address.port()),

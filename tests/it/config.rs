@@ -120,10 +120,7 @@ fn every_value_is_taken() {
         ),
         (2, "gate-1", false, false)
     );
-    assert_eq!(
-        (config.proxy.max_header_bytes, config.proxy.max_header_fields),
-        (16 << 10, 256)
-    );
+    assert_eq!((config.proxy.head.bytes, config.proxy.head.fields), (16 << 10, 256));
     assert_eq!(config.proxy.header_timeout, Duration::from_millis(1500));
     assert_eq!(config.proxy.shutdown_timeout, Duration::ZERO);
     assert_eq!(
