@@ -10,6 +10,7 @@ use http::StatusCode;
 
 use super::table::{Table, ValueOr as _};
 use crate::audit::Output;
+use crate::store::DiskOptions;
 
 /// Two copies of the largest size must fit; a tebibyte is a slip of the unit.
 const LIMITS: (RangeInclusive<u64>, &str) = (1 << 20..=1 << 40, "from 1MiB to 1TiB");
@@ -33,10 +34,8 @@ pub struct Refusals {
 pub struct Cache {
     /// The file that outlives a restart; none where `persist` is false. Nothing says yet that it is there.
     pub path: Option<PathBuf>,
-    /// How long the file remembers an origin that nobody asks for.
-    pub keep: Duration,
-    /// Bytes of texts and records that the file may hold.
-    pub max_disk_bytes: u64,
+    /// How the file is kept.
+    pub disk: DiskOptions,
     /// Bytes of memory for copies and what was parsed from them.
     pub max_bytes: u64,
 }
@@ -111,8 +110,10 @@ impl Cache {
         }
         Self {
             path: persist.then(|| table.checker.path_or_state(path, "robots.redb")),
-            keep: table.duration("keep", 90 * DAY, KEEPS),
-            max_disk_bytes,
+            disk: DiskOptions {
+                keep: table.duration("keep", 90 * DAY, KEEPS),
+                max_bytes: max_disk_bytes,
+            },
             max_bytes: table.size("max-bytes", 256 << 20, LIMITS),
         }
     }

@@ -22,7 +22,7 @@ use crate::{
     fair::Turns,
     fetch::{Lanes, Name},
     metrics::Meter,
-    store::{Disk, DiskError, DiskOptions, Store},
+    store::{Disk, DiskError, Store},
 };
 
 /// One configuration in force.
@@ -260,12 +260,8 @@ fn is_same_place(before: &Cache, after: &Cache) -> bool {
 /// The copies, on disk where they are to be kept there. At the start, a disk that cannot be had is no reason to serve
 /// nobody: copies are fetched anew after a restart then.
 fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, DiskError> {
-    let options = DiskOptions {
-        keep: config.keep,
-        max_bytes: config.max_disk_bytes,
-        cache_bytes: Store::disk_share(config.max_bytes),
-    };
-    let disk = match config.path.as_deref().map(|path| Disk::open(path, options)) {
+    let pages = Store::disk_share(config.max_bytes);
+    let disk = match config.path.as_deref().map(|path| Disk::open(path, config.disk, pages)) {
         Some(Ok(disk)) => Some(disk),
         Some(Err(error)) if before.is_none() => {
             tracing::error!(

@@ -71,7 +71,7 @@ impl Live {
         let cache = &generation.config.cache;
         generation.store.set_max_bytes(cache.max_bytes);
         if let Some(disk) = generation.store.disk() {
-            disk.set_bounds(cache.keep, cache.max_disk_bytes);
+            disk.set_options(cache.disk);
         }
         self.keep_audit_log(&before, &generation);
         let forwarder = self.forwarder.load();

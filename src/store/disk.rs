@@ -60,8 +60,6 @@ pub struct DiskOptions {
     /// Bytes of texts and records that the file may hold. Beyond that, origins that nobody asked for in
     /// the longest time are forgotten.
     pub max_bytes: u64,
-    /// Bytes of memory for the pages of the file.
-    pub cache_bytes: usize,
 }
 
 /// The copies cannot be kept on disk.
@@ -77,12 +75,12 @@ pub enum DiskError {
 
 impl Disk {
     /// Opens the copies at `path`, or at a path beside it where that file cannot be used, which the
-    /// log tells. It blocks, for as long as it takes to look through the file.
+    /// log tells. Pages of the file take up to `cache_bytes` of memory. It blocks, for as long as it takes to look through the file.
     ///
     /// # Errors
     /// There is no file that can be used.
-    pub fn open(path: &Path, options: DiskOptions) -> Result<Self, DiskError> {
-        let opened = open::open(path, options.cache_bytes).map_err(DiskError::NoFile)?;
+    pub fn open(path: &Path, options: DiskOptions, cache_bytes: usize) -> Result<Self, DiskError> {
+        let opened = open::open(path, cache_bytes).map_err(DiskError::NoFile)?;
         for Unusable { path, why } in &opened.passed_over {
             tracing::error!(
                 path = %path.display(),
@@ -93,7 +91,7 @@ impl Disk {
         }
         let shared = Arc::new(Shared {
             path: opened.path,
-            cache_bytes: options.cache_bytes,
+            cache_bytes,
             keep: Mutex::new(options.keep),
             max_bytes: AtomicU64::new(options.max_bytes),
             file: RwLock::new(Some(Arc::new(opened.file))),
@@ -146,10 +144,10 @@ impl Disk {
         candidates(path)
     }
 
-    /// Changes how long an origin is remembered that nobody asks for, and how much the file may hold.
-    pub fn set_bounds(&self, keep: Duration, max_bytes: u64) {
-        *self.shared.keep.lock().unwrap_or_else(PoisonError::into_inner) = keep;
-        self.shared.max_bytes.store(max_bytes, Ordering::Relaxed);
+    /// Changes how the copies are kept.
+    pub fn set_options(&self, options: DiskOptions) {
+        *self.shared.keep.lock().unwrap_or_else(PoisonError::into_inner) = options.keep;
+        self.shared.max_bytes.store(options.max_bytes, Ordering::Relaxed);
     }
 
     /// What is known of an origin.

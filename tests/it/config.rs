@@ -48,12 +48,12 @@ fn an_empty_file_means_the_defaults() {
     assert_eq!(config.robots.wait, Duration::from_secs(5));
     assert_eq!(config.robots.fetch.idle_timeout, Duration::from_secs(10));
     assert_eq!(config.cache.max_bytes, 268_435_456);
-    assert_eq!(config.cache.max_disk_bytes, 2 << 30);
+    assert_eq!(config.cache.disk.max_bytes, 2 << 30);
     assert_eq!(
         config.cache.path.as_deref(),
         Some(Path::new("/var/lib/robotgate/robots.redb"))
     );
-    assert_eq!(config.cache.keep, Duration::from_secs(90 * 86_400));
+    assert_eq!(config.cache.disk.keep, Duration::from_secs(90 * 86_400));
     assert_eq!(config.audit.output, Output::Stdout);
     assert_eq!(config.identity.unidentified, Unidentified::Deny);
     assert!(config.bots.is_empty() && config.expect.is_empty());
@@ -142,9 +142,9 @@ fn every_value_is_taken() {
         config.cache.path.as_deref(),
         Some(Path::new("/etc/robotgate/state/robots.redb"))
     );
-    assert_eq!(config.cache.keep, Duration::from_secs(3650 * 86_400));
+    assert_eq!(config.cache.disk.keep, Duration::from_secs(3650 * 86_400));
     assert_eq!(config.cache.max_bytes, 1 << 20);
-    assert_eq!(config.cache.max_disk_bytes, 1 << 50);
+    assert_eq!(config.cache.disk.max_bytes, 1 << 50);
     let networks = |written: &Destinations| written.networks.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         networks(&config.egress.guard.allow),
@@ -207,7 +207,7 @@ fn times_that_are_not_written_give_way() {
 #[test]
 fn a_cache_that_does_not_persist_has_no_file() {
     let cache = good("[cache]\npersist = false\nkeep = '1d'").cache;
-    assert_eq!((cache.path, cache.keep), (None, Duration::from_secs(86_400)));
+    assert_eq!((cache.path, cache.disk.keep), (None, Duration::from_secs(86_400)));
 }
 
 #[test]

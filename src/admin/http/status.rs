@@ -91,7 +91,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
             memory_bytes: memory.bytes,
             memory_max_bytes: memory.max_bytes,
             disk_bytes: disk.map(|(_, held)| held),
-            disk_max_bytes: live.store().disk().map(|_| generation.config.cache.max_disk_bytes),
+            disk_max_bytes: live.store().disk().map(|_| generation.config.cache.disk.max_bytes),
         },
         audit: Audit {
             lines: numbers.audit_lines,

@@ -79,9 +79,8 @@ impl Bench {
         let options = DiskOptions {
             max_bytes: 1 << 30,
             keep: Duration::from_secs(1_000_000),
-            cache_bytes: 1 << 20,
         };
-        let store = Arc::new(Store::new(64 << 20, Some(Disk::open(&file, options).unwrap())));
+        let store = Arc::new(Store::new(64 << 20, Some(Disk::open(&file, options, 1 << 20).unwrap())));
         let fails = Arc::new(Fails);
         for number in 0..origins {
             let origin = format!("https://site-{number}.example").parse().unwrap();

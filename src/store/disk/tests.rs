@@ -28,7 +28,7 @@ impl Bench {
     }
 
     fn open(&self) -> Disk {
-        Disk::open(&self.path(), OPTIONS).expect("the copies open")
+        Disk::open(&self.path(), OPTIONS, 1 << 20).expect("the copies open")
     }
 
     /// Closes after all is written.
@@ -85,7 +85,6 @@ fn rules(body: &str) -> OriginState {
 const OPTIONS: DiskOptions = DiskOptions {
     keep: Duration::from_secs(90 * 24 * 60 * 60),
     max_bytes: 1 << 30,
-    cache_bytes: 1024 * 1024,
 };
 const RULES: &str = "User-agent: *\nDisallow: /p\n";
 
@@ -379,7 +378,10 @@ async fn of_a_file_that_another_one_stood_in_for_only_last_copies_count() {
 async fn where_the_file_holds_too_much_those_that_were_not_needed_for_longest_go() {
     let bench = Bench::new();
     let disk = bench.open();
-    disk.set_bounds(OPTIONS.keep, 1 << 20);
+    disk.set_options(DiskOptions {
+        max_bytes: 1 << 20,
+        ..OPTIONS
+    });
     let text = |number: u64| format!("User-agent: *\nDisallow: /{number}\n{}", "#\n".repeat(50_000));
     for number in 0..40 {
         disk.learns(

@@ -9,9 +9,8 @@ fn disk(folder: &Path) -> Disk {
     let options = DiskOptions {
         keep: 90 * 24 * HOUR,
         max_bytes: 1 << 30,
-        cache_bytes: 1024 * 1024,
     };
-    Disk::open(&folder.join("robots.redb"), options).expect("the copies open")
+    Disk::open(&folder.join("robots.redb"), options, 1 << 20).expect("the copies open")
 }
 
 /// A store over a file in `folder`, with as much memory.

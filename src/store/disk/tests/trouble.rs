@@ -36,7 +36,7 @@ fn where_no_file_can_be_had_the_error_says_why() {
     let in_the_way = folder.path().join("in-the-way");
     fs::write(&in_the_way, "a file").expect("written");
     let path = in_the_way.join("robots.redb");
-    let error = Disk::open(&path, OPTIONS)
+    let error = Disk::open(&path, OPTIONS, 1 << 20)
         .expect_err("it cannot be a folder")
         .to_string();
     for part in [&*path.display().to_string(), "not a directory", "permissions"] {
@@ -59,7 +59,7 @@ fn a_file_is_not_for_every_user_to_read() {
 
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("state/robots.redb");
-    let disk = Disk::open(&path, OPTIONS).expect("the folder is made, too");
+    let disk = Disk::open(&path, OPTIONS, 1 << 20).expect("the folder is made, too");
     let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
     assert_eq!(mode(disk.path()) & 0o007, 0);
     assert_eq!(mode(path.parent().expect("a folder")), 0o700);
