@@ -42,8 +42,8 @@
 //!   closed lists or names of bots, never a host.
 //! - [`admin`]: what an operator asks: of the copies on disk, of the file or of the proxy that has it open, over a
 //!   socket beside it; and of all that the proxy knows, over HTTP ([`admin::http`]).
-//! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Its `parts`
-//!   make of it what fetches a robots.txt, for the proxy and the commands alike.
+//! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Each value is used as it stands in
+//!   its section: what a lower room works by, such as [`copy::Policy`], that room defines, and the section holds it.
 //! - `explanation`: why a URL would be allowed or refused, of the rules that won and lost.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
 //! - `secret_file`: reading what others must not be able to; `regular_file`: reading no pipe, which could take for ever;

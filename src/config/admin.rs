@@ -34,20 +34,6 @@ pub struct Admin {
 #[derive(Clone)]
 pub struct AdminToken(Arc<str>);
 
-/// Why there is no token to be had from a file. It quotes nothing of the file.
-#[derive(Debug, thiserror::Error)]
-enum TokenError {
-    #[error("{source}; \"(umask 77; openssl rand -hex 32 > {})\" makes the file", .path.display())]
-    Missing { path: PathBuf, source: SecretError },
-    #[error(transparent)]
-    Secret(#[from] SecretError),
-    #[error(
-        "the first line of {} is no token: {} to {} letters, digits and punctuation marks of ASCII without white space; \
-         \"openssl rand -hex 32\" makes one", .0.display(), TOKEN_BYTES.start(), TOKEN_BYTES.end()
-    )]
-    Unfit(PathBuf),
-}
-
 // === impl Admin ===
 
 impl Admin {
@@ -117,23 +103,25 @@ fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, che
 // === impl AdminToken ===
 
 impl AdminToken {
-    /// The first line of a file that others cannot read.
-    fn read(path: &Path) -> Result<Self, TokenError> {
+    /// The first line of a file that others cannot read. The error quotes nothing of the file.
+    fn read(path: &Path) -> Result<Self, String> {
+        let (file, low, high) = (path.display(), TOKEN_BYTES.start(), TOKEN_BYTES.end());
         let bytes = secret_file::read(path).map_err(|error| match &error {
-            SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => TokenError::Missing {
-                path: path.to_owned(),
-                source: error,
-            },
-            _ => TokenError::Secret(error),
+            SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                format!("{error}; \"(umask 77; openssl rand -hex 32 > {file})\" makes the file")
+            }
+            _ => error.to_string(),
         })?;
         let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let token = line.trim_ascii();
-        match str::from_utf8(token) {
-            Ok(token) if TOKEN_BYTES.contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic()) => {
-                Ok(Self(token.into()))
-            }
-            _ => Err(TokenError::Unfit(path.to_owned())),
-        }
+        let token = str::from_utf8(line.trim_ascii())
+            .ok()
+            .filter(|token| TOKEN_BYTES.contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic()));
+        token.map(|token| Self(token.into())).ok_or_else(|| {
+            format!(
+                "the first line of {file} is no token: {low} to {high} letters, digits and punctuation marks of ASCII \
+                 without white space; \"openssl rand -hex 32\" makes one"
+            )
+        })
     }
 
     /// Whether `presented` is the token. How long that takes tells nothing but whether it is as long.

@@ -19,7 +19,7 @@ use crate::secret_file::{self, SecretError};
 
 /// The `[identity]` section. The credentials themselves are with the bots that they stand for
 /// ([`Bots::credentials`]).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityRules {
     /// What a request gets that names no bot.
     pub unidentified: Unidentified,
@@ -46,19 +46,6 @@ struct Taken {
     has_client_roots: bool,
     names: HashMap<String, usize>,
     user_agents: HashMap<String, String>,
-}
-
-/// Why there are no credentials to be had from a file.
-#[derive(Debug, thiserror::Error)]
-enum CredentialsError {
-    #[error("{0}; \"robotgate credential add NAME --config FILE\" makes the file")]
-    Missing(SecretError),
-    #[error(transparent)]
-    Secret(#[from] SecretError),
-    #[error("{} is not UTF-8", .0.display())]
-    NotText(PathBuf),
-    #[error("{}", self.lines().join("\n"))]
-    Lines { path: PathBuf, bad: Vec<BadLine> },
 }
 
 /// Reads both sections.
@@ -101,11 +88,11 @@ impl IdentityRules {
         let named = match (written, &path) {
             (Some(_), _) if !checker.reads_credentials => Named::Unread,
             (Some(written), Some(path)) => {
-                let read = read_credentials(path);
-                let complaints = read.as_ref().err().map(CredentialsError::lines).unwrap_or_default();
-                for complaint in complaints {
-                    checker.complain(written.span(), complaint);
-                }
+                let read = read_credentials(path).map_err(|complaints| {
+                    for complaint in complaints {
+                        checker.complain(written.span(), complaint);
+                    }
+                });
                 Named::File(read.ok())
             }
             (Some(_), None) => Named::File(None),
@@ -297,28 +284,17 @@ fn own_credential(own: &str, named: &Named) -> Option<Box<str>> {
     }
 }
 
-// === impl CredentialsError ===
-
-impl CredentialsError {
-    /// What there is to complain of, each a line.
-    fn lines(&self) -> Vec<String> {
-        match self {
-            Self::Lines { path, bad } => bad.iter().map(|bad| format!("{}:{bad}", path.display())).collect(),
-            Self::Missing(_) | Self::Secret(_) | Self::NotText(_) => vec![self.to_string()],
-        }
-    }
-}
-
-fn read_credentials(path: &Path) -> Result<Credentials, CredentialsError> {
+/// The credentials of a file, or what there is to complain of.
+fn read_credentials(path: &Path) -> Result<Credentials, Vec<String>> {
     let bytes = secret_file::read(path).map_err(|error| match &error {
         SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-            CredentialsError::Missing(error)
+            vec![format!(
+                "{error}; \"robotgate credential add NAME --config FILE\" makes the file"
+            )]
         }
-        _ => error.into(),
+        _ => vec![error.to_string()],
     })?;
-    let text = str::from_utf8(&bytes).map_err(|_| CredentialsError::NotText(path.to_owned()))?;
-    Credentials::parse(text).map_err(|bad| CredentialsError::Lines {
-        path: path.to_owned(),
-        bad,
-    })
+    let text = str::from_utf8(&bytes).map_err(|_| vec![format!("{} is not UTF-8", path.display())])?;
+    let in_file = |bad: &BadLine| format!("{}:{bad}", path.display());
+    Credentials::parse(text).map_err(|bad| bad.iter().map(in_file).collect())
 }

@@ -236,6 +236,31 @@ fn a_value_without_quotes_is_told_how_to_be_written() {
 }
 
 #[test]
+fn what_is_found_is_told_as_what_it_is() {
+    for (text, told) in [
+        (
+            "[proxy]\nname = 2027-01-31",
+            "proxy.name: found a date, but expected a text in quotes",
+        ),
+        (
+            "[[bot]]\nuser-agents = {}",
+            "bot[0].user-agents: found a table, but expected a list in brackets",
+        ),
+        (
+            "[https]\nmode = 'a`b`'",
+            r#"https.mode: "a`b`" is not one of the choices; write "intercept", "tunnel" or "refuse""#,
+        ),
+        (
+            "[robots]\nmax-fetches = 18446744073709551616",
+            "robots.max-fetches: 18446744073709551616 fetches at once cannot be; write a number from 1 to 10000",
+        ),
+    ] {
+        let error = parse(text).expect_err(text).to_string();
+        assert!(error.contains(&format!(": {told}")), "{text:?}: {error}");
+    }
+}
+
+#[test]
 fn the_message_is_as_documented() {
     let text = format!("{}[robots]\ndefault-ttl = \"24 hurs\"\n", "\n".repeat(10));
     let expected = r#"
