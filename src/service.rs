@@ -33,10 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{inherited::Inherited, notify::Notifier, outcome::Reloads, reload::Source, report::Report, sources::Known};
 use crate::{
-    admin::{
-        Serving,
-        http::{self, Desk},
-    },
+    admin::{Serving, http::Desk},
     audit::MAX_WAIT,
     config::Config,
     expect::{self, LoadError},
@@ -52,14 +49,16 @@ pub struct Service;
 struct Daemon {
     live: Arc<Live>,
     listeners: Listeners,
-    /// Who answers `robotgate cache`.
-    operators: Mutex<Option<Serving>>,
+    /// Answers operators.
+    desk: Arc<Desk>,
+    /// The socket beside the copies that are in use, where `robotgate cache` asks.
+    socket: Mutex<Option<Serving>>,
     reloads: Arc<Reloads>,
     notifier: Notifier,
     /// Workers, which a reload cannot change.
     threads: usize,
-    /// Serves who asks over HTTP.
-    desk: ServeOperator,
+    /// Has the desk serve who connects to the admin listener.
+    operators: ServeOperator,
 }
 
 /// Why the daemon cannot start.
@@ -142,22 +141,27 @@ impl Service {
             Daemon {
                 live,
                 listeners,
-                operators: Mutex::default(),
+                socket: Mutex::default(),
                 reloads: Arc::default(),
                 notifier: notifier.clone(),
                 threads,
-                desk: Arc::new(move |stream, peer, until| {
-                    tokio::spawn(http::serve(stream, peer, desk.clone(), until));
+                operators: Arc::new({
+                    let desk = desk.clone();
+                    move |stream, peer, until| drop(tokio::spawn(desk.clone().serve_listener(stream, peer, until)))
                 }),
+                desk,
             }
         });
         let Daemon {
-            live, listeners, desk, ..
+            live,
+            listeners,
+            operators,
+            ..
         } = &*daemon;
         // Before it is told that all is up.
-        daemon.answer_operators().await;
+        daemon.answer_on_socket().await;
         announce(live, source.as_ref().map(Source::file));
-        listeners.take_up(open, live, desk);
+        listeners.take_up(open, live, operators);
         let in_use: Vec<_> = listeners.addresses().into_iter().map(|(address, _)| address).collect();
         inherited.tell_of_rest(&in_use, notifier);
         daemon.have_sockets_kept(&[]);
@@ -176,7 +180,7 @@ impl Service {
             signal = stop.asked() => signal,
             // Listening ends by itself only when its task fails.
             () = listeners.failed() => {
-                daemon.stop_answering().await;
+                daemon.close_socket().await;
                 close_files(live).await;
                 return Err(ServiceError::Listening);
             }
@@ -197,7 +201,7 @@ impl Service {
                 tracing::warn!("what still ran was cut off");
             }
             waiting.abort();
-            daemon.stop_answering().await;
+            daemon.close_socket().await;
             close_files(live).await;
         };
         tokio::pin!(ending);
@@ -217,15 +221,15 @@ impl Service {
 // === impl Daemon ===
 
 impl Daemon {
-    /// Answers `robotgate cache` beside the copies that are in use now.
-    async fn answer_operators(&self) {
-        let mut operators = self.operators.lock().await;
+    /// Answers on a socket beside the copies that are in use now.
+    async fn answer_on_socket(&self) {
+        let mut socket = self.socket.lock().await;
         // First, as the other may be of the same place.
-        if let Some(before) = operators.take() {
+        if let Some(before) = socket.take() {
             before.stop().await;
         }
-        let live = self.live.clone();
-        *operators = Serving::start(&self.live.store(), move || live.generation().config.robots.policy);
+        let store = self.live.store();
+        *socket = (store.disk()).and_then(|disk| Serving::start(disk.path(), self.desk.clone()));
     }
 
     /// Has systemd keep the sockets that are listened on now over a restart, and those no more that were `before`.
@@ -242,10 +246,10 @@ impl Daemon {
         }
     }
 
-    /// Answers operators no more, before the files are closed that the answers are of.
-    async fn stop_answering(&self) {
-        if let Some(operators) = self.operators.lock().await.take() {
-            operators.stop().await;
+    /// Before the file is closed that the socket is beside.
+    async fn close_socket(&self) {
+        if let Some(socket) = self.socket.lock().await.take() {
+            socket.stop().await;
         }
     }
 }

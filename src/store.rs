@@ -183,13 +183,13 @@ impl Store {
         Some(self.slots.peek(origin)?.slot.state.load_full())
     }
 
-    /// The first `limit` of the origins in memory by name, behind `after`, whose names have `filter` in them.
+    /// The first `limit` of the origins in memory by name, from `start` on, whose names have `filter` in them.
     /// It takes long where there are many.
-    pub fn list_held(&self, after: &str, filter: &str, limit: usize) -> Vec<(Origin, Arc<OriginState>)> {
+    pub fn list_held(&self, start: &str, filter: &str, limit: usize) -> Vec<(Origin, Arc<OriginState>)> {
         let mut first = BTreeMap::new();
         for (origin, held) in self.slots.iter() {
             let name = origin.to_string();
-            if *name <= *after || !name.contains(filter) {
+            if *name < *start || !name.contains(filter) {
                 continue;
             }
             first.insert(name, (origin, held.slot.state.load_full()));

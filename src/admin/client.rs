@@ -1,26 +1,63 @@
-//! Asks for the copies that a configuration names: the proxy that has the file open or, where none
-//! runs, the file itself.
+//! Asks for the copies that a configuration names: the proxy that has the file open, by the API on the socket beside it,
+//! or, where none runs, the file itself.
 //!
 //! Everything is taken in before anything is shown: an open file would keep a proxy from starting for
 //! as long as a person reads. It blocks.
 
-mod find;
-mod talk;
+use std::{
+    io,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
-use std::{io, path::PathBuf};
+use axum::body::{Body, Bytes, to_bytes};
+use http::{Method, Request, StatusCode, header};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use serde::{Deserialize, de::DeserializeOwned};
+use url::form_urlencoded;
 
-pub use self::find::Copies;
-use self::find::Source;
 use super::{
-    protocol::{Forgot, Line, Request},
-    row::{Detail, Row},
+    row::{Detail, Forgot, Page, Row},
+    socket::path_beside,
     stats::{Count, Stats},
     view,
 };
 use crate::{
+    config::Config,
+    copy::Policy,
     origin::Origin,
-    store::{FileError, Why},
+    store::{CopyFile, Disk, FileError, Why},
 };
+
+/// The copies that a configuration names, to be asked once.
+pub struct Copies {
+    /// The file that they are in.
+    path: PathBuf,
+    policy: Policy,
+    source: Source,
+    tell: fn(&str),
+}
+
+/// Who knows them.
+enum Source {
+    Proxy(Proxy),
+    File(CopyFile),
+}
+
+/// A connection to the socket of a proxy that runs.
+struct Proxy {
+    socket: PathBuf,
+    stream: UnixStream,
+}
+
+/// Questions to a proxy, one after the other.
+struct Talk {
+    socket: PathBuf,
+    sender: SendRequest<String>,
+    tell: fn(&str),
+}
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -58,9 +95,90 @@ pub enum AdminError {
     Told(String),
 }
 
+/// What is read of a problem (RFC 9457).
+#[derive(Deserialize)]
+struct Problem {
+    detail: String,
+}
+
 // === impl Copies ===
 
 impl Copies {
+    /// Finds them. What else the person should know is told by `tell`, now or with the answer.
+    ///
+    /// # Errors
+    /// There are none, or they cannot be had.
+    pub fn find(config: &Config, tell: fn(&str)) -> Result<Self, AdminError> {
+        let path = config.cache.path.as_deref().ok_or(AdminError::NotKept)?;
+        let started = Instant::now();
+        loop {
+            let found = Self::look(path, config.policy(), tell);
+            match found {
+                // A proxy that starts has the file before it answers, and another command is done soon.
+                Err(AdminError::Locked { .. }) if started.elapsed() < TO_BE_FREE => std::thread::sleep(PAUSE),
+                found => return found,
+            }
+        }
+    }
+
+    fn look(path: &Path, policy: Policy, tell: fn(&str)) -> Result<Self, AdminError> {
+        let found = |found: PathBuf, source| {
+            if found != path {
+                tell(&format!(
+                    "this is of {}, which stands in for {}",
+                    found.display(),
+                    path.display()
+                ));
+            }
+            Self {
+                path: found,
+                policy,
+                source,
+                tell,
+            }
+        };
+        let mut candidates = Disk::candidates(path);
+        while let Some(candidate) = candidates.next() {
+            if let Some(proxy) = Proxy::beside(&candidate)? {
+                for other in candidates {
+                    if matches!(Proxy::beside(&other), Ok(Some(_))) {
+                        tell(&format!(
+                            "another proxy answers for {}, which this is not of; give each a cache.path of its own",
+                            other.display()
+                        ));
+                    }
+                }
+                return Ok(found(candidate, Source::Proxy(proxy)));
+            }
+        }
+        let mut passed_over = None;
+        for candidate in Disk::candidates(path) {
+            let why = match Disk::read_only(&candidate, path) {
+                Ok(file) => {
+                    if let Some(error) = passed_over {
+                        tell(&format!("{error}"));
+                    }
+                    return Ok(found(candidate, Source::File(file)));
+                }
+                Err(Why::Io(error)) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(why) => why,
+            };
+            match why {
+                Why::Locked => {
+                    let socket = path_beside(&candidate);
+                    return Err(AdminError::Locked {
+                        path: candidate,
+                        socket,
+                    });
+                }
+                // Nor can the one beside it be had, which may not be the one that is used.
+                Why::Io(_) => return Err(AdminError::Unusable { path: candidate, why }),
+                why => passed_over = passed_over.or(Some(AdminError::Unusable { path: candidate, why })),
+            }
+        }
+        Err(passed_over.unwrap_or_else(|| AdminError::Nothing(path.to_owned())))
+    }
+
     /// Every origin that is known and has `filter` in its name, by name.
     ///
     /// # Errors
@@ -70,21 +188,22 @@ impl Copies {
             return Ok(Vec::new());
         }
         let filter = filter.to_ascii_lowercase();
-        match self.source {
-            Source::File(_) => {
-                let policy = self.policy;
-                self.in_file(|file| view::rows(file, "", &filter, usize::MAX, &policy).map(|(rows, _)| rows))
-            }
-            Source::Proxy(talk) => {
-                let mut rows = Vec::new();
-                talk.ask(self.tell, &Request::List { filter }, |line| {
-                    if let Line::Row(row) = line {
-                        rows.push(*row);
+        self.ask(
+            |file, policy| view::rows(file, "", &filter, usize::MAX, policy).map(|(rows, _)| rows),
+            async |talk| {
+                let (mut rows, mut after) = (Vec::new(), String::new());
+                loop {
+                    let query = [("search", &*filter), ("limit", "500"), ("after", &after)];
+                    let page = talk.ask(Method::GET, "/api/v1/origins", &query).await?;
+                    let Page { origins, next } = page.ok_or(AdminError::Foreign)?;
+                    rows.extend(origins);
+                    match next {
+                        Some(next) => after = next,
+                        None => return Ok(rows),
                     }
-                })?;
-                Ok(rows)
-            }
-        }
+                }
+            },
+        )
     }
 
     /// All that is known of an origin.
@@ -92,22 +211,13 @@ impl Copies {
     /// # Errors
     /// There is no whole answer.
     pub fn show(self, origin: &Origin) -> Result<Option<Detail>, AdminError> {
-        match self.source {
-            Source::File(_) => {
-                let policy = self.policy;
-                self.in_file(|file| view::detail(file, origin, &policy))
-            }
-            Source::Proxy(talk) => {
-                let mut detail = None;
-                let origin = origin.to_string();
-                talk.ask(self.tell, &Request::Show { origin }, |line| {
-                    if let Line::Detail(found) = line {
-                        detail = Some(*found);
-                    }
-                })?;
-                Ok(detail)
-            }
-        }
+        self.ask(
+            |file, policy| view::detail(file, origin, policy),
+            async |talk| {
+                let query = [("origin", &*origin.to_string())];
+                talk.ask(Method::GET, "/api/v1/origins/detail", &query).await
+            },
+        )
     }
 
     /// Has all forgotten that is known of an origin.
@@ -116,21 +226,19 @@ impl Copies {
     /// It is not forgotten, or may count again after a restart.
     pub fn forget(self, origin: &Origin) -> Result<Forgot, AdminError> {
         let origin = origin.to_string();
-        match self.source {
-            Source::File(_) => {
-                let forgotten = self.in_file(|file| file.forget(&origin))?;
-                Ok(Forgot { origin, forgotten })
-            }
-            Source::Proxy(talk) => {
-                let mut forgot = None;
-                talk.ask(self.tell, &Request::Forget { origin }, |line| {
-                    if let Line::Forgot(done) = line {
-                        forgot = Some(done);
-                    }
-                })?;
+        self.ask(
+            |file, _| {
+                Ok(Forgot {
+                    forgotten: file.forget(&origin)?,
+                    origin: origin.clone(),
+                })
+            },
+            async |talk| {
+                let query = [("origin", &*origin)];
+                let forgot = talk.ask(Method::POST, "/api/v1/origins/forget", &query).await?;
                 forgot.ok_or(AdminError::Foreign)
-            }
-        }
+            },
+        )
     }
 
     /// What is known, in numbers.
@@ -138,35 +246,145 @@ impl Copies {
     /// # Errors
     /// There is no whole answer.
     pub fn stats(self) -> Result<Stats, AdminError> {
-        match self.source {
-            Source::File(_) => {
-                let (policy, path) = (self.policy, self.path.clone());
-                self.in_file(|file| {
-                    let mut count = Count::default();
-                    view::count(file, "", usize::MAX, &mut count, &policy)?;
-                    let contents = file.contents()?;
-                    Ok(Stats {
-                        file_bytes: std::fs::metadata(&path)?.len(),
-                        path: path.display().to_string(),
-                        count,
-                        texts: contents.texts,
-                        text_bytes: contents.text_bytes,
-                        running: None,
-                    })
-                })
-            }
-            Source::Proxy(talk) => {
-                let mut stats = None;
-                talk.ask(self.tell, &Request::Stats {}, |line| {
-                    if let Line::Stats(told) = line {
-                        stats = Some(*told);
-                    }
-                })?;
+        let path = self.path.clone();
+        self.ask(
+            |file, policy| {
+                let mut count = Count::default();
+                view::count(file, "", usize::MAX, &mut count, policy)?;
+                Stats::new(&path, file, count, None)
+            },
+            async |talk| {
+                let stats = talk.ask(Method::GET, "/api/v1/origins/stats", &[]).await?;
                 stats.ok_or(AdminError::Foreign)
-            }
+            },
+        )
+    }
+
+    /// Asks whoever knows: the file, which is closed then, or the proxy.
+    fn ask<T>(
+        self,
+        of_file: impl FnOnce(&CopyFile, &Policy) -> Result<T, FileError>,
+        of_proxy: impl AsyncFnOnce(&mut Talk) -> Result<T, AdminError>,
+    ) -> Result<T, AdminError> {
+        match self.source {
+            Source::Proxy(proxy) => proxy.talk(self.tell, of_proxy),
+            Source::File(file) => Disk::guarded(&file, |file| of_file(file, &self.policy))
+                .map_err(|error| AdminError::File { path: self.path, error }),
         }
     }
 }
 
+// === impl Proxy ===
+
+impl Proxy {
+    /// Connects to the socket beside `file`. `None` where nobody listens.
+    fn beside(file: &Path) -> Result<Option<Self>, AdminError> {
+        let socket = path_beside(file);
+        match UnixStream::connect(&socket) {
+            Ok(stream) => Ok(Some(Self { socket, stream })),
+            Err(error) => match error.kind() {
+                // A socket without anybody is of a proxy that was killed; InvalidInput is a path too long for one.
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidInput => Ok(None),
+                // Of the socket, or of its folder.
+                io::ErrorKind::PermissionDenied => Err(AdminError::Denied(socket)),
+                _ => Err(AdminError::Talk { socket, error }),
+            },
+        }
+    }
+
+    /// Asks by `questions`, and closes the connection.
+    fn talk<T>(
+        self,
+        tell: fn(&str),
+        questions: impl AsyncFnOnce(&mut Talk) -> Result<T, AdminError>,
+    ) -> Result<T, AdminError> {
+        let Self { socket, stream } = self;
+        let start = || {
+            stream.set_nonblocking(true)?;
+            tokio::runtime::Builder::new_current_thread().enable_all().build()
+        };
+        let runtime = match start() {
+            Ok(runtime) => runtime,
+            Err(error) => return Err(AdminError::Talk { socket, error }),
+        };
+        runtime.block_on(async {
+            let stream = match tokio::net::UnixStream::from_std(stream) {
+                Ok(stream) => TokioIo::new(stream),
+                Err(error) => return Err(AdminError::Talk { socket, error }),
+            };
+            let (sender, connection) = handshake(stream).await.map_err(of_http)?;
+            // What goes wrong with it, the questions get to know.
+            tokio::spawn(connection);
+            questions(&mut Talk { socket, sender, tell }).await
+        })
+    }
+}
+
+// === impl Talk ===
+
+impl Talk {
+    /// The answer to a question; `None` where the proxy has none (404).
+    async fn ask<T: DeserializeOwned>(
+        &mut self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Option<T>, AdminError> {
+        let answered = tokio::time::timeout(TO_ANSWER, self.exchange(method, path, query)).await;
+        let (status, answer) = answered.map_err(|_| AdminError::Talk {
+            socket: self.socket.clone(),
+            error: io::Error::other(format!("nothing came for {TO_ANSWER:?}")),
+        })??;
+        match status {
+            StatusCode::OK => serde_json::from_slice(&answer)
+                .map(Some)
+                .map_err(|_| AdminError::Foreign),
+            StatusCode::NOT_FOUND => Ok(None),
+            _ => Err(serde_json::from_slice(&answer)
+                .map_or(AdminError::Foreign, |Problem { detail }| AdminError::Told(detail))),
+        }
+    }
+
+    async fn exchange(
+        &mut self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<(StatusCode, Bytes), AdminError> {
+        let query = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(query)
+            .finish();
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{path}?{query}"))
+            .header(header::HOST, "localhost")
+            .body(String::new());
+        // What is escaped makes a URI.
+        let request = request.map_err(|_| AdminError::Foreign)?;
+        let (head, body) = self.sender.send_request(request).await.map_err(of_http)?.into_parts();
+        let answer = to_bytes(Body::new(body), MAX_ANSWER)
+            .await
+            .map_err(|_| AdminError::Cut)?;
+        if head.headers.contains_key(header::WARNING) {
+            (self.tell)("the disk takes nothing now; what is told here may not be the latest");
+        }
+        Ok((head.status, answer))
+    }
+}
+
+fn of_http(error: hyper::Error) -> AdminError {
+    match error.is_parse() {
+        true => AdminError::Foreign,
+        false => AdminError::Cut,
+    }
+}
+
+/// How long a file that is in use is waited for.
+const TO_BE_FREE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(50);
+/// For an answer, which is longer than the proxy waits for a disk that takes nothing.
+const TO_ANSWER: Duration = Duration::from_secs(30);
+/// Bytes of an answer: a text of 500 KiB, of which each byte may be written as six, and once more in base64.
+const MAX_ANSWER: usize = 8 * 1024 * 1024;
 /// Bytes that no origin is longer than: a scheme, a name of 253 bytes and a port.
 const MAX_ORIGIN: usize = 300;

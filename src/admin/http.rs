@@ -1,15 +1,16 @@
-//! The admin listener: operators, their programs and schedulers ask over HTTP/1.1.
+//! Operators, their programs and schedulers ask over HTTP/1.1: at the admin listener, and on the socket beside the copies.
 //!
 //! Who asks is bounded in everything: connections at once, the time for a request and for taking its answer, the bytes
 //! of a request, questions that are decided at once. So nobody here, however slow or hostile, keeps a bot waiting.
-//! Nothing is changed by any request: what is asked is looked up, and a robots.txt may be fetched as the proxy would.
+//!
+//! At the listener no request changes anything: what is asked is looked up, and a robots.txt may be fetched as the proxy
+//! would. What changes something can be asked on the socket alone, which only the proxy's own user and root can open.
 
 mod access;
 mod asked;
 mod connection;
 mod decide;
 mod explain;
-mod files;
 mod health;
 mod origins;
 mod problem;
@@ -20,34 +21,47 @@ mod sources;
 mod status;
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use axum::Router;
-use tokio::{net::TcpStream, sync::Semaphore};
+use http::{HeaderName, header};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpStream, UnixStream},
+    sync::Semaphore,
+};
 use tokio_util::sync::CancellationToken;
 
-pub use self::sources::{Authority, Document, LastReload, Listens, Numbers, Settings, Sources, TrustProblem};
-use self::{problem::Problem, seats::Seats};
+pub use self::sources::{Audit, Authority, Document, LastReload, Listens, Numbers, Settings, Sources, TrustProblem};
+use self::{connection::Arrival, problem::Problem, seats::Seats};
 use crate::{
     proxy::Live,
     seldom::seldom,
     store::{CopyFile, Disk, FileError},
 };
 
-/// Answers those who ask, on as many connections as there are seats.
+/// Answers those who ask.
 #[derive(Debug)]
 pub struct Desk {
+    listener: Side,
+    /// Has seats of its own, so that no crowd at the listener keeps those on this machine out.
+    socket: Side,
+}
+
+/// A side of the desk: what can be asked there, on as many connections as there are seats.
+#[derive(Debug)]
+struct Side {
     routes: Router,
     seats: Seats,
 }
 
 /// What answers are made of.
 struct Context {
-    /// Turns of those who scrape the metrics, which take memory while they are written.
-    scrapes: Semaphore,
+    /// Turns of those who have everything counted, for the metrics or else, which takes time and memory.
+    counting: Arc<Semaphore>,
     live: Arc<Live>,
     sources: Box<dyn Sources>,
     started: SystemTime,
@@ -56,6 +70,9 @@ struct Context {
     /// Turns of explanations, each of which takes a thread.
     explaining: Arc<Semaphore>,
 }
+
+/// A field of an answer that says what is amiss with it.
+type Warning = [(HeaderName, &'static str); 1];
 
 // === impl Desk ===
 
@@ -66,14 +83,59 @@ impl Desk {
             live,
             sources: Box::new(sources),
             started: SystemTime::now(),
-            scrapes: Semaphore::new(SCRAPES),
+            counting: Arc::new(Semaphore::new(COUNTS)),
             deciding: Semaphore::new(DECISIONS),
             explaining: Arc::new(Semaphore::new(EXPLANATIONS)),
         };
-        Self {
-            routes: routes::router(Arc::new(context)),
+        let context = Arc::new(context);
+        let side = |routes| Side {
+            routes,
             seats: Seats::default(),
+        };
+        Self {
+            listener: side(routes::of_listener(context.clone())),
+            socket: side(routes::of_socket(context)),
         }
+    }
+
+    /// Serves a connection to the admin listener to its end, or to the answer that is being given when `until` ends.
+    pub async fn serve_listener(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, until: CancellationToken) {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        }
+        let local = stream.local_addr();
+        let arrival = Arrival {
+            is_local: local.is_ok_and(|address| address.ip().to_canonical().is_loopback()),
+        };
+        self.listener.serve(stream, arrival, Some(peer.ip()), until).await;
+    }
+
+    /// Serves a connection to the socket, in the same way.
+    pub async fn serve_socket(self: Arc<Self>, stream: UnixStream, until: CancellationToken) {
+        let arrival = Arrival { is_local: true };
+        self.socket.serve(stream, arrival, None, until).await;
+    }
+}
+
+// === impl Side ===
+
+impl Side {
+    async fn serve(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+        arrival: Arrival,
+        address: Option<IpAddr>,
+        until: CancellationToken,
+    ) {
+        let Some(seat) = self.seats.take(address).await else {
+            let peer = address.map(tracing::field::display);
+            return seldom!(
+                info,
+                peer,
+                "the admin listener has too many connections; one was closed"
+            );
+        };
+        connection::serve(stream, arrival, seat, self.routes.clone(), until).await;
     }
 }
 
@@ -93,28 +155,23 @@ impl Context {
         working.await.ok().flatten().ok_or(Problem::Disk)
     }
 
-    /// Has written what waits for it, so that the latest is seen; not for ever.
-    async fn write_what_waits(&self) {
-        if let Some(disk) = self.live.store().disk().filter(|disk| disk.waiting() > 0) {
-            // What is there is shown all the same.
-            let _ = tokio::time::timeout(TO_WRITE, Disk::flush(disk)).await;
-        }
+    /// Has written what waits for it, so that the latest is seen; not for ever. What is there is shown all the same, with
+    /// a warning.
+    async fn write_what_waits(&self) -> Option<Warning> {
+        let store = self.live.store();
+        let disk = store.disk().filter(|disk| disk.waiting() > 0)?;
+        let written = tokio::time::timeout(TO_WRITE, Disk::flush(disk)).await;
+        (written != Ok(true)).then_some([(header::WARNING, NOT_LATEST)])
     }
 }
 
-/// Serves a connection to its end, or to the answer that is being given when `until` ends.
-pub async fn serve(stream: TcpStream, peer: SocketAddr, desk: Arc<Desk>, until: CancellationToken) {
-    let Some(seat) = desk.seats.take(peer.ip()).await else {
-        return seldom!(info, %peer, "the admin listener has too many connections; one was closed");
-    };
-    connection::serve(stream, peer, seat, desk.routes.clone(), until).await;
-}
-
-/// Scrapes that are written at once.
-const SCRAPES: usize = 2;
+/// Of those who have everything counted, how many are served at once.
+const COUNTS: usize = 2;
 /// Decisions that are made at once for those who ask for many.
 const DECISIONS: usize = 64;
 /// Explanations that are made at once.
 const EXPLANATIONS: usize = 4;
 /// How long somebody waits for what is written meanwhile.
 const TO_WRITE: Duration = Duration::from_secs(1);
+/// In the form of RFC 7234 §5.5.
+const NOT_LATEST: &str = r#"199 robotgate "the disk takes nothing now; this may not be the latest""#;

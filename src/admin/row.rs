@@ -1,7 +1,7 @@
 //! What is known of one origin, for a person or a program, from what the file has of it, a policy
-//! and a time.
+//! and a time: the answers of the API, and of `robotgate cache`.
 //!
-//! Fields that the audit log has, too, are called as there. No clock is read and no file opened.
+//! No clock is read and no file opened.
 
 use std::{borrow::Cow, time::SystemTime};
 
@@ -9,13 +9,13 @@ use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    copy::{Answer, Due, OriginState, Policy, RobotsCopy, Sha256},
+    copy::{Answer, Due, OriginState, Policy, Sha256},
     origin::Origin,
-    store::Record,
+    store::{Record, VerdictCounts},
     text::{Timestamp, plain_message},
 };
 
-/// One line of the list.
+/// What is known of an origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     pub origin: String,
@@ -25,24 +25,32 @@ pub struct Row {
     /// Whether the origin is asked anew when it is next needed: `no`, `background` (what is known holds
     /// meanwhile) or `now`.
     pub due: Due,
-    pub robots_status: Option<u16>,
+    pub status: Option<u16>,
     /// When the copy that decides was received or last confirmed; where there is none, when the last
     /// fetch ended.
-    pub robots_fetched: Option<Timestamp>,
+    pub fetched: Option<Timestamp>,
     /// When the origin is asked again, if it is needed then.
-    pub robots_expires: Option<Timestamp>,
+    pub expires: Option<Timestamp>,
     /// When it first failed of the times that it failed without an answer between them.
     pub failing_since: Option<Timestamp>,
-    /// Of the copy that decides, or did until its time was over.
-    pub robots_sha256: Option<Sha256>,
-    /// How long the text of that copy is.
-    pub bytes: Option<usize>,
     /// The last failure, while no answer has come since.
-    pub robots_error: Option<String>,
+    pub error: Option<String>,
     /// When the last answer came, whether it holds still or not.
     pub answered: Option<Timestamp>,
+    /// How long the text is of the copy that decides, or did until its time was over.
+    pub bytes: Option<usize>,
     /// Of the last copy that had rules, whether it decides or not.
-    pub last_copy_sha256: Option<Sha256>,
+    pub sha256: Option<Sha256>,
+    /// What was decided since the origin came into the memory of the proxy; `None` where none runs.
+    pub verdicts: Option<VerdictCounts>,
+}
+
+/// A part of the list of all origins.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Page {
+    pub(super) origins: Vec<Row>,
+    /// Where the next part begins; `None` where this is the last.
+    pub(super) next: Option<String>,
 }
 
 /// All that is known of an origin.
@@ -50,6 +58,7 @@ pub struct Row {
 pub struct Detail {
     #[serde(flatten)]
     pub row: Row,
+    pub robots_url: String,
     /// Whose reading of robots.txt all of this is in.
     pub profile: Cow<'static, str>,
     /// When the origin was last asked, whatever came of it.
@@ -57,23 +66,30 @@ pub struct Detail {
     /// By which the origin is asked whether its robots.txt has changed.
     pub etag: Option<String>,
     /// The last copy that had rules, whether it decides or not.
-    pub copy: Option<CopyDetail>,
+    pub last_copy: Option<LastCopy>,
+    /// Its text. What is not UTF-8 is replaced.
+    pub robots: Option<String>,
+    /// The text in base64, where it is not UTF-8.
+    pub robots_b64: Option<String>,
+    /// Whether there is more of the text, which there never is: the proxy keeps no more than this shows.
+    pub robots_truncated: bool,
 }
 
-/// A copy, with its text.
+/// The last copy that had rules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CopyDetail {
-    pub robots_sha256: Sha256,
-    pub robots_status: u16,
+pub struct LastCopy {
+    pub status: u16,
     /// When it was received.
-    pub robots_fetched: Timestamp,
+    pub fetched: Timestamp,
     pub bytes: usize,
-    /// The text, where it is UTF-8.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub robots: Option<String>,
-    /// The text in base64, where it is not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub robots_b64: Option<String>,
+}
+
+/// What came of forgetting an origin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forgot {
+    pub origin: String,
+    /// Whether anything was known of it.
+    pub forgotten: bool,
 }
 
 // === impl Row ===
@@ -85,6 +101,17 @@ impl Row {
         let bytes = record.copy().map(|copy| copy.bytes as usize);
         let state = under(record.outline()?, policy);
         Some(Self::new(origin, &state, bytes, policy, now))
+    }
+
+    /// What memory has of it.
+    pub(super) fn held(origin: &Origin, state: &OriginState, policy: &Policy, now: SystemTime) -> Self {
+        let state = under(state.clone(), policy);
+        Self::whole(origin, &state, policy, now)
+    }
+
+    fn whole(origin: &Origin, state: &OriginState, policy: &Policy, now: SystemTime) -> Self {
+        let bytes = state.last_copy().map(|copy| copy.robots.body().len());
+        Self::new(&origin.to_string(), state, bytes, policy, now)
     }
 
     /// Of a state in the reading of `policy`, whose last copy has a text of so many `bytes`.
@@ -100,16 +127,16 @@ impl Row {
             origin: origin.to_owned(),
             holds: answer.holds().as_str().into(),
             due: state.due(now, policy),
-            robots_status: ground.status,
-            robots_fetched: ground.fetched.map(Timestamp),
-            robots_expires: ground.expires.map(Timestamp),
+            status: ground.status,
+            fetched: ground.fetched.map(Timestamp),
+            expires: ground.expires.map(Timestamp),
             failing_since: state.failing_since().map(Timestamp),
-            robots_sha256: copy.map(|copy| copy.sha256),
+            error: error.map(|error| plain_message(&error, MAX_ERROR).into_owned()),
+            answered: state.answered().map(Timestamp),
             // The last copy is the only one that can decide.
             bytes: bytes.filter(|_| copy.is_some()),
-            robots_error: error.map(|error| plain_message(&error, MAX_ERROR).into_owned()),
-            answered: state.answered().map(Timestamp),
-            last_copy_sha256: state.last_copy().map(|copy| copy.sha256),
+            sha256: state.last_copy().map(|copy| copy.sha256),
+            verdicts: None,
         }
     }
 }
@@ -120,40 +147,30 @@ impl Detail {
     /// What is known of `origin` at `now`.
     pub fn of(origin: &Origin, state: OriginState, policy: &Policy, now: SystemTime) -> Self {
         let state = under(state, policy);
-        let bytes = state.last_copy().map(|copy| copy.robots.body().len());
+        let body = state.last_copy().map(|copy| copy.robots.body());
         Self {
-            row: Row::new(&origin.to_string(), &state, bytes, policy, now),
+            row: Row::whole(origin, &state, policy, now),
+            robots_url: origin.robots_url(),
             profile: policy.profile.as_str().into(),
             asked: state.asked().map(Timestamp),
             etag: state.etag().map(str::to_owned),
-            copy: state.last_copy().map(CopyDetail::of),
-        }
-    }
-}
-
-// === impl CopyDetail ===
-
-impl CopyDetail {
-    fn of(copy: &RobotsCopy) -> Self {
-        let body = copy.robots.body();
-        let robots = str::from_utf8(body).ok().map(str::to_owned);
-        Self {
-            robots_sha256: copy.sha256,
-            robots_status: copy.status,
-            robots_fetched: Timestamp(copy.fetched),
-            bytes: body.len(),
-            robots_b64: robots.is_none().then(|| BASE64.encode(body)),
-            robots,
+            last_copy: state.last_copy().map(|copy| LastCopy {
+                status: copy.status,
+                fetched: Timestamp(copy.fetched),
+                bytes: copy.robots.body().len(),
+            }),
+            robots: body.map(|body| String::from_utf8_lossy(body).into_owned()),
+            robots_b64: (body.filter(|body| str::from_utf8(body).is_err())).map(|body| BASE64.encode(body)),
+            robots_truncated: false,
         }
     }
 
-    /// The text, byte for byte.
-    pub fn text(&self) -> Cow<'_, [u8]> {
-        match (&self.robots, &self.robots_b64) {
-            (Some(text), _) => text.as_bytes().into(),
+    /// The text of the last copy, byte for byte.
+    pub fn text(&self) -> Option<Cow<'_, [u8]>> {
+        match &self.robots_b64 {
             // What is no base64 was not written by this.
-            (None, Some(encoded)) => BASE64.decode(encoded.as_bytes()).unwrap_or_default().into(),
-            (None, None) => Cow::default(),
+            Some(encoded) => Some(BASE64.decode(encoded.as_bytes()).unwrap_or_default().into()),
+            None => Some(self.robots.as_ref()?.as_bytes().into()),
         }
     }
 }

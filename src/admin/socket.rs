@@ -1,6 +1,7 @@
-//! The socket beside the file of the copies, for the user alone whom the proxy runs as.
+//! The socket beside the file of the copies, where `robotgate cache` asks while the proxy runs. It speaks the HTTP of
+//! the admin listener, for the user alone whom the proxy runs as (and root).
 //!
-//! Who binds it has the file open, so whatever stands in its place is of a proxy that was killed.
+//! Whoever binds it has the file open, so whatever stands in its place is of a proxy that was killed.
 
 use std::{
     ffi::OsString,
@@ -8,23 +9,36 @@ use std::{
     os::unix::{
         ffi::OsStrExt as _,
         fs::{FileTypeExt as _, PermissionsExt as _},
-        net::UnixListener,
+        net::UnixListener as StdListener,
     },
     path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
 };
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use tokio::{net::UnixListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use super::http::Desk;
+
+/// The socket, and the task that accepts on it.
+#[derive(Debug)]
+pub struct Serving {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
 
 /// A socket that listens. Its file goes when this is dropped, which has to come before the file of the
 /// copies is closed: who opens that next binds a socket of the same name.
 #[derive(Debug)]
-pub(super) struct Socket {
-    pub(super) path: PathBuf,
+struct Socket {
+    path: PathBuf,
 }
 
 /// There can be no socket.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SocketError {
+enum SocketError {
     #[error("its path is longer than {MAX_PATH} bytes; choose a shorter cache.path")]
     TooLong,
     #[error("there is a file of that name which is no socket; move it away")]
@@ -40,11 +54,55 @@ pub(super) fn path_beside(file: &Path) -> PathBuf {
     path.into()
 }
 
+// === impl Serving ===
+
+impl Serving {
+    /// Has `desk` answer beside `file`, which the caller has open. `None` where there can be no socket, which the log
+    /// tells.
+    ///
+    /// It has to be called within a runtime.
+    pub fn start(file: &Path, desk: Arc<Desk>) -> Option<Self> {
+        let bound = Socket::bind(file).and_then(|(socket, listener)| Ok((socket, UnixListener::from_std(listener)?)));
+        let (socket, listener) = bound
+            .inspect_err(|error| {
+                tracing::warn!(
+                    path = %path_beside(file).display(),
+                    "no socket for `robotgate cache`, which can show nothing while this runs: {error}"
+                );
+            })
+            .ok()?;
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(accept(listener, socket, desk, stop.clone()));
+        Some(Self { stop, task })
+    }
+
+    /// Removes the socket and waits for no client; an answer that is being given may end. This comes before the file is
+    /// closed, after which another proxy may have put a socket there.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        // A task that panicked has said so.
+        let _ = self.task.await;
+    }
+}
+
+async fn accept(listener: UnixListener, socket: Socket, desk: Arc<Desk>, stop: CancellationToken) {
+    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
+        match accepted {
+            Ok((stream, _)) => drop(tokio::spawn(desk.clone().serve_socket(stream, stop.clone()))),
+            Err(error) => {
+                tracing::debug!(%error, "a connection to the socket beside the copies could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(socket);
+}
+
 // === impl Socket ===
 
 impl Socket {
     /// Listens beside `file`, which the caller has open.
-    pub(super) fn bind(file: &Path) -> Result<(Self, UnixListener), SocketError> {
+    fn bind(file: &Path) -> Result<(Self, StdListener), SocketError> {
         let path = path_beside(file);
         if path.as_os_str().as_bytes().len() > MAX_PATH {
             return Err(SocketError::TooLong);
@@ -54,12 +112,11 @@ impl Socket {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(io::Error::from)?;
         let address = SocketAddrUnix::new(&path).map_err(io::Error::from)?;
         bind(&socket, &address).map_err(io::Error::from)?;
-        // What its mode is until here is of no account: nobody can connect before it listens.
         let made = Self { path };
         // What its mode is until here is of no account: nobody can connect before it listens.
         fs::set_permissions(&made.path, fs::Permissions::from_mode(0o600))?;
         listen(&socket, BACKLOG).map_err(io::Error::from)?;
-        Ok((made, UnixListener::from(socket)))
+        Ok((made, StdListener::from(socket)))
     }
 }
 
@@ -82,7 +139,8 @@ fn remove_stale(path: &Path) -> Result<(), SocketError> {
 /// Bytes of a socket's path, which the system bounds (unix(7)).
 const MAX_PATH: usize = 107;
 /// Connections that wait to be accepted.
-const BACKLOG: i32 = 16;
+const BACKLOG: i32 = 64;
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,13 @@
-//! What is known, in numbers. Pure: a record, a policy and a time go in.
+//! What is known, in numbers.
 
-use std::{borrow::Cow, collections::BTreeMap, time::SystemTime};
+use std::{borrow::Cow, collections::BTreeMap, path::Path, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
 
 use super::row::under;
 use crate::{
     copy::Policy,
-    store::{Memory, Record},
+    store::{CopyFile, FileError, Memory, Record},
 };
 
 /// All numbers.
@@ -49,6 +49,23 @@ pub struct Running {
     pub memory_max_bytes: u64,
     /// Fetches that run or wait for their turn.
     pub fetches: usize,
+}
+
+// === impl Stats ===
+
+impl Stats {
+    /// Of the file at `path`, whose origins were counted.
+    pub(super) fn new(path: &Path, file: &CopyFile, count: Count, running: Option<Running>) -> Result<Self, FileError> {
+        let contents = file.contents()?;
+        Ok(Self {
+            path: path.display().to_string(),
+            file_bytes: std::fs::metadata(path)?.len(),
+            count,
+            texts: contents.texts,
+            text_bytes: contents.text_bytes,
+            running,
+        })
+    }
 }
 
 // === impl Count ===

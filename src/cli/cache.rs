@@ -2,7 +2,6 @@
 //!
 //! Where it is known from, a proxy that runs or the file, is [`crate::admin`]'s to find out.
 
-mod forget;
 mod list;
 mod show;
 mod stats;
@@ -47,8 +46,18 @@ pub struct CacheArgs {
 enum Action {
     List(list::ListArgs),
     Show(show::ShowArgs),
-    Forget(forget::ForgetArgs),
+    Forget(ForgetArgs),
     Stats(stats::StatsArgs),
+}
+
+/// Forget all that is known of a site: its robots.txt is fetched when a bot next needs it
+///
+/// The last copy goes, too, and since when the site fails. Where a fetch runs, what it brings counts.
+#[derive(Debug, clap::Args)]
+struct ForgetArgs {
+    /// An origin (scheme, host and port), any URL of it, or just a host, of which https is meant
+    #[arg(value_name = "ORIGIN")]
+    origin: String,
 }
 
 /// Why nothing is shown.
@@ -93,6 +102,26 @@ impl CacheArgs {
             eprintln!("robotgate: note: {}", plain(note, usize::MAX));
         })?;
         Ok(ask(copies)?)
+    }
+}
+
+// === impl ForgetArgs ===
+
+impl ForgetArgs {
+    fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
+        let origin = origin_of(&self.origin)?;
+        let forgot = args.ask(|copies| copies.forget(&origin))?;
+        if args.json {
+            print_json(&forgot)?;
+        }
+        match (forgot.forgotten, args.json) {
+            (false, _) => Err(unknown(&origin, &self.origin)),
+            (true, true) => Ok(()),
+            (true, false) => {
+                let said = format!("{origin} is forgotten; its robots.txt is fetched when a bot next needs it\n");
+                print(said.as_bytes())
+            }
+        }
     }
 }
 

@@ -147,13 +147,13 @@ fn attempt(daemon: &Daemon, file: &Path, cause: Cause) -> Result<Changes, Reload
     let runtime = Handle::current();
     runtime.block_on(listeners.retire(&open));
     live.put_in_force(generation.clone());
-    listeners.take_up(open, live, &daemon.desk);
+    listeners.take_up(open, live, &daemon.operators);
     generation
         .listening()
         .set(listeners.addresses().into_iter().map(|(address, _)| address).collect());
     daemon.have_sockets_kept(&listened);
     if !Arc::ptr_eq(before.store(), generation.store()) {
-        runtime.block_on(daemon.answer_operators());
+        runtime.block_on(daemon.answer_on_socket());
         // What it is written to may take nothing for ever.
         let store = before.store().clone();
         let closing = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));

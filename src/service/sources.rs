@@ -8,11 +8,12 @@ use std::{
 
 use super::{Daemon, outcome::Reload};
 use crate::{
-    admin::http::{Authority, Document, LastReload, Listens, Numbers, Settings, Sources, TrustProblem},
-    config::{Proxy, host_name},
+    admin::http::{Audit, Authority, Document, LastReload, Listens, Numbers, Settings, Sources, TrustProblem},
+    config::host_name,
     decision::Verdict,
     metrics::Format,
     proxy::{Generation, Live, Speaks},
+    store::VerdictCounts,
     text::Timestamp,
     trust::{self, CA_NAME, Ca, Certificate, Form, Rejection},
 };
@@ -65,14 +66,18 @@ impl Sources for Known {
         self.ask(|daemon| {
             let metrics = daemon.live.metrics();
             Numbers {
-                allow: metrics.decisions(Verdict::Allow),
-                deny: metrics.decisions(Verdict::Deny),
-                unverifiable: metrics.decisions(Verdict::Unverifiable),
+                decisions: VerdictCounts {
+                    allow: metrics.decisions(Verdict::Allow),
+                    deny: metrics.decisions(Verdict::Deny),
+                    unverifiable: metrics.decisions(Verdict::Unverifiable),
+                },
                 requests: metrics.requests(),
                 connections: metrics.connections(),
                 tunnels: metrics.tunnels(),
-                audit_lines: metrics.audit.both().0,
-                audit_stalled: daemon.live.audit_logs().iter().any(|log| log.is_stalled()),
+                audit: Audit {
+                    lines: metrics.audit.both().0,
+                    stalled: daemon.live.audit_logs().iter().any(|log| log.is_stalled()),
+                },
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::decision::Verdict;
 
@@ -15,7 +15,7 @@ pub struct Verdicts {
 }
 
 /// The counts at one moment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerdictCounts {
     pub allow: u64,
     pub deny: u64,

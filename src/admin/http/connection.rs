@@ -1,11 +1,10 @@
-//! One connection to the admin listener: its requests one after the other, and the time that its client may take to
+//! One connection of somebody who asks: its requests one after the other, and the time that its client may take to
 //! send one and to take an answer.
 //!
 //! It knows nothing of what is asked.
 
 use std::{
     io,
-    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -23,10 +22,8 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
     time::Sleep,
 };
-
 use tokio_util::sync::CancellationToken;
 
 use super::seats::Seat;
@@ -40,10 +37,13 @@ pub(super) struct Arrival {
 
 /// Serves requests by `routes` until the client leaves, is silent for too long, or somebody needs the seat more; or to the
 /// answer that is being given when `until` ends.
-pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, routes: Router, until: CancellationToken) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY could not be set");
-    }
+pub(super) async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    arrival: Arrival,
+    seat: Seat,
+    routes: Router,
+    until: CancellationToken,
+) {
     let seat = Arc::new(seat);
     let stream = Hurried {
         stream,
@@ -51,12 +51,6 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, route
         until: None,
     };
     let routes = TowerToHyperService::new(routes);
-    let arrival = Arrival {
-        is_local: stream
-            .stream
-            .local_addr()
-            .is_ok_and(|address| address.ip().to_canonical().is_loopback()),
-    };
     let answering = service_fn(|mut request: http::Request<Incoming>| {
         request.extensions_mut().insert(arrival);
         let (seat, answer) = (seat.clone(), routes.call(request));
@@ -81,16 +75,16 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, route
     tokio::select! {
         served = served => {
             if let Err(error) = served {
-                tracing::debug!(%peer, %error, "a connection to the admin listener ended");
+                tracing::debug!(%error, "an operator's connection ended");
             }
         }
-        () = seat.wanted() => tracing::debug!(%peer, "an idle connection to the admin listener was closed for another"),
+        () = seat.wanted() => tracing::debug!("an operator's idle connection was closed for another"),
     }
 }
 
 /// A stream whose client has to take each answer in time, however many bytes it takes meanwhile.
-struct Hurried {
-    stream: TcpStream,
+struct Hurried<S> {
+    stream: S,
     seat: Arc<Seat>,
     /// When what waits has to have been taken.
     until: Option<Pin<Box<Sleep>>>,
@@ -98,7 +92,7 @@ struct Hurried {
 
 // === impl Hurried ===
 
-impl Hurried {
+impl<S> Hurried<S> {
     /// Fails where the time for what waits is over.
     fn check(&mut self, context: &mut Context<'_>, waits: bool) -> io::Result<()> {
         if waits && self.until.is_none() {
@@ -113,7 +107,7 @@ impl Hurried {
     }
 }
 
-impl AsyncRead for Hurried {
+impl<S: AsyncRead + Unpin> AsyncRead for Hurried<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -123,7 +117,7 @@ impl AsyncRead for Hurried {
     }
 }
 
-impl AsyncWrite for Hurried {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Hurried<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.check(context, written.is_pending())?;

@@ -1,5 +1,5 @@
-//! What is known of the origins: a list in parts, and one of them with its robots.txt. From disk where copies are kept
-//! there, and else from memory, by the same rows that the command `cache` shows.
+//! What is known of the origins: a list in parts, one of them with its robots.txt, all of them in numbers; and forgetting
+//! one. From disk where copies are kept there, and else from memory.
 
 use std::{
     sync::Arc,
@@ -7,21 +7,22 @@ use std::{
 };
 
 use axum::{Json, extract::State};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::{
-    Context,
+    Context, Warning,
     asked::{Asked, Form},
-    explain::text_of,
     problem::Problem,
 };
 use crate::{
-    admin::{Detail, Row, view},
-    copy::Sha256,
+    admin::{
+        row::{Detail, Forgot, Page, Row},
+        stats::{Count, Running, Stats},
+        view,
+    },
     origin::Origin,
-    store::VerdictCounts,
-    text::Timestamp,
+    store::{Disk, VerdictCounts},
 };
 
 #[derive(Deserialize)]
@@ -48,166 +49,159 @@ impl Form for Which {
     const FORM: &'static str = "?origin=ORIGIN, such as https://example.com, percent-encoded";
 }
 
-#[derive(Serialize)]
-pub(super) struct List {
-    origins: Vec<Item>,
-    /// For `after` of the next part; none where this was the last.
-    next: Option<String>,
-}
-
-/// An origin.
-#[derive(Serialize)]
-struct Item {
-    origin: String,
-    holds: String,
-    status: Option<u16>,
-    fetched: Option<Timestamp>,
-    expires: Option<Timestamp>,
-    failing_since: Option<Timestamp>,
-    error: Option<String>,
-    bytes: Option<usize>,
-    /// Since it came into memory.
-    verdicts: VerdictCounts,
-}
-
-/// An origin, and the last robots.txt of it that had rules.
-#[derive(Serialize)]
-pub(super) struct Whole {
-    #[serde(flatten)]
-    item: Item,
-    robots: Option<String>,
-    robots_truncated: bool,
-    robots_url: String,
-    sha256: Option<Sha256>,
-}
+/// An answer, with a warning where it may not be the latest.
+type Told<T> = Result<(Option<Warning>, Json<T>), Problem>;
 
 /// A part of the list, by name. It ends early where a search takes long.
-pub(super) async fn list(
-    State(context): State<Arc<Context>>,
-    Asked(range): Asked<Range>,
-) -> Result<Json<List>, Problem> {
-    let limit = range.limit.unwrap_or(USUAL).clamp(1, MOST);
-    let filter = range.search.to_ascii_lowercase();
-    let (rows, next) = match context.live.store().disk() {
-        Some(_) => from_disk(&context, range.after, filter, limit).await?,
-        None => from_memory(&context, range.after, filter, limit).await,
+pub(super) async fn list(State(context): State<Arc<Context>>, Asked(range): Asked<Range>) -> Told<Page> {
+    let Range { search, after, limit } = range;
+    let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
+    let search = search.to_ascii_lowercase();
+    // Once for all parts: to read a long list makes the disk no work but that.
+    let warning = match after.is_empty() {
+        true => context.write_what_waits().await,
+        false => None,
     };
-    Ok(Json(List {
-        origins: rows.into_iter().map(|row| Item::new(row, &context)).collect(),
-        next,
-    }))
-}
-
-async fn from_disk(
-    context: &Arc<Context>,
-    after: String,
-    filter: String,
-    limit: usize,
-) -> Result<(Vec<Row>, Option<String>), Problem> {
-    context.write_what_waits().await;
-    let deadline = Instant::now() + TO_SEARCH;
-    let filter: Arc<str> = filter.into();
-    let mut rows: Vec<Row> = Vec::new();
-    // No name is between this one and the name itself.
-    let mut next = Some(match after.is_empty() {
-        true => after,
-        false => after + "\0",
-    });
-    while let Some(start) = next.take() {
-        if Instant::now() >= deadline {
-            return Ok((rows, Some(start)));
-        }
-        let (filter, policy) = (filter.clone(), context.live.generation().config.robots.policy);
-        let read = context.with_file(move |file| view::rows(file, &start, &filter, AT_ONCE, &policy));
-        let (more, from) = read.await?;
-        rows.extend(more);
-        if rows.len() > limit || (rows.len() == limit && from.is_some()) {
-            rows.truncate(limit);
-            next = rows.last().map(|row| row.origin.clone());
-            return Ok((rows, next));
-        }
-        next = from;
+    let mut page = match context.live.store().disk() {
+        Some(_) => from_disk(&context, after, search, limit).await?,
+        None => from_memory(&context, after, search, limit).await,
+    };
+    for row in &mut page.origins {
+        context.count_verdicts(row);
     }
-    Ok((rows, None))
+    Ok((warning, Json(page)))
 }
 
-async fn from_memory(
-    context: &Arc<Context>,
-    after: String,
-    filter: String,
-    limit: usize,
-) -> (Vec<Row>, Option<String>) {
+async fn from_disk(context: &Context, mut start: String, search: String, limit: usize) -> Result<Page, Problem> {
+    let deadline = Instant::now() + TO_SEARCH;
+    let search: Arc<str> = search.into();
+    let mut origins: Vec<Row> = Vec::new();
+    loop {
+        let (search, policy) = (search.clone(), context.live.generation().config.robots.policy);
+        let read = context.with_file(move |file| view::rows(file, &start, &search, AT_ONCE, &policy));
+        let (more, mut next) = read.await?;
+        origins.extend(more);
+        if let Some(beyond) = origins.get(limit) {
+            next = Some(beyond.origin.clone());
+            origins.truncate(limit);
+        }
+        match next {
+            Some(next) if origins.len() < limit && Instant::now() < deadline => start = next,
+            next => return Ok(Page { origins, next }),
+        }
+    }
+}
+
+async fn from_memory(context: &Arc<Context>, start: String, search: String, limit: usize) -> Page {
     let context = context.clone();
     let looking = tokio::task::spawn_blocking(move || {
         let policy = context.live.generation().config.robots.policy;
         let now = SystemTime::now();
-        let mut held = context.live.store().list_held(&after, &filter, limit + 1);
-        let is_all = held.len() <= limit;
+        let mut held = context.live.store().list_held(&start, &search, limit + 1);
+        let next = held.get(limit).map(|(origin, _)| origin.to_string());
         held.truncate(limit);
-        let rows: Vec<_> = (held.into_iter())
-            .map(|(origin, state)| Detail::of(&origin, (*state).clone(), &policy, now).row)
-            .collect();
-        let next = rows.last().filter(|_| !is_all).map(|row| row.origin.clone());
-        (rows, next)
+        let rows = held
+            .iter()
+            .map(|(origin, state)| Row::held(origin, state, &policy, now));
+        Page {
+            origins: rows.collect(),
+            next,
+        }
     });
     looking.await.unwrap_or_default()
 }
 
 /// One origin.
-pub(super) async fn detail(
-    State(context): State<Arc<Context>>,
-    Asked(which): Asked<Which>,
-) -> Result<Json<Whole>, Problem> {
-    let origin = which.origin.parse::<Origin>().map_err(|error| {
-        Problem::Bad(format!(
-            "{:?} is not an origin like https://example.com: {error}",
-            which.origin
-        ))
-    })?;
-    let policy = context.live.generation().config.robots.policy;
-    let known = match context.live.store().disk() {
-        Some(_) => {
-            context.write_what_waits().await;
-            let wanted = origin.clone();
-            context
-                .with_file(move |file| view::detail(file, &wanted, &policy))
-                .await?
-        }
-        None => {
-            let held = context.live.store().held(&origin).filter(|state| state.is_known());
-            held.map(|state| Detail::of(&origin, (*state).clone(), &policy, SystemTime::now()))
-        }
-    };
-    let Detail { row, copy, .. } = known.ok_or_else(|| Problem::Unknown(origin.to_string()))?;
-    let text = copy.as_ref().map(|copy| text_of(&copy.text()));
-    Ok(Json(Whole {
-        item: Item::new(row, &context),
-        robots_truncated: text.as_ref().is_some_and(|(_, truncated)| *truncated),
-        robots: text.map(|(text, _)| text),
-        robots_url: origin.robots_url(),
-        sha256: copy.map(|copy| copy.robots_sha256),
-    }))
+pub(super) async fn detail(State(context): State<Arc<Context>>, Asked(which): Asked<Which>) -> Told<Detail> {
+    let origin = which.origin()?;
+    let warning = context.write_what_waits().await;
+    let known = context.known(&origin).await?;
+    let mut detail = known.ok_or_else(|| Problem::Unknown(origin.to_string()))?;
+    context.count_verdicts(&mut detail.row);
+    Ok((warning, Json(detail)))
 }
 
-// === impl Item ===
+/// Forgets one.
+pub(super) async fn forget(
+    State(context): State<Arc<Context>>,
+    Asked(which): Asked<Which>,
+) -> Result<Json<Forgot>, Problem> {
+    let origin = which.origin()?;
+    let store = context.live.store();
+    context.write_what_waits().await;
+    // What cannot be read is forgotten all the same.
+    let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
+    store.forget(&origin);
+    tracing::info!(%origin, "what was known of an origin is forgotten, as an operator asked");
+    match store.disk() {
+        Some(disk) if !disk.flush().await => Err(Problem::Unwritten),
+        _ => Ok(Json(Forgot {
+            origin: origin.to_string(),
+            forgotten,
+        })),
+    }
+}
 
-impl Item {
-    fn new(row: Row, context: &Context) -> Self {
-        let origin = row.origin.parse::<Origin>();
-        Self {
-            verdicts: origin.map_or_else(
-                |_| VerdictCounts::default(),
-                |origin| context.live.store().verdicts(&origin),
-            ),
-            origin: row.origin,
-            holds: row.holds.into_owned(),
-            status: row.robots_status,
-            fetched: row.robots_fetched,
-            expires: row.robots_expires,
-            failing_since: row.failing_since,
-            error: row.robots_error,
-            bytes: row.bytes,
+/// All of them in numbers.
+pub(super) async fn stats(State(context): State<Arc<Context>>) -> Told<Stats> {
+    let store = context.live.store().clone();
+    let waiting = store.disk().map(Disk::waiting);
+    let waiting = waiting.ok_or(Problem::Unavailable("no copies are kept on disk"))?;
+    let warning = context.write_what_waits().await;
+    // It is never closed.
+    let turn = context.counting.clone().acquire_owned().await.ok();
+    let live = context.live.clone();
+    let counting = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        let disk = store.disk()?;
+        let mut count = Count::default();
+        let mut next = Some(String::new());
+        while let Some(start) = next {
+            let policy = live.generation().config.robots.policy;
+            // A part at a time, as the file may have to be closed.
+            let counted = disk.with_file(|file| view::count(file, &start, AT_ONCE, &mut count, &policy));
+            next = counted.ok()?;
         }
+        let running = Some(Running::new(waiting, store.memory()));
+        disk.with_file(|file| Stats::new(disk.path(), file, count, running))
+            .ok()
+    });
+    let stats = counting.await.ok().flatten();
+    stats.map(|stats| (warning, Json(stats))).ok_or(Problem::Disk)
+}
+
+// === impl Which ===
+
+impl Which {
+    fn origin(&self) -> Result<Origin, Problem> {
+        self.origin.parse().map_err(|error| {
+            Problem::Bad(format!(
+                "{:?} is not an origin like https://example.com: {error}",
+                self.origin
+            ))
+        })
+    }
+}
+
+// === impl Context ===
+
+impl Context {
+    async fn known(&self, origin: &Origin) -> Result<Option<Detail>, Problem> {
+        let policy = self.live.generation().config.robots.policy;
+        if self.live.store().disk().is_some() {
+            let wanted = origin.clone();
+            return self.with_file(move |file| view::detail(file, &wanted, &policy)).await;
+        }
+        let held = self.live.store().held(origin).filter(|state| state.is_known());
+        Ok(held.map(|state| Detail::of(origin, (*state).clone(), &policy, SystemTime::now())))
+    }
+
+    fn count_verdicts(&self, row: &mut Row) {
+        let origin = row.origin.parse::<Origin>();
+        row.verdicts = Some(origin.map_or_else(
+            |_| VerdictCounts::default(),
+            |origin| self.live.store().verdicts(&origin),
+        ));
     }
 }
 

@@ -42,6 +42,11 @@ pub(super) enum Problem {
     NoDecision(#[from] NoDecision),
     #[error("the copies on disk cannot be read now; the log says more")]
     Disk,
+    #[error(
+        "the proxy has forgotten it, but the disk takes nothing now, and what is there would count again after a \
+         restart; the log says more"
+    )]
+    Unwritten,
     #[error("the answer took too long")]
     Overdue,
 }
@@ -69,9 +74,11 @@ impl Problem {
             Problem::NoToken | Problem::WrongToken => (StatusCode::UNAUTHORIZED, "Unauthorized"),
             Problem::Host => (StatusCode::MISDIRECTED_REQUEST, "Misdirected Request"),
             Problem::CrossSite | Problem::Remote => (StatusCode::FORBIDDEN, "Forbidden"),
-            Problem::Unavailable(_) | Problem::NoDecision(_) | Problem::Disk | Problem::Overdue => {
-                (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable")
-            }
+            Problem::Unavailable(_)
+            | Problem::NoDecision(_)
+            | Problem::Disk
+            | Problem::Unwritten
+            | Problem::Overdue => (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable"),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What can be asked, and what every answer has in common.
+//! What can be asked, and what every answer has in common; and the page, whose three files are part of the program, so
+//! that it works without the internet.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,13 +8,11 @@ use axum::{
     extract::{DefaultBodyLimit, Request, State},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{MethodRouter, get},
+    routing::{MethodRouter, get, post},
 };
-use http::{HeaderMap, HeaderValue, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
-use super::{
-    Context, access, decide, explain, files, health, origins, problem::Problem, refusals, sources::Document, status,
-};
+use super::{Context, access, decide, explain, health, origins, problem::Problem, refusals, sources::Document, status};
 
 /// A path, and the methods that are documented for it. HEAD goes wherever GET goes.
 struct Route(
@@ -23,49 +22,77 @@ struct Route(
     MethodRouter<Arc<Context>>,
 );
 
-/// Every path.
+/// Every path that changes nothing.
 fn routes() -> Vec<Route> {
     const GET: &[&str] = &["get"];
     vec![
-        Route("/", GET, get(files::index)),
-        Route("/page.css", GET, get(files::style)),
-        Route("/page.js", GET, get(files::script)),
+        Route("/", GET, get(async || file("text/html; charset=utf-8", INDEX))),
+        Route("/page.css", GET, get(async || file("text/css; charset=utf-8", STYLE))),
+        Route(
+            "/page.js",
+            GET,
+            get(async || file("text/javascript; charset=utf-8", SCRIPT)),
+        ),
         Route("/healthz", GET, get(health::alive)),
         Route("/readyz", GET, get(health::ready)),
         Route("/metrics", GET, get(metrics)),
         Route("/ca.pem", GET, get(trust)),
         Route("/ca.crt", GET, get(trust)),
         Route("/trust", GET, get(trust)),
-        Route("/api/v1/openapi.json", GET, get(files::openapi)),
+        Route(
+            "/api/v1/openapi.json",
+            GET,
+            get(async || file("application/json", OPENAPI)),
+        ),
         Route("/api/v1/status", GET, get(status::status)),
         Route("/api/v1/refusals", GET, get(refusals::refusals)),
         Route("/api/v1/origins", GET, get(origins::list)),
         Route("/api/v1/origins/detail", GET, get(origins::detail)),
+        Route("/api/v1/origins/stats", GET, get(origins::stats)),
         Route("/api/v1/decide", &["get", "post"], get(decide::one).post(decide::many)),
         Route("/api/v1/explain", GET, get(explain::explain)),
         Route("/api/v1/config", GET, get(status::config)),
     ]
 }
 
-/// Answers to everything, by what `context` knows.
-pub(super) fn router(context: Arc<Context>) -> Router {
-    routes()
-        .into_iter()
-        .fold(Router::new(), |router, Route(path, _, answers)| {
-            router.route(path, answers)
-        })
+/// Those that change something.
+fn changing() -> Vec<Route> {
+    vec![Route("/api/v1/origins/forget", &["post"], post(origins::forget))]
+}
+
+/// What the admin listener answers, to those whom it lets in.
+pub(super) fn of_listener(context: Arc<Context>) -> Router {
+    let check = middleware::from_fn_with_state(context.clone(), access::check);
+    answering(routes(), context)
+        .layer(check)
+        .layer(middleware::map_response(guarded))
+}
+
+/// What is answered on the socket, whose file says who may open it: everything. No browser gets there.
+pub(super) fn of_socket(context: Arc<Context>) -> Router {
+    answering(routes().into_iter().chain(changing()), context)
+}
+
+fn answering(routes: impl IntoIterator<Item = Route>, context: Arc<Context>) -> Router {
+    let router = Router::new();
+    (routes.into_iter())
+        .fold(router, |router, Route(path, _, answers)| router.route(path, answers))
         .fallback(async || Problem::NotFound)
         .method_not_allowed_fallback(async || Problem::Method)
         .layer(DefaultBodyLimit::max(MAX_CONTENT))
         .layer(middleware::from_fn(in_time))
-        .layer(middleware::from_fn_with_state(context.clone(), access::check))
-        .layer(middleware::map_response(guarded))
         .with_state(context)
+}
+
+/// After an upgrade there may be another.
+fn file(kind: &'static str, text: &'static str) -> ([(HeaderName, &'static str); 2], &'static str) {
+    let fields = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")];
+    (fields, text)
 }
 
 async fn metrics(State(context): State<Arc<Context>>, headers: HeaderMap) -> Result<Document, Problem> {
     let accept = accept(&headers).map(str::to_owned);
-    let _turn = context.scrapes.acquire().await;
+    let _turn = context.counting.acquire().await;
     let context = context.clone();
     // Where many origins are known, it takes a while to count them.
     let metrics = tokio::task::spawn_blocking(move || context.sources.metrics(accept.as_deref())).await;
@@ -121,6 +148,11 @@ impl IntoResponse for Document {
     }
 }
 
+const INDEX: &str = include_str!("../page/index.html");
+const STYLE: &str = include_str!("../page/page.css");
+const SCRIPT: &str = include_str!("../page/page.js");
+/// What there is to ask, for programs.
+const OPENAPI: &str = include_str!("openapi.json");
 /// Bytes of the content of a request.
 const MAX_CONTENT: usize = 1024 * 1024;
 /// For all that it takes to answer, many decisions included.
@@ -141,7 +173,7 @@ mod tests {
     use crate::{bot::Enforcement, decision::Reason, decision::Verdict};
 
     fn document() -> Value {
-        serde_json::from_str(files::OPENAPI).unwrap()
+        serde_json::from_str(OPENAPI).unwrap()
     }
 
     #[test]
@@ -153,10 +185,13 @@ mod tests {
                 methods.map(|method| (path.clone(), method.clone()))
             })
             .collect();
-        let routed = routes().into_iter().flat_map(|Route(path, methods, _)| {
-            let methods = methods.iter();
-            methods.map(move |method| (path.to_owned(), (*method).to_owned()))
-        });
+        let routed = routes()
+            .into_iter()
+            .chain(changing())
+            .flat_map(|Route(path, methods, _)| {
+                let methods = methods.iter();
+                methods.map(move |method| (path.to_owned(), (*method).to_owned()))
+            });
         assert_eq!(routed.collect::<BTreeSet<_>>(), documented);
     }
 

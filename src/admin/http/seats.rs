@@ -1,4 +1,4 @@
-//! How many connections the admin listener has at once. Who comes when all seats are taken gets that of whoever has
+//! How many connections of those who ask there are at once. Who comes when all seats are taken gets that of whoever has
 //! been idle for the longest time, or does not take its answer; and one address has no more than half of them.
 
 use std::{
@@ -37,7 +37,7 @@ pub(super) struct Seat {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Where its client comes from.
+    /// Where its client comes from; `None` for the socket beside the copies.
     address: Option<IpAddr>,
     /// Whether an answer is being made.
     answering: AtomicBool,
@@ -57,7 +57,7 @@ pub(super) struct Answering<'a>(&'a Seat);
 impl Seats {
     /// A seat for a client at `address`, perhaps after a moment. `None` where nobody gets up for it, or who comes from there
     /// has as many as one place may.
-    pub(super) async fn take(&self, address: IpAddr) -> Option<Seat> {
+    pub(super) async fn take(&self, address: Option<IpAddr>) -> Option<Seat> {
         tokio::time::timeout(MAX_WAIT, self.make_room_for(address)).await.ok()?;
         let place = match self.free.clone().try_acquire_owned() {
             Ok(place) => place,
@@ -70,7 +70,7 @@ impl Seats {
             }
         };
         let state = Arc::new(State {
-            address: Some(address),
+            address,
             ..State::default()
         });
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -86,8 +86,8 @@ impl Seats {
     }
 
     /// Waits until somebody gets up who comes from there, where that is as many as may.
-    async fn make_room_for(&self, address: IpAddr) {
-        let from_there = |state: &&Arc<State>| state.address == Some(address);
+    async fn make_room_for(&self, address: Option<IpAddr>) {
+        let from_there = |state: &&Arc<State>| state.address == address;
         let is_full = || lock(&self.taken).values().filter(from_there).count() >= MAX_OF_ONE;
         while is_full() && !self.ask_somebody_to_leave(from_there) {
             tokio::time::sleep(PAUSE).await;

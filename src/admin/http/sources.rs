@@ -1,61 +1,40 @@
-//! What the admin listener tells of that is known elsewhere. Each has a default that says nothing.
+//! What answers tell that is known elsewhere.
 
 use std::{collections::BTreeMap, net::IpAddr, net::SocketAddr, path::PathBuf, time::SystemTime};
 
 use serde::Serialize;
 
-use crate::{proxy::Speaks, text::Timestamp};
+use crate::{proxy::Speaks, store::VerdictCounts, text::Timestamp};
 
-/// Who knows the rest. It is asked for each answer, and must not block.
+/// Who knows it. It is asked for each answer, and must not block.
 pub trait Sources: Send + Sync {
     /// What was counted since the start.
-    fn numbers(&self) -> Numbers {
-        Numbers::default()
-    }
+    fn numbers(&self) -> Numbers;
 
     /// What came of the last reload, if there was one.
-    fn last_reload(&self) -> Option<LastReload> {
-        None
-    }
+    fn last_reload(&self) -> Option<LastReload>;
 
     /// When the configuration in force was put in force.
-    fn loaded(&self) -> Option<SystemTime> {
-        None
-    }
+    fn loaded(&self) -> Option<SystemTime>;
 
     /// Where robotgate listens.
-    fn listens(&self) -> Vec<Listens> {
-        Vec::new()
-    }
+    fn listens(&self) -> Vec<Listens>;
 
     /// The configuration in force, as its file has it.
-    fn settings(&self) -> Settings {
-        Settings::default()
-    }
+    fn settings(&self) -> Settings;
 
     /// The authority whose certificates clients see, where there is one.
-    fn authority(&self) -> Option<Authority> {
-        None
-    }
+    fn authority(&self) -> Option<Authority>;
 
     /// Clients that do not trust it.
-    fn trust_problems(&self) -> Vec<TrustProblem> {
-        Vec::new()
-    }
+    fn trust_problems(&self) -> Vec<TrustProblem>;
 
     /// What `path` (`/ca.pem`, `/ca.crt`, `/trust`) shows of the authority; `accept` is the request's field.
-    fn trust(&self, _path: &str, _accept: Option<&str>) -> Option<Document> {
-        None
-    }
+    fn trust(&self, path: &str, accept: Option<&str>) -> Option<Document>;
 
     /// All metrics, in the format that suits `accept`.
-    fn metrics(&self, _accept: Option<&str>) -> Option<Document> {
-        None
-    }
+    fn metrics(&self, accept: Option<&str>) -> Option<Document>;
 }
-
-/// Says nothing.
-impl Sources for () {}
 
 /// Something to be shown as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,20 +44,22 @@ pub struct Document {
 }
 
 /// Counts since the start, and what there is now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Numbers {
-    /// Decisions by verdict.
-    pub allow: u64,
-    pub deny: u64,
-    pub unverifiable: u64,
+    pub decisions: VerdictCounts,
     pub requests: u64,
     /// Now.
     pub connections: u64,
     pub tunnels: u64,
-    /// Lines of the audit log.
-    pub audit_lines: u64,
-    /// Whether the audit log takes nothing now.
-    pub audit_stalled: bool,
+    pub audit: Audit,
+}
+
+/// The audit log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Audit {
+    pub lines: u64,
+    /// Whether it takes nothing now.
+    pub stalled: bool,
 }
 
 /// A reload and what came of it.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     Context,
-    sources::{Authority, LastReload, Listens, Settings, TrustProblem},
+    sources::{Authority, LastReload, Listens, Numbers, Settings, TrustProblem},
 };
 use crate::text::Timestamp;
 
@@ -21,23 +21,13 @@ pub(super) struct Status {
     /// When that was put in force.
     loaded: Timestamp,
     last_reload: Option<LastReload>,
-    decisions: Decisions,
-    requests: u64,
-    connections: u64,
-    tunnels: u64,
+    #[serde(flatten)]
+    numbers: Numbers,
     fetches_running: usize,
     origins: Origins,
-    audit: Audit,
     listen: Vec<Listens>,
     authority: Option<Authority>,
     trust_problems: Vec<TrustProblem>,
-}
-
-#[derive(Serialize)]
-struct Decisions {
-    allow: u64,
-    deny: u64,
-    unverifiable: u64,
 }
 
 #[derive(Serialize)]
@@ -47,12 +37,6 @@ struct Origins {
     memory_max_bytes: u64,
     disk_bytes: Option<u64>,
     disk_max_bytes: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Audit {
-    lines: u64,
-    stalled: bool,
 }
 
 #[derive(Serialize)]
@@ -68,7 +52,6 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
     let memory = live.store().memory();
     // Where the disk cannot be read, what memory has is known.
     let disk = context.with_file(|file| Ok((file.origins()?, file.held()))).await.ok();
-    let numbers = sources.numbers();
     Json(Status {
         version: env!("CARGO_PKG_VERSION"),
         started: Timestamp(context.started),
@@ -77,14 +60,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
         generation: generation.number,
         loaded: Timestamp(sources.loaded().unwrap_or(context.started)),
         last_reload: sources.last_reload(),
-        decisions: Decisions {
-            allow: numbers.allow,
-            deny: numbers.deny,
-            unverifiable: numbers.unverifiable,
-        },
-        requests: numbers.requests,
-        connections: numbers.connections,
-        tunnels: numbers.tunnels,
+        numbers: sources.numbers(),
         fetches_running: memory.fetches,
         origins: Origins {
             known: disk.map_or(0, |(origins, _)| origins).max(memory.origins as u64),
@@ -92,10 +68,6 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
             memory_max_bytes: memory.max_bytes,
             disk_bytes: disk.map(|(_, held)| held),
             disk_max_bytes: live.store().disk().map(|_| generation.config.cache.disk.max_bytes),
-        },
-        audit: Audit {
-            lines: numbers.audit_lines,
-            stalled: numbers.audit_stalled,
         },
         listen: sources.listens(),
         authority: sources.authority(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    copy::{Failure, FetchError, Freshness, Meaning},
+    copy::{Failure, FetchError, Freshness, Meaning, RobotsCopy},
     robots::Profile,
 };
 
@@ -44,28 +44,26 @@ fn rules_are_told_with_their_fetch_and_their_text() {
         (&*row.origin, &*row.holds, row.due),
         ("https://a.example", "rules", Due::No)
     );
-    assert_eq!(
-        (row.robots_status, row.robots_fetched),
-        (Some(200), Some(Timestamp(noon())))
-    );
-    assert_eq!(row.robots_expires, Some(Timestamp(noon() + 24 * HOUR)));
-    assert_eq!(
-        (row.robots_sha256, row.bytes),
-        (Some(Sha256::of(TEXT)), Some(TEXT.len()))
-    );
-    assert_eq!((row.failing_since, &row.robots_error), (None, &None));
+    assert_eq!((row.status, row.fetched), (Some(200), Some(Timestamp(noon()))));
+    assert_eq!(row.expires, Some(Timestamp(noon() + 24 * HOUR)));
+    assert_eq!((row.sha256, row.bytes), (Some(Sha256::of(TEXT)), Some(TEXT.len())));
+    assert_eq!((row.failing_since, &row.error), (None, &None));
     assert_eq!(detail.etag.as_deref(), Some("\"v1\""));
-    let copy = detail.copy.unwrap();
-    assert_eq!((&*copy.text(), &copy.robots_b64), (TEXT, &None));
+    assert_eq!((&*detail.text().unwrap(), &detail.robots_b64), (TEXT, &None));
+    let copy = detail.last_copy.unwrap();
+    assert_eq!(
+        (copy.status, copy.fetched, copy.bytes),
+        (200, Timestamp(noon()), TEXT.len())
+    );
 }
 
 #[test]
 fn a_failure_shows_beside_the_copy_that_still_holds() {
     let state = failing(&rules(TEXT, noon()), noon() + 20 * HOUR);
     let row = detail(state, noon() + 20 * HOUR).row;
-    assert_eq!((&*row.holds, row.robots_status), ("rules", Some(200)));
+    assert_eq!((&*row.holds, row.status), ("rules", Some(200)));
     assert_eq!(row.failing_since, Some(Timestamp(noon() + 20 * HOUR)));
-    assert_eq!(row.robots_error.as_deref(), Some("the server answered 503"));
+    assert_eq!(row.error.as_deref(), Some("the server answered 503"));
 }
 
 #[test]
@@ -73,8 +71,8 @@ fn past_its_time_a_copy_is_kept_and_does_not_decide() {
     let state = failing(&rules(TEXT, noon()), noon() + 25 * HOUR);
     let detail = detail(state, noon() + 26 * HOUR);
     assert_eq!((&*detail.row.holds, detail.row.due), ("unreachable", Due::Now));
-    assert_eq!((detail.row.robots_sha256, detail.row.bytes), (None, None));
-    assert_eq!(detail.copy.unwrap().robots_sha256, Sha256::of(TEXT));
+    assert_eq!((detail.row.bytes, detail.row.sha256), (None, Some(Sha256::of(TEXT))));
+    assert_eq!(detail.last_copy.unwrap().bytes, TEXT.len());
 }
 
 #[test]
@@ -84,8 +82,8 @@ fn a_text_that_is_no_utf_8_comes_byte_for_byte() {
     let written = serde_json::to_string(&detail).unwrap();
     let read: Detail = serde_json::from_str(&written).unwrap();
     assert_eq!(read, detail);
-    let copy = read.copy.unwrap();
-    assert_eq!((&*copy.text(), &copy.robots), (&text[..], &None));
+    assert_eq!(&*read.text().unwrap(), text);
+    assert_eq!(read.robots.as_deref(), Some("User-agent: \u{fffd}\u{fffd}\n"));
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn the_socket_is_for_its_user_alone_and_goes_at_the_end() {
 fn the_socket_of_one_that_was_killed_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("robots.redb");
-    let killed = UnixListener::bind(path_beside(&file)).unwrap();
+    let killed = StdListener::bind(path_beside(&file)).unwrap();
     drop(killed);
     assert!(UnixStream::connect(path_beside(&file)).is_err());
     let (socket, _listener) = Socket::bind(&file).unwrap();

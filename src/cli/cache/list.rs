@@ -119,14 +119,12 @@ impl Cells {
             let shown = time.map(|Timestamp(time)| Minute(time).to_string());
             shown.map_or_else(|| NONE.to_owned(), |shown| shown.trim_end_matches(" UTC").to_owned())
         };
-        let status = row
-            .robots_status
-            .map_or_else(|| NONE.to_owned(), |status| status.to_string());
+        let status = row.status.map_or_else(|| NONE.to_owned(), |status| status.to_string());
         let mut rest = vec![
             plain(&row.holds, MAX_WORD).into_owned(),
             status,
-            time(row.robots_fetched),
-            time(row.robots_expires),
+            time(row.fetched),
+            time(row.expires),
         ];
         if fails {
             rest.push(time(row.failing_since));

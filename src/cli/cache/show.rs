@@ -8,7 +8,7 @@ use std::{
 
 use super::{CacheArgs, CacheError, origin_of, paint, print, print_json, unknown};
 use crate::{
-    admin::{CopyDetail, Detail},
+    admin::{Detail, LastCopy},
     cli::paint::{Colour, Paint},
     copy::Due,
     robots::numbered_lines,
@@ -40,14 +40,14 @@ impl ShowArgs {
         if !self.text {
             return print(report(&detail, SystemTime::now(), paint()).as_bytes());
         }
-        let Some(copy) = &detail.copy else {
+        let Some(text) = detail.text() else {
             return Err(CacheError::Unknown(format!(
                 "{origin} never had a robots.txt with rules"
             )));
         };
         match io::stdout().is_terminal() {
-            true => print(tamed(&copy.text()).as_bytes()),
-            false => print(&copy.text()),
+            true => print(tamed(&text).as_bytes()),
+            false => print(&text),
         }
     }
 }
@@ -68,13 +68,13 @@ fn report(detail: &Detail, now: SystemTime, paint: Paint) -> String {
             .to_string(),
     );
     say("Meaning", meaning(&row.holds).to_owned());
-    if let Some(status) = row.robots_status {
+    if let Some(status) = row.status {
         say("Status", status.to_string());
     }
-    if let Some(Timestamp(fetched)) = row.robots_fetched {
+    if let Some(Timestamp(fetched)) = row.fetched {
         say("Fetched", ago(fetched, now));
     }
-    if let Some(Timestamp(expires)) = row.robots_expires {
+    if let Some(Timestamp(expires)) = row.expires {
         say("Until", until(expires, now, row.due));
     }
     if let Some(Timestamp(since)) = row.failing_since {
@@ -83,26 +83,26 @@ fn report(detail: &Detail, now: SystemTime, paint: Paint) -> String {
             say("Last answer", ago(answered, now));
         }
     }
-    if let Some(error) = &row.robots_error {
+    if let Some(error) = &row.error {
         say("Last failure", plain_message(error, MAX_VALUE).into_owned());
     }
-    if let (Some(Timestamp(asked)), true) = (detail.asked, detail.asked != row.robots_fetched) {
+    if let (Some(Timestamp(asked)), true) = (detail.asked, detail.asked != row.fetched) {
         say("Last asked", ago(asked, now));
     }
     if let Some(etag) = &detail.etag {
         say("ETag", plain(etag, MAX_VALUE).into_owned());
     }
-    if let Some(copy) = &detail.copy {
-        if row.robots_sha256.is_none() {
-            let CopyDetail { robots_status, .. } = copy;
-            say(
-                "Last copy",
-                format!("{}, with status {robots_status}", ago(copy.robots_fetched.0, now)),
-            );
+    if let Some(LastCopy { status, fetched, bytes }) = &detail.last_copy {
+        if row.bytes.is_none() {
+            say("Last copy", format!("{}, with status {status}", ago(fetched.0, now)));
         }
-        say("SHA-256", copy.robots_sha256.to_string());
-        say("Bytes", copy.bytes.to_string());
-        let _ = write!(out, "\n{}", numbered(&copy.text(), paint));
+        if let Some(sha256) = row.sha256 {
+            say("SHA-256", sha256.to_string());
+        }
+        say("Bytes", bytes.to_string());
+    }
+    if let Some(text) = detail.text() {
+        let _ = write!(out, "\n{}", numbered(&text, paint));
     }
     out
 }

@@ -13,15 +13,15 @@ fn row(origin: &str, holds: &'static str, failing: bool) -> Row {
         origin: origin.to_owned(),
         holds: holds.into(),
         due: Due::No,
-        robots_status: (!failing).then_some(200),
-        robots_fetched: time(0),
-        robots_expires: time(86_400),
+        status: (!failing).then_some(200),
+        fetched: time(0),
+        expires: time(86_400),
         failing_since: failing.then(|| time(60)).flatten(),
-        robots_sha256: None,
-        bytes: None,
-        robots_error: None,
+        error: None,
         answered: None,
-        last_copy_sha256: None,
+        bytes: None,
+        sha256: None,
+        verdicts: None,
     }
 }
 
