@@ -10,15 +10,16 @@ mod explain;
 mod listener;
 mod origins;
 mod refusals;
+mod socket;
 mod status;
 
 use serde_json::Value;
 
-use crate::support::{Ask, Gate};
+use crate::support::{Gate, Response};
 
 /// The answer to a GET, which is as it is documented.
 async fn get(gate: &Gate, path: &str) -> Value {
-    answer(gate.admin(path), "get", path, 200).await
+    answer(gate.admin(path).await, "get", path, 200)
 }
 
 /// The answer to a POST of `content`.
@@ -27,21 +28,28 @@ async fn post(gate: &Gate, path: &str, content: &Value) -> Value {
         .ask_admin("POST", path)
         .header("Content-Type", "application/json")
         .body(content.to_string().as_bytes());
-    answer(asked, "post", path, 200).await
+    answer(asked.await, "post", path, 200)
 }
 
 /// The problem that a GET gets.
 async fn problem(gate: &Gate, path: &str, status: u16) -> String {
-    let problem = answer(gate.admin(path), "get", path, status).await;
+    let problem = answer(gate.admin(path).await, "get", path, status);
     problem["detail"].as_str().unwrap().to_owned()
 }
 
-async fn answer(ask: Ask<'static>, method: &str, path: &str, status: u16) -> Value {
-    let response = ask.await;
+/// What `response` has, which is as it is documented.
+#[track_caller]
+fn answer(response: Response, method: &str, path: &str, status: u16) -> Value {
     assert_eq!(response.status, status, "{path}: {response:#?}");
     let path = path.split('?').next().unwrap();
     let json = response.json();
-    documented::check(path, method, status, response.field("Content-Type").unwrap(), &json);
+    documented::check(
+        path,
+        &method.to_lowercase(),
+        status,
+        response.field("Content-Type").unwrap(),
+        &json,
+    );
     json
 }
 

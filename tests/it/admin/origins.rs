@@ -42,7 +42,15 @@ async fn an_origin_is_told_with_its_file_and_the_verdicts_that_it_caused() {
             ("verdicts", json!({"allow": 2, "deny": 1, "unverifiable": 0})),
             ("robots", json!(ROBOTS)),
             ("robots_truncated", json!(false)),
+            ("robots_b64", Value::Null),
             ("robots_url", json!(origin.url("/robots.txt"))),
+            ("due", json!("no")),
+            ("profile", json!("google")),
+            ("etag", Value::Null),
+            (
+                "last_copy",
+                json!({"status": 200, "fetched": detail["fetched"], "bytes": ROBOTS.len()}),
+            ),
         ] {
             assert_eq!(detail[field], value, "{cache} {field}");
         }

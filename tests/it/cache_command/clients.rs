@@ -4,11 +4,11 @@ use std::process::Stdio;
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::UnixStream,
+    net::{UnixListener, UnixStream},
     process::Command,
 };
 
-use super::{ROBOTS, rows};
+use super::{ROBOTS, cache, rows};
 use crate::support::{Gate, Origin, allowed, wait};
 
 async fn connect(gate: &Gate) -> UnixStream {
@@ -32,13 +32,23 @@ async fn hostile_clients_disturb_nobody() {
     let mut gate = Gate::start().await;
     allowed(&gate.get(&site.url("/1")).await, "no-rule");
 
-    assert!(said(&gate, b"\xff\x00nonsense\n").await.starts_with("{\"error\":"));
-    assert_eq!(said(&gate, &[b'x'; 100_000]).await, "");
-    let silent = [connect(&gate).await, connect(&gate).await, connect(&gate).await];
-    let mut deaf = connect(&gate).await;
-    deaf.write_all(b"{\"ask\":\"list\",\"filter\":\"\"}\n")
-        .await
-        .expect("it listens");
+    for nonsense in [
+        &b"\xff\x00nonsense\n"[..],
+        b"{\"ask\":\"list\",\"filter\":\"\"}\n",
+        &[b'x'; 100_000],
+    ] {
+        let said = said(&gate, nonsense).await;
+        assert!(said.is_empty() || said.starts_with("HTTP/1.1 4"), "{said}");
+    }
+    // More of each than there are seats for.
+    let (mut silent, mut deaf) = (Vec::new(), Vec::new());
+    let asking = "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
+    for _ in 0..40 {
+        silent.push(connect(&gate).await);
+        let mut client = connect(&gate).await;
+        client.write_all(asking.as_bytes()).await.expect("it listens");
+        deaf.push(client);
+    }
 
     allowed(&gate.get(&site.url("/2")).await, "no-rule");
     assert_eq!(rows(&gate).await.len(), 1);
@@ -63,4 +73,45 @@ async fn a_reader_that_goes_away_ends_the_list_quietly() {
         .await
         .expect("the binary is there");
     assert_eq!((ended.status.code(), ended.stderr), (Some(0), Vec::new()));
+}
+
+#[tokio::test]
+async fn what_another_version_or_a_proxy_in_trouble_says_is_told() {
+    let mut gate = Gate::start().await;
+    gate.stop().await;
+    let listener = UnixListener::bind(gate.file("robots.redb.sock")).expect("a free name");
+    let ok = |content: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len());
+    let another = "robotgate: the proxy answered what this version does not understand; is it of another one? Restart it \
+                   after an upgrade\n";
+    let cut = "robotgate: the answer of the proxy ended before its end; try again\n";
+    let note = "robotgate: note: the disk takes nothing now; what is told here may not be the latest\n";
+    for (answer, code, errors) in [
+        ("{\"error\":\"this is no request\"}\n".to_owned(), 1, another),
+        (ok("{\"sites\":[]}"), 1, another),
+        (ok("[]").replace("200 OK", "404 Not Found"), 1, another),
+        (ok("{}").replace("200 OK", "503 Service Unavailable"), 1, another),
+        (
+            ok("{\"detail\":\"come back\"}").replace("200 OK", "503 Service Unavailable"),
+            1,
+            "robotgate: come back\n",
+        ),
+        (String::new(), 1, cut),
+        (ok("{\"origins\":[],\"next\":null}").replace('}', ""), 1, cut),
+        (
+            ok("{\"origins\":[],\"next\":null}").replace("OK\r\n", "OK\r\nWarning: 199 - \"late\"\r\n"),
+            0,
+            note,
+        ),
+    ] {
+        let serving = async {
+            let (mut client, _) = listener.accept().await.expect("the command connects");
+            let asked = client.read(&mut [0; 4096]).await;
+            assert!(asked.expect("a request") > 0);
+            client.write_all(answer.as_bytes()).await.expect("it reads");
+        };
+        let args = ["list", "--json"];
+        let ((), told) = tokio::join!(serving, cache(&gate, &args));
+        assert_eq!((told.code, &*told.errors), (Some(code), errors), "{answer}");
+        assert_eq!(told.out, "");
+    }
 }

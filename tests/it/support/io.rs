@@ -2,7 +2,7 @@
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, DuplexStream},
-    net::TcpStream,
+    net::{TcpStream, UnixStream},
 };
 use tokio_rustls::{client, server};
 
@@ -20,6 +20,8 @@ impl Io for TcpStream {
 }
 
 impl Io for DuplexStream {}
+
+impl Io for UnixStream {}
 
 impl Io for BoxIo {
     fn reset_on_close(&self) {
