@@ -13,7 +13,6 @@ pub mod outcome;
 mod reload;
 mod report;
 mod rotate;
-mod sources;
 mod status;
 
 use std::{
@@ -31,9 +30,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{inherited::Inherited, notify::Notifier, outcome::Reloads, reload::Source, report::Report, sources::Known};
+use self::{inherited::Inherited, notify::Notifier, outcome::Reloads, reload::Source, report::Report};
 use crate::{
-    admin::{Serving, http::Desk},
+    admin::{
+        Serving,
+        http::{Around, Desk},
+    },
     audit::MAX_WAIT,
     config::Config,
     expect::{self, LoadError},
@@ -48,7 +50,7 @@ pub struct Service;
 /// What it consists of while it runs.
 struct Daemon {
     live: Arc<Live>,
-    listeners: Listeners,
+    listeners: Arc<Listeners>,
     /// Answers operators.
     desk: Arc<Desk>,
     /// The socket beside the copies that are in use, where `robotgate cache` asks.
@@ -125,32 +127,35 @@ impl Service {
         let rotate = signal(SignalKind::user_defined1()).map_err(ServiceError::Signals)?;
         let (shutdown, stopping) = watch::channel(false);
         let cut_off = CancellationToken::new();
-        let listeners = Listeners::new(stopping.clone(), cut_off.clone(), inherited.take());
+        let listeners = Arc::new(Listeners::new(stopping.clone(), cut_off.clone(), inherited.take()));
         let planned = listeners.plan(&config)?;
         let threads = config.proxy.threads;
         let opening = tokio::spawn(tell_of_opening());
         let live = Live::new(config, stopping.clone())?;
         opening.abort();
         let open = planned.open(live.generation().listening())?;
-        let daemon = Arc::new_cyclic(|daemon| {
-            let known = Known {
-                daemon: daemon.clone(),
-                file: source.as_ref().map(|source| source.file().to_owned()),
-            };
-            let desk = Arc::new(Desk::new(live.clone(), known));
-            Daemon {
-                live,
-                listeners,
-                socket: Mutex::default(),
-                reloads: Arc::default(),
-                notifier: notifier.clone(),
-                threads,
-                operators: Arc::new({
-                    let desk = desk.clone();
-                    move |stream, peer, until| drop(tokio::spawn(desk.clone().serve_listener(stream, peer, until)))
-                }),
-                desk,
-            }
+        let reloads = Arc::new(Reloads::default());
+        let around = Around {
+            listeners: listeners.clone(),
+            last_reload: Box::new({
+                let reloads = reloads.clone();
+                move || reloads.told()
+            }),
+            file: source.as_ref().map(|source| source.file().to_owned()),
+        };
+        let desk = Arc::new(Desk::new(live.clone(), around));
+        let daemon = Arc::new(Daemon {
+            live,
+            listeners,
+            socket: Mutex::default(),
+            reloads,
+            notifier: notifier.clone(),
+            threads,
+            operators: Arc::new({
+                let desk = desk.clone();
+                move |stream, peer, until| drop(tokio::spawn(desk.clone().serve_listener(stream, peer, until)))
+            }),
+            desk,
         });
         let Daemon {
             live,

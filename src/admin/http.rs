@@ -10,6 +10,7 @@ mod access;
 mod asked;
 mod connection;
 mod decide;
+mod documents;
 mod explain;
 mod health;
 mod origins;
@@ -17,11 +18,11 @@ mod problem;
 mod refusals;
 mod routes;
 mod seats;
-mod sources;
 mod status;
 
 use std::{
     net::{IpAddr, SocketAddr},
+    path::PathBuf,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -35,10 +36,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use self::sources::{Audit, Authority, Document, LastReload, Listens, Numbers, Settings, Sources, TrustProblem};
+pub use self::status::LastReload;
 use self::{connection::Arrival, problem::Problem, seats::Seats};
 use crate::{
-    proxy::Live,
+    proxy::{Listeners, Live},
     seldom::seldom,
     store::{CopyFile, Disk, FileError},
 };
@@ -58,12 +59,21 @@ struct Side {
     seats: Seats,
 }
 
+/// What there is to tell of beside the proxy itself.
+pub struct Around {
+    pub listeners: Arc<Listeners>,
+    /// What came of the last reload, if there was one. It must not block.
+    pub last_reload: Box<dyn Fn() -> Option<LastReload> + Send + Sync>,
+    /// The configuration file.
+    pub file: Option<PathBuf>,
+}
+
 /// What answers are made of.
 struct Context {
     /// Turns of those who have everything counted, for the metrics or else, which takes time and memory.
     counting: Arc<Semaphore>,
     live: Arc<Live>,
-    sources: Box<dyn Sources>,
+    around: Around,
     started: SystemTime,
     /// Turns of those who ask for many decisions.
     deciding: Semaphore,
@@ -77,11 +87,11 @@ type Warning = [(HeaderName, &'static str); 1];
 // === impl Desk ===
 
 impl Desk {
-    /// A desk that tells of `live`, and by `sources` of what is known elsewhere.
-    pub fn new(live: Arc<Live>, sources: impl Sources + 'static) -> Self {
+    /// A desk that tells of `live` and what is around it.
+    pub fn new(live: Arc<Live>, around: Around) -> Self {
         let context = Context {
             live,
-            sources: Box::new(sources),
+            around,
             started: SystemTime::now(),
             counting: Arc::new(Semaphore::new(COUNTS)),
             deciding: Semaphore::new(DECISIONS),

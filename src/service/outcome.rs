@@ -4,7 +4,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use arc_swap::ArcSwapOption;
 
-use crate::config::Change;
+use crate::{admin::http::LastReload, config::Change, text::Timestamp};
 
 /// What came of reloads.
 #[derive(Debug, Default)]
@@ -37,6 +37,21 @@ impl Reloads {
     /// The last attempt; `None` before the first.
     pub fn last(&self) -> Option<Arc<Reload>> {
         self.last.load_full()
+    }
+
+    /// The same, for operators who ask.
+    pub(super) fn told(&self) -> Option<LastReload> {
+        let last = self.last()?;
+        let changes = last.outcome.as_ref().ok();
+        Some(LastReload {
+            time: Timestamp(last.time),
+            cause: last.cause,
+            ok: changes.is_some(),
+            error: last.outcome.as_ref().err().cloned(),
+            generation: last.generation,
+            changes: changes.map_or_else(Vec::new, |told| told.changes.iter().map(ToString::to_string).collect()),
+            restart_needed: changes.map_or_else(Vec::new, |told| told.restart.clone()),
+        })
     }
 
     pub(super) fn note(&self, reload: Reload) {

@@ -1,18 +1,17 @@
-//! What can be asked, and what every answer has in common; and the page, whose three files are part of the program, so
-//! that it works without the internet.
+//! What can be asked, and what every answer has in common.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    extract::{DefaultBodyLimit, Request, State},
+    extract::{DefaultBodyLimit, Request},
     middleware::{self, Next},
-    response::{IntoResponse, Response},
+    response::Response,
     routing::{MethodRouter, get, post},
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use http::{HeaderValue, header};
 
-use super::{Context, access, decide, explain, health, origins, problem::Problem, refusals, sources::Document, status};
+use super::{Context, access, decide, documents, explain, health, origins, problem::Problem, refusals, status};
 
 /// A path, and the methods that are documented for it. HEAD goes wherever GET goes.
 struct Route(
@@ -26,24 +25,16 @@ struct Route(
 fn routes() -> Vec<Route> {
     const GET: &[&str] = &["get"];
     vec![
-        Route("/", GET, get(async || file("text/html; charset=utf-8", INDEX))),
-        Route("/page.css", GET, get(async || file("text/css; charset=utf-8", STYLE))),
-        Route(
-            "/page.js",
-            GET,
-            get(async || file("text/javascript; charset=utf-8", SCRIPT)),
-        ),
+        Route("/", GET, get(documents::index)),
+        Route("/page.css", GET, get(documents::style)),
+        Route("/page.js", GET, get(documents::script)),
         Route("/healthz", GET, get(health::alive)),
         Route("/readyz", GET, get(health::ready)),
-        Route("/metrics", GET, get(metrics)),
-        Route("/ca.pem", GET, get(trust)),
-        Route("/ca.crt", GET, get(trust)),
-        Route("/trust", GET, get(trust)),
-        Route(
-            "/api/v1/openapi.json",
-            GET,
-            get(async || file("application/json", OPENAPI)),
-        ),
+        Route("/metrics", GET, get(documents::metrics)),
+        Route("/ca.pem", GET, get(documents::trust)),
+        Route("/ca.crt", GET, get(documents::trust)),
+        Route("/trust", GET, get(documents::trust)),
+        Route("/api/v1/openapi.json", GET, get(documents::openapi)),
         Route("/api/v1/status", GET, get(status::status)),
         Route("/api/v1/refusals", GET, get(refusals::refusals)),
         Route("/api/v1/origins", GET, get(origins::list)),
@@ -84,38 +75,6 @@ fn answering(routes: impl IntoIterator<Item = Route>, context: Arc<Context>) -> 
         .with_state(context)
 }
 
-/// After an upgrade there may be another.
-fn file(kind: &'static str, text: &'static str) -> ([(HeaderName, &'static str); 2], &'static str) {
-    let fields = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")];
-    (fields, text)
-}
-
-async fn metrics(State(context): State<Arc<Context>>, headers: HeaderMap) -> Result<Document, Problem> {
-    let accept = accept(&headers).map(str::to_owned);
-    let _turn = context.counting.acquire().await;
-    let context = context.clone();
-    // Where many origins are known, it takes a while to count them.
-    let metrics = tokio::task::spawn_blocking(move || context.sources.metrics(accept.as_deref())).await;
-    metrics
-        .ok()
-        .flatten()
-        .ok_or(Problem::Unavailable("there are no metrics"))
-}
-
-async fn trust(State(context): State<Arc<Context>>, uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
-    let document = context.sources.trust(uri.path(), accept(&headers));
-    let document = document.ok_or(Problem::Unavailable(
-        "there is no authority: by https.mode nothing is intercepted",
-    ))?;
-    // The page brings its style along, as it is the same on the proxy's side, where there is no other file.
-    let policy = [(header::CONTENT_SECURITY_POLICY, POLICY_OF_TRUST)];
-    Ok((policy, document).into_response())
-}
-
-fn accept(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::ACCEPT)?.to_str().ok()
-}
-
 /// No answer is waited for without end.
 async fn in_time(request: Request, next: Next) -> Result<Response, Problem> {
     let answered = tokio::time::timeout(TO_ANSWER, next.run(request));
@@ -140,25 +99,10 @@ async fn guarded(mut response: Response) -> Response {
     response
 }
 
-// === impl Document ===
-
-impl IntoResponse for Document {
-    fn into_response(self) -> Response {
-        ([(header::CONTENT_TYPE, self.media_type)], self.content).into_response()
-    }
-}
-
-const INDEX: &str = include_str!("../page/index.html");
-const STYLE: &str = include_str!("../page/page.css");
-const SCRIPT: &str = include_str!("../page/page.js");
-/// What there is to ask, for programs.
-const OPENAPI: &str = include_str!("openapi.json");
 /// Bytes of the content of a request.
 const MAX_CONTENT: usize = 1024 * 1024;
 /// For all that it takes to answer, many decisions included.
 const TO_ANSWER: Duration = Duration::from_secs(60);
-const POLICY_OF_TRUST: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
-                               frame-ancestors 'none'";
 /// Nothing but what comes from here, in no frame of another page.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'self'; script-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -173,7 +117,7 @@ mod tests {
     use crate::{bot::Enforcement, decision::Reason, decision::Verdict};
 
     fn document() -> Value {
-        serde_json::from_str(OPENAPI).unwrap()
+        serde_json::from_str(documents::OPENAPI).unwrap()
     }
 
     #[test]

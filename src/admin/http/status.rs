@@ -1,15 +1,20 @@
 //! How robotgate does, in one object; and the configuration that is in force.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::SystemTime,
+};
 
 use axum::{Json, extract::State};
 use serde::Serialize;
 
-use super::{
-    Context,
-    sources::{Authority, LastReload, Listens, Numbers, Settings, TrustProblem},
+use super::Context;
+use crate::{
+    authority::Authority, decision::Verdict, proxy::Speaks, store::VerdictCounts, text::Timestamp, trust::Rejection,
 };
-use crate::text::Timestamp;
 
 #[derive(Serialize)]
 pub(super) struct Status {
@@ -21,13 +26,30 @@ pub(super) struct Status {
     /// When that was put in force.
     loaded: Timestamp,
     last_reload: Option<LastReload>,
-    #[serde(flatten)]
-    numbers: Numbers,
+    decisions: VerdictCounts,
+    requests: u64,
+    connections: u64,
+    tunnels: u64,
     fetches_running: usize,
     origins: Origins,
+    audit: Audit,
     listen: Vec<Listens>,
-    authority: Option<Authority>,
+    authority: Option<Signer>,
     trust_problems: Vec<TrustProblem>,
+}
+
+/// A reload and what came of it.
+#[derive(Debug, Serialize)]
+pub struct LastReload {
+    pub time: Timestamp,
+    pub cause: &'static str,
+    pub ok: bool,
+    pub error: Option<String>,
+    /// The one in force since.
+    pub generation: u64,
+    pub changes: Vec<String>,
+    /// Keys that take effect at the next start.
+    pub restart_needed: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -40,27 +62,70 @@ struct Origins {
 }
 
 #[derive(Serialize)]
+struct Audit {
+    lines: u64,
+    stalled: bool,
+}
+
+#[derive(Serialize)]
+struct Listens {
+    address: SocketAddr,
+    speaks: Speaks,
+}
+
+/// The authority whose certificates clients see.
+#[derive(Serialize)]
+struct Signer {
+    subject: String,
+    fingerprint: String,
+    not_after: Timestamp,
+}
+
+/// A client that does not trust it.
+#[derive(Serialize)]
+struct TrustProblem {
+    client: IpAddr,
+    user_agent: Option<String>,
+    origin: String,
+    /// `distrust`, or `closed` where it went without a word.
+    kind: &'static str,
+    first: Timestamp,
+    last: Timestamp,
+    count: u64,
+    fix: String,
+}
+
+#[derive(Serialize)]
 pub(super) struct InForce {
     generation: u64,
-    #[serde(flatten)]
-    settings: Settings,
+    file: Option<PathBuf>,
+    /// By dotted key; what is secret is not told.
+    settings: BTreeMap<String, String>,
 }
 
 pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> {
-    let (live, sources) = (&context.live, &context.sources);
-    let generation = live.generation();
+    let (live, around) = (&context.live, &context.around);
+    let (generation, metrics) = (live.generation(), live.metrics());
     let memory = live.store().memory();
     // Where the disk cannot be read, what memory has is known.
     let disk = context.with_file(|file| Ok((file.origins()?, file.held()))).await.ok();
+    let listening = around.listeners.addresses().into_iter();
     Json(Status {
         version: env!("CARGO_PKG_VERSION"),
         started: Timestamp(context.started),
         now: Timestamp(SystemTime::now()),
         state: if live.is_stopping() { "draining" } else { "ready" },
         generation: generation.number,
-        loaded: Timestamp(sources.loaded().unwrap_or(context.started)),
-        last_reload: sources.last_reload(),
-        numbers: sources.numbers(),
+        loaded: Timestamp(generation.made),
+        last_reload: (around.last_reload)(),
+        decisions: VerdictCounts {
+            allow: metrics.decisions(Verdict::Allow),
+            deny: metrics.decisions(Verdict::Deny),
+            unverifiable: metrics.decisions(Verdict::Unverifiable),
+        },
+        requests: metrics.requests(),
+        connections: metrics.connections(),
+        tunnels: metrics.tunnels(),
         fetches_running: memory.fetches,
         origins: Origins {
             known: disk.map_or(0, |(origins, _)| origins).max(memory.origins as u64),
@@ -69,15 +134,53 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
             disk_bytes: disk.map(|(_, held)| held),
             disk_max_bytes: live.store().disk().map(|_| generation.config.cache.disk.max_bytes),
         },
-        listen: sources.listens(),
-        authority: sources.authority(),
-        trust_problems: sources.trust_problems(),
+        audit: Audit {
+            lines: metrics.audit.both().0,
+            stalled: live.audit_logs().iter().any(|log| log.is_stalled()),
+        },
+        listen: listening.map(|(address, speaks)| Listens { address, speaks }).collect(),
+        authority: generation.authority().map(Signer::of),
+        trust_problems: live.distrust().list().into_iter().map(TrustProblem::of).collect(),
     })
 }
 
 pub(super) async fn config(State(context): State<Arc<Context>>) -> Json<InForce> {
+    let generation = context.live.generation();
+    let settings = generation.config.settings.iter();
     Json(InForce {
-        generation: context.live.generation().number,
-        settings: context.sources.settings(),
+        generation: generation.number,
+        file: context.around.file.clone(),
+        settings: settings
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect(),
     })
+}
+
+// === impl Signer ===
+
+impl Signer {
+    fn of(authority: &Authority) -> Self {
+        Self {
+            subject: authority.subject().to_owned(),
+            fingerprint: authority.fingerprint(),
+            not_after: Timestamp(authority.not_after()),
+        }
+    }
+}
+
+// === impl TrustProblem ===
+
+impl TrustProblem {
+    fn of(rejection: Rejection) -> Self {
+        Self {
+            fix: rejection.fix(),
+            client: rejection.client,
+            user_agent: rejection.user_agent,
+            origin: rejection.origin,
+            kind: rejection.kind.as_str(),
+            first: Timestamp(rejection.first),
+            last: Timestamp(rejection.last),
+            count: rejection.count,
+        }
+    }
 }

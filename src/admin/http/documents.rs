@@ -1,0 +1,103 @@
+//! What is shown as it is: the page, whose files are part of the program, so that it works without the internet; the
+//! description of the API; the metrics; and how clients come to trust the proxy.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderName, Uri, header};
+
+use super::{Context, problem::Problem};
+use crate::{
+    config::host_name,
+    metrics::Format,
+    proxy::{Listeners, Speaks},
+    trust::{self, CA_NAME, Ca, Certificate, Form, Settings},
+};
+
+pub(super) async fn index() -> impl IntoResponse {
+    file("text/html; charset=utf-8", include_str!("../page/index.html"))
+}
+
+pub(super) async fn style() -> impl IntoResponse {
+    file("text/css; charset=utf-8", include_str!("../page/page.css"))
+}
+
+pub(super) async fn script() -> impl IntoResponse {
+    file("text/javascript; charset=utf-8", include_str!("../page/page.js"))
+}
+
+/// What there is to ask, for programs.
+pub(super) async fn openapi() -> impl IntoResponse {
+    file("application/json", OPENAPI)
+}
+
+/// After an upgrade there may be another.
+fn file(kind: &'static str, text: &'static str) -> ([(HeaderName, &'static str); 2], &'static str) {
+    let fields = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")];
+    (fields, text)
+}
+
+pub(super) async fn metrics(
+    State(context): State<Arc<Context>>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, Problem> {
+    let format = Format::accepted(accept(&headers));
+    let _turn = context.counting.acquire().await;
+    let live = context.live.clone();
+    // Where many origins are known, it takes a while to count them.
+    let text = tokio::task::spawn_blocking(move || live.metrics_text(format)).await;
+    let text = text.map_err(|_| Problem::Unavailable("there are no metrics"))?;
+    Ok(([(header::CONTENT_TYPE, format.content_type())], text))
+}
+
+/// The authority's certificate, and what to do with it, by the path that is asked.
+pub(super) async fn trust(
+    State(context): State<Arc<Context>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let form = match accept(&headers).is_some_and(|accept| accept.contains("text/html")) {
+        true => Form::Html,
+        false => Form::Text,
+    };
+    let generation = context.live.generation();
+    let certificate = generation.authority().map(Certificate::of);
+    let settings = Settings::new(&proxy(&context.around.listeners), Ca::Here(CA_NAME)).ok();
+    let page = settings.and_then(|settings| trust::page(uri.path(), form, certificate.as_ref(), &settings).ok());
+    let page = page.ok_or(Problem::Unavailable(
+        "there is no authority: by https.mode nothing is intercepted",
+    ))?;
+    let fields = [
+        (header::CONTENT_TYPE, page.content_type),
+        // The page brings its style along, as it is the same on the proxy's side, where there is no other file.
+        (header::CONTENT_SECURITY_POLICY, POLICY_OF_TRUST),
+    ];
+    Ok((fields, page.body).into_response())
+}
+
+/// The proxy as clients reach it.
+fn proxy(listeners: &Listeners) -> String {
+    let addresses = listeners.addresses();
+    let find = |wanted, scheme| {
+        let found = addresses.iter().find(|(_, speaks)| *speaks == wanted);
+        found.map(|(address, _)| (scheme, *address))
+    };
+    match find(Speaks::Http, "http").or_else(|| find(Speaks::Tls, "https")) {
+        Some((scheme, address)) if address.ip().is_unspecified() => {
+            format!("{scheme}://{}:{}", host_name(), address.port())
+        }
+        Some((scheme, address)) => format!("{scheme}://{address}"),
+        None => "http://127.0.0.1:3128".to_owned(),
+    }
+}
+
+fn accept(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::ACCEPT)?.to_str().ok()
+}
+
+pub(super) const OPENAPI: &str = include_str!("openapi.json");
+const POLICY_OF_TRUST: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
+                               frame-ancestors 'none'";
