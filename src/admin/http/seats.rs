@@ -2,12 +2,8 @@
 //! been idle for the longest time, or does not take its answer; and one address has no more than half of them.
 
 use std::{
-    collections::BTreeMap,
     net::IpAddr,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -17,36 +13,37 @@ use tokio_util::sync::CancellationToken;
 /// The seats, and who has one.
 #[derive(Debug)]
 pub(super) struct Seats {
-    taken: Arc<Mutex<BTreeMap<u64, Arc<State>>>>,
+    taken: Arc<Mutex<Vec<Arc<State>>>>,
     free: Arc<Semaphore>,
     /// Those that may wait for a seat.
     waiting: Semaphore,
-    next: AtomicU64,
-    begun: Instant,
 }
 
 /// A seat that is had, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Seat {
-    number: u64,
     state: Arc<State>,
-    taken: Arc<Mutex<BTreeMap<u64, Arc<State>>>>,
-    begun: Instant,
+    taken: Arc<Mutex<Vec<Arc<State>>>>,
     _place: OwnedSemaphorePermit,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     /// Where its client comes from; `None` for the socket beside the copies.
     address: Option<IpAddr>,
-    /// Whether an answer is being made.
-    answering: AtomicBool,
-    /// Since when some of an answer waits for the client to take it, as in `used`, and one more; 0 where none does.
-    sending: AtomicU64,
-    /// Milliseconds from the beginning to when the last answer was begun.
-    used: AtomicU64,
+    doing: Mutex<Doing>,
     /// Asks whoever is here to leave.
     leave: CancellationToken,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Doing {
+    /// When the last answer was begun.
+    last: Instant,
+    /// Whether an answer is being made.
+    answering: bool,
+    /// Since when some of an answer waits for the client to take it.
+    sending: Option<Instant>,
 }
 
 /// Held while an answer is made.
@@ -71,16 +68,17 @@ impl Seats {
         };
         let state = Arc::new(State {
             address,
-            ..State::default()
+            doing: Mutex::new(Doing {
+                last: Instant::now(),
+                answering: false,
+                sending: None,
+            }),
+            leave: CancellationToken::new(),
         });
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        state.used.store(millis_since(self.begun), Ordering::Relaxed);
-        lock(&self.taken).insert(number, state.clone());
+        lock(&self.taken).push(state.clone());
         Some(Seat {
-            number,
             state,
             taken: self.taken.clone(),
-            begun: self.begun,
             _place: place,
         })
     }
@@ -88,7 +86,7 @@ impl Seats {
     /// Waits until somebody gets up who comes from there, where that is as many as may.
     async fn make_room_for(&self, address: Option<IpAddr>) {
         let from_there = |state: &&Arc<State>| state.address == address;
-        let is_full = || lock(&self.taken).values().filter(from_there).count() >= MAX_OF_ONE;
+        let is_full = || lock(&self.taken).iter().filter(from_there).count() >= MAX_OF_ONE;
         while is_full() && !self.ask_somebody_to_leave(from_there) {
             tokio::time::sleep(PAUSE).await;
         }
@@ -96,19 +94,11 @@ impl Seats {
 
     /// `false` where everybody is busy.
     fn ask_somebody_to_leave(&self, who: impl Fn(&&Arc<State>) -> bool) -> bool {
-        let now = millis_since(self.begun);
         let taken = lock(&self.taken);
-        let idle = taken
-            .values()
-            .filter(who)
-            .filter(|state| state.is_idle(now) && !state.leave.is_cancelled());
-        match idle.min_by_key(|state| state.used.load(Ordering::Relaxed)) {
-            Some(longest) => {
-                longest.leave.cancel();
-                true
-            }
-            None => false,
-        }
+        let staying = taken.iter().filter(who).filter(|state| !state.leave.is_cancelled());
+        let idle = staying.filter_map(|state| Some((lock(&state.doing).idle_since()?, state)));
+        let longest = idle.min_by_key(|(since, _)| *since);
+        longest.map(|(_, state)| state.leave.cancel()).is_some()
     }
 }
 
@@ -118,8 +108,6 @@ impl Default for Seats {
             taken: Arc::default(),
             free: Arc::new(Semaphore::new(SEATS)),
             waiting: Semaphore::new(SEATS),
-            next: AtomicU64::new(0),
-            begun: Instant::now(),
         }
     }
 }
@@ -129,15 +117,14 @@ impl Default for Seats {
 impl Seat {
     /// Notes that an answer is being made.
     pub(super) fn answer(&self) -> Answering<'_> {
-        self.state.used.store(millis_since(self.begun), Ordering::Relaxed);
-        self.state.answering.store(true, Ordering::Relaxed);
+        let mut now = lock(&self.state.doing);
+        (now.last, now.answering) = (Instant::now(), true);
         Answering(self)
     }
 
     /// Notes whether some of an answer waits to be taken.
     pub(super) fn set_sending(&self, sending: bool) {
-        let since = if sending { millis_since(self.begun) + 1 } else { 0 };
-        self.state.sending.store(since, Ordering::Relaxed);
+        lock(&self.state.doing).sending = sending.then(Instant::now);
     }
 
     /// Waits until somebody else needs the seat, which is asked for only while it is idle.
@@ -148,41 +135,38 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        lock(&self.taken).remove(&self.number);
+        lock(&self.taken).retain(|state| !Arc::ptr_eq(state, &self.state));
     }
 }
 
 impl Drop for Answering<'_> {
     fn drop(&mut self) {
-        self.0.state.answering.store(false, Ordering::Relaxed);
+        lock(&self.0.state.doing).answering = false;
     }
 }
 
-// === impl State ===
+// === impl Doing ===
 
-impl State {
-    /// Whether somebody else may have the seat: nothing is asked, or the client does not take the answer.
-    fn is_idle(&self, now: u64) -> bool {
-        let sending = self.sending.load(Ordering::Relaxed);
-        !self.answering.load(Ordering::Relaxed) && (sending == 0 || now.saturating_sub(sending) > TO_TAKE)
+impl Doing {
+    /// When it was last used, where somebody else may have the seat: nothing is asked, or the client does not take the
+    /// answer.
+    fn idle_since(&self) -> Option<Instant> {
+        let waits = self.sending.is_some_and(|since| since.elapsed() <= TO_TAKE);
+        (!self.answering && !waits).then_some(self.last)
     }
 }
 
-fn lock<T>(taken: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Entries come and go whole.
-    taken.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn millis_since(begun: Instant) -> u64 {
-    u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+fn lock<T>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is in it changes whole.
+    locked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Connections at once, and as many that wait.
 const SEATS: usize = 64;
 /// Of which so many may be of one address.
 const MAX_OF_ONE: usize = SEATS / 2;
-/// Milliseconds in which a client takes what is sent to it, where others wait for its seat.
-const TO_TAKE: u64 = 1000;
+/// In which a client takes what is sent to it, where others wait for its seat.
+const TO_TAKE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long somebody waits for a seat.
 const MAX_WAIT: Duration = Duration::from_secs(5);
