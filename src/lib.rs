@@ -40,8 +40,9 @@
 //! - [`audit`]: the log of decisions, and of the fetches that they rest on.
 //! - [`metrics`]: how much of everything, counted as it happens and written out when Prometheus asks. Its labels are
 //!   closed lists or names of bots, never a host.
-//! - [`admin`]: what an operator asks: of the copies on disk, of the file or of the proxy that has it open, over a
-//!   socket beside it; and of all that the proxy knows, over HTTP ([`admin::http`]).
+//! - [`admin`]: what an operator asks over HTTP ([`admin::http`]), at the admin listener and on a socket beside the
+//!   copies on disk; and the client of that socket for the command `cache`, which reads the file itself where no proxy
+//!   runs.
 //! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Each value is used as it stands in
 //!   its section: what a lower room works by, such as [`copy::Policy`], that room defines, and the section holds it.
 //! - `explanation`: why a URL would be allowed or refused, of the rules that won and lost.
@@ -80,7 +81,8 @@
 //! - What two parsers could read in two ways is refused before it is read in one; what goes on is written anew.
 //! - A restart refuses no connection where systemd holds the sockets, and a stop closes none under a request.
 //! - What a client may have at once is bounded, and so is what is remembered of clients.
-//! - Who asks at the admin listener changes nothing, and no bot waits for it or gets there.
+//! - Nobody changes anything at the admin listener, and no bot waits for it or gets there. What changes something is asked
+//!   on the socket beside the copies, which only the proxy's own user and root can open.
 //! - There is one list of reasons: [`decision::Reason`] feeds the header, the log, the metrics and the
 //!   refusal's text; and one of errors, [`upstream::ProxyError`].
 //! - Counting locks, allocates and formats nothing on the way of a request.

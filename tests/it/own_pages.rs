@@ -2,7 +2,7 @@
 
 use robotgate::bot::SecretHash;
 
-use crate::support::{Gate, Origin};
+use crate::support::{Gate, Origin, wait};
 
 fn pem(gate: &Gate) -> String {
     std::fs::read_to_string(gate.file("ca.pem")).unwrap()
@@ -161,11 +161,16 @@ async fn its_pages_are_no_errors_in_the_metrics() {
     for path in ["", "ca.pem", "nothing"] {
         gate.get(&format!("http://robotgate.internal/{path}")).await;
     }
-    let metrics = gate.admin("/metrics").await.text();
-    let of = |outcome: &str| {
+    let of = |metrics: &str, outcome: &str| {
         let wanted = format!("method=\"GET\",outcome=\"{outcome}\"}} ");
         let line = metrics.lines().find_map(|line| line.split_once(&wanted));
         line.map_or(0, |(_, count)| count.parse::<u64>().expect("a count"))
     };
-    assert_eq!((of("own"), of("error")), (3, 0), "{metrics}");
+    // A request is counted when it has ended, which may be after its answer came.
+    let metrics = wait::until_told("the requests to be counted", async || {
+        let metrics = gate.admin("/metrics").await.text();
+        (of(&metrics, "own") == 3).then_some(metrics)
+    })
+    .await;
+    assert_eq!(of(&metrics, "error"), 0, "{metrics}");
 }

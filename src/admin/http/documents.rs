@@ -90,7 +90,7 @@ fn proxy(listeners: &Listeners) -> String {
             format!("{scheme}://{}:{}", host_name(), address.port())
         }
         Some((scheme, address)) => format!("{scheme}://{address}"),
-        None => "http://127.0.0.1:3128".to_owned(),
+        None => format!("http://{}", Proxy::DEFAULT_LISTEN),
     }
 }
 
