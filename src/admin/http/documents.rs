@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, Uri, header};
 
 use super::{Context, problem::Problem};
 use crate::{
-    config::host_name,
+    config::{Proxy, host_name},
     metrics::Format,
     proxy::{Listeners, Speaks},
     trust::{self, CA_NAME, Ca, Certificate, Form, Settings},

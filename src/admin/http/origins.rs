@@ -72,14 +72,30 @@ pub(super) async fn list(State(context): State<Arc<Context>>, Asked(range): Aske
     Ok((warning, Json(page)))
 }
 
-async fn from_disk(context: &Context, mut start: String, search: String, limit: usize) -> Result<Page, Problem> {
+async fn from_disk(context: &Context, start: String, search: String, limit: usize) -> Result<Page, Problem> {
     let deadline = Instant::now() + TO_SEARCH;
     let search: Arc<str> = search.into();
+    let read = |start: String| {
+        let (search, policy) = (search.clone(), context.live.generation().config.robots.policy);
+        context.with_file(move |file| view::rows(file, &start, &search, AT_ONCE, &policy))
+    };
+    search_for(limit, start, deadline, read).await
+}
+
+/// A part of at most `limit` origins from `start` on; not all of them where `deadline` passes. `read` says what there is
+/// from a name on in a small part of the file, and where the next begins.
+async fn search_for<R>(
+    limit: usize,
+    mut start: String,
+    deadline: Instant,
+    read: impl Fn(String) -> R,
+) -> Result<Page, Problem>
+where
+    R: Future<Output = Result<(Vec<Row>, view::Next), Problem>>,
+{
     let mut origins: Vec<Row> = Vec::new();
     loop {
-        let (search, policy) = (search.clone(), context.live.generation().config.robots.policy);
-        let read = context.with_file(move |file| view::rows(file, &start, &search, AT_ONCE, &policy));
-        let (more, mut next) = read.await?;
+        let (more, mut next) = read(start).await?;
         origins.extend(more);
         if let Some(beyond) = origins.get(limit) {
             next = Some(beyond.origin.clone());
@@ -211,3 +227,49 @@ const MOST: usize = 500;
 const AT_ONCE: usize = 500;
 /// How long a part is searched for.
 const TO_SEARCH: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+    use crate::copy::{OriginState, Policy};
+
+    #[tokio::test]
+    async fn parts_that_end_early_leave_no_origin_out() {
+        let origins: Vec<Origin> = (b'a'..=b'i')
+            .map(|letter| format!("https://{}.example", char::from(letter)).parse().unwrap())
+            .collect();
+        let row = |origin| {
+            Row::held(
+                origin,
+                &OriginState::unknown(),
+                &Policy::default(),
+                SystemTime::UNIX_EPOCH,
+            )
+        };
+        // Two at a time are looked at, of which every third is searched for.
+        let read = |start: String| {
+            let from = origins.iter().position(|origin| origin.to_string() == start);
+            let from = from.unwrap_or_default();
+            let found = (from..origins.len().min(from + 2)).filter(|at| at % 3 == 0);
+            let rows = found.map(|at| row(&origins[at])).collect();
+            ready(Ok((rows, origins.get(from + 2).map(ToString::to_string))))
+        };
+        let (past, future) = (Instant::now(), Instant::now() + TO_SEARCH * 1000);
+        for (limit, deadline) in [(1, past), (2, past), (50, past), (1, future), (2, future), (50, future)] {
+            let (mut found, mut start) = (Vec::new(), String::new());
+            loop {
+                let page = search_for(limit, start, deadline, &read).await.unwrap();
+                assert!(page.origins.len() <= limit);
+                found.extend(page.origins.into_iter().map(|row| row.origin));
+                match page.next {
+                    Some(next) => start = next,
+                    None => break,
+                }
+            }
+            let expected = ["https://a.example", "https://d.example", "https://g.example"];
+            assert_eq!(found, expected, "{limit}");
+        }
+    }
+}
