@@ -7,7 +7,7 @@ mod show;
 mod stats;
 
 use std::{
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
 };
@@ -160,7 +160,7 @@ fn print(bytes: &[u8]) -> Result<(), CacheError> {
 }
 
 fn paint() -> Paint {
-    Paint::for_output(io::stdout().is_terminal())
+    Paint::for_output(&io::stdout())
 }
 
 const AFTER_HELP: &str = "\

@@ -16,7 +16,10 @@ use self::{
     secret::{Secret, SecretError},
     store::{Store, StoreError},
 };
-use super::{fail, load};
+use super::{
+    columns::{padded, widest},
+    fail, load,
+};
 use crate::{
     bot::{BadLine, Credentials, is_name},
     config::{Config, ConfigError},
@@ -189,14 +192,15 @@ fn list(config: &Config, path: &Path) -> Result<String, CredentialError> {
     let before = store::read(path)?;
     let known = parsed(path, before.as_ref().map_or("", |before| &before.text))?;
     let names = known.names();
-    let width = names.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let width = widest(names.iter().map(|(name, _)| *name));
     let rows = names.into_iter().map(|(name, secrets)| {
         let plural = if secrets == 1 { " " } else { "s" };
         let bots = match bots_of(config, name) {
             bots if bots.is_empty() => "no bot".to_owned(),
             bots => bots.join(", "),
         };
-        format!("{name:width$}  {secrets} secret{plural}  {bots}\n")
+        let name = padded(name, width);
+        format!("{name}  {secrets} secret{plural}  {bots}\n")
     });
     Ok(rows.collect())
 }

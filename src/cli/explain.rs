@@ -8,7 +8,7 @@ mod source;
 mod text;
 
 use std::{
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
     time::SystemTime,
@@ -98,7 +98,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     let out = if args.json {
         to_json(&report, source.file(), source.record(&decision)) + "\n"
     } else {
-        text::write(&report, &source, Paint::for_output(io::stdout().is_terminal()))
+        text::write(&report, &source, Paint::for_output(&io::stdout()))
     };
     match io::stdout().write_all(out.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

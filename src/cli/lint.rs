@@ -8,7 +8,7 @@ mod source;
 
 use std::{
     fmt,
-    io::{self, BufWriter, IsTerminal as _, Write as _},
+    io::{self, BufWriter, Write as _},
     path::PathBuf,
     process::ExitCode,
 };
@@ -103,7 +103,7 @@ fn print(
 ) -> io::Result<()> {
     let name = &*found.name;
     let stdout = io::stdout().lock();
-    let paint = Paint::for_output(stdout.is_terminal());
+    let paint = Paint::for_output(&stdout);
     let mut out = BufWriter::new(stdout);
     if args.json {
         let report = Report {

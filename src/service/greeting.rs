@@ -23,7 +23,7 @@ pub(super) fn show(config: &Config, file: Option<&Path>, addresses: &[(SocketAdd
     let log_is_here = config.audit.output == Output::Stdout && stdout().is_terminal();
     eprint!(
         "{}",
-        text(config, file, addresses, log_is_here, Paint::for_output(true))
+        text(config, file, addresses, log_is_here, Paint::for_output(&stderr()))
     );
 }
 

@@ -20,7 +20,7 @@ pub fn init() {
         // It would tell stderr that this takes nothing, and panic over it: a terminal is closed, a pipe has no reader.
         .log_internal_errors(false);
     if stderr().is_terminal() {
-        let lines = ForPerson::new(Paint::for_output(true));
+        let lines = ForPerson::new(Paint::for_output(&stderr()));
         let log = builder.event_format(lines).finish();
         log.with(filter_fn(keeps_secrets)).init();
     } else {

@@ -64,7 +64,11 @@ async fn colour_is_in_the_log_of_terminals_that_show_it() {
     ] {
         let gate = running(&folder, &file, variables);
         let shown = gate.until("is ready").await;
-        assert_eq!(shown.contains("\u{1b}[1;32mINFO"), coloured, "{variables:?}:\n{shown}");
+        assert_eq!(
+            shown.contains("\u{1b}[1m\u{1b}[32mINFO"),
+            coloured,
+            "{variables:?}:\n{shown}"
+        );
         assert_eq!(shown.contains('\u{1b}'), coloured, "{variables:?}:\n{shown}");
     }
 }

@@ -9,7 +9,7 @@ use super::{CacheArgs, CacheError, paint, print};
 use crate::{
     admin::Row,
     cli::{
-        columns::{columns, cut},
+        columns::{columns, cut, padded, widest},
         paint::{Colour, Paint},
     },
     text::{Minute, Timestamp, plain},
@@ -71,8 +71,7 @@ fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
         })
         .collect();
     let rest: usize = widths.iter().map(|width| width + GAP.len()).sum();
-    let longest = shown.iter().map(|cells| cells.origin.chars().count()).max();
-    let longest = longest.unwrap_or_default().max(ORIGIN.len());
+    let longest = widest(shown.iter().map(|cells| &*cells.origin)).max(ORIGIN.len());
     let room = width.map_or(longest, |width| longest.min(width.saturating_sub(rest).max(MIN_ORIGIN)));
 
     // Writing to a string cannot fail.
@@ -83,7 +82,7 @@ fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     }
     let _ = writeln!(out, "{}", paint.in_colour(Colour::Strong, head.trim_end()));
     for (cells, row) in shown.iter().zip(rows) {
-        let _ = write!(out, "{:room$}", cut(&cells.origin, room));
+        out.push_str(&padded(&cut(&cells.origin, room), room));
         let mut behind = String::new();
         for (column, (cell, width)) in cells.rest.iter().zip(&widths).enumerate() {
             match (column, colour(row)) {

@@ -15,6 +15,8 @@ fn shown(robots: &str, columns: u16, variables: &[(&str, &str)]) -> String {
         .args(["explain", "--robots", "-", "--agent", "ExampleBot"])
         .arg("https://shop.example/private/page")
         .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR")
+        .env_remove("CLICOLOR_FORCE")
         .env("TERM", "xterm")
         .env("COLUMNS", "200")
         .envs(variables.iter().copied())
@@ -57,9 +59,31 @@ fn rows_fit_the_window() {
 #[test]
 fn colour_is_for_terminals_that_show_it() {
     let robots = "User-agent: *\nDisallow: /\n";
-    assert!(shown(robots, 80, &[]).starts_with("\u{1b}[1;31mREFUSED\u{1b}[0m"));
-    for plain in [("TERM", "dumb"), ("NO_COLOR", "1")] {
+    assert!(shown(robots, 80, &[]).starts_with("\u{1b}[1m\u{1b}[31mREFUSED\u{1b}[0m"));
+    for plain in [("TERM", "dumb"), ("NO_COLOR", "1"), ("CLICOLOR", "0")] {
         let shown = shown(robots, 80, &[plain]);
         assert!(shown.starts_with("REFUSED") && !shown.contains('\u{1b}'), "{shown}");
+    }
+}
+
+#[test]
+fn a_pipe_has_colour_only_where_it_is_asked_for() {
+    for (variables, coloured) in [
+        (&[][..], false),
+        (&[("CLICOLOR_FORCE", "1")], true),
+        (&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], false),
+    ] {
+        let told = Command::new(env!("CARGO_BIN_EXE_robotgate"))
+            .args(["explain", "--robots", "/dev/null", "--agent", "ExampleBot"])
+            .arg("https://shop.example/")
+            .env_remove("NO_COLOR")
+            .env_remove("CLICOLOR_FORCE")
+            .env("TERM", "xterm")
+            .envs(variables.iter().copied())
+            .output()
+            .expect("the binary is there");
+        let shown = String::from_utf8(told.stdout).expect("text");
+        assert!(shown.contains("ALLOWED"), "{shown}");
+        assert_eq!(shown.contains('\u{1b}'), coloured, "{variables:?}:\n{shown}");
     }
 }

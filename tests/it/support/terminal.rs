@@ -61,6 +61,8 @@ impl AtTerminal {
         let child = Command::new(env!("CARGO_BIN_EXE_robotgate"))
             .args(args)
             .env_remove("NO_COLOR")
+            .env_remove("CLICOLOR")
+            .env_remove("CLICOLOR_FORCE")
             .env("TERM", "xterm")
             .envs(variables.iter().copied())
             .stdin(end())

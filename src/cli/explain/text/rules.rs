@@ -5,7 +5,7 @@ use std::fmt::{Result, Write as _};
 use super::{MAX_NAMES, count, more, names};
 use crate::{
     cli::{
-        columns::cut,
+        columns::{cut, padded, widest},
         explain::excerpt::Excerpt,
         paint::{Colour, Paint},
     },
@@ -112,7 +112,7 @@ fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, 
     let digits = digits.unwrap_or(0).max(4);
     let lead = "  line ".len() + digits + 1;
     let reasons: Vec<_> = shown.iter().map(|other| reason(explanation, other, width)).collect();
-    let longest = reasons.iter().map(|reason| reason.chars().count()).max().unwrap_or(0);
+    let longest = widest(reasons.iter().map(String::as_str));
     let beside = width.saturating_sub(lead + longest + 2);
     let room = if beside < MIN_TEXT {
         width - lead
@@ -120,11 +120,11 @@ fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, 
         beside.min(width / 2)
     };
     let texts: Vec<_> = shown.iter().map(|other| cut(&other.rule.text, room)).collect();
-    let column = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+    let column = widest(texts.iter().map(String::as_str));
     for ((other, text), reason) in shown.iter().zip(texts).zip(reasons) {
         let line = other.rule.line;
         if column <= beside {
-            writeln!(out, "  line {line:<digits$} {text:<column$}  {reason}")?;
+            writeln!(out, "  line {line:<digits$} {}  {reason}", padded(&text, column))?;
         } else {
             writeln!(out, "  line {line:<digits$} {text}\n{:INDENT$}{reason}", "")?;
         }
