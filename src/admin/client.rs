@@ -112,7 +112,7 @@ impl Copies {
         let path = config.cache.path.as_deref().ok_or(AdminError::NotKept)?;
         let started = Instant::now();
         loop {
-            let found = Self::look(path, config.policy(), tell);
+            let found = Self::look(path, config.robots.policy, tell);
             match found {
                 // A proxy that starts has the file before it answers, and another command is done soon.
                 Err(AdminError::Locked { .. }) if started.elapsed() < TO_BE_FREE => std::thread::sleep(PAUSE),
