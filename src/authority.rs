@@ -36,7 +36,7 @@ pub use self::{
     leaves::Leaves,
     name::{LeafName, NameError},
 };
-use crate::{pem, text::Second};
+use crate::{pem, text::Second, trust};
 
 mod chain;
 mod create;
@@ -130,7 +130,7 @@ impl Authority {
     pub fn check_folders(certificate: &Path, key: &Path) -> Result<(), AuthorityError> {
         for path in [certificate, key] {
             let folder = pair::directory(path);
-            crate::regular_file::may_make_in(folder).map_err(AuthorityError::write(folder))?;
+            crate::files::may_make_in(folder).map_err(AuthorityError::write(folder))?;
         }
         Ok(())
     }
@@ -257,6 +257,19 @@ impl Authority {
                 "the authority's certificate ends soon; replace the pair and have clients trust the new certificate \
                  before it does"
             );
+        }
+    }
+}
+
+impl From<&Authority> for trust::Certificate {
+    fn from(authority: &Authority) -> Self {
+        Self {
+            subject: authority.subject().to_owned(),
+            fingerprint: authority.fingerprint(),
+            not_before: authority.not_before(),
+            not_after: authority.not_after(),
+            pem: authority.certificate_pem().to_owned(),
+            der: authority.certificate_der().to_vec(),
         }
     }
 }

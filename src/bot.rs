@@ -9,9 +9,8 @@ use std::{borrow::Cow, fmt, sync::Arc};
 
 use serde::Deserialize;
 
-mod basic;
-mod bound;
-mod browsers;
+use crate::text::words;
+
 mod certificate;
 mod credentials;
 mod known;
@@ -41,28 +40,32 @@ pub struct Bot {
     pub bindings: Bindings,
 }
 
-/// What a disallow means for a bot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Enforcement {
-    /// It is refused.
-    #[default]
-    Enforce,
-    /// It is forwarded, and the log says that it would have been refused.
-    Report,
-    /// No robots.txt is asked: a user-triggered fetcher or a security scanner, which RFC 9309 leaves out.
-    Exempt,
+words! {
+    /// What a disallow means for a bot. Its word stands in the file, the log and the header.
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Enforcement {
+        /// It is refused.
+        #[default]
+        Enforce = "enforce",
+        /// It is forwarded, and the log says that it would have been refused.
+        Report = "report",
+        /// No robots.txt is asked: a user-triggered fetcher or a security scanner, which RFC 9309 leaves out.
+        Exempt = "exempt",
+    }
 }
 
-/// What becomes of a request that names no bot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unidentified {
-    /// It is refused.
-    #[default]
-    Deny,
-    /// The rules for `*` hold.
-    Wildcard,
+words! {
+    /// What becomes of a request that names no bot.
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Unidentified {
+        /// It is refused.
+        #[default]
+        Deny = "deny",
+        /// The rules for `*` hold.
+        Wildcard = "wildcard",
+    }
 }
 
 /// Who a request says that it comes from. `'h` is the life of the User-Agent field.
@@ -90,17 +93,18 @@ pub enum Misfit {
     },
 }
 
-/// Why a request names no bot. Its `Display` is a sentence for the one who sent it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// No User-Agent field, or an empty one.
-    Missing,
-    /// More than one User-Agent field.
-    Several,
-    /// Only a browser's names.
-    BrowserOnly,
-    /// A field without any product token (RFC 9110 §10.1.5).
-    NoToken,
+words! {
+    /// Why a request names no bot, as a sentence without a full stop for the one who sent it.
+    pub enum Cause {
+        /// No User-Agent field, or an empty one.
+        Missing = "the request has no User-Agent",
+        /// More than one User-Agent field.
+        Several = "the request has more than one User-Agent field",
+        /// Only a browser's names.
+        BrowserOnly = "the User-Agent names only a browser, and no bot",
+        /// A field without any product token (RFC 9110 §10.1.5).
+        NoToken = "the User-Agent holds no product name, such as AcmeBot/1.0",
+    }
 }
 
 // === impl Bot ===
@@ -109,46 +113,6 @@ impl Bot {
     /// The product tokens that name it where no entry of `user-agents` does: those for robots.txt files, and its name.
     fn goes_by(&self) -> impl Iterator<Item = &str> {
         self.robots_agents.iter().map(|agent| &**agent).chain([&*self.name])
-    }
-}
-
-// === impl Enforcement ===
-
-impl Enforcement {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Enforce, Self::Report, Self::Exempt];
-
-    /// Its name in the file, the log and the header.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Enforce => "enforce",
-            Self::Report => "report",
-            Self::Exempt => "exempt",
-        }
-    }
-}
-
-impl fmt::Display for Enforcement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-// === impl Unidentified ===
-
-impl Unidentified {
-    /// Its name in the file.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Deny => "deny",
-            Self::Wildcard => "wildcard",
-        }
-    }
-}
-
-impl fmt::Display for Unidentified {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -194,26 +158,6 @@ impl Misfit {
 }
 
 impl fmt::Display for Misfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-// === impl Cause ===
-
-impl Cause {
-    /// The sentence, without a full stop.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Missing => "the request has no User-Agent",
-            Self::Several => "the request has more than one User-Agent field",
-            Self::BrowserOnly => "the User-Agent names only a browser, and no bot",
-            Self::NoToken => "the User-Agent holds no product name, such as AcmeBot/1.0",
-        }
-    }
-}
-
-impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

@@ -1,7 +1,8 @@
 //! The subcommands, a file each: they read arguments, call the library and print. No logic lives
 //! here.
 //!
-//! `live` (fetching for a person), `source` (reading a file), `columns` (what fits into a row) and `progress` (that it goes on) are shared by several.
+//! `live` (fetching for a person), `source` (reading a file), `columns` (what fits into a row) and `progress` (that it
+//! goes on) are shared by several.
 
 pub mod ca;
 pub mod cache;
@@ -19,7 +20,11 @@ mod progress;
 pub mod run;
 mod source;
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    io::{self, Write as _},
+    path::Path,
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
 
@@ -86,6 +91,16 @@ fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
 fn fail(error: &dyn std::fmt::Display) -> ExitCode {
     eprintln!("robotgate: {}", plain_lines(&error.to_string(), ""));
     ExitCode::FAILURE
+}
+
+/// Writes to standard output. A reader that has gone away is no failure.
+fn print(text: impl AsRef<[u8]>) -> ExitCode {
+    match io::stdout().write_all(text.as_ref()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            fail(&format_args!("cannot write to standard output: {error}"))
+        }
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 /// Says what to type instead; a usage error.

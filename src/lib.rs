@@ -47,8 +47,7 @@
 //!   its section: what a lower room works by, such as [`copy::Policy`], that room defines, and the section holds it.
 //! - `explanation`: why a URL would be allowed or refused, of the rules that won and lost.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
-//! - `secret_file`: reading what others must not be able to; `regular_file`: reading no pipe, which could take for ever;
-//!   `unreadable`: why a file cannot be read, and what to do.
+//! - `files`: reading files: no pipe, which could take for ever, and no secret that others can read.
 //! - `fair`: turns at work that only a few may do at once. `seldom`: log lines that are written once a second at most.
 //!   `paint`: colour, where a terminal shows it. [`text`]: text from outside made fit to show, and times as text.
 //! - [`service`]: the daemon around all this: start, reload, stop; what came of the last reload; what systemd is told of
@@ -105,6 +104,7 @@ pub mod expect;
 mod explanation;
 mod fair;
 pub mod fetch;
+mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod metrics;
@@ -112,13 +112,10 @@ pub mod origin;
 mod paint;
 mod pem;
 pub mod proxy;
-mod regular_file;
 pub mod robots;
-mod secret_file;
 mod seldom;
 pub mod service;
 pub mod store;
 pub mod text;
 pub mod trust;
-mod unreadable;
 pub mod upstream;

@@ -4,16 +4,11 @@
 //!
 //! It decides nothing about requests and serves none.
 
-mod drain;
 mod greeting;
-mod inherited;
 pub mod logging;
-mod notify;
-pub mod outcome;
 mod reload;
 mod report;
-mod rotate;
-mod status;
+mod systemd;
 
 use std::{
     io::{self, IsTerminal as _},
@@ -24,17 +19,22 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwapOption;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::{Mutex, watch},
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{inherited::Inherited, notify::Notifier, outcome::Reloads, reload::Source, report::Report};
+use self::{
+    reload::Source,
+    report::Report,
+    systemd::{Inherited, Notifier},
+};
 use crate::{
     admin::{
         Serving,
-        http::{Around, Desk},
+        http::{Around, Desk, LastReload},
     },
     audit::MAX_WAIT,
     config::Config,
@@ -55,13 +55,16 @@ struct Daemon {
     desk: Arc<Desk>,
     /// The socket beside the copies that are in use, where `robotgate cache` asks.
     socket: Mutex<Option<Serving>>,
-    reloads: Arc<Reloads>,
+    reloads: Reloads,
     notifier: Notifier,
     /// Workers, which a reload cannot change.
     threads: usize,
     /// Has the desk serve who connects to the admin listener.
     operators: ServeOperator,
 }
+
+/// What came of the last reload, for those who ask later than the log was read.
+type Reloads = Arc<ArcSwapOption<LastReload>>;
 
 /// Why the daemon cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -134,12 +137,12 @@ impl Service {
         let live = Live::new(config, stopping.clone())?;
         opening.abort();
         let open = planned.open(live.generation().listening())?;
-        let reloads = Arc::new(Reloads::default());
+        let reloads = Reloads::default();
         let around = Around {
             listeners: listeners.clone(),
             last_reload: Box::new({
                 let reloads = reloads.clone();
-                move || reloads.told()
+                move || reloads.load().as_deref().cloned()
             }),
             file: source.as_ref().map(|source| source.file().to_owned()),
         };
@@ -176,7 +179,7 @@ impl Service {
             &listeners.addresses(),
         );
 
-        tokio::spawn(rotate::run(live.clone(), rotate));
+        tokio::spawn(reopen_logs(live.clone(), rotate));
         let report = Report::ready(notifier.clone(), live.clone(), daemon.reloads.clone());
         tokio::spawn(notifier.clone().watchdog_task());
         let reporting = tokio::spawn(report.clone().keep_up());
@@ -192,7 +195,7 @@ impl Service {
         };
         tracing::info!(signal, "stopping");
         reporting.abort();
-        let waiting = tokio::spawn(drain::tell(
+        let waiting = tokio::spawn(report::tell_of_drain(
             live.clone(),
             live.generation().config.proxy.shutdown_timeout,
         ));
@@ -266,6 +269,23 @@ async fn tell_of_opening() {
         tracing::info!(
             "still starting: opening the file of cache.path, which another process may hold or a crash may have left to be checked"
         );
+    }
+}
+
+/// Opens the audit log anew on each signal, after someone has moved its file away. No configuration is read for it, so a
+/// file with a mistake in it does not keep a full disk from being cleared.
+async fn reopen_logs(live: Arc<Live>, mut asked: Signal) {
+    while asked.recv().await.is_some() {
+        // Those that a reload has replaced write what is left, to where it belongs.
+        let generation = live.generation();
+        // A disk is asked: not on a thread that serves requests.
+        let reopening = tokio::task::spawn_blocking(move || generation.reopen_audit_log());
+        match reopening.await {
+            Ok(Ok(true)) => tracing::info!("audit log reopened"),
+            Ok(Ok(false)) => tracing::info!("the audit log goes to standard output, so there is no file to open anew"),
+            Ok(Err(error)) => tracing::error!(%error, "the audit log is not opened anew; it goes on in the old file"),
+            Err(error) => tracing::error!(%error, "opening the audit log anew failed inside"),
+        }
     }
 }
 

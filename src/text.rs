@@ -30,6 +30,36 @@ pub(crate) struct Minute(pub(crate) SystemTime);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span(pub(crate) Duration);
 
+/// Makes an enum whose values have one word each, and lists them in `ALL`.
+macro_rules! words {
+    ($(#[$about:meta])* pub enum $name:ident { $($(#[$value:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[$value])* $variant,)+
+        }
+
+        impl $name {
+            /// All of them, in order.
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
+
+            /// Its word.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use words;
+
 /// `text` with such characters written out, as in `\u{1b}`, and at most about `max` bytes of it. A backslash that could
 /// be taken for the beginning of that is written as `\u{5c}`, so that two texts never look the same.
 pub fn plain(text: &str, max: usize) -> Cow<'_, str> {

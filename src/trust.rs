@@ -18,12 +18,11 @@ use std::time::SystemTime;
 
 pub(crate) use self::page::{escaped, with_code};
 pub use self::{
-    distrust::{Distrust, Kind, Rejection, Told},
+    distrust::{Distrust, Kind, Rejection},
     keystore::jks,
     page::{CA_NAME, Document, Form, Missing, page},
     settings::{BadProxy, Ca, Settings, is_plain, word},
 };
-use crate::authority::Authority;
 
 /// What clients may know of an authority: everything but its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,19 +37,4 @@ pub struct Certificate {
     pub pem: String,
     /// The one that signs.
     pub der: Vec<u8>,
-}
-
-// === impl Certificate ===
-
-impl Certificate {
-    pub fn of(authority: &Authority) -> Self {
-        Self {
-            subject: authority.subject().to_owned(),
-            fingerprint: authority.fingerprint(),
-            not_before: authority.not_before(),
-            not_after: authority.not_after(),
-            pem: authority.certificate_pem().to_owned(),
-            der: authority.certificate_der().to_vec(),
-        }
-    }
 }

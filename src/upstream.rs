@@ -3,7 +3,6 @@
 
 mod certificate;
 mod fault;
-mod proxy_error;
 mod upgrade;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -11,9 +10,46 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use pingora::{protocols::ALPN, upstreams::peer::HttpPeer};
 
 pub(crate) use self::certificate::in_words as certificate_fault;
+pub use self::fault::Fault;
 use self::upgrade::Patiently;
-pub use self::{fault::Fault, proxy_error::ProxyError};
-use crate::origin::{Host, Origin, Scheme};
+use crate::{
+    origin::{Host, Origin, Scheme},
+    text::words,
+};
+
+words! {
+    /// The one list of the ways in which an exchange fails, as the `Proxy-Status` field, the audit log and the metrics name
+    /// them: an error type of RFC 9209 §2.3, or one of robotgate's own where that has none.
+    pub enum ProxyError {
+        DnsTimeout = "dns_timeout",
+        DnsError = "dns_error",
+        DestinationIpProhibited = "destination_ip_prohibited",
+        DestinationIpUnroutable = "destination_ip_unroutable",
+        ConnectionRefused = "connection_refused",
+        ConnectionTerminated = "connection_terminated",
+        ConnectionTimeout = "connection_timeout",
+        ConnectionReadTimeout = "connection_read_timeout",
+        ConnectionWriteTimeout = "connection_write_timeout",
+        TlsProtocolError = "tls_protocol_error",
+        TlsCertificateError = "tls_certificate_error",
+        TlsAlertReceived = "tls_alert_received",
+        HttpRequestError = "http_request_error",
+        HttpRequestDenied = "http_request_denied",
+        HttpResponseIncomplete = "http_response_incomplete",
+        HttpResponseTransferCoding = "http_response_transfer_coding",
+        HttpProtocolError = "http_protocol_error",
+        ProxyInternalError = "proxy_internal_error",
+        ProxyLoopDetected = "proxy_loop_detected",
+        /// The client went away before the end.
+        ClientGone = "client_gone",
+        /// Nothing passed through a tunnel or a WebSocket for too long.
+        Idle = "idle",
+        /// A tunnel or a WebSocket lasted as long as it may.
+        Lifetime = "lifetime",
+        /// robotgate stopped before the end.
+        Aborted = "aborted",
+    }
+}
 
 /// How long the steps of an exchange with an origin may take.
 #[derive(Debug, Clone, Copy)]

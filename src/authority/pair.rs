@@ -23,7 +23,7 @@ use std::{
 };
 
 use super::{create::NewPair, error::AuthorityError};
-use crate::regular_file;
+use crate::files;
 
 /// Where the two files of an authority are.
 #[derive(Clone, Copy)]
@@ -83,7 +83,7 @@ impl<'a> Pair<'a> {
     pub(super) fn read(&self) -> Result<Contents<'a>, AuthorityError> {
         Ok(Contents {
             certificate_path: self.certificate,
-            certificate: regular_file::read(self.certificate).map_err(AuthorityError::read(self.certificate))?,
+            certificate: files::read(self.certificate).map_err(AuthorityError::read(self.certificate))?,
             key_path: self.key,
             key: read_key(self.key)?,
         })
@@ -100,7 +100,7 @@ impl<'a> Pair<'a> {
         };
         Some(Contents {
             certificate_path: self.certificate,
-            certificate: regular_file::read(&path(self.certificate)).ok()?,
+            certificate: files::read(&path(self.certificate)).ok()?,
             key_path: self.key,
             key: read_key(&path(self.key)).ok()?,
         })
@@ -196,7 +196,7 @@ fn exists(path: &Path) -> Result<bool, AuthorityError> {
 }
 
 fn read_key(path: &Path) -> Result<Vec<u8>, AuthorityError> {
-    let (mut file, metadata) = regular_file::open(path).map_err(AuthorityError::read(path))?;
+    let (mut file, metadata) = files::open(path).map_err(AuthorityError::read(path))?;
     let mode = metadata.permissions().mode() & 0o7777;
     if mode & OTHERS != 0 {
         return Err(AuthorityError::Exposed {

@@ -3,8 +3,9 @@
 //!
 //! It takes any bytes and never fails on them: what is no product is passed over. It knows no configured bot.
 
+use std::cmp::Ordering;
+
 use super::Cause;
-use super::browsers::is_browser;
 
 /// What stands between the spaces of a field.
 enum Piece<'h> {
@@ -114,6 +115,18 @@ fn product(word: &[u8]) -> Option<&str> {
     str::from_utf8(token).ok()
 }
 
+/// Whether a product is a browser's, ignoring ASCII case.
+fn is_browser(product: &str) -> bool {
+    BROWSERS
+        .binary_search_by(|name| compare(name.as_bytes(), product.as_bytes()))
+        .is_ok()
+}
+
+/// Orders a lower-case name against a product of any case.
+fn compare(name: &[u8], product: &[u8]) -> Ordering {
+    name.iter().copied().cmp(product.iter().map(u8::to_ascii_lowercase))
+}
+
 // === impl Pieces ===
 
 impl<'h> Iterator for Pieces<'h> {
@@ -179,3 +192,35 @@ const TOKEN_BYTES: [bool; 256] = {
     }
     table
 };
+
+/// The names in a User-Agent that say "a browser" and not who is asking: browsers, their engines, and the platforms and marks that stand beside them. In lower case and in order, for the
+/// binary search. Left out on purpose: text browsers and HTTP libraries, whose name is all that a bot built on them
+/// may ever say.
+#[rustfmt::skip]
+const BROWSERS: &[&str] = &[
+    "android", "applewebkit", "avastsecurebrowser", "brave", "ccleaner", "centos", "chrome", "chromeframe",
+    "chromium", "compatible", "cordova", "cos", "crios", "cros", "cyberfox", "ddg", "debian", "duckduckgo", "edg",
+    "edga", "edge", "edgios", "edgw", "electron", "epiphany", "fedora", "firefox", "floorp", "focus", "fxios",
+    "galeon", "gecko", "gnuzilla", "gsa", "headlesschrome", "huaweibrowser", "i", "icecat", "iceweasel", "iemobile",
+    "ipad", "iphone", "ipod", "khtml", "konqueror", "librewolf", "like", "linux", "macintosh", "maxthon", "midori",
+    "mint", "miuibrowser", "mobile", "mozilla", "msie", "n", "netscape", "openbsd", "opera", "opios", "opr", "oprgx",
+    "opt", "opx", "palemoon", "presto", "puffin", "qqbrowser", "qtwebengine", "raspbian", "safari", "samsungbrowser",
+    "seamonkey", "silk", "sogoumobilebrowser", "suse", "tizen", "trident", "u", "ubuntu", "ucbrowser", "version",
+    "vivaldi", "waterfox", "wayland", "webkit", "whale", "windows", "wow64", "x11", "yabrowser", "yowser",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_browsers_is_sorted_and_in_lower_case() {
+        for pair in BROWSERS.windows(2) {
+            assert!(pair[0] < pair[1], "{} before {}", pair[0], pair[1]);
+        }
+        for name in BROWSERS {
+            assert_eq!(*name, name.to_ascii_lowercase());
+            assert!(is_browser(&name.to_ascii_uppercase()));
+        }
+    }
+}

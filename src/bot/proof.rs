@@ -1,12 +1,16 @@
-//! What a client presents beside its User-Agent, and what that proves: which bots it may be.
+//! What a client presents beside its User-Agent, what that proves, and who asks by both together.
 //!
-//! Pure: certificates were verified and addresses seen elsewhere. It never judges the User-Agent.
+//! Pure: certificates were verified and addresses seen elsewhere. It decides nothing: a decision says that a claim is
+//! refused.
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
+use data_encoding::BASE64_NOPAD;
 use ipnet::IpNet;
 
-use super::{Bot, Bots, ClientCertificate, Voucher, basic::Basic, certificate::CertificateName, credentials::Verified};
+use super::{
+    Bot, Bots, Cause, ClientCertificate, Identity, Misfit, Voucher, certificate::CertificateName, credentials::Verified,
+};
 
 /// What proves that a client is a bot; any one is enough. Where there is none, the bot's User-Agent is believed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +58,15 @@ pub enum Proof<'a> {
     Network(IpAddr),
 }
 
+/// The value of a Proxy-Authorization field in the Basic scheme (RFC 7617 §2): a name and a secret as a client sent them. It
+/// allocates nothing, and prints neither part: a client may well put the secret where the name belongs.
+pub(super) struct Basic {
+    bytes: [u8; MAX_DECODED],
+    /// Where the first colon is.
+    colon: usize,
+    len: usize,
+}
+
 // === impl Bindings ===
 
 impl Bindings {
@@ -94,6 +107,65 @@ impl Bots {
             return proof;
         }
         Proof::None
+    }
+
+    /// Who sends these User-Agent fields and has this proof; `required` says that nobody is served without one.
+    ///
+    /// A proof narrows down who a client may be, and its User-Agent says which of those it is. Without a proof, the
+    /// User-Agent is believed unless it names a bot that is bound to one.
+    pub fn identify_by<'h>(
+        &self,
+        user_agents: impl IntoIterator<Item = &'h [u8]>,
+        proof: &Proof<'_>,
+        required: bool,
+    ) -> Identity<'h> {
+        match proof {
+            Proof::Failed => Identity::Refused(Misfit::Unproven { by_credential: true }),
+            Proof::None if required => Identity::Refused(Misfit::Unproven {
+                by_credential: self.credentials().is_some(),
+            }),
+            Proof::None => self.unproven(self.identify(user_agents)),
+            Proof::Credential(_) | Proof::Certificate(_) | Proof::Network(_) => self.proven(user_agents, proof),
+        }
+    }
+
+    fn unproven<'h>(&self, said: Identity<'h>) -> Identity<'h> {
+        let claimed = match &said {
+            Identity::Bot(bot) => Some(bot).filter(|bot| bot.bindings.bind()),
+            Identity::Token(token) => self.claimed_by(token),
+            Identity::Unidentified(_) | Identity::Refused(_) => None,
+        };
+        match claimed {
+            Some(bot) => Identity::Refused(Misfit::Unproven {
+                by_credential: !bot.bindings.credentials.is_empty(),
+            }),
+            None => said,
+        }
+    }
+
+    fn proven<'h>(&self, user_agents: impl IntoIterator<Item = &'h [u8]>, proof: &Proof<'_>) -> Identity<'h> {
+        let mut user_agents = user_agents.into_iter();
+        let field = user_agents.next();
+        let said = self.identify(field.into_iter().chain(user_agents));
+        let mut candidates = self
+            .bound()
+            .filter(|(place, bot)| proof.covers(*place, bot))
+            .map(|(_, bot)| bot);
+        let found = match &said {
+            Identity::Unidentified(Cause::Several) => return said,
+            Identity::Unidentified(_) => match (candidates.next(), candidates.next()) {
+                (Some(only), None) => Some(only),
+                _ => return said,
+            },
+            // The first bot in the file that a field names need not be one that is proven.
+            Identity::Bot(named) => candidates.find(|bot| {
+                let field = field.unwrap_or_default().trim_ascii();
+                Arc::ptr_eq(bot, named) || bot.user_agents.iter().any(|pattern| pattern.matches(field))
+            }),
+            Identity::Token(token) => candidates.find(|bot| bot.goes_by().any(|own| own.eq_ignore_ascii_case(token))),
+            Identity::Refused(_) => None,
+        };
+        found.map_or(Identity::Refused(Misfit::Agent), |bot| Identity::Bot(bot.clone()))
     }
 }
 
@@ -165,3 +237,52 @@ impl fmt::Debug for Shown<'_> {
         })
     }
 }
+
+// === impl Basic ===
+
+impl Basic {
+    /// Reads a field's value; `None` where it is of another scheme, or malformed.
+    ///
+    /// The scheme's case does not count, and neither does padding that was left out. The name is not empty and ends at
+    /// the first colon; what follows is the secret, further colons included.
+    pub(super) fn parse(value: &[u8]) -> Option<Self> {
+        let value = value.trim_ascii();
+        let (scheme, rest) = value.split_at_checked(SCHEME.len())?;
+        if !scheme.eq_ignore_ascii_case(SCHEME) || !rest.starts_with(b" ") {
+            return None;
+        }
+        let encoded = without_padding(rest.trim_ascii_start());
+        let mut bytes = [0; MAX_DECODED];
+        let room = bytes.get_mut(..BASE64_NOPAD.decode_len(encoded.len()).ok()?)?;
+        let len = BASE64_NOPAD.decode_mut(encoded, room).ok()?;
+        let colon = bytes[..len]
+            .iter()
+            .position(|&byte| byte == b':')
+            .filter(|at| *at > 0)?;
+        Some(Self { bytes, colon, len })
+    }
+
+    pub(super) fn name(&self) -> &[u8] {
+        &self.bytes[..self.colon]
+    }
+
+    pub(super) fn secret(&self) -> &[u8] {
+        &self.bytes[self.colon + 1..self.len]
+    }
+}
+
+impl fmt::Debug for Basic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Basic(..)")
+    }
+}
+
+/// At most two signs are padding; a third is a mistake, which the decoder finds.
+fn without_padding(encoded: &[u8]) -> &[u8] {
+    let once = encoded.strip_suffix(b"=").unwrap_or(encoded);
+    once.strip_suffix(b"=").unwrap_or(once)
+}
+
+const SCHEME: &[u8] = b"Basic";
+/// Bytes of a name, a colon and a secret. What is longer was not made here.
+const MAX_DECODED: usize = 1024;

@@ -1,8 +1,8 @@
 //! `robotgate ca`: the certificate of the local authority, for clients to trust.
 
-use std::{io::Write as _, path::PathBuf, process::ExitCode, time::SystemTime};
+use std::{path::PathBuf, process::ExitCode, time::SystemTime};
 
-use super::{fail, load};
+use super::{fail, load, print};
 use crate::{authority::Authority, text::Second};
 
 /// Show or export the certificate that clients of https have to trust
@@ -49,10 +49,7 @@ pub fn run(args: &CaArgs) -> ExitCode {
             https.ca_key.display(),
         ),
     };
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&format_args!("cannot write to standard output: {error}")),
-    }
+    print(text)
 }
 
 const AFTER_HELP: &str = "\

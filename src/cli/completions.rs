@@ -1,11 +1,11 @@
 //! `robotgate completions`: what a shell needs to complete commands and options.
 
-use std::{io::Write as _, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use super::{Cli, fail};
+use super::{Cli, print};
 
 /// Print what a shell needs to complete commands and options
 ///
@@ -20,8 +20,5 @@ pub fn run(args: &CompletionsArgs) -> ExitCode {
     // In memory first: the generator panics where it cannot write.
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "robotgate", &mut text);
-    match std::io::stdout().write_all(&text) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&format_args!("cannot write to standard output: {error}")),
-    }
+    print(text)
 }

@@ -2,23 +2,22 @@
 //!
 //! It writes hashes only. A secret that it makes is shown once, on standard output, and nowhere else.
 
-mod edit;
 mod secret;
 mod store;
 
 use std::{
-    io::{self, Read as _, Write as _},
+    io::{self, Read as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use self::{
     secret::{Secret, SecretError},
-    store::{Store, StoreError},
+    store::{Store, StoreError, with_line, without},
 };
 use super::{
     columns::{padded, widest},
-    fail, load,
+    fail, load, print,
 };
 use crate::{
     bot::{BadLine, Credentials, is_name},
@@ -92,12 +91,7 @@ pub fn run(args: &CredentialArgs) -> ExitCode {
         Action::List => list(&config, &path),
     });
     match told {
-        Ok(told) => match io::stdout().write_all(told.as_bytes()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                fail(&format_args!("cannot write to standard output: {error}"))
-            }
-            _ => ExitCode::SUCCESS,
-        },
+        Ok(told) => print(told),
         Err(error) => fail(&error),
     }
 }
@@ -123,7 +117,7 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool) -> Result<String, 
     let text = before.as_ref().map_or("", |before| &before.text);
     // What robotgate will not read is not added to.
     let known = parsed(path, text)?;
-    store.write(&edit::with_line(text, &secret.hash()?.line(name)), before.as_ref())?;
+    store.write(&with_line(text, &secret.hash()?.line(name)), before.as_ref())?;
 
     let secrets = known
         .names()
@@ -173,7 +167,7 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool) -> Result<String, 
 fn remove(path: &Path, name: &str, all_but_last: bool) -> Result<String, CredentialError> {
     let store = Store::lock(path)?;
     let before = store.read()?;
-    let (text, removed) = edit::without(before.as_ref().map_or("", |before| &before.text), name, all_but_last);
+    let (text, removed) = without(before.as_ref().map_or("", |before| &before.text), name, all_but_last);
     match removed {
         None => Err(CredentialError::NoSuch {
             path: path.to_owned(),

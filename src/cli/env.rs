@@ -8,7 +8,7 @@ mod write;
 use std::{
     fmt::Write as _,
     fs,
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, IsTerminal as _},
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -18,7 +18,7 @@ use clap::builder::PossibleValue;
 use rustls::pki_types::CertificateDer;
 
 use self::write::WriteError;
-use super::{fail, load};
+use super::{fail, load, print};
 use crate::{
     config::{Config, ConfigError, HttpsMode, Proxy},
     pem,
@@ -85,12 +85,7 @@ pub fn run(args: &EnvArgs) -> ExitCode {
             Err(error) => return fail(&error),
         },
     };
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            fail(&format_args!("cannot write to standard output: {error}"))
-        }
-        _ => ExitCode::SUCCESS,
-    }
+    print(text)
 }
 
 /// The names that are taken, so that a misspelt one is answered with the nearest.

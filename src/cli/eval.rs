@@ -6,18 +6,21 @@
 
 mod cache;
 mod case;
-mod counted;
-mod pipe;
 
 use std::{
-    io::{self, BufRead, IsTerminal as _, Write},
+    io::{self, BufRead as _, BufReader, BufWriter, IsTerminal as _, Read, Write},
     process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use super::progress::tell_of_input;
+use rustix::fs::{FileType, fstat};
+
+use self::case::Files;
+use super::progress::{Progress, tell_of_input};
 use crate::robots::Profile;
-use case::Files;
-use counted::Counted;
 
 /// Decide many cases from standard input, as JSON
 ///
@@ -35,11 +38,11 @@ pub struct EvalArgs {
 
 /// What came of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Outcome {
+struct Outcome {
     /// Lines answered with a decision.
-    pub decided: u64,
+    decided: u64,
     /// Lines answered with an error.
-    pub failed: u64,
+    failed: u64,
 }
 
 /// Runs from standard input to standard output. Fails if any line was bad; a reader that goes away
@@ -47,12 +50,15 @@ pub struct Outcome {
 #[must_use]
 pub fn run(args: &EvalArgs) -> ExitCode {
     tell_of_input("one JSON object a line (robotgate eval --help shows one)");
-    let input = Counted::new(io::stdin().lock());
+    let read = Arc::<AtomicU64>::default();
     // Answers that are seen are all the progress there need be.
-    let progress = (!io::stdout().is_terminal()).then(|| input.progress());
-    let outcome = pipe::between(input, io::stdout().lock(), |input, output| {
-        eval(args.profile, input, output)
+    let progress = (!io::stdout().is_terminal()).then(|| {
+        let (read, all) = (read.clone(), size_of_input());
+        Progress::begin(move || said(read.load(Ordering::Relaxed), all))
     });
+    let input = BufReader::with_capacity(BUFFER, Counted(io::stdin().lock(), read));
+    let output = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+    let outcome = eval(args.profile, input, output);
     drop(progress);
     match outcome {
         Ok(Outcome { failed: 0, .. }) => ExitCode::SUCCESS,
@@ -65,19 +71,23 @@ pub fn run(args: &EvalArgs) -> ExitCode {
     }
 }
 
-/// Answers each line of `input` with one line of `output`; blank lines get none.
+/// Answers each line of `input` with one line of `output`; blank lines get none. What is written is flushed before a read
+/// that may block: a partner may wait for each answer before it asks on.
 ///
 /// # Errors
 ///
 /// Only what reading and writing give. A line that is no case is answered with an object of its
 /// other fields, `error` (a sentence) and `input_line` (from 1).
-pub fn eval(profile: Profile, mut input: impl BufRead, mut output: impl Write) -> io::Result<Outcome> {
+fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Write) -> io::Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut files = Files::new(profile);
     let mut line = Vec::new();
     let mut number = 0_u64;
     loop {
         line.clear();
+        if memchr::memchr(b'\n', input.buffer()).is_none() {
+            output.flush()?;
+        }
         if input.read_until(b'\n', &mut line)? == 0 {
             output.flush()?;
             return Ok(outcome);
@@ -93,6 +103,38 @@ pub fn eval(profile: Profile, mut input: impl BufRead, mut output: impl Write) -
         }
     }
 }
+
+/// Bytes there are on standard input, where that is a file.
+fn size_of_input() -> Option<u64> {
+    let state = fstat(io::stdin()).ok()?;
+    let is_file = FileType::from_raw_mode(state.st_mode).is_file();
+    is_file.then(|| u64::try_from(state.st_size).unwrap_or(0))
+}
+
+fn said(read: u64, all: Option<u64>) -> String {
+    let shown = |bytes: u64| format!("{}.{}", bytes / MIB, bytes % MIB * 10 / MIB);
+    match all {
+        Some(all) => format!("deciding, {} of {} MiB", shown(read), shown(all)),
+        None => format!("deciding, {} MiB so far", shown(read)),
+    }
+}
+
+/// Input whose bytes are counted as they are read.
+struct Counted<R>(R, Arc<AtomicU64>);
+
+// === impl Counted ===
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.0.read(buffer)?;
+        self.1.fetch_add(length as u64, Ordering::Relaxed);
+        Ok(length)
+    }
+}
+
+const MIB: u64 = 1 << 20;
+/// Bytes of buffer, each way.
+const BUFFER: usize = 256 << 10;
 
 const AFTER_HELP: &str = r#"Exit status: 0 when every line was decided, 1 when one was not, 2 for a usage error.
 

@@ -1,11 +1,10 @@
 //! `robotgate man`: the manual pages, for packages. One for each command from what `--help` says, and one for the
 //! configuration file from its example.
 
-mod config_page;
-
 use std::{fs, io, path::PathBuf, process::ExitCode};
 
 use clap::CommandFactory as _;
+use clap_mangen::roff::{Roff, bold, roman};
 
 use super::{Cli, fail};
 
@@ -15,6 +14,18 @@ pub struct ManArgs {
     /// The folder, which is made where it is not there
     #[arg(value_name = "DIR")]
     folder: PathBuf,
+}
+
+/// What a line of the example is.
+#[derive(Debug, PartialEq, Eq)]
+enum Line<'a> {
+    /// `[proxy]`
+    Section(&'a str),
+    /// Running text, without its `#`.
+    Text(&'a str),
+    /// Keys, tables and examples, to be shown line by line.
+    Verbatim(&'a str),
+    Blank,
 }
 
 /// Writes them.
@@ -31,7 +42,104 @@ pub fn run(args: &ManArgs) -> ExitCode {
 fn write(ManArgs { folder }: &ManArgs) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     clap_mangen::generate_to(Cli::command(), folder)?;
-    fs::write(folder.join("robotgate.toml.5"), config_page::render(EXAMPLE))
+    fs::write(folder.join("robotgate.toml.5"), render(EXAMPLE))
+}
+
+/// The page of the configuration file: sections become headings, comments paragraphs, and keys stand as they are written.
+fn render(example: &str) -> String {
+    let mut page = Roff::new();
+    let version = concat!("robotgate ", env!("CARGO_PKG_VERSION"));
+    page.control("TH", ["robotgate.toml", "5", "", version, "File formats"]);
+    page.control("SH", ["NAME"]);
+    page.text([roman("robotgate.toml - what robotgate runs by")]);
+    page.control("SH", ["SYNOPSIS"]);
+    page.text([bold("/etc/robotgate/robotgate.toml")]);
+    page.control("SH", ["DESCRIPTION"]);
+    let mut verbatim = false;
+    for line in example.lines().map(Line::read) {
+        let is_verbatim = matches!(line, Line::Verbatim(_));
+        if is_verbatim != verbatim {
+            page.control(if is_verbatim { "nf" } else { "fi" }, []);
+            if !is_verbatim {
+                page.control("PP", []);
+            }
+            verbatim = is_verbatim;
+        }
+        match line {
+            Line::Section(name) => page.control("SH", [name]),
+            Line::Text(text) => page.text([roman(text)]),
+            Line::Verbatim(text) => page.text([bold(text)]),
+            Line::Blank => page.control("PP", []),
+        };
+    }
+    if verbatim {
+        page.control("fi", []);
+    }
+    page.control("SH", ["SEE ALSO"]);
+    page.text([bold("robotgate"), roman("(1), "), bold("robotgate-check"), roman("(1)")]);
+    page.render()
+}
+
+// === impl Line ===
+
+impl<'a> Line<'a> {
+    fn read(line: &'a str) -> Self {
+        let Some(comment) = line.strip_prefix('#') else {
+            return match line {
+                "" => Line::Blank,
+                // Of a list of tables the heading alone would say nothing.
+                _ if line.starts_with('[') && !line.starts_with("[[") => Line::Section(line),
+                _ => Line::Verbatim(line),
+            };
+        };
+        match comment.strip_prefix(' ') {
+            None if comment.is_empty() => Line::Blank,
+            // A default.
+            None => Line::Verbatim(comment),
+            // An example, a list, or a key without a default.
+            Some(text) if text.starts_with("  ") || is_key(text) => Line::Verbatim(text),
+            Some(text) => Line::Text(text),
+        }
+    }
+}
+
+/// Whether this reads as `key = value`.
+fn is_key(text: &str) -> bool {
+    let key = text.split_once(" = ").map(|(key, _)| key);
+    key.is_some_and(|key| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'))
 }
 
 const EXAMPLE: &str = include_str!("../../conf/robotgate.toml");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_told_apart() {
+        for (line, read) in [
+            ("", Line::Blank),
+            ("#", Line::Blank),
+            ("[proxy]", Line::Section("[proxy]")),
+            ("[[bot]]", Line::Verbatim("[[bot]]")),
+            (
+                "#listen = \"127.0.0.1:3128\"",
+                Line::Verbatim("listen = \"127.0.0.1:3128\""),
+            ),
+            ("# path = \"/x\"", Line::Verbatim("path = \"/x\"")),
+            ("name = \"AcmeBot\"", Line::Verbatim("name = \"AcmeBot\"")),
+            ("#     [proxy.tls]", Line::Verbatim("    [proxy.tls]")),
+            (
+                "# Where bots connect, unless a = b.",
+                Line::Text("Where bots connect, unless a = b."),
+            ),
+        ] {
+            assert_eq!(Line::read(line), read, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_begins_with_a_dot_is_text() {
+        assert!(render("# .corp.example is all below it\n").contains("\\&.corp.example"));
+    }
+}

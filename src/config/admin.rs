@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::checker::Checker;
 use super::proxy::{self, Proxy};
 use super::table::Table;
-use crate::secret_file::{self, SecretError};
+use crate::files::{self, SecretError};
 use subtle::ConstantTimeEq as _;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3180);
@@ -106,7 +106,7 @@ impl AdminToken {
     /// The first line of a file that others cannot read. The error quotes nothing of the file.
     fn read(path: &Path) -> Result<Self, String> {
         let (file, low, high) = (path.display(), TOKEN_BYTES.start(), TOKEN_BYTES.end());
-        let bytes = secret_file::read(path).map_err(|error| match &error {
+        let bytes = files::read_secret(path).map_err(|error| match &error {
             SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 format!("{error}; \"(umask 77; openssl rand -hex 32 > {file})\" makes the file")
             }

@@ -15,7 +15,7 @@ use super::table::{Table, ValueOr as _};
 use crate::bot::{
     AgentPattern, BadLine, Bindings, Bot, Bots, CertificateName, Credentials, Unidentified, is_name, is_token,
 };
-use crate::secret_file::{self, SecretError};
+use crate::files::{self, SecretError};
 
 /// The `[identity]` section. The credentials themselves are with the bots that they stand for
 /// ([`Bots::credentials`]).
@@ -286,7 +286,7 @@ fn own_credential(own: &str, named: &Named) -> Option<Box<str>> {
 
 /// The credentials of a file, or what there is to complain of.
 fn read_credentials(path: &Path) -> Result<Credentials, Vec<String>> {
-    let bytes = secret_file::read(path).map_err(|error| match &error {
+    let bytes = files::read_secret(path).map_err(|error| match &error {
         SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             vec![format!(
                 "{error}; \"robotgate credential add NAME --config FILE\" makes the file"

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::unreadable::Unreadable;
+use crate::files::Unreadable;
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,7 @@ use toml::value::{Datetime, Offset};
 use super::table::{Table, ValueOr as _};
 use crate::decision::{HttpsMode, Unverifiable};
 use crate::origin::HostPattern;
-use crate::{pem, regular_file};
+use crate::{files, pem};
 
 /// The `[https]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ pub(super) fn roots(table: &Table<'_>, key: &'static str) -> Vec<CertificateDer<
         let Some(path) = table.checker.path(&item) else {
             continue;
         };
-        let read = match regular_file::read(&path) {
+        let read = match files::read(&path) {
             Ok(bytes) => pem::roots(&bytes).map_err(|why| format!("{} {why}", path.display())),
             Err(error) => Err(format!("cannot read {}: {error}", path.display())),
         };

@@ -15,7 +15,7 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode};
 use notify_debouncer_full::{DebounceEventResult, Debouncer, RecommendedCache, new_debouncer};
 use tokio::sync::mpsc;
 
-use crate::regular_file;
+use crate::files;
 
 /// How long a directory must be quiet: longer than an editor takes to save, shorter than a person waits.
 const QUIET: Duration = Duration::from_millis(100);
@@ -172,7 +172,7 @@ impl Watcher {
         let mut contents = Vec::with_capacity(1 + self.beside.len());
         for file in self.files() {
             let path = file.path.clone();
-            let content = tokio::task::spawn_blocking(move || regular_file::read(&path)).await;
+            let content = tokio::task::spawn_blocking(move || files::read(&path)).await;
             let content = content.unwrap_or_else(|ended| Err(ended.into()));
             if let Err(error) = &content {
                 tracing::debug!(%error, path = %file.path.display(), "a file of the configuration is not there");
@@ -233,7 +233,7 @@ impl Watcher {
 
 impl Watched {
     fn look(&mut self) {
-        self.seen = regular_file::read(&self.path).ok();
+        self.seen = files::read(&self.path).ok();
     }
 
     /// Whether this content is another than the one that was known. A file that is not there has none.

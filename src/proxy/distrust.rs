@@ -98,11 +98,10 @@ fn tell(kind: Kind, cause: &str, through: &Through, context: &Context) {
         .live
         .distrust
         .note(client.ip(), user_agent, &origin, kind, SystemTime::now());
-    let Some(told) = told else {
+    let Some(count) = told else {
         return;
     };
     let fix = clients::fix(user_agent);
-    let count = told.count;
     match kind {
         Kind::Distrust => seldom!(
             warn, %client, user_agent, origin, alert = cause, count, fix,

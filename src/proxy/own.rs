@@ -45,7 +45,7 @@ pub(super) fn answer(
         let document = problems::page(form);
         return Ok(Answer::document(document.content_type, document.body));
     }
-    let certificate = generation.authority().map(Certificate::of);
+    let certificate = generation.authority().map(Certificate::from);
     let settings = Settings::new(&proxy(digest, generation), Ca::Here(CA_NAME));
     // An IP address and a port make an address of a proxy.
     let settings = settings.map_err(|_| OwnError::Missing(trust::Missing::Page))?;

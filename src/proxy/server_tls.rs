@@ -17,8 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     config::Tls,
-    regular_file,
-    secret_file::{self, SecretError},
+    files::{self, SecretError},
 };
 
 /// What the listeners speak TLS by.
@@ -59,7 +58,7 @@ pub enum ServerTlsError {
 pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
     let chain = certificates(&tls.certificate)?;
     let certificate = chain.iter().fold(Sha256::new(), |digest, one| digest.chain_update(one));
-    let key = secret_file::read(&tls.key)?;
+    let key = files::read_secret(&tls.key)?;
     let key = PrivateKeyDer::from_pem_slice(&key).map_err(|_| ServerTlsError::NoKey(tls.key.clone()))?;
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
@@ -91,7 +90,7 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServerTlsError> {
-    let pem = regular_file::read(path).map_err(|error| ServerTlsError::Certificate {
+    let pem = files::read(path).map_err(|error| ServerTlsError::Certificate {
         path: path.to_owned(),
         error,
     })?;

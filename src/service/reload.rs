@@ -2,36 +2,31 @@
 //! built, and only then put in force. One that cannot be used changes nothing.
 
 mod changes;
-mod source;
 
 use std::{
-    fmt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use tokio::{runtime::Handle, signal::unix::Signal, sync::watch};
 
-pub(super) use self::source::Source;
-use super::{
-    Daemon,
-    outcome::{Changes, Reload},
-    report::Report,
-};
+use self::changes::Changes;
+use super::{Daemon, report::Report};
 use crate::{
+    admin::http::LastReload,
     audit::MAX_WAIT,
-    config::Config,
+    config::{Config, Watcher},
     expect::{self, LoadError},
     proxy::{self, ListenError, SetupError},
     store::Disk,
+    text::Timestamp,
 };
 
-/// Why a reload happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    FileChanged,
-    Hangup,
+/// Where reloads come from: the configuration file, and who watches it and the files with secrets that it names.
+pub(super) struct Source {
+    file: PathBuf,
+    watcher: Option<Watcher>,
 }
 
 /// Reloads until `stopping` turns true. Without a file there is nothing to reload.
@@ -44,9 +39,9 @@ pub(super) async fn run(
 ) {
     loop {
         let cause = tokio::select! {
-            () = source::changed(reloads.as_mut()) => Cause::FileChanged,
+            () = changed(reloads.as_mut()) => FILE_CHANGED,
             received = hangup.recv() => match received {
-                Some(()) => Cause::Hangup,
+                Some(()) => HANGUP,
                 None => return,
             },
             _ = stopping.wait_for(|stop| *stop) => return,
@@ -60,7 +55,7 @@ pub(super) async fn run(
                 report.reloaded();
             }
             None => tracing::warn!(
-                %cause,
+                cause,
                 "there is no configuration file to reload; start with --config FILE"
             ),
         }
@@ -89,7 +84,7 @@ pub(super) fn tell_of_doubts(config: &Config, file: Option<&Path>) {
     }
 }
 
-async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: Cause) {
+async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: &'static str) {
     // Files are read and keys are parsed here: not on a thread that serves requests.
     let attempt = tokio::task::spawn_blocking({
         let (daemon, file) = (daemon.clone(), file.to_owned());
@@ -101,16 +96,21 @@ async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: Cause) {
     };
     let in_force = daemon.live.generation().number;
     if let Err(error) = &outcome {
-        tracing::error!(%cause, error, in_force, "configuration rejected");
+        tracing::error!(cause, error, in_force, "configuration rejected");
     }
     let time = SystemTime::now();
     daemon.live.metrics().reloads.note(outcome.is_ok(), time);
-    daemon.reloads.note(Reload {
-        time,
-        cause: cause.as_str(),
-        outcome,
+    let error = outcome.as_ref().err().cloned();
+    let Changes { changes, restart } = outcome.unwrap_or_default();
+    daemon.reloads.store(Some(Arc::new(LastReload {
+        time: Timestamp(time),
+        cause,
+        ok: error.is_none(),
+        error,
         generation: in_force,
-    });
+        changes: changes.iter().map(ToString::to_string).collect(),
+        restart_needed: restart,
+    })));
 }
 
 /// Waits for an attempt, and says so where that takes long: no other begins before it ends.
@@ -129,7 +129,7 @@ async fn tell_if_long<T>(attempt: impl Future<Output = T>) -> T {
 }
 
 /// Puts the file in force, or says why not. It blocks, within a runtime.
-fn attempt(daemon: &Daemon, file: &Path, cause: Cause) -> Result<Changes, ReloadError> {
+fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes, ReloadError> {
     let config = expect::load(file)?;
     let Daemon { live, listeners, .. } = daemon;
     // What is not there has to be made, and is left where something else fails after it.
@@ -137,7 +137,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: Cause) -> Result<Changes, Reload
     let before = live.generation();
     let planned = listeners.plan(&config)?;
     // By SIGHUP an operator also says that files beside the configuration were replaced.
-    let generation = before.followed_by(config, cause == Cause::Hangup)?;
+    let generation = before.followed_by(config, cause == HANGUP)?;
     let listened: Vec<_> = listeners.open().into_iter().map(|(address, _)| address).collect();
     let open = planned
         .open(generation.listening())
@@ -159,7 +159,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: Cause) -> Result<Changes, Reload
         let closing = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
         let _ = runtime.block_on(tokio::time::timeout(MAX_WAIT, closing));
     }
-    changes::tell(&changes, &generation, cause.as_str());
+    changes::tell(&changes, &generation, cause);
     tell_of_doubts(&generation.config, Some(file));
     Ok(changes)
 }
@@ -175,22 +175,71 @@ enum ReloadError {
     Setup(#[from] SetupError),
 }
 
-// === impl Cause ===
+// === impl Source ===
 
-impl Cause {
-    fn as_str(self) -> &'static str {
-        match self {
-            Cause::FileChanged => "the file changed",
-            Cause::Hangup => "SIGHUP",
+impl Source {
+    /// Watches the files by which the configuration changes. It reads them, so there must be nobody yet to keep waiting.
+    pub(super) fn begin(file: &Path) -> Self {
+        let mut watcher = Watcher::new(file)
+            .inspect_err(|error| {
+                tracing::warn!(%error, "the configuration file is not watched; SIGHUP reloads it");
+            })
+            .ok();
+        if let (Some(watcher), Some(secrets)) = (&mut watcher, secrets_of(file)) {
+            follow(watcher, &secrets);
+        }
+        Self {
+            file: file.to_owned(),
+            watcher,
+        }
+    }
+
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Watches the files that the configuration names now, if that can be read at all.
+    async fn follow(&mut self) {
+        let Some(mut watcher) = self.watcher.take() else { return };
+        let file = self.file.clone();
+        // Files and folders are read: not on a thread that serves requests.
+        let followed = tokio::task::spawn_blocking(move || {
+            if let Some(secrets) = secrets_of(&file) {
+                follow(&mut watcher, &secrets);
+            }
+            watcher.look();
+            watcher
+        });
+        match followed.await {
+            Ok(watcher) => self.watcher = Some(watcher),
+            Err(error) => tracing::error!(%error, "the configuration file is watched no more; SIGHUP reloads it"),
         }
     }
 }
 
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+/// The files with secrets that a configuration names, whether or not they are as they have to be.
+fn secrets_of(file: &Path) -> Option<Vec<PathBuf>> {
+    let config = Config::load_without_credentials(file).ok()?;
+    let files = [config.identity.credentials, config.admin.token_file];
+    Some(files.into_iter().flatten().collect())
+}
+
+fn follow(watcher: &mut Watcher, secrets: &[PathBuf]) {
+    if let Err(error) = watcher.follow(secrets) {
+        tracing::warn!(%error, "a file with secrets is not watched; SIGHUP reads it again");
     }
 }
 
+/// Waits until one of the files has changed; for ever where none is watched.
+async fn changed(source: Option<&mut Source>) {
+    match source.and_then(|source| source.watcher.as_mut()) {
+        Some(watcher) => watcher.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Why a reload happens, in words for the log.
+const FILE_CHANGED: &str = "the file changed";
+const HANGUP: &str = "SIGHUP";
 /// Past it, an operator wonders.
 const LONG: Duration = Duration::from_secs(10);

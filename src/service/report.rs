@@ -1,26 +1,44 @@
-//! Keeps systemd's picture of the daemon true: each reload and how it ended, the drain, and the line of status.
-//!
-//! It reloads and drains nothing itself.
+//! Tells how the daemon is doing: systemd, of each reload and how it ended, of the drain, and by the line of status that
+//! `systemctl status` shows; and the log, of a drain that takes long. It reloads and drains nothing itself.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use tokio::time::Instant;
 
-use super::{notify::Notifier, outcome::Reloads, status::Status};
-use crate::proxy::Live;
+use super::{Reloads, systemd::Notifier};
+use crate::{proxy::Live, text::Minute};
 
 /// What systemd is told of a running daemon.
 pub struct Report {
     notifier: Notifier,
     live: Arc<Live>,
-    reloads: Arc<Reloads>,
+    reloads: Reloads,
+}
+
+/// How the daemon is doing.
+enum Status {
+    Serving {
+        generation: u64,
+        connections: usize,
+        /// When the last reload was rejected and why, if it was.
+        rejected: Option<(SystemTime, String)>,
+    },
+    Draining {
+        connections: usize,
+        /// What is left of the time that they have.
+        left: Duration,
+    },
 }
 
 // === impl Report ===
 
 impl Report {
     /// For a daemon that is ready.
-    pub fn ready(notifier: Notifier, live: Arc<Live>, reloads: Arc<Reloads>) -> Arc<Self> {
+    pub fn ready(notifier: Notifier, live: Arc<Live>, reloads: Reloads) -> Arc<Self> {
         let report = Self {
             notifier,
             live,
@@ -65,8 +83,8 @@ impl Report {
     }
 
     fn tell(&self) {
-        let last = self.reloads.last();
-        let rejected = last.and_then(|last| Some((last.time, last.outcome.as_ref().err()?.clone())));
+        let last = self.reloads.load_full();
+        let rejected = last.and_then(|last| Some((last.time.0, last.error.clone()?)));
         let status = Status::Serving {
             generation: self.live.generation().number,
             connections: self.live.connections(),
@@ -76,5 +94,87 @@ impl Report {
     }
 }
 
+// === impl Status ===
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Status::Serving {
+                generation,
+                connections,
+                rejected,
+            } => {
+                write!(f, "configuration {generation}, {}", count(*connections))?;
+                if let Some((time, error)) = rejected {
+                    write!(f, "; the file was rejected at {}: {error}", Minute(*time))?;
+                }
+                Ok(())
+            }
+            Status::Draining { connections, left } => {
+                write!(f, "draining, {} left, {} s to go", count(*connections), left.as_secs())
+            }
+        }
+    }
+}
+
+fn count(connections: usize) -> String {
+    match connections {
+        1 => "1 connection".to_owned(),
+        count => format!("{count} connections"),
+    }
+}
+
+/// Tells the log again and again of a drain that lasts for `bound` at most, until the future is dropped.
+pub(super) async fn tell_of_drain(live: Arc<Live>, bound: Duration) {
+    let end = Instant::now() + bound;
+    // Most drains are over at once, and need no words.
+    let mut pause = FIRST;
+    loop {
+        tokio::time::sleep(pause).await;
+        pause = LOG_PERIOD;
+        let left = end.saturating_duration_since(Instant::now());
+        tracing::info!(
+            connections = live.connections(),
+            left = format_args!("{} s", left.as_secs()),
+            "still waiting for what runs to end; a second signal (Ctrl-C, SIGTERM) ends it at once"
+        );
+    }
+}
+
 const PERIOD: Duration = Duration::from_secs(10);
 const DRAIN_PERIOD: Duration = Duration::from_secs(1);
+/// Between lines of the log of a drain, and before the first: most drains end sooner.
+const FIRST: Duration = Duration::from_millis(300);
+const LOG_PERIOD: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_short() {
+        let rejected = SystemTime::UNIX_EPOCH + Duration::new(784_111_777, 42_000);
+        let serving = |connections, rejected| Status::Serving {
+            generation: 3,
+            connections,
+            rejected,
+        };
+        for (status, text) in [
+            (serving(12, None), "configuration 3, 12 connections"),
+            (serving(1, None), "configuration 3, 1 connection"),
+            (
+                serving(0, Some((rejected, "robotgate.toml:3:1: unknown key \"x\"".to_owned()))),
+                "configuration 3, 0 connections; the file was rejected at 1994-11-06 08:49 UTC: robotgate.toml:3:1: unknown key \"x\"",
+            ),
+            (
+                Status::Draining {
+                    connections: 5,
+                    left: Duration::from_millis(29_900),
+                },
+                "draining, 5 connections left, 29 s to go",
+            ),
+        ] {
+            assert_eq!(status.to_string(), text);
+        }
+    }
+}

@@ -39,8 +39,8 @@ use tokio::sync::Semaphore;
 
 use crate::copy::OriginState;
 use crate::{
+    files::{self, may_make_in},
     origin::Origin,
-    regular_file::{self, may_make_in},
     seldom::seldom,
 };
 
@@ -120,7 +120,7 @@ impl Disk {
     /// # Errors
     /// This user cannot read or write there.
     pub fn check(path: &Path) -> Result<(), DiskError> {
-        let looked = match regular_file::open_to_write(path) {
+        let looked = match files::open_to_write(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 may_make_in(path.parent().unwrap_or(Path::new("/")))
             }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::clients;
+use crate::text::words;
 
 /// The table. See the module's text.
 #[derive(Debug, Default)]
@@ -21,13 +22,14 @@ pub struct Distrust {
     hasher: RandomState,
 }
 
-/// What a client did on seeing the certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// It said by a TLS alert that it does not trust the certificate.
-    Distrust,
-    /// It closed without a word, as many do that do not trust it.
-    Closed,
+words! {
+    /// What a client did on seeing the certificate.
+    pub enum Kind {
+        /// It said by a TLS alert that it does not trust the certificate.
+        Distrust = "distrust",
+        /// It closed without a word, as many do that do not trust it.
+        Closed = "closed",
+    }
 }
 
 /// A client that turned certificates down.
@@ -45,13 +47,6 @@ pub struct Rejection {
     pub count: u64,
 }
 
-/// That a rejection is worth a line in the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told {
-    /// How often the client has done this, this time included.
-    pub count: u64,
-}
-
 #[derive(Debug)]
 struct Entry {
     rejection: Rejection,
@@ -61,8 +56,8 @@ struct Entry {
 // === impl Distrust ===
 
 impl Distrust {
-    /// Notes that a client turned a certificate down. `Some` where the log should tell, which is at most once a minute
-    /// for each client and kind. `user_agent` is plain text already.
+    /// Notes that a client turned a certificate down. Where the log should tell, which is at most once a minute for each
+    /// client and kind, gives how often the client has done this, this time included. `user_agent` is plain text already.
     pub fn note(
         &self,
         client: IpAddr,
@@ -70,7 +65,7 @@ impl Distrust {
         origin: &str,
         kind: Kind,
         now: SystemTime,
-    ) -> Option<Told> {
+    ) -> Option<u64> {
         let client = key_of(client);
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let known = table
@@ -92,7 +87,7 @@ impl Distrust {
                 },
                 told: now,
             });
-            return Some(Told { count: 1 });
+            return Some(1);
         };
         let mut entry = table.remove(at);
         let rejection = &mut entry.rejection;
@@ -110,7 +105,7 @@ impl Distrust {
             entry.told = now;
         }
         table.push(entry);
-        is_due.then_some(Told { count })
+        is_due.then_some(count)
     }
 
     /// Notes that `program` sent something on a connection of its own to an origin, and so trusts its certificate.
@@ -147,19 +142,6 @@ impl Rejection {
     /// The command that says what to set: of the client's own kind, where its User-Agent tells that.
     pub fn fix(&self) -> String {
         clients::fix(self.user_agent.as_deref())
-    }
-}
-
-// === impl Kind ===
-
-impl Kind {
-    pub const ALL: [Kind; 2] = [Kind::Distrust, Kind::Closed];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Distrust => "distrust",
-            Kind::Closed => "closed",
-        }
     }
 }
 
@@ -201,15 +183,15 @@ mod tests {
     fn a_client_is_told_of_once_a_minute_with_its_count() {
         let distrust = Distrust::default();
         let note = |seconds| distrust.note(ip("10.0.0.7"), None, "https://a.example", Kind::Distrust, at(seconds));
-        assert_eq!(note(0), Some(Told { count: 1 }));
+        assert_eq!(note(0), Some(1));
         assert_eq!(note(1), None);
         assert_eq!(note(59), None);
-        assert_eq!(note(60), Some(Told { count: 4 }));
+        assert_eq!(note(60), Some(4));
         assert_eq!(note(61), None);
         // The clock was set back.
-        assert_eq!(note(5), Some(Told { count: 6 }));
+        assert_eq!(note(5), Some(6));
         let other = distrust.note(ip("10.0.0.7"), None, "https://a.example", Kind::Closed, at(61));
-        assert_eq!(other, Some(Told { count: 1 }), "another kind is told of");
+        assert_eq!(other, Some(1), "another kind is told of");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Where the proxy is and where its certificate lies, written as shells and programs take them. Pure.
 
-use data_encoding::HEXLOWER_PERMISSIVE;
+use percent_encoding::percent_decode_str;
 use url::Url;
 
 /// What the texts of [`clients`](super::clients) are filled in with.
@@ -57,6 +57,7 @@ impl Settings {
         let host = url.host_str().ok_or_else(bad)?;
         let port = url.port_or_known_default().ok_or_else(bad)?;
         let scheme = url.scheme();
+        let decoded = |part| percent_decode_str(part).decode_utf8_lossy().into_owned();
         let user = match (url.username(), url.password()) {
             ("", _) => String::new(),
             (user, None) => format!("{user}@"),
@@ -177,26 +178,6 @@ pub fn word(text: &str) -> String {
 fn quoted(text: &str) -> String {
     // A string makes JSON.
     serde_json::to_string(text).unwrap_or_default()
-}
-
-/// A part of a URL without its percent-encoding (RFC 3986 §2.1).
-fn decoded(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let digits = tail.get(..2).and_then(|digits| HEXLOWER_PERMISSIVE.decode(digits).ok());
-        match digits.as_deref() {
-            Some([octet]) if byte == b'%' => {
-                out.push(*octet);
-                rest = &tail[2..];
-            }
-            _ => {
-                out.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 const REPLACES_ROOTS: &str = "\

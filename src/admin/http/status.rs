@@ -39,7 +39,7 @@ pub(super) struct Status {
 }
 
 /// A reload and what came of it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct LastReload {
     pub time: Timestamp,
     pub cause: &'static str,

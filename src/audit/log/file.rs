@@ -9,7 +9,7 @@ use std::{
 
 use rustix::fs::OFlags;
 
-use crate::regular_file::may_make_in;
+use crate::files::may_make_in;
 
 /// Whether the file could be opened. It makes none.
 pub(super) fn check(path: &Path) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use data_encoding::BASE64;
 
-use super::super::basic::Basic;
+use super::super::proof::Basic;
 
 fn read(value: &[u8]) -> Option<(String, Vec<u8>)> {
     let basic = Basic::parse(value)?;

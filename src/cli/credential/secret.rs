@@ -4,6 +4,7 @@
 use std::fmt;
 
 use data_encoding::BASE64URL_NOPAD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::crypto::ring;
 
 use crate::{
@@ -88,22 +89,11 @@ pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
         Some(address) if address.port() != 0 => format!("PROXY:{}", address.port()),
         _ => "PROXY".to_owned(),
     };
-    format!("{scheme}://{}:{secret}@{host}", escaped(name))
+    format!("{scheme}://{}:{secret}@{host}", utf8_percent_encode(name, RESERVED))
 }
 
-/// With all but the unreserved characters percent-encoded (RFC 3986 §2.3).
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
-}
-
+/// All but the unreserved characters (RFC 3986 §2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// Characters of base64 that make 128 bits.
 const MIN_GIVEN: usize = 22;
 /// Bytes: with its name, it has to fit into what is read of a field.
@@ -121,7 +111,8 @@ mod tests {
         };
         assert_ne!(a, b);
         for secret in [a, b] {
-            assert_eq!((secret.len(), escaped(&secret)), (43, secret.clone()));
+            let escaped = utf8_percent_encode(&secret, RESERVED).to_string();
+            assert_eq!((secret.len(), escaped), (43, secret.clone()));
         }
     }
 

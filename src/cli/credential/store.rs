@@ -1,5 +1,6 @@
 //! The credentials file on disk: read whole and put in place whole, under a lock on its folder, so that nothing of it
-//! is ever half there and no two changes lose one another. It keeps the file's mode, owner and group.
+//! is ever half there and no two changes lose one another. It keeps the file's mode, owner and group, and every byte that
+//! is not meant.
 
 use std::{
     ffi::OsString,
@@ -13,7 +14,10 @@ use std::{
 
 use rustix::fs::{Gid, Uid, fchown};
 
-use crate::secret_file::{self, SecretError};
+use crate::{
+    bot::name_of,
+    files::{self, SecretError},
+};
 
 /// The file, for as long as nobody else may change it.
 #[derive(Debug)]
@@ -122,7 +126,7 @@ impl Store {
 
 /// What the file holds now; `None` where there is none.
 pub(super) fn read(path: &Path) -> Result<Option<Before>, StoreError> {
-    let (bytes, metadata) = match secret_file::read_with(path) {
+    let (bytes, metadata) = match files::read_secret_with(path) {
         Err(SecretError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
         read => read?,
     };
@@ -132,6 +136,33 @@ pub(super) fn read(path: &Path) -> Result<Option<Before>, StoreError> {
         mode,
         owner: (metadata.uid(), metadata.gid()),
     }))
+}
+
+/// `text` with one line more at its end.
+pub(super) fn with_line(text: &str, line: &str) -> String {
+    let end = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!("{text}{end}{line}\n")
+}
+
+/// `text` without the lines of `name`, or with none of them but the last, and how many went; `None` where there is
+/// no such line.
+pub(super) fn without(text: &str, name: &str, all_but_last: bool) -> (String, Option<usize>) {
+    let is_meant = |line: &str| name_of(line) == Some(name);
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let Some(last) = lines.iter().rposition(|line| is_meant(line)) else {
+        return (text.to_owned(), None);
+    };
+    let kept: Vec<&str> = lines
+        .iter()
+        .enumerate()
+        .filter(|(at, line)| !is_meant(line) || (all_but_last && *at == last))
+        .map(|(_, line)| *line)
+        .collect();
+    (kept.concat(), Some(lines.len() - kept.len()))
 }
 
 fn read_error(path: &Path, source: io::Error) -> StoreError {
@@ -164,3 +195,31 @@ const NEW_MODE: u32 = 0o640;
 /// A change takes milliseconds; ten seconds are enough for a crowd on a slow disk.
 const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bot::{SALT, SecretHash};
+
+    fn line(name: &str, secret: &str) -> String {
+        SecretHash::new([1; SALT], secret.as_bytes()).line(name)
+    }
+
+    #[test]
+    fn a_line_comes_at_the_end() {
+        assert_eq!(with_line("", "a"), "a\n");
+        assert_eq!(with_line("# x\n", "a"), "# x\na\n");
+        assert_eq!(with_line("# x", "a"), "# x\na\n");
+    }
+
+    #[test]
+    fn lines_of_a_name_go_and_all_else_stays() {
+        let (old, new, other) = (line("a", "old"), line("a", "new"), line("ab", "x"));
+        let text = format!("# a:\n{old}\r\n\n{other}\na:nonsense\n  {new}");
+        let gone = format!("# a:\n\n{other}\na:nonsense\n");
+        assert_eq!(without(&text, "a", false), (gone.clone(), Some(2)));
+        assert_eq!(without(&text, "a", true), (format!("{gone}  {new}"), Some(1)));
+        assert_eq!(without(&text, "ab", true), (text.clone(), Some(0)));
+        assert_eq!(without(&text, "b", false), (text.clone(), None));
+    }
+}

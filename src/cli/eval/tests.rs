@@ -2,7 +2,7 @@ use super::*;
 
 fn answers(input: &[u8]) -> (Vec<String>, Outcome) {
     let mut output = Vec::new();
-    let outcome = eval(Profile::Google, input, &mut output).expect("memory does not fail");
+    let outcome = eval(Profile::Google, BufReader::new(input), &mut output).expect("memory does not fail");
     let output = String::from_utf8(output).expect("JSON is UTF-8");
     (output.lines().map(String::from).collect(), outcome)
 }
@@ -58,7 +58,7 @@ fn escapes_and_repeats_are_read_as_json_has_them() {
 
 #[test]
 fn an_answer_is_out_before_more_is_asked_for() {
-    use std::{cell::RefCell, io::Read, rc::Rc};
+    use std::{cell::RefCell, rc::Rc};
 
     #[derive(Clone, Default)]
     struct Screen(Rc<RefCell<Vec<u8>>>);
@@ -93,6 +93,12 @@ fn an_answer_is_out_before_more_is_asked_for() {
 
     let screen = Screen::default();
     let typist = Typist(0, screen.clone());
-    let outcome = pipe::between(typist, screen, |input, output| eval(Profile::Google, input, output));
+    let outcome = eval(Profile::Google, BufReader::new(typist), BufWriter::new(screen));
     assert_eq!(outcome.expect("the screen is there").decided, 3);
+}
+
+#[test]
+fn how_far_it_is_is_said_in_mebibytes() {
+    assert_eq!(said(3 << 19, Some(12 << 20)), "deciding, 1.5 of 12.0 MiB");
+    assert_eq!(said(0, None), "deciding, 0.0 MiB so far");
 }

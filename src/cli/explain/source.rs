@@ -18,9 +18,9 @@ use crate::{
     decision::Decision,
     explanation::FetchRecord,
     fetch::within_limit,
+    files::Unreadable,
     origin::Origin,
     text::plain,
-    unreadable::Unreadable,
 };
 
 /// A robots.txt and where it is from.

@@ -15,9 +15,9 @@ use crate::{
     },
     config::ConfigError,
     copy::{Answer, Fetched},
+    files::Unreadable,
     origin::{Target, TargetError},
     text::plain,
-    unreadable::Unreadable,
 };
 
 /// A robots.txt somewhere.

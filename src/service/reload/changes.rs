@@ -4,9 +4,16 @@
 use crate::{
     config::{Change, How},
     proxy::Generation,
-    service::outcome::Changes,
     text::plain,
 };
+
+/// What a reload has changed.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) changes: Vec<Change>,
+    /// Keys among them that take effect at the next start.
+    pub(super) restart: Vec<&'static str>,
+}
 
 /// What the second has that the first had not, in a process that began with so many `threads`.
 pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -> Changes {

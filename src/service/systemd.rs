@@ -1,12 +1,15 @@
-//! What systemd is told of the daemon, by the protocol of `sd_notify(3)`: that it is ready, reloads or stops, a line of
-//! status for people, that it lives (the watchdog), and which sockets to keep for the next start.
+//! What passes between systemd and the daemon.
 //!
-//! Where no systemd listens (`NOTIFY_SOCKET` is not set) all of it does nothing. It fails nobody: who cannot be told is
-//! told of once in the log, and the daemon goes on.
+//! It is told, by the protocol of `sd_notify(3)`: that the daemon is ready, reloads or stops, a line of status for people,
+//! that it lives (the watchdog), and which sockets to keep for the next start. Where no systemd listens (`NOTIFY_SOCKET`
+//! is not set) all of it does nothing. A failure is written to the log once, and the daemon goes on.
+//!
+//! It passes on listening sockets: those that it kept over a restart, and those of a `.socket` unit (`sd_listen_fds(3)`).
+//! They are known by their address.
 
 use std::{
     io,
-    net::SocketAddr,
+    net::{SocketAddr, TcpListener},
     os::fd::BorrowedFd,
     sync::{
         Arc, Mutex, PoisonError,
@@ -15,9 +18,10 @@ use std::{
     time::Duration,
 };
 
+use listenfd::ListenFd;
 use sd_notify::NotifyState;
 
-use super::inherited::name_of;
+use crate::text::plain;
 
 /// Tells systemd. Clones tell the same one.
 #[derive(Debug, Clone)]
@@ -28,6 +32,19 @@ pub struct Notifier(Option<Arc<Told>>);
 struct Told {
     status: Mutex<String>,
     trouble: AtomicBool,
+}
+
+/// The sockets, and what is known of them.
+#[derive(Debug, Default)]
+pub struct Inherited(Vec<Socket>);
+
+#[derive(Debug)]
+struct Socket {
+    address: SocketAddr,
+    /// `None` once it was taken.
+    listener: Option<TcpListener>,
+    /// Whether systemd keeps it by our own wish, and would go on when we close it.
+    kept: bool,
 }
 
 // === impl Notifier ===
@@ -62,7 +79,7 @@ impl Notifier {
     pub fn status(&self, text: &str) {
         let Some(told) = &self.0 else { return };
         // Of an error with several lines the first says what is wrong.
-        let text = crate::text::plain(text.lines().next().unwrap_or_default(), MAX_STATUS);
+        let text = plain(text.lines().next().unwrap_or_default(), MAX_STATUS);
         let mut last = told.status.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != text {
             last.clear();
@@ -73,7 +90,7 @@ impl Notifier {
     }
 
     /// Has systemd hold a listening socket, so that it stays open over a restart: clients wait then and are not refused.
-    /// The next start finds it in [`Inherited`](super::inherited::Inherited). To keep one that is kept already is no harm.
+    /// The next start finds it in [`Inherited`]. To keep one that is kept already is no harm.
     pub fn keep(&self, address: SocketAddr, socket: BorrowedFd<'_>) {
         let name = name_of(address);
         // A socket that breaks is found out by who accepts from it; nobody else has to look.
@@ -120,6 +137,83 @@ impl Notifier {
             tracing::warn!(%error, "systemd cannot be told how the service is doing");
         }
     }
+}
+
+// === impl Inherited ===
+
+impl Inherited {
+    /// Takes what systemd passed on. The environment changes, so no other thread may run yet.
+    pub fn from_env() -> Self {
+        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+        let mut passed = ListenFd::from_env();
+        let mut sockets = Vec::with_capacity(passed.len());
+        let names = names.split(':').chain(std::iter::repeat(""));
+        for (index, name) in (0..passed.len()).zip(names) {
+            match passed
+                .take_tcp_listener(index)
+                .and_then(|socket| socket.map(Socket::new).transpose())
+            {
+                Ok(socket) => sockets.extend(socket.map(|socket| socket.named(name))),
+                Err(error) => tracing::warn!(
+                    name,
+                    %error,
+                    "systemd passed on something that is no listening TCP socket; it is not used"
+                ),
+            }
+        }
+        Self(sockets)
+    }
+
+    /// The sockets. Nothing that asks for them blocks.
+    pub fn take(&mut self) -> Vec<TcpListener> {
+        self.0.iter_mut().filter_map(|socket| socket.listener.take()).collect()
+    }
+
+    /// Tells of those that are not `in_use`: they were closed, so that no client waits there for an answer that never
+    /// comes.
+    pub fn tell_of_rest(self, in_use: &[SocketAddr], notifier: &Notifier) {
+        for Socket { address, kept, .. } in self.0 {
+            if in_use.contains(&address) {
+                continue;
+            }
+            if kept {
+                notifier.release(address);
+                tracing::info!(%address, "a socket of before the restart is closed: the configuration does not name it");
+            } else {
+                tracing::warn!(
+                    %address,
+                    "systemd passes on a socket that the configuration does not name; nobody answers there: name it in \
+                     proxy.listen, or take it out of the .socket unit"
+                );
+            }
+        }
+    }
+}
+
+// === impl Socket ===
+
+impl Socket {
+    fn new(listener: TcpListener) -> io::Result<Self> {
+        if !rustix::net::sockopt::socket_acceptconn(&listener)? {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            address: listener.local_addr()?,
+            listener: Some(listener),
+            kept: false,
+        })
+    }
+
+    fn named(mut self, name: &str) -> Self {
+        self.kept = name == name_of(self.address);
+        self
+    }
+}
+
+/// What a socket is called while systemd keeps it. Such a name may hold no `:`.
+fn name_of(address: SocketAddr) -> String {
+    address.to_string().replace(':', "_")
 }
 
 /// Of a status, in bytes.

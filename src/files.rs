@@ -1,0 +1,229 @@
+//! Reads files. A reader is never kept waiting: a pipe that nobody writes into would hold up a reload for ever. A file with
+//! a secret in it that others can read is refused. Errors say what to do.
+
+use std::{
+    fmt::{self, Display},
+    fs::{File, Metadata, OpenOptions},
+    io::{self, ErrorKind, Read as _},
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{Access, OFlags};
+
+/// Why a secret cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    #[error("cannot read {}: {source}{}", path.display(), hint(source))]
+    Read { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Exposed(#[from] Exposure),
+}
+
+/// Who has rights to a file that they should not have. Its `Display` says what to run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{path}: its mode is {mode:04o}, so {who}; run: chmod {kept:o} {path}",
+    path = path.display(),
+    who = who(*mode),
+    kept = mode & 0o640
+)]
+pub struct Exposure {
+    path: PathBuf,
+    mode: u32,
+}
+
+/// Why a file cannot be read: what the system says, without its number, and what to do. Its `Display` stands behind the name
+/// of the file.
+pub(crate) struct Unreadable<'a>(pub(crate) &'a io::Error);
+
+/// Opens a file to read it, and says what is known of it.
+///
+/// # Errors
+/// It cannot be opened, or is a folder, a pipe, a socket or a device.
+pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    let file = OpenOptions::new()
+        .read(true)
+        // To open a pipe takes until somebody writes into it. For regular files it means nothing.
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)?;
+    // Of the open file, for the path may lead elsewhere by the time it is read.
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    Ok((file, metadata))
+}
+
+/// Whether a file that is there can be opened to be read and written.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_to_write(path: &Path) -> io::Result<()> {
+    open(path)?;
+    OpenOptions::new().read(true).write(true).open(path).map(drop)
+}
+
+/// Reads a file whole.
+///
+/// # Errors
+/// As [`open`], and those of reading.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let (mut file, _) = open(path)?;
+    let mut contents = Vec::new();
+    file.read_to_end(&mut contents)?;
+    Ok(contents)
+}
+
+/// Whether this user could make a file in `folder`, or in one that is not there yet. It makes nothing.
+///
+/// # Errors
+/// It could not.
+pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
+    let there = folder.ancestors().find(|folder| folder.exists());
+    // A relative path begins in the working directory.
+    let there = there.filter(|folder| !folder.as_os_str().is_empty());
+    rustix::fs::access(there.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)?;
+    Ok(())
+}
+
+/// Reads a file that its owner may read and write, its group at most read, and others not at all. A group is how a
+/// service gets at what only root may write.
+///
+/// # Errors
+/// Others have more; the file cannot be read, or is no regular file.
+pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
+    read_secret_with(path).map(|(contents, _)| contents)
+}
+
+/// As [`read_secret`], with what else is known of the file that was read.
+///
+/// # Errors
+/// As [`read_secret`].
+pub fn read_secret_with(path: &Path) -> Result<(Vec<u8>, Metadata), SecretError> {
+    let failed = |source| SecretError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let (mut file, metadata) = open(path).map_err(failed)?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & (OTHERS | GROUP_CHANGES) != 0 {
+        let path = path.to_owned();
+        return Err(Exposure { path, mode }.into());
+    }
+    let mut contents = Vec::new();
+    file.read_to_end(&mut contents).map_err(failed)?;
+    Ok((contents, metadata))
+}
+
+/// What its mode allows that it should not.
+fn who(mode: u32) -> &'static str {
+    match mode & OTHERS {
+        0 => "its group can change it",
+        0o1 => "every user can execute it",
+        0o2 | 0o3 => "every user can change it",
+        0o4 | 0o5 => "every user can read it",
+        _ => "every user can read and change it",
+    }
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::PermissionDenied => {
+            "; the user that robotgate runs as has to be its owner, or in its group with the mode 640"
+        }
+        _ => "",
+    }
+}
+
+// === impl Unreadable ===
+
+impl Display for Unreadable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = self.0.to_string();
+        let said = said.split(" (os error ").next().unwrap_or(&said);
+        let hint = match self.0.kind() {
+            ErrorKind::NotFound => "; look whether its name is right",
+            ErrorKind::PermissionDenied => {
+                "; let the user that robotgate runs as read it (and enter the folders above it)"
+            }
+            ErrorKind::IsADirectory => "; name a file in it",
+            _ => "",
+        };
+        write!(f, "{said}{hint}")
+    }
+}
+
+const OTHERS: u32 = 0o007;
+/// To write and to execute.
+const GROUP_CHANGES: u32 = 0o030;
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+
+    use super::*;
+
+    #[test]
+    fn what_others_can_read_is_refused_with_the_command_that_mends_it() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("key");
+        fs::write(&path, "secret").unwrap();
+        for (mode, mended) in [
+            (0o600, None),
+            (0o640, None),
+            (0o400, None),
+            (0o644, Some("chmod 640")),
+            (0o604, Some("chmod 600")),
+            (0o660, Some("chmod 640")),
+            (0o777, Some("chmod 640")),
+        ] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            match (read_secret(&path), mended) {
+                (Ok(contents), None) => assert_eq!(contents, b"secret"),
+                (Err(error), Some(command)) => {
+                    let error = error.to_string();
+                    assert!(
+                        error.contains(command) && !error.contains("secret,"),
+                        "{mode:o}: {error}"
+                    );
+                }
+                (found, _) => panic!("{mode:o}: {found:?}"),
+            }
+        }
+        let missing = read_secret(&folder.path().join("none")).unwrap_err().to_string();
+        assert!(
+            missing.contains("none") && missing.contains("No such file"),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn a_pipe_or_a_folder_is_refused_and_not_waited_for() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        for path in [&*pipe, folder.path(), Path::new("/dev/null")] {
+            let error = read_secret(path).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!("cannot read {}: it is not a regular file", path.display())
+            );
+        }
+    }
+
+    #[test]
+    fn what_to_do_stands_behind_the_cause_and_no_number() {
+        for (number, said) in [
+            (2, "No such file or directory; look whether its name is right"),
+            (
+                13,
+                "Permission denied; let the user that robotgate runs as read it (and enter the folders above it)",
+            ),
+            (21, "Is a directory; name a file in it"),
+            (5, "Input/output error"),
+        ] {
+            assert_eq!(Unreadable(&io::Error::from_raw_os_error(number)).to_string(), said);
+        }
+    }
+}
