@@ -4,14 +4,12 @@
 //! made when somebody asks for it, and what only has to be looked up then comes as a [`Snapshot`]. No label says a host,
 //! and each has few values: those of closed lists, or the names of configured bots.
 
-mod accept;
 mod bots;
 mod fetch_result;
-mod gauge;
 mod histogram;
 mod label;
+mod page;
 mod process;
-mod reloads;
 mod text;
 
 use std::{
@@ -23,22 +21,21 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-pub use self::{
-    accept::Format,
-    bots::Meter,
-    fetch_result::FetchResult,
-    gauge::Present,
-    label::{Class, Listener, Method, Outcome, Tunnel},
-    process::Process,
-    reloads::Reloads,
-};
 use self::{
     bots::Decisions,
-    gauge::Gauges,
     histogram::Histogram,
-    label::{Counters, Label as _},
+    label::{Counts, Label as _},
 };
-use crate::{audit::AuditCounts, decision::Verdict, store::Memory, trust::Kind, upstream::ProxyError};
+pub use self::{
+    bots::Meter,
+    fetch_result::FetchResult,
+    label::{Class, Listener, Method, Outcome, Present, Tunnel},
+    page::Format,
+    process::Process,
+};
+use crate::{
+    audit::AuditCounts, decision::Verdict, store::Memory, text::micros_since_1970, trust::Kind, upstream::ProxyError,
+};
 
 /// What has been counted since the start, over all reloads.
 #[derive(Debug)]
@@ -51,9 +48,9 @@ pub struct Metrics {
     /// Of those that name no bot.
     unidentified: Arc<Decisions>,
     /// By outcome, for each method.
-    requests: [Counters<Outcome>; Method::COUNT],
-    responses: Counters<Class>,
-    errors: Counters<ProxyError>,
+    requests: [Counts<Outcome>; Method::COUNT],
+    responses: Counts<Class>,
+    errors: Counts<ProxyError>,
     malformed: AtomicU64,
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
@@ -61,18 +58,27 @@ pub struct Metrics {
     robots_wait: Histogram,
     exchange: Histogram,
     audit_wait: Histogram,
-    fetches: Counters<FetchResult>,
+    fetches: Counts<FetchResult>,
     fetch: Histogram,
-    connections: Gauges<Listener>,
-    connections_accepted: Counters<Listener>,
-    tunnels: Gauges<Tunnel>,
-    tunnels_opened: Counters<Tunnel>,
-    distrust: Counters<Kind>,
+    connections: Counts<Listener>,
+    connections_accepted: Counts<Listener>,
+    tunnels: Counts<Tunnel>,
+    tunnels_opened: Counts<Tunnel>,
+    distrust: Counts<Kind>,
     /// What the audit logs count.
     pub audit: Arc<AuditCounts>,
     pub reloads: Reloads,
     /// Certificates of hosts that were made, by whichever authority.
     pub leaves_minted: Arc<AtomicU64>,
+}
+
+/// What became of reloads. The start counts as one that went well, and for none. Times are microseconds since 1970.
+#[derive(Debug)]
+pub struct Reloads {
+    last: AtomicU64,
+    last_good: AtomicU64,
+    ok: AtomicU64,
+    rejected: AtomicU64,
 }
 
 /// How an exchange ended.
@@ -135,9 +141,9 @@ impl Default for Metrics {
             bots: Mutex::default(),
             other: Arc::default(),
             unidentified: Arc::default(),
-            requests: std::array::from_fn(|_| Counters::default()),
-            responses: Counters::default(),
-            errors: Counters::default(),
+            requests: std::array::from_fn(|_| Counts::default()),
+            responses: Counts::default(),
+            errors: Counts::default(),
             malformed: AtomicU64::default(),
             received_bytes: AtomicU64::default(),
             sent_bytes: AtomicU64::default(),
@@ -145,13 +151,13 @@ impl Default for Metrics {
             robots_wait: Histogram::new(&histogram::OF_NETWORK),
             exchange: Histogram::new(&histogram::OF_NETWORK),
             audit_wait: Histogram::new(&histogram::OF_DISK),
-            fetches: Counters::default(),
+            fetches: Counts::default(),
             fetch: Histogram::new(&histogram::OF_NETWORK),
-            connections: Gauges::default(),
-            connections_accepted: Counters::default(),
-            tunnels: Gauges::default(),
-            tunnels_opened: Counters::default(),
-            distrust: Counters::default(),
+            connections: Counts::default(),
+            connections_accepted: Counts::default(),
+            tunnels: Counts::default(),
+            tunnels_opened: Counts::default(),
+            distrust: Counts::default(),
             audit: Arc::default(),
             reloads: Reloads::default(),
             leaves_minted: Arc::default(),
@@ -261,21 +267,17 @@ impl Metrics {
 
     /// Requests that have ended so far.
     pub fn requests(&self) -> u64 {
-        self.requests
-            .iter()
-            .flat_map(Counters::iter)
-            .map(|(_, count)| count)
-            .sum()
+        self.requests.iter().map(Counts::total).sum()
     }
 
     /// Connections that are open.
     pub fn connections(&self) -> u64 {
-        self.connections.iter().map(|(_, count)| count).sum()
+        self.connections.total()
     }
 
     /// Tunnels that are open, of all kinds.
     pub fn tunnels(&self) -> u64 {
-        self.tunnels.iter().map(|(_, count)| count).sum()
+        self.tunnels.total()
     }
 
     /// All that is counted, with `snapshot`, as text.
@@ -291,6 +293,35 @@ impl Metrics {
         let bots = self.bots.lock().unwrap_or_else(PoisonError::into_inner);
         let named = bots.iter().map(|(name, decisions)| (name.clone(), decisions.clone()));
         fixed.into_iter().chain(named).collect()
+    }
+}
+
+// === impl Reloads ===
+
+impl Default for Reloads {
+    fn default() -> Self {
+        let now = micros_since_1970(SystemTime::now());
+        Self {
+            last: now.into(),
+            last_good: now.into(),
+            ok: AtomicU64::default(),
+            rejected: AtomicU64::default(),
+        }
+    }
+}
+
+impl Reloads {
+    /// Notes that a reload ended at `at`: another configuration is in force, or it was rejected.
+    pub fn note(&self, went_well: bool, at: SystemTime) {
+        let at = micros_since_1970(at);
+        self.last.store(at, Ordering::Relaxed);
+        let count = if went_well {
+            self.last_good.store(at, Ordering::Relaxed);
+            &self.ok
+        } else {
+            &self.rejected
+        };
+        count.fetch_add(1, Ordering::Relaxed);
     }
 }
 

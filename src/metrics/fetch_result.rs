@@ -1,11 +1,13 @@
 //! What came of a fetch of a robots.txt, in few words.
 
-use super::label::label;
-use crate::copy::{FetchError, Fetched, NetworkError};
+use crate::{
+    copy::{FetchError, Fetched, NetworkError},
+    text::words,
+};
 
-label! {
+words! {
     /// What came of a fetch.
-    FetchResult {
+    pub enum FetchResult {
         Successful = "2xx",
         /// The copy that is known still holds.
         NotModified = "304",

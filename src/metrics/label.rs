@@ -1,14 +1,19 @@
-//! The values of labels, which are closed lists, and a counter for each. What another module lists already is only
+//! The values of labels, which are closed lists, and a number for each. What another module lists already is only
 //! taken from there.
 
 use std::{
     marker::PhantomData,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
+use super::FetchResult;
 use crate::{
     bot::Enforcement,
     decision::{Reason, Verdict},
+    text::words,
     trust::Kind,
     upstream::ProxyError,
 };
@@ -23,14 +28,18 @@ pub(super) trait Label: Copy + 'static {
     fn index(self) -> usize;
 }
 
-/// A counter for each value of a label.
+/// A number for each value of a label: of what has happened, or of what there is now.
 #[derive(Debug)]
-pub(super) struct Counters<L> {
-    counts: Box<[AtomicU64]>,
+pub(super) struct Counts<L> {
+    counts: Box<[Arc<AtomicU64>]>,
     label: PhantomData<L>,
 }
 
-/// Makes a label of an enum that has `ALL` and `as_str` of its own.
+/// One of those that there are now. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Present(Arc<AtomicU64>);
+
+/// Makes a label of an enum that has `ALL` and `as_str`.
 macro_rules! take {
     ($($name:ty),+) => {$(
         impl Label for $name {
@@ -47,37 +56,23 @@ macro_rules! take {
     )+};
 }
 
-/// Makes an enum and a label of it.
-macro_rules! label {
-    ($(#[$about:meta])* $name:ident { $($(#[$value:meta])* $variant:ident = $text:literal,)+ }) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$value])* $variant),+
-        }
+take!(
+    Verdict,
+    Reason,
+    Enforcement,
+    ProxyError,
+    Kind,
+    Method,
+    Outcome,
+    Class,
+    Listener,
+    Tunnel,
+    FetchResult
+);
 
-        impl $crate::metrics::label::Label for $name {
-            const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text),+
-                }
-            }
-
-            fn index(self) -> usize {
-                self as usize
-            }
-        }
-    };
-}
-pub(super) use label;
-
-take!(Verdict, Reason, Enforcement, ProxyError, Kind);
-
-label! {
+words! {
     /// A request's method (RFC 9110 §9).
-    Method {
+    pub enum Method {
         Get = "GET",
         Head = "HEAD",
         Post = "POST",
@@ -90,9 +85,9 @@ label! {
     }
 }
 
-label! {
+words! {
     /// What became of a request.
-    Outcome {
+    pub enum Outcome {
         /// It went to its origin and came back.
         Forwarded = "forwarded",
         /// The decision was against it.
@@ -106,9 +101,9 @@ label! {
     }
 }
 
-label! {
+words! {
     /// A response's status (RFC 9110 §15).
-    Class {
+    pub enum Class {
         Informational = "1xx",
         Successful = "2xx",
         Redirection = "3xx",
@@ -117,17 +112,17 @@ label! {
     }
 }
 
-label! {
+words! {
     /// What clients speak first where they come in.
-    Listener {
+    pub enum Listener {
         Http = "http",
         Tls = "tls",
     }
 }
 
-label! {
+words! {
     /// What lasts beyond a request and its response.
-    Tunnel {
+    pub enum Tunnel {
         /// An intercepted CONNECT.
         Intercept = "intercept",
         /// A CONNECT whose bytes pass unseen.
@@ -162,31 +157,49 @@ impl Class {
     }
 }
 
-// === impl Counters ===
+// === impl Counts ===
 
-impl<L: Label> Default for Counters<L> {
+impl<L: Label> Default for Counts<L> {
     fn default() -> Self {
         Self {
-            counts: (0..L::COUNT).map(|_| AtomicU64::new(0)).collect(),
+            counts: L::ALL.iter().map(|_| Arc::default()).collect(),
             label: PhantomData,
         }
     }
 }
 
-impl<L: Label> Counters<L> {
+impl<L: Label> Counts<L> {
     pub(super) fn add(&self, label: L) {
         self.counts[label.index()].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Adds one for as long as what this gives is held.
+    pub(super) fn enter(&self, label: L) -> Present {
+        self.add(label);
+        Present(self.counts[label.index()].clone())
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (L, u64)> {
         std::iter::zip(L::ALL, &self.counts).map(|(label, count)| (*label, count.load(Ordering::Relaxed)))
+    }
+
+    /// Of all values together.
+    pub(super) fn total(&self) -> u64 {
+        self.iter().map(|(_, count)| count).sum()
+    }
+}
+
+// === impl Present ===
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::FetchResult;
 
     fn check<L: Label>() {
         for (place, label) in L::ALL.iter().enumerate() {

@@ -1,8 +1,6 @@
 //! The text of a scrape, of which each family has one line here. prometheus-client writes OpenMetrics; the older format
 //! differs from it only in the name that a counter is declared by, and in the end.
 
-mod page;
-
 use std::{
     fmt,
     sync::{Arc, atomic::Ordering},
@@ -15,8 +13,12 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use self::page::Page;
-use super::{Format, Metrics, Snapshot, label::Label};
+use super::{
+    Format, Metrics, Snapshot,
+    label::{Counts, Label},
+    page::Page,
+};
+use crate::text::micros_since_1970;
 
 /// A scrape.
 #[derive(Debug)]
@@ -89,12 +91,12 @@ impl Scrape {
         page.counters(
             "robotgate_responses",
             "Responses that clients got, by the class of their status.",
-            labelled("class", metrics.responses.iter()),
+            labelled("class", &metrics.responses),
         )?;
         page.counters(
             "robotgate_errors",
             "Exchanges that failed, by the error type of RFC 9209 or robotgate's own.",
-            labelled("type", metrics.errors.iter()),
+            labelled("type", &metrics.errors),
         )?;
         page.counters(
             "robotgate_limits",
@@ -150,7 +152,7 @@ impl Scrape {
         page.counters(
             "robotgate_robots_fetches",
             "Fetches of a robots.txt that have ended, by what came of them.",
-            labelled("result", metrics.fetches.iter()),
+            labelled("result", &metrics.fetches),
         )?;
         page.gauge(
             "robotgate_robots_fetches_running",
@@ -199,7 +201,7 @@ impl Scrape {
         page.gauges(
             "robotgate_connections",
             "Connections of clients that are open, by what their listener speaks.",
-            labelled("listener", metrics.connections.iter()),
+            labelled("listener", &metrics.connections),
         )?;
         page.gauge(
             "robotgate_connections_max",
@@ -209,17 +211,17 @@ impl Scrape {
         page.counters(
             "robotgate_connections_accepted",
             "Connections of clients that were let in, by what their listener speaks.",
-            labelled("listener", metrics.connections_accepted.iter()),
+            labelled("listener", &metrics.connections_accepted),
         )?;
         page.gauges(
             "robotgate_tunnels",
             "CONNECTs and WebSockets that are open, by kind.",
-            labelled("kind", metrics.tunnels.iter()),
+            labelled("kind", &metrics.tunnels),
         )?;
         page.counters(
             "robotgate_tunnels_opened",
             "CONNECTs and WebSockets that were opened, by kind.",
-            labelled("kind", metrics.tunnels_opened.iter()),
+            labelled("kind", &metrics.tunnels_opened),
         )?;
         page.gauge(
             "robotgate_leaves",
@@ -241,7 +243,7 @@ impl Scrape {
         page.counters(
             "robotgate_client_distrust",
             "TLS handshakes that clients broke off, as they do who do not trust the authority.",
-            labelled("kind", metrics.distrust.iter()),
+            labelled("kind", &metrics.distrust),
         )
     }
 
@@ -268,6 +270,8 @@ impl Scrape {
 
     fn program(&self, page: &mut Page<'_>) -> fmt::Result {
         let reloads = &self.metrics.reloads;
+        let [last, last_good, ok, rejected] = [&reloads.last, &reloads.last_good, &reloads.ok, &reloads.rejected]
+            .map(|number| number.load(Ordering::Relaxed));
         page.gauge(
             "robotgate_config_generation",
             "The configuration in force: 1 at the start, one more with each reload.",
@@ -276,22 +280,22 @@ impl Scrape {
         page.gauge(
             "robotgate_config_last_reload_success",
             "1 where the last reload went well or there was none, 0 where it was rejected.",
-            u64::from(reloads.last_went_well()),
+            u64::from(last == last_good),
         )?;
         page.gauge_f64(
             "robotgate_config_last_reload_timestamp_seconds",
             "When the last reload ended, or robotgate began, in seconds since 1970.",
-            reloads.last(),
+            seconds(last),
         )?;
         page.gauge_f64(
             "robotgate_config_last_reload_success_timestamp_seconds",
             "When the configuration in force was loaded, in seconds since 1970.",
-            reloads.last_good(),
+            seconds(last_good),
         )?;
         page.counters(
             "robotgate_config_reloads",
             "Reloads, by what became of them.",
-            reloads.counts().map(|(result, count)| ([("result", result)], count)),
+            [([("result", "ok")], ok), ([("result", "rejected")], rejected)],
         )?;
         page.gauges(
             "robotgate_build_info",
@@ -361,9 +365,11 @@ impl Scrape {
 /// A series for each value of one label.
 fn labelled<L: Label>(
     name: &'static str,
-    counts: impl Iterator<Item = (L, u64)>,
+    counts: &Counts<L>,
 ) -> impl Iterator<Item = ([(&'static str, &'static str); 1], u64)> {
-    counts.map(move |(label, count)| ([(name, label.as_str())], count))
+    counts
+        .iter()
+        .map(move |(label, count)| ([(name, label.as_str())], count))
 }
 
 /// A series without labels, where there is a value.
@@ -373,6 +379,9 @@ fn optional(value: Option<u64>) -> impl Iterator<Item = ([(&'static str, &'stati
 
 /// In seconds since 1970.
 fn unix_time(time: SystemTime) -> f64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH);
-    since.unwrap_or_default().as_secs_f64()
+    seconds(micros_since_1970(time))
+}
+
+fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1e6
 }
