@@ -46,7 +46,6 @@ mod leaf;
 mod leaves;
 mod name;
 mod pair;
-mod server;
 
 /// A certificate authority: a certificate that clients trust, and the key that signs leaves in its name.
 pub struct Authority {

@@ -7,7 +7,6 @@
 
 mod guard;
 mod listening;
-mod ports;
 mod resolve;
 mod roots;
 mod special;
@@ -15,9 +14,8 @@ mod special;
 use std::net::{IpAddr, SocketAddr};
 
 pub use self::{
-    guard::{Destinations, Guard, Prohibited},
+    guard::{Destinations, Guard, Ports, Prohibited},
     listening::Listening,
-    ports::Ports,
     resolve::{ResolveError, Resolver, ResolverError},
     roots::{Roots, RootsError},
     special::Special,

@@ -86,19 +86,16 @@ pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> 
 
 /// One certificate as PEM.
 pub(crate) fn certificate(der: &CertificateDer<'_>) -> String {
+    let mut lines = vec!["-----BEGIN CERTIFICATE-----"];
     let base64 = BASE64.encode(der);
-    let mut pem = String::with_capacity(base64.len() + base64.len() / COLUMNS + 64);
-    pem.push_str("-----BEGIN CERTIFICATE-----\n");
-    let mut rest = base64.as_str();
-    while !rest.is_empty() {
-        // Base64 is ASCII, so every index is between two characters.
-        let (line, tail) = rest.split_at(rest.len().min(COLUMNS));
-        pem.push_str(line);
-        pem.push('\n');
-        rest = tail;
-    }
-    pem.push_str("-----END CERTIFICATE-----\n");
-    pem
+    // Base64 is ASCII, so every index is between two characters.
+    lines.extend(
+        (0..base64.len())
+            .step_by(COLUMNS)
+            .map(|at| &base64[at..base64.len().min(at + COLUMNS)]),
+    );
+    lines.push("-----END CERTIFICATE-----\n");
+    lines.join("\n")
 }
 
 /// RFC 7468 §2: writers wrap lines at exactly 64 characters.

@@ -16,7 +16,7 @@ mod settings;
 
 use std::time::SystemTime;
 
-pub(crate) use self::page::{escaped, with_code};
+pub(crate) use self::page::{escaped, facts, with_code};
 pub use self::{
     distrust::{Distrust, Kind, Rejection},
     keystore::jks,

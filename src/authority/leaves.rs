@@ -12,14 +12,18 @@ use std::{
 };
 
 use quick_cache::sync::{Cache, EntryAction, EntryResult};
-use rustls::{ServerConfig, crypto::CryptoProvider};
+use rustls::{
+    ServerConfig,
+    crypto::{CryptoProvider, ring::Ticketer},
+    server::NoServerSessionStorage,
+    sign::{CertifiedKey, SingleCertAndKey},
+};
 use tokio::sync::Semaphore;
 
 use super::{
     Authority,
     leaf::{self, MintError},
     name::LeafName,
-    server::server_config,
 };
 
 /// A bounded cache of TLS server configurations for the leaves of one [`Authority`].
@@ -190,4 +194,21 @@ impl Leaf {
     fn holds(&self, now: SystemTime) -> bool {
         self.use_from <= now && now < self.use_until
     }
+}
+
+/// A server that shows `leaf` whatever name the client asks for, or none: to an IP address clients send no name, and the
+/// tunnel's target has settled which leaf it is. It asks clients for no certificate, and takes no early data, which could be
+/// replayed (RFC 8446 §8).
+fn server_config(provider: Arc<CryptoProvider>, leaf: CertifiedKey) -> Result<ServerConfig, MintError> {
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(MintError::Server)?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(SingleCertAndKey::from(leaf)));
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    // Sessions resume by tickets alone, under keys that belong to this name: a ticket for one name opens no tunnel to
+    // another, and however many clients come, nothing is kept for them. The keys turn over every six hours.
+    config.ticketer = Ticketer::new().map_err(|_| MintError::Random)?;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    Ok(config)
 }

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, time::SystemTime};
 
 use super::{fail, load, print};
-use crate::{authority::Authority, text::Second};
+use crate::{authority::Authority, trust};
 
 /// Show or export the certificate that clients of https have to trust
 ///
@@ -40,11 +40,8 @@ pub fn run(args: &CaArgs) -> ExitCode {
     let text = match args.action {
         Action::Export => authority.certificate_pem().to_owned(),
         Action::Show => format!(
-            "Subject:     {}\nFingerprint: {} (SHA-256)\nValid from:  {}\nValid until: {}\nCertificate: {}\nKey:         {}\n",
-            authority.subject(),
-            authority.fingerprint(),
-            Second(authority.not_before()),
-            Second(authority.not_after()),
+            "{}Certificate: {}\nKey:         {}\n",
+            trust::facts(&(&authority).into(), ""),
             https.ca_certificate.display(),
             https.ca_key.display(),
         ),

@@ -6,15 +6,13 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
     sync::Arc,
 };
 
 use ipnet::IpNet;
 
-use super::{
-    ports::Ports,
-    special::{Special, carried, reached},
-};
+use super::special::{Special, carried, reached};
 use crate::origin::{Host, HostPattern};
 
 /// What the configuration says of destinations.
@@ -34,6 +32,11 @@ pub struct Destinations {
     pub networks: Vec<IpNet>,
     pub hosts: Vec<HostPattern>,
 }
+
+/// The ports that bots may reach: those of the configuration, or all but the bad ones of the Fetch
+/// standard. Port 0 is never one of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ports(Option<Vec<RangeInclusive<u16>>>);
 
 /// Somewhere bots may not go. The texts stand in headers and logs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -115,6 +118,33 @@ impl Destinations {
         }
     }
 }
+
+// === impl Ports ===
+
+impl Ports {
+    /// These ports and no others; a bad one among them only where a range is that port alone.
+    pub fn only(ranges: Vec<RangeInclusive<u16>>) -> Self {
+        Self(Some(ranges))
+    }
+
+    pub fn contains(&self, port: u16) -> bool {
+        let is_bad = port == 0 || BAD.binary_search(&port).is_ok();
+        match &self.0 {
+            None => !is_bad,
+            Some(ranges) if is_bad => port != 0 && ranges.contains(&(port..=port)),
+            Some(ranges) => ranges.iter().any(|range| range.contains(&port)),
+        }
+    }
+}
+
+/// Ports of other protocols, whose servers may take a request for one of their own commands: the bad
+/// ports of the Fetch standard (<https://fetch.spec.whatwg.org/#port-blocking>), in order.
+const BAD: [u16; 82] = [
+    1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
+    111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
+    540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061,
+    6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+];
 
 #[cfg(test)]
 mod tests;

@@ -133,7 +133,8 @@ fn settings_of(client: &Client, certificate: Option<&Certificate>, settings: &Se
     }
 }
 
-fn facts(certificate: &Certificate, indent: &str) -> String {
+/// Whose certificate it is, and how long it holds.
+pub(crate) fn facts(certificate: &Certificate, indent: &str) -> String {
     format!(
         "{indent}Subject:     {}\n{indent}Fingerprint: {} (SHA-256)\n{indent}Valid from:  {}\n{indent}Valid until: {}\n",
         certificate.subject,

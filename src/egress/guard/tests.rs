@@ -317,3 +317,31 @@ fn without_a_name_to_resolve_an_address_and_a_port_are_screened() {
         assert_eq!(screened.err().as_deref(), refusal, "{host}:{port}");
     }
 }
+
+#[test]
+fn the_bad_ports_are_in_order() {
+    assert!(BAD.is_sorted());
+}
+
+#[test]
+fn what_is_written_decides_and_a_bad_port_has_to_be_written_alone() {
+    let written = |ranges: &[RangeInclusive<u16>]| Ports::only(ranges.to_vec());
+    for (ports, open, closed) in [
+        (
+            Ports::default(),
+            &[80, 443, 8080, 24, 65535][..],
+            &[0, 22, 25, 6667, 10080][..],
+        ),
+        (written(&[80..=80, 443..=443]), &[80, 443], &[0, 22, 81, 8080]),
+        (written(&[20..=90, 0..=10]), &[24, 80, 2], &[0, 1, 22, 25, 443]),
+        (written(&[1..=65535, 22..=22]), &[22, 80, 65535], &[0, 21, 25, 6000]),
+        (written(&[0..=0]), &[], &[0, 80]),
+    ] {
+        for port in open {
+            assert!(ports.contains(*port), "{ports:?}: {port}");
+        }
+        for port in closed {
+            assert!(!ports.contains(*port), "{ports:?}: {port}");
+        }
+    }
+}
