@@ -34,9 +34,9 @@ pub use self::{
     error::AuthorityError,
     leaf::{LEAF_LIFE, MintError},
     leaves::Leaves,
-    name::{LeafName, NameError},
+    name::NameError,
 };
-use crate::{pem, text::Second, trust};
+use crate::{files, origin::Host, pem, text::Second, trust};
 
 mod chain;
 mod create;
@@ -91,7 +91,7 @@ impl Authority {
                 return Ok((authority, Provenance::Loaded));
             }
             // Where there is no directory, nothing waits to be finished either.
-            Presence::Half { present, missing } if !pair::directory(missing).is_dir() => {
+            Presence::Half { present, missing } if !files::folder_of(missing).is_dir() => {
                 return Err(AuthorityError::half(present, missing));
             }
             Presence::Half { .. } => {}
@@ -128,8 +128,8 @@ impl Authority {
     /// This user cannot write there.
     pub fn check_folders(certificate: &Path, key: &Path) -> Result<(), AuthorityError> {
         for path in [certificate, key] {
-            let folder = pair::directory(path);
-            crate::files::may_make_in(folder).map_err(AuthorityError::write(folder))?;
+            let folder = files::folder_of(path);
+            files::may_make_in(folder).map_err(AuthorityError::write(folder))?;
         }
         Ok(())
     }
@@ -174,23 +174,23 @@ impl Authority {
 
     /// The certificate's subject, for people to read.
     pub fn subject(&self) -> &str {
-        self.chain.subject()
+        &self.chain.subject
     }
 
     /// What RFC 5280 §4.2.1 requires of an authority's certificate and those of its file lack. Most clients do not mind;
     /// strict ones refuse the leaves. Empty for a certificate made here.
     pub fn lacks(&self) -> &[&'static str] {
-        self.chain.lacks()
+        &self.chain.lacks
     }
 
     /// The first moment at which the certificate, and every other in its file, is valid.
     pub fn not_before(&self) -> SystemTime {
-        self.chain.validity().not_before
+        self.chain.validity.not_before
     }
 
     /// The last moment at which the certificate, and every other in its file, is valid. No leaf outlives it.
     pub fn not_after(&self) -> SystemTime {
-        self.chain.validity().not_after
+        self.chain.validity.not_after
     }
 
     /// Mints a leaf for `name`: a fresh key, and a certificate valid from an hour before `now` until [`LEAF_LIFE`]
@@ -202,17 +202,17 @@ impl Authority {
     /// # Errors
     ///
     /// A name that no certificate can carry, or a `now` outside the authority's validity.
-    pub fn mint(&self, name: &LeafName, now: SystemTime) -> Result<CertifiedKey, MintError> {
+    pub fn mint(&self, name: &Host, now: SystemTime) -> Result<CertifiedKey, MintError> {
         self.mint_valid(name, self.leaf_validity(now)?)
     }
 
     fn leaf_validity(&self, now: SystemTime) -> Result<Validity, MintError> {
-        Validity::of_leaf(self.chain.validity(), now)
+        Validity::of_leaf(self.chain.validity, now)
     }
 
-    fn mint_valid(&self, name: &LeafName, validity: Validity) -> Result<CertifiedKey, MintError> {
+    fn mint_valid(&self, name: &Host, validity: Validity) -> Result<CertifiedKey, MintError> {
         let (leaf, key) = leaf::mint(&self.issuer, self.random, name, validity)?;
-        let certificates = std::iter::once(leaf).chain(self.chain.sent().iter().cloned()).collect();
+        let certificates = std::iter::once(leaf).chain(self.chain.sent.iter().cloned()).collect();
         Ok(CertifiedKey::new(certificates, key))
     }
 
@@ -222,7 +222,7 @@ impl Authority {
             .map_err(|_| AuthorityError::no_key(contents.key_path, &contents.key))?;
         let issuer = Issuer::new(&chain, &key, contents)?;
         let authority = Self {
-            certificate_pem: chain.certificates().iter().map(pem::certificate).collect(),
+            certificate_pem: chain.certificates.iter().map(pem::certificate).collect(),
             chain,
             issuer,
             random: rustls::crypto::ring::default_provider().secure_random,

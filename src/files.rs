@@ -1,12 +1,15 @@
 //! Reads files. A reader is never kept waiting: a pipe that nobody writes into would hold up a reload for ever. A file with
-//! a secret in it that others can read is refused. Errors say what to do.
+//! a secret in it that others can read is refused. And what is the same wherever a file is replaced whole.
 
 use std::{
+    ffi::OsString,
     fmt::{self, Display},
-    fs::{File, Metadata, OpenOptions},
+    fs::{self, File, Metadata, OpenOptions, TryLockError},
     io::{self, ErrorKind, Read as _},
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use rustix::fs::{Access, OFlags};
@@ -73,6 +76,55 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
     file.read_to_end(&mut contents)?;
     Ok(contents)
+}
+
+/// The folder that a file is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Waits for the lock on `folder` under which its files are replaced; `None` where another process holds it for long.
+///
+/// # Errors
+/// There is no such folder, or the system has no locks there.
+pub(crate) fn lock(folder: &Path) -> io::Result<Option<File>> {
+    let lock = File::open(folder)?;
+    for _ in 0..LOCK_TRIES {
+        match lock.try_lock() {
+            Ok(()) => return Ok(Some(lock)),
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// The name under which a file is written before it gets its own.
+pub(crate) fn unfinished(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".robotgate-unfinished");
+    path.with_file_name(name)
+}
+
+/// Makes the file of an unfinished name, for nobody else to read yet. What was there was left by a process that is gone, as
+/// the caller holds the lock.
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
+    match fs::remove_file(unfinished) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(unfinished)
 }
 
 /// Whether this user could make a file in `folder`, or in one that is not there yet. It makes nothing.
@@ -154,13 +206,16 @@ impl Display for Unreadable<'_> {
     }
 }
 
+/// A change takes milliseconds; ten seconds are enough for a crowd on a slow disk.
+const LOCK_TRIES: u32 = 500;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const OTHERS: u32 = 0o007;
 /// To write and to execute.
 const GROUP_CHANGES: u32 = 0o030;
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, Permissions};
+    use std::fs::Permissions;
 
     use super::*;
 

@@ -1,15 +1,10 @@
 //! The authority's certificate file: what is in it, and whether it may sign leaves. It never touches a key, and never
 //! verifies signatures, which is the business of the clients that trust it.
 
-use std::{
-    path::Path,
-    time::{Duration, SystemTime},
-};
+use std::{path::Path, time::SystemTime};
 
 use rustls::pki_types::CertificateDer;
-use x509_parser::{
-    certificate::X509Certificate, extensions::ParsedExtension, prelude::FromDer, time::ASN1Time, x509::X509Version,
-};
+use x509_parser::{certificate::X509Certificate, extensions::ParsedExtension, prelude::FromDer, x509::X509Version};
 
 use super::{error::AuthorityError, leaf::Validity};
 use crate::{pem, text::Second};
@@ -17,14 +12,21 @@ use crate::{pem, text::Second};
 /// The issuer of leaves, and the certificates between it and the root that clients trust.
 pub(super) struct Chain {
     /// As in the file; never empty.
-    certificates: Vec<CertificateDer<'static>>,
-    sent: Vec<CertificateDer<'static>>,
-    subject: String,
-    subject_der: Vec<u8>,
-    public_key_der: Vec<u8>,
-    key_id: Option<Vec<u8>>,
-    lacks: Vec<&'static str>,
-    validity: Validity,
+    pub(super) certificates: Vec<CertificateDer<'static>>,
+    /// What follows the leaf in a handshake.
+    pub(super) sent: Vec<CertificateDer<'static>>,
+    /// The issuer's subject, for people to read.
+    pub(super) subject: String,
+    /// The same as it stands in the certificate, a DER `Name`.
+    pub(super) subject_der: Vec<u8>,
+    /// The issuer's public key, a DER `SubjectPublicKeyInfo`.
+    pub(super) public_key_der: Vec<u8>,
+    /// The issuer's subject key identifier (RFC 5280 §4.2.1.2).
+    pub(super) key_id: Option<Vec<u8>>,
+    /// What strict clients will miss in the certificates.
+    pub(super) lacks: Vec<&'static str>,
+    /// When all certificates of the file are valid at once.
+    pub(super) validity: Validity,
 }
 
 // === impl Chain ===
@@ -99,47 +101,9 @@ impl Chain {
         })
     }
 
-    pub(super) fn certificates(&self) -> &[CertificateDer<'static>] {
-        &self.certificates
-    }
-
     pub(super) fn issuer(&self) -> &CertificateDer<'static> {
         // `parse` refuses a file without certificates.
         &self.certificates[0]
-    }
-
-    /// What follows the leaf in a handshake.
-    pub(super) fn sent(&self) -> &[CertificateDer<'static>] {
-        &self.sent
-    }
-
-    pub(super) fn subject(&self) -> &str {
-        &self.subject
-    }
-
-    /// The issuer's subject as it stands in the certificate, a DER `Name`.
-    pub(super) fn subject_der(&self) -> &[u8] {
-        &self.subject_der
-    }
-
-    /// The issuer's public key, a DER `SubjectPublicKeyInfo`.
-    pub(super) fn public_key_der(&self) -> &[u8] {
-        &self.public_key_der
-    }
-
-    /// What strict clients will miss in the certificates.
-    pub(super) fn lacks(&self) -> &[&'static str] {
-        &self.lacks
-    }
-
-    /// The issuer's subject key identifier (RFC 5280 §4.2.1.2).
-    pub(super) fn key_id(&self) -> Option<&[u8]> {
-        self.key_id.as_deref()
-    }
-
-    /// When all certificates of the file are valid at once.
-    pub(super) fn validity(&self) -> Validity {
-        self.validity
     }
 }
 
@@ -221,18 +185,8 @@ fn check_time(path: &Path, certificate: &X509Certificate<'_>, now: SystemTime) -
 
 fn validity_of(certificate: &X509Certificate<'_>) -> Validity {
     Validity {
-        not_before: moment(certificate.validity().not_before),
-        not_after: moment(certificate.validity().not_after),
-    }
-}
-
-fn moment(time: ASN1Time) -> SystemTime {
-    let seconds = Duration::from_secs(time.timestamp().unsigned_abs());
-    // X.509 knows four-digit years only, all of them well within a `SystemTime`.
-    if time.timestamp() < 0 {
-        SystemTime::UNIX_EPOCH - seconds
-    } else {
-        SystemTime::UNIX_EPOCH + seconds
+        not_before: certificate.validity().not_before.to_datetime().into(),
+        not_after: certificate.validity().not_after.to_datetime().into(),
     }
 }
 

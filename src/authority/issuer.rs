@@ -43,7 +43,7 @@ impl Issuer {
         })?;
         if key
             .public_key()
-            .is_none_or(|public| public.as_ref() != chain.public_key_der())
+            .is_none_or(|public| public.as_ref() != chain.public_key_der)
         {
             return Err(AuthorityError::Mismatch {
                 certificate: contents.certificate_path.to_owned(),
@@ -57,16 +57,16 @@ impl Issuer {
 
         // RFC 5280 §4.2.1.1 wants the issuer's key identifier in each leaf. A certificate that has none binds clients to
         // nothing, so what RFC 7093 §2 would make of its key serves as well as any.
-        let key_id = match chain.key_id() {
-            Some(id) => id.to_vec(),
-            None => Sha256::digest(chain.public_key_der())[..KEY_ID_LENGTH].to_vec(),
+        let key_id = match &chain.key_id {
+            Some(id) => id.clone(),
+            None => Sha256::digest(&chain.public_key_der)[..KEY_ID_LENGTH].to_vec(),
         };
         let mut outline = CertificateParams::default();
         outline.distinguished_name = DistinguishedName::new();
         outline.key_identifier_method = KeyIdMethod::PreSpecified(key_id);
 
         Ok(Self {
-            subject_der: chain.subject_der().to_vec(),
+            subject_der: chain.subject_der.clone(),
             outline,
             signer,
             algorithm,

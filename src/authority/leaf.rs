@@ -22,9 +22,12 @@ use time::OffsetDateTime;
 
 use super::{
     issuer::Issuer,
-    name::{LeafName, NameError},
+    name::{self, NameError},
 };
-use crate::text::{Second, calendar};
+use crate::{
+    origin::Host,
+    text::{Second, calendar},
+};
 
 /// From when until when a certificate holds, both included (RFC 5280 §4.1.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +84,7 @@ pub enum MintError {
 pub(super) fn mint(
     issuer: &Issuer,
     random: &dyn SecureRandom,
-    name: &LeafName,
+    name: &Host,
     validity: Validity,
 ) -> Result<(CertificateDer<'static>, Arc<dyn SigningKey>), MintError> {
     check(name)?;
@@ -92,8 +95,8 @@ pub(super) fn mint(
 }
 
 /// Whether there can be a leaf for `name`.
-pub(super) fn check(name: &LeafName) -> Result<(), MintError> {
-    name.check().map_err(|reason| MintError::Name {
+pub(super) fn check(name: &Host) -> Result<(), MintError> {
+    name::check(name).map_err(|reason| MintError::Name {
         name: name.to_string(),
         reason,
     })
@@ -108,22 +111,22 @@ pub(super) fn serial(random: &dyn SecureRandom) -> Result<[u8; 20], MintError> {
     Ok(serial)
 }
 
-fn params(name: &LeafName, serial: &[u8], validity: Validity) -> Result<CertificateParams, MintError> {
+fn params(name: &Host, serial: &[u8], validity: Validity) -> Result<CertificateParams, MintError> {
     let mut params = CertificateParams::default();
     params.serial_number = Some(SerialNumber::from_slice(serial));
     params.not_before = date(validity.not_before)?;
     params.not_after = date(validity.not_after)?;
     // Clients read the subjectAltName alone; the commonName is for people. It ends at 64 characters (RFC 5280 appendix
     // A.1), and a certificate with no subject at all must mark its subjectAltName as critical (§4.2.1.6), as rcgen does.
-    let text = name.to_string();
+    let (text, alternative) = match name {
+        Host::Name(name) => (name.to_string(), SanType::DnsName((&**name).try_into()?)),
+        Host::Ip(address) => (address.to_string(), SanType::IpAddress(*address)),
+    };
     params.distinguished_name = DistinguishedName::new();
     if text.len() <= MAX_COMMON_NAME {
         params.distinguished_name.push(DnType::CommonName, text);
     }
-    params.subject_alt_names = vec![match name {
-        LeafName::Dns(name) => SanType::DnsName(name.as_str().try_into()?),
-        LeafName::Ip(address) => SanType::IpAddress(*address),
-    }];
+    params.subject_alt_names = vec![alternative];
     // `ExplicitNoCa` rather than `NoCa`: it also writes the subject key identifier.
     params.is_ca = IsCa::ExplicitNoCa;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];

@@ -23,8 +23,8 @@ use tokio::sync::Semaphore;
 use super::{
     Authority,
     leaf::{self, MintError},
-    name::LeafName,
 };
+use crate::origin::Host;
 
 /// A bounded cache of TLS server configurations for the leaves of one [`Authority`].
 ///
@@ -36,7 +36,7 @@ pub struct Leaves {
 
 struct Shared {
     authority: Arc<Authority>,
-    cache: Cache<LeafName, Leaf>,
+    cache: Cache<Host, Leaf>,
     provider: Arc<CryptoProvider>,
     clock: Box<dyn Fn() -> SystemTime + Send + Sync>,
     /// Keeps a burst of new names from taking all of the blocking pool, on which files are written too.
@@ -96,7 +96,7 @@ impl Leaves {
     /// # Errors
     ///
     /// As [`Authority::mint`]. Errors are not kept: the next call tries again.
-    pub async fn server_config(&self, name: LeafName) -> Result<Arc<ServerConfig>, MintError> {
+    pub async fn server_config(&self, name: Host) -> Result<Arc<ServerConfig>, MintError> {
         if let Some(ready) = self.ready(&name) {
             return Ok(ready);
         }
@@ -107,7 +107,7 @@ impl Leaves {
     }
 
     /// The TLS server for `name`, where nothing has to be minted for it.
-    pub fn ready(&self, name: &LeafName) -> Option<Arc<ServerConfig>> {
+    pub fn ready(&self, name: &Host) -> Option<Arc<ServerConfig>> {
         let leaf = self.shared.cache.get(name)?;
         leaf.holds((self.shared.clock)()).then_some(leaf.config)
     }
@@ -145,9 +145,9 @@ impl fmt::Debug for Leaves {
 // === impl Shared ===
 
 impl Shared {
-    async fn fill(self: Arc<Self>, name: LeafName) -> Result<Arc<ServerConfig>, MintError> {
+    async fn fill(self: Arc<Self>, name: Host) -> Result<Arc<ServerConfig>, MintError> {
         let now = (self.clock)();
-        let check = |_: &LeafName, leaf: &mut Leaf| {
+        let check = |_: &Host, leaf: &mut Leaf| {
             if leaf.holds(now) {
                 EntryAction::Retain(Arc::clone(&leaf.config))
             } else {
@@ -175,7 +175,7 @@ impl Shared {
         Ok(config)
     }
 
-    fn mint(&self, name: &LeafName, now: SystemTime) -> Result<Leaf, MintError> {
+    fn mint(&self, name: &Host, now: SystemTime) -> Result<Leaf, MintError> {
         let validity = self.authority.leaf_validity(now)?;
         let key = self.authority.mint_valid(name, validity)?;
         self.minted.fetch_add(1, Ordering::Relaxed);

@@ -1,21 +1,10 @@
-//! What a leaf certificate speaks for: one host name or one IP address. It never resolves, and never normalises: the
-//! origin's canonical form comes in.
+//! Which hosts a leaf certificate can speak for.
 
-use std::{
-    fmt,
-    net::{IpAddr, Ipv4Addr},
-};
+use std::net::Ipv4Addr;
 
 use thiserror::Error;
 
-/// The one name in a leaf certificate.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum LeafName {
-    /// A host name: ASCII in lower case, international names as punycode, no dot at the end.
-    Dns(String),
-    /// An IP address, for clients that were given one in place of a name.
-    Ip(IpAddr),
-}
+use crate::origin::Host;
 
 /// Why no certificate can be minted for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -35,51 +24,38 @@ pub enum NameError {
     Address,
 }
 
-// === impl LeafName ===
-
-impl LeafName {
-    /// Whether a certificate can carry the name.
-    ///
-    /// Stricter than the IA5String of RFC 5280 §4.2.1.6, which would let through a wildcard, or a NUL that some client
-    /// takes for the name's end. More lenient than RFC 1123: `_` and hyphens at a label's edges occur in hosts that
-    /// exist, and clients are left to judge them.
-    pub(super) fn check(&self) -> Result<(), NameError> {
-        let Self::Dns(name) = self else {
-            return Ok(());
-        };
-        if name.is_empty() {
-            return Err(NameError::Empty);
-        }
-        if name.len() > MAX_NAME {
-            return Err(NameError::Long);
-        }
-        for label in name.split('.') {
-            if label.is_empty() {
-                return Err(NameError::EmptyLabel);
-            }
-            if label.len() > MAX_LABEL {
-                return Err(NameError::LongLabel);
-            }
-            if !label.bytes().all(is_name_octet) {
-                return Err(NameError::Character);
-            }
-        }
-        // A client that was given an address compares it with iPAddress names only (RFC 9110 §4.3.5), so such a leaf
-        // would be refused by every client.
-        if name.parse::<Ipv4Addr>().is_ok() {
-            return Err(NameError::Address);
-        }
-        Ok(())
+/// Whether a certificate can carry the name of `host`.
+///
+/// Stricter than the IA5String of RFC 5280 §4.2.1.6, which would let through a wildcard, or a NUL that some client
+/// takes for the name's end. More lenient than RFC 1123: `_` and hyphens at a label's edges occur in hosts that
+/// exist, and clients are left to judge them.
+pub(super) fn check(host: &Host) -> Result<(), NameError> {
+    let Host::Name(name) = host else {
+        return Ok(());
+    };
+    if name.is_empty() {
+        return Err(NameError::Empty);
     }
-}
-
-impl fmt::Display for LeafName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Dns(name) => f.write_str(name),
-            Self::Ip(address) => address.fmt(f),
+    if name.len() > MAX_NAME {
+        return Err(NameError::Long);
+    }
+    for label in name.split('.') {
+        if label.is_empty() {
+            return Err(NameError::EmptyLabel);
+        }
+        if label.len() > MAX_LABEL {
+            return Err(NameError::LongLabel);
+        }
+        if !label.bytes().all(is_name_octet) {
+            return Err(NameError::Character);
         }
     }
+    // A client that was given an address compares it with iPAddress names only (RFC 9110 §4.3.5), so such a leaf
+    // would be refused by every client.
+    if name.parse::<Ipv4Addr>().is_ok() {
+        return Err(NameError::Address);
+    }
+    Ok(())
 }
 
 fn is_name_octet(octet: u8) -> bool {
@@ -94,7 +70,7 @@ mod tests {
     use super::*;
 
     fn check(name: &str) -> Result<(), NameError> {
-        LeafName::Dns(name.to_owned()).check()
+        super::check(&Host::Name(name.into()))
     }
 
     #[test]

@@ -13,17 +13,14 @@
 //! is whole, and the next start tidies up.
 
 use std::{
-    ffi::OsString,
-    fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
+    fs::{self, DirBuilder, File, Permissions},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf},
-    thread,
-    time::Duration,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    path::Path,
 };
 
 use super::{create::NewPair, error::AuthorityError};
-use crate::files;
+use crate::files::{self, create_unfinished, folder_of, unfinished};
 
 /// Where the two files of an authority are.
 #[derive(Clone, Copy)]
@@ -107,7 +104,7 @@ impl<'a> Pair<'a> {
     }
 
     pub(super) fn make_directories(&self) -> Result<(), AuthorityError> {
-        for path in [self.key, self.certificate].map(directory) {
+        for path in [self.key, self.certificate].map(folder_of) {
             DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
@@ -119,16 +116,9 @@ impl<'a> Pair<'a> {
 
     /// Waits for the lock under which a pair is made.
     pub(super) fn lock(&self) -> Result<File, AuthorityError> {
-        let path = directory(self.key);
-        let directory = File::open(path).map_err(AuthorityError::read(path))?;
-        for _ in 0..LOCK_TRIES {
-            match directory.try_lock() {
-                Ok(()) => return Ok(directory),
-                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
-                Err(TryLockError::Error(error)) => return Err(AuthorityError::write(path)(error)),
-            }
-        }
-        Err(AuthorityError::Locked(path.to_owned()))
+        let folder = folder_of(self.key);
+        let lock = files::lock(folder).map_err(AuthorityError::read(folder))?;
+        lock.ok_or_else(|| AuthorityError::Locked(folder.to_owned()))
     }
 
     /// Puts a new pair in place. The caller holds the lock.
@@ -177,7 +167,7 @@ impl<'a> Pair<'a> {
     }
 
     fn flush_directories(&self) -> Result<(), AuthorityError> {
-        for path in [self.key, self.certificate].map(directory) {
+        for path in [self.key, self.certificate].map(folder_of) {
             File::open(path)
                 .and_then(|directory| directory.sync_all())
                 .map_err(AuthorityError::write(path))?;
@@ -212,13 +202,7 @@ fn read_key(path: &Path) -> Result<Vec<u8>, AuthorityError> {
 fn write_unfinished(path: &Path, contents: &[u8], mode: u32) -> Result<(), AuthorityError> {
     let path = unfinished(path);
     let write = || {
-        // What is there was left by a process that is gone: this one holds the lock.
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
-        // The umask may have taken away the right of clients to read the certificate.
+        let mut file = create_unfinished(&path)?;
         file.set_permissions(Permissions::from_mode(mode))?;
         file.write_all(contents)?;
         file.sync_all()
@@ -239,25 +223,5 @@ fn link(path: &Path) -> Result<(), AuthorityError> {
     }
 }
 
-/// The name under which a file is written before it gets its own.
-fn unfinished(path: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".robotgate-unfinished");
-    path.with_file_name(name)
-}
-
-/// The directory that a file is in.
-pub(super) fn directory(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
 /// The permission bits of everyone but the owner.
 const OTHERS: u32 = 0o077;
-
-/// Making a pair takes milliseconds; five seconds are enough for a slow disk.
-const LOCK_TRIES: u32 = 250;
-const LOCK_PAUSE: Duration = Duration::from_millis(20);

@@ -27,7 +27,7 @@ use super::{
     streams,
 };
 use crate::{
-    authority::{LeafName, Leaves, MintError},
+    authority::{Leaves, MintError},
     bot::Voucher,
     metrics::{Method, Tunnel},
     origin::{Host, Origin, Scheme},
@@ -127,14 +127,13 @@ pub(super) async fn serve(
 
 /// The TLS server for a host. Of new ones, a client gets no more in a minute than one may.
 async fn server_config(host: &Host, leaves: &Leaves, context: &Context) -> Result<Arc<ServerConfig>, LeafError> {
-    let name = leaf_name(host);
-    if let Some(ready) = leaves.ready(&name) {
+    if let Some(ready) = leaves.ready(host) {
         return Ok(ready);
     }
     let limits = context.live.generation().config.proxy.limits;
     let taken = context.arrival.visit.take_leaf(&limits, Instant::now());
     taken.map_err(LeafError::Limit)?;
-    Ok(leaves.server_config(name).await?)
+    Ok(leaves.server_config(host.clone()).await?)
 }
 
 async fn serve_inside(stream: Stream, through: Arc<Through>, context: &Context) {
@@ -154,11 +153,4 @@ async fn first_byte(stream: &mut ClientStream) -> Option<u8> {
         stream.read_early().await.ok()?;
     }
     stream.early().first().copied()
-}
-
-fn leaf_name(host: &Host) -> LeafName {
-    match host {
-        Host::Name(name) => LeafName::Dns(name.to_string()),
-        Host::Ip(address) => LeafName::Ip(*address),
-    }
 }

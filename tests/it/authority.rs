@@ -10,7 +10,10 @@ use std::{
 };
 
 use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair, KeyUsagePurpose};
-use robotgate::authority::{Authority, AuthorityError, LeafName, Provenance};
+use robotgate::{
+    authority::{Authority, AuthorityError, Provenance},
+    origin::Host,
+};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection,
     pki_types::{CertificateDer, ServerName},
@@ -102,12 +105,12 @@ fn ca_params(name: &str) -> CertificateParams {
     params
 }
 
-fn dns(name: &str) -> LeafName {
-    LeafName::Dns(name.to_owned())
+fn dns(name: &str) -> Host {
+    Host::Name(name.into())
 }
 
-fn ip(address: &str) -> LeafName {
-    LeafName::Ip(address.parse().unwrap())
+fn ip(address: &str) -> Host {
+    Host::Ip(address.parse().unwrap())
 }
 
 fn client_trusting(root: &CertificateDer<'static>) -> ClientConfig {

@@ -3,20 +3,17 @@
 //! is not meant.
 
 use std::{
-    ffi::OsString,
-    fs::{self, File, OpenOptions, Permissions, TryLockError},
+    fs::{self, File, Permissions},
     io::{self, Write as _},
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
-    thread,
-    time::Duration,
 };
 
 use rustix::fs::{Gid, Uid, fchown};
 
 use crate::{
     bot::name_of,
-    files::{self, SecretError},
+    files::{self, SecretError, create_unfinished, folder_of, unfinished},
 };
 
 /// The file, for as long as nobody else may change it.
@@ -60,15 +57,10 @@ impl Store {
         // The file itself is replaced, not a link to it.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let folder = folder_of(&path);
-        let lock = File::open(folder).map_err(|source| read_error(folder, source))?;
-        for _ in 0..LOCK_TRIES {
-            match lock.try_lock() {
-                Ok(()) => return Ok(Self { path, lock }),
-                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
-                Err(TryLockError::Error(source)) => return Err(read_error(folder, source)),
-            }
+        match files::lock(folder).map_err(|source| read_error(folder, source))? {
+            Some(lock) => Ok(Self { lock, path }),
+            None => Err(StoreError::Locked(folder.to_owned())),
         }
-        Err(StoreError::Locked(folder.to_owned()))
     }
 
     /// What the file holds now.
@@ -92,18 +84,8 @@ impl Store {
 
     fn write_unfinished(&self, unfinished: &Path, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let failed = |source| write_error(unfinished, source);
-        match fs::remove_file(unfinished) {
-            // What is there was left by a process that is gone: this one holds the lock.
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
         // Nobody else's until it has its owner.
-        let options = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(unfinished);
-        let mut file = options.map_err(failed)?;
+        let mut file = create_unfinished(unfinished).map_err(failed)?;
         let made = file.metadata().map_err(failed)?;
         match before {
             Some(before) if (made.uid(), made.gid()) != before.owner => {
@@ -175,26 +157,8 @@ fn write_error(path: &Path, source: io::Error) -> StoreError {
     StoreError::Write { path, source }
 }
 
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-/// The name under which the file is written before it gets its own.
-fn unfinished(path: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".robotgate-unfinished");
-    path.with_file_name(name)
-}
-
 /// Of a file that was not there: its owner may change it, and its group read it.
 const NEW_MODE: u32 = 0o640;
-/// A change takes milliseconds; ten seconds are enough for a crowd on a slow disk.
-const LOCK_TRIES: u32 = 500;
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {

@@ -31,7 +31,7 @@ pub(super) fn verify_under(
     handshake(&Arc::new(server), &Arc::new(client_trusting(root)), name).map(drop)
 }
 
-fn mint(authority: &Authority, name: &LeafName) -> CertificateDer<'static> {
+fn mint(authority: &Authority, name: &Host) -> CertificateDer<'static> {
     let leaf = authority.mint(name, SystemTime::now()).unwrap();
     assert_eq!(leaf.cert.len(), 1, "a root is not sent along");
     leaf.cert[0].clone()
