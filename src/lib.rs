@@ -73,8 +73,8 @@
 //! - Nothing goes upstream, and no refusal goes down, before its decision is in the audit log, behind
 //!   the fetch that it rests on.
 //! - [`robots`], [`decision`] and [`copy`] read no clock and open no socket.
-//! - Nothing older than the last fetch is ever taken for it: what cannot be read back, or could not be
-//!   written, is not known, and so is fetched.
+//! - Nothing older than the last fetch is taken for it while robotgate runs. After a restart, a copy within its life may
+//!   be older than a fetch that could not be written. What cannot be read back is not known, and so is fetched.
 //! - What a CONNECT proves says who is inside, and nothing of what they may; it is looked up anew in the
 //!   configuration in force for each request. No secret is kept, and none reaches a log, an error, an origin.
 //! - What two parsers could read in two ways is refused before it is read in one; what goes on is written anew.

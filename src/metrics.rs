@@ -109,6 +109,8 @@ pub struct Snapshot {
     pub copies: Vec<(&'static str, u64)>,
     /// `None` where the copies are kept in memory alone.
     pub disk: Option<DiskUse>,
+    /// Whether they are though they should be on disk, or nothing can be written there now.
+    pub disk_fails: bool,
     /// Certificates that are ready.
     pub leaves: usize,
     /// How many connections and fetches there may be at once.
@@ -130,6 +132,8 @@ pub struct DiskUse {
     pub max_bytes: u64,
     /// Origins that wait to be written.
     pub waiting: usize,
+    /// How often nothing could be written.
+    pub failures: u64,
 }
 
 // === impl Metrics ===

@@ -28,7 +28,7 @@ use self::{
     slot::{Held, HeldWeight, Slot},
 };
 pub use self::{
-    disk::{Contents, CopyFile, Disk, DiskError, DiskOptions, FileError, Record, Why},
+    disk::{Contents, CopyFile, Disk, DiskError, DiskOptions, FileError, Record},
     verdicts::{VerdictCounts, Verdicts},
 };
 use crate::{
@@ -50,6 +50,8 @@ pub struct Store {
     running: TaskTracker,
     stopping: CancellationToken,
     disk: Option<Disk>,
+    /// Why there is none though there should be.
+    without_disk: Option<String>,
     /// Failures of before this, in microseconds since 1970, are tried again at once.
     retry_from: AtomicU64,
     clocks: Clocks,
@@ -107,6 +109,7 @@ impl Store {
             running: TaskTracker::new(),
             stopping: CancellationToken::new(),
             disk,
+            without_disk: None,
             retry_from: AtomicU64::new(0),
             clocks: Clocks::new(),
             spread: RandomState::new(),
@@ -136,6 +139,13 @@ impl Store {
         }
     }
 
+    /// Notes why the copies are not kept on disk though they should be, and what to do.
+    #[must_use]
+    pub fn without_disk(mut self, why: String) -> Self {
+        self.without_disk = Some(why);
+        self
+    }
+
     /// Has [`end_fetches`](Self::end_fetches) end those of `earlier`, too, which this store replaces.
     #[must_use]
     pub fn replacing(mut self, earlier: &Self) -> Self {
@@ -154,6 +164,14 @@ impl Store {
     /// The copies on disk, where they are kept there.
     pub fn disk(&self) -> Option<&Disk> {
         self.disk.as_ref()
+    }
+
+    /// Why what is learned now is not kept on disk though it should be, and what to do. It names no path.
+    pub fn disk_trouble(&self) -> Option<String> {
+        match &self.disk {
+            Some(disk) => disk.trouble(),
+            None => self.without_disk.clone(),
+        }
     }
 
     pub fn memory(&self) -> Memory {

@@ -28,7 +28,7 @@ use crate::{
     config::Config,
     copy::Policy,
     origin::Origin,
-    store::{CopyFile, Disk, FileError, Why},
+    store::{CopyFile, Disk, FileError},
 };
 
 /// The copies that a configuration names, to be asked once.
@@ -80,7 +80,7 @@ pub enum AdminError {
     )]
     Denied(PathBuf),
     #[error("{} cannot be used: {why}", .path.display())]
-    Unusable { path: PathBuf, why: Why },
+    Unusable { path: PathBuf, why: FileError },
     #[error("{} cannot be read: {error}", .path.display())]
     File { path: PathBuf, error: FileError },
     #[error("the proxy at {} does not answer: {error}; its log may say why", .socket.display())]
@@ -122,61 +122,25 @@ impl Copies {
     }
 
     fn look(path: &Path, policy: Policy, tell: fn(&str)) -> Result<Self, AdminError> {
-        let found = |found: PathBuf, source| {
-            if found != path {
-                tell(&format!(
-                    "this is of {}, which stands in for {}",
-                    found.display(),
-                    path.display()
-                ));
-            }
-            Self {
-                path: found,
-                policy,
-                source,
-                tell,
-            }
+        let found = |source| Self {
+            path: path.to_owned(),
+            policy,
+            source,
+            tell,
         };
-        let mut candidates = Disk::candidates(path);
-        while let Some(candidate) = candidates.next() {
-            if let Some(proxy) = Proxy::beside(&candidate)? {
-                for other in candidates {
-                    if matches!(Proxy::beside(&other), Ok(Some(_))) {
-                        tell(&format!(
-                            "another proxy answers for {}, which this is not of; give each a cache.path of its own",
-                            other.display()
-                        ));
-                    }
-                }
-                return Ok(found(candidate, Source::Proxy(proxy)));
-            }
+        if let Some(proxy) = Proxy::beside(path)? {
+            return Ok(found(Source::Proxy(proxy)));
         }
-        let mut passed_over = None;
-        for candidate in Disk::candidates(path) {
-            let why = match Disk::read_only(&candidate, path) {
-                Ok(file) => {
-                    if let Some(error) = passed_over {
-                        tell(&format!("{error}"));
-                    }
-                    return Ok(found(candidate, Source::File(file)));
-                }
-                Err(Why::Io(error)) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(why) => why,
-            };
-            match why {
-                Why::Locked => {
-                    let socket = path_beside(&candidate);
-                    return Err(AdminError::Locked {
-                        path: candidate,
-                        socket,
-                    });
-                }
-                // Nor can the one beside it be had, which may not be the one that is used.
-                Why::Io(_) => return Err(AdminError::Unusable { path: candidate, why }),
-                why => passed_over = passed_over.or(Some(AdminError::Unusable { path: candidate, why })),
+        let path = path.to_owned();
+        match Disk::read_only(&path) {
+            Ok(file) => Ok(found(Source::File(file))),
+            Err(FileError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Err(AdminError::Nothing(path)),
+            Err(FileError::Locked) => {
+                let socket = path_beside(&path);
+                Err(AdminError::Locked { path, socket })
             }
+            Err(why) => Err(AdminError::Unusable { path, why }),
         }
-        Err(passed_over.unwrap_or_else(|| AdminError::Nothing(path.to_owned())))
     }
 
     /// Every origin that is known and has `filter` in its name, by name.
@@ -268,7 +232,7 @@ impl Copies {
     ) -> Result<T, AdminError> {
         match self.source {
             Source::Proxy(proxy) => proxy.talk(self.tell, of_proxy),
-            Source::File(file) => Disk::guarded(&file, |file| of_file(file, &self.policy))
+            Source::File(file) => Disk::guarded(file, |file| of_file(file, &self.policy))
                 .map_err(|error| AdminError::File { path: self.path, error }),
         }
     }

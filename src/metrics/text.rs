@@ -193,6 +193,16 @@ impl Scrape {
             "robotgate_cache_writes_waiting",
             "Origins whose latest state waits to be written to disk.",
             optional(disk.map(|disk| disk.waiting as u64)),
+        )?;
+        page.gauge(
+            "robotgate_cache_disk_fails",
+            "1 while what is learned of origins should be kept on disk and cannot be.",
+            snapshot.disk_fails.into(),
+        )?;
+        page.counters(
+            "robotgate_cache_write_failures",
+            "How often nothing could be written to the file of the copies.",
+            optional(disk.map(|disk| disk.failures)),
         )
     }
 

@@ -261,18 +261,19 @@ fn is_same_place(before: &Cache, after: &Cache) -> bool {
 /// nobody: copies are fetched anew after a restart then.
 fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, DiskError> {
     let pages = Store::disk_share(config.max_bytes);
-    let disk = match config.path.as_deref().map(|path| Disk::open(path, config.disk, pages)) {
-        Some(Ok(disk)) => Some(disk),
+    let store = match config.path.as_deref().map(|path| Disk::open(path, config.disk, pages)) {
+        Some(Ok(disk)) => Store::new(config.max_bytes, Some(disk)),
         Some(Err(error)) if before.is_none() => {
-            tracing::error!(
-                "{error}; until the next start or a reload with another cache.path, copies are kept in memory alone"
+            let why = format!(
+                "until the next start, or a reload with another cache.path, copies are kept in memory alone: {}",
+                error.why
             );
-            None
+            tracing::error!(path = %error.path.display(), "{why}");
+            Store::new(config.max_bytes, None).without_disk(why)
         }
         Some(Err(error)) => return Err(error),
-        None => None,
+        None => Store::new(config.max_bytes, None),
     };
-    let store = Store::new(config.max_bytes, disk);
     Ok(Arc::new(match before {
         Some(before) => store.replacing(&before.store),
         None => store,

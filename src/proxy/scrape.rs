@@ -34,6 +34,7 @@ impl Live {
             memory: self.store().memory(),
             copies: self.copies(&generation),
             disk: self.store().disk().map(disk_use),
+            disk_fails: self.store().disk_trouble().is_some(),
             leaves: leaves.map_or(0, |leaves| leaves.len()),
             connections_max: self.clients.room(&generation.config.proxy.limits),
             fetches_max: generation.config.robots.max_fetches,
@@ -65,5 +66,6 @@ fn disk_use(disk: &Disk) -> DiskUse {
         bytes,
         max_bytes,
         waiting: disk.waiting(),
+        failures: disk.failures(),
     }
 }

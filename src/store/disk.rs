@@ -4,17 +4,14 @@
 //! Writing is done by a thread of its own, behind the requests. A disk that fails costs what is
 //! remembered, never a request: what cannot be read is not known, and so is fetched.
 
-mod change;
 mod file;
 mod open;
 mod queue;
-mod record;
-mod shared;
 mod tables;
 mod writer;
 
 use std::{
-    fmt, fs,
+    fmt,
     path::{Path, PathBuf},
     sync::{
         Arc, Condvar, Mutex, PoisonError, RwLock,
@@ -24,19 +21,17 @@ use std::{
     time::Duration,
 };
 
-use self::{
-    change::{Base, Change},
-    open::{Look, candidates, guarded, is_stale, mark_behind, open_at},
-    queue::Queued,
-    shared::Shared,
-};
-pub use self::{
-    file::{Contents, CopyFile, FileError},
-    open::{NoFile, Unusable, Why},
-    record::Record,
-};
 use tokio::sync::Semaphore;
 
+pub use self::{
+    file::{Contents, CopyFile, FileError},
+    tables::Record,
+};
+use self::{
+    open::{Check, guarded, open_existing, open_patiently},
+    queue::Change,
+    writer::Shared,
+};
 use crate::copy::OriginState;
 use crate::{
     files::{self, may_make_in},
@@ -64,41 +59,38 @@ pub struct DiskOptions {
 
 /// The copies cannot be kept on disk.
 #[derive(Debug, thiserror::Error)]
-pub enum DiskError {
-    #[error("{0}")]
-    NoFile(NoFile),
-    #[error("cannot start the thread that writes the copies: {0}")]
-    Thread(std::io::Error),
+#[error("the copies cannot be kept in {}: {why}", path.display())]
+pub struct DiskError {
+    pub path: PathBuf,
+    /// It names no path.
+    pub why: FileError,
 }
 
 // === impl Disk ===
 
 impl Disk {
-    /// Opens the copies at `path`, or at a path beside it where that file cannot be used, which the
-    /// log tells. Pages of the file take up to `cache_bytes` of memory. It blocks, for as long as it takes to look through the file.
+    /// Opens the copies at `path`. Where the file there is damaged, it is moved aside and a new one begun, which the log
+    /// tells. Pages of the file take up to `cache_bytes` of memory. It blocks, for as long as it takes to check the file.
     ///
     /// # Errors
-    /// There is no file that can be used.
+    /// The file cannot be used.
     pub fn open(path: &Path, options: DiskOptions, cache_bytes: usize) -> Result<Self, DiskError> {
-        let opened = open::open(path, cache_bytes).map_err(DiskError::NoFile)?;
-        for Unusable { path, why } in &opened.passed_over {
-            tracing::error!(
-                path = %path.display(),
-                "the copies on disk cannot be used: {why}. The file is left as it is; until the next start, copies \
-                 are kept in {}",
-                opened.path.display()
-            );
-        }
+        let unusable = |why| DiskError {
+            path: path.to_owned(),
+            why,
+        };
+        let file = open_patiently(path, cache_bytes, Check::Whole).map_err(unusable)?;
         let shared = Arc::new(Shared {
-            path: opened.path,
+            path: path.to_owned(),
             cache_bytes,
             keep: Mutex::new(options.keep),
             max_bytes: AtomicU64::new(options.max_bytes),
-            file: RwLock::new(Some(Arc::new(opened.file))),
-            suspect: AtomicBool::new(false),
-            told: AtomicBool::new(false),
+            file: RwLock::new(Some(Arc::new(file))),
+            is_suspect: AtomicBool::new(false),
             queue: Mutex::default(),
             work: Condvar::new(),
+            trouble: Mutex::default(),
+            failures: AtomicU64::new(0),
         });
         let writer = std::thread::Builder::new()
             .name("copies".to_owned())
@@ -106,7 +98,7 @@ impl Disk {
                 let shared = shared.clone();
                 move || shared.write_until_closed()
             })
-            .map_err(DiskError::Thread)?;
+            .map_err(|error| unusable(error.into()))?;
         Ok(Self {
             shared,
             writer: Mutex::new(Some(writer)),
@@ -126,11 +118,9 @@ impl Disk {
             }
             opened => opened,
         };
-        looked.map_err(|error| {
-            DiskError::NoFile(NoFile(vec![Unusable {
-                path: path.to_owned(),
-                why: Why::Io(error),
-            }]))
+        looked.map_err(|error| DiskError {
+            path: path.to_owned(),
+            why: error.into(),
         })
     }
 
@@ -139,9 +129,18 @@ impl Disk {
         &self.shared.path
     }
 
-    /// The files that may be used for the copies of `path`, in order.
-    pub fn candidates(path: &Path) -> impl Iterator<Item = PathBuf> {
-        candidates(path)
+    /// Why nothing can be written now, and what to do; `None` while it can. It names no path.
+    pub fn trouble(&self) -> Option<String> {
+        self.shared
+            .trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// How often nothing could be written, since it was opened.
+    pub fn failures(&self) -> u64 {
+        self.shared.failures.load(Ordering::Relaxed)
     }
 
     /// Changes how the copies are kept.
@@ -156,16 +155,15 @@ impl Disk {
     /// The file cannot be read now.
     pub(super) async fn recall(&self, origin: &Origin) -> Result<Option<Arc<OriginState>>, FileError> {
         let name = origin.to_string();
-        let (part, base) = {
+        let part = {
             let queue = self.shared.lock();
             match queue.find(&name) {
-                Queued::Known(state) => return Ok(Some(state)),
-                Queued::Forgotten => return Ok(None),
-                Queued::Part(state, base) => (Some(state), base),
-                Queued::Outdated => (None, Base::LastCopy),
+                Some(Change::Keep { state, whole: true }) => return Ok(Some(state.clone())),
+                Some(Change::Keep { state, whole: false }) => Some(state.clone()),
+                Some(Change::Forget) => return Ok(None),
                 // There will be no file any more.
-                Queued::No if queue.closed => return Ok(None),
-                Queued::No => (None, Base::All),
+                None if queue.closed => return Ok(None),
+                None => None,
             }
         };
         if !self.shared.is_open() {
@@ -179,7 +177,7 @@ impl Disk {
             let _turn = turn;
             shared.read_file(|file| file.read(&name))
         });
-        let earlier = base.of(reading.await.map_err(|_| FileError::Closed)??);
+        let earlier = reading.await.map_err(|_| FileError::Closed)??;
         Ok(match (part, earlier) {
             (Some(part), Some(earlier)) => Some(Arc::new(part.resuming(&earlier))),
             (Some(part), None) => Some(part),
@@ -190,8 +188,7 @@ impl Disk {
     /// Has it written that this is known. With `whole`, that is all there is; else the file may know
     /// more from before.
     pub(super) fn keep(&self, origin: &Origin, state: Arc<OriginState>, whole: bool) {
-        let base = if whole { Base::Nothing } else { Base::All };
-        self.change(origin, Change::Keep { state, base });
+        self.change(origin, Change::Keep { state, whole });
     }
 
     /// Has everything removed that is known of an origin.
@@ -211,7 +208,7 @@ impl Disk {
             seldom!(
                 error,
                 path = %self.path().display(),
-                "too many copies wait to be written; what has no room is fetched again when it leaves the memory"
+                "too many copies wait to be written; what has no room is forgotten when it leaves the memory, and fetched again"
             );
         }
     }
@@ -263,29 +260,21 @@ impl Disk {
         }
     }
 
-    /// Opens the file at `path`, one of those for `configured`, for a person, while no robotgate has it open. It makes none: that would
-    /// belong to the person, and the robotgate of another user could not open it.
+    /// Opens the file at `path` for a person, while no robotgate has it open. It makes none: that would belong to the
+    /// person, and the robotgate of another user could not open it.
     ///
     /// # Errors
     /// It cannot be used; locked means that some robotgate runs.
-    pub fn read_only(path: &Path, configured: &Path) -> Result<CopyFile, Why> {
-        fs::metadata(path)?;
-        let all: Vec<PathBuf> = candidates(configured).collect();
-        // Opening it makes it look like the latest, which it may not be.
-        let stale = is_stale(path, &all);
-        let opened = open_at(path, READER_CACHE, Look::Here, stale);
-        if stale && opened.is_err() {
-            mark_behind(path);
-        }
-        opened
+    pub fn read_only(path: &Path) -> Result<CopyFile, FileError> {
+        open_existing(path, READER_CACHE)
     }
 
-    /// Works with such a file, which may hold what makes a reader of it panic.
+    /// Works with such a file and closes it. What it holds may make a reader panic.
     ///
     /// # Errors
     /// The file cannot be read or written, or what `work` gives.
-    pub fn guarded<T>(file: &CopyFile, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
-        guarded(|| work(file))
+    pub fn guarded<T>(file: CopyFile, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
+        guarded(move || work(&file))
     }
 }
 

@@ -176,7 +176,7 @@ async fn an_origin_that_never_had_a_copy_is_open_after_the_time_of_grace_and_say
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_named_and_left_as_it_is() {
+async fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
     let origin = origin().await;
     let mut gate = Gate::start().await;
     refused(&gate.get(&origin.url("/private")).await, "rule");
@@ -186,14 +186,66 @@ async fn a_damaged_file_is_named_and_left_as_it_is() {
     gate.start_again().await;
 
     let told = gate
-        .wait_for_log("the damage", |line| line.message().contains("cannot be used"))
+        .wait_for_log("the damage", |line| line.message().contains("were damaged"))
         .await;
-    for part in ["it is damaged", "robots.1.redb", "left as it is"] {
-        assert!(told.message().contains(part), "{part}: {}", told.message());
-    }
+    assert_eq!(told.level(), "ERROR", "{told:?}");
+    assert!(told.message().contains("moved aside"), "{told:?}");
+    let aside = told.field("moved_to").expect("where it is");
+    assert!(aside.contains("/robots.redb.damaged-2"), "{aside}");
+    assert_eq!(fs::read(aside).expect("it is there"), noise);
+    assert_eq!(gate.admin("/readyz").await.text(), "ready\n");
+
     refused(&gate.get(&origin.url("/private")).await, "rule");
-    assert_eq!(fs::read(gate.file("robots.redb")).expect("it is there"), noise);
     assert_eq!(origin.count("/robots.txt"), 2, "nothing was known");
+    gate.stop().await;
+    gate.start_again().await;
+    refused(&gate.get(&origin.url("/private")).await, "rule");
+    assert_eq!(origin.count("/robots.txt"), 2, "the new file is used");
+}
+
+#[tokio::test]
+async fn beside_one_that_has_the_file_open_copies_are_kept_in_memory_and_that_is_told() {
+    let origin = origin().await;
+    let mut first = Gate::start().await;
+    let path = first.file("robots.redb");
+    let mut second = Gate::with(&format!("[cache]\npath = {path:?}")).await;
+    let told = second
+        .wait_for_log("the trouble", |line| line.message().contains("kept in memory alone"))
+        .await;
+    assert_eq!((told.level(), told.field("path")), ("ERROR", path.to_str()), "{told:?}");
+    let ready = second.admin("/readyz").await;
+    assert_eq!(ready.status, 200);
+    for text in [told.message(), &ready.text()] {
+        for part in [
+            "until the next start",
+            "another process has it open",
+            "a cache.path of its own",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+    assert_eq!(disk_fails(&second).await, "1");
+    assert_eq!(disk_fails(&first).await, "0");
+    refused(&second.get(&origin.url("/private")).await, "rule");
+    refused(&second.get(&origin.url("/private")).await, "rule");
+    assert_eq!(origin.count("/robots.txt"), 1, "the copy serves while it runs");
+
+    second.stop().await;
+    first.stop().await;
+    second.start_again().await;
+    assert_eq!(second.admin("/readyz").await.text(), "ready\n");
+    assert_eq!(disk_fails(&second).await, "0");
+    refused(&second.get(&origin.url("/private")).await, "rule");
+    assert_eq!(origin.count("/robots.txt"), 2, "it was not on disk");
+}
+
+/// What the metric says that tells whether copies are not kept on disk though they should be.
+async fn disk_fails(gate: &Gate) -> String {
+    let scrape = gate.admin("/metrics").await.text();
+    let value = scrape
+        .lines()
+        .find_map(|line| line.strip_prefix("robotgate_cache_disk_fails "));
+    value.expect("it is always there").to_owned()
 }
 
 #[tokio::test]
@@ -220,5 +272,8 @@ async fn where_no_file_can_be_had_the_gate_starts_all_the_same() {
         .wait_for_log("the trouble", |line| line.message().contains("kept in memory alone"))
         .await;
     assert!(told.message().contains("not a directory"), "{}", told.message());
+    let ready = gate.admin("/readyz").await;
+    assert_eq!(ready.status, 200);
+    assert!(ready.text().contains("check cache.path"), "{}", ready.text());
     refused(&gate.get(&origin.url("/private")).await, "rule");
 }

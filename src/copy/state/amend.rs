@@ -1,5 +1,5 @@
-//! States that were not followed from the beginning: cut to what is sure, joined with what was known
-//! earlier, or set right after the clock was.
+//! States that were not followed from the beginning: joined with what was known earlier, or set right after the clock
+//! was.
 //!
 //! Never makes anything younger than it is, and never brings back what an answer has replaced.
 
@@ -11,18 +11,6 @@ use crate::copy::{clock::Jump, state::Failing};
 // === impl OriginState ===
 
 impl OriginState {
-    /// Of all that is known the last copy that had rules: what is left where the last answer, or the last
-    /// failure, may be another one.
-    #[must_use]
-    pub fn only_last_copy(&self) -> Self {
-        Self {
-            profile: self.profile,
-            answered: None,
-            failing: None,
-            last_good: self.last_good.clone(),
-        }
-    }
-
     /// What is known, together with what was known `earlier`, of which nothing was known when this
     /// began: the later answer counts, and failures go on from the earlier ones. Both are in the
     /// same reading, or the earlier one is of no use.

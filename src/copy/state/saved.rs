@@ -147,15 +147,6 @@ impl Saved {
         self.with(last_good)
     }
 
-    /// Of all this, the copy.
-    pub fn only_copy(self) -> Self {
-        Self {
-            answered: None,
-            failing: None,
-            ..self
-        }
-    }
-
     /// The same with an empty text in place of the copy's, for those who only look at what it is.
     pub fn outline(self) -> Option<OriginState> {
         let last_good = self.copy.as_ref().map(|saved| saved.with(self.profile, b""));

@@ -1,30 +1,24 @@
 //! The file of the copies: one redb database. Reads and writes are whole transactions, and they
-//! block.
-//!
-//! What its tables hold is in `tables`. Every record carries a digest of itself, so that what was
-//! damaged counts as not known.
+//! block. What its tables hold is in `tables`.
 
-use crate::text::micros_since_1970;
 use std::{
     collections::HashMap,
+    io,
     sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _};
 
 use super::{
-    change::Change,
-    record::Record,
-    tables::{ABOUT, ORIGINS, RECORD_BYTES, TEXTS, Tables, USES, known},
+    queue::Change,
+    tables::{ABOUT, ORIGINS, RECORD_BYTES, Record, TEXTS, Tables, USES, known},
 };
 use crate::copy::OriginState;
 
 /// An open file.
 pub struct CopyFile {
     database: Database,
-    /// What was written before may be behind the times: another file was in use since.
-    trusted_from: Option<SystemTime>,
     /// Bytes of texts and records, about.
     held: AtomicU64,
 }
@@ -46,9 +40,9 @@ impl CopyFile {
     /// # Errors
     /// It cannot be read or written, or is of a later version of robotgate.
     pub(super) fn new(database: Database) -> Result<Self, FileError> {
-        match about(&database, VERSION_KEY)? {
+        match version(&database)? {
             Some(VERSION) => {}
-            Some(later) => return Err(FileError::Version(later)),
+            Some(later) => return Err(FileError::Later(format!("in version {later} of its format"))),
             None => {
                 let transaction = database.begin_write()?;
                 transaction.open_table(ABOUT)?.insert(VERSION_KEY, VERSION)?;
@@ -57,9 +51,7 @@ impl CopyFile {
                 transaction.commit()?;
             }
         }
-        let trusted_from = about(&database, TRUSTED_KEY)?;
         let file = Self {
-            trusted_from: trusted_from.map(|micros| SystemTime::UNIX_EPOCH + Duration::from_micros(micros)),
             database,
             held: AtomicU64::new(0),
         };
@@ -67,19 +59,6 @@ impl CopyFile {
         let held = contents.text_bytes + contents.origins * RECORD_BYTES;
         file.held.store(held, Ordering::Relaxed);
         Ok(file)
-    }
-
-    /// Notes that another file has been in use since this one was, and that what this one says of the last
-    /// answers and failures is not to be relied on.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub(super) fn distrust(database: &Database) -> Result<(), FileError> {
-        let transaction = database.begin_write()?;
-        let now = micros_since_1970(SystemTime::now());
-        transaction.open_table(ABOUT)?.insert(TRUSTED_KEY, now)?;
-        transaction.commit()?;
-        Ok(())
     }
 
     /// Bytes of texts and records, about.
@@ -149,7 +128,7 @@ impl CopyFile {
         let transaction = self.database.begin_read()?;
         let origins = transaction.open_table(ORIGINS)?;
         let texts = transaction.open_table(TEXTS)?;
-        known(origin, self.trusted_from, &origins, &texts)
+        known(origin, &origins, &texts)
     }
 
     /// Makes all changes or, where that fails, none.
@@ -163,7 +142,6 @@ impl CopyFile {
         let held;
         {
             let mut tables = Tables::open(&transaction)?;
-            tables.trusted_from = self.trusted_from;
             for (origin, change) in changes {
                 tables.make(origin, change)?;
             }
@@ -242,7 +220,7 @@ impl CopyFile {
         for entry in origins.range(start..)? {
             let (origin, record) = entry?;
             let goes_on = match Record::decode(origin.value(), record.value()) {
-                Some(record) => each(origin.value(), record.trusted(self.trusted_from)),
+                Some(record) => each(origin.value(), record),
                 None => true,
             };
             if !goes_on {
@@ -263,14 +241,6 @@ impl CopyFile {
             text_bytes: texts.stats()?.stored_bytes().saturating_sub(32 * texts.len()?),
         })
     }
-
-    /// Looks through the whole file.
-    ///
-    /// # Errors
-    /// It is damaged, and cannot be mended from itself.
-    pub(super) fn check(database: &mut Database) -> Result<bool, FileError> {
-        Ok(database.check_integrity()?)
-    }
 }
 
 /// What one look for old origins came to.
@@ -282,12 +252,11 @@ pub struct Collected {
     pub next: Option<String>,
 }
 
-/// What the file says of itself; `None` where it does not. A file that only needs reading can be read
-/// even where the disk is full.
-fn about(database: &Database, key: &str) -> Result<Option<u64>, FileError> {
+/// Of what the tables mean; `None` in a new file. A file that only needs reading can be read even where the disk is full.
+fn version(database: &Database) -> Result<Option<u64>, FileError> {
     let transaction = database.begin_read()?;
     match transaction.open_table(ABOUT) {
-        Ok(about) => Ok(about.get(key)?.map(|value| value.value())),
+        Ok(about) => Ok(about.get(VERSION_KEY)?.map(|value| value.value())),
         Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -297,31 +266,71 @@ fn last_use(record: Record) -> Option<SystemTime> {
     record.outline().and_then(|state| state.useful_until())
 }
 
-/// What can go wrong with the file.
+/// What is wrong with the file. It says what to do where that is not the same for all.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    #[error(transparent)]
-    Database(#[from] redb::DatabaseError),
-    #[error(transparent)]
-    Transaction(#[from] redb::TransactionError),
-    #[error(transparent)]
-    Table(#[from] redb::TableError),
-    #[error(transparent)]
-    Storage(#[from] redb::StorageError),
-    #[error(transparent)]
-    Commit(#[from] redb::CommitError),
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-    #[error("it was written by a later robotgate, in version {0} of its format")]
-    Version(u64),
-    #[error("reading it failed inside: {0}")]
-    Panic(String),
+    #[error("another process has it open; give each robotgate a cache.path of its own")]
+    Locked,
+    #[error("it was written by a later robotgate ({0}); use a robotgate that is as new, or another cache.path")]
+    Later(String),
+    #[error("it is damaged ({0})")]
+    Damaged(String),
+    /// It is damaged, and is still at its path.
+    #[error("it is damaged ({what}) and cannot be moved aside: {why}")]
+    Stays { what: String, why: String },
+    #[error("{0}; check cache.path, its permissions and the room on the disk")]
+    Io(#[from] io::Error),
+    /// An error has closed it, and it is about to be opened again; or the program ends.
     #[error("it is closed")]
     Closed,
 }
 
+// === impl FileError ===
+
+impl From<redb::Error> for FileError {
+    fn from(error: redb::Error) -> Self {
+        use redb::Error as E;
+        match error {
+            E::DatabaseAlreadyOpen => Self::Locked,
+            E::Corrupted(what) if is_later_format(&what) => Self::Later(what),
+            E::Corrupted(what) => Self::Damaged(what),
+            E::Io(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) => {
+                Self::Damaged(error.to_string())
+            }
+            E::Io(error) => Self::Io(error),
+            E::PreviousIo | E::DatabaseClosed | E::LockPoisoned(_) | E::TransactionPoisoned => {
+                Self::Io(io::Error::other(error.to_string()))
+            }
+            // A format, or tables, that no robotgate has written.
+            error => Self::Damaged(error.to_string()),
+        }
+    }
+}
+
+/// Whether this tells of a format that the database does not know, which it takes for damage. One of a number that is not
+/// to be expected is damage.
+fn is_later_format(what: &str) -> bool {
+    let found = what
+        .strip_prefix("Expected file format version")
+        .and_then(|what| what.rsplit(' ').next());
+    found
+        .and_then(|found| found.parse().ok())
+        .is_some_and(|found: u8| found < 20)
+}
+
+/// For `?` on what each part of the database gives.
+macro_rules! from_parts {
+    ($($part:ident),*) => {
+        $(impl From<redb::$part> for FileError {
+            fn from(error: redb::$part) -> Self {
+                redb::Error::from(error).into()
+            }
+        })*
+    };
+}
+
+from_parts!(DatabaseError, TransactionError, TableError, StorageError, CommitError);
+
 const VERSION_KEY: &str = "version";
-/// Since when, in microseconds since 1970, the records are relied on.
-const TRUSTED_KEY: &str = "trusted-from";
 /// Of what the tables mean.
 const VERSION: u64 = 1;

@@ -1,15 +1,23 @@
 //! The changes that wait to be written, so that nobody waits for a disk: the latest of each origin,
 //! which counts until it stands in the file.
 //!
-//! The states that wait never grow past a bound: of what has no room only a mark waits, so that no older
+//! The states that wait never grow past a bound. An origin whose state has no room is forgotten, so that no older
 //! record passes for the latest.
 
 use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use super::change::{Base, Change};
 use crate::copy::OriginState;
+
+/// A change of what is known of an origin.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// This is known. Where it is not the `whole`, the file may know more from before.
+    Keep { state: Arc<OriginState>, whole: bool },
+    /// Nothing is known any more.
+    Forget,
+}
 
 /// See the module's text.
 #[derive(Debug, Default)]
@@ -27,25 +35,27 @@ pub(super) struct Queue {
     pub(super) closed: bool,
 }
 
-/// What the queue knows of an origin.
-#[derive(Debug)]
-pub(super) enum Queued {
-    /// Nothing: the file's record counts.
-    No,
-    /// This is all.
-    Known(Arc<OriginState>),
-    /// This, and what it began without.
-    Part(Arc<OriginState>, Base),
-    /// The last copy of the file's record.
-    Outdated,
-    Forgotten,
-}
-
 /// What is to be written in one go.
 pub(super) struct Batch {
     pub(super) changes: Arc<HashMap<String, Change>>,
     /// Told when it is written.
     pub(super) flushing: Vec<oneshot::Sender<()>>,
+}
+
+// === impl Change ===
+
+impl Change {
+    /// This change on top of an earlier one, as one.
+    fn after(self, earlier: &Self) -> Self {
+        match (self, earlier) {
+            (Self::Keep { state, whole: false }, Self::Keep { state: earlier, whole }) => Self::Keep {
+                state: Arc::new(state.resuming(earlier)),
+                whole: *whole,
+            },
+            (Self::Keep { state, .. }, Self::Forget) => Self::Keep { state, whole: true },
+            (change, _) => change,
+        }
+    }
 }
 
 // === impl Queue ===
@@ -54,40 +64,23 @@ impl Queue {
     /// Puts a change in, on top of an earlier one of the same origin. `false` where there is no room
     /// for it, for the first time since the last write.
     pub(super) fn put(&mut self, origin: String, change: Change) -> bool {
-        let earlier = self.waiting.remove(&origin);
-        self.bytes -= earlier.as_ref().map_or(0, |change| weight(&origin, change));
-        // Without room, of what is to be forgotten nothing is left, of all else the last copy.
-        let mark = match earlier {
-            Some(Change::Forget) => Change::Forget,
-            _ => Change::Outdate,
-        };
-        let change = match earlier {
-            Some(earlier) => change.after(&earlier),
+        let change = match self.waiting.remove(&origin) {
+            Some(earlier) => {
+                self.bytes -= weight(&origin, &earlier);
+                change.after(&earlier)
+            }
             None => change,
         };
-        let more = weight(&origin, &change);
-        let is_mark = matches!(change, Change::Forget | Change::Outdate);
-        if is_mark || self.bytes.saturating_add(more) <= MAX_BYTES {
-            self.bytes += more;
-            self.waiting.insert(origin, change);
-            return true;
-        }
-        self.bytes += weight(&origin, &mark);
-        self.waiting.insert(origin, mark);
-        std::mem::replace(&mut self.overflowed, true)
+        let has_room = self.bytes + weight(&origin, &change) <= MAX_BYTES;
+        let change = if has_room { change } else { Change::Forget };
+        self.bytes += weight(&origin, &change);
+        self.waiting.insert(origin, change);
+        has_room || std::mem::replace(&mut self.overflowed, true)
     }
 
-    pub(super) fn find(&self, origin: &str) -> Queued {
-        match self.waiting.get(origin).or_else(|| self.writing.get(origin)) {
-            None => Queued::No,
-            Some(Change::Keep {
-                state,
-                base: Base::Nothing,
-            }) => Queued::Known(state.clone()),
-            Some(Change::Keep { state, base }) => Queued::Part(state.clone(), *base),
-            Some(Change::Outdate) => Queued::Outdated,
-            Some(Change::Forget) => Queued::Forgotten,
-        }
+    /// The change of an origin that is not in the file yet.
+    pub(super) fn find(&self, origin: &str) -> Option<&Change> {
+        self.waiting.get(origin).or_else(|| self.writing.get(origin))
     }
 
     pub(super) fn flush(&mut self) -> oneshot::Receiver<()> {
@@ -151,7 +144,7 @@ fn weight(origin: &str, change: &Change) -> usize {
     let own = origin.len() + size_of::<(String, Change)>();
     match change {
         Change::Keep { state, .. } => own + state.weight(),
-        Change::Outdate | Change::Forget => own,
+        Change::Forget => own,
     }
 }
 

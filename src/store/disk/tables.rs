@@ -1,22 +1,25 @@
 //! The tables of the file, and what a change makes of them. Each text is there once, with how many
-//! origins have it, and goes with the last of them.
-
-use std::time::SystemTime;
+//! origins have it, and goes with the last of them. Every record carries a digest of itself, so that what was
+//! damaged counts as not known.
 
 use redb::{ReadableTable, ReadableTableMetadata as _, Table, TableDefinition, WriteTransaction};
+use sha2::{Digest as _, Sha256 as Hasher};
 
-use super::{change::Base, change::Change, file::FileError, record::Record};
-use crate::copy::{OriginState, Sha256};
+use super::{file::FileError, queue::Change};
+use crate::copy::{OriginState, Saved, SavedCopy, Sha256};
 
 /// The tables of one write.
 pub(super) struct Tables<'t> {
     origins: Table<'t, &'static str, &'static [u8]>,
     texts: Table<'t, &'static [u8; 32], &'static [u8]>,
     uses: Table<'t, &'static [u8; 32], u64>,
-    pub(super) trusted_from: Option<SystemTime>,
     /// Bytes by which texts and records have grown.
     pub(super) more: i64,
 }
+
+/// What the file holds of an origin, apart from its text. In bytes: a digest, and behind it what was saved, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record(Saved);
 
 // === impl Tables ===
 
@@ -26,7 +29,6 @@ impl<'t> Tables<'t> {
             origins: transaction.open_table(ORIGINS)?,
             texts: transaction.open_table(TEXTS)?,
             uses: transaction.open_table(USES)?,
-            trusted_from: None,
             more: 0,
         })
     }
@@ -42,14 +44,8 @@ impl<'t> Tables<'t> {
                 self.origins.remove(origin)?;
                 None
             }
-            Change::Outdate => match Base::LastCopy.of(self.known(origin)?) {
-                Some(last) => self.keep(origin, &last)?,
-                None => {
-                    self.origins.remove(origin)?;
-                    None
-                }
-            },
-            Change::Keep { state, base } => match base.of(self.known(origin)?) {
+            Change::Keep { state, whole: true } => self.keep(origin, state)?,
+            Change::Keep { state, whole: false } => match known(origin, &self.origins, &self.texts)? {
                 Some(earlier) => self.keep(origin, &state.resuming(&earlier))?,
                 None => self.keep(origin, state)?,
             },
@@ -64,10 +60,6 @@ impl<'t> Tables<'t> {
         let records = self.origins.len()?.cast_signed() - records.cast_signed();
         self.more += records * RECORD_BYTES.cast_signed();
         Ok(())
-    }
-
-    fn known(&self, origin: &str) -> Result<Option<OriginState>, FileError> {
-        known(origin, self.trusted_from, &self.origins, &self.texts)
     }
 
     /// Writes the record, and the text where it is not there yet; returns the text's digest.
@@ -103,29 +95,76 @@ impl<'t> Tables<'t> {
     }
 }
 
+// === impl Record ===
+
+impl Record {
+    fn of(state: &OriginState) -> Self {
+        Self(state.save())
+    }
+
+    /// The record in bytes. The digest is of the origin, too, so that no record passes for another's.
+    fn encode(&self, origin: &str) -> Vec<u8> {
+        let mut bytes = vec![0; CHECK];
+        // Numbers and strings into memory: that cannot fail, and an empty record decodes to nothing.
+        if serde_json::to_writer(&mut bytes, &self.0).is_err() {
+            bytes.truncate(CHECK);
+        }
+        let check = check(origin, &bytes[CHECK..]);
+        bytes[..CHECK].copy_from_slice(&check);
+        bytes
+    }
+
+    /// `None` for what is damaged.
+    pub(super) fn decode(origin: &str, bytes: &[u8]) -> Option<Self> {
+        let (found, json) = bytes.split_first_chunk()?;
+        if *found != check(origin, json) {
+            return None;
+        }
+        serde_json::from_slice(json).ok().map(Self)
+    }
+
+    fn text_digest(&self) -> Option<Sha256> {
+        self.copy().map(|copy| copy.sha256)
+    }
+
+    /// The last copy that had rules.
+    pub fn copy(&self) -> Option<&SavedCopy> {
+        self.0.copy.as_ref()
+    }
+
+    /// What is known, with an empty text for the copy's.
+    pub fn outline(self) -> Option<OriginState> {
+        self.0.outline()
+    }
+}
+
+/// What the tables hold of an origin; `None` for what is damaged.
 pub(super) fn known(
     origin: &str,
-    trusted_from: Option<SystemTime>,
     origins: &impl ReadableTable<&'static str, &'static [u8]>,
     texts: &impl ReadableTable<&'static [u8; 32], &'static [u8]>,
 ) -> Result<Option<OriginState>, FileError> {
-    let Some(bytes) = origins.get(origin)? else {
-        return Ok(None);
-    };
-    let Some(record) = Record::decode(origin, bytes.value()) else {
+    let bytes = origins.get(origin)?;
+    let Some(record) = bytes.and_then(|bytes| Record::decode(origin, bytes.value())) else {
         return Ok(None);
     };
     let text = match record.text_digest() {
         Some(digest) => texts.get(&digest.0)?,
         None => None,
     };
-    let state = record.restore(text.as_ref().map(|text| text.value()));
-    Ok(state.map(
-        |state| match state.asked().is_some_and(|asked| Some(asked) < trusted_from) {
-            true => state.only_last_copy(),
-            false => state,
-        },
-    ))
+    Ok(record.0.restore(text.as_ref().map(|text| text.value())))
+}
+
+fn check(origin: &str, json: &[u8]) -> [u8; CHECK] {
+    let digest: [u8; 32] = Hasher::new()
+        .chain_update(origin)
+        .chain_update([0])
+        .chain_update(json)
+        .finalize()
+        .into();
+    let mut check = [0; CHECK];
+    check.copy_from_slice(&digest[..CHECK]);
+    check
 }
 
 pub(super) const ORIGINS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("origins");
@@ -135,3 +174,5 @@ pub(super) const USES: TableDefinition<'_, &[u8; 32], u64> = TableDefinition::ne
 pub(super) const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 /// Bytes of an origin's record and of what it takes to find it, about.
 pub(super) const RECORD_BYTES: u64 = 512;
+/// Bytes of the digest that are kept: it guards against accidents only.
+const CHECK: usize = 8;

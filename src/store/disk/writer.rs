@@ -1,87 +1,170 @@
-//! The thread that writes the copies, many at a time, opens the file again after an error, and looks for
-//! origins that nobody asks for any more.
+//! What those who read the file and the one who writes it share, and the thread that writes: many copies at a time. It
+//! opens the file again after an error, and looks for origins that nobody asks for any more.
 //!
-//! It ends when all is written and the copies are closed, or when the file turns out to be damaged.
+//! It ends when all is written and the copies are closed.
 
 use std::{
-    sync::{PoisonError, atomic::Ordering},
+    path::PathBuf,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{file::FileError, open::mark_behind, shared::Shared};
+use super::{
+    file::{CopyFile, FileError},
+    open::{Check, guarded, open_patiently},
+    queue::Queue,
+};
+use crate::seldom::seldom;
+
+/// See the module's text.
+pub(super) struct Shared {
+    pub(super) path: PathBuf,
+    pub(super) cache_bytes: usize,
+    pub(super) keep: Mutex<Duration>,
+    pub(super) max_bytes: AtomicU64,
+    /// `None` while it is closed because of an error.
+    pub(super) file: RwLock<Option<Arc<CopyFile>>>,
+    /// Whether that error was damage, for which the file is checked.
+    pub(super) is_suspect: AtomicBool,
+    pub(super) queue: Mutex<Queue>,
+    /// Signalled when the writer has something to do.
+    pub(super) work: Condvar,
+    /// Why nothing can be written now.
+    pub(super) trouble: Mutex<Option<String>>,
+    /// How often nothing could be written.
+    pub(super) failures: AtomicU64,
+}
 
 // === impl Shared ===
 
+/// For all.
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
+        // A panic inside can at worst lose what waits, and that is fetched again.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.file.read().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Works with the file. An error closes it, and the writer opens it again.
+    fn with_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
+        let file = self.file.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(file) = file else {
+            return Err(FileError::Closed);
+        };
+        let done = guarded(|| work(&file));
+        if let Err(error) = &done {
+            let is_damage = matches!(error, FileError::Damaged(_));
+            self.is_suspect.fetch_or(is_damage, Ordering::Relaxed);
+            let mut current = self.file.write().unwrap_or_else(PoisonError::into_inner);
+            // Unless another has done so, and the file is open again.
+            let closed = current.take_if(|current| Arc::ptr_eq(current, &file));
+            drop(current);
+            close([Some(file), closed]);
+            // Under the lock, or the writer could be just about to wait.
+            let _queue = self.lock();
+            self.work.notify_one();
+        }
+        done
+    }
+
+    /// As [`with_file`](Self::with_file), for those who read: nobody else tells of the error.
+    pub(super) fn read_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
+        let read = self.with_file(work);
+        if let Err(error) = &read
+            && !matches!(error, FileError::Closed)
+        {
+            seldom!(
+                warn,
+                path = %self.path.display(),
+                "the copies on disk could not be read: {error}. The file is opened again"
+            );
+        }
+        read
+    }
+}
+
+/// For the writer.
 impl Shared {
     pub(super) fn write_until_closed(&self) {
         let mut collecting = Collecting::new();
-        let mut troubles = Troubles::default();
-        // Whether the file lacks something at the end.
-        let mut behind = false;
+        let mut pause = Pause::default();
         loop {
-            let closing = self.wait_for_work(&collecting, &troubles);
+            let closing = self.wait_for_work(&collecting, &pause);
             let opened = self.reopen();
-            // A disk that takes nothing may still be read; then it is opened again at once.
-            troubles.reopens = opened.is_ok();
-            if troubles.count > 0 {
-                // Again and again, because opening it may have written to it.
-                mark_behind(&self.path);
-            }
-            if opened.is_ok() && !closing && !troubles.rest().is_zero() {
-                continue;
-            }
-            let done = opened.and_then(|()| self.write_batch());
-            match done.and_then(|()| self.collect(&mut collecting)) {
+            let written = opened.and_then(|()| self.write_batch());
+            match written.and_then(|()| self.collect(&mut collecting)) {
                 Ok(()) => {
-                    if std::mem::take(&mut troubles).count > 0 {
-                        tracing::warn!(path = %self.path.display(), "the copies can be kept on disk again");
-                    }
+                    pause = Pause::default();
+                    self.succeeded();
                     if closing && !self.lock().has_work() {
                         break;
                     }
                 }
-                Err(error) if error.is_damage() => {
-                    tracing::error!(
-                        path = %self.path.display(),
-                        "the copies on disk are damaged ({error}). The file is left as it is; until the next start, \
-                         copies are kept in memory alone"
-                    );
-                    behind = true;
-                    break;
-                }
                 Err(error) => {
-                    if troubles.count == 0 {
-                        tracing::error!(
-                            path = %self.path.display(),
-                            "the copies cannot be kept on disk: {error}; they wait in memory until they can, so see \
-                             to the disk"
-                        );
-                    }
-                    troubles.add();
-                    mark_behind(&self.path);
+                    pause.lengthen();
+                    self.failed(&error);
                     if closing {
                         tracing::error!(origins = self.lock().len(), "the last copies are not on disk");
                         break;
                     }
+                    // What cannot be written can often be read.
+                    let _ = self.reopen();
                 }
             }
         }
-        *self.file.write().unwrap_or_else(PoisonError::into_inner) = None;
-        if behind || troubles.count > 0 {
-            mark_behind(&self.path);
-        }
+        let closed = self.file.write().unwrap_or_else(PoisonError::into_inner).take();
+        close(closed);
         let mut queue = self.lock();
         queue.closed = true;
         queue.clear();
     }
 
+    fn failed(&self, error: &FileError) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        let text = format!("copies wait in memory until they can be written to the disk: {error}");
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if trouble.as_ref() != Some(&text) {
+            tracing::error!(path = %self.path.display(), "{text}");
+            *trouble = Some(text);
+        }
+    }
+
+    fn succeeded(&self) {
+        let ended = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if ended.is_some() {
+            tracing::warn!(path = %self.path.display(), "copies are written to the disk again");
+        }
+    }
+
+    /// Opens the file again where an error has closed it.
+    fn reopen(&self) -> Result<(), FileError> {
+        if self.is_open() {
+            return Ok(());
+        }
+        let check = match self.is_suspect.load(Ordering::Relaxed) {
+            true => Check::Whole,
+            false => Check::Skip,
+        };
+        // One who reads may have the file that was closed for a moment longer.
+        let file = open_patiently(&self.path, self.cache_bytes, check)?;
+        self.is_suspect.store(false, Ordering::Relaxed);
+        *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
+        Ok(())
+    }
+
     /// Waits until there is something to do that may be done, and then a moment for more. Whether it is
     /// the last.
-    fn wait_for_work(&self, collecting: &Collecting, troubles: &Troubles) -> bool {
+    fn wait_for_work(&self, collecting: &Collecting, pause: &Pause) -> bool {
         let mut queue = self.lock();
         while !queue.closed {
-            let rest = match troubles.rest() {
-                rest if !rest.is_zero() && (self.is_open() || !troubles.reopens) => rest,
+            let rest = match pause.rest() {
+                rest if !rest.is_zero() => rest,
                 _ if queue.has_work() || !self.is_open() => break,
                 _ => collecting.rest(),
             };
@@ -148,8 +231,6 @@ impl Shared {
         let Some(oldest) = SystemTime::now().checked_sub(keep) else {
             return Ok(());
         };
-        // Once in a while an operator may hear of it again.
-        self.told.store(false, Ordering::Relaxed);
         let start = collecting.next.take().unwrap_or_default();
         let collected = self.with_file(|file| file.collect(oldest, &start, COLLECTED_AT_ONCE))?;
         if collected.forgotten > 0 {
@@ -169,27 +250,33 @@ impl Shared {
     }
 }
 
-/// How long the disk has been taking nothing.
-#[derive(Debug, Default)]
-struct Troubles {
-    count: u32,
-    /// When it is tried again.
-    until: Option<Instant>,
-    /// Whether the file could be opened the last time.
-    reopens: bool,
+/// Lets go of a file. The last to do so closes it, which writes to it and may panic as any work on it may.
+fn close(file: impl IntoIterator) {
+    let _ = guarded(|| {
+        file.into_iter().for_each(drop);
+        Ok(())
+    });
 }
 
-// === impl Troubles ===
+/// How long the disk is left alone after an error.
+#[derive(Debug, Default)]
+struct Pause {
+    /// Errors since it last took something.
+    errors: u32,
+    until: Option<Instant>,
+}
 
-impl Troubles {
-    fn add(&mut self) {
-        self.until = Some(Instant::now() + RETRY.saturating_mul(1 << self.count));
-        self.count = (self.count + 1).min(MAX_TROUBLES);
+// === impl Pause ===
+
+impl Pause {
+    fn lengthen(&mut self) {
+        self.until = Some(Instant::now() + RETRY * (1 << self.errors));
+        self.errors = (self.errors + 1).min(MAX_DOUBLINGS);
     }
 
     fn rest(&self) -> Duration {
-        let until = self.until.unwrap_or_else(Instant::now);
-        until.saturating_duration_since(Instant::now())
+        self.until
+            .map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -221,8 +308,8 @@ impl Collecting {
 const GATHER: Duration = Duration::from_millis(2);
 /// Between two tries to write to a disk that took nothing.
 const RETRY: Duration = Duration::from_secs(1);
-/// Doublings of that.
-const MAX_TROUBLES: u32 = 4;
+/// How often that doubles.
+const MAX_DOUBLINGS: u32 = 4;
 /// Between two looks for old origins, and within one.
 const COLLECT_EVERY: Duration = Duration::from_secs(60 * 60);
 const COLLECT_ON: Duration = Duration::from_secs(1);

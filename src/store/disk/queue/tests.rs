@@ -25,14 +25,14 @@ fn state(bytes: usize) -> Arc<OriginState> {
 fn keep(state: &Arc<OriginState>) -> Change {
     Change::Keep {
         state: state.clone(),
-        base: Base::Nothing,
+        whole: true,
     }
 }
 
 fn known(queue: &Queue, origin: &str) -> Option<Arc<OriginState>> {
     match queue.find(origin) {
-        Queued::Known(state) => Some(state),
-        Queued::Part(..) | Queued::Outdated | Queued::No | Queued::Forgotten => None,
+        Some(Change::Keep { state, whole: true }) => Some(state.clone()),
+        _ => None,
     }
 }
 
@@ -50,7 +50,7 @@ fn the_latest_counts_while_it_waits_and_while_it_is_written() {
     assert!(known(&queue, "a").is_some_and(|found| Arc::ptr_eq(&found, &second)));
     queue.take();
     queue.written();
-    assert!(matches!(queue.find("a"), Queued::No), "the file has it");
+    assert!(queue.find("a").is_none(), "the file has it");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn what_could_not_be_written_waits_again_below_what_came_later() {
 }
 
 #[test]
-fn what_has_no_room_is_marked_and_never_older_than_it_was() {
+fn what_has_no_room_is_forgotten_and_never_older_than_it_was() {
     let mut queue = Queue::default();
     let large = state(1024 * 1024);
     let mut complaints = 0;
@@ -80,8 +80,8 @@ fn what_has_no_room_is_marked_and_never_older_than_it_was() {
     assert!(queue.bytes <= MAX_BYTES + 200 * 1024, "{}", queue.bytes);
     let kept = (0..200).filter(|number| known(&queue, &format!("site-{number}")).is_some());
     assert!((1..200).contains(&kept.count()));
-    let outdated = (0..200).filter(|number| matches!(queue.find(&format!("site-{number}")), Queued::Outdated));
-    assert!(outdated.count() > 100, "the file's older record must not count");
+    let forgotten = (0..200).filter(|number| matches!(queue.find(&format!("site-{number}")), Some(Change::Forget)));
+    assert!(forgotten.count() > 100, "the file's older record must not count");
 
     // It is known again, by a change that finds room.
     let batch = queue.take();
@@ -95,25 +95,17 @@ fn what_has_no_room_is_marked_and_never_older_than_it_was() {
 fn a_part_is_never_taken_for_the_whole() {
     let part = |state: &Arc<OriginState>| Change::Keep {
         state: state.clone(),
-        base: Base::All,
-    };
-    let base = |queue: &Queue| match queue.find("a") {
-        Queued::Part(_, base) => Some(base),
-        _ => None,
+        whole: false,
     };
     let mut queue = Queue::default();
     queue.put("a".to_owned(), part(&state(10)));
-    assert_eq!(base(&queue), Some(Base::All));
+    assert!(known(&queue, "a").is_none());
     queue.put("a".to_owned(), part(&state(20)));
-    assert_eq!(base(&queue), Some(Base::All), "two parts are no whole");
+    assert!(known(&queue, "a").is_none(), "two parts are no whole");
     let batch = queue.take();
     queue.give_back(batch);
-    assert_eq!(base(&queue), Some(Base::All));
+    assert!(known(&queue, "a").is_none());
 
-    queue.put("a".to_owned(), Change::Outdate);
-    assert!(matches!(queue.find("a"), Queued::Outdated));
-    queue.put("a".to_owned(), part(&state(10)));
-    assert_eq!(base(&queue), Some(Base::LastCopy), "only the last copy counts");
     queue.put("a".to_owned(), Change::Forget);
     queue.put("a".to_owned(), part(&state(10)));
     assert!(

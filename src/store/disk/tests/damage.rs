@@ -25,7 +25,6 @@ fn filled() -> (Bench, HashMap<String, Saved>) {
     (bench, known)
 }
 
-/// What the copies at the bench's path, or beside it, know of `host`.
 fn recalled(disk: &Disk, host: &str) -> Option<Saved> {
     let name = origin(host).to_string();
     let state = disk.with_file(|file| file.read(&name)).ok()??;
@@ -33,7 +32,7 @@ fn recalled(disk: &Disk, host: &str) -> Option<Saved> {
 }
 
 #[test]
-fn what_is_no_such_file_is_left_as_it_is_and_another_one_used() {
+fn what_is_damaged_is_moved_aside_and_a_new_file_is_begun() {
     for (name, bytes) in [
         ("a text", b"What is this?".to_vec()),
         ("zeros", vec![0; 100_000]),
@@ -42,16 +41,18 @@ fn what_is_no_such_file_is_left_as_it_is_and_another_one_used() {
         let bench = Bench::new();
         fs::write(bench.path(), &bytes).expect("written");
         let disk = bench.open();
-        assert_eq!(disk.path(), bench.folder.path().join("robots.1.redb"), "{name}");
+        let [aside] = &bench.moved_aside()[..] else {
+            panic!("{name}: {:?}", bench.moved_aside());
+        };
+        assert_eq!(fs::read(aside).expect("it is there"), bytes, "{name}");
         disk.learns("a.example", &rules(RULES));
         Bench::close(disk);
-        assert_eq!(fs::read(bench.path()).expect("it is there"), bytes, "{name}");
-        // The stand-in's knowledge is not lost either.
         assert_eq!(
             recalled(&bench.open(), "a.example"),
             Some(rules(RULES).save()),
-            "{name}"
+            "{name}: the new one outlives a restart"
         );
+        assert_eq!(bench.moved_aside().len(), 1, "{name}");
     }
 }
 
@@ -59,61 +60,157 @@ fn what_is_no_such_file_is_left_as_it_is_and_another_one_used() {
 fn an_empty_file_is_a_new_one() {
     let bench = Bench::new();
     fs::write(bench.path(), b"").expect("written");
-    assert_eq!(bench.open().path(), bench.path());
+    Bench::close(bench.open());
+    assert!(bench.moved_aside().is_empty());
 }
 
 #[test]
-fn a_file_that_was_cut_is_left_as_it_is() {
-    let (bench, _) = filled();
+fn a_file_that_was_cut_is_moved_aside_as_it_is() {
+    let (bench, known) = filled();
     let whole = fs::read(bench.path()).expect("read");
     for length in [1, 100, 4096, 4097, whole.len() / 2, whole.len() - 4096] {
+        let bench = Bench::new();
         fs::write(bench.path(), &whole[..length]).expect("written");
-        let path = {
-            let disk = bench.open();
-            disk.path().to_owned()
+        let disk = bench.open();
+        let [aside] = &bench.moved_aside()[..] else {
+            panic!("{length}: {:?}", bench.moved_aside());
         };
-        if path != bench.path() {
-            assert_eq!(
-                fs::read(bench.path()).expect("read").len(),
-                length,
-                "nothing was changed"
-            );
-        }
+        assert_eq!(fs::read(aside).expect("read"), whole[..length], "{length}");
+        assert!(known.keys().all(|host| recalled(&disk, host).is_none()), "{length}");
     }
+}
+
+#[tokio::test]
+async fn what_is_damaged_while_it_is_used_is_moved_aside_too() {
+    let (bench, known) = filled();
+    let disk = bench.open();
+    fs::write(bench.path(), b"").expect("written");
+    // Whoever reads or writes next finds out.
+    let failed: Result<(), _> = disk.with_file(|_| Err(FileError::Damaged("cut".to_owned())));
+    assert!(matches!(failed, Err(FileError::Damaged(_))), "{failed:?}");
+    disk.learns("a.example", &rules(RULES));
+    disk.flushed().await;
+    assert_eq!(disk.knows("a.example").await, Some(rules(RULES).save()));
+    assert!(known.keys().all(|host| recalled(&disk, host).is_none()));
+    assert_eq!(disk.trouble(), None);
+}
+
+#[test]
+fn of_two_that_find_the_damage_at_once_one_begins_a_new_file_and_the_other_leaves_it_alone() {
+    let bench = Bench::new();
+    fs::write(bench.path(), b"damaged").expect("written");
+    let opened: Vec<_> = std::thread::scope(|scope| {
+        let opening: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| Disk::open(&bench.path(), OPTIONS, 1 << 20)))
+            .collect();
+        opening
+            .into_iter()
+            .map(|opening| opening.join().expect("no panic"))
+            .collect()
+    });
+    let locked = |opened: &&Result<Disk, DiskError>| {
+        matches!(
+            opened,
+            Err(DiskError {
+                why: FileError::Locked,
+                ..
+            })
+        )
+    };
+    assert_eq!(opened.iter().filter(locked).count(), 1, "{opened:?}");
+    assert_eq!(opened.iter().filter(|opened| opened.is_ok()).count(), 1, "{opened:?}");
+    assert_eq!(bench.moved_aside().len(), 1);
+}
+
+#[test]
+fn no_more_than_some_damaged_files_pile_up_and_none_is_lost() {
+    let bench = Bench::new();
+    let mut error = None;
+    for round in 0..20 {
+        fs::write(bench.path(), format!("damaged {round}")).expect("written");
+        error = Disk::open(&bench.path(), OPTIONS, 1 << 20).map(Bench::close).err();
+    }
+    let why = error.expect("the folder is full of damaged files").why;
+    assert!(matches!(why, FileError::Stays { .. }), "{why:?}");
+    assert!(
+        why.to_string().contains("8 damaged files lie beside it already"),
+        "{why}"
+    );
+    let mut kept: Vec<_> = bench
+        .moved_aside()
+        .iter()
+        .map(|path| fs::read_to_string(path).expect("read"))
+        .collect();
+    kept.sort();
+    assert_eq!(kept, (0..8).map(|round| format!("damaged {round}")).collect::<Vec<_>>());
+    assert_eq!(
+        fs::read(bench.path()).expect("read"),
+        b"damaged 19",
+        "it is left where it is"
+    );
 }
 
 #[test]
 fn a_later_version_is_left_alone_and_said_to_be_one() {
     let (bench, known) = filled();
+    set_version(&bench, 2);
+
+    let refused = [
+        Disk::read_only(&bench.path()).err(),
+        Disk::open(&bench.path(), OPTIONS, 1 << 20).err().map(|error| error.why),
+    ];
+    for refused in refused {
+        let refused = refused.expect("it is too new");
+        assert!(matches!(refused, FileError::Later(_)), "{refused:?}");
+        assert!(
+            refused
+                .to_string()
+                .contains("a later robotgate (in version 2 of its format)"),
+            "{refused}"
+        );
+    }
+    assert!(bench.moved_aside().is_empty());
+    set_version(&bench, 1);
+    let disk = bench.open();
+    for (host, saved) in &known {
+        assert_eq!(recalled(&disk, host).as_ref(), Some(saved), "{host}");
+    }
+}
+
+#[test]
+fn a_later_format_of_the_database_is_left_alone_too() {
+    let (bench, _) = filled();
+    let mut bytes = fs::read(bench.path()).expect("read");
+    // Where each of the two commit slots says it.
+    for at in [64, 192] {
+        bytes[at] += 1;
+    }
+    fs::write(bench.path(), &bytes).expect("written");
+    let refused = Disk::open(&bench.path(), OPTIONS, 1 << 20)
+        .expect_err("it is too new")
+        .why;
+    assert!(matches!(refused, FileError::Later(_)), "{refused:?}");
+    assert!(bench.moved_aside().is_empty());
+    assert_eq!(fs::read(bench.path()).expect("read").len(), bytes.len());
+}
+
+/// Writes into the file what version of its format it is.
+fn set_version(bench: &Bench, version: u64) {
     let database = redb::Database::open(bench.path()).expect("it opens");
     let transaction = database.begin_write().expect("a transaction");
     {
         let about = redb::TableDefinition::<&str, u64>::new("about");
         let mut table = transaction.open_table(about).expect("a table");
-        table.insert("version", 2).expect("written");
+        table.insert("version", version).expect("written");
     }
     transaction.commit().expect("written");
-    drop(database);
-
-    let refused = Disk::read_only(&bench.path(), &bench.path())
-        .err()
-        .expect("it is too new");
-    assert!(matches!(refused, Why::Newer(_)), "{refused:?}");
-    assert!(
-        refused.to_string().contains("a later robotgate, in version 2"),
-        "{refused}"
-    );
-    let disk = bench.open();
-    assert_eq!(disk.path(), bench.folder.path().join("robots.1.redb"));
-    for host in known.keys() {
-        assert_eq!(recalled(&disk, host), None, "the stand-in is empty");
-    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever bytes change, what is recalled is what was known, or nothing; and the file stays.
+    /// Whatever bytes change, what is recalled is what was known, or nothing; and a file can be used, unless it looks like
+    /// that of a later version.
     #[test]
     fn damage_makes_nothing_known_that_was_not(
         places in proptest::collection::vec((0.0..1.0_f64, 1_u8..=255), 1..40),
@@ -128,7 +225,10 @@ proptest! {
             bytes[at..end].iter_mut().for_each(|byte| *byte ^= flip);
         }
         fs::write(bench.path(), &bytes).expect("written");
-        let disk = bench.open();
+        let disk = match Disk::open(&bench.path(), OPTIONS, 1 << 20) {
+            Err(DiskError { why: FileError::Later(_), .. }) => return Ok(()),
+            opened => opened.expect("the copies open"),
+        };
         for (host, saved) in &known {
             if let Some(found) = recalled(&disk, host) {
                 prop_assert_eq!(&found, saved, "{}", host);
@@ -136,6 +236,6 @@ proptest! {
         }
         disk.learns("later.example", &rules(RULES));
         Bench::close(disk);
-        prop_assert!(bench.path().exists());
+        prop_assert_eq!(recalled(&bench.open(), "later.example"), Some(rules(RULES).save()));
     }
 }

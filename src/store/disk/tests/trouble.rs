@@ -1,4 +1,4 @@
-//! Files that cannot be had: locked, forbidden, in the way.
+//! Files that cannot be had: locked, forbidden, in the way; and disks that take nothing for a while.
 
 use std::fs;
 
@@ -8,16 +8,17 @@ use super::*;
 fn a_file_that_another_has_open_is_left_to_it() {
     let bench = Bench::new();
     let first = bench.open();
-    let refused = Disk::read_only(&bench.path(), &bench.path())
-        .err()
-        .expect("it is locked");
-    assert!(matches!(refused, Why::Locked), "{refused:?}");
-    let second = bench.open();
-    assert_eq!(second.path(), bench.folder.path().join("robots.1.redb"));
+    let refused = [
+        Disk::read_only(&bench.path()).err(),
+        Disk::open(&bench.path(), OPTIONS, 1 << 20).err().map(|error| error.why),
+    ];
+    for refused in refused {
+        assert!(matches!(refused, Some(FileError::Locked)), "{refused:?}");
+    }
     first.learns("a.example", &rules(RULES));
     Bench::close(first);
-    Bench::close(second);
-    assert_eq!(bench.open().path(), bench.path(), "it is free again");
+    Bench::close(bench.open());
+    assert!(bench.moved_aside().is_empty());
 }
 
 #[test]
@@ -26,7 +27,7 @@ fn a_lock_that_is_about_to_go_is_waited_for() {
     let first = bench.open();
     // It takes longer to close a file than to try to open it.
     let ending = std::thread::spawn(move || Bench::close(first));
-    assert_eq!(bench.open().path(), bench.path());
+    bench.open();
     ending.join().expect("it ends");
 }
 
@@ -45,11 +46,12 @@ fn where_no_file_can_be_had_the_error_says_why() {
 }
 
 #[test]
-fn a_folder_in_place_of_the_file_is_passed_over() {
+fn a_folder_in_place_of_the_file_is_an_error() {
     let bench = Bench::new();
     fs::create_dir(bench.path()).expect("made");
-    let disk = bench.open();
-    assert_eq!(disk.path(), bench.folder.path().join("robots.1.redb"));
+    let error = Disk::open(&bench.path(), OPTIONS, 1 << 20).expect_err("it is a folder");
+    assert!(matches!(error.why, FileError::Io(_)), "{error:?}");
+    assert!(error.to_string().contains("Is a directory"), "{error}");
     assert!(bench.path().is_dir());
 }
 
@@ -65,16 +67,35 @@ fn a_file_is_not_for_every_user_to_read() {
     assert_eq!(mode(path.parent().expect("a folder")), 0o700);
 }
 
-#[test]
-fn stand_ins_are_named_after_the_file() {
-    for (path, first) in [
-        ("/s/robots.redb", "/s/robots.1.redb"),
-        ("/s/copies", "/s/copies.1"),
-        ("/s/a.b.redb", "/s/a.b.1.redb"),
-    ] {
-        let mut candidates = Disk::candidates(Path::new(path));
-        assert_eq!(candidates.next().as_deref(), Some(Path::new(path)));
-        assert_eq!(candidates.next().as_deref(), Some(Path::new(first)));
-        assert_eq!(candidates.count(), 8);
+#[tokio::test]
+async fn while_nothing_can_be_written_it_waits_in_memory_and_that_is_told_and_counted() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    disk.learns("a.example", &rules(RULES));
+    disk.flushed().await;
+    let away = bench.folder.path().join("away");
+    fs::rename(bench.path(), &away).expect("moved");
+    fs::create_dir(bench.path()).expect("made");
+    let failed: Result<(), _> = disk.with_file(|_| Err(std::io::Error::other("a bad sector").into()));
+    assert!(failed.is_err());
+    while disk.failures() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let trouble = disk.trouble().expect("it is told");
+    for part in ["wait in memory", "Is a directory", "check cache.path"] {
+        assert!(trouble.contains(part), "{part}: {trouble}");
+    }
+    disk.learns("b.example", &rules(RULES));
+    assert_eq!(disk.knows("b.example").await, Some(rules(RULES).save()));
+    assert_eq!(disk.waiting(), 1);
+
+    fs::remove_dir(bench.path()).expect("removed");
+    fs::rename(&away, bench.path()).expect("moved");
+    disk.flushed().await;
+    assert_eq!((disk.trouble(), disk.waiting()), (None, 0));
+    Bench::close(disk);
+    let disk = bench.open();
+    for host in ["a.example", "b.example"] {
+        assert_eq!(disk.knows(host).await, Some(rules(RULES).save()), "{host}");
     }
 }
