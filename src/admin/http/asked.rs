@@ -119,6 +119,11 @@ fn in_words(why: &str) -> Option<String> {
     if let Some(name) = named("unknown field `") {
         return Some(format!("there is no parameter {name}"));
     }
+    if let Some(value) = named("unknown variant `") {
+        let known = why.split_once(", expected ").map_or("another", |(_, known)| known);
+        let known = known.split_once(" at line ").map_or(known, |(known, _)| known);
+        return Some(format!("\"{value}\" is not {}", known.replace('`', "")));
+    }
     // The names of parameters are words, which tells them from other text before a colon.
     let (name, why) = why.split_once(": ").filter(|(name, _)| !name.contains(' '))?;
     if why.contains("number too large") {
@@ -163,6 +168,10 @@ mod tests {
             (
                 "after: number too large to fit in target type",
                 Some("after is too large"),
+            ),
+            (
+                "proof: unknown variant `all`, expected `assumed` or `none` at line 1 column 9",
+                Some("\"all\" is not assumed or none"),
             ),
             ("invalid type: integer `1`, expected a string at line 1 column 23", None),
             ("invalid type: string \"a digit\", expected a number", None),

@@ -26,7 +26,7 @@ pub(super) async fn style() -> impl IntoResponse {
 }
 
 pub(super) async fn script() -> impl IntoResponse {
-    file("text/javascript; charset=utf-8", include_str!("../page/page.js"))
+    file("text/javascript; charset=utf-8", SCRIPT)
 }
 
 /// What there is to ask, for programs.
@@ -98,6 +98,7 @@ fn accept(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::ACCEPT)?.to_str().ok()
 }
 
+pub(super) const SCRIPT: &str = include_str!("../page/page.js");
 pub(super) const OPENAPI: &str = include_str!("openapi.json");
 const POLICY_OF_TRUST: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
                                frame-ancestors 'none'";

@@ -114,7 +114,12 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::{bot::Enforcement, decision::Reason, decision::Verdict};
+    use crate::{
+        admin::http::asked::AssumedProof,
+        bot::Enforcement,
+        copy::Holds,
+        decision::{Reason, Verdict},
+    };
 
     fn document() -> Value {
         serde_json::from_str(documents::OPENAPI).unwrap()
@@ -146,18 +151,27 @@ mod tests {
             let list = &document["components"]["schemas"][schema]["enum"];
             serde_json::from_value(list.clone()).unwrap()
         };
-        let verdicts = [Verdict::Allow, Verdict::Deny, Verdict::Unverifiable];
-        assert_eq!(words("Verdict"), verdicts.map(Verdict::as_str));
+        assert_eq!(words("Verdict"), Verdict::ALL.map(Verdict::as_str));
         assert_eq!(words("Reason"), Reason::ALL.map(Reason::as_str));
-        let enforcements = [Enforcement::Enforce, Enforcement::Report, Enforcement::Exempt];
-        assert_eq!(words("Enforcement"), enforcements.map(Enforcement::as_str));
-        // Those of `word_for`.
-        let holds = words("Holds");
-        assert_eq!(holds[..2], ["rules", "expired"]);
-        assert!(
-            holds[2..].iter().all(|word| words("Reason").contains(word)),
-            "{holds:?}"
-        );
+        assert_eq!(words("Enforcement"), Enforcement::ALL.map(Enforcement::as_str));
+        assert_eq!(words("Holds"), Holds::ALL.map(|(_, word)| word));
+        for word in words("Proof") {
+            let proof: Result<AssumedProof, _> = serde_json::from_str(&format!("\"{word}\""));
+            assert!(proof.is_ok(), "{word}: {proof:?}");
+        }
+    }
+
+    #[test]
+    fn the_page_has_words_for_all_that_may_hold() {
+        let (_, table) = documents::SCRIPT
+            .split_once("\nconst HOLDS = {\n")
+            .expect("the page's table");
+        let (table, _) = table.split_once("\n};").expect("its end");
+        let words = table.lines().map(|line| {
+            let (word, _) = line.split_once(": ").expect("a word and what it means");
+            word.trim().trim_matches('"')
+        });
+        assert!(words.eq(Holds::ALL.map(|(_, word)| word)), "{table}");
     }
 
     #[test]

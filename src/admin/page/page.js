@@ -471,8 +471,11 @@ function flush() {
   filterTail();
 }
 
+/** The setting that sends a request on although its verdict is not to allow. */
+const passedBy = ({ enforcement, exception }) =>
+  enforcement === "report" ? "report" : exception != null ? "https.tunnel" : "https.unverifiable";
+
 function refusal(record, fresh) {
-  const forwarded = record.enforcement !== "enforce";
   const why = record.rule != null ? `line ${record.line}: ${record.rule}` : (record.robots_error ?? reasons[record.reason]);
   const summary = make(
     "summary",
@@ -485,7 +488,7 @@ function refusal(record, fresh) {
       make("b", { class: record.verdict === "deny" ? "deny" : "unverifiable" }, record.verdict),
       record.reason !== record.verdict && `, ${record.reason}`,
       " ",
-      forwarded && make("span", { class: "badge" }, `${record.enforcement}: forwarded`),
+      record.forwarded && make("span", { class: "badge" }, `${passedBy(record)}: forwarded`),
     ),
     make("span", { class: "data url" }, record.url),
     make("span", { class: "data why" }, why),
@@ -507,6 +510,10 @@ function refusal(record, fresh) {
 function whole(record) {
   const { seq, event, ...fields } = record;
   const agent = record.user_agent ?? record.agent ?? record.bot;
+  const question = { agent, url: record.url };
+  if (record.reason === "unauthenticated") question.proof = "none";
+  // No question can be asked for a client whose proof does not hold, or is of another bot.
+  const canAsk = agent && record.identity !== "failed" && record.reason !== "identity";
   const value = (name) =>
     name === "id"
       ? copyable(fields.id)
@@ -519,8 +526,10 @@ function whole(record) {
     make(
       "p",
       {},
-      agent && link("explain", { agent, url: record.url }, "Why: the rule in its robots.txt"),
-      agent && " · ",
+      canAsk
+        ? link("explain", question, record.rule != null ? "Why: the rule in its robots.txt" : "Why")
+        : reasons[record.reason],
+      " · ",
       link("origin", { origin: record.origin }, "This origin"),
     ),
     make("dl", { class: "facts" }, facts(Object.keys(fields).map((name) => [name, value(name)]))),
@@ -538,7 +547,7 @@ function noteTail() {
   const parts = [];
   if (tail.rows.length === 0) parts.push("Nothing has been refused since robotgate started.");
   else if ($("filter").value.trim()) parts.push(`${shown} of the last ${tail.rows.length} fit the filter.`);
-  else parts.push(`The last ${tail.rows.length}, newest first. Those that are only reported are here, too.`);
+  else parts.push(`The last ${tail.rows.length}, newest first. Those that were forwarded all the same are here, too.`);
   if (tail.missed > 0) parts.push(`${plural(tail.missed, "refusal")} went by unseen; the audit log has them.`);
   if (halted())
     parts.push(`${tail.paused ? "Paused" : "Held while a record is open"}: ${count(tail.waiting.length)} new.`);
@@ -710,18 +719,20 @@ function scrollToMark(inside) {
 
 $("ask").addEventListener("submit", (event) => {
   event.preventDefault();
-  const hash = `#explain?${new URLSearchParams({ agent: $("agent").value.trim(), url: $("url").value.trim() })}`;
+  const question = { agent: $("agent").value.trim(), url: $("url").value.trim() };
+  if ($("unproven").checked) question.proof = "none";
+  const hash = `#explain?${new URLSearchParams(question)}`;
   if (location.hash === hash) route();
   else location.hash = hash;
 });
 
-async function showAnswer(agent, url) {
+async function showAnswer(agent, url, proof) {
   const question = ++asked;
   const box = $("answer");
   if (!agent || !url) return box.replaceChildren();
   box.replaceChildren(muted("Asking… A robots.txt that has to be fetched takes a moment."));
   try {
-    const { decision, report, file: text } = await api("explain", { agent, url }, 40000);
+    const { decision, report, file: text } = await api("explain", { agent, url, proof }, 40000);
     if (question !== asked) return;
     if (decision.error) throw new Problem(400, decision.error);
     const left = make("div", {}, answer(decision, report ?? {}));
@@ -756,20 +767,21 @@ function answer(decision, report) {
         ? ["Nobody can tell", `whether ${who} may fetch this URL: its path is inside a tunnel.`]
         : ["No", "may not fetch this URL."];
   const subject = decision.verdict === "unverifiable" ? ` ${rest}` : `: ${who} ${rest}`;
-  const other = decision.forwards !== (decision.verdict === "allow");
+  const passes = decision.forwarded && decision.verdict !== "allow";
   const rule = (each) => [data(each.text), ` (line ${each.line})`];
   const group = report.group;
   const { competitors = [], statements = [] } = report;
   return [
     make("p", { class: "said" }, make("b", { class: decision.verdict }, word), subject),
     make("p", {}, decision.sentence),
-    other &&
+    passes &&
       make(
         "p",
         { class: "unverifiable" },
-        decision.forwards
-          ? `robotgate forwards the request all the same: enforcement is ${decision.enforcement}.`
-          : "robotgate refuses the request.",
+        "robotgate forwards the request all the same: ",
+        decision.enforcement === "report"
+          ? "enforcement is report."
+          : "https.unverifiable or [[https.tunnel]] lets the tunnel through.",
       ),
     report.needs_proof &&
       make("p", { class: "unverifiable" }, "This bot must prove who it is before its requests are decided."),
@@ -923,7 +935,8 @@ function route() {
   if (view === "explain") {
     if (fields.has("agent") || !$("agent").value) $("agent").value = fields.get("agent") ?? "";
     if (fields.has("url") || !$("url").value) $("url").value = fields.get("url") ?? "";
-    showAnswer(fields.get("agent"), fields.get("url"));
+    if (fields.has("agent")) $("unproven").checked = fields.get("proof") === "none";
+    showAnswer(fields.get("agent"), fields.get("url"), fields.get("proof"));
   }
   if (!moved) return;
   scrollTo(0, 0);
