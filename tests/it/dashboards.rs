@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use robotgate::decision::Reason;
 use serde_json::Value;
 
 use crate::support::Gate;
@@ -23,6 +24,44 @@ async fn every_metric_that_they_name_is_in_a_scrape() {
         let unknown: Vec<_> = named.difference(&exposed).collect();
         assert!(unknown.is_empty(), "{file} names {unknown:?}, of {exposed:?}");
     }
+}
+
+#[tokio::test]
+async fn they_tell_decisions_apart_by_labels_that_decisions_have() {
+    let gate = Gate::start().await;
+    gate.get("http://a.example/").without("User-Agent").await;
+    let scrape = gate.admin("/metrics").await.text();
+    let made = scrape
+        .lines()
+        .find_map(|line| line.strip_prefix("robotgate_decisions_total{"));
+    let known: BTreeSet<&str> = labels(made.expect("a decision was made"))
+        .chain(["job", "instance"])
+        .collect();
+
+    for (file, text) in [
+        ("grafana.json", DASHBOARD.replace('\\', "")),
+        ("prometheus-alerts.yml", ALERTS.to_owned()),
+    ] {
+        let asked: BTreeSet<&str> = text
+            .split("robotgate_decisions_total{")
+            .skip(1)
+            .flat_map(labels)
+            .collect();
+        assert!(asked.contains("forwarded"), "{file} asks by {asked:?}");
+        assert!(asked.is_subset(&known), "{file} asks by {asked:?}, of {known:?}");
+    }
+}
+
+#[test]
+fn the_readme_lists_every_reason_in_order() {
+    let (_, table) = README
+        .split_once("| reason | the request is |\n| --- | --- |\n")
+        .expect("the table");
+    let words = table
+        .lines()
+        .map_while(|row| row.strip_prefix("| `")?.split_once("` | "));
+    let words: Vec<&str> = words.map(|(word, _)| word).collect();
+    assert_eq!(words, Reason::ALL.map(Reason::as_str));
 }
 
 #[test]
@@ -67,6 +106,13 @@ fn every_panel_says_what_it_shows_and_asks_the_chosen_source() {
             );
         }
     }
+}
+
+/// The names of the labels in a selector or a sample, from behind its `{` on.
+fn labels(text: &str) -> impl Iterator<Item = &str> {
+    let (inside, _) = text.split_once('}').expect("labels end");
+    // Values hold no comma.
+    inside.split(',').filter_map(|label| label.split(['=', '!']).next())
 }
 
 /// The names of the series that a scrape may have, in Prometheus' own format.
