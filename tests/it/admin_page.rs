@@ -4,6 +4,7 @@
 
 use std::process::Stdio;
 
+use robotgate::bot::SecretHash;
 use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
@@ -164,6 +165,117 @@ async fn the_page_says_why_where_there_is_no_rule_and_filters_by_what_is_said() 
     }
     operator.does(json!(["filtered", "does not say", 2])).await;
     operator.does(json!(["filtered", "nobody", 1])).await;
+    operator.leaves().await;
+}
+
+/// The id of the last decision, which is this one.
+fn last_id(gate: &Gate, verdict: &str, reason: &str) -> String {
+    let records = gate.audit();
+    let last = records.iter().rfind(|record| record["event"] == "decision");
+    let last = last.expect("a decision");
+    assert_eq!((&last["verdict"], &last["reason"]), (&json!(verdict), &json!(reason)));
+    last["id"].as_str().expect("an id").to_owned()
+}
+
+#[tokio::test]
+async fn only_refusals_that_were_forwarded_all_the_same_have_a_badge() {
+    let (plain, tls) = (origin().await, Origin::start().robots(ROBOTS).tls().spawn().await);
+    let bots = "[egress]\ndeny = ['closed.example']\n\
+                [[bot]]\nname = 'Watched'\nuser-agents = ['Watched']\nenforcement = 'report'\n\
+                [[bot]]\nname = 'Scanner'\nuser-agents = ['Scanner']\nenforcement = 'exempt'\n\
+                [[https.tunnel]]\nhost = 'other.example'\nreason = 'pins its certificate'\nuntil = 2999-01-01\n";
+    let gate = Gate::with(&format!("[https]\nmode = 'tunnel'\nunverifiable = 'allow'\n{bots}")).await;
+    let mut operator = Operator::before(&gate).await;
+    let (private, closed) = (plain.url("/private"), "http://closed.example/".to_owned());
+    for (agent, url, reason, badge) in [
+        ("TestBot", &private, "rule", ""),
+        ("Watched", &private, "rule", "report: forwarded"),
+        ("Watched", &closed, "egress", ""),
+        ("Scanner", &closed, "egress", ""),
+    ] {
+        gate.get(url).user_agent(agent).await;
+        operator
+            .does(json!(["badge", last_id(&gate, "deny", reason), badge]))
+            .await;
+    }
+    let other = format!("other.example:{}", tls.port());
+    for (agent, authority, badge) in [
+        ("TestBot", &tls.authority(), "https.unverifiable: forwarded"),
+        ("TestBot", &other, "https.tunnel: forwarded"),
+        ("Watched", &tls.authority(), "report: forwarded"),
+    ] {
+        drop(gate.connect(authority).user_agent(agent).await.opened());
+        let id = last_id(&gate, "unverifiable", "unverifiable");
+        operator.does(json!(["badge", id, badge])).await;
+    }
+    operator.does(json!(["fits", 400])).await;
+    operator.does(json!(["fits", 1400])).await;
+
+    gate.reconfigure(&format!("[https]\nmode = 'refuse'\n{bots}"));
+    gate.reloaded(1).await;
+    for agent in ["Watched", "Scanner"] {
+        refused(
+            &gate.connect(&tls.authority()).user_agent(agent).await.refused(),
+            "connect-refused",
+        );
+        operator
+            .does(json!(["badge", last_id(&gate, "deny", "connect-refused"), ""]))
+            .await;
+    }
+    operator.leaves().await;
+}
+
+#[tokio::test]
+async fn why_a_proof_was_wanted_is_asked_for_a_client_that_has_none() {
+    let origin = origin().await;
+    let hash = |name: &str| SecretHash::new([5; 16], name.as_bytes()).line(name) + "\n";
+    let config = "[identity]\ncredentials = 'credentials'\n\
+                  [[bot]]\nname = 'Acme'\nuser-agents = ['Acme']\nenforcement = 'report'\n\
+                  [[bot]]\nname = 'Other'\nuser-agents = ['Other']\nenforcement = 'exempt'\n";
+    let gate = Gate::builder()
+        .config(config)
+        .credentials(&(hash("Acme") + &hash("Other")));
+    let gate = gate.start().await;
+    let mut operator = Operator::before(&gate).await;
+    let url = origin.url("/x");
+    for agent in ["Acme/1.0", "Other/1.0"] {
+        gate.get(&url).user_agent(agent).await;
+        let id = last_id(&gate, "deny", "unauthenticated");
+        operator.does(json!(["badge", id, ""])).await;
+        operator.does(json!(["opened", id, "Why"])).await;
+        operator
+            .does(json!([
+                "asked_why",
+                "No: This bot may not fetch this URL.",
+                "deny, unauthenticated",
+                "The client does not prove which bot it is"
+            ]))
+            .await;
+        operator.does(json!(["closed"])).await;
+    }
+    // Nothing that can be asked is what these were: a proof of another bot, and one that does not hold.
+    for (secret, agent, reason, sentence) in [
+        (
+            "Acme:Acme",
+            "Other/1.0",
+            "identity",
+            "stands for other bots than the one",
+        ),
+        (
+            "Acme:wrong",
+            "Free/1.0",
+            "unauthenticated",
+            "does not prove which bot it is",
+        ),
+    ] {
+        let credential = format!("Basic {}", data_encoding::BASE64.encode(secret.as_bytes()));
+        let ask = gate.get(&url).user_agent(agent);
+        ask.header("Proxy-Authorization", &credential).await;
+        let id = last_id(&gate, "deny", reason);
+        operator.does(json!(["badge", id, ""])).await;
+        operator.does(json!(["opened", id, sentence])).await;
+        operator.does(json!(["closed"])).await;
+    }
     operator.leaves().await;
 }
 

@@ -10,17 +10,18 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Alpn, Gate, NAME, Origin, Record, Reply, Step, allowed, refused, wait};
+use crate::support::{Alpn, Connected, Gate, NAME, Origin, Record, Reply, Step, allowed, refused, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-const DECISION: [&str; 28] = [
+const DECISION: [&str; 29] = [
     "time",
     "event",
     "id",
     "verdict",
     "reason",
     "enforcement",
+    "forwarded",
     "bot",
     "agent",
     "user_agent",
@@ -128,6 +129,122 @@ async fn a_refusal_is_explained_from_the_log_alone() {
         (&completion["status"], &completion["upstream"]),
         (&403.into(), &Value::Null)
     );
+}
+
+#[tokio::test]
+async fn a_decision_tells_whether_its_request_went_on() {
+    let robots = Origin::start().robots(ROBOTS).anything("page");
+    let (plain, tls) = (robots.spawn().await, Origin::start().robots(ROBOTS).tls().spawn().await);
+    let bot = |name, enforcement| {
+        format!("[[bot]]\nname = '{name}'\nuser-agents = ['{name}']\nenforcement = '{enforcement}'\n")
+    };
+    let bots = bot("Watched", "report") + &bot("Scanner", "exempt");
+    let lax = Gate::with(&format!("[https]\nmode = 'tunnel'\nunverifiable = 'allow'\n{bots}")).await;
+    let strict = Gate::with(&format!(
+        "[https]\nmode = 'tunnel'\n[egress]\ndeny = ['closed.example']\n{bots}"
+    ))
+    .await;
+    let entry = format!("[[https.tunnel]]\nhost = '{NAME}'\nreason = 'pins'\nuntil = 2999-01-01\n");
+    let entry = Gate::with(&entry).await;
+    let (open, private, closed) = (
+        plain.url("/x"),
+        plain.url("/private"),
+        "http://closed.example/x".to_owned(),
+    );
+    let connect = tls.authority();
+
+    for (gate, method, target, agent, (verdict, reason, enforcement), forwarded) in [
+        (&strict, "GET", &open, "TestBot", ("allow", "no-rule", "enforce"), true),
+        (&strict, "GET", &private, "TestBot", ("deny", "rule", "enforce"), false),
+        (&strict, "GET", &private, "Watched", ("deny", "rule", "report"), true),
+        (&strict, "GET", &private, "Scanner", ("allow", "exempt", "exempt"), true),
+        (&strict, "GET", &closed, "TestBot", ("deny", "egress", "enforce"), false),
+        (&strict, "GET", &closed, "Watched", ("deny", "egress", "report"), false),
+        (&strict, "GET", &closed, "Scanner", ("deny", "egress", "exempt"), false),
+        (
+            &strict,
+            "GET",
+            &open,
+            "Mozilla/5.0",
+            ("deny", "unidentified", "enforce"),
+            false,
+        ),
+        (
+            &strict,
+            "CONNECT",
+            &connect,
+            "TestBot",
+            ("unverifiable", "unverifiable", "enforce"),
+            false,
+        ),
+        (
+            &strict,
+            "CONNECT",
+            &connect,
+            "Watched",
+            ("unverifiable", "unverifiable", "report"),
+            true,
+        ),
+        (
+            &lax,
+            "CONNECT",
+            &connect,
+            "TestBot",
+            ("unverifiable", "unverifiable", "enforce"),
+            true,
+        ),
+        (
+            &entry,
+            "CONNECT",
+            &connect,
+            "TestBot",
+            ("unverifiable", "unverifiable", "enforce"),
+            true,
+        ),
+    ] {
+        let case = format!("{method} {target} {agent} {reason}");
+        let asked = plain.count("/x") + plain.count("/private");
+        let went_on = match method {
+            "CONNECT" => matches!(gate.connect(target).user_agent(agent).await, Connected::Tunnel(_)),
+            _ => {
+                gate.get(target).user_agent(agent).await;
+                plain.count("/x") + plain.count("/private") > asked
+            }
+        };
+        assert_eq!(went_on, forwarded, "{case}");
+        let records = gate.audit();
+        let record = records.iter().rfind(|record| record["event"] == "decision");
+        let record = record.unwrap_or_else(|| panic!("{case}: no decision"));
+        assert_eq!(
+            (
+                &record["verdict"],
+                &record["reason"],
+                &record["enforcement"],
+                &record["forwarded"]
+            ),
+            (&verdict.into(), &reason.into(), &enforcement.into(), &forwarded.into()),
+            "{case}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_readme_shows_a_decision_with_all_its_fields() {
+    let origin = Origin::start().robots(ROBOTS).spawn().await;
+    let gate = Gate::start().await;
+    gate.get(&origin.url("/private")).await;
+
+    let shown = include_str!("../../README.md")
+        .lines()
+        .find(|line| line.starts_with(r#"{"event":"decision""#));
+    let shown: Value = serde_json::from_str(shown.expect("the README has one")).expect("it is JSON");
+    let record = gate.decision_for(&origin.url("/private")).await;
+    let names = |record: &Value| {
+        record
+            .as_object()
+            .map(|fields| fields.keys().cloned().collect::<Vec<_>>())
+    };
+    assert_eq!(names(&shown), names(&record));
 }
 
 #[tokio::test]

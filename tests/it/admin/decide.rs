@@ -126,6 +126,39 @@ async fn a_bot_that_has_to_prove_itself_is_told_so() {
 }
 
 #[tokio::test]
+async fn a_client_that_proves_nothing_can_be_asked_for() {
+    let origin = Origin::start().robots("").spawn().await;
+    let config = "[[bot]]\nname = 'AcmeBot'\nuser-agents = ['AcmeBot']\nenforcement = 'report'\n\
+                  networks = ['192.0.2.0/24']";
+    let gate = Gate::with(config).await;
+    let url = origin.url("/");
+    for (agent, proof, verdict, reason) in [
+        ("AcmeBot/2", "assumed", "allow", "no-rule"),
+        ("AcmeBot/2", "none", "deny", "unauthenticated"),
+        ("OtherBot/2", "none", "allow", "no-rule"),
+    ] {
+        let question = json!({"agent": agent, "url": url, "proof": proof});
+        let explain = format!(
+            "/api/v1/explain?agent={}&url={}&proof={proof}",
+            escaped(agent),
+            escaped(&url)
+        );
+        for decided in [
+            &get(&gate, &format!("{}&proof={proof}", asking(agent, &url))).await,
+            &post(&gate, "/api/v1/decide", &json!({"requests": [question]})).await["decisions"][0],
+            &get(&gate, &explain).await["decision"],
+            &get(&gate, &explain).await["report"],
+        ] {
+            assert_eq!(
+                (&decided["verdict"], &decided["reason"], &decided["forwarded"]),
+                (&json!(verdict), &json!(reason), &json!(verdict == "allow")),
+                "{agent} {proof}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn where_a_path_is_not_seen_the_connect_decides() {
     let origin = Origin::start().robots(ROBOTS).tls().spawn().await;
     let url = origin.url("/open");
@@ -153,7 +186,7 @@ async fn a_place_where_bots_may_not_go_is_told_and_not_asked() {
     for url in ["http://127.0.0.1:1/", &format!("http://{NAME}/")] {
         let decided = get(&gate, &asking("TestBot", url)).await;
         assert_eq!(
-            (&decided["reason"], &decided["forwards"]),
+            (&decided["reason"], &decided["forwarded"]),
             (&json!("egress"), &json!(false)),
             "{url}"
         );
@@ -183,6 +216,10 @@ async fn what_cannot_be_asked_is_told() {
             "there is no parameter path; write",
         ),
         ("/api/v1/explain?agent=a&url=https://", "no host"),
+        (
+            "/api/v1/decide?agent=a&url=b&proof=all",
+            "\"all\" is not assumed or none; write",
+        ),
     ] {
         let detail = problem(&gate, path, 400).await;
         assert!(detail.contains(told), "{path}: {detail}");

@@ -48,6 +48,34 @@ class Operator:
         self.wait("its record", f"{row}.querySelector('dl')?.checkVisibility()")
         expect(self.run(f"{row}.querySelector('dl').innerText"), url, "robots_sha256", "user_agent")
 
+    def badge(self, id, text):
+        """The refusal with this id has this badge; none where the text is empty."""
+        self.go("now")
+        row = f"[...document.querySelectorAll('#tail > li')].find(row => row.text.includes({json.dumps(id)}))"
+        self.wait("the refusal", f"{row} !== undefined")
+        shown = self.run(f"{row}.querySelector('.badge')?.innerText ?? ''")
+        if shown != text:
+            raise Failed(f"the badge is {shown!r}")
+
+    def opened(self, id, *texts):
+        """The refusal with this id says all of this when it is opened."""
+        self.filtered(id, 1)
+        row = "#tail > li:not([hidden])"
+        self.browser.click(f"{row} summary")
+        self.wait("its record", f"{find(row + ' .whole')}?.checkVisibility()")
+        expect(self.run(f"{find(row + ' .whole p')}.innerText"), *texts)
+
+    def closed(self):
+        """The refusal that is open is closed again."""
+        self.go("now")
+        self.browser.click("#tail details[open] summary")
+
+    def asked_why(self, answer, *texts):
+        """From the refusal that is open to this answer, with these texts."""
+        self.browser.click("#tail details[open] a[href^='#explain']")
+        self.wait(answer, f"document.querySelector('#answer .said')?.innerText === {json.dumps(answer)}")
+        self.answered(*texts)
+
     def filtered(self, text, count):
         """So many refusals are left by this filter."""
         self.go("now")
