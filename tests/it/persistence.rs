@@ -110,7 +110,12 @@ async fn stored(gate: &Gate) -> Vec<Record> {
     let config = config.to_str().expect("the tests' paths are text");
     let told = Told::by(&["cache", "list", "--json", "--config", config], "").await;
     assert_eq!((told.code, &*told.errors), (Some(0), ""), "{told:?}");
-    let row = |line| serde_json::from_str(line).expect("an object a line");
+    let row = |line| {
+        let mut row: Record = serde_json::from_str(line).expect("an object a line");
+        // They are counted in memory alone.
+        row["verdicts"] = Record::Null;
+        row
+    };
     told.out.lines().map(row).collect()
 }
 
