@@ -119,7 +119,7 @@ impl Bot {
 // === impl Identity ===
 
 impl Identity<'_> {
-    /// The same, of no request any more.
+    /// The same, in a form that outlives the request.
     #[must_use]
     pub fn into_owned(self) -> Identity<'static> {
         match self {

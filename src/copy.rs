@@ -17,7 +17,7 @@ pub use self::{
     clock::{Jump, Watch},
     failure::{Failure, FetchError, NetworkError},
     freshness::Freshness,
-    lookup::{CacheStatus, Lookup},
+    lookup::{CacheStatus, Lookup, Tally},
     meaning::{Fetched, Meaning, Received},
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     robots_copy::{RobotsCopy, Sha256},

@@ -3,8 +3,8 @@
 //!
 //! Whether a bot is let through is decided here and nowhere else, for the proxy, for a CONNECT, for those who ask ahead
 //! and for a configuration's own cases. Whoever tells of a decision (header, body, log, metrics, API, `explain`, page)
-//! does so from the same value. Two things come to no question, and are answered before: a request that nobody can read,
-//! and one over a bound of `[proxy]`.
+//! does so from the same value. Two kinds of request are answered before anything is decided: one that nobody can read, and
+//! one over a bound of `[proxy]`.
 
 mod asker;
 mod question;
@@ -16,7 +16,7 @@ use self::asker::Asker;
 #[cfg(test)]
 pub(crate) use self::question::rules_of;
 pub use self::{
-    question::{BUDGET, Begun, HttpsMode, Question, Scope, Subject, Terms, Unverifiable},
+    question::{BUDGET, Begun, HttpsMode, Question, Scope, Subject, Terms, Undecided, Unverifiable},
     reason::Reason,
 };
 use crate::{
@@ -101,7 +101,7 @@ impl Decision {
     pub fn exception(&self) -> Option<&str> {
         match &self.question.scope {
             Scope::Tunnel { exception } => exception.as_deref(),
-            Scope::Path { .. } | Scope::Interception => None,
+            Scope::Path { .. } => None,
         }
     }
 

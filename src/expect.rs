@@ -84,15 +84,18 @@ fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
 fn decide(expectation: &Expectation, target: Target, config: &Config) -> Decision {
     let origin = &target.origin;
     let prohibited = config.screen(origin).err().map(|prohibited| prohibited.to_string());
-    let question = config.question(&expectation.agent, false, target, config.terms(0), SystemTime::now());
+    let question = config.question(&expectation.agent, false, target, config.terms(0), ALWAYS);
     match question.begin(prohibited) {
         Begun::Decided(decision) => decision,
-        Begun::NeedsCopy(question) | Begun::Intercept(question) => {
-            let policy = question.terms.policy;
-            question.decide(Lookup::given(expectation.robots.as_bytes(), SystemTime::now(), &policy))
+        Begun::NeedsCopy(undecided) => {
+            let policy = &config.robots.policy;
+            undecided.decide(Lookup::given(expectation.robots.as_bytes(), SystemTime::now(), policy))
         }
     }
 }
+
+/// Before the end of every `[[https.tunnel]]`: a case that is met stays so while the file does.
+const ALWAYS: SystemTime = SystemTime::UNIX_EPOCH;
 
 // === impl Unmet ===
 

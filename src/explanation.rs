@@ -10,7 +10,7 @@ pub(crate) use self::json::{FetchRecord, write as to_json};
 use crate::{
     bot::{Identity, Misfit, Proof},
     config::Config,
-    decision::Decision,
+    decision::{Decision, Scope},
     origin::Reading,
     robots::{Choice, Disguise, Explanation, Statement, audience, explain, statements},
 };
@@ -21,7 +21,7 @@ pub(crate) struct Report<'a> {
     /// As it was asked.
     pub(crate) user_agent: &'a str,
     pub(crate) url: &'a str,
-    /// Where the rules of a robots.txt decide on a path.
+    /// Where the rules of a robots.txt decide.
     pub(crate) why: Option<Why<'a>>,
     pub(crate) statements: Vec<Heard<'a>>,
     /// Set where what was read is no robots.txt at all.
@@ -47,7 +47,7 @@ pub(crate) struct Heard<'a> {
 // === impl Report ===
 
 impl<'a> Report<'a> {
-    /// Of a decision on what `user_agent` and `url` were taken for. `body` is the text of the robots.txt, where there is
+    /// Reports `decision`; `user_agent` and `url` are shown as they were asked. `body` is the text of the robots.txt, where there is
     /// one.
     pub(crate) fn new(
         config: &Config,
@@ -62,8 +62,12 @@ impl<'a> Report<'a> {
             false => Choice::Everyone,
         };
         let why = body.and_then(|body| {
-            // No rules decided where that is too complex, where no copy is needed, and where no path is seen.
-            let (reading, path) = decision.read()?;
+            // No rules decided where that is too complex and where no copy is needed.
+            let (reading, path) = match &decision.question.scope {
+                // The root stands for the whole site, where its rule does.
+                Scope::Tunnel { .. } => (Reading::Sent, decision.rule.map(|_| b"/".to_vec())?),
+                Scope::Path { .. } => decision.read()?,
+            };
             let explanation = explain(profile, body, choice, &path);
             debug_assert_eq!(explanation.rule.is_some(), decision.rule.is_some());
             Some(Why {

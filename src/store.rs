@@ -29,11 +29,10 @@ use self::{
 };
 pub use self::{
     disk::{Contents, CopyFile, Disk, DiskError, DiskOptions, FileError, Record},
-    verdicts::{VerdictCounts, Verdicts},
+    verdicts::VerdictCounts,
 };
 use crate::{
     copy::{Due, Lookup, OriginState, Policy},
-    decision::Verdict,
     fetch::{Fetch, LookupError, Requester},
     origin::Origin,
     text::micros_since_1970,
@@ -186,14 +185,7 @@ impl Store {
     /// What was decided by the robots.txt of an origin since it came into memory.
     pub fn verdicts(&self, origin: &Origin) -> VerdictCounts {
         let held = self.slots.peek(origin);
-        held.map_or_else(VerdictCounts::default, |held| held.slot.verdicts.counts())
-    }
-
-    /// Counts a decision that the robots.txt of `origin` led to.
-    pub fn count(&self, origin: &Origin, verdict: Verdict) {
-        if let Some(held) = self.slots.peek(origin) {
-            held.slot.verdicts.count(verdict);
-        }
+        held.map_or_else(VerdictCounts::default, |held| VerdictCounts::from(&*held.slot.tally))
     }
 
     /// What memory holds of an origin.
@@ -271,10 +263,10 @@ impl Store {
             state = self.reread(&slot, origin, policy).await;
         }
         let mut lookup = match state.due(now, policy) {
-            Due::No => Lookup::at_once(state, now, policy),
+            Due::No => Lookup::at_once(state, now, policy, &slot.tally),
             Due::Background => {
                 self.refresh(&slot, query);
-                Lookup::at_once(state, now, policy)
+                Lookup::at_once(state, now, policy, &slot.tally)
             }
             Due::Now => {
                 let left = wait.saturating_sub(waited);

@@ -53,6 +53,8 @@ pub enum Proof<'a> {
     None,
     /// A credential that does not hold.
     Failed,
+    /// Whatever is needed: for those who only ask what would be decided.
+    Assumed,
     Credential(Verified<'a>),
     Certificate(&'a ClientCertificate),
     Network(IpAddr),
@@ -125,6 +127,13 @@ impl Bots {
                 by_credential: self.credentials().is_some(),
             }),
             Proof::None => self.unproven(self.identify(user_agents)),
+            Proof::Assumed => {
+                let fields: Vec<_> = user_agents.into_iter().collect();
+                match self.identify_by(fields.iter().copied(), &Proof::None, required) {
+                    Identity::Refused(Misfit::Unproven { .. }) => self.proven(fields, proof),
+                    unproven => unproven,
+                }
+            }
             Proof::Credential(_) | Proof::Certificate(_) | Proof::Network(_) => self.proven(user_agents, proof),
         }
     }
@@ -176,6 +185,7 @@ impl<'a> Proof<'a> {
     pub(super) fn covers(&self, place: usize, bot: &Bot) -> bool {
         match self {
             Proof::None | Proof::Failed => false,
+            Proof::Assumed => true,
             Proof::Credential(verified) => verified.known.bots.contains(&place),
             Proof::Certificate(certificate) => bot.bindings.certificates.iter().any(|name| certificate.is(name)),
             Proof::Network(address) => bot.bindings.networks.iter().any(|network| network.contains(address)),
@@ -185,7 +195,7 @@ impl<'a> Proof<'a> {
     /// Its kind as the log names it, `failed` where what was shown does not hold; `None` where nothing was shown.
     pub fn kind(&self) -> Option<&'static str> {
         match self {
-            Proof::None => None,
+            Proof::None | Proof::Assumed => None,
             Proof::Failed => Some("failed"),
             Proof::Credential(_) => Some("credential"),
             Proof::Certificate(_) => Some("certificate"),
@@ -203,7 +213,7 @@ impl<'a> Proof<'a> {
         };
         let bindings = || bot.or_else(first).map(|bot| &bot.bindings);
         match self {
-            Proof::None | Proof::Failed => None,
+            Proof::None | Proof::Failed | Proof::Assumed => None,
             Proof::Credential(verified) => Some(verified.name().to_owned()),
             Proof::Certificate(certificate) => {
                 let name = bindings()?.certificates.iter().find(|name| certificate.is(name))?;

@@ -131,10 +131,7 @@ fn origin_of(written: &str) -> Result<Origin, CacheError> {
         true => written.to_owned(),
         false => format!("https://{written}"),
     };
-    match Target::parse(&url) {
-        Ok(target) => Ok(target.origin),
-        Err(error) => Err(CacheError::Url { url, error }),
-    }
+    Target::origin_of(&url).map_err(|error| CacheError::Url { url, error })
 }
 
 /// What to say of an origin of which nothing is known.

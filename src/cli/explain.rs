@@ -9,16 +9,17 @@ mod text;
 
 use std::{
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     time::SystemTime,
 };
 
-use self::source::Source;
+use self::source::{Source, SourceError};
 use super::{fail, load, paint::Paint};
 use crate::{
+    config::Config,
     copy::Policy,
-    decision::{Begun, Verdict},
+    decision::{Begun, Decision, Question, Verdict},
     explanation::{Report, to_json},
     origin::Target,
     robots::Profile,
@@ -69,28 +70,9 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         Ok(target) => target,
         Err(error) => return fail(&error),
     };
-    let now = SystemTime::now();
-    let prohibited = config.screen(&target.origin).err();
-    let question = config.question(&args.agent, args.unproven, target, config.terms(0), now);
-    let (decision, source) = match question.begin(prohibited.map(|prohibited| prohibited.to_string())) {
-        // The proxy would not fetch the robots.txt either.
-        Begun::Decided(decision) => match &args.robots {
-            Some(file) => (decision, Source::read(file)),
-            None => (decision, Ok(Source::Unasked)),
-        },
-        Begun::NeedsCopy(question) | Begun::Intercept(question) => {
-            let source = match &args.robots {
-                Some(file) => Source::read(file),
-                None => Source::fetch(&config, &question.target.origin),
-            };
-            match source {
-                Ok(source) => (question.decide(source.lookup(&config.robots.policy)), Ok(source)),
-                Err(error) => return fail(&error),
-            }
-        }
-    };
-    let source = match source {
-        Ok(source) => source,
+    let question = config.question(&args.agent, args.unproven, target, config.terms(0), SystemTime::now());
+    let (decision, source) = match decide(&config, question, args.robots.as_deref()) {
+        Ok(decided) => decided,
         Err(error) => return fail(&error),
     };
     let report = Report::new(&config, &decision, &args.agent, &args.url, source.body());
@@ -106,6 +88,32 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         }
         _ if decision.verdict == Verdict::Allow => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
+    }
+}
+
+/// Decides by the robots.txt in `file`, or by the one that the proxy would fetch, where it would.
+fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(Decision, Source), SourceError> {
+    let policy = &config.robots.policy;
+    let prohibited = config.screen(&question.target.origin).err();
+    let begun = question.begin(prohibited.map(|prohibited| prohibited.to_string()));
+    let given = file.map(Source::read).transpose()?;
+    match (begun, given) {
+        (Begun::Decided(decision), None) => Ok((decision, Source::Unasked)),
+        (Begun::Decided(decision), Some(source)) => {
+            let decision = match source.lookup(policy) {
+                Some(lookup) => decision.with_lookup(lookup),
+                None => decision,
+            };
+            Ok((decision, source))
+        }
+        (Begun::NeedsCopy(undecided), given) => {
+            let source = given.map_or_else(|| Source::fetch(config, undecided.origin()), Ok)?;
+            // Both have one.
+            let lookup = source
+                .lookup(policy)
+                .unwrap_or_else(|| unreachable!("a file or a fetch was looked at"));
+            Ok((undecided.decide(lookup), source))
+        }
     }
 }
 

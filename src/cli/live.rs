@@ -92,6 +92,7 @@ impl Live {
             waited: self.traced.took,
             at: self.at,
             pending: false,
+            tally: Arc::default(),
         }
     }
 

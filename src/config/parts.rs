@@ -32,18 +32,20 @@ impl Config {
     /// The question whether a bot may fetch a URL the usual way, asked by somebody else: `terms` decide, and the bot has
     /// the proof that it needs, unless it is `unproven`.
     pub fn question(&self, agent: &str, unproven: bool, target: Target, terms: Terms, now: SystemTime) -> Question {
-        let fields = [agent.as_bytes()];
-        let identity = match unproven {
-            true => self.bots.identify_by(fields, &Proof::None, self.identity.required),
-            false => self.bots.identify(fields),
+        let proof = match unproven {
+            true => Proof::None,
+            false => Proof::Assumed,
         };
+        let identity = self
+            .bots
+            .identify_by([agent.as_bytes()], &proof, self.identity.required);
         let exception = self.https.tunnel_exception(&target.origin.host.to_string(), now);
         let exception = exception.map(|exception| exception.reason.clone());
         Question::of_url(Subject::of(identity), target, exception, terms)
     }
 
-    /// Why bots may not go to `origin`, as far as that can be said before its name is resolved: the proxy would not, or
-    /// would listen there itself.
+    /// Why bots may not go to `origin`, as far as that can be said before its name is resolved: `[egress]` closes it,
+    /// or robotgate itself listens there.
     ///
     /// # Errors
     /// They may not.

@@ -1,7 +1,10 @@
 //! What a lookup found: a state, and how the request came by it.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -35,7 +38,14 @@ pub struct Lookup {
     /// Whether the fetch that is due had not ended, or not begun ([`CacheStatus::Queued`]), when the wait was over. What is
     /// known is too old then.
     pub pending: bool,
+    /// What it leads to is counted here.
+    pub tally: Arc<Tally>,
 }
+
+/// How often the robots.txt of an origin led to each verdict, by its place in the list of them, while the origin was in
+/// memory. Many requests add to it at once.
+#[derive(Debug, Default)]
+pub struct Tally([AtomicU64; 3]);
 
 // === impl CacheStatus ===
 
@@ -52,11 +62,27 @@ impl CacheStatus {
     }
 }
 
+// === impl Tally ===
+
+impl Tally {
+    /// Counts one more of the verdict at this place.
+    pub fn add(&self, place: usize) {
+        if let Some(count) = self.0.get(place) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many there were of it.
+    pub fn count(&self, place: usize) -> u64 {
+        self.0.get(place).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+}
+
 // === impl Lookup ===
 
 impl Lookup {
     /// A lookup that waited for nothing.
-    pub(crate) fn at_once(state: Arc<OriginState>, at: SystemTime, policy: &Policy) -> Self {
+    pub(crate) fn at_once(state: Arc<OriginState>, at: SystemTime, policy: &Policy, tally: &Arc<Tally>) -> Self {
         let status = match state.answer(at, policy) {
             Answer::LastCopy(..) => CacheStatus::Stale,
             _ => CacheStatus::Hit,
@@ -67,6 +93,7 @@ impl Lookup {
             waited: Duration::ZERO,
             at,
             pending: false,
+            tally: tally.clone(),
         }
     }
 
@@ -75,7 +102,7 @@ impl Lookup {
         let copy = Arc::new(RobotsCopy::new(policy.profile, text, at));
         let state = OriginState::unknown();
         let state = state.after(Meaning::Rules(copy), 200, Freshness::default(), at, 0.0, policy);
-        Self::at_once(Arc::new(state), at, policy)
+        Self::at_once(Arc::new(state), at, policy, &Arc::default())
     }
 
     /// What holds. A copy past its time is never used: a fetch that is late is a failure.

@@ -1,7 +1,7 @@
 //! The question that a request asks, and how it is decided.
 //!
-//! [`Question::begin`] decides what needs no copy of the robots.txt; everything else is decided on a [`Lookup`]. There is
-//! no other way to a [`Decision`].
+//! [`Question::begin`] decides what needs no copy of the robots.txt; everything else comes back as [`Undecided`] and is
+//! decided on a [`Lookup`]. There is no other way to a [`Decision`].
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Asker, Decision, Reason, Verdict};
 use crate::{
     bot::{Bot, Enforcement, Identity, Proof, Unidentified},
     copy::{Answer, Lookup, Policy},
-    origin::{Reading, Readings, Scheme, Target, asks_for_robots_txt, readings},
+    origin::{Origin, Reading, Readings, Scheme, Target, asks_for_robots_txt, readings},
     robots::{Agent, Match, RobotsTxt, RuleId, Whole},
 };
 
@@ -36,11 +36,10 @@ pub struct Subject {
 /// How much of a request is seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Its path. `alone` where it asks for its target and does nothing else (a GET or HEAD whose fields name no other).
+    /// Its path. `alone` counts for `/robots.txt` only: the request asks for that and does nothing else (a GET or HEAD
+    /// whose fields name no other resource).
     Path { alone: bool },
-    /// A CONNECT that is intercepted: the requests inside are decided, each on its own.
-    Interception,
-    /// A CONNECT that is not: bytes pass unseen, so it is decided for the origin as a whole.
+    /// A CONNECT. Where it is not intercepted, bytes pass unseen, so it is decided for the origin as a whole.
     Tunnel {
         /// Why the configuration lets tunnels to this host through (`[[https.tunnel]]`).
         exception: Option<Arc<str>>,
@@ -88,11 +87,13 @@ pub enum Unverifiable {
 #[derive(Debug)]
 pub enum Begun {
     Decided(Decision),
-    /// The copy of the origin decides: [`Question::decide`].
-    NeedsCopy(Question),
-    /// The CONNECT may be intercepted. Nothing is decided by that.
-    Intercept(Question),
+    /// The copy of the origin decides.
+    NeedsCopy(Undecided),
 }
+
+/// A question that a copy decides, and that nothing else has decided before.
+#[derive(Debug)]
+pub struct Undecided(Question);
 
 /// What was found out, before it is put together with the question.
 struct Found {
@@ -100,7 +101,7 @@ struct Found {
     reason: Reason,
     rule: Option<RuleId>,
     reading: Option<Reading>,
-    /// Whether it goes on although it is not allowed, beside what the bot's enforcement says.
+    /// Whether it goes on although it is not allowed, whatever the bot's enforcement.
     passes: bool,
     /// Whether the bot's enforcement can let it go on.
     can_pass: bool,
@@ -109,7 +110,7 @@ struct Found {
 // === impl Subject ===
 
 impl Subject {
-    /// Of whom nothing was asked and nothing proven, such as somebody who asks what would be decided.
+    /// Somebody who showed no proof, such as one who only asks what would be decided.
     pub fn of(identity: Identity<'_>) -> Self {
         Self {
             identity: identity.into_owned(),
@@ -118,7 +119,7 @@ impl Subject {
         }
     }
 
-    /// With what `proof` says of a client that the configuration's `bots` know.
+    /// As `proof` shows the client to be.
     pub fn proven(identity: Identity<'_>, proof: &Proof<'_>, bots: &crate::bot::Bots) -> Self {
         let bot = match &identity {
             Identity::Bot(bot) => Some(bot),
@@ -179,7 +180,6 @@ impl Question {
         let found = match (asker, &prohibited, &self.scope) {
             (Asker::Refused(reason @ Reason::Unauthenticated), ..) => Some(Found::refused(reason)),
             (_, Some(_), _) => Some(Found::refused(Reason::Egress)),
-            (_, None, Scope::Interception) => return Begun::Intercept(self),
             (_, None, Scope::Tunnel { exception: None }) if self.terms.https_mode == HttpsMode::Refuse => {
                 Some(Found::refused(Reason::ConnectRefused))
             }
@@ -196,27 +196,19 @@ impl Question {
                 let prohibited = prohibited.filter(|_| found.reason == Reason::Egress);
                 Begun::Decided(self.into_decision(found, None, prohibited))
             }
-            None => Begun::NeedsCopy(self),
+            None => Begun::NeedsCopy(Undecided(self)),
         }
     }
 
-    /// Decides on what was looked up. A decision that takes more work than [`BUDGET`] is a deny.
-    pub fn decide(self, lookup: Lookup) -> Decision {
-        let found = self.find(lookup.answer(&self.terms.policy), BUDGET);
-        let found = found.unwrap_or_else(|| Found::new(Verdict::Deny, Reason::TooComplex, None));
-        self.into_decision(found, Some(lookup), None)
-    }
-
-    /// As [`decide`](Self::decide), where that takes a few milliseconds at most. It takes longer only for a file and a path
-    /// that are made to be slow.
-    ///
-    /// # Errors
-    /// It takes longer; what was asked and looked up comes back.
-    pub fn decide_at_once(self, lookup: Lookup) -> Result<Decision, Box<(Self, Lookup)>> {
-        match self.find(lookup.answer(&self.terms.policy), AT_ONCE) {
-            Some(found) => Ok(self.into_decision(found, Some(lookup), None)),
-            None => Err(Box::new((self, lookup))),
-        }
+    /// The decision on a CONNECT that is to be intercepted: who proves nothing where a proof is needed is refused, and so is
+    /// a closed destination. Everything else is for the requests inside, each of which is decided on its own.
+    pub fn before_interception(self, prohibited: Option<String>) -> Option<Decision> {
+        let (reason, prohibited) = match (self.asker(), prohibited) {
+            (Asker::Refused(reason @ Reason::Unauthenticated), _) => (reason, None),
+            (_, prohibited @ Some(_)) => (Reason::Egress, prohibited),
+            (_, None) => return None,
+        };
+        Some(self.into_decision(Found::refused(reason), None, prohibited))
     }
 
     /// Who asks. Most clients send no User-Agent with a CONNECT; where the operator lets tunnels to the host through, what
@@ -263,6 +255,34 @@ impl Question {
             lookup,
             prohibited,
             question: self,
+        }
+    }
+}
+
+// === impl Undecided ===
+
+impl Undecided {
+    /// The origin whose copy decides.
+    pub fn origin(&self) -> &Origin {
+        &self.0.target.origin
+    }
+
+    /// Decides on what was looked up. A decision that takes more work than [`BUDGET`] is a deny.
+    pub fn decide(self, lookup: Lookup) -> Decision {
+        let found = self.0.find(lookup.answer(&self.0.terms.policy), BUDGET);
+        let found = found.unwrap_or_else(|| Found::new(Verdict::Deny, Reason::TooComplex, None));
+        self.0.into_decision(found, Some(lookup), None)
+    }
+
+    /// As [`decide`](Self::decide), where that takes a few milliseconds at most. It takes longer only for a file and a path
+    /// that are made to be slow.
+    ///
+    /// # Errors
+    /// It takes longer; what was asked and looked up comes back.
+    pub fn decide_at_once(self, lookup: Lookup) -> Result<Decision, Box<(Self, Lookup)>> {
+        match self.0.find(lookup.answer(&self.0.terms.policy), AT_ONCE) {
+            Some(found) => Ok(self.0.into_decision(found, Some(lookup), None)),
+            None => Err(Box::new((self, lookup))),
         }
     }
 }

@@ -71,6 +71,7 @@ impl Known {
             waited: Duration::ZERO,
             at,
             pending: false,
+            tally: Arc::default(),
         }
     }
 }
@@ -141,7 +142,13 @@ fn decided(question: Question, known: &Known) -> Decision {
     match question.begin(None) {
         Begun::Decided(decision) => decision,
         Begun::NeedsCopy(question) => question.decide(known.lookup()),
-        Begun::Intercept(_) => panic!("it asks for no interception"),
+    }
+}
+
+fn undecided(question: Question) -> Undecided {
+    match question.begin(None) {
+        Begun::NeedsCopy(undecided) => undecided,
+        Begun::Decided(decision) => panic!("it needs no copy: {decision:?}"),
     }
 }
 
@@ -149,7 +156,7 @@ fn decided(question: Question, known: &Known) -> Decision {
 fn without_copy(question: Question) -> Option<Decision> {
     match question.begin(None) {
         Begun::Decided(decision) => Some(decision),
-        Begun::NeedsCopy(_) | Begun::Intercept(_) => None,
+        Begun::NeedsCopy(_) => None,
     }
 }
 
@@ -188,11 +195,7 @@ fn egress(asker: Asker<'_>) -> Decision {
 
 /// The decision on a CONNECT that would be intercepted; `None` where the requests inside are decided.
 fn of_interception(asker: Asker<'_>) -> Option<Decision> {
-    match question(asker, "", Scope::Interception).begin(None) {
-        Begun::Decided(decision) => Some(decision),
-        Begun::Intercept(_) => None,
-        Begun::NeedsCopy(_) => panic!("nothing is decided on the whole site"),
-    }
+    tunnel(asker).before_interception(None)
 }
 
 const FILE: &str = "\

@@ -22,6 +22,8 @@ pub enum TargetError {
     NotAbsolute,
     #[error("the URL has no host; write one like https://example.com/page")]
     NoHost,
+    #[error("only http and https URLs have a robots.txt")]
+    NoRobots,
     #[error(
         "only http and https URLs can be fetched through this proxy, and ws and wss where a WebSocket is asked for"
     )]
@@ -34,7 +36,7 @@ pub enum TargetError {
     Character(u8),
     #[error("the URL is longer than {} KiB", MAX_TARGET / 1024)]
     TooLong,
-    #[error("the URL is not UTF-8; percent-encode it")]
+    #[error("the request target is not UTF-8; percent-encode it")]
     Encoding,
     #[error(
         "this is a forward proxy: send the whole URL as the request target, or CONNECT first \
@@ -91,25 +93,16 @@ impl Target {
     /// # Errors
     /// It is no whole http or https URL, two readers could take it for different ones, or it is the proxy's own.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
-        let (scheme, authority, path_and_query) = match TargetForm::of(url.as_bytes()) {
-            TargetForm::Absolute {
-                scheme,
-                authority,
-                path_and_query,
-            } => (scheme, authority, path_and_query),
-            TargetForm::Ambiguous if has_no_host(url) => return Err(TargetError::NoHost),
-            TargetForm::Ambiguous => return Err(TargetError::Ambiguous),
-            TargetForm::Other => return Err(TargetError::NotAbsolute),
+        let (origin, path_and_query) = split(url)?;
+        // In the clear, a client sends the whole URL.
+        let length = match origin.scheme {
+            Scheme::Http => url.len(),
+            Scheme::Https => path_and_query.len(),
         };
-        let scheme = Scheme::parse(scheme).ok_or(TargetError::Scheme)?;
-        let origin = Origin::new(scheme, Authority::parse(authority)?);
-        if origin.is_own() {
-            return Err(TargetError::Own);
-        }
-        let sent = path_and_query.split(|byte| *byte == b'#').next().unwrap_or_default();
-        if sent.len() > MAX_TARGET {
+        if length > MAX_TARGET {
             return Err(TargetError::TooLong);
         }
+        let sent = path_and_query.split(|byte| *byte == b'#').next().unwrap_or_default();
         if let Some(byte) = unsendable(sent) {
             return Err(TargetError::Character(byte));
         }
@@ -117,6 +110,14 @@ impl Target {
             origin,
             path: path_and_query.to_vec(),
         })
+    }
+
+    /// The origin of a URL, whatever its path.
+    ///
+    /// # Errors
+    /// As those of [`parse`](Self::parse), but for the path's.
+    pub fn origin_of(url: &str) -> Result<Origin, TargetError> {
+        split(url).map(|(origin, _)| origin)
     }
 
     /// The path and query on which to decide: the server as a whole (`OPTIONS *`) stands for its root.
@@ -165,6 +166,26 @@ impl<'a> TargetForm<'a> {
             authority,
             path_and_query,
         }
+    }
+}
+
+/// The origin of a URL, and its path and query.
+fn split(url: &str) -> Result<(Origin, &[u8]), TargetError> {
+    let (scheme, authority, path_and_query) = match TargetForm::of(url.as_bytes()) {
+        TargetForm::Absolute {
+            scheme,
+            authority,
+            path_and_query,
+        } => (scheme, authority, path_and_query),
+        TargetForm::Ambiguous if has_no_host(url) => return Err(TargetError::NoHost),
+        TargetForm::Ambiguous => return Err(TargetError::Ambiguous),
+        TargetForm::Other => return Err(TargetError::NotAbsolute),
+    };
+    let scheme = Scheme::parse(scheme).ok_or(TargetError::NoRobots)?;
+    let origin = Origin::new(scheme, Authority::parse(authority)?);
+    match origin.is_own() {
+        true => Err(TargetError::Own),
+        false => Ok((origin, path_and_query)),
     }
 }
 

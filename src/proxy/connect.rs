@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     bot::Voucher,
-    decision::{Begun, Decision, Question, Reason, Scope},
+    decision::{Decision, Question, Reason, Scope},
     metrics,
     origin::{Origin, Scheme, Target},
     seldom::seldom,
@@ -89,10 +89,10 @@ async fn vouch(
     let question = Question {
         subject,
         target: Target::of_connect(origin.clone()),
-        scope: Scope::Interception,
+        scope: Scope::Tunnel { exception: None },
         terms: generation.terms,
     };
-    let Begun::Decided(decision) = judge::begin(generation, question) else {
+    let Some(decision) = question.before_interception(judge::screen(generation, origin)) else {
         return Ok((proof.voucher(), None));
     };
     let reason = decision.reason;

@@ -134,8 +134,8 @@ impl Exchange {
         meter.decided(&decision);
         let took = took.saturating_sub(waited.unwrap_or_default());
         meter.metrics.decision_took(took, waited);
-        if decision.lookup.is_some() {
-            generation.store.count(&decision.target().origin, decision.verdict);
+        if let Some(lookup) = &decision.lookup {
+            lookup.tally.add(decision.verdict as usize);
         }
         if decision.verdict != Verdict::Allow {
             generation.recent.refused(&line);

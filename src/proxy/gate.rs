@@ -37,6 +37,7 @@ use super::{
 use crate::{
     decision::{Question, Reason, Scope, Verdict},
     metrics::{Method, Tunnel},
+    origin::asks_for_robots_txt,
     seldom::seldom,
     upstream::Fault,
 };
@@ -103,10 +104,11 @@ impl Gate {
         let requester = arrival.visit.requester(&generation.config.proxy.limits);
         let question = Question {
             subject,
-            target,
             scope: Scope::Path {
-                alone: fields::ask_for_the_target_alone(head, &generation.config.proxy.strip),
+                alone: asks_for_robots_txt(&target.path)
+                    && fields::ask_for_the_target_alone(head, &generation.config.proxy.strip),
             },
+            target,
             terms: generation.terms,
         };
         let decided = judge::decide(&generation, requester, question).await;

@@ -66,34 +66,25 @@ pub(crate) async fn decide(
     requester: Requester,
     question: Question,
 ) -> Result<Decision, NoDecision> {
-    match begin(generation, question) {
-        Begun::Decided(decision) => Ok(decision),
-        Begun::NeedsCopy(question) | Begun::Intercept(question) => {
-            decide_on_copy(generation, requester, question).await
-        }
-    }
-}
-
-/// Decides what needs no copy.
-pub(super) fn begin(generation: &Generation, question: Question) -> Begun {
-    let origin = &question.target.origin;
-    let prohibited = generation.egress.screen(&origin.host, origin.port).err();
-    question.begin(prohibited.map(|prohibited| prohibited.to_string()))
-}
-
-async fn decide_on_copy(
-    generation: &Generation,
-    requester: Requester,
-    question: Question,
-) -> Result<Decision, NoDecision> {
-    let lookup = look_up(generation, requester, &question.target.origin).await?;
-    let (question, lookup) = match question.decide_at_once(lookup) {
+    let prohibited = screen(generation, &question.target.origin);
+    let undecided = match question.begin(prohibited) {
+        Begun::Decided(decision) => return Ok(decision),
+        Begun::NeedsCopy(undecided) => undecided,
+    };
+    let lookup = look_up(generation, requester, undecided.origin()).await?;
+    let (undecided, lookup) = match undecided.decide_at_once(lookup) {
         Ok(decision) => return Ok(decision),
-        Err(undecided) => *undecided,
+        Err(both) => *both,
     };
     let turn = tokio::time::timeout(MAX_WAIT, generation.long_decisions.take(requester.name));
     let _turn = turn.await.map_err(|_| NoDecision::Overloaded)?;
-    Ok(tokio::task::block_in_place(|| question.decide(lookup)))
+    Ok(tokio::task::block_in_place(|| undecided.decide(lookup)))
+}
+
+/// Why bots may not go to `origin`, as far as that can be said before its name is resolved.
+pub(super) fn screen(generation: &Generation, origin: &Origin) -> Option<String> {
+    let screened = generation.egress.screen(&origin.host, origin.port);
+    screened.err().map(|prohibited| prohibited.to_string())
 }
 
 /// Looks up the copy for a request that was allowed without one. It goes on without where there is none to be had.

@@ -47,7 +47,7 @@ impl Live {
 
     /// Origins in memory by the word for what holds. One that was never fetched has none.
     fn copies(&self, generation: &Generation) -> Vec<(&'static str, u64)> {
-        let mut counts = Holds::ALL.map(|(_, word)| (word, 0));
+        let mut counts = Holds::ALL.map(|holds| (holds.as_str(), 0));
         let now = SystemTime::now();
         self.store().each_state(|state| {
             if !state.is_known() {

@@ -95,6 +95,7 @@ impl Store {
             waited: started.elapsed(),
             at,
             pending,
+            tally: slot.tally.clone(),
         })
     }
 

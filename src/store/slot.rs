@@ -9,9 +9,8 @@ use arc_swap::ArcSwap;
 use quick_cache::Weighter;
 
 use crate::{
-    copy::OriginState,
+    copy::{OriginState, Tally},
     origin::{Host, Origin},
-    store::Verdicts,
 };
 
 /// The place of one origin.
@@ -26,7 +25,7 @@ pub(super) struct Slot {
     /// say it.
     pub(super) flying: AtomicBool,
     /// What it led to.
-    pub(super) verdicts: Verdicts,
+    pub(super) tally: Arc<Tally>,
     /// Held by the lookup that reads the disk, or the state anew.
     pub(super) turn: tokio::sync::Mutex<()>,
 }
@@ -52,7 +51,7 @@ impl Slot {
             recalled: AtomicBool::new(recalled),
             forgotten: AtomicU64::new(0),
             flying: AtomicBool::new(false),
-            verdicts: Verdicts::default(),
+            tally: Arc::default(),
             turn: tokio::sync::Mutex::new(()),
         }
     }
@@ -85,7 +84,7 @@ impl Held {
             Host::Name(name) => name.len(),
             Host::Ip(_) => 0,
         };
-        let bytes = name + size_of::<Origin>() + size_of::<Slot>() + size_of::<Verdicts>() + slot.state.load().weight();
+        let bytes = name + size_of::<Origin>() + size_of::<Slot>() + size_of::<Tally>() + slot.state.load().weight();
         // An allocator rounds up to its next size, which comes to about an eighth.
         let weight = bytes + bytes / 8 + ENTRY_OVERHEAD;
         Self {

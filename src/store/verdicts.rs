@@ -1,18 +1,8 @@
 //! How often an origin's robots.txt led to each verdict, while the origin was in memory.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use serde::{Deserialize, Serialize};
 
-use crate::decision::Verdict;
-
-/// Counts that many requests add to at once.
-#[derive(Debug, Default)]
-pub struct Verdicts {
-    allow: AtomicU64,
-    deny: AtomicU64,
-    unverifiable: AtomicU64,
-}
+use crate::{copy::Tally, decision::Verdict};
 
 /// The counts at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,24 +12,15 @@ pub struct VerdictCounts {
     pub unverifiable: u64,
 }
 
-// === impl Verdicts ===
+// === impl VerdictCounts ===
 
-impl Verdicts {
-    /// Counts one more.
-    pub fn count(&self, verdict: Verdict) {
-        let count = match verdict {
-            Verdict::Allow => &self.allow,
-            Verdict::Deny => &self.deny,
-            Verdict::Unverifiable => &self.unverifiable,
-        };
-        count.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub fn counts(&self) -> VerdictCounts {
-        VerdictCounts {
-            allow: self.allow.load(Ordering::Relaxed),
-            deny: self.deny.load(Ordering::Relaxed),
-            unverifiable: self.unverifiable.load(Ordering::Relaxed),
+impl From<&Tally> for VerdictCounts {
+    fn from(tally: &Tally) -> Self {
+        let [allow, deny, unverifiable] = Verdict::ALL.map(|verdict| tally.count(verdict as usize));
+        Self {
+            allow,
+            deny,
+            unverifiable,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use crate::{
+    audit::robots_error,
     cli::{
         live::{self, Live, LiveError},
         source,
@@ -86,12 +87,12 @@ impl Source {
         Ok(Self::Live(Box::new(live::fetch(config, origin)?)))
     }
 
-    /// What is known of the robots.txt, in the reading of `policy`.
-    pub(super) fn lookup(&self, policy: &Policy) -> Lookup {
+    /// What is known of the robots.txt, in the reading of `policy`; `None` where nobody asked.
+    pub(super) fn lookup(&self, policy: &Policy) -> Option<Lookup> {
         match self {
-            Self::Unasked => Lookup::given(b"", SystemTime::now(), policy),
-            Self::File(file) => Lookup::given(&file.body, SystemTime::now(), policy),
-            Self::Live(live) => live.lookup(),
+            Self::Unasked => None,
+            Self::File(file) => Some(Lookup::given(&file.body, SystemTime::now(), policy)),
+            Self::Live(live) => Some(live.lookup()),
         }
     }
 
@@ -111,6 +112,7 @@ impl Source {
                 bytes: Some(file.body.len()),
                 cut: Some(file.cut),
                 sha256: Some(Sha256::of(&file.body)),
+                error: robots_error(decision),
                 ..FetchRecord::default()
             },
             Self::Live(live) => live.record(),

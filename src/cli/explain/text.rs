@@ -112,9 +112,7 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
              The entry's reason: {}",
             plain(reason, MAX_VALUE)
         ),
-        (Scope::Tunnel { exception: None }, Reason::ConnectRefused) | (Scope::Path { .. } | Scope::Interception, _) => {
-            Ok(())
-        }
+        (Scope::Tunnel { exception: None }, Reason::ConnectRefused) | (Scope::Path { .. }, _) => Ok(()),
         (Scope::Tunnel { exception: None }, _) => writeln!(
             out,
             "Note: by https.mode = \"tunnel\" no path is seen inside a CONNECT; it is decided for the site as a whole."

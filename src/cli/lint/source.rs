@@ -106,13 +106,13 @@ impl Source {
     /// The robots.txt of the URL's origin, fetched by the configuration in `config`.
     fn fetch(&self, url: &str, config: Option<&Path>) -> Result<Found, SourceError> {
         let config = load(config)?;
-        let target = Target::parse(url).map_err(|error| SourceError::Url {
+        let origin = Target::origin_of(url).map_err(|error| SourceError::Url {
             source_name: self.to_string(),
             error,
         })?;
-        let live = live::fetch(&config, &target.origin)?;
+        let live = live::fetch(&config, &origin)?;
         Ok(Found {
-            name: plain(&target.origin.robots_url(), MAX_NAME).into_owned(),
+            name: plain(&origin.robots_url(), MAX_NAME).into_owned(),
             body: live.body_as_read(),
             live: Some(live),
         })

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::{Failure, RobotsCopy};
+use crate::text::words;
 
 /// What holds for an origin at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,19 +19,21 @@ pub enum Answer<'s> {
     UnreachableTooLong(&'s Failure),
 }
 
-/// What holds for a known origin, in a word. The list of [`Answer`]s, for the log, the metrics and the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holds {
-    Rules,
-    /// The origin has to be asked before what is known is used.
-    Expired,
-    NoRobots,
-    Soft404,
-    Unreachable,
-    LastCopy,
-    UnreachableTooLong,
-    /// Bots may not go there.
-    Egress,
+words! {
+    /// What holds for a known origin, in a word: the list of [`Answer`]s for the log, the metrics and the API. Where a copy
+    /// decides nothing, the word is that of the reason for it.
+    pub enum Holds {
+        Rules = "rules",
+        /// The origin has to be asked before what is known is used.
+        Expired = "expired",
+        NoRobots = "no-robots",
+        Soft404 = "soft-404",
+        Unreachable = "unreachable",
+        LastCopy = "last-copy",
+        UnreachableTooLong = "unreachable-too-long",
+        /// Bots may not go there.
+        Egress = "egress",
+    }
 }
 
 /// The fetch that an answer rests on: of the copy that decides, or else the last one.
@@ -87,26 +90,5 @@ impl<'s> Answer<'s> {
             Answer::LastCopy(_, failure) | Answer::UnreachableTooLong(failure) => Some(failure),
             _ => None,
         }
-    }
-}
-
-// === impl Holds ===
-
-impl Holds {
-    /// All of them, each with its word. Where a copy decides nothing, the word is that of the reason for it.
-    pub const ALL: [(Holds, &'static str); 8] = [
-        (Holds::Rules, "rules"),
-        (Holds::Expired, "expired"),
-        (Holds::NoRobots, "no-robots"),
-        (Holds::Soft404, "soft-404"),
-        (Holds::Unreachable, "unreachable"),
-        (Holds::LastCopy, "last-copy"),
-        (Holds::UnreachableTooLong, "unreachable-too-long"),
-        (Holds::Egress, "egress"),
-    ];
-
-    /// The word, as the log, the metrics and the API have it.
-    pub const fn as_str(self) -> &'static str {
-        Self::ALL[self as usize].1
     }
 }

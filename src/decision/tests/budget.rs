@@ -58,7 +58,9 @@ fn the_budget_is_for_all_readings_of_a_request_together() {
 fn what_is_decided_at_once_is_decided_the_same() {
     let any = Asker::Token("AnyBot");
     let at_once = |known: &Known, path: &str| {
-        let decision = question(any, path, PATH).decide_at_once(known.lookup()).ok()?;
+        let decision = undecided(question(any, path, PATH))
+            .decide_at_once(known.lookup())
+            .ok()?;
         Some((decision.verdict, decision.reason, decision.rule, decision.reading))
     };
     for path in ["/", "/private", "/x/../private"] {

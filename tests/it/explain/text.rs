@@ -175,7 +175,7 @@ async fn bad_input_and_bad_usage_are_told_apart() {
         ("shop.example/p", "robotgate: this is not a whole URL"),
         (
             "ftp://shop.example/p",
-            "robotgate: only http and https URLs can be fetched through this proxy",
+            "robotgate: only http and https URLs have a robots.txt",
         ),
         ("http://a..example/p", "robotgate: the URL's host cannot be read"),
         ("http://user@shop.example/", "robotgate: the URL's host cannot be read"),
