@@ -1,13 +1,13 @@
 //! The robots engine beside two others, on the same files and paths in the same run: `cargo bench`.
 //!
 //! `cargo bench -- hostile/nested` runs the rows whose `section/row` contain that; the sections are `decision`,
-//! `parsing`, `memory` and `hostile`. Without `--bench`, as `cargo test` runs it, everything runs once and nothing is
+//! `question`, `parsing`, `memory` and `hostile`. Without `--bench`, as `cargo test` runs it, everything runs once and nothing is
 //! measured. Numbers are of the machine that they are measured on; the ratios say more.
 
 use std::{env, thread};
 
 use robots::{
-    decisions, files, hostile, keeping,
+    decisions, files, hostile, keeping, questions,
     run::{Run, SHORT},
 };
 
@@ -21,6 +21,7 @@ mod robots {
     pub mod heap;
     pub mod hostile;
     pub mod keeping;
+    pub mod questions;
     pub mod race;
     pub mod run;
     pub mod table;
@@ -39,6 +40,7 @@ fn main() {
         run.shorten(&mut subject.file, SHORT);
     }
     decisions::report(&mut run, &subjects);
+    questions::report(&mut run, &subjects);
     keeping::parsing(&mut run, &subjects);
     keeping::memory(&mut run, &subjects);
     hostile::report(&mut run);
