@@ -39,6 +39,7 @@ mod refusals;
 mod refuse_mode;
 mod reload;
 mod robots;
+mod rooms;
 mod sharing;
 mod smuggling;
 mod spelling;

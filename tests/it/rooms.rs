@@ -1,0 +1,192 @@
+//! The rooms of the program (the modules at its top): which import which, read from the sources.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Those that do no I/O and read no clock. Each may import those before it.
+const PURE: [&str; 5] = ["robots", "origin", "bot", "copy", "decision"];
+/// What they may import beside them.
+const UTILITIES: [&str; 1] = ["text"];
+/// What no pure room names: a part of a path, or the first word of a crate's name (`tokio_util`).
+const IMPURE: [&str; 15] = [
+    "tokio",
+    "pingora",
+    "redb",
+    "std::fs",
+    "File",
+    "OpenOptions",
+    "TcpListener",
+    "TcpStream",
+    "UdpSocket",
+    "UnixDatagram",
+    "UnixListener",
+    "UnixStream",
+    "ToSocketAddrs",
+    "SystemTime::now",
+    "Instant::now",
+];
+
+/// A path in the code, and the line it stands on, or the line on which its `use` begins.
+type Named = (usize, String);
+
+#[test]
+fn pure_rooms_name_nothing_impure_and_no_room_below() {
+    let mut found = Vec::new();
+    for (file, room, named) in sources() {
+        let Some(place) = PURE.iter().position(|pure| *pure == room) else {
+            continue;
+        };
+        for (line, path) in named {
+            let told = |what: String| format!("{}:{line}: {path} {what}", file.display());
+            found.extend(impure(&path).map(|word| told(format!("is impure ({word})"))));
+            let imported = imported(&path).filter(|other| *other != room);
+            if let Some(other) = imported
+                && !PURE[..place].contains(&other)
+                && !UTILITIES.contains(&other)
+            {
+                found.push(told(format!("imports {other}, which {room} may not know")));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn no_rooms_import_each_other_in_a_circle() {
+    let sources = sources();
+    let rooms: BTreeSet<&str> = sources.iter().map(|(_, room, _)| &**room).collect();
+    let mut imports: BTreeMap<&str, BTreeMap<&str, String>> = BTreeMap::new();
+    for (file, room, named) in &sources {
+        for (line, path) in named {
+            if let Some(other) = imported(path).filter(|other| other != room && rooms.contains(other)) {
+                let place = format!("{}:{line}", file.display());
+                imports.entry(room).or_default().entry(other).or_insert(place);
+            }
+        }
+    }
+    // A room that nobody imports, or that imports none that is left, is in no circle.
+    loop {
+        let before = imports.len();
+        let left: BTreeSet<&str> = imports.keys().copied().collect();
+        for imported in imports.values_mut() {
+            imported.retain(|other, _| left.contains(other));
+        }
+        let wanted: BTreeSet<&str> = imports.values().flat_map(BTreeMap::keys).copied().collect();
+        imports.retain(|room, imported| wanted.contains(room) && !imported.is_empty());
+        if imports.len() == before {
+            break;
+        }
+    }
+    assert!(imports.is_empty(), "these rooms import each other: {imports:#?}");
+}
+
+/// The first impure thing that a path names.
+fn impure(path: &str) -> Option<&'static str> {
+    let segments: Vec<&str> = path.split("::").collect();
+    IMPURE.into_iter().find(|word| {
+        let words: Vec<&str> = word.split("::").collect();
+        let family = segments[0].split('_').next();
+        segments.windows(words.len()).any(|part| part == words) || family == Some(word)
+    })
+}
+
+/// The room that a path leads to.
+fn imported(path: &str) -> Option<&str> {
+    path.strip_prefix("crate::")?.split("::").next()
+}
+
+/// Each file of the sources with its room and the paths that its code names, its tests left out.
+fn sources() -> Vec<(PathBuf, String, Vec<Named>)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    collect(&root, &mut files);
+    assert!(files.len() > 100, "the sources are there");
+    let of_file = |file: PathBuf| {
+        let inside = file.strip_prefix(&root).ok()?;
+        let room = inside
+            .components()
+            .next()?
+            .as_os_str()
+            .to_str()?
+            .trim_end_matches(".rs");
+        let is_test = inside.components().any(|part| part.as_os_str() == "tests") || inside.ends_with("tests.rs");
+        // What binds all rooms together is none of them.
+        if is_test || matches!(room, "lib" | "main" | "fuzzing") {
+            return None;
+        }
+        let text = fs::read_to_string(&file).expect("a file of the sources");
+        Some((Path::new("src").join(inside), room.to_owned(), names(&text)))
+    };
+    files.into_iter().filter_map(of_file).collect()
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of the sources") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => collect(&path, files),
+            false => files.extend(Some(path).filter(|path| path.extension().is_some_and(|end| end == "rs"))),
+        }
+    }
+}
+
+/// Every path in the code, those of a `use` written out in full.
+fn names(text: &str) -> Vec<Named> {
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let mut named = Vec::new();
+    let mut lines = code.lines().enumerate();
+    while let Some((at, line)) = lines.next() {
+        let line = line.trim();
+        if line.starts_with("//") {
+            continue;
+        }
+        let item = line
+            .strip_prefix("pub(crate) ")
+            .or(line.strip_prefix("pub "))
+            .unwrap_or(line);
+        if let Some(tree) = item.strip_prefix("use ") {
+            let mut tree = tree.to_owned();
+            while !tree.ends_with(';') {
+                let Some((_, more)) = lines.next() else { break };
+                tree += more.trim();
+            }
+            flatten("", tree.trim_end_matches(';'), &mut |path| named.push((at + 1, path)));
+        } else {
+            let is_path = |byte: char| byte.is_alphanumeric() || matches!(byte, '_' | ':');
+            let paths = line.split(|byte| !is_path(byte)).filter(|path| path.contains("::"));
+            named.extend(paths.map(|path| (at + 1, path.trim_matches(':').to_owned())));
+        }
+    }
+    named
+}
+
+/// `a::{b, c::{d, self}}` is `a::b`, `a::c::d` and `a::c`.
+fn flatten(before: &str, tree: &str, found: &mut dyn FnMut(String)) {
+    let mut depth = 0;
+    let mut start = 0;
+    for (at, byte) in tree.char_indices().chain([(tree.len(), ',')]) {
+        match byte {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                let branch = tree[start..at].trim();
+                start = at + 1;
+                match branch.split_once('{') {
+                    Some((path, inner)) => {
+                        let inner = inner.strip_suffix('}').unwrap_or(inner);
+                        flatten(&format!("{before}{path}"), inner, found);
+                    }
+                    None if branch.is_empty() => {}
+                    None => {
+                        let path = branch.split(" as ").next().unwrap_or_default();
+                        found(format!("{before}{path}").trim_end_matches("::self").to_owned());
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
