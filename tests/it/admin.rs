@@ -18,12 +18,12 @@ use serde_json::Value;
 use crate::support::{Gate, Response};
 
 /// The answer to a GET, which is as it is documented.
-async fn get(gate: &Gate, path: &str) -> Value {
+pub async fn get(gate: &Gate, path: &str) -> Value {
     answer(gate.admin(path).await, "get", path, 200)
 }
 
 /// The answer to a POST of `content`.
-async fn post(gate: &Gate, path: &str, content: &Value) -> Value {
+pub async fn post(gate: &Gate, path: &str, content: &Value) -> Value {
     let asked = gate
         .ask_admin("POST", path)
         .header("Content-Type", "application/json")
@@ -32,7 +32,7 @@ async fn post(gate: &Gate, path: &str, content: &Value) -> Value {
 }
 
 /// The problem that a GET gets.
-async fn problem(gate: &Gate, path: &str, status: u16) -> String {
+pub async fn problem(gate: &Gate, path: &str, status: u16) -> String {
     let problem = answer(gate.admin(path).await, "get", path, status);
     problem["detail"].as_str().unwrap().to_owned()
 }
@@ -54,7 +54,7 @@ fn answer(response: Response, method: &str, path: &str, status: u16) -> Value {
 }
 
 /// A value of a query.
-fn escaped(value: &str) -> String {
+pub fn escaped(value: &str) -> String {
     let bytes = value.bytes();
     bytes.map(|byte| format!("%{byte:02X}")).collect()
 }

@@ -10,6 +10,7 @@
 mod absolute_https;
 mod admin;
 mod admin_page;
+mod agreement;
 mod audit;
 mod authority;
 mod bot;

@@ -1,0 +1,570 @@
+//! The same question, asked everywhere, has one answer: the proxy's decision, `/api/v1/decide`, `/api/v1/explain` (both
+//! of its objects), `robotgate explain` and `[[expect]]`.
+//!
+//! Two differences are meant: who asks by the API or by a command is taken to have proven what the bot needs unless the
+//! question says otherwise, and a command fetches the robots.txt itself, since it knows no copies.
+
+use robotgate::bot::SecretHash;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use toml::Table;
+
+use crate::{
+    admin::{escaped, get, post, problem},
+    support::{Alpn, Ask, Connected, Gate, NAME, Origin, Reply, Told},
+};
+
+/// Who asks, and what each of the [`GATES`] answers, the last excepted; one answer where all say the same.
+///
+/// What is asked for is a URL, or a way, a site and a path: `http` and `https` go to [`NAME`], `pinned` is https to a host
+/// of `[[https.tunnel]]`. In an answer, `+` is allow, `-` is refused, `~` is forwarded although it is not allowed.
+#[rustfmt::skip]
+const ROWS: &[(&str, &str, &[&str])] = &[
+    // Each state of the copy, whether the path is seen or not.
+    ("bot", "http mixed /open",        &["+no-rule"]),
+    ("bot", "http mixed /private",     &["-rule"]),
+    ("bot", "http mixed /robots.txt",  &["+robots-file"]),
+    ("bot", "http open /x",            &["+rule"]),
+    ("bot", "http shut /x",            &["-rule"]),
+    ("bot", "http none /x",            &["+no-robots"]),
+    ("bot", "http down /x",            &["-unreachable"]),
+    ("bot", "http down /robots.txt",   &["+robots-file"]),
+    ("bot", "https mixed /open",       &["+no-rule", "-unverifiable", "~unverifiable", "-connect-refused"]),
+    ("bot", "https mixed /private",    &["-rule", "-unverifiable", "~unverifiable", "-connect-refused"]),
+    ("bot", "https mixed /robots.txt", &["+robots-file", "-unverifiable", "~unverifiable", "-connect-refused"]),
+    ("bot", "https open /x",           &["+rule", "+rule", "+rule", "-connect-refused"]),
+    ("bot", "https shut /x",           &["-rule", "-rule", "-rule", "-connect-refused"]),
+    ("bot", "https none /x",           &["+no-robots", "+no-robots", "+no-robots", "-connect-refused"]),
+    ("bot", "https down /x",           &["-unreachable", "-unreachable", "-unreachable", "-connect-refused"]),
+    // An exception makes a tunnel of an https URL in every mode, and of no other.
+    ("bot", "pinned mixed /open",      &["~unverifiable"]),
+    ("bot", "pinned mixed /private",   &["~unverifiable"]),
+    ("bot", "pinned open /x",          &["+rule"]),
+    ("bot", "pinned shut /x",          &["-rule"]),
+    ("bot", "pinned none /x",          &["+no-robots"]),
+    ("bot", "pinned down /x",          &["-unreachable"]),
+    ("bot", "http://other.example:{http}/private", &["-rule"]),
+    // Other identities.
+    ("token", "http mixed /private",     &["-rule"]),
+    ("token", "https mixed /private",    &["-rule", "-unverifiable", "~unverifiable", "-connect-refused"]),
+    ("token", "pinned mixed /private",   &["~unverifiable"]),
+    ("browser", "http mixed /open",      &["-unidentified", "-unidentified", "+no-rule", "+no-rule"]),
+    ("browser", "http mixed /private",   &["-unidentified", "-unidentified", "-rule", "-rule"]),
+    ("browser", "http mixed /robots.txt", &["+robots-file"]),
+    ("browser", "https mixed /open",     &["-unidentified", "-unidentified", "~unverifiable", "-connect-refused"]),
+    ("browser", "https open /x",         &["-unidentified", "-unidentified", "+rule", "-connect-refused"]),
+    ("browser", "pinned mixed /open",    &["~unverifiable"]),
+    ("browser", "pinned shut /x",        &["-rule"]),
+    ("nobody", "http open /x",           &["-unidentified", "-unidentified", "+rule", "+rule"]),
+    ("nobody", "pinned open /x",         &["+rule"]),
+    ("proven", "http mixed /private",    &["-rule"]),
+    ("proven", "https mixed /open",      &["+no-rule", "-unverifiable", "~unverifiable", "-connect-refused"]),
+    ("proven", "pinned mixed /open",     &["~unverifiable"]),
+    ("proven report", "http mixed /private",   &["~rule"]),
+    ("unproven", "http open /x",         &["-unauthenticated"]),
+    ("unproven", "http open /robots.txt", &["-unauthenticated"]),
+    ("unproven", "https open /x",        &["-unauthenticated"]),
+    ("unproven", "pinned open /x",       &["-unauthenticated"]),
+    ("unproven", "http://closed.example/", &["-unauthenticated"]),
+    // `report` forwards what the site disallows and nothing else; an exempt bot is only told where it may not go.
+    ("report", "http mixed /open",       &["+no-rule"]),
+    ("report", "http mixed /private",    &["~rule"]),
+    ("report", "http down /x",           &["~unreachable"]),
+    ("report", "https mixed /private",   &["~rule", "~unverifiable", "~unverifiable", "-connect-refused"]),
+    ("report", "https shut /x",          &["~rule", "~rule", "~rule", "-connect-refused"]),
+    ("report", "pinned shut /x",         &["~rule"]),
+    ("report", "http://closed.example/", &["-egress"]),
+    ("report", "http://inside.example/", &["-egress"]),
+    ("report", "http://{admin}/",        &["-egress"]),
+    ("unproven report", "http shut /x",  &["-unauthenticated"]),
+    ("unproven report", "https shut /x", &["-unauthenticated"]),
+    ("exempt", "http mixed /private",    &["+exempt"]),
+    ("exempt", "http down /x",           &["+exempt"]),
+    ("exempt", "https mixed /private",   &["+exempt", "+exempt", "+exempt", "-connect-refused"]),
+    ("exempt", "pinned shut /x",         &["+exempt"]),
+    ("exempt", "https://closed.example/", &["-egress"]),
+    ("exempt", "http://{proxy}/",        &["-egress"]),
+    // Where bots may not go.
+    ("bot", "http://closed.example/x",   &["-egress"]),
+    ("bot", "https://closed.example/x",  &["-egress"]),
+    ("bot", "https://shop.example:25/x", &["-egress"]),
+    ("bot", "http://10.0.0.1/x",         &["-egress"]),
+    ("bot", "http://inside.example/x",   &["-egress"]),
+    ("bot", "https://inside.example/x",  &["-egress", "-egress", "-egress", "-connect-refused"]),
+    ("bot", "http://{proxy}/",           &["-egress"]),
+    ("bot", "https://{proxy}/",          &["-egress"]),
+    ("bot", "http://{admin}/robots.txt", &["-egress"]),
+    ("bot", "https://{admin}/",          &["-egress"]),
+    // Nothing is decided on the proxy's own name.
+    ("bot", "http://robotgate.internal/", &["own"]),
+    ("bot", "https://robotgate.internal/", &["own"]),
+    ("unproven", "http://robotgate.internal/", &["own"]),
+];
+
+/// A configuration, and who is asked first of what the proxy has no copy of.
+struct GateOf {
+    mode: &'static str,
+    identity: &'static str,
+    https: &'static str,
+    first: First,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum First {
+    Proxy,
+    Api,
+}
+
+const GATES: [GateOf; 5] = [
+    GateOf {
+        mode: "intercept",
+        identity: "",
+        https: "",
+        first: First::Api,
+    },
+    GateOf {
+        mode: "tunnel",
+        identity: "",
+        https: "",
+        first: First::Proxy,
+    },
+    GateOf {
+        mode: "tunnel",
+        identity: "unidentified = 'wildcard'",
+        https: "unverifiable = 'allow'",
+        first: First::Api,
+    },
+    GateOf {
+        mode: "refuse",
+        identity: "unidentified = 'wildcard'",
+        https: "",
+        first: First::Proxy,
+    },
+    // As the first, but for those who prove nothing.
+    GateOf {
+        mode: "intercept",
+        identity: "required = true",
+        https: "",
+        first: First::Proxy,
+    },
+];
+
+/// Name, User-Agent, and the credential where there is one.
+const WHO: &[(&str, &str, Option<&str>)] = &[
+    ("bot", "Shopper/1.0", None),
+    ("token", "curl/8.5.0", None),
+    (
+        "browser",
+        "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+        None,
+    ),
+    ("nobody", "", None),
+    ("report", "Reporter/1.0", None),
+    ("exempt", "Scanner/1.0", None),
+    ("proven", "AcmeBot/1.0", Some("acme:a-Secret-of-acme")),
+    ("unproven", "AcmeBot/1.0", None),
+    ("proven report", "Auditor/1.0", Some("auditor:a-Secret-of-auditor")),
+    ("unproven report", "Auditor/1.0", None),
+];
+
+const BOTS: &str = r#"
+[[bot]]
+name = "shopper"
+user-agents = ["Shopper"]
+credentials = []
+
+[[bot]]
+name = "reporter"
+user-agents = ["Reporter"]
+credentials = []
+enforcement = "report"
+
+[[bot]]
+name = "scanner"
+user-agents = ["Scanner"]
+credentials = []
+enforcement = "exempt"
+
+[[bot]]
+name = "acme"
+user-agents = ["AcmeBot"]
+
+[[bot]]
+name = "auditor"
+user-agents = ["Auditor"]
+enforcement = "report"
+
+[[https.tunnel]]
+host = "other.example"
+reason = "pins its certificate"
+until = 2999-01-01
+
+[egress]
+deny = ["closed.example"]
+"#;
+
+#[tokio::test]
+async fn they_agree_where_requests_are_intercepted() {
+    ask_all(0).await;
+}
+
+#[tokio::test]
+async fn they_agree_on_tunnels() {
+    ask_all(1).await;
+}
+
+#[tokio::test]
+async fn they_agree_on_tunnels_that_pass_unverified() {
+    ask_all(2).await;
+}
+
+#[tokio::test]
+async fn they_agree_where_every_connect_is_refused() {
+    ask_all(3).await;
+}
+
+#[tokio::test]
+async fn they_agree_where_a_proof_is_required() {
+    ask_all(4).await;
+}
+
+/// The origins, by scheme: each state that a copy can be in.
+struct Sites {
+    http: Vec<Origin>,
+    https: Vec<Origin>,
+}
+
+/// A row as one gate has it.
+#[derive(Clone)]
+struct Row {
+    agent: &'static str,
+    credential: Option<&'static str>,
+    url: String,
+    /// The text of the robots.txt, where what is decided can be decided on a given one.
+    robots: Option<&'static str>,
+    expected: &'static str,
+}
+
+/// Name and robots.txt of each site; `none` and `down` have no text.
+const SITES: [(&str, Option<&str>); 5] = [
+    ("open", Some("User-agent: *\nAllow: /\n")),
+    ("shut", Some("User-agent: *\nDisallow: /\n")),
+    ("mixed", Some("User-agent: *\nDisallow: /private\n")),
+    ("none", None),
+    ("down", None),
+];
+
+async fn ask_all(number: usize) {
+    let gate_of = &GATES[number];
+    let sites = Sites::spawn().await;
+    let gate = start(gate_of).await;
+    gate.dns().point("inside.example", [10, 0, 0, 1]);
+    let rows: Vec<Row> = ROWS.iter().map(|row| Row::new(row, number, &sites, &gate)).collect();
+    let mut wrong = Vec::new();
+    let mut compare = |whom: &str, row: &Row, said: &Value, own: &Value| {
+        if said != own {
+            wrong.push(format!("{} {}: {whom} says {said}, and not {own}", row.agent, row.url));
+        }
+    };
+
+    let decided_first = match gate_of.first {
+        First::Api => Some(decide(&gate, &rows).await),
+        First::Proxy => None,
+    };
+    let mut by_proxy = Vec::new();
+    for row in &rows {
+        by_proxy.push(ask_proxy(&gate, gate_of.mode, row).await);
+    }
+    let decided = match decided_first {
+        Some(decided) => decided,
+        None => decide(&gate, &rows).await,
+    };
+    let config = command_config(&gate, &rows);
+    let commands = explain_all(&config, &rows).await;
+    let check = Told::by(&["check", &config], "").await;
+
+    for (at, row) in rows.iter().enumerate() {
+        let expected = row.outcome();
+        let Some(proxy) = &by_proxy[at] else {
+            // The proxy answered for itself.
+            compare("the proxy", row, &Value::Null, &expected);
+            continue;
+        };
+        compare("the proxy", row, &outcome(proxy), &expected);
+        let explain = format!("/api/v1/explain?{}", row.query());
+        let explained = get(&gate, &explain).await;
+        for (whom, said) in [("decide", &decided[at]), ("explain's decision", &explained["decision"])] {
+            compare(whom, row, &said_of(said), &said_of(proxy));
+            compare(whom, row, &by_rule(said), &by_rule(proxy));
+        }
+        // Reports tell of rules only where they decided on a path.
+        for (whom, said) in [
+            ("explain's report", &explained["report"]),
+            ("the command", &commands[at].json()),
+        ] {
+            compare(whom, row, &said_of(said), &said_of(proxy));
+        }
+        if let Some(comes_to) = row.comes_to() {
+            let told = check.errors.contains(&comes_to);
+            compare("check", row, &json!(told), &json!(true));
+        }
+    }
+    for (at, row) in rows.iter().enumerate().filter(|(_, row)| row.expected == "own") {
+        let own = "robotgate.internal is the proxy itself";
+        let explained = problem(&gate, &format!("/api/v1/explain?{}", row.query()), 400).await;
+        let decided = decided[at]["error"].as_str().unwrap_or_default();
+        let checked = check.errors.lines().find(|line| line.contains(&row.url));
+        for (whom, said) in [
+            ("decide", decided),
+            ("explain", &explained),
+            ("the command", &commands[at].errors),
+            ("check", checked.unwrap_or_default()),
+        ] {
+            compare(whom, row, &json!(said.contains(own)), &json!(true));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), check.errors);
+}
+
+/// Verdict, reason and whether it is forwarded.
+fn outcome(said: &Value) -> Value {
+    json!([said["verdict"], said["reason"], said["forwarded"]])
+}
+
+/// The same, and who it is taken to be.
+fn said_of(said: &Value) -> Value {
+    json!([outcome(said), said["enforcement"], said["bot"]])
+}
+
+fn by_rule(said: &Value) -> Value {
+    json!([said["rule"], said["line"], said["group"]])
+}
+
+async fn start(of: &GateOf) -> Gate {
+    let GateOf {
+        mode, identity, https, ..
+    } = of;
+    let config =
+        format!("[identity]\ncredentials = 'credentials'\n{identity}\n[https]\nmode = '{mode}'\n{https}\n{BOTS}");
+    let lines = WHO.iter().filter_map(|(_, _, credential)| credential.as_ref());
+    let lines: String = lines
+        .map(|credential| {
+            let (name, secret) = credential.split_once(':').expect("a name and a secret");
+            SecretHash::new([7; 16], secret.as_bytes()).line(name) + "\n"
+        })
+        .collect();
+    Gate::builder().config(&config).credentials(&lines).start().await
+}
+
+/// The gate's own file for the commands: with the ports that it listens on, and an `[[expect]]` for each row that says the
+/// wrong thing, so that `robotgate check` tells what it comes to.
+fn command_config(gate: &Gate, rows: &[Row]) -> String {
+    let text = std::fs::read_to_string(gate.file("robotgate.toml")).unwrap();
+    let mut config: Table = text.parse().unwrap();
+    for (section, address) in [("proxy", gate.address()), ("admin", gate.admin_address())] {
+        config[section]
+            .as_table_mut()
+            .unwrap()
+            .insert("listen".into(), address.to_string().into());
+    }
+    let mut expectations = toml::value::Array::new();
+    for row in rows
+        .iter()
+        .filter(|row| row.expected == "own" || row.comes_to().is_some())
+    {
+        let verdict = if row.expected.starts_with('+') { "deny" } else { "allow" };
+        let robots = row.robots.unwrap_or_default();
+        let mut case = Table::new();
+        for (key, value) in [
+            ("agent", row.agent),
+            ("url", &row.url),
+            ("robots", robots),
+            ("verdict", verdict),
+        ] {
+            case.insert(key.into(), value.into());
+        }
+        expectations.push(case.into());
+    }
+    config.insert("expect".into(), expectations.into());
+    let file = gate.file("commands.toml");
+    std::fs::write(&file, config.to_string()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// What the proxy decides on a request that goes the usual way, from the log. `None` where it answers itself.
+async fn ask_proxy(gate: &Gate, mode: &str, row: &Row) -> Option<Value> {
+    let seen = gate.audit().len();
+    let (scheme, rest) = row.url.split_once("://").unwrap();
+    let (authority, path) = rest.split_at(rest.find('/').unwrap());
+    if scheme == "http" {
+        row.dress(gate.get(&row.url), true).await;
+    } else {
+        let (host, port) = authority.split_once(':').unwrap_or((authority, "443"));
+        let connect = gate.connect(&format!("{host}:{port}"));
+        let connected = connect.asking(|ask| row.dress(ask, true)).await;
+        if let Connected::Tunnel(tunnel) = connected
+            && mode == "intercept"
+            && host != "other.example"
+        {
+            let mut inside = tunnel.tls(host, Alpn::Http1).await;
+            row.dress(inside.get(path), false).await;
+        }
+    }
+    // The decision stands in the log before the answer is there. The last of a CONNECT and what comes inside counts.
+    let mut records = gate.audit().into_iter().skip(seen);
+    records.rfind(|record| record["event"] == "decision")
+}
+
+/// What the API decides, all at once.
+async fn decide(gate: &Gate, rows: &[Row]) -> Vec<Value> {
+    let requests: Vec<Value> = rows
+        .iter()
+        .map(|row| json!({"agent": row.agent, "url": row.url, "proof": row.proof()}))
+        .collect();
+    let answer = post(gate, "/api/v1/decide", &json!({ "requests": requests })).await;
+    answer["decisions"].as_array().unwrap().clone()
+}
+
+/// What the command tells, a few at a time.
+async fn explain_all(config: &str, rows: &[Row]) -> Vec<Told> {
+    let mut told = Vec::new();
+    for rows in rows.chunks(4) {
+        let mut running = JoinSet::new();
+        for (at, row) in rows.iter().cloned().enumerate() {
+            let config = config.to_owned();
+            running.spawn(async move {
+                let mut args = vec!["explain", "--config", &config, "--json", "--agent", row.agent, &row.url];
+                args.extend(row.credential.is_none().then_some("--unproven"));
+                (at, Told::by(&args, "").await)
+            });
+        }
+        let mut done = running.join_all().await;
+        done.sort_by_key(|(at, _)| *at);
+        told.extend(done.into_iter().map(|(_, told)| told));
+    }
+    told
+}
+
+// === impl Sites ===
+
+impl Sites {
+    async fn spawn() -> Self {
+        let mut sites = Self {
+            http: Vec::new(),
+            https: Vec::new(),
+        };
+        for (name, robots) in SITES {
+            for is_tls in [false, true] {
+                let origin = match (robots, name) {
+                    (Some(robots), _) => Origin::start().anything("page").robots(robots),
+                    (None, "down") => Origin::start().reply("/robots.txt", Reply::status(503)),
+                    (None, _) => Origin::start().anything("page"),
+                };
+                match is_tls {
+                    true => sites.https.push(origin.tls().spawn().await),
+                    false => sites.http.push(origin.spawn().await),
+                }
+            }
+        }
+        sites
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    fn new(row: &(&str, &str, &[&'static str]), gate_number: usize, sites: &Sites, gate: &Gate) -> Self {
+        let (name, what, expected) = *row;
+        let (_, agent, credential) = *WHO.iter().find(|(who, ..)| *who == name).unwrap();
+        let site = |name: &str| SITES.iter().position(|(site, _)| *site == name).unwrap();
+        let words: Vec<&str> = what.split(' ').collect();
+        let (url, robots) = match words[..] {
+            [way, name, path] => {
+                let at = site(name);
+                let url = match way {
+                    "http" => sites.http[at].url_at(NAME, path),
+                    "https" => sites.https[at].url_at(NAME, path),
+                    _ => sites.https[at].url_at("other.example", path),
+                };
+                (url, SITES[at].1)
+            }
+            _ => {
+                let mixed = site("mixed");
+                let url = what
+                    .replace("{http}", &sites.http[mixed].port().to_string())
+                    .replace("{proxy}", &gate.address().to_string())
+                    .replace("{admin}", &gate.admin_address().to_string());
+                // Where it is is not known before its name is resolved.
+                (url, SITES[mixed].1.filter(|_| !what.contains("inside.example")))
+            }
+        };
+        let in_first = |expected: &[&'static str]| *expected.get(gate_number % 4).unwrap_or(&expected[0]);
+        let expected = match in_first(expected) {
+            "own" => "own",
+            _ if gate_number == 4 && credential.is_none() => "-unauthenticated",
+            expected => expected,
+        };
+        Self {
+            agent,
+            credential,
+            url,
+            robots,
+            expected,
+        }
+    }
+
+    /// Dresses a request as this client sends it; its credential is the proxy's alone.
+    fn dress<'a>(&self, ask: Ask<'a>, to_proxy: bool) -> Ask<'a> {
+        let ask = ask.without("User-Agent");
+        let ask = match self.agent {
+            "" => ask,
+            agent => ask.user_agent(agent),
+        };
+        match self.credential.filter(|_| to_proxy) {
+            Some(credential) => {
+                let encoded = data_encoding::BASE64.encode(credential.as_bytes());
+                ask.header("Proxy-Authorization", &format!("Basic {encoded}"))
+            }
+            None => ask,
+        }
+    }
+
+    fn proof(&self) -> &'static str {
+        match self.credential {
+            Some(_) => "assumed",
+            None => "none",
+        }
+    }
+
+    fn query(&self) -> String {
+        let (agent, url) = (escaped(self.agent), escaped(&self.url));
+        format!("agent={agent}&url={url}&proof={}", self.proof())
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.expected {
+            "-unverifiable" | "~unverifiable" => "unverifiable",
+            expected if expected.starts_with('+') => "allow",
+            _ => "deny",
+        }
+    }
+
+    /// What the proxy's record says; null where there is none.
+    fn outcome(&self) -> Value {
+        match self.expected {
+            "own" => Value::Null,
+            expected => json!([self.verdict(), expected[1..], !expected.starts_with('-')]),
+        }
+    }
+
+    /// What `robotgate check` says that it comes to, where a case can say who asks and what the robots.txt is.
+    fn comes_to(&self) -> Option<String> {
+        let (verdict, reason) = (self.verdict(), self.expected.get(1..)?);
+        let can_be_said = self.robots.is_some() && !matches!(self.expected, "own" | "-unauthenticated");
+        let comes_to = format!(
+            "for {} as \"{}\", but it comes to \"{verdict}\" (reason: {reason})",
+            self.url, self.agent
+        );
+        can_be_said.then_some(comes_to)
+    }
+}
