@@ -23,11 +23,12 @@
 //! - [`robots`]: a robots.txt, parsed once and matched many times; which rule and line decided. For
 //!   people it reads the text anew: [`robots::explain()`], why each rule won or lost;
 //!   [`robots::statements`], what else the file says; [`robots::lint()`], what is amiss in it.
-//! - [`origin`]: scheme, host and port; the readings of a request target.
+//! - [`origin`]: scheme, host and port; what a request is for ([`origin::Target`]), and the readings of its path.
 //! - [`bot`]: from what a client proves and its User-Agent to a configured bot or a product token.
-//! - [`decision`]: bot, path and what holds of the robots.txt → a verdict and its [`decision::Reason`].
-//! - [`trust`]: what makes clients trust the proxy, for each of them; a table of those that do not.
 //! - [`copy`]: what is known of an origin: which copy holds, when to ask again, what a failure means. A state machine.
+//! - [`decision`]: one [`decision::Question`] in, one [`decision::Decision`] out, for the proxy, a CONNECT, the API, `explain`
+//!   and `[[expect]]`. The header, the log, the metrics, the API, `explain` and the page are views of it.
+//! - [`trust`]: what makes clients trust the proxy, for each of them; a table of those that do not.
 //!
 //! The shell:
 //!
@@ -72,7 +73,9 @@
 //!   for later, but for who it is proven to be from.
 //! - Nothing goes upstream, and no refusal goes down, before its decision is in the audit log, behind
 //!   the fetch that it rests on.
-//! - [`robots`], [`decision`] and [`copy`] read no clock and open no socket.
+//! - [`robots`], [`origin`], [`bot`], [`copy`] and [`decision`] read no clock and open no socket, no room imports one that
+//!   imports it, and there is no way to a [`decision::Decision`] but through [`decision::Question::begin`] and
+//!   [`decision::Question::before_interception`]. `tests/it/rooms.rs` holds the first two.
 //! - Nothing older than the last fetch is taken for it while robotgate runs. After a restart, a copy within its life may
 //!   be older than a fetch that could not be written. What cannot be read back is not known, and so is fetched.
 //! - What a CONNECT proves says who is inside, and nothing of what they may; it is looked up anew in the

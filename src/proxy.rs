@@ -4,13 +4,14 @@
 //! The way of a request:
 //!
 //! 1. `listen` (`accept`) takes a connection, lets its client in (`clients`, by the bounds of `limits`), ends the TLS of
-//!    `[proxy.tls]` (`server_tls`), and hands it to `connection`. How it came (`arrival`) goes with it to each request.
+//!    `[proxy.tls]` (`server_tls`), and hands it to `connection` with what it needs there (`context`). How it came (`arrival`)
+//!    goes with it to each request.
 //! 2. `connection` reads one request head after the other (`head`). A CONNECT goes to `connect`,
 //!    which refuses it, opens a blind `tunnel`, or intercepts (`intercept`) and then serves what
 //!    comes inside like any other connection, or as HTTP/2 (`streams`); anything else goes to pingora's HTTP proxy.
 //! 3. That calls back into `gate`, once for each step of an exchange: which origin is meant
-//!    (`target`), who asks and whether they may (`judge`; what has to be fetched for that, `fetching`
-//!    fetches and logs), the audit log (`exchange`), and then the origin's address and the heads of messages both
+//!    (`target`), who asks and whether they may (`judge`, which puts the question to [`crate::decision`] and brings the copy;
+//!    what has to be fetched for that, `fetching` fetches and logs), the audit log (`exchange`), and then the origin's address and the heads of messages both
 //!    ways (`rewrite`, `fields`, `websocket`), or a refusal (`respond`). A request for a robots.txt may be answered
 //!    from its copy (`copied`). What is for robotgate itself
 //!    (`http://robotgate.internal/`, `own`) is answered there and then.

@@ -327,3 +327,27 @@ fn who_would_get_the_rules_of_a_bound_bot_has_to_prove_to_be_it() {
         assert_eq!(found, wanted, "{field}");
     }
 }
+
+#[test]
+fn a_proof_that_is_taken_for_granted_is_one_that_would_count() {
+    let bots = bots();
+    for (field, required, wanted) in [
+        ("free-fetch/1.0", false, "free"),
+        // No proof is one of a bot that has none.
+        ("free-fetch/1.0", true, "misfit"),
+        ("curl/8", false, "token curl"),
+        ("curl/8", true, "misfit"),
+        ("a-fetch/1.0", false, "a"),
+        ("a-fetch/1.0", true, "a"),
+        // A bound bot by one of the tokens that it goes by.
+        ("a-robot/1.0", false, "a"),
+        ("net-robot", true, "net"),
+    ] {
+        let identity = bots.identify_by([field.as_bytes()], &Proof::Assumed, required);
+        let found = match &identity {
+            Identity::Refused(Misfit::Agent) => "misfit".to_owned(),
+            other => told(other),
+        };
+        assert_eq!(found, wanted, "{field} {required}");
+    }
+}
