@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Asker, Decision, Reason, Verdict};
 use crate::{
-    bot::{Bot, Enforcement, Identity, Proof, Unidentified},
+    bot::{Bots, Enforcement, Identity, Proof, Unidentified},
     copy::{Answer, Lookup, Policy},
     origin::{Origin, Reading, Readings, Scheme, Target, asks_for_robots_txt, readings},
     robots::{Agent, Match, RobotsTxt, RuleId, Whole},
@@ -120,7 +120,7 @@ impl Subject {
     }
 
     /// As `proof` shows the client to be.
-    pub fn proven(identity: Identity<'_>, proof: &Proof<'_>, bots: &crate::bot::Bots) -> Self {
+    pub fn proven(identity: Identity<'_>, proof: &Proof<'_>, bots: &Bots) -> Self {
         let bot = match &identity {
             Identity::Bot(bot) => Some(bot),
             _ => None,
@@ -129,14 +129,6 @@ impl Subject {
             proof: proof.kind(),
             credential: proof.name(bots, bot).map(Into::into),
             identity: identity.into_owned(),
-        }
-    }
-
-    /// The configured bot, where it is one.
-    pub fn bot(&self) -> Option<&Arc<Bot>> {
-        match &self.identity {
-            Identity::Bot(bot) => Some(bot),
-            _ => None,
         }
     }
 

@@ -262,20 +262,21 @@ async fn who_would_have_to_prove_something_is_told_so() {
                 [[bot]]\nname = \"free\"\nuser-agents = [\"FreeBot\"]\n";
     let some = Gate::with(bots).await;
     let all = Gate::with(&format!("[identity]\nrequired = true\n{bots}")).await;
-    for (gate, agent, needs_proof) in [
-        (&some, "LanBot/1.0", true),
+    for (gate, agent, needs_proof, told_first) in [
+        (&some, "LanBot/1.0", true, "ALLOWED"),
         // By its name, as a product token.
-        (&some, "lan", true),
-        (&some, "FreeBot/1.0", false),
-        (&some, "curl/8.5.0", false),
-        (&all, "LanBot/1.0", true),
-        (&all, "FreeBot/1.0", true),
-        (&all, "curl/8.5.0", true),
+        (&some, "lan", true, "ALLOWED"),
+        (&some, "FreeBot/1.0", false, "ALLOWED"),
+        (&some, "curl/8.5.0", false, "ALLOWED"),
+        (&all, "LanBot/1.0", true, "ALLOWED"),
+        // Nothing can prove these: no proof stands for them.
+        (&all, "FreeBot/1.0", true, "REFUSED"),
+        (&all, "curl/8.5.0", true, "REFUSED"),
     ] {
         let (config, url) = (gate.file("robotgate.toml"), origin.url("/x"));
         let args = ["--config", text(&config), "--agent", agent, &url];
         let told = explain(&args).await;
-        assert!(told.out.starts_with("ALLOWED"), "{agent}: {}", told.out);
+        assert!(told.out.starts_with(told_first), "{agent}: {}", told.out);
         let note = told.out.contains("Note: the proxy wants this proven");
         let json = explain(&[&args[..], &["--json"]].concat()).await.json();
         assert_eq!(
