@@ -72,7 +72,7 @@ fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
         return None;
     }
     Some(format!(
-        "expected \"{}\" for {} as \"{}\", but it comes to \"{}\" (reason: {}); correct the case, or the rules that it tests",
+        "expected \"{}\" for {} as \"{}\", but it comes to \"{}\" (reason: {}); correct the case or the configuration",
         expectation.verdict.as_str(),
         expectation.url,
         expectation.agent,

@@ -45,7 +45,7 @@ function connect(proxy, { isTls, host, port, ...options }, done) {
       return done(new Error(`the proxy refuses to connect to ${authority}: ${statusCode} ${statusMessage}`));
     }
     if (!isTls) return done(null, socket);
-    const secure = tls.connect({ servername: net.isIP(host) ? "" : host, ...options, socket });
+    const secure = tls.connect({ servername: net.isIP(host) ? "" : host, ...options, host, socket });
     secure.once("error", done);
     secure.once("secureConnect", () => {
       secure.removeListener("error", done);

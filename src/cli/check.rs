@@ -11,7 +11,7 @@ use crate::{expect, proxy};
 
 /// Check a configuration file and the cases in it
 ///
-/// Names every mistake in the file with its line and what to write instead, and runs the [[expect]] cases. It says
+/// Names the mistakes in the file with their lines and what to write instead, and runs the [[expect]] cases. It says
 /// what a start or a reload of the proxy would, changes nothing, and listens nowhere.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]

@@ -265,7 +265,8 @@ fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, Disk
         Some(Ok(disk)) => Store::new(config.max_bytes, Some(disk)),
         Some(Err(error)) if before.is_none() => {
             let why = format!(
-                "until the next start, or a reload with another cache.path, copies are kept in memory alone: {}",
+                "robots.txt copies are kept in memory alone until the next start, or a reload with another cache.path, because \
+                 the file of cache.path cannot be used: {}",
                 error.why
             );
             tracing::error!(path = %error.path.display(), "{why}");

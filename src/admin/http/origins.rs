@@ -148,7 +148,10 @@ pub(super) async fn forget(
     // What cannot be read is forgotten all the same.
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     store.forget(&origin);
-    tracing::info!(%origin, "what was known of an origin is forgotten, as an operator asked");
+    match forgotten {
+        true => tracing::info!(%origin, "what was known of an origin is forgotten, as an operator asked"),
+        false => tracing::info!(%origin, "an operator asked to forget an origin of which nothing was known"),
+    }
     match store.disk() {
         Some(disk) if !disk.flush().await => Err(Problem::Unwritten),
         _ => Ok(Json(Forgot {

@@ -519,7 +519,7 @@ function whole(record) {
       ? copyable(fields.id)
       : /^(time|robots_fetched|robots_expires)$/.test(name) && fields[name]
         ? [data(fields[name]), " (", time(fields[name]), ")"]
-        : data(fields[name] ?? "–");
+        : data(String(fields[name] ?? "–"));
   return make(
     "div",
     { class: "whole" },
