@@ -126,13 +126,14 @@ impl Shared {
     }
 
     fn failed(&self, error: &FileError) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
         let text = format!("copies wait in memory until they can be written to the disk: {error}");
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if trouble.as_ref() != Some(&text) {
             tracing::error!(path = %self.path.display(), "{text}");
             *trouble = Some(text);
         }
+        // Last, under the lock: who sees the count finds out why.
+        self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
     fn succeeded(&self) {
