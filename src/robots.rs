@@ -113,7 +113,7 @@ pub enum Profile {
     Rfc9309,
 }
 
-/// A rule of one [`RobotsTxt`](RobotsTxt); it means nothing to any other.
+/// A rule of one [`RobotsTxt`]; it means nothing to any other.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RuleId {
     line: u32,
