@@ -13,7 +13,7 @@ mod record;
 
 pub use self::{
     counts::AuditCounts,
-    decision::{Came, MAX_TEXT, decision_line, robots_error},
+    decision::{MAX_TEXT, RequestFacts, decision_line, robots_error},
     log::{AuditError, AuditLog, MAX_WAIT, Output, Reserved},
     recent::{Recent, Tail},
     record::{Completion, DecisionRecord, Event, Redirect, RobotsRecord},

@@ -24,17 +24,20 @@ use crate::{
     copy::{Answer, Ground, Lookup, RobotsCopy},
     origin::{Reading, Target, readings},
     robots::{Agent, Rule, RuleId},
+    text::words,
 };
 
-/// What robots.txt says of a request. What happens then is [`Decision::forwarded`]'s to say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    Allow,
-    Deny,
-    /// Only of a tunnel: the origin allows some paths and disallows others, and which one is
-    /// asked for cannot be seen.
-    Unverifiable,
+words! {
+    /// What robots.txt says of a request. What happens then is [`Decision::forwarded`]'s to say.
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Verdict {
+        Allow = "allow",
+        Deny = "deny",
+        /// Only of a tunnel: the origin allows some paths and disallows others, and which one is
+        /// asked for cannot be seen.
+        Unverifiable = "unverifiable",
+    }
 }
 
 /// A verdict, why, and what it rests on.
@@ -57,22 +60,6 @@ pub struct Decision {
     pub lookup: Option<Lookup>,
     /// Why bots may not go there, where that was clear without a copy.
     pub prohibited: Option<String>,
-}
-
-// === impl Verdict ===
-
-impl Verdict {
-    /// Every verdict.
-    pub const ALL: [Verdict; 3] = [Verdict::Allow, Verdict::Deny, Verdict::Unverifiable];
-
-    /// The verdict as the header, the log and the metrics name it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Allow => "allow",
-            Verdict::Deny => "deny",
-            Verdict::Unverifiable => "unverifiable",
-        }
-    }
 }
 
 // === impl Decision ===

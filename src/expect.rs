@@ -157,6 +157,12 @@ mod tests {
             ("https.mode = \"tunnel\"\n", "http://a.example/public", "allow"),
             ("https.mode = \"refuse\"\n", "https://a.example/public", "deny"),
             ("egress.deny = [\"a.example\"]\n", "http://a.example/public", "deny"),
+            // An entry that has ended counts here, so that a file that was fine does not stop a later start.
+            (
+                "https.tunnel = [{ host = \"a.example\", reason = \"pinned\", until = 2020-01-01 }]\n",
+                "https://a.example/private",
+                "unverifiable",
+            ),
         ] {
             let loaded = loaded(&format!("{config}{}", case("Bot/1", url, verdict)));
             assert!(loaded.is_ok(), "{config}{url}: {loaded:?}");

@@ -1,4 +1,4 @@
-//! The record of a decision. Everything in it is said by the [`Decision`], but for how the request came.
+//! The record of a decision. The [`Decision`] says everything in it but who sent the request, and how.
 
 use std::{borrow::Cow, net::SocketAddr, time::SystemTime};
 
@@ -9,9 +9,9 @@ use crate::{
     text::{Timestamp, plain, plain_message},
 };
 
-/// How the request came that was decided on.
+/// What the log tells of a request beside the decision on it.
 #[derive(Debug, Clone, Copy)]
-pub struct Came<'a> {
+pub struct RequestFacts<'a> {
     pub id: &'a str,
     pub client: SocketAddr,
     pub method: &'a str,
@@ -22,33 +22,33 @@ pub struct Came<'a> {
 }
 
 /// The line of `decision` on a request, line end included.
-pub fn decision_line(decision: &Decision, came: &Came<'_>) -> Vec<u8> {
+pub fn decision_line(decision: &Decision, request: &RequestFacts<'_>) -> Vec<u8> {
     let target = decision.target();
     let subject = &decision.question.subject;
     let terms = &decision.question.terms;
     let rule = decision.rule();
     let ground = decision.ground();
     let origin = target.origin.to_string();
-    let url = origin.clone() + &logged_path(target.path_of_url(), came.redact_query);
+    let url = origin.clone() + &logged_path(target.path_of_url(), request.redact_query);
     let read_as = decision
         .read_as()
-        .map(|(_, path)| logged_path(&path, came.redact_query).into_owned());
+        .map(|(_, path)| logged_path(&path, request.redact_query).into_owned());
     let shown = |text| plain(text, MAX_TEXT);
     Event::Decision(DecisionRecord {
         time: Timestamp(SystemTime::now()),
-        id: came.id,
+        id: request.id,
         verdict: decision.verdict.as_str(),
         reason: decision.reason.as_str(),
         enforcement: decision.enforcement.as_str(),
         forwarded: decision.forwarded,
         bot: decision.bot().map(shown).as_deref(),
         agent: decision.agent().map(shown).as_deref(),
-        user_agent: came.user_agent.map(shown).as_deref(),
-        client: came.client,
+        user_agent: request.user_agent.map(shown).as_deref(),
+        client: request.client,
         identity: subject.known_by(),
         credential: subject.credential.as_deref().map(shown).as_deref(),
         exception: decision.exception(),
-        method: came.method,
+        method: request.method,
         url: &plain(&url, MAX_URL),
         origin: &origin,
         rule: rule.as_ref().map(|rule| shown(&rule.text)).as_deref(),

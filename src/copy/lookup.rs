@@ -9,21 +9,23 @@ use std::{
 };
 
 use super::{Answer, Failure, FetchError, Freshness, Ground, Meaning, OriginState, Policy, RobotsCopy};
+use crate::text::words;
 
-/// How a request came by the copy that it was decided on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CacheStatus {
-    /// It was there.
-    Hit,
-    /// This request fetched it.
-    Miss,
-    /// It was there and too old, and the fetch that should have replaced it failed or was waited
-    /// for in vain.
-    Stale,
-    /// Another request was fetching it already.
-    Collapsed,
-    /// A fetch was due, and others took all places for as long as the request waited.
-    Queued,
+words! {
+    /// How a request came by the copy that it was decided on.
+    pub enum CacheStatus {
+        /// It was there.
+        Hit = "hit",
+        /// This request fetched it.
+        Miss = "miss",
+        /// It was there and too old, and the fetch that should have replaced it failed or was waited
+        /// for in vain.
+        Stale = "stale",
+        /// Another request was fetching it already.
+        Collapsed = "collapsed",
+        /// A fetch was due, and others took all places for as long as the request waited.
+        Queued = "queued",
+    }
 }
 
 /// What a lookup found.
@@ -46,21 +48,6 @@ pub struct Lookup {
 /// memory. Many requests add to it at once.
 #[derive(Debug, Default)]
 pub struct Tally([AtomicU64; 3]);
-
-// === impl CacheStatus ===
-
-impl CacheStatus {
-    /// The status as the log names it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CacheStatus::Hit => "hit",
-            CacheStatus::Miss => "miss",
-            CacheStatus::Stale => "stale",
-            CacheStatus::Collapsed => "collapsed",
-            CacheStatus::Queued => "queued",
-        }
-    }
-}
 
 // === impl Tally ===
 

@@ -15,10 +15,10 @@ use super::{
     generation::Generation,
     judge::NoDecision,
     limits::Limit,
-    respond::{Answer, Problem, Told},
+    respond::{Answer, DecisionTexts, Problem},
 };
 use crate::{
-    audit::{AuditError, Came, Completion, Event, decision_line},
+    audit::{AuditError, Completion, Event, RequestFacts, decision_line},
     bot::Identity,
     decision::{Decision, Verdict},
     fetch::LookupError,
@@ -117,7 +117,7 @@ impl Exchange {
         let user_agent = user_agent(request.headers);
         let line = decision_line(
             &decision,
-            &Came {
+            &RequestFacts {
                 id: self.id(),
                 client: request.client,
                 method: request.method.as_str(),
@@ -162,14 +162,14 @@ impl Exchange {
 
     /// The value of `Robots-Decision`, once there is a decision.
     pub(super) fn decision_field(&self) -> Option<String> {
-        Some(Told::of(self.decision()?, self.id(), false).field())
+        Some(DecisionTexts::of(self.decision()?, self.id(), false).field())
     }
 
     /// The refusal, once there is a decision.
     pub(super) fn refusal(&self, request: &HeaderMap) -> Option<Answer> {
         let config = &self.generation.config;
         let Decided { decision, challenge } = self.decided.as_ref()?;
-        let told = Told::of(decision, self.id(), *challenge);
+        let told = DecisionTexts::of(decision, self.id(), *challenge);
         Some(Answer::refusal(&told, request, &config.refusals, &config.proxy.name))
     }
 

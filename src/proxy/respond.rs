@@ -39,7 +39,7 @@ pub(super) struct Answer {
 
 /// What a client is told of a decision.
 #[derive(Debug, Clone)]
-pub(super) struct Told<'a> {
+pub(super) struct DecisionTexts<'a> {
     pub(super) verdict: Verdict,
     pub(super) reason: Reason,
     pub(super) enforcement: Enforcement,
@@ -90,9 +90,9 @@ struct Details<'a> {
     robots: Option<&'a str>,
 }
 
-// === impl Told ===
+// === impl DecisionTexts ===
 
-impl<'a> Told<'a> {
+impl<'a> DecisionTexts<'a> {
     /// Of `decision`, which stands in the log under `id`.
     pub(super) fn of(decision: &Decision, id: &'a str, challenge: bool) -> Self {
         let rule = decision.rule();
@@ -179,7 +179,7 @@ impl<'a> Told<'a> {
 impl Answer {
     /// The refusal of a request: a 403 unless `refusals` says otherwise, on which clients give up, and do not send
     /// credentials; or a 407 (RFC 9110 §15.5.8), on which they may, where a credential is what is missing.
-    pub(super) fn refusal(told: &Told<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
+    pub(super) fn refusal(told: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
         let reason: Reason = told.reason;
         let detail = told.detail();
         let (status, title) = match told.challenge {

@@ -50,10 +50,10 @@ impl Form for Which {
 }
 
 /// An answer, with a warning where it may not be the latest.
-type Told<T> = Result<(Option<Warning>, Json<T>), Problem>;
+type Reply<T> = Result<(Option<Warning>, Json<T>), Problem>;
 
 /// A part of the list, by name. It ends early where a search takes long.
-pub(super) async fn list(State(context): State<Arc<Context>>, Asked(range): Asked<Range>) -> Told<Page> {
+pub(super) async fn list(State(context): State<Arc<Context>>, Asked(range): Asked<Range>) -> Reply<Page> {
     let Range { search, after, limit } = range;
     let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
     let search = search.to_ascii_lowercase();
@@ -128,7 +128,7 @@ async fn from_memory(context: &Arc<Context>, start: String, search: String, limi
 }
 
 /// One origin.
-pub(super) async fn detail(State(context): State<Arc<Context>>, Asked(which): Asked<Which>) -> Told<Detail> {
+pub(super) async fn detail(State(context): State<Arc<Context>>, Asked(which): Asked<Which>) -> Reply<Detail> {
     let origin = which.origin()?;
     let warning = context.write_what_waits().await;
     let known = context.known(&origin).await?;
@@ -162,7 +162,7 @@ pub(super) async fn forget(
 }
 
 /// All of them in numbers.
-pub(super) async fn stats(State(context): State<Arc<Context>>) -> Told<Stats> {
+pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
     let store = context.live.store().clone();
     let waiting = store.disk().map(Disk::waiting);
     let waiting = waiting.ok_or(Problem::Unavailable("no copies are kept on disk"))?;

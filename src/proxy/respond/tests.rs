@@ -97,8 +97,8 @@ fn accepting(values: &[&str]) -> HeaderMap {
 }
 
 /// What is told of a decision that no rule was found for.
-fn decided(verdict: Verdict, reason: Reason) -> Told<'static> {
-    Told {
+fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
+    DecisionTexts {
         verdict,
         reason,
         enforcement: Enforcement::Enforce,
@@ -115,8 +115,8 @@ fn decided(verdict: Verdict, reason: Reason) -> Told<'static> {
 }
 
 /// The same of one that a rule decided.
-fn by_rule(told: &Told<'static>, rule: &str) -> Told<'static> {
-    Told {
+fn by_rule(told: &DecisionTexts<'static>, rule: &str) -> DecisionTexts<'static> {
+    DecisionTexts {
         rule: Some(rule.to_owned()),
         line: Some(3),
         group: Some("*".to_owned()),

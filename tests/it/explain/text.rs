@@ -290,3 +290,24 @@ Allow: /shop/sale/
 Allow: /shop/*.css$
 Disallow: private
 ";
+
+#[tokio::test]
+async fn a_file_that_is_given_says_for_whom_its_lines_are_even_where_it_decides_nothing() {
+    let robots = "User-agent: FooBot\nCrawl-delay: 5\n\nUser-agent: *\nCrawl-delay: 1\n";
+    let told = of_file(robots, "FooBot", "https://shop.example/robots.txt").await;
+    assert_eq!(told.code, Some(0));
+    assert!(told.out.contains("5  (for this bot)"), "{}", told.out);
+    assert!(told.out.contains("1  (only for *)"), "{}", told.out);
+}
+
+#[tokio::test]
+async fn of_a_tunnel_the_rule_for_the_whole_site_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("robotgate.toml");
+    std::fs::write(&config, "https.mode = \"tunnel\"\n").unwrap();
+    let config = config.to_str().unwrap();
+    let url = "https://shop.example/page";
+    let args = ["--config", config, "--robots", "-", "--agent", "FooBot", "--json", url];
+    let told = explain_input(&args, "User-agent: *\nDisallow: /\n").await.json();
+    assert_eq!((&told["reason"], &told["rule"]["line"]), (&"rule".into(), &2.into()));
+}

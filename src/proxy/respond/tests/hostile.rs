@@ -7,7 +7,7 @@ use super::*;
 /// Refuses by this rule and reads back what was sent.
 fn refuse(rule: &str, group: &str) -> Answer {
     let decision = decided(Verdict::Deny, Reason::Rule);
-    let grounds = Told {
+    let grounds = DecisionTexts {
         group: Some(group.to_owned()),
         ..by_rule(&decision, rule)
     };

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn page(grounds: &Told<'static>) -> Answer {
+fn page(grounds: &DecisionTexts<'static>) -> Answer {
     let browser = accepting(&["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"]);
     Answer::refusal(grounds, &browser, &Refusals::default(), "robotgate")
 }
@@ -17,7 +17,7 @@ fn its_title_says_why() {
     let rule = decided(Verdict::Deny, Reason::Rule);
     let unreachable = decided(Verdict::Deny, Reason::Unreachable);
     let egress = decided(Verdict::Deny, Reason::Egress);
-    let with_error = |told: &Told<'static>, error: &str| Told {
+    let with_error = |told: &DecisionTexts<'static>, error: &str| DecisionTexts {
         robots_error: Some(error.to_owned()),
         ..told.clone()
     };
@@ -70,7 +70,7 @@ fn it_has_all_that_the_json_has_and_what_to_do() {
 #[test]
 fn it_says_when_to_come_back() {
     let decision = decided(Verdict::Deny, Reason::Unreachable);
-    let grounds = Told {
+    let grounds = DecisionTexts {
         retry_after: Some(60),
         ..decision.clone()
     };
@@ -93,7 +93,7 @@ fn it_runs_nothing_and_loads_nothing() {
 fn what_a_site_says_stays_text() {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let hostile = "Disallow: /</title></code><script>alert(1)</script>\"\u{202e}&amp;";
-    let grounds = Told {
+    let grounds = DecisionTexts {
         group: Some("<b>".to_owned()),
         ..by_rule(&decision, hostile)
     };

@@ -139,7 +139,7 @@ fn a_refusal_without_a_rule_gives_its_cause() {
 #[test]
 fn a_robots_file_that_cannot_be_had_is_told_with_the_error() {
     let decision = decided(Verdict::Deny, Reason::Unreachable);
-    let grounds = Told {
+    let grounds = DecisionTexts {
         robots_error: Some("the server answered 503".to_owned()),
         ..decision.clone()
     };
@@ -160,7 +160,7 @@ fn a_robots_file_that_cannot_be_had_is_told_with_the_error() {
 fn a_place_where_bots_may_not_go_is_told_with_what_it_is() {
     let decision = decided(Verdict::Deny, Reason::Egress);
     let error = "10.0.0.1 is a private address, which bots may not reach unless egress.allow has it";
-    let grounds = Told {
+    let grounds = DecisionTexts {
         robots_error: Some(error.to_owned()),
         ..decision.clone()
     };
@@ -179,7 +179,7 @@ fn what_report_lets_through_is_marked() {
         (Enforcement::Report, &["reason", "enforcement", "robots", "id"]),
         (Enforcement::Exempt, &["reason", "robots", "id"]),
     ] {
-        let decision = Told {
+        let decision = DecisionTexts {
             enforcement,
             ..decided(Verdict::Deny, Reason::Unreachable)
         };
@@ -208,7 +208,7 @@ fn who_has_to_prove_something_is_asked_for_it_where_that_helps() {
         (true, 407, "Proxy Authentication Required"),
         (false, 403, "Disallowed: bot does not prove who it is"),
     ] {
-        let grounds = Told {
+        let grounds = DecisionTexts {
             challenge,
             ..decision.clone()
         };
@@ -252,7 +252,7 @@ fn the_operator_chooses_the_status_of_what_robots_txt_refuses() {
         assert_eq!(json(&answer)["status"], status, "{reason:?}");
         assert!(answer.keeps_connection, "{reason:?}");
 
-        let challenged = Told {
+        let challenged = DecisionTexts {
             challenge: true,
             ..decision.clone()
         };
@@ -265,7 +265,7 @@ fn the_operator_chooses_the_status_of_what_robots_txt_refuses() {
 fn a_refusal_that_ends_by_itself_says_when_to_come_back() {
     let decision = decided(Verdict::Deny, Reason::Unreachable);
     for (retry_after, field) in [(Some(60), Some("60")), (None, None)] {
-        let grounds = Told {
+        let grounds = DecisionTexts {
             retry_after,
             ..decision.clone()
         };
