@@ -60,6 +60,7 @@ impl AtTerminal {
         let end = || Stdio::from(theirs.try_clone().expect("another"));
         let child = Command::new(env!("CARGO_BIN_EXE_robotgate"))
             .args(args)
+            .env_remove("CI")
             .env_remove("NO_COLOR")
             .env_remove("CLICOLOR")
             .env_remove("CLICOLOR_FORCE")
