@@ -122,3 +122,4 @@ pub mod store;
 pub mod text;
 pub mod trust;
 pub mod upstream;
+mod wire;

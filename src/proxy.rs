@@ -21,6 +21,7 @@
 
 mod arrival;
 mod check;
+mod client;
 mod client_stream;
 mod clients;
 mod connect;
@@ -43,12 +44,14 @@ mod limits;
 mod listen;
 mod live;
 mod own;
+mod relay;
 mod respond;
 mod rewrite;
 mod scrape;
 mod server_tls;
 mod streams;
 mod target;
+mod timer;
 mod tunnel;
 mod websocket;
 

@@ -3,15 +3,22 @@
 
 mod certificate;
 mod fault;
-mod upgrade;
+mod http1;
+mod origins;
+mod pool;
+mod server;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use pingora::{protocols::ALPN, upstreams::peer::HttpPeer};
 
 pub(crate) use self::certificate::in_words as certificate_fault;
-pub use self::fault::Fault;
-use self::upgrade::Patiently;
+pub use self::{
+    fault::Fault,
+    http1::Http1,
+    origins::Origins,
+    server::{Content, Server},
+};
 use crate::{
     origin::{Host, Origin, Scheme},
     text::words,
@@ -109,16 +116,5 @@ pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
     (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))
 }
 
-/// Makes `peer` one for a request to upgrade. Its connection is never shared with other requests.
-pub fn for_upgrade(mut peer: HttpPeer) -> HttpPeer {
-    peer.group_key = UPGRADES;
-    peer.options.custom_l4 = Some(Arc::new(Patiently));
-    // One that was not upgraded is not kept.
-    peer.options.idle_timeout = Some(Duration::ZERO);
-    peer
-}
-
 /// Less is no fair try.
 const MIN_CONNECT: Duration = Duration::from_secs(1);
-/// Sets the connections for upgrades apart in pingora's pool.
-const UPGRADES: u64 = 1;

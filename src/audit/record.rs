@@ -85,9 +85,9 @@ pub struct Completion<'a> {
     pub error_detail: Option<&'a str>,
     /// The origin's address.
     pub upstream: Option<String>,
-    /// Bytes of content from the client, and to it; `null` where the exchange was cut off.
-    pub bytes_in: Option<u64>,
-    pub bytes_out: Option<u64>,
+    /// Bytes of content from the client, and to it.
+    pub bytes_in: u64,
+    pub bytes_out: u64,
     /// From the request's head to the end of its exchange.
     pub duration_us: u64,
     /// Of that, the wait for a robots.txt.

@@ -1,5 +1,4 @@
-//! How a request came here: from which client and, inside a CONNECT, through which one. pingora carries it from the
-//! connection to each request on it, over HTTP/1.1 and HTTP/2 alike.
+//! How a request came here: from which client, by which listener and, inside a CONNECT, through which one.
 //!
 //! It says who came, and nothing of what they may do: each request is decided on its own.
 
@@ -10,8 +9,7 @@ use std::{
 };
 
 use http::HeaderValue;
-use pingora::protocols::{Digest, raw_connect::ProxyDigest};
-use pingora_http::ResponseHeader;
+use pingora::protocols::SocketDigest;
 use rustls::pki_types::CertificateDer;
 
 use super::{clients::Visit, limits::Resets};
@@ -28,7 +26,17 @@ pub(super) struct Arrival {
     pub(super) certificate: Option<Arc<Vouched>>,
     /// The client's place among those that are connected.
     pub(super) visit: Arc<Visit>,
+    pub(super) listener: Listener,
     pub(super) through: Option<Arc<Through>>,
+}
+
+/// The proxy, as the client has reached it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Listener {
+    /// The client's connection, which is asked for its local address where anybody wants to know.
+    pub(super) socket: Option<Arc<SocketDigest>>,
+    /// Whether it speaks TLS (`[proxy.tls]`).
+    pub(super) tls: bool,
 }
 
 /// The certificate that a client has shown, and who vouched for it.
@@ -58,9 +66,10 @@ pub(super) struct Through {
 
 impl Arrival {
     /// For requests that come over a connection of their own.
-    pub(super) fn direct(client: SocketAddr, visit: Arc<Visit>) -> Self {
+    pub(super) fn direct(client: SocketAddr, visit: Arc<Visit>, listener: Listener) -> Self {
         Self {
             client,
+            listener,
             certificate: None,
             visit,
             through: None,
@@ -83,20 +92,11 @@ impl Arrival {
         Some(&vouched.certificate).filter(|certificate| trusted && certificate.holds(now))
     }
 
-    /// What a request's connection carries.
-    pub(super) fn of(digest: Option<&Digest>) -> Option<&Self> {
-        let proxy_digest = digest?.proxy_digest.as_ref()?;
-        proxy_digest.user_data.as_ref()?.downcast_ref()
-    }
-
-    /// As pingora carries it.
-    pub(super) fn into_digest(self) -> ProxyDigest {
-        // The response is never looked at.
-        let response = match ResponseHeader::build(200, None) {
-            Ok(response) => response,
-            Err(_) => unreachable!("200 is a status"),
-        };
-        ProxyDigest::new(Box::new(response), Some(Box::new(self)))
+    /// Counts a request that its client took back, which HTTP/2 makes cheap.
+    pub(super) fn count_reset(&self) {
+        if let Some(through) = &self.through {
+            through.resets.count(Instant::now());
+        }
     }
 }
 

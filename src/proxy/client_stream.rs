@@ -1,5 +1,5 @@
 //! A client's connection once its first bytes have been read: whatever carries it, TCP or TLS over it, with the bytes
-//! that were read too early put back in front, and with what pingora is to carry to each request on it.
+//! that were read too early put back in front.
 //!
 //! It reads no protocol.
 
@@ -21,33 +21,20 @@ use pingora::protocols::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
-use super::arrival::Arrival;
-
 /// See the module's text.
 #[derive(Debug)]
 pub(super) struct ClientStream {
     inner: Stream,
     /// Read from `inner`, and yet to be read from this.
     early: BytesMut,
-    digest: Arc<ProxyDigest>,
 }
 
 // === impl ClientStream ===
 
 impl ClientStream {
     /// `early` comes before what is still in `inner`.
-    pub(super) fn new(inner: Stream, early: &[u8], arrival: Arrival) -> Self {
-        Self {
-            inner,
-            early: BytesMut::from(early),
-            digest: Arc::new(arrival.into_digest()),
-        }
-    }
-
-    /// The same connection, whose requests come by another way from here on.
-    pub(super) fn arriving(mut self, arrival: Arrival) -> Self {
-        self.digest = Arc::new(arrival.into_digest());
-        self
+    pub(super) fn new(inner: Stream, early: BytesMut) -> Self {
+        Self { inner, early }
     }
 
     /// What will be read first, as far as it is here.
@@ -148,7 +135,7 @@ impl GetTimingDigest for ClientStream {
 
 impl GetProxyDigest for ClientStream {
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        Some(self.digest.clone())
+        None
     }
 }
 

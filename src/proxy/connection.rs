@@ -1,37 +1,39 @@
 //! One client connection: its requests one after the other, each to where it belongs. It serves
 //! the connections of the listeners and, inside an interception, those that a CONNECT opened.
 
-use std::time::Instant;
+use std::{pin::pin, time::Instant};
 
-use pingora::{
-    apps::HttpServerApp as _,
-    protocols::{Stream, http::ServerSession},
-};
-use tokio::io::AsyncWriteExt as _;
+use pingora::protocols::Stream;
+use tokio::io::AsyncWriteExt;
 
 use super::{
+    client::Client,
     client_stream::ClientStream,
     connect,
     context::{Context, last_call, linger},
-    distrust,
+    distrust, gate,
     head::{self, Head, HeadError, HeadTimes},
     live::Live,
     respond::{Answer, Problem},
+    timer::Timer,
 };
-use crate::seldom::seldom;
+use crate::{seldom::seldom, wire::Wire};
 
 /// Serves HTTP/1 requests until the connection ends.
-pub(super) async fn serve(mut stream: Stream, context: &Context) {
+pub(super) async fn serve(stream: Stream, context: &Context) {
+    let mut wire = Wire::new(stream);
+    let mut timer = Timer::default();
     let mut times = HeadTimes::first(context);
     let begun = Instant::now();
     let most = context.live.generation().config.proxy.limits.connection_requests;
+    let mut last_call = pin!(last_call(context.shutdown.clone()));
     for left in (0..most).rev() {
         let head = tokio::select! {
             biased;
-            head = Head::read(&mut stream, times, context.live.generation().config.proxy.head) => head,
-            () = last_call(context.shutdown.clone()) => return,
+            head = Head::read(&wire, times, context.live.generation().config.proxy.head, &mut timer) => head,
+            () = &mut last_call => return,
         };
-        let head = match head {
+        let mut head = match head {
             Ok(head) => head,
             Err(HeadError::Gone) => {
                 // Not a byte came.
@@ -40,26 +42,34 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
                 }
                 return;
             }
-            Err(error) => return reject(stream, &error, context).await,
+            Err(error) => return reject(wire, &error, context).await,
         };
         if left + 1 == most {
             distrust::note_trust(context);
         }
         if head.connect.is_some() {
             if context.arrival.through.is_some() {
-                return reject(stream, &HeadError::NestedConnect, context).await;
+                return reject(wire, &HeadError::NestedConnect, context).await;
             }
             // Some clients begin their TLS without waiting for the answer.
-            let stream = ClientStream::new(stream, &head.bytes[head.len..], context.arrival.clone());
-            return connect::serve(stream, head, context).await;
+            wire.unread(head.bytes.split_off(head.len));
+            // Nothing is left to be sent to a client whose next request was read.
+            let Some((stream, early)) = wire.into_stream() else {
+                return;
+            };
+            return connect::serve(ClientStream::new(stream, early), head, context).await;
         }
-        let mut session = ServerSession::new_http1(stream);
-        session.set_keepalive(Some(KEEPALIVE_SECONDS));
-        session.set_keepalive_reuses_remaining(Some(left));
-        session.set_pipelined_prefix(head.bytes);
-        let http = context.live.forwarder().http.clone();
-        match http.process_new_http(session, &context.shutdown).await {
-            Some(reused) => stream = reused.consume().0,
+        let client = match Client::http1(wire.clone(), head, left).await {
+            Ok(client) => client,
+            Err(error) => {
+                head::tell_of_malformed(context.arrival.client, &error);
+                context.live.metrics.malformed();
+                return answer_and_close(wire, &Problem::Request, &context.live).await;
+            }
+        };
+        drop(wire);
+        match gate::serve(client, context, &mut timer).await {
+            Some(next) => wire = next,
             None => return,
         }
         times = HeadTimes::next(context);
@@ -67,7 +77,7 @@ pub(super) async fn serve(mut stream: Stream, context: &Context) {
 }
 
 /// Answers a head that cannot be used, and closes.
-async fn reject(stream: Stream, error: &HeadError, context: &Context) {
+async fn reject(wire: Wire, error: &HeadError, context: &Context) {
     let client = context.arrival.client;
     if !matches!(error, HeadError::Gone) && error.limit().is_none() {
         context.live.metrics.malformed();
@@ -91,20 +101,19 @@ async fn reject(stream: Stream, error: &HeadError, context: &Context) {
         ),
         _ => head::tell_of_malformed(client, error),
     }
-    answer_and_close(stream, &Problem::Head(error), &context.live).await;
+    answer_and_close(wire, &Problem::Head(error), &context.live).await;
 }
 
 /// Answers without a session of pingora's.
-pub(super) async fn answer_and_close(mut stream: Stream, problem: &Problem<'_>, live: &Live) {
+pub(super) async fn answer_and_close(mut wire: Wire, problem: &Problem<'_>, live: &Live) {
     let name = live.generation().config.proxy.name.clone();
     let answer = Answer::problem(problem, &http::HeaderMap::new(), &name);
     live.metrics.turned_away(problem.error(), answer.head.status.as_u16());
     // Whoever sent this may be gone.
-    let _ = stream.write_all(&answer.to_http1(true)).await;
-    let _ = stream.flush().await;
-    let _ = stream.shutdown().await;
+    let _ = wire.write_all(&answer.to_http1(true)).await;
+    let _ = AsyncWriteExt::shutdown(&mut wire).await;
     if !matches!(problem, Problem::Head(HeadError::Timeout)) {
-        linger(&mut stream).await;
+        linger(&mut wire).await;
     }
 }
 
@@ -127,6 +136,3 @@ impl HeadTimes {
         }
     }
 }
-
-/// Only says that connections are kept: how long is [`HeadTimes`]' to say.
-const KEEPALIVE_SECONDS: u64 = 60;

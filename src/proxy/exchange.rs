@@ -16,6 +16,7 @@ use super::{
     judge::NoDecision,
     limits::Limit,
     respond::{Answer, DecisionTexts, Problem},
+    tunnel::Count,
 };
 use crate::{
     audit::{AuditError, Completion, Event, RequestFacts, decision_line},
@@ -44,6 +45,8 @@ pub(super) struct Exchange {
     pub(super) failed: Option<(ProxyError, String)>,
     /// The status of the response that the client is being sent.
     pub(super) status: Option<u16>,
+    /// Bytes of content from the client, and to it.
+    pub(super) passed: Count,
     /// Whether it is for robotgate itself.
     pub(super) is_own: bool,
     /// Whether the copy of the robots.txt is the answer.
@@ -76,14 +79,6 @@ pub(super) struct Request<'a> {
     pub(super) inside: bool,
 }
 
-/// How an exchange ended, for the log.
-#[derive(Debug, Default)]
-pub(super) struct End {
-    pub(super) status: Option<u16>,
-    pub(super) bytes_in: Option<u64>,
-    pub(super) bytes_out: Option<u64>,
-}
-
 // === impl Exchange ===
 
 impl Exchange {
@@ -100,6 +95,7 @@ impl Exchange {
             upstream: None,
             failed: None,
             status: None,
+            passed: Count::default(),
             is_own: false,
             from_copy: false,
             completed: false,
@@ -216,11 +212,6 @@ impl Exchange {
         self.failed.get_or_insert_with(|| Problem::Fault(fault).for_log());
     }
 
-    /// Notes that the client was silent for too long.
-    pub(super) fn note_client_slow(&mut self) {
-        self.failed.get_or_insert_with(|| Problem::Slow.for_log());
-    }
-
     /// Notes that the client took no bytes of the response for too long.
     pub(super) fn note_client_full(&mut self) {
         self.failed.get_or_insert_with(|| {
@@ -255,6 +246,12 @@ impl Exchange {
             .is_some_and(|(error, _)| *error == ProxyError::ClientGone)
     }
 
+    /// Whether the client takes nothing, gone or not.
+    pub(super) fn client_is_stuck(&self) -> bool {
+        let error = self.failed.as_ref().map(|(error, _)| *error);
+        matches!(error, Some(ProxyError::ClientGone | ProxyError::ConnectionWriteTimeout))
+    }
+
     /// Notes that the client went away before the end.
     pub(super) fn note_client_gone(&mut self) {
         self.failed.get_or_insert_with(|| {
@@ -270,19 +267,19 @@ impl Exchange {
     }
 
     /// Logs the end. Does nothing for a request that no decision was made on.
-    pub(super) async fn complete(&mut self, end: End) {
-        if let Some(line) = self.completion_line(&end) {
+    pub(super) async fn complete(&mut self) {
+        if let Some(line) = self.completion_line() {
             let audit = self.generation.audit.clone();
             // Room is waited for, so that a slow disk slows requests down; but not for ever.
             if audit.append(&line).await.is_err() {
                 audit.append_now(&line);
             }
         }
-        self.count(&end);
+        self.count();
         self.completed = true;
     }
 
-    fn count(&self, end: &End) {
+    fn count(&self) {
         let error = self.failed.as_ref().map(|(error, _)| *error);
         let outcome = match error {
             _ if self.is_own => Outcome::Own,
@@ -291,13 +288,14 @@ impl Exchange {
             None if self.decided.is_some() => Outcome::Refused,
             _ => Outcome::Error,
         };
+        let (bytes_in, bytes_out) = self.passed.both();
         self.generation.meter.metrics.ended(&Ended {
             method: self.method,
             outcome,
-            status: end.status,
+            status: self.status,
             error,
-            bytes_in: end.bytes_in.unwrap_or(0),
-            bytes_out: end.bytes_out.unwrap_or(0),
+            bytes_in,
+            bytes_out,
             took: self.tunnel.is_none().then(|| self.elapsed()),
         });
     }
@@ -313,17 +311,18 @@ impl Exchange {
     }
 
     /// The line of the end; `None` where there is none of a decision.
-    fn completion_line(&self, end: &End) -> Option<Vec<u8>> {
+    fn completion_line(&self) -> Option<Vec<u8>> {
         let lookup = self.decision()?.lookup.as_ref();
+        let (bytes_in, bytes_out) = self.passed.both();
         let event = Event::Completion(Completion {
             time: Timestamp(SystemTime::now()),
             id: self.id(),
-            status: end.status,
+            status: self.status,
             error: self.failed.as_ref().map(|(error, _)| error.as_str()),
             error_detail: self.failed.as_ref().map(|(_, detail)| detail.as_str()),
             upstream: self.upstream.map(|address| address.to_string()),
-            bytes_in: end.bytes_in,
-            bytes_out: end.bytes_out,
+            bytes_in,
+            bytes_out,
             duration_us: micros(self.elapsed()),
             robots_wait_us: lookup.map_or(0, |lookup| micros(lookup.waited)),
             connect_us: self.timings.connect.map(micros),
@@ -359,12 +358,8 @@ impl Drop for Exchange {
                 "robotgate stopped before the exchange had ended".to_owned(),
             )
         });
-        let end = End {
-            status: self.status,
-            ..End::default()
-        };
-        self.count(&end);
-        if let Some(line) = self.completion_line(&end) {
+        self.count();
+        if let Some(line) = self.completion_line() {
             self.generation.audit.append_now(&line);
         }
     }

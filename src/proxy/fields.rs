@@ -132,7 +132,7 @@ pub(super) fn hop_by_hop(headers: &HeaderMap) -> Vec<HeaderName> {
         .collect()
 }
 
-/// pingora sees to these itself.
+/// These have rules of their own.
 fn is_framing(name: &HeaderName) -> bool {
     [
         header::CONNECTION,

@@ -23,6 +23,7 @@ use crate::{
     fetch::{Lanes, Name},
     metrics::Meter,
     store::{Disk, DiskError, Store},
+    upstream::Origins,
 };
 
 /// One configuration in force.
@@ -49,6 +50,8 @@ pub struct Generation {
     /// Turns at the decisions that take long, by who asks.
     pub(super) long_decisions: Arc<Turns<Name>>,
     roots: Arc<Roots>,
+    /// The connections to origins.
+    pub(super) origins: Arc<Origins>,
     lanes: Arc<Lanes>,
 }
 
@@ -108,6 +111,11 @@ impl Generation {
             Some(before) => before.roots.clone(),
             None => Arc::new(Roots::gather(&config.https.extra_roots)?),
         };
+        // A connection that was made under other roots must not serve this configuration.
+        let origins = match before.filter(|before| Arc::ptr_eq(&before.roots, &roots)) {
+            Some(before) => before.origins.clone(),
+            None => Origins::new(roots.path(), KEPT_CONNECTIONS),
+        };
         let leaves = match unchanged(|old, new| pair_of(old) == pair_of(new)) {
             Some(before) => before.leaves.clone(),
             None => leaves(&config, metrics.leaves_minted.clone())?,
@@ -163,6 +171,7 @@ impl Generation {
                 None => Turns::new(half_of_the_cores()),
             },
             roots,
+            origins,
             lanes,
             config,
         })
@@ -205,11 +214,6 @@ impl Generation {
     /// Whether both check origins' certificates against the same roots.
     pub(super) fn trusts_like(&self, other: &Generation) -> bool {
         Arc::ptr_eq(&self.roots, &other.roots)
-    }
-
-    /// The file of the roots, which is there for as long as this generation.
-    pub(super) fn roots_path(&self) -> String {
-        self.roots.path()
     }
 
     /// The copies of robots.txt.
@@ -281,6 +285,8 @@ fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, Disk
     }))
 }
 
+/// Connections to origins that wait for their next request.
+const KEPT_CONNECTIONS: usize = 1024;
 /// Leaves that are kept ready.
 const MAX_LEAVES: usize = 10_000;
 /// How many long decisions are made at once: each keeps a core busy, and the rest of the proxy needs some.

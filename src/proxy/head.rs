@@ -8,22 +8,22 @@ mod hops;
 
 use std::{fmt, net::SocketAddr, time::Duration};
 
-use bytes::{BufMut as _, BytesMut};
+use bytes::BytesMut;
 use http::Method;
-use pingora::protocols::Stream;
 use pingora_http::RequestHeader;
-use tokio::io::AsyncReadExt as _;
+use tokio::time::Instant;
 
 use self::{
     checks::{check_line_ends, check_target, http_url, only_host, respelled_host},
     framing::{check_framing, check_framing_fields},
     hops::{check_connection, check_upgrade},
 };
-use super::{handshake::TLS_HANDSHAKE, limits::Limit};
+use super::{handshake::TLS_HANDSHAKE, limits::Limit, timer::Timer};
 use crate::{
     config::HeadLimits,
     origin::{Authority, AuthorityError, Host},
     seldom::seldom,
+    wire::Wire,
 };
 
 /// A checked head, and what came after it already.
@@ -120,36 +120,41 @@ impl Head {
     ///
     /// # Errors
     /// See [`HeadError`].
-    pub(super) async fn read(stream: &mut Stream, times: HeadTimes, limits: HeadLimits) -> Result<Self, HeadError> {
-        let mut bytes = BytesMut::with_capacity(INITIAL);
-        let first = tokio::time::timeout(times.idle, stream.read_buf(&mut bytes)).await;
-        if !matches!(first, Ok(Ok(1..))) {
+    pub(super) async fn read(
+        wire: &Wire,
+        times: HeadTimes,
+        limits: HeadLimits,
+        timer: &mut Timer,
+    ) -> Result<Self, HeadError> {
+        let first = timer.run(Instant::now() + times.idle, wire.read_some()).await;
+        let Some(Ok(mut bytes)) = first.filter(|first| first.as_ref().is_ok_and(|bytes| !bytes.is_empty())) else {
             return Err(HeadError::Gone);
-        }
+        };
         if bytes.first() == Some(&TLS_HANDSHAKE) {
             return Err(HeadError::Tls);
         }
-        // Most heads come in one piece, which no timer is needed for.
-        if let Some(head) = Self::parse(&mut bytes, limits)? {
-            return Ok(head);
-        }
-        tokio::time::timeout(times.head, Self::read_rest(stream, bytes, limits))
-            .await
-            .unwrap_or(Err(HeadError::Timeout))
+        // Most heads come in one piece.
+        let head = match Self::parse(&mut bytes, limits)? {
+            Some(head) => head,
+            None => {
+                let rest = Self::read_rest(wire, bytes, limits);
+                let rest = timer.run(Instant::now() + times.head, rest).await;
+                rest.unwrap_or(Err(HeadError::Timeout))?
+            }
+        };
+        Ok(head)
     }
 
-    async fn read_rest(stream: &mut Stream, mut bytes: BytesMut, limits: HeadLimits) -> Result<Self, HeadError> {
+    async fn read_rest(wire: &Wire, mut bytes: BytesMut, limits: HeadLimits) -> Result<Self, HeadError> {
         loop {
+            // What is no head by now becomes none.
             if bytes.len() > limits.bytes {
                 return Err(HeadError::TooLarge(limits.bytes));
             }
             let seen = bytes.len();
-            bytes.reserve(INITIAL);
-            // One byte more than a head may have shows that this is none.
-            let mut room = (&mut bytes).limit(limits.bytes + 1 - seen);
-            match stream.read_buf(&mut room).await {
-                Ok(1..) => {}
-                Ok(0) | Err(_) => return Err(HeadError::Gone),
+            match wire.read_some().await {
+                Ok(more) if !more.is_empty() => bytes.extend_from_slice(&more),
+                Ok(_) | Err(_) => return Err(HeadError::Gone),
             }
             // Not after each piece: a head that comes byte by byte would be read as often.
             if may_end(&bytes[seen.saturating_sub(END.len() - 1)..])
@@ -371,7 +376,6 @@ fn may_end(bytes: &[u8]) -> bool {
 const END: &[u8] = b"\n\r\n";
 /// Fields of a head for which there is room on the stack.
 const USUAL_FIELDS: usize = 128;
-const INITIAL: usize = 4096;
 
 #[cfg(test)]
 mod tests;

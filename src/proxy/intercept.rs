@@ -20,7 +20,7 @@ use super::{
     connection,
     context::Context,
     distrust,
-    exchange::{End, Exchange},
+    exchange::Exchange,
     handshake::TLS_HANDSHAKE,
     limits::Limit,
     respond::Problem,
@@ -80,12 +80,8 @@ pub(super) async fn serve(
     };
     let opened = stream.write_all(ESTABLISHED).await.is_ok() && stream.flush().await.is_ok();
     if let Some(mut exchange) = refused {
-        let end = End {
-            status: opened.then_some(200),
-            bytes_in: Some(0),
-            bytes_out: Some(0),
-        };
-        exchange.complete(end).await;
+        exchange.status = opened.then_some(200);
+        exchange.complete().await;
     }
     if !opened {
         return;
@@ -99,7 +95,6 @@ pub(super) async fn serve(
     };
     let through = Arc::new(Through::new(Origin { scheme, ..origin }, voucher, user_agent, resets));
     let origin = &through.origin;
-    let stream = stream.arriving(context.arrival.through(through.clone()));
     match (first, scheme) {
         (Some(TLS_HANDSHAKE), _) => {
             let handshake = Acceptor::from_server_config(server_config);

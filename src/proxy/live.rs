@@ -6,14 +6,10 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use pingora::{
-    proxy::HttpProxy,
-    server::{ShutdownWatch, configuration::ServerConf},
-};
+use pingora::server::ShutdownWatch;
 
 use super::{
     clients::Clients,
-    gate::Gate,
     generation::{Generation, SetupError},
 };
 use crate::{
@@ -27,7 +23,7 @@ use crate::{
 
 /// The generation in force, and what outlives every generation.
 pub struct Live {
-    forwarder: ArcSwap<Forwarder>,
+    current: ArcSwap<Generation>,
     pub(super) clients: Arc<Clients>,
     pub(super) metrics: Arc<Metrics>,
     /// Clients that turned the authority's certificates down.
@@ -36,13 +32,6 @@ pub struct Live {
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
     /// Turns true when the proxy is to stop.
     shutdown: ShutdownWatch,
-}
-
-/// pingora's proxy, whose connector holds one set of roots for life, and the generation that it
-/// works by.
-pub(super) struct Forwarder {
-    pub(super) http: Arc<HttpProxy<Gate>>,
-    current: Arc<ArcSwap<Generation>>,
 }
 
 // === impl Live ===
@@ -56,7 +45,7 @@ impl Live {
         let generation = Arc::new(Generation::first(config, Listening::default())?);
         let metrics = generation.meter.metrics.clone();
         Ok(Arc::new(Self {
-            forwarder: ArcSwap::from_pointee(Forwarder::new(generation, shutdown.clone())),
+            current: ArcSwap::new(generation),
             clients: Arc::new(Clients::new(Instant::now(), open_files())),
             metrics,
             distrust: Arc::default(),
@@ -74,15 +63,7 @@ impl Live {
             disk.set_options(cache.disk);
         }
         self.keep_audit_log(&before, &generation);
-        let forwarder = self.forwarder.load();
-        if generation.trusts_like(&before) {
-            forwarder.current.store(generation.clone());
-        } else {
-            // Connections made under the old roots must not serve the new configuration: a new
-            // forwarder has a pool of its own, and the old one ends with its last request.
-            let forwarder = Forwarder::new(generation.clone(), self.shutdown.clone());
-            self.forwarder.store(Arc::new(forwarder));
-        }
+        self.current.store(generation.clone());
         if !generation.reaches_like(&before) {
             // What could not be reached before may be within reach now.
             generation.store.retry_failures();
@@ -132,33 +113,7 @@ impl Live {
 
     /// What is in force now.
     pub fn generation(&self) -> Arc<Generation> {
-        self.forwarder.load().current.load_full()
-    }
-
-    pub(super) fn forwarder(&self) -> Arc<Forwarder> {
-        self.forwarder.load_full()
-    }
-}
-
-// === impl Forwarder ===
-
-impl Forwarder {
-    fn new(generation: Arc<Generation>, shutdown: ShutdownWatch) -> Self {
-        let settings = ServerConf {
-            threads: generation.config.proxy.threads,
-            upstream_keepalive_pool_size: KEPT_CONNECTIONS,
-            ca_file: Some(generation.roots_path()),
-            max_retries: MAX_TRIES,
-            ..ServerConf::default()
-        };
-        let current = Arc::new(ArcSwap::new(generation));
-        let gate = Gate::new(shutdown, current.clone());
-        let mut http = HttpProxy::new(gate, Arc::new(settings));
-        http.handle_init_modules();
-        Self {
-            http: Arc::new(http),
-            current,
-        }
+        self.current.load_full()
     }
 }
 
@@ -170,8 +125,3 @@ fn open_files() -> usize {
         .and_then(|limit| usize::try_from(limit).ok())
         .unwrap_or(usize::MAX)
 }
-
-/// Unused connections to origins that each thread may keep.
-const KEPT_CONNECTIONS: usize = 256;
-/// Addresses or stale connections that are tried for one request.
-const MAX_TRIES: usize = 4;

@@ -7,10 +7,11 @@
 mod problems;
 
 use http::Method;
-use pingora::protocols::{Digest, l4::socket::SocketAddr as PeerAddr};
+use pingora::protocols::l4::socket::SocketAddr as PeerAddr;
 use pingora_http::RequestHeader;
 
 use super::{
+    arrival::{Arrival, Listener},
     generation::Generation,
     respond::{Answer, OwnError, shows_html},
 };
@@ -26,7 +27,7 @@ use crate::{
 pub(super) fn answer(
     request: &RequestHeader,
     target: &Target,
-    digest: Option<&Digest>,
+    arrival: &Arrival,
     generation: &Generation,
 ) -> Result<Answer, OwnError> {
     if target.origin.scheme != Scheme::Http || target.origin.port != Scheme::Http.default_port() {
@@ -46,7 +47,7 @@ pub(super) fn answer(
         return Ok(Answer::document(document.content_type, document.body));
     }
     let certificate = generation.authority().map(Certificate::from);
-    let settings = Settings::new(&proxy(digest, generation), Ca::Here(CA_NAME));
+    let settings = Settings::new(&proxy(&arrival.listener, generation), Ca::Here(CA_NAME));
     // An IP address and a port make an address of a proxy.
     let settings = settings.map_err(|_| OwnError::Missing(trust::Missing::Page))?;
     let document = trust::page(&path, form, certificate.as_ref(), &settings)?;
@@ -54,16 +55,14 @@ pub(super) fn answer(
 }
 
 /// The proxy as the client reached it.
-fn proxy(digest: Option<&Digest>, generation: &Generation) -> String {
-    let local = digest
-        .and_then(|digest| digest.socket_digest.as_ref())
-        .and_then(|socket| socket.local_addr());
+fn proxy(listener: &Listener, generation: &Generation) -> String {
+    let local = listener.socket.as_ref().and_then(|socket| socket.local_addr());
     let proxy = &generation.config.proxy;
     let address = match local {
         Some(PeerAddr::Inet(address)) => Some(address),
         _ => proxy.listen.first(),
     };
-    let scheme = match digest.is_some_and(|digest| digest.ssl_digest.is_some()) {
+    let scheme = match listener.tls {
         true => "https",
         false => "http",
     };

@@ -16,6 +16,8 @@ use crate::{origin::Target, upstream::Fault};
 pub(super) struct Received {
     pub(super) version: Version,
     pub(super) has_content: bool,
+    /// Whether it asks for a WebSocket.
+    pub(super) upgrades: bool,
 }
 
 /// Makes of a request the one that goes to the origin, with an entry of `via` in its Via field where there is one.
@@ -25,12 +27,28 @@ pub(super) fn to_origin(
     target: &Target,
     via: Option<&str>,
 ) -> Result<()> {
-    let Received { version, has_content } = received;
+    let Received {
+        version,
+        has_content,
+        upgrades,
+    } = received;
     for name in fields::hop_by_hop(&request.headers) {
-        // pingora has dealt with what an HTTP/2 request may say of trailers.
-        if name != header::TE || version != Version::HTTP_2 {
+        // An HTTP/2 request may say that it takes trailers, and nothing else.
+        if name != header::TE || request.version != Version::HTTP_2 {
             request.remove_header(&name);
         }
+    }
+    for name in [
+        header::CONNECTION,
+        header::UPGRADE,
+        header::TRANSFER_ENCODING,
+        header::TRAILER,
+    ] {
+        request.remove_header(&name);
+    }
+    if upgrades {
+        request.insert_header(header::CONNECTION, "Upgrade")?;
+        request.insert_header(header::UPGRADE, "websocket")?;
     }
     if let Some(name) = via
         && let Some(via) = fields::with_via(&request.headers, &fields::via(version, name))
@@ -46,6 +64,9 @@ pub(super) fn to_origin(
         // An origin that leaves content unread takes it for the next request, which nobody has decided on and which the
         // one that comes next would be glued to. So there is none on this connection: pingora keeps it no longer.
         request.insert_header(header::CONNECTION, "close")?;
+        if !request.headers.contains_key(header::CONTENT_LENGTH) {
+            request.insert_header(header::TRANSFER_ENCODING, "chunked")?;
+        }
     }
     request.insert_header(header::HOST, target.origin.host_field())?;
     if let Some(length) = fields::only_length(&request.headers) {

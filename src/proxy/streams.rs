@@ -1,4 +1,4 @@
-//! The requests of an HTTP/2 connection, each to the forwarder that is in force when it begins; and the bounds of such
+//! The requests of an HTTP/2 connection, each to the gate; and the bounds of such
 //! a connection. What is malformed, what comes in endless pieces and what is taken back before it was looked at, the
 //! HTTP/2 library bounds by itself (RFC 9113 §10.5); what it cannot know of is bounded here.
 
@@ -11,6 +11,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use bytes::BytesMut;
 use pingora::{
     apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp as _},
     protocols::{
@@ -23,11 +24,12 @@ use tokio::sync::{Notify, watch};
 
 use super::{
     arrival::Through,
+    client::Client,
     client_stream::ClientStream,
-    context::{Context, Running, last_call},
-    distrust,
+    context::{Context, last_call},
+    distrust, gate,
     limits::Limit,
-    live::Live,
+    timer::Timer,
 };
 
 /// Serves the connection to its end.
@@ -35,7 +37,7 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
     let started = Instant::now();
     let within = context.live.generation().config.proxy.header_timeout;
     // pingora would take a connection that is closed unused for an error.
-    let mut stream = ClientStream::new(stream, &[], context.arrival.clone());
+    let mut stream = ClientStream::new(stream, BytesMut::new());
     let first = tokio::select! {
         first = tokio::time::timeout(within, stream.read_early()) => first,
         () = last_call(context.shutdown.clone()) => return,
@@ -83,9 +85,8 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
 
 /// The streams of a connection.
 struct Streams {
-    live: Arc<Live>,
     /// pingora gives each stream a task of its own, which ends after its connection's.
-    running: Running,
+    context: Context,
     options: HttpServerOptions,
     max_streams: u32,
     max_resets: u32,
@@ -107,8 +108,7 @@ impl Streams {
         let mut options = HttpServerOptions::default();
         options.h2_idle_timeout = Some(proxy.idle_timeout);
         Self {
-            live: context.live.clone(),
-            running: context.running.clone(),
+            context: context.clone(),
             options,
             max_streams: proxy.limits.http2_streams,
             max_resets: proxy.limits.http2_resets,
@@ -141,14 +141,13 @@ impl Streams {
 
 #[async_trait]
 impl HttpServerApp for Streams {
-    async fn process_new_http(
-        self: &Arc<Self>,
-        session: ServerSession,
-        shutdown: &ShutdownWatch,
-    ) -> Option<ReusedHttpStream> {
+    async fn process_new_http(self: &Arc<Self>, session: ServerSession, _: &ShutdownWatch) -> Option<ReusedHttpStream> {
         if self.begin() {
-            let http = self.live.forwarder().http.clone();
-            self.running.track(http.process_new_http(session, shutdown)).await;
+            let mut timer = Timer::default();
+            if let ServerSession::H2(session) = session {
+                let serving = gate::serve(Client::http2(session), &self.context, &mut timer);
+                self.context.running.track(serving).await;
+            }
         }
         self.through.resets.served.fetch_sub(1, Ordering::Relaxed);
         // A stream of HTTP/2 is not used again.

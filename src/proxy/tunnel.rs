@@ -12,15 +12,13 @@ use std::{
 use http::HeaderMap;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
-use self::{
-    hello::{Opening, Said},
-    pass::{Bounds, Count, Ended},
-};
+use self::hello::{Opening, Said};
+pub(super) use self::pass::{Bounds, Count, Ended, pass};
 use super::{
     client_stream::ClientStream,
     connect::answer::{ESTABLISHED, answer_and_close},
     context::Context,
-    exchange::{End, Exchange},
+    exchange::Exchange,
     limits::Limit,
     respond::Problem,
 };
@@ -43,18 +41,15 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
         }
     };
     exchange.timings.connect = Some(started.elapsed());
-    let count = Count::default();
-    let mut status = None;
     if stream.write_all(ESTABLISHED).await.is_ok() && stream.flush().await.is_ok() {
-        status = Some(200);
-        exchange.status = status;
+        exchange.status = Some(200);
         exchange.becomes(Tunnel::Blind);
         let proxy = &exchange.generation.config.proxy;
         let bounds = Bounds {
             idle: proxy.tunnel_idle_timeout,
             life: proxy.tunnel_timeout,
         };
-        match pass_checked(&mut stream, &mut origin, &exchange, bounds, &count).await {
+        match pass_checked(&mut stream, &mut origin, &exchange, bounds).await {
             Ok(Ended::Both) => {}
             Ok(Ended::ClientBroke) => exchange.note_client_gone(),
             Ok(Ended::OriginBroke) => exchange.note_fault(&Fault::ConnectionTerminated),
@@ -75,14 +70,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
     } else {
         exchange.note_client_gone();
     }
-    let (bytes_in, bytes_out) = count.both();
-    exchange
-        .complete(End {
-            status,
-            bytes_in: Some(bytes_in),
-            bytes_out: Some(bytes_out),
-        })
-        .await;
+    exchange.complete().await;
 }
 
 /// Passes bytes both ways, once the TLS that the client begins, if it does, has been seen to ask for the host that was
@@ -95,7 +83,6 @@ async fn pass_checked(
     origin: &mut TcpStream,
     exchange: &Exchange,
     bounds: Bounds,
-    count: &Count,
 ) -> Result<Ended, Said> {
     let mut opening = Opening::default();
     let reading = async {
@@ -123,7 +110,7 @@ async fn pass_checked(
     if !is_meant {
         return Err(said);
     }
-    Ok(pass::pass(stream, origin, bounds, count).await)
+    Ok(pass(stream, origin, bounds, &exchange.passed).await)
 }
 
 /// Connects to the first of the origin's checked addresses that answers.

@@ -2,12 +2,7 @@
 
 use tokio::io::AsyncWriteExt as _;
 
-use crate::proxy::{
-    client_stream::ClientStream,
-    context::linger,
-    exchange::{End, Exchange},
-    respond::Answer,
-};
+use crate::proxy::{client_stream::ClientStream, context::linger, exchange::Exchange, respond::Answer};
 
 /// Answers a CONNECT with something other than a tunnel. What the client sent after it is for a
 /// tunnel that there is not, so the connection closes.
@@ -16,14 +11,9 @@ pub(in crate::proxy) async fn answer_and_close(mut stream: ClientStream, answer:
         stream.write_all(&answer.to_http1(true)).await?;
         stream.flush().await
     };
-    let status = sent.await.is_ok().then(|| answer.head.status.as_u16());
-    exchange
-        .complete(End {
-            status,
-            bytes_in: Some(0),
-            bytes_out: Some(answer.body.len() as u64),
-        })
-        .await;
+    exchange.status = sent.await.is_ok().then(|| answer.head.status.as_u16());
+    exchange.passed.set((0, answer.body.len() as u64));
+    exchange.complete().await;
     // The client may have closed first.
     let _ = stream.shutdown().await;
     linger(&mut stream).await;

@@ -6,18 +6,18 @@ use tokio::io::{AsyncWriteExt as _, DuplexStream};
 use super::*;
 
 /// A stream that holds at most so many bytes at a time, and the client's end of it.
-fn pipe(capacity: usize) -> (Stream, DuplexStream) {
+fn pipe(capacity: usize) -> (Wire, DuplexStream) {
     let (stream, client) = tokio::io::duplex(capacity);
-    (Box::new(stream), client)
+    (Wire::new(Box::new(stream)), client)
 }
 
 /// What is read where the client sends `bytes` and then closes, so many at a time.
 async fn read_in_pieces(bytes: &[u8], size: usize) -> Result<Head, HeadError> {
-    let (mut stream, mut client) = pipe(size);
+    let (stream, mut client) = pipe(size);
     let bytes = bytes.to_vec();
     // The reader may not want all of it.
     tokio::spawn(async move { client.write_all(&bytes).await });
-    Head::read(&mut stream, TIMES, LIMITS).await
+    Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await
 }
 
 /// The same, all at once.

@@ -9,10 +9,7 @@ use std::{
 
 use pingora::{
     listeners::tls::Acceptor,
-    protocols::{
-        GetProxyDigest as _, GetSocketDigest as _, SocketDigest, Ssl as _, Stream, UniqueID as _,
-        l4::stream::Stream as L4Stream,
-    },
+    protocols::{GetSocketDigest as _, SocketDigest, Ssl as _, Stream, UniqueID as _, l4::stream::Stream as L4Stream},
     server::ShutdownWatch,
 };
 use rustix::{
@@ -27,8 +24,7 @@ use crate::{
     bot::ClientCertificate,
     metrics,
     proxy::{
-        arrival::{Arrival, Vouched},
-        client_stream::ClientStream,
+        arrival::{Arrival, Listener, Vouched},
         connection,
         context::{Context, Running},
         generation::Generation,
@@ -38,6 +34,7 @@ use crate::{
         respond::Problem,
     },
     seldom::seldom,
+    wire::Wire,
 };
 
 /// A socket, and what its connections are served with.
@@ -99,9 +96,9 @@ impl Accepting {
         let limits = generation.config.proxy.limits;
         match live.clients.enter(client, &limits, Instant::now()) {
             Ok(visit) => {
-                let context = Context {
+                let mut context = Context {
                     live: live.clone(),
-                    arrival: Arrival::direct(client, visit),
+                    arrival: Arrival::direct(client, visit, Listener::default()),
                     running: self.running.clone(),
                     shutdown: self.shutdown.clone(),
                 };
@@ -112,7 +109,8 @@ impl Accepting {
                 match speaks {
                     Speaks::Http | Speaks::Admin => self.running.spawn(async move {
                         let _open = open;
-                        let stream = prepare(stream, context.arrival.clone());
+                        let (stream, socket) = prepare(stream, client);
+                        context.arrival.listener = Listener { socket, tls: false };
                         connection::serve(Box::new(stream), &context).await;
                     }),
                     Speaks::Tls => self.running.spawn(async move {
@@ -168,13 +166,14 @@ async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: 
             None => return,
         },
     };
-    connection::answer_and_close(stream, &Problem::Limit(limit), live).await;
+    connection::answer_and_close(Wire::new(stream), &Problem::Limit(limit), live).await;
 }
 
 /// Ends the TLS by the configuration that was in force when the connection came, and serves what is inside.
 async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: Context) {
     let client = context.arrival.client;
-    let stream = prepare(stream, context.arrival.clone());
+    let (stream, socket) = prepare(stream, client);
+    context.arrival.listener = Listener { socket, tls: true };
     let (Some(server_tls), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
         // Who accepts TLS is told to stop before the configuration changes.
         seldom!(error, %client, "the configuration in force has no proxy.tls, so a connection was closed");
@@ -191,8 +190,7 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
                 Ok(certificate) => certificate.map(|certificate| Arc::new(Vouched { certificate, roots })),
                 Err(error) => return seldom!(info, %client, %error, "a connection was closed"),
             };
-            let stream = ClientStream::new(Box::new(tls), &[], context.arrival.clone());
-            connection::serve(Box::new(stream), &context).await;
+            connection::serve(Box::new(tls), &context).await;
         }
         Ok(Err(error)) => {
             let error = handshake::cause(&error);
@@ -203,17 +201,17 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
 }
 
 /// Makes of a socket what pingora works with.
-fn prepare(stream: TcpStream, arrival: Arrival) -> L4Stream {
+fn prepare(stream: TcpStream, client: SocketAddr) -> (L4Stream, Option<Arc<SocketDigest>>) {
     let mut stream = L4Stream::from(stream);
     if let Err(error) = stream.set_nodelay() {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let digest = SocketDigest::from_raw_fd(stream.id());
     // Asked of the socket later, it may be gone with the client.
-    let _ = digest.peer_addr.set(Some(arrival.client.into()));
+    let _ = digest.peer_addr.set(Some(client.into()));
     stream.set_socket_digest(digest);
-    stream.set_proxy_digest(arrival.into_digest());
-    stream
+    let socket = stream.get_socket_digest();
+    (stream, socket)
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -10,14 +10,14 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 /// How many bytes have passed.
 #[derive(Debug, Default)]
-pub(super) struct Count {
+pub(in crate::proxy) struct Count {
     up: AtomicU64,
     down: AtomicU64,
 }
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(in crate::proxy) enum Ended {
     /// Each side said that it was done.
     Both,
     ClientBroke,
@@ -29,15 +29,15 @@ pub(super) enum Ended {
 
 /// How long a tunnel may go on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(in crate::proxy) struct Bounds {
     /// Without a byte.
-    pub(super) idle: Duration,
+    pub(in crate::proxy) idle: Duration,
     /// In all.
-    pub(super) life: Duration,
+    pub(in crate::proxy) life: Duration,
 }
 
 /// Passes bytes until the end or the bounds.
-pub(super) async fn pass(
+pub(in crate::proxy) async fn pass(
     client: impl AsyncRead + AsyncWrite,
     origin: impl AsyncRead + AsyncWrite,
     bounds: Bounds,
@@ -101,8 +101,14 @@ async fn silence(count: &Count, idle: Duration) {
 // === impl Count ===
 
 impl Count {
+    /// Counts so many from the client, and to it.
+    pub(in crate::proxy) fn set(&self, (up, down): (u64, u64)) {
+        self.up.store(up, Ordering::Relaxed);
+        self.down.store(down, Ordering::Relaxed);
+    }
+
     /// Bytes from the client, and to it.
-    pub(super) fn both(&self) -> (u64, u64) {
+    pub(in crate::proxy) fn both(&self) -> (u64, u64) {
         (self.up.load(Ordering::Relaxed), self.down.load(Ordering::Relaxed))
     }
 }

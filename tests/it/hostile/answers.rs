@@ -310,7 +310,6 @@ async fn what_may_have_been_done_is_not_asked_for_again() {
         .spawn()
         .await;
     let gate = Gate::with("[proxy]\nthreads = 1").await;
-    let mut kept = 0;
     for (round, method) in ["POST", "PATCH", "LOCK"].iter().cycle().take(12).enumerate() {
         allowed(&gate.get(&origin.url("/x")).await, "no-rule");
         let response = gate.ask(method, &origin.url("/x")).body(b"order one").await;
@@ -318,7 +317,7 @@ async fn what_may_have_been_done_is_not_asked_for_again() {
         assert_eq!(response.status, 502, "{method}: {response:#?}");
         let asked = origin.requests_for("/x");
         assert_eq!(asked.len(), 2 * (round + 1), "{method}");
-        kept += usize::from(asked[2 * round].connection == asked[2 * round + 1].connection);
+        // A connection that the origin may be about to close is for requests that can be asked again.
+        assert_ne!(asked[2 * round].connection, asked[2 * round + 1].connection, "{method}");
     }
-    assert_ne!(kept, 0, "no connection was kept, so nothing was tried");
 }

@@ -6,10 +6,10 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_stays_silent_is_given_up_after_the_idle_time() {
-    let (mut stream, _client) = pipe(1024);
+    let (stream, _client) = pipe(1024);
     let started = Instant::now();
     assert_eq!(
-        Head::read(&mut stream, TIMES, LIMITS).await.err(),
+        Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await.err(),
         Some(HeadError::Gone)
     );
     assert_eq!(started.elapsed().as_secs(), TIMES.idle.as_secs());
@@ -17,7 +17,7 @@ async fn a_connection_that_stays_silent_is_given_up_after_the_idle_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_head_that_was_begun_has_its_own_time() {
-    let (mut stream, mut client) = pipe(1024);
+    let (stream, mut client) = pipe(1024);
     let started = Instant::now();
     let sender = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(30)).await;
@@ -25,7 +25,7 @@ async fn a_head_that_was_begun_has_its_own_time() {
         client
     });
     assert_eq!(
-        Head::read(&mut stream, TIMES, LIMITS).await.err(),
+        Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await.err(),
         Some(HeadError::Timeout)
     );
     assert_eq!(started.elapsed().as_secs(), 30 + TIMES.head.as_secs());
@@ -34,7 +34,7 @@ async fn a_head_that_was_begun_has_its_own_time() {
 
 #[tokio::test(start_paused = true)]
 async fn bytes_that_trickle_in_buy_no_time() {
-    let (mut stream, mut client) = pipe(1024);
+    let (stream, mut client) = pipe(1024);
     let started = Instant::now();
     tokio::spawn(async move {
         for byte in GET.bytes().cycle() {
@@ -45,7 +45,7 @@ async fn bytes_that_trickle_in_buy_no_time() {
         }
     });
     assert_eq!(
-        Head::read(&mut stream, TIMES, LIMITS).await.err(),
+        Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await.err(),
         Some(HeadError::Timeout)
     );
     assert_eq!(started.elapsed().as_secs(), TIMES.head.as_secs());
@@ -53,7 +53,7 @@ async fn bytes_that_trickle_in_buy_no_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_head_within_its_time_is_taken() {
-    let (mut stream, mut client) = pipe(1024);
+    let (stream, mut client) = pipe(1024);
     let (first, rest) = GET.split_at(20);
     let sender = tokio::spawn(async move {
         tokio::time::sleep(TIMES.idle - Duration::from_secs(1)).await;
@@ -62,7 +62,9 @@ async fn a_slow_head_within_its_time_is_taken() {
         client.write_all(rest.as_bytes()).await.expect("a reader");
         client
     });
-    let head = Head::read(&mut stream, TIMES, LIMITS).await.expect("a head");
+    let head = Head::read(&stream, TIMES, LIMITS, &mut Timer::default())
+        .await
+        .expect("a head");
     assert_eq!(parts(&head), (GET, ""));
     drop(sender.await);
 }

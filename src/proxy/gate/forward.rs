@@ -1,0 +1,206 @@
+//! A request that may go on: to a connection to its origin, kept or new, and its response back.
+
+use std::{net::SocketAddr, time::Instant};
+
+use http::{Method, Version};
+use pingora_http::RequestHeader;
+
+use crate::{
+    decision::Decision,
+    metrics::Tunnel,
+    origin::{Origin, Target},
+    proxy::{
+        client::Client,
+        client_stream::ClientStream,
+        context::Context,
+        exchange::Exchange,
+        fields,
+        generation::Generation,
+        limits::Limit,
+        relay::{Broken, Ended, Relay, Times},
+        rewrite,
+        timer::Timer,
+        tunnel::{self, Bounds},
+    },
+    upstream::{self, Fault, Server, Timeouts},
+    wire::Wire,
+};
+
+/// How it went.
+pub(super) enum Forwarded {
+    /// The client has the whole response.
+    Whole,
+    /// The connection to the origin, which is a WebSocket's from here on.
+    Websocket(Wire),
+}
+
+/// Sends the request that `exchange` was decided on to its origin, and the response to `client`.
+///
+/// # Errors
+/// Why the client has no response, or not all of it.
+pub(super) async fn forward(
+    client: &mut Client,
+    exchange: &mut Exchange,
+    timer: &mut Timer,
+) -> Result<Forwarded, Broken> {
+    let generation = exchange.generation.clone();
+    let Some(target) = exchange.decision().map(Decision::target).cloned() else {
+        return Err(Broken::Server(Fault::Internal("no decision was taken".to_owned())));
+    };
+    let origin = &target.origin;
+    let started = Instant::now();
+    upstream::check_name(origin)?;
+    let addresses = generation.egress.addresses(&origin.host, origin.port).await;
+    let addresses = addresses.map_err(Fault::from)?;
+    if may_repeat(client) {
+        let kept = addresses.iter().find_map(|address| {
+            let server = generation.origins.kept(origin, *address, started)?;
+            Some((server, *address))
+        });
+        if let Some((mut server, address)) = kept {
+            let asked = ask(client, exchange, timer, &mut server, address, &target).await;
+            match asked {
+                // The origin closed it before the request came there.
+                Err(Broken::Server(Fault::ConnectionTerminated | Fault::ResponseIncomplete)) if server.is_silent() => {}
+                asked => return settle(asked?, server, exchange, origin, address),
+            }
+        }
+    }
+    let (mut server, address) = connect(exchange, &generation, origin, &addresses, started).await?;
+    exchange.timings.connect = Some(started.elapsed());
+    let ended = ask(client, exchange, timer, &mut server, address, &target).await?;
+    settle(ended, server, exchange, origin, address)
+}
+
+/// Whether the request may go on a connection that the origin is about to close, and then once more on another: it means
+/// the same twice (RFC 9110 §9.2.2) and has no content, which would be gone.
+fn may_repeat(client: &mut Client) -> bool {
+    let is_idempotent = matches!(
+        client.head().method,
+        Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE | Method::PUT | Method::DELETE
+    );
+    is_idempotent && !client.has_content() && !client.asks_to_upgrade()
+}
+
+/// Connects to the first of the origin's checked addresses that answers.
+async fn connect(
+    exchange: &mut Exchange,
+    generation: &Generation,
+    origin: &Origin,
+    addresses: &[SocketAddr],
+    started: Instant,
+) -> Result<(Server, SocketAddr), Fault> {
+    let proxy = &generation.config.proxy;
+    let mut last = Fault::Unroutable;
+    for (tried, address) in addresses.iter().enumerate() {
+        exchange.upstream = Some(*address);
+        let timeouts = Timeouts {
+            connect: upstream::share_of(proxy.connect_timeout, started.elapsed(), addresses.len() - tried),
+            read: proxy.read_timeout,
+            write: proxy.write_timeout,
+            idle: proxy.idle_timeout,
+        };
+        match generation.origins.connect(origin, *address, timeouts).await {
+            Ok(server) => return Ok((server, *address)),
+            Err(fault) => last = fault,
+        }
+    }
+    Err(last)
+}
+
+/// Puts the request to `server`, and passes everything both ways.
+async fn ask(
+    client: &mut Client,
+    exchange: &mut Exchange,
+    timer: &mut Timer,
+    server: &mut Server,
+    address: SocketAddr,
+    target: &Target,
+) -> Result<Ended, Broken> {
+    exchange.upstream = Some(address);
+    let generation = exchange.generation.clone();
+    // robotgate itself may have begun to listen there since the address was checked. Nothing was sent yet.
+    generation.egress.check_again(address).map_err(Fault::from)?;
+    let head = head_for_origin(client, target, &generation)?;
+    server.send_head(Box::new(head))?;
+    let relay = Relay {
+        client,
+        server,
+        exchange,
+        timer,
+        times: Times::new(&generation.config.proxy),
+    };
+    relay.run().await
+}
+
+/// The head of the request as the origin gets it.
+fn head_for_origin(client: &mut Client, target: &Target, generation: &Generation) -> Result<RequestHeader, Fault> {
+    let proxy = &generation.config.proxy;
+    let received = rewrite::Received {
+        version: client.head().version,
+        has_content: client.has_content(),
+        upgrades: client.asks_to_upgrade(),
+    };
+    let mut head = client.head().clone();
+    head.set_version(Version::HTTP_11);
+    fields::strip(&mut head, &proxy.strip);
+    rewrite::to_origin(&mut head, received, target, proxy.via.then_some(&*proxy.name))
+        .map_err(|error| Fault::Internal(error.to_string()))?;
+    Ok(head)
+}
+
+/// Passes what the two ends of a WebSocket say to each other, until one of them is done or its time is over.
+pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut Exchange, context: &Context) {
+    exchange.becomes(Tunnel::Websocket);
+    // Both were sent all that they are owed.
+    let streams = client
+        .into_websocket()
+        .and_then(Wire::into_stream)
+        .zip(server.into_stream());
+    let Some(((client, from_client), (server, from_server))) = streams else {
+        return exchange.note_client_gone();
+    };
+    let client = ClientStream::new(client, from_client);
+    let server = ClientStream::new(server, from_server);
+    let proxy = &exchange.generation.config.proxy;
+    let bounds = Bounds {
+        idle: proxy.tunnel_idle_timeout,
+        life: proxy.tunnel_timeout,
+    };
+    let came_over = |limit| context.arrival.visit.came_over(limit, context.arrival.client);
+    match tunnel::pass(client, server, bounds, &exchange.passed).await {
+        tunnel::Ended::Both => {}
+        tunnel::Ended::ClientBroke => exchange.note_client_gone(),
+        tunnel::Ended::OriginBroke => exchange.note_fault(&Fault::ConnectionTerminated),
+        tunnel::Ended::Idle => {
+            came_over(Limit::TunnelIdleTimeout);
+            exchange.note_idle();
+        }
+        tunnel::Ended::Old => {
+            came_over(Limit::TunnelTimeout);
+            exchange.note_old();
+        }
+    }
+}
+
+/// What becomes of the connection to the origin.
+fn settle(
+    ended: Ended,
+    server: Server,
+    exchange: &Exchange,
+    origin: &Origin,
+    address: SocketAddr,
+) -> Result<Forwarded, Broken> {
+    match ended {
+        Ended::Whole { reusable } => {
+            if reusable {
+                let generation = &exchange.generation;
+                generation
+                    .origins
+                    .keep(origin, address, server, generation.config.proxy.idle_timeout);
+            }
+            Ok(Forwarded::Whole)
+        }
+        Ended::Websocket => Ok(Forwarded::Websocket(server.into_websocket()?)),
+    }
+}

@@ -1,0 +1,389 @@
+//! Passes the content of a request and its response both ways at once, until both have ended or one side breaks.
+//!
+//! Nothing here waits for one direction while the other could move: each side is asked in turn for what it has and what it
+//! takes, and all of them wake the one task that looks. Each direction waits for one side at a time, and only so long.
+
+use std::{
+    future::poll_fn,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{Method, StatusCode, Version, header};
+use pingora_http::ResponseHeader;
+use tokio::time::Instant;
+
+use super::{
+    client::{Client, ClientFault},
+    exchange::Exchange,
+    rewrite,
+    timer::Timer,
+};
+use crate::{
+    config::Proxy,
+    decision::Verdict,
+    upstream::{Fault, Server},
+};
+
+/// An exchange under way: the head of the request has been sent.
+pub(super) struct Relay<'a> {
+    pub(super) client: &'a mut Client,
+    pub(super) server: &'a mut Server,
+    pub(super) exchange: &'a mut Exchange,
+    pub(super) timer: &'a mut Timer,
+    pub(super) times: Times,
+}
+
+/// How long each side may say or take nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    content: Duration,
+    answer: Duration,
+    write: Duration,
+}
+
+/// How the exchange went well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// The response has ended. `reusable` where the request has, too.
+    Whole { reusable: bool },
+    /// The connection is a WebSocket's from here on.
+    Websocket,
+}
+
+/// How it broke.
+#[derive(Debug)]
+pub(super) enum Broken {
+    Client(ClientFault),
+    /// The client did not send the content of its request in time.
+    ClientSlow,
+    /// The client did not take the response in time.
+    ClientFull,
+    Server(Fault),
+}
+
+/// Where the request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Up {
+    /// Some of its content is still to come from the client.
+    Content,
+    /// All of it was handed over to be sent.
+    Ending,
+    Sent,
+    /// The origin takes no more of it, and may have answered nevertheless.
+    Refused,
+}
+
+/// Where the response is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Down {
+    Head,
+    Content,
+    /// Only the client has to take the rest.
+    Ending(Ended),
+}
+
+struct State {
+    up: Up,
+    down: Down,
+    up_since: Instant,
+    down_since: Instant,
+    informational: usize,
+}
+
+// === impl Times ===
+
+impl Times {
+    pub(super) fn new(proxy: &Proxy) -> Self {
+        Self {
+            content: proxy.body_timeout,
+            answer: proxy.read_timeout,
+            write: proxy.write_timeout,
+        }
+    }
+}
+
+// === impl Relay ===
+
+impl Relay<'_> {
+    /// Passes everything.
+    ///
+    /// # Errors
+    /// See [`Broken`]. Whether the client has got the head of a response by then, the exchange knows.
+    pub(super) async fn run(mut self) -> Result<Ended, Broken> {
+        let now = Instant::now();
+        let mut state = State {
+            up: Up::Content,
+            down: Down::Head,
+            up_since: now,
+            down_since: now,
+            informational: 0,
+        };
+        if self.client.is_read() {
+            state.up = Up::Ending;
+            // What is wrong with the connection shows where the answer is read.
+            let _ = self.server.finish();
+        }
+        poll_fn(|cx| self.poll(&mut state, cx)).await
+    }
+
+    fn poll(&mut self, state: &mut State, cx: &mut Context<'_>) -> Poll<Result<Ended, Broken>> {
+        let (mut up_moved, mut down_moved) = (false, false);
+        loop {
+            let up = self.move_up(state, cx)?;
+            let down = self.move_down(state, cx)?;
+            up_moved |= up;
+            down_moved |= down == Moved::Some;
+            if let Moved::Ended(ended) = down {
+                self.exchange.passed.set(self.client.bytes());
+                return Poll::Ready(Ok(ended));
+            }
+            if !up && down == Moved::Nothing {
+                break;
+            }
+        }
+        let now = Instant::now();
+        if up_moved {
+            state.up_since = now;
+        }
+        if up_moved || down_moved {
+            state.down_since = now;
+            self.exchange.passed.set(self.client.bytes());
+        }
+        loop {
+            let Some((deadline, broken)) = self.next_deadline(state) else {
+                return Poll::Pending;
+            };
+            if self.timer.poll_until(deadline, cx).is_pending() {
+                return Poll::Pending;
+            }
+            return Poll::Ready(Err(broken));
+        }
+    }
+
+    /// Moves the request on; whether anything moved.
+    fn move_up(&mut self, state: &mut State, cx: &mut Context<'_>) -> Result<bool, Broken> {
+        match state.up {
+            Up::Content => {
+                if self.server.has_room() {
+                    match self.client.poll_content(cx) {
+                        Poll::Ready(Ok(Some(content))) => {
+                            if self.server.send(content).is_err() {
+                                state.up = Up::Refused;
+                            }
+                            return Ok(true);
+                        }
+                        Poll::Ready(Ok(None)) => {
+                            state.up = match self.server.finish() {
+                                Ok(()) => Up::Ending,
+                                Err(_) => Up::Refused,
+                            };
+                            return Ok(true);
+                        }
+                        Poll::Ready(Err(fault)) => return Err(Broken::Client(fault)),
+                        Poll::Pending => {}
+                    }
+                }
+                let had_room = self.server.has_room();
+                Ok(match self.server.poll_sent(cx) {
+                    Poll::Ready(Ok(())) => !had_room,
+                    Poll::Ready(Err(_)) => {
+                        state.up = Up::Refused;
+                        true
+                    }
+                    Poll::Pending => false,
+                })
+            }
+            Up::Ending => Ok(match self.server.poll_sent(cx) {
+                Poll::Ready(Ok(())) => {
+                    state.up = Up::Sent;
+                    true
+                }
+                Poll::Ready(Err(_)) => {
+                    state.up = Up::Refused;
+                    true
+                }
+                Poll::Pending => false,
+            }),
+            Up::Sent | Up::Refused => match self.client.poll_gone(cx) {
+                Poll::Ready(()) => Err(Broken::Client(ClientFault::Gone)),
+                Poll::Pending => Ok(false),
+            },
+        }
+    }
+
+    /// Moves the response on.
+    fn move_down(&mut self, state: &mut State, cx: &mut Context<'_>) -> Result<Moved, Broken> {
+        match state.down {
+            Down::Head => match self.server.poll_head(cx) {
+                Poll::Ready(Ok(head)) => {
+                    state.down = self.answer(state, head)?;
+                    Ok(Moved::Some)
+                }
+                Poll::Ready(Err(fault)) => Err(Broken::Server(fault)),
+                // An informational response may wait to be sent.
+                Poll::Pending => self.poll_taken(cx).map(|_| Moved::Nothing),
+            },
+            Down::Content => {
+                if self.client.has_room() {
+                    match self.server.poll_content(cx) {
+                        Poll::Ready(Ok(Some(content))) => {
+                            self.client.send(content)?;
+                            if self.server.is_ended() {
+                                state.down = self.end(cx)?;
+                            }
+                            return Ok(Moved::Some);
+                        }
+                        Poll::Ready(Ok(None)) => {
+                            state.down = self.end(cx)?;
+                            return Ok(Moved::Some);
+                        }
+                        Poll::Ready(Err(fault)) => return Err(Broken::Server(fault)),
+                        Poll::Pending => {}
+                    }
+                }
+                let had_room = self.client.has_room();
+                Ok(match self.poll_taken(cx)? && !had_room {
+                    true => Moved::Some,
+                    false => Moved::Nothing,
+                })
+            }
+            Down::Ending(ended) => Ok(match self.poll_taken(cx)? {
+                true => Moved::Ended(match ended {
+                    Ended::Whole { .. } => Ended::Whole {
+                        reusable: state.up == Up::Sent,
+                    },
+                    ended => ended,
+                }),
+                false => Moved::Nothing,
+            }),
+        }
+    }
+
+    /// Whether the client has taken all that was sent.
+    fn poll_taken(&mut self, cx: &mut Context<'_>) -> Result<bool, Broken> {
+        match self.client.poll_sent(cx) {
+            Poll::Ready(Ok(())) => Ok(true),
+            Poll::Ready(Err(fault)) => Err(Broken::Client(fault)),
+            Poll::Pending => Ok(false),
+        }
+    }
+
+    /// Ends the response.
+    fn end(&mut self, cx: &mut Context<'_>) -> Result<Down, Broken> {
+        match self.server.poll_trailers(cx) {
+            Poll::Ready(Ok(Some(mut trailers))) => {
+                rewrite::trailers(&mut trailers);
+                self.client.finish_with(trailers)?;
+            }
+            Poll::Ready(Ok(None)) => self.client.finish()?,
+            Poll::Ready(Err(fault)) => return Err(Broken::Server(fault)),
+            Poll::Pending => return Ok(Down::Content),
+        }
+        Ok(Down::Ending(Ended::Whole { reusable: false }))
+    }
+
+    /// Sends the head of a response on, as the client may have it.
+    fn answer(&mut self, state: &mut State, mut head: ResponseHeader) -> Result<Down, Broken> {
+        let exchange = &mut *self.exchange;
+        let elapsed = exchange.elapsed();
+        exchange.timings.first_byte.get_or_insert(elapsed);
+        let asked = self.client.head();
+        let received = asked.version;
+        let upgrade = self.client.asks_to_upgrade().then_some(&asked.headers);
+        rewrite::check_answer(upgrade, &head).map_err(Broken::Server)?;
+        let proxy = &exchange.generation.config.proxy;
+        let status = head.status;
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            rewrite::to_client(&mut head, received, &proxy.name, None).map_err(internal)?;
+            exchange.status = Some(status.as_u16());
+            self.client.send_head(head, false)?;
+            return Ok(Down::Ending(Ended::Websocket));
+        }
+        rewrite::from_origin(&mut head, &proxy.name).map_err(internal)?;
+        if status.is_informational() {
+            state.informational += 1;
+            if state.informational > MAX_INFORMATIONAL {
+                return Err(Broken::Server(Fault::HttpProtocol));
+            }
+            // HTTP/1.0 knows none (RFC 9110 §15.2).
+            if received != Version::HTTP_10 {
+                rewrite::to_client(&mut head, received, &proxy.name, None).map_err(internal)?;
+                self.client.send_head(head, false)?;
+            }
+            return Ok(Down::Head);
+        }
+        let end = self.server.is_ended();
+        let has_length = head.headers.contains_key(header::CONTENT_LENGTH);
+        let has_content =
+            asked.method != Method::HEAD && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        if has_content && !end && !has_length && !head.headers.contains_key(header::TRANSFER_ENCODING) {
+            // So that the connection can be kept (RFC 9112 §6.3).
+            head.insert_header(header::TRANSFER_ENCODING, "chunked")
+                .map_err(internal)?;
+        }
+        let decision = exchange.decision();
+        let is_told = proxy.annotate_allowed || decision.is_none_or(|decision| decision.verdict != Verdict::Allow);
+        let field = is_told.then(|| exchange.decision_field()).flatten();
+        rewrite::to_client(&mut head, received, &proxy.name, field).map_err(internal)?;
+        exchange.status = Some(status.as_u16());
+        self.client.send_head(head, end)?;
+        Ok(match end {
+            true => Down::Ending(Ended::Whole { reusable: false }),
+            false => Down::Content,
+        })
+    }
+
+    /// When the wait that is over first is over, and what that means.
+    fn next_deadline(&self, state: &State) -> Option<(Instant, Broken)> {
+        let times = self.times;
+        let up = match state.up {
+            Up::Content if self.server.has_room() => Some((state.up_since + times.content, Broken::ClientSlow)),
+            Up::Content | Up::Ending => Some((state.up_since + times.write, Broken::Server(Fault::WriteTimeout))),
+            Up::Sent | Up::Refused => None,
+        };
+        let down = match state.down {
+            // An origin may wait for the whole request.
+            Down::Head if up.is_some() => None,
+            Down::Content if self.client.has_room() => {
+                Some((state.down_since + times.answer, Broken::Server(Fault::ReadTimeout)))
+            }
+            Down::Head => Some((state.down_since + times.answer, Broken::Server(Fault::ReadTimeout))),
+            Down::Content | Down::Ending(_) => Some((state.down_since + times.write, Broken::ClientFull)),
+        };
+        match (up, down) {
+            (Some(up), Some(down)) => Some(if up.0 <= down.0 { up } else { down }),
+            (up, down) => up.or(down),
+        }
+    }
+}
+
+/// What of the response moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moved {
+    Nothing,
+    Some,
+    Ended(Ended),
+}
+
+// === impl Broken ===
+
+impl From<Fault> for Broken {
+    fn from(fault: Fault) -> Self {
+        Self::Server(fault)
+    }
+}
+
+impl From<ClientFault> for Broken {
+    fn from(fault: ClientFault) -> Self {
+        Self::Client(fault)
+    }
+}
+
+/// A field that cannot be written into a head.
+fn internal(error: Box<pingora::Error>) -> Broken {
+    Broken::Server(Fault::Internal(error.to_string()))
+}
+
+/// An origin that sends more of them never comes to an end.
+const MAX_INFORMATIONAL: usize = 32;
