@@ -7,6 +7,7 @@ mod http1;
 mod origins;
 mod pool;
 mod server;
+mod http2;
 
 use std::{net::SocketAddr, time::Duration};
 

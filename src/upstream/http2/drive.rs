@@ -1,0 +1,124 @@
+//! The task that drives a connection: reads and writes it, sees when the origin goes away, notices a dead peer, and
+//! closes the connection when nobody needs it.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    sync::{Arc, atomic::Ordering},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use h2::{Ping, PingPong, client::Connection};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::{Instant, sleep},
+};
+
+use super::State;
+
+/// What the task's timer waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// A stream within the idle time.
+    Stream,
+    /// The next PING.
+    Ping,
+    /// The answer to a PING.
+    Pong,
+    /// The end of the connection, which was asked for.
+    End,
+}
+
+/// Drives `connection` to its end, and notes that.
+pub(super) async fn drive<T>(mut connection: Connection<T, Bytes>, state: Arc<State>, idle: Duration)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    if let Some(pings) = connection.ping_pong() {
+        run(&mut connection, pings, &state, idle).await;
+    }
+    state.away.store(true, Ordering::Relaxed);
+    state.sender().take();
+}
+
+async fn run<T>(connection: &mut Connection<T, Bytes>, mut pings: PingPong, state: &State, idle: Duration)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let silence = state.bounds.silence;
+    let mut wait = Wait::Stream;
+    let mut timer = pin!(sleep(idle));
+    poll_fn(|cx| {
+        loop {
+            if Pin::new(&mut *connection).poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            state.observe(connection.max_concurrent_send_streams(), cx);
+            let is_busy = state.streams.load(Ordering::Relaxed) > 0;
+            let next = match wait {
+                Wait::Stream if is_busy => Some((Wait::Ping, silence)),
+                Wait::Pong => match pings.poll_pong(cx) {
+                    Poll::Ready(Ok(_)) => Some((Wait::Ping, silence)),
+                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    Poll::Pending => None,
+                },
+                _ => None,
+            };
+            if let Some((next, time)) = next {
+                wait = next;
+                timer.as_mut().reset(Instant::now() + time);
+            }
+            ready!(timer.as_mut().poll(cx));
+            let (next, time) = match wait {
+                Wait::Ping if is_busy => match pings.send_ping(Ping::opaque()) {
+                    Ok(()) => (Wait::Pong, silence),
+                    Err(_) => return Poll::Ready(()),
+                },
+                Wait::Ping if !state.is_away() => (Wait::Stream, idle),
+                Wait::Ping | Wait::Stream => match state.close() {
+                    true => (Wait::End, silence),
+                    false => (Wait::Ping, silence),
+                },
+                Wait::Pong => {
+                    state.silent.store(true, Ordering::Relaxed);
+                    return Poll::Ready(());
+                }
+                // The peer does not take even the end.
+                Wait::End => return Poll::Ready(()),
+            };
+            wait = next;
+            timer.as_mut().reset(Instant::now() + time);
+        }
+    })
+    .await;
+}
+
+// === impl State ===
+
+impl State {
+    /// Notes what the origin has said of further streams. `allowed` is how many it allows at once.
+    fn observe(&self, allowed: usize, cx: &mut Context<'_>) {
+        self.limit
+            .store(allowed.min(self.bounds.streams as usize), Ordering::Relaxed);
+        let mut sender = self.sender();
+        // This sender waits for no stream, so it is ready unless the origin has sent a GOAWAY or the connection failed.
+        if let Some(sender) = &mut *sender
+            && matches!(sender.poll_ready(cx), Poll::Ready(Err(_)))
+        {
+            self.away.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the connection may close because it has no streams; then none is opened any more, and h2 says goodbye.
+    fn close(&self) -> bool {
+        let mut sender = self.sender();
+        if self.streams.load(Ordering::Relaxed) > 0 {
+            return false;
+        }
+        self.away.store(true, Ordering::Relaxed);
+        sender.take();
+        true
+    }
+}

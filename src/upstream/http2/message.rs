@@ -1,0 +1,85 @@
+//! Heads of messages to and from HTTP/2. Pure.
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderName, Version, header,
+    uri::{Authority, PathAndQuery, Scheme, Uri},
+};
+use pingora_http::{RequestHeader, ResponseHeader};
+
+use super::StreamError;
+use crate::{
+    origin::{self, Target},
+    upstream::Fault,
+};
+
+/// The head of an HTTP/2 request for `target`, with the method and the fields of `head`. Fields that are for one
+/// HTTP/1.1 connection are left out (RFC 9113 §8.2.2), and so is `Host`: `:authority` says the same.
+///
+/// # Errors
+/// The target's path has bytes that an [`http::Uri`] does not hold unchanged; see [`StreamError::needs_http1`].
+pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()>, StreamError> {
+    let path = PathAndQuery::from_maybe_shared(Bytes::copy_from_slice(&target.path));
+    let path = path.ok().filter(|path| path.as_str().as_bytes() == target.path);
+    let authority = Authority::from_maybe_shared(Bytes::from(target.origin.host_field()));
+    let (Some(path), Ok(authority)) = (path, authority) else {
+        return Err(StreamError::target());
+    };
+    let mut parts = http::uri::Parts::default();
+    parts.scheme = Some(match target.origin.scheme {
+        origin::Scheme::Http => Scheme::HTTP,
+        origin::Scheme::Https => Scheme::HTTPS,
+    });
+    parts.authority = Some(authority);
+    parts.path_and_query = Some(path);
+
+    let mut request = http::Request::new(());
+    *request.uri_mut() = Uri::from_parts(parts).map_err(|_| StreamError::target())?;
+    *request.method_mut() = head.method.clone();
+    *request.version_mut() = Version::HTTP_2;
+    *request.headers_mut() = head.headers.clone();
+    strip(request.headers_mut());
+    Ok(request)
+}
+
+/// The head of a response from HTTP/2. h2 has seen to it that no field is for one connection and that all lengths of the
+/// content are the same.
+///
+/// # Errors
+/// It changes to another protocol, which HTTP/2 does not have (RFC 9113 §8.6).
+pub(super) fn response(response: http::Response<()>) -> Result<ResponseHeader, Fault> {
+    if response.status() == http::StatusCode::SWITCHING_PROTOCOLS {
+        return Err(Fault::HttpProtocol);
+    }
+    let (mut parts, ()) = response.into_parts();
+    if let header::Entry::Occupied(mut lengths) = parts.headers.entry(header::CONTENT_LENGTH)
+        && lengths.iter().nth(1).is_some()
+    {
+        let length = lengths.get().clone();
+        lengths.insert(length);
+    }
+    Ok(parts.into())
+}
+
+fn strip(headers: &mut HeaderMap) {
+    for name in LEFT_OUT {
+        headers.remove(name);
+    }
+    let trailers = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"trailers");
+    if !headers.get_all(header::TE).iter().all(trailers) {
+        headers.remove(header::TE);
+    }
+}
+
+/// Fields of HTTP/1.1 connections (RFC 9113 §8.2.2), and `Host`.
+const LEFT_OUT: [HeaderName; 6] = [
+    header::HOST,
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+#[cfg(test)]
+mod tests;
