@@ -10,7 +10,7 @@ use super::{
     h2::Http2,
 };
 use crate::support::{
-    io::Io,
+    io::{BoxIo, Io},
     tls::Roots,
     wait::within,
     wire::{End, Wire},
@@ -228,6 +228,13 @@ impl Connection {
     /// When none comes.
     pub async fn try_response_to(&mut self, method: &str) -> io::Result<Response> {
         within("a response", Response::read(self.wire(), method)).await
+    }
+
+    /// The connection itself, past all HTTP.
+    pub fn into_io(self) -> BoxIo {
+        let (io, early) = self.into_wire().into_parts();
+        assert!(early.is_empty(), "nothing has come yet: {early:?}");
+        io
     }
 
     pub(super) fn into_wire(self) -> Wire {

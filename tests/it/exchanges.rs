@@ -1,0 +1,3 @@
+//! Exchanges between clients and origins of which either may do anything.
+
+pub mod strict;

@@ -1,0 +1,292 @@
+//! Plays one case: the client and the origin of its script, with a gate between them.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use serde_json::Value;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+};
+use tokio_rustls::TlsAcceptor;
+
+use super::{
+    peer::{Got, Late, Peer},
+    script::{Act, Case, End, Step, Way, fill},
+    show,
+};
+use crate::{
+    exchanges::strict::{self, End as Ended, Read},
+    support::{Alpn, BoxIo, Certificate, Gate, NAME},
+};
+
+/// What a case needs while it is played.
+struct Scene<'c> {
+    case: &'c Case,
+    gate: &'c Gate,
+    port: u16,
+    authority: String,
+    arriving: mpsc::UnboundedReceiver<Peer>,
+    origins: Vec<Peer>,
+    clients: BTreeMap<usize, Client>,
+}
+
+struct Client {
+    peer: Peer,
+    /// What the script has sent, from which the methods are known.
+    sent: Vec<u8>,
+}
+
+/// The case as it went, masked.
+pub async fn play(case: &Case, gate: &Gate) -> String {
+    let mut scene = Scene::new(case, gate).await;
+    let mut text = String::new();
+    for step in &case.steps {
+        if let Err(Late) = scene.take(step).await {
+            text += &format!("!! waited in vain: {}\n", step.text);
+            break;
+        }
+    }
+    scene.end(text).await
+}
+
+// === impl Scene ===
+
+impl<'c> Scene<'c> {
+    async fn new(case: &'c Case, gate: &'c Gate) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let port = listener.local_addr().expect("a bound socket has an address").port();
+        let tls = case.way.is_https().then(|| acceptor(case.way));
+        let authority = format!("{NAME}:{port}");
+        warm(case, gate, &listener, tls.as_ref(), &authority).await;
+        let (sender, arriving) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                if let Some(io) = incoming(stream, tls.as_ref()).await {
+                    // After the case, nobody looks. The port stays taken, so that no other case gets it.
+                    let _ = sender.send(Peer::over(io));
+                }
+            }
+        });
+        Self {
+            case,
+            gate,
+            port,
+            authority,
+            arriving,
+            origins: Vec::new(),
+            clients: BTreeMap::new(),
+        }
+    }
+
+    async fn take(&mut self, step: &Step) -> Result<(), Late> {
+        if let Act::Log(count) = step.act {
+            return self.logged(|decisions, completions| decisions == completions && completions >= count).await;
+        }
+        let (case, authority) = (self.case, self.authority.clone());
+        let is_client = step.end == End::Client;
+        let sent = match &step.act {
+            Act::Send(template, _) => fill(template, case.way, &authority),
+            _ => Vec::new(),
+        };
+        let (peer, methods) = self.peer(step.end, step.number, &sent).await?;
+        let read = |got: &Got| match is_client {
+            true => strict::responses(&got.bytes, &methods, got.ended),
+            false => strict::requests(&got.bytes),
+        };
+        match step.act {
+            Act::Send(_, waited) => {
+                peer.send(sent);
+                if waited {
+                    peer.sent().await?;
+                }
+            }
+            Act::Whole(count) => peer.wait(|got| (whole(&read(got), is_client) >= count).then_some(())).await?,
+            Act::Head(count) => peer.wait(|got| (read(got).messages.len() >= count).then_some(())).await?,
+            Act::Content(length) => {
+                let has = |read: &Read| read.messages.last().is_some_and(|last| last.content.len() >= length);
+                peer.wait(|got| has(&read(got)).then_some(())).await?;
+            }
+            Act::Bytes(length) => peer.wait(|got| (got.bytes.len() >= length).then_some(())).await?,
+            Act::Behind(length) => {
+                peer.wait(|got| (got.bytes.len() >= read(got).end + length).then_some(())).await?;
+            }
+            Act::Ended => peer.wait(|got| got.ended.then_some(())).await?,
+            Act::Finish => peer.finish(),
+            Act::Close => peer.close(),
+            Act::Drop => peer.cut(),
+            Act::Reset => peer.reset(),
+            Act::Log(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The end of a connection that a step is about, and the methods that a client has sent on it.
+    async fn peer(&mut self, end: End, number: usize, sent: &[u8]) -> Result<(&mut Peer, Vec<String>), Late> {
+        match end {
+            End::Origin => {
+                while self.origins.len() < number {
+                    let arrived = tokio::time::timeout(PATIENCE, self.arriving.recv()).await;
+                    self.origins.push(arrived.ok().flatten().ok_or(Late)?);
+                }
+                Ok((&mut self.origins[number - 1], Vec::new()))
+            }
+            End::Client => {
+                if !self.clients.contains_key(&number) {
+                    let io = dial(self.case.way, self.gate, &self.authority).await;
+                    let client = Client {
+                        peer: Peer::over(io),
+                        sent: Vec::new(),
+                    };
+                    self.clients.insert(number, client);
+                }
+                let client = self.clients.get_mut(&number).expect("inserted above");
+                client.sent.extend(sent);
+                let methods = client.methods();
+                Ok((&mut client.peer, methods))
+            }
+        }
+    }
+
+    /// Ends what the script has left open, and tells what became of all.
+    async fn end(mut self, mut text: String) -> String {
+        let mut open = Vec::new();
+        for (number, client) in &mut self.clients {
+            client.peer.finish();
+            if client.peer.wait(|got| got.ended.then_some(())).await.is_err() && !client.peer.got().ended {
+                open.push(*number);
+            }
+        }
+        while let Ok(peer) = self.arriving.try_recv() {
+            self.origins.push(peer);
+        }
+        for origin in &mut self.origins {
+            origin.close();
+        }
+        if self.logged(|decisions, completions| decisions == completions).await.is_err() {
+            text += "!! a completion is missing\n";
+        }
+        for (at, origin) in self.origins.iter().enumerate() {
+            text += &format!("origin {} saw\n{}", at + 1, show::requests(&origin.got()));
+        }
+        for (number, client) in &self.clients {
+            let got = client.peer.got();
+            text += &format!("client {number} got\n{}", show::responses(&got, &client.methods()));
+            if open.contains(number) {
+                text += "!! the gate did not close\n";
+            }
+        }
+        text += "log\n";
+        let (decisions, completions) = self.log();
+        for decision in decisions {
+            let end = completions.iter().find(|completion| completion["id"] == decision["id"]);
+            text += &show::exchange(&decision, end);
+        }
+        show::masked(&text, &self.authority, self.port)
+    }
+
+    /// Waits until the log has as many decisions and completions about this origin as `condition` wants.
+    async fn logged(&self, condition: impl Fn(usize, usize) -> bool) -> Result<(), Late> {
+        let holds = async {
+            loop {
+                let (decisions, completions) = self.log();
+                if condition(decisions.len(), completions.len()) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, holds).await.map_err(|_| Late)
+    }
+
+    /// The decisions about this origin, and their completions.
+    fn log(&self) -> (Vec<Value>, Vec<Value>) {
+        let (decisions, completions) = self.gate.exchanges_about(&self.authority);
+        let mine = |decision: &Value| !decision["url"].as_str().unwrap_or_default().ends_with("/warm");
+        let decisions: Vec<Value> = decisions.into_iter().filter(mine).collect();
+        let belongs = |end: &Value| decisions.iter().any(|decision| decision["id"] == end["id"]);
+        let completions = completions.into_iter().filter(belongs).collect();
+        (decisions, completions)
+    }
+}
+
+// === impl Client ===
+
+impl Client {
+    /// The methods of the requests so far, as far as they can be told, and one for an answer to what cannot.
+    fn methods(&self) -> Vec<String> {
+        let read = strict::requests(&self.sent);
+        let method = |message: &strict::Message| message.request_line().map_or("", |(method, ..)| method).to_owned();
+        read.messages.iter().map(method).chain(["GET".to_owned()]).collect()
+    }
+}
+
+/// How many messages are whole and final.
+fn whole(read: &Read, of_client: bool) -> usize {
+    let counts = |message: &&strict::Message| message.end == Ended::Whole && (!of_client || message.is_final());
+    read.messages.iter().filter(counts).count()
+}
+
+/// A connection of the client, as far as its requests go.
+async fn dial(way: Way, gate: &Gate, authority: &str) -> BoxIo {
+    let connection = match way {
+        Way::Plain | Way::Https => gate.dial().await,
+        Way::Inside => gate.connect(authority).await.opened().plain(),
+        _ => gate.connect(authority).await.opened().tls(NAME, Alpn::Http1).await,
+    };
+    connection.into_io()
+}
+
+fn acceptor(way: Way) -> TlsAcceptor {
+    let mut config = (*Certificate::of(&[NAME]).server_config()).clone();
+    if way == Way::TlsToH2 {
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    }
+    TlsAcceptor::from(Arc::new(config))
+}
+
+async fn incoming(stream: TcpStream, tls: Option<&TlsAcceptor>) -> Option<BoxIo> {
+    // Some peers are gone already.
+    stream.set_nodelay(true).ok()?;
+    Some(match tls {
+        None => Box::new(stream),
+        Some(tls) => Box::new(tls.accept(stream).await.ok()?),
+    })
+}
+
+/// Has the gate fetch the origin's robots.txt, on connections of which the script sees nothing.
+async fn warm(case: &Case, gate: &Gate, listener: &TcpListener, tls: Option<&TlsAcceptor>, authority: &str) {
+    let scheme = if case.way.is_https() { "https" } else { "http" };
+    let serve = async {
+        loop {
+            let (stream, _) = listener.accept().await.expect("it listens");
+            let Some(io) = incoming(stream, tls).await else { continue };
+            let mut peer = Peer::over(io);
+            let target = |got: &Got| {
+                let read = strict::requests(&got.bytes);
+                let first = read.messages.first()?;
+                first.request_line().map(|(_, target, _)| target.to_owned())
+            };
+            let Ok(target) = peer.wait(target).await else { continue };
+            let answer = match (&*target, &case.robots) {
+                ("/robots.txt", Some(robots)) => format!("HTTP/1.1 200 OK\r\nContent-Length: {}", robots.len()),
+                ("/robots.txt", None) => "HTTP/1.1 404 Not Found\r\nContent-Length: 0".to_owned(),
+                _ => "HTTP/1.1 200 OK\r\nContent-Length: 0".to_owned(),
+            };
+            let robots = case.robots.as_deref().filter(|_| target == "/robots.txt");
+            let answer = format!("{answer}\r\nConnection: close\r\n\r\n{}", robots.unwrap_or_default());
+            peer.send(answer.into_bytes());
+            // What the gate does not take it has no use for.
+            let _ = peer.sent().await;
+            let _ = peer.wait(|got| got.ended.then_some(())).await;
+        }
+    };
+    let url = format!("{scheme}://{authority}/warm");
+    tokio::select! {
+        // A gate whose time-outs are short may give up once.
+        () = async { while !matches!(gate.get(&url).await.status, 200 | 403) {} } => {}
+        () = serve => {}
+    }
+}
+
+/// As long as [`Peer`]'s.
+const PATIENCE: Duration = Duration::from_secs(3);
