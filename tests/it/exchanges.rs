@@ -1,3 +1,4 @@
 //! Exchanges between clients and origins of which either may do anything.
 
+pub mod ledger;
 pub mod strict;

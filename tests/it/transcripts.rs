@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc};
 use tokio::{sync::Semaphore, task::JoinSet};
 
 use self::script::Case;
-use crate::support::Gate;
+use crate::{exchanges::ledger::Ledger, support::Gate};
 
 /// How a case goes on in a recording.
 type Recording = BTreeMap<String, String>;
@@ -24,7 +24,10 @@ type Recording = BTreeMap<String, String>;
 #[tokio::test]
 async fn exchanges_go_as_recorded() {
     let (usual, quick, copies) = tokio::join!(Gate::start(), Gate::with(QUICK), Gate::with(COPIES));
-    let gates = Arc::new([usual, quick, copies]);
+    let gates = Arc::new([usual, quick, copies].map(|gate| {
+        let ledger = Ledger::of(&gate);
+        (gate, ledger)
+    }));
     let places = Arc::new(Semaphore::new(PLACES));
     let wanted = std::env::var("TRANSCRIPT").unwrap_or_default();
     let mut files = BTreeMap::new();
@@ -32,7 +35,11 @@ async fn exchanges_go_as_recorded() {
         let text = fs::read_to_string(&path).expect("a file of scripts");
         let cases = script::parse(&text);
         for (at, case) in cases.iter().enumerate() {
-            assert!(cases[..at].iter().all(|other| other.name != case.name), "twice: {}", case.name);
+            assert!(
+                cases[..at].iter().all(|other| other.name != case.name),
+                "twice: {}",
+                case.name
+            );
         }
         files.insert(path, cases);
     }
@@ -50,7 +57,9 @@ async fn exchanges_go_as_recorded() {
                     let (case, gates) = (case.clone(), gates.clone());
                     async move { play_until(&case, &gates[gate], before.as_deref()).await }
                 });
-                let went = played.await.unwrap_or_else(|error| format!("!! the case panicked: {error}\n"));
+                let went = played
+                    .await
+                    .unwrap_or_else(|error| format!("!! the case panicked: {error}\n"));
                 (case.name, went)
             });
         }
@@ -103,15 +112,19 @@ async fn exchanges_go_as_recorded() {
 
 /// Plays a case, again where it went another way than `recorded`: some ways hang on which of two things comes first. Those
 /// are told.
-async fn play_until(case: &Case, gate: &Gate, recorded: Option<&str>) -> String {
-    let mut went = play::play(case, gate).await;
+async fn play_until(case: &Case, (gate, ledger): &(Gate, Ledger), recorded: Option<&str>) -> String {
+    let mut went = play::play(case, gate, ledger).await;
     for _ in 1..TRIES {
         if recorded.is_none_or(|recorded| recorded == went) {
             break;
         }
-        let again = play::play(case, gate).await;
+        let again = play::play(case, gate, ledger).await;
         if recorded == Some(&*again) {
-            println!("as recorded, but not at once: {}\n{}", case.name, difference(&went, &again));
+            println!(
+                "as recorded, but not at once: {}\n{}",
+                case.name,
+                difference(&went, &again)
+            );
         }
         went = again;
     }
@@ -122,7 +135,9 @@ fn scripts() -> Vec<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/transcripts");
     let entries = fs::read_dir(folder).expect("the folder of the scripts");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|ext| ext == "txt")).collect();
+    let mut paths: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|ext| ext == "txt"))
+        .collect();
     paths.sort();
     paths
 }
@@ -136,7 +151,9 @@ fn read(path: &std::path::Path) -> Recording {
     let text = fs::read_to_string(recording(path)).unwrap_or_default();
     let cases = text.split("=== ").skip(1);
     let parts = cases.filter_map(|case| case.split_once('\n'));
-    parts.map(|(name, text)| (name.to_owned(), text.trim_end().to_owned() + "\n")).collect()
+    parts
+        .map(|(name, text)| (name.to_owned(), text.trim_end().to_owned() + "\n"))
+        .collect()
 }
 
 fn write(path: &std::path::Path, cases: &[Case], recorded: &Recording) {
@@ -151,7 +168,12 @@ fn write(path: &std::path::Path, cases: &[Case], recorded: &Recording) {
 
 /// The text with the fields of each message in one order and spelling, without what says nothing.
 fn canonical(text: &str) -> String {
-    let is_field = |line: &str| line.starts_with("  ") && line.split_once(": ").is_some_and(|(name, _)| !name.trim().contains(' '));
+    let is_field = |line: &str| {
+        line.starts_with("  ")
+            && line
+                .split_once(": ")
+                .is_some_and(|(name, _)| !name.trim().contains(' '))
+    };
     let mut lines: Vec<String> = Vec::new();
     let mut fields: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -201,9 +223,9 @@ fn difference(then: &str, now: &str) -> String {
 }
 
 /// For cases in which a time-out ends something.
-const QUICK: &str = "[proxy]\nread-timeout = \"900ms\"\nbody-timeout = \"400ms\"\nheader-timeout = \"400ms\"";
+const QUICK: &str = "[proxy]\nread-timeout = \"2500ms\"\nbody-timeout = \"1s\"\nheader-timeout = \"2s\"";
 const COPIES: &str = "[robots]\nserve-copies = true";
 /// How often a case may be played.
 const TRIES: usize = 3;
 /// Cases that are played at the same time.
-const PLACES: usize = 8;
+const PLACES: usize = 32;

@@ -89,10 +89,7 @@ pub fn responses(bytes: &[u8], methods: &[String], ended: bool) -> Read {
     read
 }
 
-fn read(
-    bytes: &[u8],
-    mut framing_of: impl FnMut(&Message) -> Result<(Framing, bool), &'static str>,
-) -> Read {
+fn read(bytes: &[u8], mut framing_of: impl FnMut(&Message) -> Result<(Framing, bool), &'static str>) -> Read {
     let mut messages = Vec::new();
     let mut at = 0;
     let rest = loop {
@@ -102,7 +99,8 @@ fn read(
         let Some(length) = find(&bytes[at..], b"\r\n\r\n").map(|found| found + 4) else {
             break Rest::PartOfHead;
         };
-        let framed = head(&bytes[at..at + length]).and_then(|message| framing_of(&message).map(|framing| (message, framing)));
+        let framed =
+            head(&bytes[at..at + length]).and_then(|message| framing_of(&message).map(|framing| (message, framing)));
         let (mut message, (framing, upgraded)) = match framed {
             Ok(framed) => framed,
             Err(TOO_MANY) => break Rest::TooMany,
@@ -237,16 +235,23 @@ fn take_chunks(message: &mut Message, bytes: &[u8]) -> usize {
 impl Message {
     /// The values of a field.
     pub fn all<'m>(&'m self, name: &'m str) -> impl Iterator<Item = &'m str> {
-        let named = self.fields.iter().filter(move |(found, _)| found.eq_ignore_ascii_case(name));
+        let named = self
+            .fields
+            .iter()
+            .filter(move |(found, _)| found.eq_ignore_ascii_case(name));
         named.map(|(_, value)| value.as_str())
     }
 
     /// Of a status line; `None` where it is none.
     pub fn status(&self) -> Option<u16> {
-        let rest = self.start.strip_prefix("HTTP/1.").and_then(|rest| rest.strip_prefix(['0', '1']))?;
+        let rest = self
+            .start
+            .strip_prefix("HTTP/1.")
+            .and_then(|rest| rest.strip_prefix(['0', '1']))?;
         let code = rest.strip_prefix(' ')?;
         let (code, reason) = code.split_at_checked(3)?;
-        let is_status = code.bytes().all(|byte| byte.is_ascii_digit()) && (reason.is_empty() || reason.starts_with(' '));
+        let is_status =
+            code.bytes().all(|byte| byte.is_ascii_digit()) && (reason.is_empty() || reason.starts_with(' '));
         code.parse().ok().filter(|_| is_status)
     }
 

@@ -158,4 +158,4 @@ async fn run(io: BoxIo, got: watch::Sender<Got>, mut commands: mpsc::UnboundedRe
 }
 
 /// A step that waits longer than this has failed. A passing step comes nowhere near it.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(10);

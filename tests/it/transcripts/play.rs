@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use serde_json::Value;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc,
@@ -15,7 +14,10 @@ use super::{
     show,
 };
 use crate::{
-    exchanges::strict::{self, End as Ended, Read},
+    exchanges::{
+        ledger::{Entry, Ledger, are_complete},
+        strict::{self, End as Ended, Read},
+    },
     support::{Alpn, BoxIo, Certificate, Gate, NAME},
 };
 
@@ -23,6 +25,7 @@ use crate::{
 struct Scene<'c> {
     case: &'c Case,
     gate: &'c Gate,
+    ledger: &'c Ledger,
     port: u16,
     authority: String,
     arriving: mpsc::UnboundedReceiver<Peer>,
@@ -37,8 +40,8 @@ struct Client {
 }
 
 /// The case as it went, masked.
-pub async fn play(case: &Case, gate: &Gate) -> String {
-    let mut scene = Scene::new(case, gate).await;
+pub async fn play(case: &Case, gate: &Gate, ledger: &Ledger) -> String {
+    let mut scene = Scene::new(case, gate, ledger).await;
     let mut text = String::new();
     for step in &case.steps {
         if let Err(Late) = scene.take(step).await {
@@ -52,7 +55,7 @@ pub async fn play(case: &Case, gate: &Gate) -> String {
 // === impl Scene ===
 
 impl<'c> Scene<'c> {
-    async fn new(case: &'c Case, gate: &'c Gate) -> Self {
+    async fn new(case: &'c Case, gate: &'c Gate, ledger: &'c Ledger) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let port = listener.local_addr().expect("a bound socket has an address").port();
         let tls = case.way.is_https().then(|| acceptor(case.way));
@@ -70,6 +73,7 @@ impl<'c> Scene<'c> {
         Self {
             case,
             gate,
+            ledger,
             port,
             authority,
             arriving,
@@ -80,7 +84,10 @@ impl<'c> Scene<'c> {
 
     async fn take(&mut self, step: &Step) -> Result<(), Late> {
         if let Act::Log(count) = step.act {
-            return self.logged(|decisions, completions| decisions == completions && completions >= count).await;
+            return self
+                .logged(|entries| are_complete(entries) && entries.len() >= count)
+                .await
+                .map(drop);
         }
         let (case, authority) = (self.case, self.authority.clone());
         let is_client = step.end == End::Client;
@@ -100,15 +107,22 @@ impl<'c> Scene<'c> {
                     peer.sent().await?;
                 }
             }
-            Act::Whole(count) => peer.wait(|got| (whole(&read(got), is_client) >= count).then_some(())).await?,
-            Act::Head(count) => peer.wait(|got| (read(got).messages.len() >= count).then_some(())).await?,
+            Act::Whole(count) => {
+                peer.wait(|got| (whole(&read(got), is_client) >= count).then_some(()))
+                    .await?
+            }
+            Act::Head(count) => {
+                peer.wait(|got| (read(got).messages.len() >= count).then_some(()))
+                    .await?
+            }
             Act::Content(length) => {
                 let has = |read: &Read| read.messages.last().is_some_and(|last| last.content.len() >= length);
                 peer.wait(|got| has(&read(got)).then_some(())).await?;
             }
             Act::Bytes(length) => peer.wait(|got| (got.bytes.len() >= length).then_some(())).await?,
             Act::Behind(length) => {
-                peer.wait(|got| (got.bytes.len() >= read(got).end + length).then_some(())).await?;
+                peer.wait(|got| (got.bytes.len() >= read(got).end + length).then_some(()))
+                    .await?;
             }
             Act::Ended => peer.wait(|got| got.ended.then_some(())).await?,
             Act::Finish => peer.finish(),
@@ -162,7 +176,7 @@ impl<'c> Scene<'c> {
         for origin in &mut self.origins {
             origin.close();
         }
-        if self.logged(|decisions, completions| decisions == completions).await.is_err() {
+        if self.logged(are_complete).await.is_err() {
             text += "!! a completion is missing\n";
         }
         for (at, origin) in self.origins.iter().enumerate() {
@@ -176,36 +190,16 @@ impl<'c> Scene<'c> {
             }
         }
         text += "log\n";
-        let (decisions, completions) = self.log();
-        for decision in decisions {
-            let end = completions.iter().find(|completion| completion["id"] == decision["id"]);
-            text += &show::exchange(&decision, end);
+        for entry in self.ledger.about(&self.authority) {
+            text += &show::exchange(&entry);
         }
         show::masked(&text, &self.authority, self.port)
     }
 
-    /// Waits until the log has as many decisions and completions about this origin as `condition` wants.
-    async fn logged(&self, condition: impl Fn(usize, usize) -> bool) -> Result<(), Late> {
-        let holds = async {
-            loop {
-                let (decisions, completions) = self.log();
-                if condition(decisions.len(), completions.len()) {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, holds).await.map_err(|_| Late)
-    }
-
-    /// The decisions about this origin, and their completions.
-    fn log(&self) -> (Vec<Value>, Vec<Value>) {
-        let (decisions, completions) = self.gate.exchanges_about(&self.authority);
-        let mine = |decision: &Value| !decision["url"].as_str().unwrap_or_default().ends_with("/warm");
-        let decisions: Vec<Value> = decisions.into_iter().filter(mine).collect();
-        let belongs = |end: &Value| decisions.iter().any(|decision| decision["id"] == end["id"]);
-        let completions = completions.into_iter().filter(belongs).collect();
-        (decisions, completions)
+    /// Waits until `condition` holds of the log's exchanges with this origin.
+    async fn logged(&self, condition: impl Fn(&[Entry]) -> bool) -> Result<(), Late> {
+        let logged = self.ledger.wait(&self.authority, PATIENCE, condition).await;
+        logged.map(drop).map_err(|_| Late)
     }
 }
 
@@ -259,34 +253,42 @@ async fn warm(case: &Case, gate: &Gate, listener: &TcpListener, tls: Option<&Tls
     let serve = async {
         loop {
             let (stream, _) = listener.accept().await.expect("it listens");
-            let Some(io) = incoming(stream, tls).await else { continue };
+            let Some(io) = incoming(stream, tls).await else {
+                continue;
+            };
             let mut peer = Peer::over(io);
-            let target = |got: &Got| {
-                let read = strict::requests(&got.bytes);
-                let first = read.messages.first()?;
-                first.request_line().map(|(_, target, _)| target.to_owned())
+            let asked = |got: &Got| (!strict::requests(&got.bytes).messages.is_empty()).then_some(());
+            if peer.wait(asked).await.is_err() {
+                continue;
+            }
+            let answer = match &case.robots {
+                Some(robots) => format!("HTTP/1.1 200 OK\r\nContent-Length: {}", robots.len()),
+                None => "HTTP/1.1 404 Not Found\r\nContent-Length: 0".to_owned(),
             };
-            let Ok(target) = peer.wait(target).await else { continue };
-            let answer = match (&*target, &case.robots) {
-                ("/robots.txt", Some(robots)) => format!("HTTP/1.1 200 OK\r\nContent-Length: {}", robots.len()),
-                ("/robots.txt", None) => "HTTP/1.1 404 Not Found\r\nContent-Length: 0".to_owned(),
-                _ => "HTTP/1.1 200 OK\r\nContent-Length: 0".to_owned(),
-            };
-            let robots = case.robots.as_deref().filter(|_| target == "/robots.txt");
-            let answer = format!("{answer}\r\nConnection: close\r\n\r\n{}", robots.unwrap_or_default());
+            let robots = case.robots.as_deref().unwrap_or_default();
+            let answer = format!("{answer}\r\nConnection: close\r\n\r\n{robots}");
             peer.send(answer.into_bytes());
             // What the gate does not take it has no use for.
             let _ = peer.sent().await;
             let _ = peer.wait(|got| got.ended.then_some(())).await;
         }
     };
-    let url = format!("{scheme}://{authority}/warm");
+    let path = format!("/api/v1/decide?agent=TestBot&url={scheme}://{authority}/");
+    // A gate whose time-outs are short may give up once.
+    let asking = async {
+        loop {
+            let decided = gate.admin(&path).await;
+            assert_eq!(decided.status, 200, "{}", decided.text());
+            if decided.json()["reason"] != "unreachable" {
+                return;
+            }
+        }
+    };
     tokio::select! {
-        // A gate whose time-outs are short may give up once.
-        () = async { while !matches!(gate.get(&url).await.status, 200 | 403) {} } => {}
+        () = asking => {}
         () = serve => {}
     }
 }
 
 /// As long as [`Peer`]'s.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(10);

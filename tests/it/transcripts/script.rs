@@ -119,7 +119,9 @@ pub fn parse(text: &str) -> Vec<Case> {
             cases.push((case, Vec::new(), Vec::new()));
             continue;
         }
-        let Some((case, ways, each)) = cases.last_mut() else { bad() };
+        let Some((case, ways, each)) = cases.last_mut() else {
+            bad()
+        };
         let mut line = line.to_owned();
         while let Some((_, more)) = lines.next_if(|(_, next)| next.starts_with("  ")) {
             line += &more[2..];
@@ -134,7 +136,10 @@ pub fn parse(text: &str) -> Vec<Case> {
             _ => case.steps.push(step(&line).unwrap_or_else(|| bad())),
         }
     }
-    cases.into_iter().flat_map(|(case, ways, each)| expand(&case, &ways, &each)).collect()
+    cases
+        .into_iter()
+        .flat_map(|(case, ways, each)| expand(&case, &ways, &each))
+        .collect()
 }
 
 /// The case for each text in each way.
@@ -146,7 +151,11 @@ fn expand(case: &Case, ways: &[Way], each: &[String]) -> Vec<Case> {
         for &way in ways {
             let mut case = case.clone();
             case.way = way;
-            let name = if each.is_empty() { String::new() } else { format!(": {text}") };
+            let name = if each.is_empty() {
+                String::new()
+            } else {
+                format!(": {text}")
+            };
             case.name = format!("{}{name} [{}]", case.name, way.name());
             for step in &mut case.steps {
                 step.text = step.text.replace('$', text);

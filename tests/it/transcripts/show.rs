@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::peer::Got;
-use crate::exchanges::strict::{self, End, Framing, Message, Read, Rest};
+use crate::exchanges::{
+    ledger::Entry,
+    strict::{self, End, Framing, Message, Read, Rest},
+};
 
 /// What an origin saw on a connection.
 pub fn requests(got: &Got) -> String {
@@ -73,7 +76,8 @@ pub fn content(bytes: &[u8]) -> String {
 }
 
 /// A decision and its completion.
-pub fn exchange(decision: &Value, completion: Option<&Value>) -> String {
+pub fn exchange(entry: &Entry) -> String {
+    let decision = &entry.decision;
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut text = format!(
         "  {} {} {} {} forwarded={}",
@@ -83,17 +87,15 @@ pub fn exchange(decision: &Value, completion: Option<&Value>) -> String {
         plain(&decision["reason"]),
         decision["forwarded"],
     );
-    match completion {
-        None => text += "\n    no completion\n",
-        Some(end) => {
-            text += &format!(
-                "\n    status={} error={} bytes_in={} bytes_out={}\n",
-                end["status"],
-                plain(&end["error"]),
-                end["bytes_in"],
-                end["bytes_out"]
-            );
-        }
+    text.push('\n');
+    for end in &entry.completions {
+        text += &format!(
+            "    status={} error={} bytes_in={} bytes_out={}\n",
+            end["status"],
+            plain(&end["error"]),
+            end["bytes_in"],
+            end["bytes_out"]
+        );
     }
     text
 }

@@ -43,24 +43,6 @@ impl Gate {
         found.remove(0)
     }
 
-    /// The decisions so far about URLs of `authority`, and their completions, in order.
-    pub fn exchanges_about(&self, authority: &str) -> (Vec<Record>, Vec<Record>) {
-        let text = fs::read_to_string(self.file(config::AUDIT)).unwrap_or_default();
-        let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-        // There are many lines, and reading them as JSON takes long.
-        let parsed = |line: &str| serde_json::from_str::<Record>(line).expect("a record");
-        let (ends, others): (Vec<&str>, Vec<&str>) =
-            whole.lines().partition(|line| line.contains(r#""event":"completion""#));
-        let about = others.into_iter().filter(|line| line.contains(authority)).map(parsed);
-        let is_decision = |record: &Record| record["event"] == "decision";
-        let is_about = |record: &Record| record["url"].as_str().is_some_and(|url| url.contains(authority));
-        let decisions: Vec<Record> = about.filter(|record| is_decision(record) && is_about(record)).collect();
-        let ids: Vec<&str> = decisions.iter().filter_map(|decision| decision["id"].as_str()).collect();
-        let completions = ends.into_iter().filter(|line| ids.iter().any(|id| line.contains(id)));
-        let completions = completions.map(parsed).collect();
-        (decisions, completions)
-    }
-
     /// The records of all fetches so far of the robots.txt of an origin, in order.
     pub fn fetches_of(&self, origin: &str) -> Vec<Record> {
         let of_it = |record: &Record| record["event"] == "robots" && record["origin"] == origin;

@@ -1,0 +1,134 @@
+//! The audit log of a gate, read line by line as it grows: many exchanges are looked for in it again and again.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{Read as _, Seek as _, SeekFrom},
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::support::Gate;
+
+/// See the module's text.
+pub struct Ledger {
+    path: PathBuf,
+    known: Mutex<Known>,
+}
+
+/// One decision and the completions that name it, of which there has to be one.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub decision: Value,
+    pub completions: Vec<Value>,
+}
+
+#[derive(Default)]
+struct Known {
+    offset: u64,
+    /// A line whose end has not come.
+    begun: Vec<u8>,
+    /// Indices of `entries`, by the authority of the URL.
+    about: HashMap<String, Vec<usize>>,
+    by_id: HashMap<String, usize>,
+    entries: Vec<Entry>,
+}
+
+// === impl Ledger ===
+
+impl Ledger {
+    pub fn of(gate: &Gate) -> Self {
+        Self {
+            path: gate.file("audit.jsonl"),
+            known: Mutex::default(),
+        }
+    }
+
+    /// What is known so far of the exchanges with an authority, in order.
+    pub fn about(&self, authority: &str) -> Vec<Entry> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.read(&self.path);
+        let found = known.about.get(authority).cloned().unwrap_or_default();
+        found.into_iter().map(|at| known.entries[at].clone()).collect()
+    }
+
+    /// Waits until `condition` holds of the exchanges with an authority, at most for `patience`; the exchanges.
+    ///
+    /// # Errors
+    /// What there was when it was waited in vain.
+    pub async fn wait(
+        &self,
+        authority: &str,
+        patience: Duration,
+        condition: impl Fn(&[Entry]) -> bool,
+    ) -> Result<Vec<Entry>, Vec<Entry>> {
+        let begun = Instant::now();
+        loop {
+            let found = self.about(authority);
+            if condition(&found) {
+                return Ok(found);
+            }
+            if begun.elapsed() > patience {
+                return Err(found);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// Whether each decision has its completion.
+pub fn are_complete(entries: &[Entry]) -> bool {
+    entries.iter().all(|entry| !entry.completions.is_empty())
+}
+
+// === impl Known ===
+
+impl Known {
+    /// Takes what was written since.
+    fn read(&mut self, path: &PathBuf) {
+        // There is no file before the first line.
+        let Ok(mut file) = File::open(path) else { return };
+        file.seek(SeekFrom::Start(self.offset)).expect("a file that grows");
+        let read = file.read_to_end(&mut self.begun).expect("a file that can be read");
+        self.offset += read as u64;
+        let whole = self
+            .begun
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        let rest = self.begun.split_off(whole);
+        let lines = std::mem::replace(&mut self.begun, rest);
+        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            self.take(serde_json::from_slice(line).expect("a record"));
+        }
+    }
+
+    fn take(&mut self, record: Value) {
+        let id = record["id"].as_str().unwrap_or_default().to_owned();
+        match record["event"].as_str() {
+            Some("decision") => {
+                let url = record["url"].as_str().unwrap_or_default();
+                let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+                let authority = rest.split(['/', '?']).next().unwrap_or_default().to_owned();
+                let at = self.entries.len();
+                assert!(
+                    self.by_id.insert(id, at).is_none(),
+                    "two decisions have one id: {record}"
+                );
+                self.about.entry(authority).or_default().push(at);
+                self.entries.push(Entry {
+                    decision: record,
+                    completions: Vec::new(),
+                });
+            }
+            Some("completion") => {
+                let at = self.by_id.get(&id).unwrap_or_else(|| panic!("no decision: {record}"));
+                self.entries[*at].completions.push(record);
+            }
+            _ => {}
+        }
+    }
+}
