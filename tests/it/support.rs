@@ -26,7 +26,7 @@ pub use self::{
     expect::{allowed, failed, refused, same_members},
     fields::Field,
     gate::{Builder, Gate, Record, Signal},
-    io::BoxIo,
+    io::{BoxIo, Io},
     latch::Latch,
     origin::{NAME, Origin, Reply, Request, Step},
     tls::{Certificate, Roots, origin_root_pem},

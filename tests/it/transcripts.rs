@@ -6,6 +6,7 @@
 //! those that differ in no more than the order and spelling of fields. `TRANSCRIPT=text` plays the cases whose names hold
 //! the text.
 
+mod http2;
 mod peer;
 mod play;
 mod script;

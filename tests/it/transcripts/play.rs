@@ -9,6 +9,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use super::{
+    http2,
     peer::{Got, Late, Peer},
     script::{Act, Case, End, Step, Way, fill},
     show,
@@ -60,16 +61,14 @@ impl<'c> Scene<'c> {
         let port = listener.local_addr().expect("a bound socket has an address").port();
         let tls = case.way.is_https().then(|| acceptor(case.way));
         let authority = format!("{NAME}:{port}");
-        warm(case, gate, &listener, tls.as_ref(), &authority).await;
-        let (sender, arriving) = mpsc::unbounded_channel();
+        let (sender, mut arriving) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                if let Some(io) = incoming(stream, tls.as_ref()).await {
-                    // After the case, nobody looks. The port stays taken, so that no other case gets it.
-                    let _ = sender.send(Peer::over(io));
-                }
+                // After the case, nobody looks. The port stays taken, so that no other case gets it.
+                let _ = incoming(stream, tls.as_ref(), &sender).await;
             }
         });
+        warm(case, gate, &mut arriving, &authority).await;
         Self {
             case,
             gate,
@@ -225,38 +224,51 @@ async fn dial(way: Way, gate: &Gate, authority: &str) -> BoxIo {
     let connection = match way {
         Way::Plain | Way::Https => gate.dial().await,
         Way::Inside => gate.connect(authority).await.opened().plain(),
-        _ => gate.connect(authority).await.opened().tls(NAME, Alpn::Http1).await,
+        Way::H2 | Way::H2ToH2 => {
+            let io = gate.connect(authority).await.opened().io(NAME, Alpn::Http2).await;
+            return http2::client(io, authority.to_owned());
+        }
+        Way::Tls | Way::TlsToH2 => gate.connect(authority).await.opened().tls(NAME, Alpn::Http1).await,
     };
     connection.into_io()
 }
 
 fn acceptor(way: Way) -> TlsAcceptor {
     let mut config = (*Certificate::of(&[NAME]).server_config()).clone();
-    if way == Way::TlsToH2 {
+    if matches!(way, Way::TlsToH2 | Way::H2ToH2) {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     }
     TlsAcceptor::from(Arc::new(config))
 }
 
-async fn incoming(stream: TcpStream, tls: Option<&TlsAcceptor>) -> Option<BoxIo> {
-    // Some peers are gone already.
-    stream.set_nodelay(true).ok()?;
-    Some(match tls {
+/// Hands a connection over, or the streams on it. What goes wrong on it is the gate's to notice.
+async fn incoming(
+    stream: TcpStream,
+    tls: Option<&TlsAcceptor>,
+    arriving: &mpsc::UnboundedSender<Peer>,
+) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let io: BoxIo = match tls {
         None => Box::new(stream),
-        Some(tls) => Box::new(tls.accept(stream).await.ok()?),
-    })
+        Some(tls) => {
+            let stream = tls.accept(stream).await?;
+            if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                tokio::spawn(http2::origin(stream, arriving.clone()));
+                return Ok(());
+            }
+            Box::new(stream)
+        }
+    };
+    // As above.
+    let _ = arriving.send(Peer::over(io));
+    Ok(())
 }
 
 /// Has the gate fetch the origin's robots.txt, on connections of which the script sees nothing.
-async fn warm(case: &Case, gate: &Gate, listener: &TcpListener, tls: Option<&TlsAcceptor>, authority: &str) {
+async fn warm(case: &Case, gate: &Gate, arriving: &mut mpsc::UnboundedReceiver<Peer>, authority: &str) {
     let scheme = if case.way.is_https() { "https" } else { "http" };
     let serve = async {
-        loop {
-            let (stream, _) = listener.accept().await.expect("it listens");
-            let Some(io) = incoming(stream, tls).await else {
-                continue;
-            };
-            let mut peer = Peer::over(io);
+        while let Some(mut peer) = arriving.recv().await {
             let asked = |got: &Got| (!strict::requests(&got.bytes).messages.is_empty()).then_some(());
             if peer.wait(asked).await.is_err() {
                 continue;

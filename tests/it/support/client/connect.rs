@@ -143,6 +143,14 @@ impl Tunnel {
         Ok(connection.showing(certificate))
     }
 
+    /// TLS inside, and nothing over it.
+    ///
+    /// # Panics
+    /// When the handshake fails.
+    pub async fn io(self, server_name: &str, alpn: Alpn) -> BoxIo {
+        Box::new(self.handshake(server_name, alpn).await.expect("a handshake"))
+    }
+
     /// TLS inside, and over it HTTP/2 as single frames, which need not make sense.
     ///
     /// # Panics
