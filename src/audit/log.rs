@@ -1,27 +1,59 @@
-//! Writes lines to a file or to stdout from a thread of its own, many at a time, so that no
-//! request's thread ever waits for a disk.
+//! Writes lines to a file or to standard output.
 //!
-//! What is handed over is written, in order, whole lines only: an error of the disk is tried
-//! again from the byte where it stopped, and requests wait meanwhile.
+//! # What is promised
+//!
+//! - A line is with the operating system when [`AuditLog::write`] or [`Enqueued::written`] returns `Ok`: write(2) has
+//!   returned for its last byte. No end of this process takes it back, `kill -9` included. It is not synced to the disk:
+//!   a machine that loses its power may lose the last seconds.
+//! - Lines are in the log whole, and in the order in which they were handed over.
+//! - Nothing that was handed over is dropped. After an error of the disk, writing goes on at the byte where it stopped,
+//!   as often as it takes. Requests wait meanwhile, [`MAX_WAIT`] at most; then they get an [`AuditError`], and their
+//!   lines are written when that is possible again. Only what cannot be written when the program ends is lost, and an
+//!   error says so.
+//! - A line that nobody waits for is written with the next batch, 40 ms later at most.
+//!
+//! # Who writes
+//!
+//! Lines that come at about the same time are written together, as a batch, by one write(2). One writes at a time, and
+//! holds no lock while it does.
+//!
+//! - Where the output is a regular file and fast, the first request that waits for a line of the batch writes it, on the
+//!   thread that serves that request (`inline`). Where many requests run, it first lets those that are ready add their
+//!   lines. No other thread is woken for it.
+//! - Where the output is something else (a pipe, a socket, a terminal), is slow or fails, the log's own thread writes
+//!   (`thread`). It gives a file back once that is fast again (`pace`). It also writes what no request waits for: while
+//!   lines come, it looks every 20 ms whether some were left.
+//!
+//! # When a disk hangs
+//!
+//! The request that writes at that moment holds up its thread until the disk goes on. All others wait for their lines
+//! without holding up anything: the log's own thread sees the hang within 40 ms and has another thread of the runtime
+//! take over the sockets, timers and tasks of the one that is held up. After the hang, the log's own thread writes for ten
+//! times as long as the hang took, so that a disk that hangs again and again holds up threads for a tenth of the time at
+//! most. A runtime with one thread has no other that could take over, and so the log's own thread always writes there.
 
 mod file;
+mod inline;
+mod pace;
 mod reserve;
+mod state;
+mod thread;
 
 use std::{
-    fmt,
     fs::File,
-    io::{self, Write},
+    io,
     os::fd::AsFd as _,
     path::PathBuf,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use tokio::sync::{Notify, oneshot};
-
-use self::file::{append_on_a_new_line, append_to};
 pub use self::reserve::Reserved;
+use self::{
+    file::{append_on_a_new_line, append_to},
+    state::{Shared, Sink, State, parity},
+};
 use super::AuditCounts;
 
 /// The log. What is left is written when it is dropped.
@@ -60,46 +92,13 @@ pub enum AuditError {
     Full,
 }
 
-/// A line on its way.
+/// A line on its way. It is written even where nobody waits for it.
 #[derive(Debug)]
-pub struct Enqueued(oneshot::Receiver<()>);
-
-struct Shared {
-    /// Where the lines go, for people.
-    output: String,
-    pending: Mutex<Pending>,
-    /// Signalled when the writer has something to do.
-    work: Condvar,
-    /// Since when the writer is busy with the lines that it took last, and how many bytes those are.
-    busy: Mutex<Option<(Instant, usize)>>,
-    /// Told when there may be room again for those who want to reserve some.
-    freed: Notify,
-}
-
-type Sink = Box<dyn Write + Send>;
-
-#[derive(Default)]
-struct Pending {
-    bytes: Vec<u8>,
-    /// Where the bytes go, if no longer where those before them went.
-    sink: Option<Sink>,
-    /// Those who wait for `bytes` to be written.
-    waiting: Vec<oneshot::Sender<()>>,
-    /// Bytes of lines that are to come.
-    reserved: usize,
-    /// Whether the last write failed.
-    failing: bool,
-    /// Whether the writer may let a few more lines gather first.
-    unhurried: bool,
-    closed: bool,
-}
-
-/// What the writer does next.
-enum Work {
-    /// Writes the lines, and tells those who wait for them.
-    Lines(Vec<oneshot::Sender<()>>),
-    /// Goes on with another output.
-    Sink(Sink),
+#[must_use = "the line may not be written yet"]
+pub struct Enqueued<'a> {
+    shared: &'a Shared,
+    /// The number of its batch.
+    batch: u64,
 }
 
 // === impl AuditLog ===
@@ -110,21 +109,21 @@ impl AuditLog {
     /// # Errors
     /// The file cannot be opened for writing, or no thread can be started.
     pub fn open(output: &Output) -> Result<Self, AuditError> {
-        let (sink, path): (Sink, _) = match output {
+        let (file, path) = match output {
             // Not `io::stdout()`, which has a buffer of its own.
             Output::Stdout => {
                 let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(AuditError::Stdout)?;
-                (Box::new(File::from(stdout)), None)
+                (File::from(stdout), None)
             }
             Output::File(path) => {
                 let file = append_on_a_new_line(path).map_err(|error| AuditError::Open {
                     path: path.clone(),
                     error,
                 })?;
-                (Box::new(file), Some(path.clone()))
+                (file, Some(path.clone()))
             }
         };
-        Self::to_sink(sink, path)
+        Self::to_sink(file.into(), path)
     }
 
     /// Whether the log could be opened. It makes no file.
@@ -150,31 +149,28 @@ impl AuditLog {
             path: path.clone(),
             error,
         })?;
-        self.go_on_with(Box::new(file));
+        self.go_on_with(file.into());
         Ok(())
     }
 
     fn go_on_with(&self, sink: Sink) {
-        self.shared.lock().sink = Some(sink);
-        self.shared.work.notify_one();
+        let mut state = self.shared.lock();
+        let replaced = state.other.replace(sink);
+        self.shared.wake(state);
+        // Closing a file can take long.
+        drop(replaced);
     }
 
     /// `path` is that of the file which `sink` is, if it is one.
     fn to_sink(sink: Sink, path: Option<PathBuf>) -> Result<Self, AuditError> {
-        let shared = Arc::new(Shared {
-            output: path
-                .as_ref()
-                .map_or("standard output".to_owned(), |path| path.display().to_string()),
-            pending: Mutex::default(),
-            work: Condvar::new(),
-            busy: Mutex::default(),
-            freed: Notify::new(),
-        });
+        let output = path.as_ref().map(|path| path.display().to_string());
+        let output = output.unwrap_or_else(|| "standard output".to_owned());
+        let shared = Arc::new(Shared::new(sink, output));
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn({
                 let shared = shared.clone();
-                move || shared.write_to(sink)
+                move || shared.run()
             })
             .map_err(AuditError::Thread)?;
         Ok(Self {
@@ -199,13 +195,15 @@ impl AuditLog {
 
     /// Bytes that wait to be written.
     pub fn waiting_bytes(&self) -> usize {
-        let taken = self.shared.busy().map_or(0, |(_, bytes)| bytes);
-        taken + self.shared.lock().bytes.len()
+        let state = self.shared.lock();
+        let taken = state.busy.map(|(_, bytes)| bytes);
+        let rest = state.rest.as_ref().map(|rest| rest.left());
+        taken.or(rest).unwrap_or(0) + state.lines.len()
     }
 
     /// Whether lines wait and the output takes nothing.
     pub fn is_stalled(&self) -> bool {
-        let busy = *self.shared.busy();
+        let busy = self.shared.lock().busy;
         busy.is_some_and(|(since, _)| since.elapsed() >= STALLED)
     }
 
@@ -217,23 +215,18 @@ impl AuditLog {
         self.enqueue(line).await?.written().await
     }
 
-    /// Hands a line over, which is written then whatever becomes of the caller, and returns before
-    /// it is.
+    /// Hands a line over, which is written then whatever becomes of the caller, and returns before it is.
     ///
     /// # Errors
     /// There is no room for [`MAX_WAIT`]; the line is not in the log and will not be.
-    pub async fn enqueue(&self, line: &[u8]) -> Result<Enqueued, AuditError> {
-        self.room().await?;
-        let (written, wait) = oneshot::channel();
-        {
-            let mut pending = self.shared.lock();
-            pending.bytes.extend_from_slice(line);
-            pending.waiting.push(written);
-            pending.unhurried = false;
-        }
+    pub async fn enqueue(&self, line: &[u8]) -> Result<Enqueued<'_>, AuditError> {
+        let state = self.room().await?;
+        let batch = self.shared.push(state, line, true);
         self.counts.add(line);
-        self.shared.work.notify_one();
-        Ok(Enqueued(wait))
+        Ok(Enqueued {
+            shared: &self.shared,
+            batch,
+        })
     }
 
     /// Logs a line without waiting until it is written, as long as not too many are.
@@ -241,29 +234,22 @@ impl AuditLog {
     /// # Errors
     /// As [`AuditLog::write`], where the wait for room took as long.
     pub async fn append(&self, line: &[u8]) -> Result<(), AuditError> {
-        self.room().await?;
-        self.append_now(line);
+        let state = self.room().await?;
+        self.shared.push(state, line, false);
+        self.counts.add(line);
         Ok(())
     }
 
     /// As [`AuditLog::append`], whether there is room or not: for what cannot wait.
     pub fn append_now(&self, line: &[u8]) {
+        self.shared.push(self.shared.lock(), line, false);
         self.counts.add(line);
-        let mut pending = self.shared.lock();
-        let first = pending.bytes.is_empty();
-        pending.bytes.extend_from_slice(line);
-        if first {
-            pending.unhurried = true;
-            drop(pending);
-            self.shared.work.notify_one();
-        }
     }
 
     /// Writes what is left and waits for it, for the end of the program. It blocks; a line that
     /// comes after it is lost.
     pub fn close(&self) {
-        self.shared.lock().closed = true;
-        self.shared.work.notify_one();
+        self.end();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             // A writer that panicked has said so on stderr.
@@ -271,20 +257,29 @@ impl AuditLog {
         }
     }
 
+    fn end(&self) {
+        let mut state = self.shared.lock();
+        state.closed = true;
+        self.shared.wake(state);
+    }
+
     /// Waits until there is room for a line.
-    async fn room(&self) -> Result<(), AuditError> {
-        loop {
-            let wait = {
-                let mut pending = self.shared.lock();
-                if pending.bytes.len() < MAX_PENDING {
-                    return Ok(());
-                }
-                let (written, wait) = oneshot::channel();
-                pending.waiting.push(written);
-                wait
-            };
-            finished(wait).await.map_err(|_| AuditError::Full)?;
+    async fn room(&self) -> Result<MutexGuard<'_, State>, AuditError> {
+        let room_now = || Some(self.shared.lock()).filter(|state| state.lines.len() < MAX_PENDING);
+        if let Some(state) = room_now() {
+            return Ok(state);
         }
+        let room = async {
+            loop {
+                // It is told of what happens from here on.
+                let freed = self.shared.freed.notified();
+                if let Some(state) = room_now() {
+                    return state;
+                }
+                freed.await;
+            }
+        };
+        tokio::time::timeout(MAX_WAIT, room).await.map_err(|_| AuditError::Full)
     }
 }
 
@@ -292,156 +287,38 @@ impl Drop for AuditLog {
     /// Lets the writer end when all is written. It is not waited for: the last one to hold the
     /// log may be a request on an asynchronous thread.
     fn drop(&mut self) {
-        self.shared.lock().closed = true;
-        self.shared.work.notify_one();
+        self.end();
     }
 }
 
 // === impl Enqueued ===
 
-impl Enqueued {
+impl Enqueued<'_> {
     /// Waits until the operating system has the line.
     ///
     /// # Errors
     /// The output takes nothing for [`MAX_WAIT`].
     pub async fn written(self) -> Result<(), AuditError> {
-        finished(self.0).await
-    }
-}
-
-// === impl Shared ===
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Pending> {
-        // The bytes are whole lines at every point where a panic could occur.
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn busy(&self) -> MutexGuard<'_, Option<(Instant, usize)>> {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write_to(&self, mut sink: Sink) {
-        let mut bytes = Vec::new();
-        while let Some(work) = self.next(&mut bytes) {
-            let waiting = match work {
-                Work::Lines(waiting) => waiting,
-                Work::Sink(other) => {
-                    sink = other;
-                    continue;
-                }
-            };
-            *self.busy() = Some((Instant::now(), bytes.len()));
-            let written = self.write_all(&mut sink, &bytes);
-            *self.busy() = None;
-            self.freed.notify_waiters();
-            bytes.clear();
-            if !written {
-                // Those who wait see that nobody answers them any more.
-                continue;
+        if let Some(lead) = self.shared.lead(self.batch) {
+            if lead.gathers {
+                tokio::task::yield_now().await;
             }
-            for done in waiting {
-                // Whoever went away needs no word.
-                let _ = done.send(());
-            }
+            drop(lead);
         }
-    }
-
-    /// What to do next, with the lines to be written in `bytes`. `None` when there is nothing and will be nothing.
-    fn next(&self, bytes: &mut Vec<u8>) -> Option<Work> {
-        let mut pending = self.lock();
-        loop {
-            if let Some(sink) = pending.sink.take() {
-                return Some(Work::Sink(sink));
-            }
-            if pending.bytes.is_empty() {
-                if pending.closed {
-                    return None;
-                }
-                pending = self.work.wait(pending).unwrap_or_else(PoisonError::into_inner);
-            } else if pending.unhurried && !pending.closed {
-                let (woken, wait) = self
-                    .work
-                    .wait_timeout(pending, GATHER)
-                    .unwrap_or_else(PoisonError::into_inner);
-                pending = woken;
-                if wait.timed_out() {
-                    pending.unhurried = false;
-                }
-            } else {
-                std::mem::swap(&mut pending.bytes, bytes);
-                return Some(Work::Lines(std::mem::take(&mut pending.waiting)));
-            }
+        if let Some(outcome) = self.shared.lock().outcome(self.batch) {
+            return outcome;
         }
-    }
-
-    /// Writes all of `bytes`, however often it takes, and goes on in another output where there is one by then. Only when
-    /// the log is closing does it give up on an output that takes nothing: `false` then.
-    fn write_all(&self, sink: &mut Sink, bytes: &[u8]) -> bool {
-        let mut done = 0;
-        let mut stalled = false;
-        let mut pauses = 0;
-        while done < bytes.len() {
-            let error = match sink.write(&bytes[done..]) {
-                Ok(0) => io::ErrorKind::WriteZero.into(),
-                Ok(written) => {
-                    done += written;
-                    pauses = 0;
-                    continue;
+        let outcome = async {
+            loop {
+                let done = self.shared.done[parity(self.batch)].notified();
+                if let Some(outcome) = self.shared.lock().outcome(self.batch) {
+                    return outcome;
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // A pipe whose reader is a little behind.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && pauses < MAX_PAUSES => {
-                    pauses += 1;
-                    std::thread::sleep(PAUSE);
-                    continue;
-                }
-                Err(error) => error,
-            };
-            if !stalled {
-                let output = &*self.output;
-                tracing::error!(%error, output, "the audit log cannot be written; requests wait until it can");
-                stalled = true;
+                done.await;
             }
-            let (other, closed) = {
-                let mut pending = self.lock();
-                pending.failing = true;
-                (pending.sink.take(), pending.closed)
-            };
-            if let Some(other) = other {
-                *sink = other;
-                // The line that the first has in part is whole in the other.
-                done = memchr::memrchr(b'\n', &bytes[..done]).map_or(0, |end| end + 1);
-                continue;
-            }
-            if closed {
-                tracing::error!(
-                    output = &*self.output,
-                    bytes = bytes.len() - done,
-                    "the end of the audit log is lost"
-                );
-                return false;
-            }
-            std::thread::sleep(RETRY);
-        }
-        if stalled {
-            self.lock().failing = false;
-            tracing::warn!(output = &*self.output, "the audit log can be written again");
-        }
-        true
-    }
-}
-
-async fn finished(wait: oneshot::Receiver<()>) -> Result<(), AuditError> {
-    match tokio::time::timeout(MAX_WAIT, wait).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) | Err(_) => Err(AuditError::Stalled),
+        };
+        let waited = tokio::time::timeout(MAX_WAIT, outcome).await;
+        waited.unwrap_or(Err(AuditError::Stalled))
     }
 }
 
@@ -449,15 +326,8 @@ async fn finished(wait: oneshot::Receiver<()>) -> Result<(), AuditError> {
 const MAX_PENDING: usize = 4 * 1024 * 1024;
 /// How long a request waits for its line to be written.
 pub const MAX_WAIT: Duration = Duration::from_secs(10);
-/// How long a line that nobody waits for may stand back for others to join it.
-const GATHER: Duration = Duration::from_millis(20);
 /// An output that is busy with a few megabytes for so long takes nothing.
 const STALLED: Duration = Duration::from_secs(1);
-/// Between two tries to write to an output that took nothing.
-const RETRY: Duration = Duration::from_millis(500);
-/// Between two tries to write to a pipe that is full, and how often before that is a trouble.
-const PAUSE: Duration = Duration::from_millis(5);
-const MAX_PAUSES: u32 = 100;
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AuditError, AuditLog, MAX_PENDING, MAX_WAIT, Pending};
+use super::{AuditError, AuditLog, MAX_PENDING, MAX_WAIT, state::State};
 
 /// Room for a line that is still to come. It is given back when this is dropped.
 #[derive(Debug)]
@@ -39,11 +39,11 @@ impl AuditLog {
     }
 }
 
-// === impl Pending ===
+// === impl State ===
 
-impl Pending {
+impl State {
     fn reserve(&mut self, bytes: usize) -> bool {
-        let fits = !self.failing && self.bytes.len() + self.reserved + bytes <= MAX_PENDING;
+        let fits = !self.failing && self.lines.len() + self.reserved + bytes <= MAX_PENDING;
         if fits {
             self.reserved += bytes;
         }

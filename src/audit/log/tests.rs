@@ -1,4 +1,6 @@
 mod end;
+mod hang;
+mod inline;
 mod order;
 mod pipe;
 mod reserve;
@@ -9,8 +11,11 @@ mod trouble;
 use std::{
     collections::VecDeque,
     future::Future,
+    io::Write,
     pin::{Pin, pin},
+    sync::Condvar,
     task::Poll,
+    thread::current,
 };
 
 use super::*;
@@ -34,6 +39,8 @@ struct State {
     troubles: VecDeque<Trouble>,
     /// Whether a write is blocked.
     blocked: bool,
+    /// Which thread each write was made on, by its name.
+    writers: Vec<Option<String>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +48,7 @@ enum Trouble {
     Error(io::ErrorKind),
     /// A write that takes only so many bytes.
     Short(usize),
+    Panic,
 }
 
 impl Sink {
@@ -63,11 +71,30 @@ impl Sink {
     }
 
     fn log(&self) -> AuditLog {
-        AuditLog::to_sink(Box::new(self.clone()), None).expect("a thread")
+        AuditLog::to_sink(self.output(false), None).expect("a thread")
+    }
+
+    /// A log that takes it for a file, which requests may write to.
+    fn log_as_file(&self) -> AuditLog {
+        AuditLog::to_sink(self.output(true), None).expect("a thread")
+    }
+
+    fn output(&self, is_file: bool) -> state::Sink {
+        state::Sink {
+            writer: Box::new(self.clone()),
+            is_file,
+        }
     }
 
     fn text(&self) -> String {
         String::from_utf8(self.lock().bytes.clone()).expect("UTF-8")
+    }
+
+    /// Whether the log's own thread made the last write.
+    fn is_written_by_thread(&self) -> bool {
+        let state = self.lock();
+        let last = state.writers.last().expect("something is written");
+        last.as_deref() == Some("audit")
     }
 
     /// Waits for what the writer's thread does, and fails where it never does.
@@ -88,19 +115,25 @@ impl Sink {
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.lock();
+        state.writers.push(current().name().map(str::to_owned));
         while state.shut {
             state.blocked = true;
             self.0.changed.notify_all();
             state = self.0.changed.wait(state).expect("no panic in a sink");
         }
         state.blocked = false;
+        // Whoever waits looks once this is over.
+        self.0.changed.notify_all();
         let taken = match state.troubles.pop_front() {
             Some(Trouble::Error(kind)) => return Err(kind.into()),
             Some(Trouble::Short(most)) => bytes.len().min(most),
+            Some(Trouble::Panic) => {
+                drop(state);
+                panic!("a sink that panics");
+            }
             None => bytes.len(),
         };
         state.bytes.extend_from_slice(&bytes[..taken]);
-        self.0.changed.notify_all();
         Ok(taken)
     }
 

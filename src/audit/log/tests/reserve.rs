@@ -42,7 +42,7 @@ async fn while_the_output_fails_nothing_is_reserved_and_what_was_is_written_late
     early.append(b"under way\n");
 
     let other = Sink::default();
-    log.go_on_with(Box::new(other.clone()));
+    log.go_on_with(other.output(false));
     late.await.expect("it can be written again").append(b"late\n");
     log.close();
     assert_eq!(other.text(), "first\nunder way\nlate\n");

@@ -10,7 +10,7 @@ async fn a_line_is_whole_in_one_output_and_later_ones_are_in_the_new() {
     old.wait_until(|state| state.blocked);
     // Half of it is still to be written when the output changes.
     old.lock().troubles = VecDeque::from([Trouble::Short(1)]);
-    log.go_on_with(Box::new(new.clone()));
+    log.go_on_with(new.output(false));
     log.append(b"2\n").await.expect("there is room");
     old.open();
     log.close();
@@ -27,7 +27,7 @@ async fn an_output_that_takes_nothing_is_left_for_another_that_has_the_line_whol
     old.wait_until(|state| state.blocked);
     old.open();
     old.wait_until(|state| state.troubles.len() < 1000);
-    log.go_on_with(Box::new(new.clone()));
+    log.go_on_with(new.output(false));
     log.write(b"3\n").await.expect("it is written");
     assert_eq!((old.text().as_str(), new.text().as_str()), ("1\n2", "2\n3\n"));
 }
@@ -39,7 +39,7 @@ async fn a_log_without_lines_lets_go_of_the_old_output() {
     let log = old.log();
     drop(old);
     let new = Sink::default();
-    log.go_on_with(Box::new(new.clone()));
+    log.go_on_with(new.output(false));
     log.write(b"line\n").await.expect("it is written");
     assert!(held.upgrade().is_none());
     assert_eq!(new.text(), "line\n");

@@ -40,6 +40,9 @@ async fn each_writer_waits_its_own_time() {
 async fn who_waits_in_vain_for_room_is_told_so() {
     let sink = Sink::shut();
     let log = sink.log();
+    // The log's thread takes nothing more from then on.
+    log.append_now(b"first\n");
+    sink.wait_until(|state| state.blocked);
     let line = [b"x".repeat(1024 * 1024), b"\n".to_vec()].concat();
     let mut accepted = 0;
     while log.append(&line).await.is_ok() {

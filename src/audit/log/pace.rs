@@ -1,0 +1,138 @@
+//! Who writes: whether the output is fast enough for the threads that serve requests, and whether a batch waits a moment
+//! for more lines. Decided by what earlier batches did; reads no clock.
+
+use std::time::{Duration, Instant};
+
+/// Whether the output is fast.
+///
+/// After a write that was slow it counts as slow for ten times as long as that write took. So it holds up threads that
+/// serve requests for a tenth of the time at most, however often it hangs.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// Until when the output counts as slow.
+    slow_until: Option<Instant>,
+}
+
+/// How many lines that a request waits for came in a batch of late.
+///
+/// To wait for more lines saves writes where many requests run at once, and costs a round of the runtime where one does.
+#[derive(Debug, Default)]
+pub(super) struct Crowd {
+    /// Batches with one such line at most since the last with more.
+    lonely: u32,
+}
+
+// === impl Pace ===
+
+impl Pace {
+    /// Whether the next batch is written by a request.
+    pub(super) fn is_fast(&self) -> bool {
+        self.slow_until.is_none()
+    }
+
+    /// Notes a batch that is written: when that began, and when it had ended.
+    pub(super) fn wrote(&mut self, began: Instant, ended: Instant) {
+        let took = ended.saturating_duration_since(began);
+        if took >= SLOW {
+            self.slow_until = Some(ended + (took * SLOW_FOR).min(MAX_SLOW));
+        } else if self.slow_until.is_some_and(|until| until <= ended) {
+            self.slow_until = None;
+        }
+    }
+}
+
+// === impl Crowd ===
+
+impl Crowd {
+    /// Whether the next batch should wait for more lines.
+    pub(super) fn is_likely(&self) -> bool {
+        // Now and then it is tried again, or a crowd would never show.
+        self.lonely < LONELY || self.lonely.is_multiple_of(PROBE)
+    }
+
+    /// Notes a batch with so many lines that a request waits for.
+    pub(super) fn wrote(&mut self, lines: usize) {
+        self.lonely = match lines {
+            0 | 1 => self.lonely.wrapping_add(1).max(1),
+            _ => 0,
+        };
+    }
+}
+
+/// A write that takes so long is slow. Less can happen to any thread when the processors are busy.
+const SLOW: Duration = Duration::from_millis(5);
+/// How many times as long as a slow write the output counts as slow.
+const SLOW_FOR: u32 = 10;
+/// For how long at most.
+const MAX_SLOW: Duration = Duration::from_secs(5 * 60);
+/// After so many batches with one line each, the next does not wait for more.
+const LONELY: u32 = 4;
+/// Which of the batches after those waits all the same: one in so many.
+const PROBE: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pace, and whether the output counts as fast after each of some writes: when they began, in milliseconds, and how
+    /// long they took.
+    fn after(writes: &[(u64, u64)]) -> Vec<bool> {
+        let (start, mut pace) = (Instant::now(), Pace::default());
+        let after = |(began, took)| {
+            let began = start + Duration::from_millis(began);
+            pace.wrote(began, began + Duration::from_millis(took));
+            pace.is_fast()
+        };
+        writes.iter().copied().map(after).collect()
+    }
+
+    #[test]
+    fn an_output_counts_as_fast_until_a_write_is_slow() {
+        assert!(Pace::default().is_fast());
+        assert_eq!(after(&[(0, 0), (1, 4), (10, 5)]), [true, true, false]);
+    }
+
+    #[test]
+    fn it_counts_as_slow_for_ten_times_as_long_as_the_slow_write_took() {
+        // That write ended at 100.
+        let writes = [(0, 100), (101, 0), (1099, 0), (1100, 0), (1101, 0)];
+        assert_eq!(after(&writes), [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn another_slow_write_meanwhile_begins_that_anew() {
+        let writes = [(0, 100), (1000, 10), (1101, 0), (1110, 0)];
+        assert_eq!(after(&writes), [false, false, false, true]);
+    }
+
+    #[test]
+    fn a_very_long_hang_does_not_count_for_hours() {
+        let hour = 3_600_000;
+        let fast = after(&[(0, hour), (hour + 299_999, 0), (hour + 300_000, 0)]);
+        assert_eq!(fast, [false, false, true]);
+    }
+
+    #[test]
+    fn batches_wait_for_more_lines_until_none_come_and_then_only_to_see_whether_some_do() {
+        let mut crowd = Crowd::default();
+        let waits: Vec<_> = (0..40)
+            .filter(|_| {
+                let waits = crowd.is_likely();
+                crowd.wrote(1);
+                waits
+            })
+            .collect();
+        assert_eq!(waits, [0, 1, 2, 3, 16, 32]);
+        crowd.wrote(2);
+        assert!(crowd.is_likely());
+    }
+
+    #[test]
+    fn a_batch_of_lines_that_nobody_waits_for_is_no_crowd() {
+        let mut crowd = Crowd::default();
+        for _ in 0..LONELY {
+            crowd.wrote(0);
+        }
+        assert!(!crowd.is_likely());
+    }
+}

@@ -1,0 +1,207 @@
+//! Requests that write to a file themselves, on their own threads.
+
+use super::*;
+
+async fn written(log: &AuditLog, line: &str) {
+    log.write(line.as_bytes()).await.expect("it is written");
+}
+
+#[tokio::test]
+async fn a_file_is_written_to_by_the_request_and_anything_else_by_the_logs_thread() {
+    for (is_file, by_thread) in [(true, false), (false, true)] {
+        let sink = Sink::default();
+        let log = AuditLog::to_sink(sink.output(is_file), None).expect("a thread");
+        written(&log, "line\n").await;
+        assert_eq!(sink.is_written_by_thread(), by_thread, "{is_file}");
+    }
+}
+
+#[test]
+fn where_one_thread_serves_all_requests_the_logs_thread_writes() {
+    for (threads, by_thread) in [(1, true), (2, false)] {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        let sink = Sink::default();
+        let log = sink.log_as_file();
+        runtime.block_on(written(&log, "line\n"));
+        assert_eq!(sink.is_written_by_thread(), by_thread, "{threads} threads");
+    }
+}
+
+#[test]
+fn a_regular_file_is_a_file_and_nothing_else_is() {
+    let file = tempfile::tempfile().expect("a file");
+    assert!(state::Sink::from(file).is_file);
+    for path in ["/dev/null", "/"] {
+        let file = File::open(path).expect("it is there");
+        assert!(!state::Sink::from(file).is_file, "{path}");
+    }
+    let (_reader, pipe) = io::pipe().expect("a pipe");
+    assert!(!state::Sink::from(File::from(std::os::fd::OwnedFd::from(pipe))).is_file);
+}
+
+#[tokio::test]
+async fn requests_that_are_ready_share_a_write() {
+    let sink = Sink::default();
+    let log = sink.log_as_file();
+    tokio::join!(written(&log, "1\n"), written(&log, "2\n"), written(&log, "3\n"));
+    assert_eq!(sink.text(), "1\n2\n3\n");
+    assert_eq!(sink.lock().writers.len(), 1);
+}
+
+#[tokio::test]
+async fn lines_that_nobody_waits_for_ride_along_with_the_next_batch() {
+    let sink = Sink::default();
+    let log = sink.log_as_file();
+    log.append(b"1\n").await.expect("there is room");
+    written(&log, "2\n").await;
+    assert_eq!(sink.text(), "1\n2\n");
+    assert!(!sink.is_written_by_thread());
+}
+
+#[tokio::test]
+async fn lines_that_nobody_waits_for_are_written_by_the_logs_thread_where_no_other_come() {
+    let sink = Sink::default();
+    let log = sink.log_as_file();
+    for round in 1..=3 {
+        log.append(b"line\n").await.expect("there is room");
+        sink.wait_until(|state| state.bytes.len() == round * "line\n".len());
+        assert!(sink.is_written_by_thread());
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_is_handed_over_and_not_waited_for_is_written() {
+    let sink = Sink::default();
+    let log = sink.log_as_file();
+    drop(log.enqueue(b"line\n").await.expect("there is room"));
+    sink.wait_until(|state| state.bytes == b"line\n");
+}
+
+#[tokio::test]
+async fn a_request_that_goes_away_as_it_is_about_to_write_leaves_nobody_waiting() {
+    let sink = Sink::default();
+    let log = sink.log_as_file();
+    let mut first = Box::pin(log.write(b"first\n"));
+    assert!(ask_once(first.as_mut()).await.is_pending());
+    assert!(log.shared.lock().gathering, "it lets others add their lines");
+    let mut second = pin!(log.write(b"second\n"));
+    assert!(ask_once(second.as_mut()).await.is_pending());
+
+    drop(first);
+
+    assert!(matches!(ask_once(second).await, Poll::Ready(Ok(()))));
+    assert_eq!(sink.text(), "first\nsecond\n");
+    written(&log, "third\n").await;
+    assert!(!sink.is_written_by_thread());
+}
+
+#[tokio::test]
+async fn a_request_that_panics_as_it_is_about_to_write_leaves_nobody_waiting() {
+    let sink = Sink::default();
+    let log = Arc::new(sink.log_as_file());
+    let panics = tokio::spawn({
+        let log = log.clone();
+        async move {
+            let mut write = pin!(log.write(b"first\n"));
+            assert!(ask_once(write.as_mut()).await.is_pending());
+            panic!("a fault in a request");
+        }
+    });
+    assert!(panics.await.is_err());
+    assert_eq!(sink.text(), "first\n");
+    written(&log, "second\n").await;
+}
+
+#[tokio::test]
+async fn a_request_that_never_goes_on_leaves_nobody_waiting() {
+    let sink = Sink::default();
+    let log = sink.log_as_file();
+    let mut first = pin!(log.write(b"first\n"));
+    assert!(ask_once(first.as_mut()).await.is_pending());
+    written(&log, "second\n").await;
+    assert!(sink.is_written_by_thread());
+    assert_eq!(sink.text(), "first\nsecond\n");
+    first.await.expect("it is written");
+    assert_eq!(sink.text(), "first\nsecond\n", "and not twice");
+}
+
+#[tokio::test]
+async fn a_panic_in_the_write_itself_costs_no_line() {
+    let sink = Sink::with_troubles([Trouble::Short(2), Trouble::Panic]);
+    let log = Arc::new(sink.log_as_file());
+    let panics = tokio::spawn({
+        let log = log.clone();
+        async move { log.write(b"first\n").await }
+    });
+    assert!(panics.await.is_err());
+    written(&log, "second\n").await;
+    assert_eq!(sink.text(), "first\nsecond\n");
+}
+
+#[tokio::test]
+async fn after_an_error_the_logs_thread_goes_on_from_the_byte_where_it_stopped() {
+    for kind in [io::ErrorKind::StorageFull, io::ErrorKind::WouldBlock] {
+        let sink = Sink::with_troubles([Trouble::Short(3), Trouble::Error(kind)]);
+        let log = sink.log_as_file();
+        written(&log, "first\n").await;
+        assert!(sink.is_written_by_thread());
+        written(&log, "second\n").await;
+        assert_eq!(sink.text(), "first\nsecond\n", "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn an_interruption_or_a_short_write_needs_no_other_thread() {
+    let interrupted = Trouble::Error(io::ErrorKind::Interrupted);
+    let sink = Sink::with_troubles([Trouble::Short(3), interrupted, Trouble::Short(1)]);
+    let log = sink.log_as_file();
+    written(&log, "a line of some bytes\n").await;
+    assert_eq!(sink.text(), "a line of some bytes\n");
+    assert!(!sink.is_written_by_thread());
+}
+
+/// How long that takes is for the tests of the pace.
+#[tokio::test]
+async fn a_file_that_is_fast_again_goes_back_to_the_requests() {
+    let sink = Sink::with_troubles([Trouble::Error(io::ErrorKind::WouldBlock)]);
+    let log = sink.log_as_file();
+    written(&log, "line\n").await;
+    assert!(sink.is_written_by_thread());
+    let started = std::time::Instant::now();
+    while sink.is_written_by_thread() {
+        assert!(started.elapsed() < DEADLINE, "it stays with the log's thread");
+        written(&log, "line\n").await;
+    }
+}
+
+#[tokio::test]
+async fn the_end_writes_what_a_request_was_about_to_write() {
+    let sink = Sink::default();
+    let log = sink.log_as_file();
+    let mut write = pin!(log.write(b"line\n"));
+    assert!(ask_once(write.as_mut()).await.is_pending());
+    log.close();
+    assert_eq!(sink.text(), "line\n");
+    write.await.expect("it is written");
+    assert!(matches!(log.write(b"late\n").await, Err(AuditError::Stalled)));
+}
+
+#[tokio::test]
+async fn after_a_change_of_the_output_requests_write_to_the_new_one() {
+    let (old, new) = (Sink::default(), Sink::default());
+    let log = old.log_as_file();
+    let mut first = pin!(log.write(b"1\n"));
+    assert!(ask_once(first.as_mut()).await.is_pending());
+    log.go_on_with(new.output(true));
+    first.await.expect("it is written");
+    written(&log, "2\n").await;
+    let lines = old.text() + &new.text();
+    assert_eq!(lines, "1\n2\n");
+    assert!(new.text().ends_with("2\n"), "what comes from then on");
+    written(&log, "3\n").await;
+    assert!(!new.is_written_by_thread());
+}

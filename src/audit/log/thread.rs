@@ -1,0 +1,146 @@
+//! The log's own thread. It writes where no request may: to a pipe, to an output that is slow or fails, what nobody waits
+//! for, and what is left at the end.
+
+use std::{
+    io,
+    sync::MutexGuard,
+    time::{Duration, Instant},
+};
+
+use super::state::{Batch, Shared, Sink, State};
+
+/// When the thread looks after lines that nobody writes.
+struct Look {
+    at: Instant,
+    /// The batch that lines were gathered for at the look before.
+    batch: u64,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// Runs until the log is closed and everything is written.
+    pub(super) fn run(&self) {
+        let mut look = None;
+        let mut state = self.lock();
+        loop {
+            if let Some(old) = state.change_sink() {
+                drop(state);
+                // Closing a file can take long.
+                drop(old);
+                state = self.lock();
+                continue;
+            }
+            let due = state.hurry || state.closed || state.rest.is_some();
+            if let Some((sink, batch)) = due.then(|| state.take()).flatten() {
+                drop(state);
+                self.write_all(sink, batch);
+                state = self.lock();
+                continue;
+            }
+            // Who writes may leave something to be done.
+            if state.closed && state.sink.take().is_some() {
+                state.ended = true;
+                return;
+            }
+            state = self.wait(state, &mut look);
+        }
+    }
+
+    /// Sleeps until there may be something to do.
+    fn wait<'a>(&self, mut state: MutexGuard<'a, State>, look: &mut Option<Look>) -> MutexGuard<'a, State> {
+        if !state.looking {
+            *look = None;
+            return self.sleep(state, None);
+        }
+        let now = Instant::now();
+        let next = Look {
+            at: now + GATHER,
+            batch: state.batch,
+        };
+        let last = look.get_or_insert(next);
+        if now < last.at {
+            let until = last.at;
+            return self.sleep(state, Some(until));
+        }
+        match &state.busy {
+            Some((since, _)) if now.duration_since(*since) >= GATHER => {
+                if let Some(home) = self.home.get() {
+                    home.rouse();
+                }
+            }
+            Some(_) => {}
+            None => {
+                state.hurry |= !state.lines.is_empty() && last.batch == state.batch;
+                state.looking = !state.lines.is_empty();
+            }
+        }
+        *last = Look {
+            at: now + GATHER,
+            batch: state.batch,
+        };
+        state
+    }
+
+    /// Writes all of a batch, however often it takes, and goes on in another output where there is one by then. Only when
+    /// the log is closing does it give up on an output that takes nothing.
+    fn write_all(&self, mut sink: Sink, mut batch: Batch) {
+        let mut stalled = false;
+        let mut pauses = 0;
+        let mut lost = false;
+        while batch.left() > 0 {
+            let error = match sink.writer.write(&batch.bytes[batch.done..]) {
+                Ok(0) => io::ErrorKind::WriteZero.into(),
+                Ok(written) => {
+                    batch.done += written;
+                    pauses = 0;
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // A pipe whose reader is a little behind.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && pauses < MAX_PAUSES => {
+                    pauses += 1;
+                    std::thread::sleep(PAUSE);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            if !stalled {
+                let output = &*self.output;
+                tracing::error!(%error, output, "the audit log cannot be written; requests wait until it can");
+                stalled = true;
+            }
+            let (other, closed) = {
+                let mut state = self.lock();
+                state.failing = true;
+                (state.other.take(), state.closed)
+            };
+            if let Some(other) = other {
+                sink = other;
+                batch.move_on();
+                continue;
+            }
+            if closed {
+                let (output, bytes) = (&*self.output, batch.left());
+                tracing::error!(output, bytes, "the end of the audit log is lost");
+                lost = true;
+                break;
+            }
+            std::thread::sleep(RETRY);
+        }
+        if stalled && !lost {
+            self.lock().failing = false;
+            tracing::warn!(output = &*self.output, "the audit log can be written again");
+        }
+        self.give_back(sink, batch, lost);
+    }
+}
+
+/// How long a line waits at least, and twice that at most, that nobody waits for. A write that takes as long holds up its
+/// thread.
+const GATHER: Duration = Duration::from_millis(20);
+/// Between two tries to write to an output that took nothing.
+const RETRY: Duration = Duration::from_millis(500);
+/// Between two tries to write to a pipe that is full, and how often before that is a trouble.
+const PAUSE: Duration = Duration::from_millis(5);
+const MAX_PAUSES: u32 = 100;
