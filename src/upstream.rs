@@ -4,10 +4,10 @@
 mod certificate;
 mod fault;
 mod http1;
+mod http2;
 mod origins;
 mod pool;
 mod server;
-mod http2;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -17,8 +17,8 @@ pub(crate) use self::certificate::in_words as certificate_fault;
 pub use self::{
     fault::Fault,
     http1::Http1,
-    origins::Origins,
-    server::{Content, Server},
+    origins::{Origins, Wanted},
+    server::{Again, Content, Server},
 };
 use crate::{
     origin::{Host, Origin, Scheme},

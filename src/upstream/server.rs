@@ -1,19 +1,41 @@
 //! The origin's side of an exchange: the request as it goes and the response as it comes, whatever version of HTTP carries
 //! them.
 
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, Version};
 use pingora::protocols::Stream;
 use pingora_http::{RequestHeader, ResponseHeader};
 
-use super::{Fault, Http1};
-use crate::wire::Wire;
+use super::{
+    Fault, Http1,
+    http2::{self, Shared, StreamError},
+};
+use crate::{origin::Target, wire::Wire};
 
 /// A request to an origin, and its response.
 pub enum Server {
     Http1(Box<Http1>),
+    Http2(Box<Http2>),
+}
+
+/// A request on a connection that others share.
+pub struct Http2 {
+    connection: Shared,
+    stream: Option<http2::Stream>,
+    again: Again,
+}
+
+/// Whether, and how, a request that failed may be put once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// The origin may have done something about it.
+    Never,
+    /// The origin has certainly done nothing.
+    Anyhow,
+    /// It has done nothing, and wants to be asked over HTTP/1.1.
+    Http1,
 }
 
 /// Some content of a response.
@@ -29,13 +51,35 @@ impl Server {
         Self::Http1(Box::new(Http1::new(stream)))
     }
 
-    /// Sends the head of the request.
+    pub fn http2(connection: Shared) -> Self {
+        Self::Http2(Box::new(Http2 {
+            connection,
+            stream: None,
+            again: Again::Never,
+        }))
+    }
+
+    /// The version that the request goes by.
+    pub fn version(&self) -> Version {
+        match self {
+            Self::Http1(_) => Version::HTTP_11,
+            Self::Http2(_) => Version::HTTP_2,
+        }
+    }
+
+    /// Sends the head of the request for `target`; `end` where no content follows.
     ///
     /// # Errors
     /// It cannot be sent.
-    pub fn send_head(&mut self, head: Box<RequestHeader>) -> Result<(), Fault> {
+    pub fn send_head(&mut self, head: RequestHeader, target: &Target, end: bool) -> Result<(), Fault> {
         match self {
-            Self::Http1(server) => server.send_head(head),
+            Self::Http1(server) => server.send_head(Box::new(head)),
+            Self::Http2(server) => {
+                let request = http2::request(&head, target);
+                let sent = request.and_then(|request| server.connection.send(request, end));
+                server.stream = Some(sent.map_err(|error| server.failed(error))?);
+                Ok(())
+            }
         }
     }
 
@@ -43,6 +87,7 @@ impl Server {
     pub fn has_room(&self) -> bool {
         match self {
             Self::Http1(server) => server.has_room(),
+            Self::Http2(server) => server.stream.as_ref().is_some_and(http2::Stream::has_room),
         }
     }
 
@@ -50,16 +95,25 @@ impl Server {
     pub fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         match self {
             Self::Http1(server) => server.poll_sent(cx),
+            Self::Http2(server) => server.stream()?.poll_room(cx).map(Ok),
         }
     }
 
     /// Sends some content of the request.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// The origin takes no more of it.
     pub fn send(&mut self, content: Bytes) -> Result<(), Fault> {
         match self {
             Self::Http1(server) => server.send(&content),
+            Self::Http2(server) => {
+                let stream = server.stream()?;
+                if !stream.wants_content() {
+                    return Err(Fault::ConnectionTerminated);
+                }
+                stream.push(content, false);
+                Ok(())
+            }
         }
     }
 
@@ -70,6 +124,10 @@ impl Server {
     pub fn finish(&mut self) -> Result<(), Fault> {
         match self {
             Self::Http1(server) => server.finish(),
+            Self::Http2(server) => {
+                server.stream()?.push(Bytes::new(), true);
+                Ok(())
+            }
         }
     }
 
@@ -80,6 +138,14 @@ impl Server {
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHeader, Fault>> {
         match self {
             Self::Http1(server) => server.poll_head(cx),
+            Self::Http2(server) => {
+                let stream = server.stream()?;
+                let head = match ready!(stream.poll_informational(cx)) {
+                    Some(head) => head,
+                    None => ready!(stream.poll_head(cx)),
+                };
+                Poll::Ready(head.map_err(|error| server.failed(error)))
+            }
         }
     }
 
@@ -90,6 +156,12 @@ impl Server {
     pub fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Content<'_>>, Fault>> {
         match self {
             Self::Http1(server) => server.poll_content(cx).map_ok(|content| content.map(Content::Slice)),
+            Self::Http2(server) => {
+                let content = server.stream()?.poll_content(cx);
+                content
+                    .map_ok(|content| content.map(Content::Shared))
+                    .map_err(Fault::from)
+            }
         }
     }
 
@@ -97,9 +169,10 @@ impl Server {
     ///
     /// # Errors
     /// They are malformed or do not come.
-    pub fn poll_trailers(&mut self, _cx: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, Fault>> {
+    pub fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, Fault>> {
         match self {
             Self::Http1(_) => Poll::Ready(Ok(None)),
+            Self::Http2(server) => server.stream()?.poll_trailers(cx).map_err(Fault::from),
         }
     }
 
@@ -107,13 +180,16 @@ impl Server {
     pub fn is_ended(&mut self) -> bool {
         match self {
             Self::Http1(server) => server.is_ended(),
+            Self::Http2(server) => server.stream.as_ref().is_some_and(http2::Stream::has_ended),
         }
     }
 
-    /// The connection, where another request can follow on it.
+    /// The connection, where another request can follow on it and nobody has it meanwhile.
     pub fn into_kept(self) -> Option<Stream> {
         match self {
             Self::Http1(server) => server.into_kept(),
+            // It is kept from its beginning on.
+            Self::Http2(_) => None,
         }
     }
 
@@ -124,14 +200,41 @@ impl Server {
     pub fn into_websocket(self) -> Result<Wire, Fault> {
         match self {
             Self::Http1(server) => Ok(server.into_websocket()),
+            Self::Http2(_) => Err(Fault::HttpProtocol),
         }
     }
 
-    /// Whether nothing has been said in answer to the request.
-    pub fn is_silent(&self) -> bool {
+    /// What may be done about a request that failed for `fault` on a connection that was `kept` until then.
+    pub fn again(&self, fault: &Fault, kept: bool) -> Again {
         match self {
-            Self::Http1(server) => !server.has_answered(),
+            Self::Http1(server) => {
+                // The origin closed it before the request came there.
+                let is_closed = matches!(fault, Fault::ConnectionTerminated | Fault::ResponseIncomplete);
+                match kept && is_closed && !server.has_answered() {
+                    true => Again::Anyhow,
+                    false => Again::Never,
+                }
+            }
+            Self::Http2(server) => server.again,
         }
+    }
+}
+
+// === impl Http2 ===
+
+impl Http2 {
+    fn stream(&mut self) -> Result<&mut http2::Stream, Fault> {
+        let stream = self.stream.as_mut();
+        stream.ok_or_else(|| Fault::Internal("it has sent no head".to_owned()))
+    }
+
+    fn failed(&mut self, error: StreamError) -> Fault {
+        self.again = match () {
+            () if error.needs_http1() => Again::Http1,
+            () if error.is_unprocessed() => Again::Anyhow,
+            () => Again::Never,
+        };
+        error.into()
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
         timer::Timer,
         tunnel::{self, Bounds},
     },
-    upstream::{self, Fault, Server, Timeouts},
+    upstream::{self, Again, Fault, Server, Timeouts, Wanted},
     wire::Wire,
 };
 
@@ -52,24 +52,39 @@ pub(super) async fn forward(
     upstream::check_name(origin)?;
     let addresses = generation.egress.addresses(&origin.host, origin.port).await;
     let addresses = addresses.map_err(Fault::from)?;
-    if may_repeat(client) {
-        let kept = addresses.iter().find_map(|address| {
-            let server = generation.origins.kept(origin, *address, started)?;
+    let mut wanted = Wanted {
+        http2: !client.asks_to_upgrade(),
+        kept: may_repeat(client),
+    };
+    for tries_left in (0..MAX_TRIES).rev() {
+        let there = addresses.iter().find_map(|address| {
+            let server = generation.origins.there(origin, *address, wanted, started)?;
             Some((server, *address))
         });
-        if let Some((mut server, address)) = kept {
-            let asked = ask(client, exchange, timer, &mut server, address, &target).await;
-            match asked {
-                // The origin closed it before the request came there.
-                Err(Broken::Server(Fault::ConnectionTerminated | Fault::ResponseIncomplete)) if server.is_silent() => {}
-                asked => return settle(asked?, server, exchange, origin, address),
+        let kept = there.is_some();
+        let (mut server, address) = match there {
+            Some(there) => there,
+            None => {
+                let made = connect(exchange, &generation, origin, &addresses, wanted.http2).await?;
+                exchange.timings.connect = Some(started.elapsed());
+                made
             }
+        };
+        let fault = match ask(client, exchange, timer, &mut server, address, &target).await {
+            Err(Broken::Server(fault)) => fault,
+            asked => return settle(asked?, server, exchange, origin, address),
+        };
+        // What was read of the request is gone.
+        if tries_left == 0 || client.bytes().0 > 0 || exchange.status.is_some() {
+            return Err(fault.into());
+        }
+        match server.again(&fault, kept) {
+            Again::Never => return Err(fault.into()),
+            Again::Anyhow => wanted.kept = false,
+            Again::Http1 => wanted.http2 = false,
         }
     }
-    let (mut server, address) = connect(exchange, &generation, origin, &addresses, started).await?;
-    exchange.timings.connect = Some(started.elapsed());
-    let ended = ask(client, exchange, timer, &mut server, address, &target).await?;
-    settle(ended, server, exchange, origin, address)
+    Err(Broken::Server(Fault::ConnectionTerminated))
 }
 
 /// Whether the request may go on a connection that the origin is about to close, and then once more on another: it means
@@ -88,9 +103,10 @@ async fn connect(
     generation: &Generation,
     origin: &Origin,
     addresses: &[SocketAddr],
-    started: Instant,
+    http2: bool,
 ) -> Result<(Server, SocketAddr), Fault> {
     let proxy = &generation.config.proxy;
+    let started = Instant::now();
     let mut last = Fault::Unroutable;
     for (tried, address) in addresses.iter().enumerate() {
         exchange.upstream = Some(*address);
@@ -100,7 +116,7 @@ async fn connect(
             write: proxy.write_timeout,
             idle: proxy.idle_timeout,
         };
-        match generation.origins.connect(origin, *address, timeouts).await {
+        match generation.origins.connect(origin, *address, http2, timeouts).await {
             Ok(server) => return Ok((server, *address)),
             Err(fault) => last = fault,
         }
@@ -121,8 +137,8 @@ async fn ask(
     let generation = exchange.generation.clone();
     // robotgate itself may have begun to listen there since the address was checked. Nothing was sent yet.
     generation.egress.check_again(address).map_err(Fault::from)?;
-    let head = head_for_origin(client, target, &generation)?;
-    server.send_head(Box::new(head))?;
+    let head = head_for_origin(client, server.version(), target, &generation)?;
+    server.send_head(head, target, client.is_read())?;
     let relay = Relay {
         client,
         server,
@@ -134,7 +150,12 @@ async fn ask(
 }
 
 /// The head of the request as the origin gets it.
-fn head_for_origin(client: &mut Client, target: &Target, generation: &Generation) -> Result<RequestHeader, Fault> {
+fn head_for_origin(
+    client: &mut Client,
+    version: Version,
+    target: &Target,
+    generation: &Generation,
+) -> Result<RequestHeader, Fault> {
     let proxy = &generation.config.proxy;
     let received = rewrite::Received {
         version: client.head().version,
@@ -142,7 +163,7 @@ fn head_for_origin(client: &mut Client, target: &Target, generation: &Generation
         upgrades: client.asks_to_upgrade(),
     };
     let mut head = client.head().clone();
-    head.set_version(Version::HTTP_11);
+    head.set_version(version);
     fields::strip(&mut head, &proxy.strip);
     rewrite::to_origin(&mut head, received, target, proxy.via.then_some(&*proxy.name))
         .map_err(|error| Fault::Internal(error.to_string()))?;
@@ -204,3 +225,6 @@ fn settle(
         Ended::Websocket => Ok(Forwarded::Websocket(server.into_websocket()?)),
     }
 }
+
+/// Connections that one request is put on.
+const MAX_TRIES: usize = 3;

@@ -168,6 +168,11 @@ impl Stream {
         }
     }
 
+    /// Whether all that was handed over has been sent.
+    pub fn has_room(&self) -> bool {
+        self.unsent.is_empty()
+    }
+
     /// Sends what was handed over. Ready when the peer's window took all of it, or when nobody wants it any more
     /// ([`wants_content`](Self::wants_content)). It never fails: why the origin wants no more, the response says.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {

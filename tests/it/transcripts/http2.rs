@@ -25,9 +25,13 @@ pub fn client(io: BoxIo, authority: String) -> BoxIo {
         let mut buffer = Vec::new();
         for number in 0.. {
             let read = |bytes: &[u8]| strict::requests(bytes).messages.into_iter().nth(number);
-            let Some(head) = fill(&mut script, &mut buffer, read).await else { return };
+            let Some(head) = fill(&mut script, &mut buffer, read).await else {
+                return;
+            };
             let (method, path, _) = head.request_line().expect("a request line");
-            let mut request = Request::builder().method(method).uri(format!("https://{authority}{path}"));
+            let mut request = Request::builder()
+                .method(method)
+                .uri(format!("https://{authority}{path}"));
             for (name, value) in head.fields.iter().filter(|(name, _)| !is_for_http1(name)) {
                 request = request.header(name.to_ascii_lowercase(), value);
             }
@@ -63,7 +67,9 @@ pub fn client(io: BoxIo, authority: String) -> BoxIo {
 
 /// Hands each stream that comes on `io` over as a connection of its own.
 pub async fn origin(io: impl Io + 'static, arriving: mpsc::UnboundedSender<Peer>) {
-    let Ok(mut connection) = h2::server::handshake(io).await else { return };
+    let Ok(mut connection) = h2::server::handshake(io).await else {
+        return;
+    };
     while let Some(Ok((request, respond))) = connection.accept().await {
         let (near, far) = tokio::io::duplex(ROOM);
         // After the case, nobody looks.
@@ -93,7 +99,9 @@ async fn stream(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, 
         response = response.header(name.to_ascii_lowercase(), value);
     }
     let ends = matches!(head.framing, Framing::Nothing | Framing::Length(0));
-    let Ok(sending) = respond.send_response(response.body(()).expect("a response"), ends) else { return };
+    let Ok(sending) = respond.send_response(response.body(()).expect("a response"), ends) else {
+        return;
+    };
     if !ends {
         relay(&mut script, &mut buffer, sending, read).await;
     }
