@@ -7,6 +7,7 @@
 
 mod counts;
 mod decision;
+mod line;
 mod log;
 mod recent;
 mod record;
@@ -14,6 +15,7 @@ mod record;
 pub use self::{
     counts::AuditCounts,
     decision::{MAX_TEXT, RequestFacts, decision_line, robots_error},
+    line::Line,
     log::{AuditError, AuditLog, MAX_WAIT, Output, Reserved},
     recent::{Recent, Tail},
     record::{Completion, DecisionRecord, Event, Redirect, RobotsRecord},

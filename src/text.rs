@@ -63,7 +63,9 @@ pub(crate) use words;
 /// `text` with such characters written out, as in `\u{1b}`, and at most about `max` bytes of it. A backslash that could
 /// be taken for the beginning of that is written as `\u{5c}`, so that two texts never look the same.
 pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
-    if text.len() <= max && text.chars().all(is_plain) && !text.contains(ESCAPE) {
+    // Nearly all text, and quick to see.
+    let is_simple = || text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\');
+    if text.len() <= max && (is_simple() || text.chars().all(is_plain) && !text.contains(ESCAPE)) {
         return Cow::Borrowed(text);
     }
     escaped(text, max, true)

@@ -1,11 +1,11 @@
 //! The record of a decision. The [`Decision`] says everything in it but who sent the request, and how.
 
-use std::{borrow::Cow, net::SocketAddr, time::SystemTime};
+use std::{borrow::Cow, fmt, net::SocketAddr, time::SystemTime};
 
-use super::{DecisionRecord, Event};
+use super::{DecisionRecord, Event, Line};
 use crate::{
     decision::Decision,
-    origin::Reading,
+    origin::{Origin, Reading},
     text::{Timestamp, plain, plain_message},
 };
 
@@ -21,15 +21,22 @@ pub struct RequestFacts<'a> {
     pub redact_query: bool,
 }
 
-/// The line of `decision` on a request, line end included.
-pub fn decision_line(decision: &Decision, request: &RequestFacts<'_>) -> Vec<u8> {
+/// A URL as the log has it, in parts.
+#[derive(Debug)]
+pub struct Url<'a> {
+    origin: &'a Origin,
+    path: &'a str,
+}
+
+/// The line of `decision` on a request.
+pub fn decision_line(decision: &Decision, request: &RequestFacts<'_>) -> Line {
     let target = decision.target();
     let subject = &decision.question.subject;
     let terms = &decision.question.terms;
     let rule = decision.rule();
     let ground = decision.ground();
-    let origin = target.origin.to_string();
-    let url = origin.clone() + &logged_path(target.path_of_url(), request.redact_query);
+    let origin = &target.origin;
+    let path = logged_path(target.path_of_url(), request.redact_query);
     let read_as = decision
         .read_as()
         .map(|(_, path)| logged_path(&path, request.redact_query).into_owned());
@@ -49,14 +56,17 @@ pub fn decision_line(decision: &Decision, request: &RequestFacts<'_>) -> Vec<u8>
         credential: subject.credential.as_deref().map(shown).as_deref(),
         exception: decision.exception(),
         method: request.method,
-        url: &plain(&url, MAX_URL),
-        origin: &origin,
+        url: Url {
+            origin,
+            path: &plain(&path, MAX_URL),
+        },
+        origin,
         rule: rule.as_ref().map(|rule| shown(&rule.text)).as_deref(),
         line: rule.as_ref().map(|rule| rule.line),
         group: decision.group().map(shown).as_deref(),
         reading: decision.reading.map(Reading::as_str),
         read_as: read_as.as_deref(),
-        robots_url: &target.origin.robots_url(),
+        robots_url: origin,
         robots_status: ground.status,
         robots_sha256: decision.copy().map(|copy| copy.sha256),
         robots_fetched: ground.fetched.map(Timestamp),
@@ -66,7 +76,13 @@ pub fn decision_line(decision: &Decision, request: &RequestFacts<'_>) -> Vec<u8>
         profile: terms.policy.profile.as_str(),
         config: terms.generation,
     })
-    .to_line()
+    .line()
+}
+
+impl fmt::Display for Url<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.origin, self.path)
+    }
 }
 
 /// Why the robots.txt could not be had or was not asked for, where that decided.
@@ -86,7 +102,7 @@ fn logged_path(path: &[u8], redact: bool) -> Cow<'_, str> {
 
 /// Bytes of a text from outside that stand in the log; what is longer is cut and shows it.
 pub const MAX_TEXT: usize = 1024;
-/// Of a URL, which an auditor needs whole.
+/// Of a URL's path and query, which an auditor needs whole.
 const MAX_URL: usize = 64 * 1024;
 /// Of the text of an error.
 const MAX_ERROR: usize = 512;

@@ -1,11 +1,12 @@
 //! The records of the log. Every field stands in every record, `null` where it says nothing, so
 //! that a reader need not guess.
 
-use std::{borrow::Cow, net::SocketAddr};
+use std::{borrow::Cow, fmt::Display, net::SocketAddr};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::{copy::Sha256, text::Timestamp};
+use super::{Line, decision::Url};
+use crate::{copy::Sha256, origin::Origin, text::Timestamp};
 
 /// A record of the log.
 #[derive(Debug, Serialize)]
@@ -43,8 +44,10 @@ pub struct DecisionRecord<'a> {
     /// Why the configuration lets tunnels to this host through (`[[https.tunnel]]`).
     pub exception: Option<&'a str>,
     pub method: &'a str,
-    pub url: &'a str,
-    pub origin: &'a str,
+    #[serde(serialize_with = "display")]
+    pub url: Url<'a>,
+    #[serde(serialize_with = "display")]
+    pub origin: &'a Origin,
     /// The rule as written.
     pub rule: Option<&'a str>,
     pub line: Option<u32>,
@@ -55,7 +58,9 @@ pub struct DecisionRecord<'a> {
     pub reading: Option<&'static str>,
     /// The path and query as that reading has them, where they differ from those in `url`.
     pub read_as: Option<&'a str>,
-    pub robots_url: &'a str,
+    /// The origin whose file that is.
+    #[serde(serialize_with = "robots_url")]
+    pub robots_url: &'a Origin,
     pub robots_status: Option<u16>,
     /// Of the copy that decided.
     pub robots_sha256: Option<Sha256>,
@@ -146,15 +151,23 @@ pub struct Redirect<'a> {
 // === impl Event ===
 
 impl Event<'_> {
-    /// The record as a line, line end included. No value can hold a raw line end: JSON escapes
-    /// control characters.
-    pub fn to_line(&self) -> Vec<u8> {
-        let mut line = Vec::with_capacity(1024);
-        // Serialising strings, numbers and nulls into memory cannot fail.
-        if serde_json::to_writer(&mut line, self).is_err() {
-            line.clear();
-        }
-        line.push(b'\n');
-        line
+    /// The record as a line.
+    pub fn line(&self) -> Line {
+        Line::of(self)
     }
+
+    /// The record as a line, line end included, in memory of its own.
+    pub fn to_line(&self) -> Vec<u8> {
+        self.line().to_vec()
+    }
+}
+
+// They write a text without making it first.
+
+fn display<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn robots_url<S: Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{origin}/robots.txt"))
 }

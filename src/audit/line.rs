@@ -1,0 +1,79 @@
+//! A record as a line, in memory that is used again and again.
+
+use std::{cell::Cell, ops::Deref};
+
+use serde::Serialize;
+
+/// A line of the log, line end included. Its memory goes to the next line of the thread that drops it.
+#[derive(Debug)]
+pub struct Line(Vec<u8>);
+
+thread_local! {
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+// === impl Line ===
+
+impl Line {
+    /// `record` as JSON. No value can hold a raw line end: JSON escapes control characters.
+    pub(super) fn of(record: &impl Serialize) -> Self {
+        let mut line = SPARE.take();
+        line.reserve(USUAL);
+        // Serialising strings, numbers and nulls into memory cannot fail.
+        if serde_json::to_writer(&mut line, record).is_err() {
+            line.clear();
+        }
+        line.push(b'\n');
+        Self(line)
+    }
+}
+
+impl Deref for Line {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if self.0.capacity() <= MAX_SPARE {
+            self.0.clear();
+            // A thread that ends needs no memory for its next line.
+            let _ = SPARE.try_with(|spare| spare.set(std::mem::take(&mut self.0)));
+        }
+    }
+}
+
+/// Bytes that most lines fit into.
+const USUAL: usize = 1024;
+/// The largest buffer that is kept.
+const MAX_SPARE: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_json_and_a_line_end() {
+        assert_eq!(&*Line::of(&("a\nb", 1)), b"[\"a\\nb\",1]\n");
+    }
+
+    #[test]
+    fn lines_one_after_the_other_share_their_memory_and_nothing_else() {
+        let first = Line::of(&"first");
+        let place = first.as_ptr();
+        drop(first);
+        let second = Line::of(&2);
+        assert_eq!((&*second, second.as_ptr()), (&b"2\n"[..], place));
+        let third = Line::of(&3);
+        assert_eq!((&*second, &*third), (&b"2\n"[..], &b"3\n"[..]), "two at a time");
+    }
+
+    #[test]
+    fn the_memory_of_a_very_long_line_is_given_back() {
+        drop(Line::of(&"x".repeat(MAX_SPARE)));
+        assert!(Line::of(&1).0.capacity() <= MAX_SPARE);
+    }
+}
