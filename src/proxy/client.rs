@@ -232,6 +232,10 @@ impl Client {
         match self {
             Self::Http1(client) => {
                 let bytes = content.as_slice();
+                if bytes.is_empty() {
+                    // As a chunk it would be the last one (RFC 9112 §7.1).
+                    return Ok(());
+                }
                 let sent = at_once(client.session.write_body(bytes));
                 client.settle(sent)?;
                 client.bytes_out += bytes.len() as u64;

@@ -56,6 +56,10 @@ impl Http1 {
     /// # Errors
     /// The connection is broken.
     pub fn send(&mut self, content: &[u8]) -> Result<(), Fault> {
+        if content.is_empty() {
+            // As a chunk it would be the last one (RFC 9112 §7.1).
+            return Ok(());
+        }
         written(at_once(self.session.write_body(content)))
     }
 
