@@ -152,6 +152,12 @@ impl Shared {
         self.0.is_away()
     }
 
+    /// Opens no more streams. The connection ends with those that are open.
+    pub fn close(&self) {
+        self.0.away.store(true, Ordering::Relaxed);
+        self.0.sender().take();
+    }
+
     /// Opens a stream and sends the head of a request; `end` where it has no content.
     ///
     /// # Errors

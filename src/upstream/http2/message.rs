@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, Version, header,
+    HeaderName, HeaderValue, Version, header,
     uri::{Authority, PathAndQuery, Scheme, Uri},
 };
 use pingora_http::{RequestHeader, ResponseHeader};
@@ -37,8 +37,12 @@ pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()
     *request.uri_mut() = Uri::from_parts(parts).map_err(|_| StreamError::target())?;
     *request.method_mut() = head.method.clone();
     *request.version_mut() = Version::HTTP_2;
-    *request.headers_mut() = head.headers.clone();
-    strip(request.headers_mut());
+    let fields = head.headers.iter().filter(|(name, value)| goes_on(name, value));
+    request.headers_mut().reserve(head.headers.len());
+    // In the order in which they came, which removing some would change.
+    for (name, value) in fields {
+        request.headers_mut().append(name, value.clone());
+    }
     Ok(request)
 }
 
@@ -61,14 +65,9 @@ pub(super) fn response(response: http::Response<()>) -> Result<ResponseHeader, F
     Ok(parts.into())
 }
 
-fn strip(headers: &mut HeaderMap) {
-    for name in LEFT_OUT {
-        headers.remove(name);
-    }
-    let trailers = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"trailers");
-    if !headers.get_all(header::TE).iter().all(trailers) {
-        headers.remove(header::TE);
-    }
+/// Whether HTTP/2 has this field of a request.
+fn goes_on(name: &HeaderName, value: &HeaderValue) -> bool {
+    !LEFT_OUT.contains(name) && (*name != header::TE || value.as_bytes().eq_ignore_ascii_case(b"trailers"))
 }
 
 /// Fields of HTTP/1.1 connections (RFC 9113 §8.2.2), and `Host`.

@@ -1,0 +1,85 @@
+//! What a failed stream says of trying again.
+
+use h2::Reason;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_says_whether_anything_was_processed() {
+    let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
+    for (reason, unprocessed, http1) in [
+        (Reason::REFUSED_STREAM, true, false),
+        (Reason::HTTP_1_1_REQUIRED, false, true),
+        (Reason::CANCEL, false, false),
+        (Reason::INTERNAL_ERROR, false, false),
+        (Reason::NO_ERROR, false, false),
+    ] {
+        let mut stream = shared.send(get("/"), true).expect("room");
+        origin.asked().await.1.send_reset(reason);
+        let error = head(&mut stream).await.expect_err("no head");
+        assert_eq!(
+            (error.is_unprocessed(), error.needs_http1()),
+            (unprocessed, http1),
+            "{reason:?}"
+        );
+        assert_eq!(Fault::from(error), Fault::ConnectionTerminated);
+    }
+    assert!(shared.has_room(), "the connection goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn behind_the_head_nothing_is_unprocessed() {
+    let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
+    let mut stream = shared.send(get("/"), true).expect("room");
+    let (_, mut respond) = origin.asked().await;
+    let mut body = respond.send_response(Response::new(()), false).expect("it is open");
+    head(&mut stream).await.expect("a head");
+    body.send_reset(Reason::REFUSED_STREAM);
+    let error = content(&mut stream).await.expect_err("it broke off");
+    assert!(!error.is_unprocessed() && !error.needs_http1());
+    assert_eq!(Fault::from(error), Fault::ResponseIncomplete);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_goaway_ends_the_streams_above_its_last_and_no_other() {
+    let (shared, mut raw) = Raw::start(Bounds::default()).await;
+    let mut first = shared.send(get("/1"), true).expect("room");
+    let mut second = shared.send(get("/2"), false).expect("room");
+    second.push(vec![b'x'; 1 << 20].into(), true);
+    raw.asked(2).await;
+    raw.send(GOAWAY, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0]).await;
+
+    let error = head(&mut second).await.expect_err("it is above the last");
+    assert!(error.is_unprocessed(), "{error:?}");
+    poll_fn(|cx| second.poll_room(cx)).await;
+    assert!(!second.wants_content());
+    assert!(shared.is_closed() && !shared.has_room());
+    let error = shared.send(get("/3"), true).expect_err("it goes away");
+    assert!(error.is_unprocessed(), "{error:?}");
+
+    raw.send(HEADERS, END_HEADERS, 1, &[OK]).await;
+    raw.send(DATA, END_STREAM, 1, b"whole").await;
+    assert_eq!(head(&mut first).await.expect("a head").status, StatusCode::OK);
+    assert_eq!(content(&mut first).await.expect("content"), b"whole");
+    drop((first, second));
+    assert_eq!(raw.next(&[PING]).await, None, "we close it once no stream is left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_breaks_leaves_open_what_was_processed() {
+    let (shared, mut raw) = Raw::start(Bounds::default()).await;
+    let mut first = shared.send(get("/1"), true).expect("room");
+    let mut second = shared.send(get("/2"), true).expect("room");
+    raw.asked(2).await;
+    raw.send(HEADERS, END_HEADERS, 1, &[OK]).await;
+    head(&mut first).await.expect("a head");
+    drop(raw);
+
+    let error = content(&mut first).await.expect_err("it broke off");
+    assert_eq!(Fault::from(error), Fault::ResponseIncomplete);
+    let error = head(&mut second).await.expect_err("it broke off");
+    assert!(!error.is_unprocessed(), "{error:?}");
+    assert_eq!(Fault::from(error), Fault::ConnectionTerminated);
+    until(|| shared.is_closed()).await;
+    assert!(shared.send(get("/3"), true).expect_err("it is closed").is_unprocessed());
+}
