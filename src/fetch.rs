@@ -9,6 +9,7 @@ mod body;
 mod hop;
 mod lanes;
 mod redirect;
+mod session;
 mod trace;
 
 use std::{
@@ -17,7 +18,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use pingora::connectors::{ConnectorOptions, http::v1::Connector};
+use pingora::connectors::{ConnectorOptions, TransportConnector};
 
 use self::hop::HopEnd;
 pub use self::{
@@ -88,9 +89,11 @@ pub const TOO_MANY_FETCHES: &str =
 
 /// The fetcher that goes out to the network.
 pub struct Fetcher {
-    connector: Connector,
+    connector: TransportConnector,
     egress: Egress,
     options: FetcherOptions,
+    /// Whether servers are offered HTTP/2.
+    http2: bool,
     /// For connecting and the TLS handshake of one hop.
     connect_timeout: Duration,
     lanes: Arc<Lanes>,
@@ -135,12 +138,13 @@ impl From<Fault> for FetchError {
 // === impl Fetcher ===
 
 impl Fetcher {
-    /// A fetcher that goes out by `egress` and checks certificates against `roots`. Of all fetchers that
-    /// share `lanes`, as many fetches run at once as these have room for.
+    /// A fetcher that goes out by `egress`, checks certificates against `roots`, and offers HTTP/2 beside HTTP/1.1 with
+    /// `http2`. Of all fetchers that share `lanes`, as many fetches run at once as these have room for.
     pub fn new(
         egress: Egress,
         roots: &Roots,
         options: FetcherOptions,
+        http2: bool,
         connect_timeout: Duration,
         lanes: Arc<Lanes>,
     ) -> Self {
@@ -148,9 +152,10 @@ impl Fetcher {
         let mut settings = ConnectorOptions::new(1);
         settings.ca_file = Some(roots.path());
         Self {
-            connector: Connector::new(Some(settings)),
+            connector: TransportConnector::new(Some(settings)),
             egress,
             options,
+            http2,
             connect_timeout,
             lanes,
         }

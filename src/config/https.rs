@@ -28,6 +28,8 @@ pub struct Https {
     pub ca_certificate: PathBuf,
     /// The authority's private key, PEM.
     pub ca_key: PathBuf,
+    /// Whether origins are offered HTTP/2 beside HTTP/1.1, for pages and for robots.txt.
+    pub upstream_http2: bool,
     /// Certificates trusted beside the system's roots; read when the configuration is.
     pub extra_roots: Vec<CertificateDer<'static>>,
     /// Hosts that are let through as tunnels, in the file's order; see [`Https::tunnel_exception`].
@@ -67,6 +69,7 @@ impl Https {
             unverifiable,
             ca_certificate,
             ca_key,
+            upstream_http2: table.flag("upstream-http2").value_or(true),
             extra_roots: roots(table, "extra-roots"),
             tunnels: table.tables("tunnel", TunnelException::read),
         }

@@ -78,6 +78,13 @@ impl Config {
     /// turn with all else that has `lanes`.
     pub fn fetcher(&self, egress: Egress, roots: &Roots, lanes: Arc<Lanes>) -> Fetcher {
         let (options, connect_timeout) = (self.robots.fetch.clone(), self.proxy.connect_timeout);
-        Fetcher::new(egress, roots, options, connect_timeout, lanes)
+        Fetcher::new(
+            egress,
+            roots,
+            options,
+            self.https.upstream_http2,
+            connect_timeout,
+            lanes,
+        )
     }
 }

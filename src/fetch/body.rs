@@ -4,14 +4,13 @@
 use std::io::Write as _;
 
 use flate2::write::MultiGzDecoder;
-use pingora::protocols::http::v1::client::HttpSession;
 use pingora_http::ResponseHeader;
 
+use super::session::Session;
 use crate::{
     copy::{Failure, FetchError},
     robots,
     text::plain,
-    upstream::Fault,
 };
 
 /// A body, as far as it was read.
@@ -26,7 +25,7 @@ pub(super) struct Body {
 
 /// Reads what counts of the body: of a success the first 500 KiB (RFC 9309 §2.5, Google's limit),
 /// without a last line that the limit cut; of a server error enough to see what its page says.
-pub(super) async fn read(session: &mut HttpSession, head: &ResponseHeader) -> Result<Body, Failure> {
+pub(super) async fn read(session: &mut Session, head: &ResponseHeader) -> Result<Body, Failure> {
     let limit = match head.status.as_u16() {
         206 => return Ok(Body::default()),
         200..=299 => MAX_ROBOTS,
@@ -35,7 +34,7 @@ pub(super) async fn read(session: &mut HttpSession, head: &ResponseHeader) -> Re
     };
     let mut body = Decoder::new(head, limit)?;
     let mut empty = true;
-    while let Some(chunk) = session.read_body_bytes().await.map_err(Fault::of_body)? {
+    while let Some(chunk) = session.content().await? {
         empty &= chunk.is_empty();
         if body.push(&chunk)? == Room::Full {
             return Ok(body.into_body());

@@ -6,20 +6,18 @@ use std::{
 };
 
 use http::HeaderValue;
-use pingora::{
-    protocols::{ALPN, http::v1::client::HttpSession},
-    upstreams::peer::HttpPeer,
-};
+use pingora::protocols::{ALPN, Stream};
 use pingora_http::ResponseHeader;
 
 use super::{
     Asked, Fetcher,
     body::{self, Body},
     redirect::Hop,
+    session::Session,
 };
 use crate::{
     copy::{Failure, Freshness, Received, retry_after},
-    upstream::{self, Fault, Timeouts},
+    upstream::{self, Fault, Timeouts, http2::StreamError},
 };
 
 /// What one request came to.
@@ -44,11 +42,13 @@ impl Hop {
         etag: Option<&str>,
         asked: &mut Asked,
     ) -> Result<HopEnd, Failure> {
-        let mut session = self.connect(fetcher, &mut asked.upstream).await?;
-        let request = self.request(fetcher.options.user_agent.clone(), etag).map_err(fault)?;
-        session.write_request_header(Box::new(request)).await.map_err(fault)?;
-        session.finish_body().await.map_err(fault)?;
-        let head = read_head(&mut session).await?;
+        let offered = if fetcher.http2 { ALPN::H2H1 } else { ALPN::H1 };
+        let begun = match self.begin(fetcher, offered.clone(), etag, asked).await {
+            Err(error) if error.is_unprocessed() => self.begin(fetcher, offered, etag, asked).await,
+            Err(error) if error.needs_http1() => self.begin(fetcher, ALPN::H1, etag, asked).await,
+            begun => begun,
+        };
+        let (mut session, head) = begun.map_err(Fault::from)?;
 
         let status = head.status.as_u16();
         asked.status = Some(status);
@@ -82,8 +82,15 @@ impl Hop {
         }))
     }
 
-    /// Connects to the first of the origin's addresses that answers, and notes which was tried last.
-    async fn connect(&self, fetcher: &Fetcher, upstream: &mut Option<SocketAddr>) -> Result<HttpSession, Failure> {
+    /// Connects to the first of the origin's addresses that answers, and asks there. Which was tried last is noted in
+    /// `asked`. The answer's head is the final one: a server may send some informational ones first, but not forever.
+    async fn begin(
+        &self,
+        fetcher: &Fetcher,
+        offered: ALPN,
+        etag: Option<&str>,
+        asked: &mut Asked,
+    ) -> Result<(Session, ResponseHeader), StreamError> {
         upstream::check_name(self.origin())?;
         let addresses = fetcher
             .egress
@@ -97,45 +104,52 @@ impl Hop {
         } else {
             total + Duration::from_secs(1)
         };
+        let stream = self.connect(fetcher, offered, &addresses, &mut asked.upstream).await?;
+        let request = self.request(fetcher.options.user_agent.clone(), etag);
+        let request = request.map_err(|error| Fault::from_pingora(&error))?;
+        let mut session = Session::begin(stream, request, &self.target(), silence).await?;
+        for _ in 0..=MAX_INFORMATIONAL {
+            let head = session.head().await?;
+            // Nobody asked for another protocol (RFC 9110 §15.2.2), so no other answer follows.
+            if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
+                break;
+            }
+            if !head.status.is_informational() {
+                return Ok((session, head));
+            }
+        }
+        Err(Fault::HttpProtocol.into())
+    }
+
+    async fn connect(
+        &self,
+        fetcher: &Fetcher,
+        offered: ALPN,
+        addresses: &[SocketAddr],
+        upstream: &mut Option<SocketAddr>,
+    ) -> Result<Stream, Fault> {
         let (total, started) = (fetcher.connect_timeout, Instant::now());
         let mut last = Fault::Unroutable;
         for (tried, address) in addresses.iter().enumerate() {
             *upstream = Some(*address);
             let timeouts = Timeouts {
                 connect: upstream::share_of(total, started.elapsed(), addresses.len() - tried),
-                read: silence,
-                write: silence,
-                // No connection is kept.
+                // The session has its own, and no connection is kept.
+                read: Duration::ZERO,
+                write: Duration::ZERO,
                 idle: Duration::ZERO,
             };
-            let peer: HttpPeer = upstream::peer(&self.origin, *address, ALPN::H1, timeouts);
-            match fetcher.connector.get_http_session(&peer).await {
-                Ok((mut session, _)) => {
-                    fetcher.egress.check_again(*address).map_err(Fault::from)?;
-                    session.read_timeout = peer.options.read_timeout;
-                    session.write_timeout = peer.options.write_timeout;
-                    return Ok(session);
+            let peer = upstream::peer(&self.origin, *address, offered.clone(), timeouts);
+            match fetcher.connector.new_stream(&peer).await {
+                Ok(stream) => {
+                    fetcher.egress.check_again(*address)?;
+                    return Ok(stream);
                 }
                 Err(error) => last = Fault::from_pingora(&error),
             }
         }
-        Err(last.into())
+        Err(last)
     }
-}
-
-/// The final response's head. An origin may send some informational ones first, but not forever.
-async fn read_head(session: &mut HttpSession) -> Result<Box<ResponseHeader>, Failure> {
-    for _ in 0..=MAX_INFORMATIONAL {
-        let head = session.read_resp_header_parts().await.map_err(fault)?;
-        // Nobody asked for another protocol (RFC 9110 §15.2.2), so no other answer follows.
-        if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
-            break;
-        }
-        if !head.status.is_informational() {
-            return Ok(head);
-        }
-    }
-    Err(Fault::HttpProtocol.into())
 }
 
 /// The entity tag of the answer, where it is one (RFC 9110 §8.8.3) and no longer than it need be.
@@ -156,11 +170,6 @@ fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
         (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
         _ => Err(Fault::HttpProtocol),
     }
-}
-
-fn fault(error: Box<pingora::Error>) -> Failure {
-    // Every error of this session is the server's.
-    Fault::from_pingora(&error.into_up()).into()
 }
 
 /// Bytes of an entity tag that is worth keeping.

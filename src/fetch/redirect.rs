@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::{
     copy::FetchError,
-    origin::{Authority, Origin, Scheme},
+    origin::{Authority, Origin, Scheme, Target},
     text::plain,
 };
 
@@ -33,6 +33,14 @@ impl Hop {
     /// Whom it asks.
     pub fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// What it asks for.
+    pub(super) fn target(&self) -> Target {
+        Target {
+            origin: self.origin.clone(),
+            path: self.path_and_query.clone().into_bytes(),
+        }
     }
 
     /// The whole URL, as the log has it.

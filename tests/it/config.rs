@@ -39,6 +39,7 @@ fn an_empty_file_means_the_defaults() {
     assert_eq!(config.proxy.threads, 4);
     assert_eq!(config.https.mode, HttpsMode::Intercept);
     assert_eq!(config.https.ca_key, Path::new("/var/lib/robotgate/ca-key.pem"));
+    assert!(config.https.upstream_http2);
     assert_eq!(config.robots.policy.default_ttl, Duration::from_secs(86_400));
     assert_eq!(
         config.robots.fetch.user_agent,
@@ -85,6 +86,7 @@ fn every_value_is_taken() {
         unverifiable = "allow"
         ca-certificate = "ca/cert.pem"
         ca-key = "/secret/key.pem"
+        upstream-http2 = false
         [robots]
         profile = "google"
         user-agent = "robotgate/9 (+https://acme.example)"
@@ -129,6 +131,7 @@ fn every_value_is_taken() {
     );
     assert_eq!(config.https.ca_certificate, Path::new("/etc/robotgate/ca/cert.pem"));
     assert_eq!(config.https.ca_key, Path::new("/secret/key.pem"));
+    assert!(!config.https.upstream_http2);
     assert_eq!(config.robots.fetch.user_agent, "robotgate/9 (+https://acme.example)");
     assert_eq!(
         (config.robots.policy.soft_404, config.robots.policy.no_robots_ttl),

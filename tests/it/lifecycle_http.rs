@@ -3,6 +3,7 @@
 mod bounds;
 mod conditional;
 mod failures;
+mod http2;
 mod limits;
 mod redirects;
 mod statuses;

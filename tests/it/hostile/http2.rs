@@ -8,29 +8,36 @@ use tokio_rustls::TlsAcceptor;
 use crate::support::{
     Alpn, Certificate, End, Frames, Gate, NAME, Origin, Response, allowed,
     frames::{CONTINUATION, DATA, END_HEADERS, END_STREAM, GO_AWAY, HEADERS, PING, RST_STREAM, SETTINGS},
-    wait,
+    refused, wait,
 };
 
 type Doing = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// What an origin does with a stream; afterwards it reads on.
 type Script = Arc<dyn Fn(Frames, u32) -> Doing + Send + Sync>;
 
-/// An origin without a robots.txt that speaks HTTP/1.1 where it is asked in it, and its script in HTTP/2.
+/// An origin that speaks HTTP/1.1 where it is asked in it, and its scripts in HTTP/2: one for the first request, which is
+/// for its robots.txt, and one for those after it. In HTTP/1.1 it has no page.
 struct Http2Origin {
     port: u16,
     accepting: JoinHandle<()>,
 }
 
 impl Http2Origin {
+    /// An origin without a robots.txt.
     async fn start(script: Script) -> Self {
+        Self::with(sends(&[(HEADERS, END_HEADERS | END_STREAM, true, NOT_FOUND)]), script).await
+    }
+
+    async fn with(first: Script, others: Script) -> Self {
         let mut config = (*Certificate::of(&[NAME]).server_config()).clone();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let port = listener.local_addr().expect("a bound socket has an address").port();
         let accepting = tokio::spawn(async move {
+            let mut next = first;
             while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, script) = (acceptor.clone(), script.clone());
+                let (acceptor, script) = (acceptor.clone(), std::mem::replace(&mut next, others.clone()));
                 tokio::spawn(async move {
                     let mut stream = acceptor.accept(stream).await?;
                     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
@@ -90,6 +97,7 @@ fn sends(frames: &'static [(u8, u8, bool, &'static [u8])]) -> Script {
 
 /// 200 as number 8 of the static table.
 const OK: &[u8] = &[0x88];
+const NOT_FOUND: &[u8] = &[0x8d];
 
 async fn ask(gate: &Gate, origin: &Http2Origin) -> std::io::Result<Response> {
     let tunnel = gate.connect(&origin.authority()).await.opened();
@@ -290,4 +298,84 @@ async fn trailers_and_interim_responses_are_not_in_our_name() {
         response.trailers.0.iter().all(|(_, value)| !value.contains("forged")),
         "{response:#?}"
     );
+}
+
+#[tokio::test]
+async fn a_robots_txt_over_a_broken_http_2_is_a_failure() {
+    const SHORT: &str = "[robots]\nfetch-idle-timeout = \"500ms\"";
+    for (name, script, why) in [
+        (
+            "away in the content",
+            sends(&[
+                (HEADERS, END_HEADERS, true, OK),
+                (DATA, 0, true, b"User-agent: *\nDis"),
+                (GO_AWAY, 0, false, &[0, 0, 0, 0, 0, 0, 0, 2]),
+            ]),
+            "the server's response broke off",
+        ),
+        (
+            "reset",
+            sends(&[(RST_STREAM, 0, true, &[0, 0, 0, 2])]),
+            "the server closed or reset the connection before it answered",
+        ),
+        (
+            "a huge head",
+            script(|mut to, stream| async move {
+                let long = vec![b'v'; 10_000];
+                to.frame(HEADERS, 0, stream, OK).await;
+                for _ in 0..7 {
+                    // A literal field x of 10,000 bytes.
+                    let field = [&[0, 1, b'x', 127, 0x91, 0x4d][..], &long].concat();
+                    to.frame(CONTINUATION, 0, stream, &field).await;
+                }
+                to.frame(CONTINUATION, END_HEADERS, stream, &[]).await;
+                to
+            }),
+            "the server's response is not valid HTTP",
+        ),
+        ("silence", sends(&[]), "the server was silent for too long"),
+        (
+            "silence in the content",
+            sends(&[(HEADERS, END_HEADERS, true, OK), (DATA, 0, true, b"User-agent: *")]),
+            "the server was silent for too long",
+        ),
+        (
+            "a flood of interim responses",
+            script(|mut to, stream| async move {
+                for _ in 0..5_000 {
+                    to.fields(stream, &[(b":status", b"103")], false).await;
+                }
+                to
+            }),
+            "the server's response is not valid HTTP",
+        ),
+    ] {
+        println!("{name}");
+        let gate = Gate::with(SHORT).await;
+        let origin = Http2Origin::with(script, sends(&[])).await;
+        let response = gate.get(&origin.url()).await;
+        refused(&response, "unreachable");
+        let decision = gate.decision_for(&origin.url()).await;
+        assert_eq!(decision["robots_error"], why, "{name}: {decision:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_robots_txt_that_was_turned_away_unread_is_asked_for_again() {
+    for (name, turned_away) in [
+        ("refused", sends(&[(RST_STREAM, 0, true, &[0, 0, 0, 7])])),
+        ("away", sends(&[(GO_AWAY, 0, false, &[0, 0, 0, 0, 0, 0, 0, 0])])),
+        ("HTTP/1.1 is required", sends(&[(RST_STREAM, 0, true, &[0, 0, 0, 13])])),
+    ] {
+        println!("{name}");
+        let gate = Gate::start().await;
+        let rules = script(|mut to, stream| async move {
+            to.frame(HEADERS, END_HEADERS | END_STREAM, stream, NOT_FOUND).await;
+            to
+        });
+        let origin = Http2Origin::with(turned_away, rules).await;
+        drop(gate.get(&origin.url()).await);
+        let decision = gate.decision_for(&origin.url()).await;
+        assert_eq!(decision["reason"], "no-robots", "{name}: {decision:#}");
+    }
 }

@@ -1,5 +1,6 @@
 //! An origin of our own on raw TCP, plain or TLS, that can send anything and remembers what it was sent.
 
+mod http2;
 mod reply;
 mod request;
 mod serve;
@@ -38,6 +39,7 @@ pub struct Builder {
     pages: HashMap<String, Handler>,
     fallback: Option<Handler>,
     certificate: Option<Certificate>,
+    alpn: Option<Vec<Vec<u8>>>,
 }
 
 type Handler = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
@@ -101,6 +103,13 @@ impl Builder {
         self
     }
 
+    /// TLS that agrees on one of these protocols, the first one that is offered; `h2` is HTTP/2. Without this, it is
+    /// HTTP/1.1.
+    pub fn alpn(mut self, protocols: &[&str]) -> Self {
+        self.alpn = Some(protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect());
+        self.tls()
+    }
+
     pub async fn spawn(self) -> Origin {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
@@ -108,7 +117,11 @@ impl Builder {
         let site = Arc::new(Site {
             pages: Mutex::new(self.pages),
             fallback: self.fallback,
-            tls: Mutex::new(self.certificate.map(|certificate| certificate.server_config())),
+            tls: Mutex::new(self.certificate.map(|certificate| {
+                let mut config = (*certificate.server_config()).clone();
+                config.alpn_protocols = self.alpn.unwrap_or(config.alpn_protocols);
+                Arc::new(config)
+            })),
             ..Site::default()
         });
         let accepting = tokio::spawn(serve::accept(listener, site.clone()));

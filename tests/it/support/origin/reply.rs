@@ -33,18 +33,18 @@ pub enum Step {
 /// A message, then a script; either may be missing. Without an end in the script the connection is kept alive.
 #[derive(Clone, Default)]
 pub struct Reply {
-    before: Vec<Step>,
-    message: Option<Message>,
-    script: Vec<Step>,
+    pub(super) before: Vec<Step>,
+    pub(super) message: Option<Message>,
+    pub(super) script: Vec<Step>,
 }
 
 #[derive(Clone)]
-struct Message {
-    status: u16,
+pub(super) struct Message {
+    pub(super) status: u16,
     reason: String,
-    headers: Vec<(String, String)>,
-    body: Bytes,
-    framed: bool,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Bytes,
+    pub(super) framed: bool,
 }
 
 // === impl Step ===

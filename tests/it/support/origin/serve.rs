@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{Request, Site, Step, lock};
+use super::{Request, Site, Step, http2, lock};
 use crate::support::wire::{End, Wire};
 
 /// Accepts until the task is aborted, and takes the connections down with it.
@@ -33,6 +33,9 @@ async fn serve(stream: TcpStream, site: Arc<Site>) -> io::Result<()> {
         Some(config) => {
             let stream = TlsAcceptor::from(config).accept(stream).await?;
             let sni = stream.get_ref().1.server_name().map(str::to_owned);
+            if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                return http2::serve(stream, site, connection, sni).await;
+            }
             (Wire::new(stream), sni)
         }
     };

@@ -1,0 +1,99 @@
+//! Origins that speak HTTP/2: their robots.txt is asked for in it, and means the same.
+
+use super::{Means, RULES};
+use crate::support::{Gate, NAME, Origin, Reply, refused};
+
+const ONLY: &[&str] = &["h2"];
+const BOTH: &[&str] = &["h2", "http/1.1"];
+
+#[tokio::test]
+async fn an_origin_that_speaks_only_http_2_has_rules() {
+    let origin = Origin::start().alpn(ONLY).robots(RULES).spawn().await;
+    let gate = Gate::with("[robots]\nuser-agent = \"Fetcher/1.0\"").await;
+
+    refused(&gate.get(&origin.url("/p")).await, "rule");
+
+    let request = origin.only_request_for("/robots.txt");
+    assert_eq!(request.version, "HTTP/2");
+    let fields: Vec<_> = request
+        .headers
+        .0
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            ("Host", &*origin.authority()),
+            ("user-agent", "Fetcher/1.0"),
+            ("accept", "text/plain,*/*;q=0.8"),
+            ("accept-encoding", "gzip"),
+        ]
+    );
+    let decision = gate.decision_for(&origin.url("/p")).await;
+    assert_eq!(decision["robots_status"], 200, "{decision:#}");
+}
+
+#[tokio::test]
+async fn http_2_is_offered_unless_the_file_says_otherwise() {
+    for (overrides, protocols, spoken) in [
+        ("", BOTH, Some("HTTP/2")),
+        ("[https]\nupstream-http2 = true", BOTH, Some("HTTP/2")),
+        ("", &["http/1.1"], Some("HTTP/1.1")),
+        ("[https]\nupstream-http2 = false", BOTH, Some("HTTP/1.1")),
+        ("[https]\nupstream-http2 = false", ONLY, None),
+    ] {
+        let origin = Origin::start().alpn(protocols).robots(RULES).spawn().await;
+        let gate = Gate::with(overrides).await;
+
+        let response = gate.get(&origin.url("/p")).await;
+
+        refused(&response, spoken.map_or("unreachable", |_| "rule"));
+        let requests = origin.requests_for("/robots.txt");
+        let versions: Vec<_> = requests.iter().map(|request| &*request.version).collect();
+        assert_eq!(versions, Vec::from_iter(spoken), "{overrides} {protocols:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_means_the_same_as_over_http_1_1() {
+    let start = || Origin::start().alpn(ONLY);
+    let long = format!("{RULES}{}", "# a line of no rules\n".repeat(100_000));
+    for (name, reply, shown) in [
+        ("rules", Reply::ok("text/plain", RULES), Some("rule")),
+        ("gzip", Reply::gzip(RULES.as_bytes()), Some("rule")),
+        ("more than counts", Reply::ok("text/plain", long), Some("rule")),
+        ("a server error", Reply::status(503), Some("unreachable")),
+        ("part of it", Reply::status(206), Some("unreachable")),
+        ("no such page", Reply::status(404), None),
+    ] {
+        let origin = start().reply("/robots.txt", reply).spawn().await;
+        let gate = Gate::start().await;
+        println!("{name}");
+        let url = origin.url("/p");
+        let response = gate.get(&url).await;
+        match shown {
+            Some(reason) => drop(refused(&response, reason)),
+            None => assert_eq!(gate.decision_for(&url).await["reason"], "no-robots"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn redirects_lead_from_one_version_to_the_other() {
+    let plain = Origin::start().robots(RULES).spawn().await;
+    let there = Origin::start()
+        .alpn(ONLY)
+        .reply("/robots.txt", Reply::redirect(&plain.url("/robots.txt")))
+        .spawn()
+        .await;
+    let back = Origin::start()
+        .reply("/robots.txt", Reply::redirect(&there.url("/robots.txt")))
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+
+    refused(&gate.get(&there.url("/p")).await, "rule");
+    Means::Rules.holds(&gate, &back, NAME).await;
+}
