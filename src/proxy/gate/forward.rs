@@ -53,7 +53,7 @@ pub(super) async fn forward(
     let addresses = generation.egress.addresses(&origin.host, origin.port).await;
     let addresses = addresses.map_err(Fault::from)?;
     let mut wanted = Wanted {
-        http2: !client.asks_to_upgrade(),
+        http2: generation.config.https.upstream_http2 && !client.asks_to_upgrade(),
         kept: may_repeat(client),
     };
     for tries_left in (0..MAX_TRIES).rev() {
