@@ -4,7 +4,7 @@
 mod certificate;
 mod fault;
 mod http1;
-mod http2;
+pub mod http2;
 mod origins;
 mod pool;
 mod server;
