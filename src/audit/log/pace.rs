@@ -60,7 +60,7 @@ impl Crowd {
 }
 
 /// A write that takes so long is slow. Less can happen to any thread when the processors are busy.
-const SLOW: Duration = Duration::from_millis(5);
+const SLOW: Duration = Duration::from_millis(10);
 /// How many times as long as a slow write the output counts as slow.
 const SLOW_FOR: u32 = 10;
 /// For how long at most.
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn an_output_counts_as_fast_until_a_write_is_slow() {
         assert!(Pace::default().is_fast());
-        assert_eq!(after(&[(0, 0), (1, 4), (10, 5)]), [true, true, false]);
+        assert_eq!(after(&[(0, 0), (1, 9), (20, 10)]), [true, true, false]);
     }
 
     #[test]
