@@ -25,12 +25,13 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
     let mut timer = Timer::default();
     let mut times = HeadTimes::first(context);
     let begun = Instant::now();
-    let most = context.live.generation().config.proxy.limits.connection_requests;
+    let most = context.live.current().config.proxy.limits.connection_requests;
     let mut last_call = pin!(last_call(context.shutdown.clone()));
     for left in (0..most).rev() {
+        let limits = context.live.current().config.proxy.head;
         let head = tokio::select! {
             biased;
-            head = Head::read(&wire, times, context.live.generation().config.proxy.head, &mut timer) => head,
+            head = Head::read(&wire, times, limits, &mut timer) => head,
             () = &mut last_call => return,
         };
         let mut head = match head {
@@ -106,7 +107,7 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
 
 /// Answers without a session of pingora's.
 pub(super) async fn answer_and_close(mut wire: Wire, problem: &Problem<'_>, live: &Live) {
-    let name = live.generation().config.proxy.name.clone();
+    let name = live.current().config.proxy.name.clone();
     let answer = Answer::problem(problem, &http::HeaderMap::new(), &name);
     live.metrics.turned_away(problem.error(), answer.head.status.as_u16());
     // Whoever sent this may be gone.
@@ -121,7 +122,7 @@ pub(super) async fn answer_and_close(mut wire: Wire, problem: &Problem<'_>, live
 
 impl HeadTimes {
     fn first(context: &Context) -> Self {
-        let times = &context.live.generation().config.proxy;
+        let times = &context.live.current().config.proxy;
         Self {
             idle: times.header_timeout,
             head: times.header_timeout,
@@ -129,7 +130,7 @@ impl HeadTimes {
     }
 
     fn next(context: &Context) -> Self {
-        let times = &context.live.generation().config.proxy;
+        let times = &context.live.current().config.proxy;
         Self {
             idle: times.idle_timeout,
             head: times.header_timeout,

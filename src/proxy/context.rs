@@ -66,7 +66,9 @@ impl Running {
     /// Runs `task` to its end or to the cut-off, where it is dropped: an exchange says so in the log
     /// then.
     pub(super) async fn track<T>(&self, task: impl Future<Output = T>) -> Option<T> {
-        self.tasks.track_future(self.cut_off.run_until_cancelled(task)).await
+        // With a token of its own: the common one is locked each time that any task looks at it.
+        let cut_off = self.cut_off.child_token();
+        self.tasks.track_future(cut_off.run_until_cancelled(task)).await
     }
 
     pub(super) fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {

@@ -111,6 +111,11 @@ impl Live {
         *self.shutdown.borrow()
     }
 
+    /// What is in force now, for a look at it and no longer.
+    pub(super) fn current(&self) -> arc_swap::Guard<Arc<Generation>> {
+        self.current.load()
+    }
+
     /// What is in force now.
     pub fn generation(&self) -> Arc<Generation> {
         self.current.load_full()
