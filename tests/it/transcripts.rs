@@ -26,7 +26,7 @@ type Recording = BTreeMap<String, String>;
 async fn exchanges_go_as_recorded() {
     let (usual, quick, copies) = tokio::join!(Gate::start(), Gate::with(QUICK), Gate::with(COPIES));
     let gates = Arc::new([usual, quick, copies].map(|gate| {
-        let ledger = Ledger::of(&gate);
+        let ledger = Ledger::of(gate.file("audit.jsonl"));
         (gate, ledger)
     }));
     let places = Arc::new(Semaphore::new(PLACES));

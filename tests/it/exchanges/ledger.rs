@@ -11,8 +11,6 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::Gate;
-
 /// See the module's text.
 pub struct Ledger {
     path: PathBuf,
@@ -31,7 +29,7 @@ struct Known {
     offset: u64,
     /// A line whose end has not come.
     begun: Vec<u8>,
-    /// Indices of `entries`, by the authority of the URL.
+    /// Indices of `entries`, by the authority of the URL, and by that and the first two parts of the path.
     about: HashMap<String, Vec<usize>>,
     by_id: HashMap<String, usize>,
     entries: Vec<Entry>,
@@ -40,14 +38,16 @@ struct Known {
 // === impl Ledger ===
 
 impl Ledger {
-    pub fn of(gate: &Gate) -> Self {
+    /// Of the log in this file.
+    pub fn of(path: PathBuf) -> Self {
         Self {
-            path: gate.file("audit.jsonl"),
+            path,
             known: Mutex::default(),
         }
     }
 
-    /// What is known so far of the exchanges with an authority, in order.
+    /// What is known so far of the exchanges with an authority (`host:port`), or of those there whose path begins with two
+    /// parts (`host:port/a/b`), in order.
     pub fn about(&self, authority: &str) -> Vec<Entry> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.read(&self.path);
@@ -118,7 +118,9 @@ impl Known {
                     self.by_id.insert(id, at).is_none(),
                     "two decisions have one id: {record}"
                 );
+                let parts: Vec<&str> = rest.split(['/', '?']).take(3).collect();
                 self.about.entry(authority).or_default().push(at);
+                self.about.entry(parts.join("/")).or_default().push(at);
                 self.entries.push(Entry {
                     decision: record,
                     completions: Vec::new(),

@@ -38,6 +38,8 @@ pub struct Message {
     /// Trailer lines, where there are chunks.
     pub trailers: Vec<String>,
     pub end: End,
+    /// Where it ends in the bytes.
+    pub until: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub enum End {
     Broken(&'static str),
 }
 
-/// Reads requests. `ended` where no more bytes come.
+/// Reads requests.
 pub fn requests(bytes: &[u8]) -> Read {
     read(bytes, |message| {
         let framing = framing_of_request(message)?;
@@ -109,6 +111,7 @@ fn read(bytes: &[u8], mut framing_of: impl FnMut(&Message) -> Result<(Framing, b
         at += length;
         message.framing = framing;
         at += take_content(&mut message, &bytes[at..]);
+        message.until = at;
         let end = message.end;
         messages.push(message);
         if upgraded {
@@ -155,6 +158,7 @@ fn head(bytes: &[u8]) -> Result<Message, &'static str> {
         framing: Framing::Nothing,
         trailers: Vec::new(),
         end: End::Whole,
+        until: 0,
     })
 }
 

@@ -1,0 +1,268 @@
+//! What must hold of any exchange, whatever client and origin do. A plain reading of what each side sent, by the strict
+//! reader, is compared with what each side got and with the audit log.
+
+use std::fmt;
+
+use super::{
+    ledger::Entry,
+    scenario::{Answer, Ask, Fault, Framing, Scenario},
+    site::{Seen, parse, path},
+    strict::{self, End, Message, Rest},
+};
+
+/// What the exchange is known to do wrong. A defect that is mended has to be taken out here.
+struct KnownDefects {
+    /// A request is sent again where a kept connection ends in an answer's head, or behind an interim answer.
+    repeats_what_was_answered: bool,
+}
+
+const KNOWN_DEFECTS: KnownDefects = KnownDefects {
+    repeats_what_was_answered: true,
+};
+
+/// How a scenario went.
+pub struct Went<'w> {
+    pub scenario: &'w Scenario,
+    pub number: u64,
+    pub authority: &'w str,
+    /// What the client sent.
+    pub sent: &'w [u8],
+    /// What the client got.
+    pub got: &'w [u8],
+    /// Whether the proxy closed the client's connection.
+    pub ended: bool,
+    /// What the origin saw, in order.
+    pub seen: &'w [Seen],
+    /// What the log says, in order.
+    pub entries: &'w [Entry],
+}
+
+/// Checks all that must hold.
+///
+/// # Errors
+/// What does not.
+pub fn check(went: &Went<'_>) -> Result<(), String> {
+    let asked = went.asked();
+    decisions_are_of_requests(went, &asked)?;
+    the_origin_sees_what_was_decided(went)?;
+    content_goes_up_as_it_is(went, &asked)?;
+    let finals = answers_are_of_their_requests(went, &asked)?;
+    every_request_is_answered(went, &asked, &finals)?;
+    completions_tell_what_was_sent(went, &finals)
+}
+
+/// Only what the client's bytes hold as a request is decided on, in its order, once: nothing behind a broken framing, and
+/// nothing out of content.
+fn decisions_are_of_requests(went: &Went<'_>, asked: &[Message]) -> Result<(), String> {
+    for (at, entry) in went.entries.iter().enumerate() {
+        ensure(entry.completions.len() == 1, || format!("{} completions: {entry:#?}", entry.completions.len()))?;
+        let wanted = path(went.number, at, went.scenario.asks.get(at).is_some_and(|ask| ask.refused));
+        let url = format!("http://{}{wanted}", went.authority);
+        ensure(entry.decision["url"] == url && at < asked.len(), || {
+            format!("decision {at} is none of {} requests: {}", asked.len(), entry.decision)
+        })?;
+        let ask = &went.scenario.asks[at];
+        ensure(entry.decision["method"] == ask.method, || format!("another method: {}", entry.decision))?;
+        ensure(entry.decision["forwarded"] == !ask.refused, || format!("another verdict: {}", entry.decision))?;
+        let is_misread = matches!(ask.fault, Some(Fault::Head(_)));
+        ensure(!is_misread, || format!("a head that can be read in two ways was decided on: {}", entry.decision))?;
+    }
+    Ok(())
+}
+
+/// What the origin saw are the forwarded requests in the order of their decisions, each once; again only where a kept
+/// connection swallowed it and it may be repeated (RFC 9110 §9.2.2).
+fn the_origin_sees_what_was_decided(went: &Went<'_>) -> Result<(), String> {
+    let mut last: Option<&Seen> = None;
+    for seen in went.seen {
+        let (method, target, _) = seen.message.request_line().unwrap_or_default();
+        let decided = went.entries.get(seen.ask);
+        ensure(decided.is_some_and(|entry| entry.decision["forwarded"] == true), || {
+            format!("the origin saw what was not decided on: {}", seen.message.start)
+        })?;
+        let ask = &went.scenario.asks[seen.ask];
+        ensure(method == ask.method && target == path(went.number, seen.ask, false), || {
+            format!("the origin saw another request: {}", seen.message.start)
+        })?;
+        ensure(seen.message.all("host").eq([went.authority]), || format!("another host: {:?}", seen.message))?;
+        if let Some(last) = last {
+            let may_repeat = last.ask == seen.ask
+                && last.kept
+                && (!last.answered || KNOWN_DEFECTS.repeats_what_was_answered)
+                && is_idempotent(method);
+            ensure(last.ask < seen.ask || may_repeat, || {
+                format!("the origin saw {} after {}", seen.message.start, last.message.start)
+            })?;
+        }
+        last = Some(seen);
+    }
+    Ok(())
+}
+
+fn content_goes_up_as_it_is(went: &Went<'_>, asked: &[Message]) -> Result<(), String> {
+    for seen in went.seen {
+        let Some(asked) = asked.get(seen.ask) else { continue };
+        let (got, sent) = (&seen.message.content, &asked.content);
+        ensure(sent.starts_with(got), || format!("the content of {} was changed", seen.message.start))?;
+        if seen.message.end == End::Whole {
+            ensure(asked.end == End::Whole && got == sent, || {
+                format!("{} seems whole at the origin: {} of {} bytes", asked.start, got.len(), sent.len())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Each answer of an origin's is of the request that it is an answer to, and has the content that was sent, or its
+/// beginning where either side broke off. The final answers.
+fn answers_are_of_their_requests(went: &Went<'_>, asked: &[Message]) -> Result<Vec<Message>, String> {
+    // A request that is none is answered too, and the last one.
+    let mut methods: Vec<String> = went.scenario.asks.iter().map(|ask| ask.method.to_owned()).collect();
+    methods.truncate(asked.len() + 1);
+    let read = strict::responses(went.got, &methods, went.ended);
+    let is_cut = matches!(read.rest, Rest::Nothing | Rest::PartOfHead);
+    ensure(is_cut, || format!("the client got what is no answer ({:?})", read.rest))?;
+    let finals: Vec<Message> = read.messages.into_iter().filter(Message::is_final).collect();
+    for (at, message) in finals.iter().enumerate() {
+        let ask = &went.scenario.asks[at];
+        let Some(id) = message.all("x-id").next() else {
+            continue;
+        };
+        let wanted = path(went.number, at, ask.refused);
+        ensure(id == wanted, || format!("the answer to {wanted} is one to {id}"))?;
+        ensure(!ask.refused, || format!("an answer to a request that was refused: {id}"))?;
+        the_answer_is_true(ask, &wanted, message)?;
+    }
+    Ok(finals)
+}
+
+fn the_answer_is_true(ask: &Ask, id: &str, got: &Message) -> Result<(), String> {
+    let answer = &ask.answer;
+    ensure(answer.fault.is_none(), || format!("an answer that is none went on: {}", got.start))?;
+    let (wire, head, content) = answer.bytes(ask.method, id);
+    let sent = answer.cut.map_or(wire.len(), |share| wire.len() * usize::from(share) / 256);
+    ensure(sent >= head, || format!("an answer without the end of its head went on: {}", got.start))?;
+    ensure(got.status() == Some(answer.status), || format!("another status: {}", got.start))?;
+    ensure(content.starts_with(&got.content), || format!("the content of {id} was changed: {:?}", got.content))?;
+    // Nobody can tell the end of a connection from the end of such an answer.
+    if got.end != End::Whole || got.framing == strict::Framing::UntilClose {
+        return Ok(());
+    }
+    if answer.ends_by_close(ask.method) {
+        let sent = sent - head;
+        // A connection that is reset is no end of the content.
+        ensure(got.content.len() == sent && !(answer.cut.is_some() && answer.reset), || {
+            format!("{id} seems whole: {} of {sent} bytes", got.content.len())
+        })
+    } else {
+        let is_bare = content.is_empty() && !matches!(answer.framing, Framing::Chunks(_));
+        let is_whole = sent == wire.len() || is_bare || is_without_content(answer, ask.method);
+        ensure(is_whole && got.content == content, || {
+            format!("{id} seems whole: {} of {} bytes", got.content.len(), content.len())
+        })
+    }
+}
+
+/// Where a client has sent a whole request and waits, it gets an answer, unless the connection was said to end before.
+fn every_request_is_answered(went: &Went<'_>, asked: &[Message], finals: &[Message]) -> Result<(), String> {
+    let is_whole = asked.len() == went.scenario.asks.len() && asked.iter().all(|message| message.end == End::Whole);
+    if went.scenario.break_off.is_some() {
+        return Ok(());
+    }
+    if finals.len() == asked.len() && is_whole {
+        return Ok(());
+    }
+    let Some(last) = finals.last() else {
+        return Err("a client that waits got no answer".to_owned());
+    };
+    let said = last.all("connection").any(|value| value.eq_ignore_ascii_case("close"));
+    let ends = said || last.end != End::Whole || last.framing == strict::Framing::UntilClose;
+    // Without pipelining, a request that comes too early is lost.
+    ensure(ends || went.scenario.pipelined || finals.len() >= asked.len(), || {
+        format!("only {} of {} requests were answered", finals.len(), asked.len())
+    })
+}
+
+/// The log has the status that the client got, and as many bytes, where it got all.
+fn completions_tell_what_was_sent(went: &Went<'_>, finals: &[Message]) -> Result<(), String> {
+    for (at, entry) in went.entries.iter().enumerate() {
+        let end = &entry.completions[0];
+        let Some(answer) = finals.get(at).filter(|answer| is_known_to_be_whole(answer)) else {
+            continue;
+        };
+        let is_same = end["status"] == answer.status().unwrap_or_default() && end["bytes_out"] == answer.content.len();
+        ensure(is_same, || format!("{} with {} bytes is logged as {end}", answer.start, answer.content.len()))?;
+        let asked = &went.scenario.asks[at];
+        let most = asked.content.0.len();
+        ensure(end["bytes_in"].as_u64().is_some_and(|bytes| bytes <= most as u64), || {
+            format!("{most} bytes of content are logged as {end}")
+        })?;
+    }
+    Ok(())
+}
+
+// === impl Went ===
+
+impl Went<'_> {
+    /// The requests that a strict reader finds in what the client sent, up to the first that is none.
+    fn asked(&self) -> Vec<Message> {
+        let mut asked = strict::requests(self.sent).messages;
+        // A connection ends behind a request that says so.
+        let last = asked.iter().position(|message| {
+            let says = |option: &str| message.all("connection").any(|value| value.eq_ignore_ascii_case(option));
+            let is_old = message.start.ends_with("HTTP/1.0") && !says("keep-alive");
+            says("close") || is_old || matches!(message.end, End::Broken(_))
+        });
+        asked.truncate(last.map_or(asked.len(), |last| last + 1));
+        let mine = |message: &Message| {
+            let target = message.request_line().map_or("", |(_, target, _)| target);
+            let path = target.strip_prefix("http://").and_then(|rest| rest.strip_prefix(self.authority));
+            path.and_then(parse).is_some_and(|(number, _)| number == self.number)
+        };
+        asked.retain(mine);
+        asked
+    }
+}
+
+impl fmt::Display for Went<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "client sent: {}", shortened(self.sent))?;
+        writeln!(f, "client got:  {} (ended: {})", shortened(self.got), self.ended)?;
+        for seen in self.seen {
+            let Message { start, content, end, .. } = &seen.message;
+            let kept = if seen.kept { "kept" } else { "fresh" };
+            writeln!(f, "origin saw:  {start} ({kept}), {} bytes, {end:?}", content.len())?;
+        }
+        for entry in self.entries {
+            writeln!(f, "log: {} {}", entry.decision["url"], entry.decision["forwarded"])?;
+            for end in &entry.completions {
+                writeln!(f, "log:   {end}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn shortened(bytes: &[u8]) -> String {
+    let text = bytes.escape_ascii().to_string();
+    if text.len() <= 6000 {
+        return text;
+    }
+    format!("{} ... {}", &text[..3000], &text[text.len() - 3000..])
+}
+
+fn is_known_to_be_whole(answer: &Message) -> bool {
+    answer.end == End::Whole && answer.framing != strict::Framing::UntilClose
+}
+
+fn is_idempotent(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE")
+}
+
+fn is_without_content(answer: &Answer, method: &str) -> bool {
+    method == "HEAD" || matches!(answer.status, 204 | 304)
+}
+
+fn ensure(holds: bool, wrong: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(wrong()) }
+}

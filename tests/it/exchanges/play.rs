@@ -1,0 +1,222 @@
+//! Plays [scenarios](super::scenario) through a proxy, and holds what each side saw to the [model](super::model).
+
+use std::{
+    io,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{
+        TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::watch,
+};
+
+use super::{
+    ledger::{Ledger, are_complete},
+    model::{self, Went},
+    scenario::{How, Scenario},
+    site::{Site, path, pieces},
+    strict,
+};
+
+/// A proxy under test, and the origin behind it.
+pub struct Bench {
+    proxy: SocketAddr,
+    site: Arc<Site>,
+    ledger: Ledger,
+    next: AtomicU64,
+}
+
+/// What a client got so far, and whether no more comes.
+type Got = (Vec<u8>, bool);
+
+// === impl Bench ===
+
+impl Bench {
+    /// For the proxy at this address, with its audit log in this file. It has to let clients through to 127.0.0.1.
+    ///
+    /// # Errors
+    /// There is no port for the origin.
+    pub async fn start(proxy: SocketAddr, audit: PathBuf) -> io::Result<Self> {
+        Ok(Self {
+            proxy,
+            site: Site::start().await?,
+            ledger: Ledger::of(audit),
+            next: AtomicU64::new(0),
+        })
+    }
+
+    /// Plays the scenario that `bytes` make.
+    ///
+    /// # Errors
+    /// What is wrong with how it went.
+    pub async fn play(&self, bytes: &[u8]) -> Result<(), String> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let scenario = Arc::new(Scenario::from_bytes(bytes));
+        self.site.add(number, scenario.clone());
+        let authority = self.site.authority();
+        let played = tokio::time::timeout(PATIENCE, self.act(&scenario, number, &authority)).await;
+        let (sent, got, ended) = match played {
+            Ok(Ok(went)) => went,
+            Ok(Err(error)) => return Err(format!("the proxy cannot be connected to: {error}")),
+            Err(_) => return Err(format!("the client waited in vain\n{scenario:#?}")),
+        };
+        let mut entries = Vec::new();
+        for folder in ["yes", "no"] {
+            let about = format!("{authority}/{folder}/{number}");
+            let logged = self.ledger.wait(&about, PATIENCE, are_complete).await;
+            entries.extend(logged.map_err(|entries| format!("a completion is missing: {entries:#?}\n{scenario:#?}"))?);
+        }
+        // In the order of the log, which begins with the time.
+        entries.sort_by_key(|entry| entry.decision["id"].as_str().map(str::to_owned));
+        let went = Went {
+            scenario: &scenario,
+            number,
+            authority: &authority,
+            sent: &sent,
+            got: &got,
+            ended,
+            seen: &self.site.seen(number),
+            entries: &entries,
+        };
+        let wrong = self.site.wrong();
+        let verdict = match wrong.first() {
+            Some(wrong) => Err(format!("the origin saw what is no request of any client's: {wrong}")),
+            None => model::check(&went),
+        };
+        verdict.map_err(|wrong| format!("{wrong}\n{went}\n{scenario:#?}"))
+    }
+
+    /// What the client sent and got, and whether the proxy closed.
+    async fn act(&self, scenario: &Scenario, number: u64, authority: &str) -> io::Result<(Vec<u8>, Vec<u8>, bool)> {
+        let stream = TcpStream::connect(self.proxy).await?;
+        stream.set_nodelay(true)?;
+        let (reader, writer) = stream.into_split();
+        let (sender, got) = watch::channel((Vec::new(), false));
+        let reading = tokio::spawn(read(reader, sender));
+        let mut client = Client {
+            writer,
+            got,
+            sent: Vec::new(),
+            methods: scenario.asks.iter().map(|ask| ask.method.to_owned()).collect(),
+        };
+        client.act(scenario, number, authority).await;
+        let (got, ended) = client.got.borrow().clone();
+        let sent = std::mem::take(&mut client.sent);
+        reading.abort();
+        Ok((sent, got, ended))
+    }
+}
+
+struct Client {
+    writer: OwnedWriteHalf,
+    got: watch::Receiver<Got>,
+    sent: Vec<u8>,
+    methods: Vec<String>,
+}
+
+// === impl Client ===
+
+impl Client {
+    async fn act(&mut self, scenario: &Scenario, number: u64, authority: &str) {
+        for (at, ask) in scenario.asks.iter().enumerate() {
+            let bytes = ask.bytes(authority, &path(number, at, ask.refused));
+            let breaks_off = scenario.break_off.filter(|break_off| break_off.ask == at);
+            let share = breaks_off.and_then(|break_off| break_off.share);
+            let length = share.map_or(bytes.len(), |share| bytes.len() * usize::from(share) / 256);
+            let answers = self.answers();
+            let before = self.got.borrow().0.len();
+            for piece in pieces(&bytes[..length], scenario.piece) {
+                self.sent.extend(piece);
+                // The proxy may have closed; what it said before counts.
+                if self.send(piece, answers + 1).await.is_err() {
+                    break;
+                }
+            }
+            if let Some(break_off) = breaks_off {
+                if break_off.share.is_none() {
+                    self.wait(|(bytes, ended)| bytes.len() > before || *ended).await;
+                }
+                return self.break_off(break_off.how).await;
+            }
+            if !scenario.pipelined && !self.answered(at + 1).await {
+                return;
+            }
+        }
+        self.answered(scenario.asks.len()).await;
+    }
+
+    /// Sends unless the answer, or the end, comes first.
+    async fn send(&mut self, piece: &[u8], answers: usize) -> io::Result<()> {
+        let methods = self.methods.clone();
+        let done = |(bytes, ended): &Got| *ended || finals(bytes, &methods, *ended) >= answers;
+        tokio::select! {
+            sent = self.writer.write_all(piece) => sent?,
+            _ = self.got.wait_for(done) => return Err(io::ErrorKind::BrokenPipe.into()),
+        }
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    async fn break_off(&mut self, how: How) {
+        match how {
+            How::Close => {}
+            How::Reset => drop(self.writer.as_ref().set_zero_linger()),
+            How::Finish => {
+                let _ = self.writer.shutdown().await;
+                self.wait(|(_, ended)| *ended).await;
+            }
+        }
+    }
+
+    /// How many answers are whole.
+    fn answers(&self) -> usize {
+        let (bytes, ended) = &*self.got.borrow();
+        finals(bytes, &self.methods, *ended)
+    }
+
+    /// Waits for so many whole answers, or the end. Whether the connection goes on.
+    async fn answered(&mut self, number: usize) -> bool {
+        let methods = self.methods.clone();
+        self.wait(|(bytes, ended)| *ended || finals(bytes, &methods, *ended) >= number).await;
+        !self.got.borrow().1
+    }
+
+    async fn wait(&mut self, condition: impl FnMut(&Got) -> bool) {
+        // The sender says the end before it goes.
+        let _ = self.got.wait_for(condition).await;
+    }
+}
+
+async fn read(mut reader: OwnedReadHalf, got: watch::Sender<Got>) {
+    let mut chunk = vec![0; 64 * 1024];
+    loop {
+        let read = reader.read(&mut chunk).await.unwrap_or(0);
+        got.send_modify(|(bytes, ended)| {
+            bytes.extend(&chunk[..read]);
+            *ended = read == 0;
+        });
+        if read == 0 {
+            return;
+        }
+    }
+}
+
+/// How many final answers are whole.
+fn finals(bytes: &[u8], methods: &[String], ended: bool) -> usize {
+    let read = strict::responses(bytes, methods, ended);
+    let whole = |message: &&strict::Message| message.is_final() && message.end == strict::End::Whole;
+    read.messages.iter().filter(whole).count()
+}
+
+/// When a scenario is given up: one that goes well comes nowhere near it.
+const PATIENCE: Duration = Duration::from_secs(60);

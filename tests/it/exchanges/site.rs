@@ -1,0 +1,272 @@
+//! The origin of the [scenarios](super::scenario): answers each request as its scenario has it, and remembers what it saw.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
+
+use super::{
+    scenario::Scenario,
+    strict::{self, End, Message, Rest},
+};
+
+/// See the module's text.
+pub struct Site {
+    address: SocketAddr,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    scenarios: HashMap<u64, Arc<Scenario>>,
+    seen: HashMap<u64, Vec<Seen>>,
+    wrong: Vec<String>,
+}
+
+/// A request that came.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub ask: usize,
+    /// Whether the connection had another request before it.
+    pub kept: bool,
+    /// Whether a byte was answered.
+    pub answered: bool,
+    pub message: Message,
+}
+
+// === impl Site ===
+
+impl Site {
+    pub async fn start() -> io::Result<Arc<Self>> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let site = Arc::new(Self {
+            address: listener.local_addr()?,
+            state: Mutex::default(),
+        });
+        let accepting = site.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let site = accepting.clone();
+                // What goes wrong on a connection is the proxy's to notice.
+                tokio::spawn(async move { drop(site.serve(stream).await) });
+            }
+        });
+        Ok(site)
+    }
+
+    pub fn authority(&self) -> String {
+        self.address.to_string()
+    }
+
+    pub fn add(&self, number: u64, scenario: Arc<Scenario>) {
+        self.state().scenarios.insert(number, scenario);
+    }
+
+    /// The requests of a scenario, in the order in which their heads came.
+    pub fn seen(&self, number: u64) -> Vec<Seen> {
+        self.state().seen.get(&number).cloned().unwrap_or_default()
+    }
+
+    /// What came that belongs to no scenario.
+    pub fn wrong(&self) -> Vec<String> {
+        self.state().wrong.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut bytes = Vec::new();
+        let mut kept = false;
+        loop {
+            let read = strict::requests(&bytes);
+            let Some(head) = read.messages.first() else {
+                if let Rest::Broken(why) = read.rest {
+                    self.state().wrong.push(format!("{why}: {}", bytes.escape_ascii()));
+                    return Ok(());
+                }
+                if stream.read_buf(&mut bytes).await? == 0 {
+                    if !bytes.is_empty() {
+                        self.state().wrong.push(format!("a part of a head: {}", bytes.escape_ascii()));
+                    }
+                    return Ok(());
+                }
+                continue;
+            };
+            let target = head.request_line().map_or("", |(_, target, _)| target).to_owned();
+            if target == "/robots.txt" {
+                let robots = "User-agent: *\nDisallow: /no/\n";
+                let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", robots.len());
+                return stream.write_all((head + robots).as_bytes()).await;
+            }
+            let known = parse(&target).and_then(|(number, ask)| {
+                let scenario = self.state().scenarios.get(&number)?.clone();
+                (ask < scenario.asks.len()).then_some((number, ask, scenario))
+            });
+            let Some((number, ask, scenario)) = known else {
+                self.state().wrong.push(format!("nobody asked for this: {}", bytes.escape_ascii()));
+                return Ok(());
+            };
+            let seen = Seen {
+                ask,
+                kept,
+                answered: false,
+                message: head.clone(),
+            };
+            let at = {
+                let mut state = self.state();
+                let all = state.seen.entry(number).or_default();
+                all.push(seen);
+                all.len() - 1
+            };
+            let place = Place { site: self, number, at };
+            if !self.exchange(&mut stream, &mut bytes, &place, &scenario, &target).await? {
+                // Not before the peer has: bytes that are unread when it closes would take the answer from it.
+                return Ok(());
+            }
+            kept = true;
+        }
+    }
+
+    /// Answers one request. Whether another may follow.
+    async fn exchange(
+        &self,
+        stream: &mut TcpStream,
+        bytes: &mut Vec<u8>,
+        place: &Place<'_>,
+        scenario: &Scenario,
+        target: &str,
+    ) -> io::Result<bool> {
+        let ask = &scenario.asks[place.ask()];
+        let answer = &ask.answer;
+        let taken = !answer.early;
+        if taken && !take_content(stream, bytes, place).await? {
+            return Ok(false);
+        }
+        let (mut wire, _, _) = answer.bytes(ask.method, target);
+        let ends_by_close = answer.ends_by_close(ask.method);
+        if let Some(share) = answer.cut {
+            wire.truncate(wire.len() * usize::from(share) / 256);
+        }
+        let behind = if answer.cut.is_some() || ends_by_close { "" } else { answer.extra };
+        // The end goes with what is behind it, so that it is there when the connection is kept.
+        let tail = wire.split_off(wire.len().saturating_sub(20));
+        for piece in pieces(&wire, scenario.piece) {
+            place.answered();
+            stream.write_all(piece).await?;
+            tokio::task::yield_now().await;
+        }
+        if !tail.is_empty() || !behind.is_empty() {
+            place.answered();
+            stream.write_all(&[&tail, behind.as_bytes()].concat()).await?;
+        }
+        if answer.cut.is_some() && answer.reset {
+            stream.set_zero_linger()?;
+            return Ok(false);
+        }
+        let says_close = place.says_close();
+        if answer.cut.is_some() || ends_by_close || answer.closes || answer.says_close || answer.fault.is_some() {
+            stream.shutdown().await?;
+            // Until the peer has closed as well.
+            let mut rest = Vec::new();
+            let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+            bytes.extend(rest);
+            if (taken || place.take(bytes))
+                && let Rest::Broken(why) = strict::requests(bytes).rest
+            {
+                self.state().wrong.push(format!("{why}: {}", bytes.escape_ascii()));
+            }
+            return Ok(false);
+        }
+        Ok((taken || take_content(stream, bytes, place).await?) && !says_close)
+    }
+}
+
+/// Where a request is remembered.
+struct Place<'s> {
+    site: &'s Site,
+    number: u64,
+    at: usize,
+}
+
+// === impl Place ===
+
+impl Place<'_> {
+    fn with<T>(&self, work: impl FnOnce(&mut Seen) -> T) -> T {
+        let mut state = self.site.state();
+        let seen = state.seen.get_mut(&self.number).and_then(|seen| seen.get_mut(self.at));
+        work(seen.expect("it was put there"))
+    }
+
+    fn ask(&self) -> usize {
+        self.with(|seen| seen.ask)
+    }
+
+    fn answered(&self) {
+        self.with(|seen| seen.answered = true);
+    }
+
+    fn says_close(&self) -> bool {
+        self.with(|seen| seen.message.all("connection").any(|value| value.eq_ignore_ascii_case("close")))
+    }
+
+    /// Takes the message that `bytes` begin with out of them, as far as it has come. Whether it is whole.
+    fn take(&self, bytes: &mut Vec<u8>) -> bool {
+        let read = strict::requests(bytes);
+        let Some(message) = read.messages.into_iter().next() else { return true };
+        let is_whole = message.end == End::Whole;
+        if let End::Broken(why) = message.end {
+            self.site.state().wrong.push(format!("{why}: {}", bytes.escape_ascii()));
+        }
+        let until = message.until;
+        self.with(|seen| seen.message = message);
+        if is_whole {
+            bytes.drain(..until);
+        }
+        is_whole
+    }
+}
+
+/// Reads the content of the request that `bytes` begin with. Whether all of it came.
+async fn take_content(stream: &mut TcpStream, bytes: &mut Vec<u8>, place: &Place<'_>) -> io::Result<bool> {
+    loop {
+        if bytes.is_empty() || place.take(bytes) {
+            return Ok(true);
+        }
+        if stream.read_buf(bytes).await? == 0 {
+            return Ok(false);
+        }
+    }
+}
+
+/// The path of a request of a scenario.
+pub fn path(number: u64, ask: usize, refused: bool) -> String {
+    let folder = if refused { "no" } else { "yes" };
+    format!("/{folder}/{number}/{ask}")
+}
+
+/// The number of the scenario, and of its request.
+pub fn parse(path: &str) -> Option<(u64, usize)> {
+    let mut parts = path.split('/').skip(2);
+    let parsed = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    parts.next().is_none().then_some(parsed)
+}
+
+/// In pieces of so many bytes, but not in very many; whole at 0.
+pub fn pieces(bytes: &[u8], size: usize) -> impl Iterator<Item = &[u8]> {
+    let size = if size == 0 { bytes.len().max(1) } else { size.max(bytes.len() / 50) };
+    bytes.chunks(size)
+}
+
+/// When a peer that does not move is given up.
+pub const PATIENCE: Duration = Duration::from_secs(20);
