@@ -1,0 +1,270 @@
+//! The cases: what is asked of which proxies.
+
+use super::{
+    load::{Host, Pattern, Plan, Protocol, Request},
+    origin::{
+        Origin,
+        answers::{HUGE, LARGE, LARGE_BYTES, PRIVATE, SMALL, SMALL_BYTES},
+    },
+    proxies::{Audit, Https, Kind},
+};
+
+pub struct Case {
+    pub name: &'static str,
+    pub title: String,
+    pub measures: Measures,
+    pub lanes: Vec<Lane>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Measures {
+    /// Requests in a time: see [`races`](super::races).
+    Rate,
+    /// Memory for each connection: see [`crowds`](super::crowds).
+    Memory,
+}
+
+/// A proxy's part in a case.
+pub struct Lane {
+    pub kind: Kind,
+    pub label: String,
+    pub plan: Plan,
+}
+
+/// Every case, with `crowd` connections where they are many.
+pub fn all(origin: &Origin, crowd: usize) -> Vec<Case> {
+    let small = Request {
+        host: Host::One(origin.plain),
+        path: SMALL,
+        content: 0,
+        status: 200,
+        answer: SMALL_BYTES,
+    };
+    let plain = Plan {
+        protocol: Protocol::Plain,
+        pattern: Pattern::Kept,
+        request: small,
+        connections: 32,
+        streams: 1,
+    };
+    let http1 = Plan {
+        protocol: Protocol::Http1,
+        request: Request {
+            host: Host::One(origin.tls),
+            ..small
+        },
+        ..plain
+    };
+    let http2 = Plan {
+        protocol: Protocol::Http2,
+        connections: 8,
+        streams: 4,
+        ..http1
+    };
+    let new = Plan {
+        pattern: Pattern::New,
+        connections: 16,
+        ..http1
+    };
+    let posts = Plan {
+        request: Request {
+            content: 10 * 1024,
+            ..small
+        },
+        ..plain
+    };
+    let cold = Plan {
+        request: Request {
+            host: Host::Each(origin.any_port),
+            ..small
+        },
+        ..plain
+    };
+    let idle = Plan {
+        pattern: Pattern::Idle,
+        connections: crowd,
+        ..plain
+    };
+    let tunnels = Plan {
+        protocol: Protocol::Tunnel,
+        pattern: Pattern::Idle,
+        connections: crowd,
+        ..http1
+    };
+    let unread = Plan {
+        pattern: Pattern::Unread,
+        request: Request { path: HUGE, ..small },
+        connections: UNREAD.min(crowd),
+        ..plain
+    };
+    vec![
+        race(
+            "kept",
+            "1 KiB answers over plain HTTP, 32 kept connections",
+            clear(plain),
+        ),
+        race(
+            "https",
+            "1 KiB answers over intercepted HTTP/1.1, 32 kept connections",
+            tls(http1),
+        ),
+        race(
+            "http2",
+            "1 KiB answers over intercepted HTTP/2, 8 kept connections with 4 requests each",
+            {
+                let mut lanes = vec![lane(Kind::Nothing, http2), lane(Kind::ROBOTGATE, http2)];
+                // squid ends no HTTP/2, so it does what it can.
+                for kind in [Kind::SQUID, Kind::Squid { workers: 2 }] {
+                    lanes.extend(
+                        kind.intercepts()
+                            .then(|| named(format!("{kind} (HTTP/1.1)"), kind, http1)),
+                    );
+                }
+                lanes.push(lane(Kind::Mitmproxy, http2));
+                lanes
+            },
+        ),
+        race(
+            "new",
+            "an intercepted connection for each request, 16 at a time",
+            tls(new),
+        ),
+        race(
+            "large-http",
+            "1 MiB answers over plain HTTP, 8 kept connections",
+            clear(large(plain)),
+        ),
+        race(
+            "large-https",
+            "1 MiB answers over intercepted HTTP/1.1, 8 kept connections",
+            tls(large(http1)),
+        ),
+        race(
+            "posts",
+            "POSTs of 10 KiB over plain HTTP, 32 kept connections",
+            clear(posts),
+        ),
+        race("refusals", "requests that are refused, 32 kept connections", {
+            let refused = Plan {
+                request: Request {
+                    path: PRIVATE,
+                    status: 403,
+                    ..small
+                },
+                ..plain
+            };
+            let kinds = [Kind::ROBOTGATE, Kind::SQUID, Kind::Squid { workers: 2 }, Kind::HaProxy];
+            let mut lanes = vec![named(FORWARDED.to_owned(), Kind::ROBOTGATE, plain)];
+            lanes.extend(kinds.map(|kind| lane(kind, refused)));
+            lanes
+        }),
+        race(
+            "cold",
+            "each request to another origin, 32 kept connections to the proxy",
+            {
+                let mut lanes = clear(cold);
+                lanes.retain(|lane| lane.kind != Kind::Nothing);
+                lanes
+            },
+        ),
+        race(
+            "many-512",
+            "1 KiB answers over plain HTTP, 512 kept connections",
+            clear(crowded(plain, 512)),
+        ),
+        race("many-4096", "1 KiB answers over plain HTTP, 4,096 kept connections", {
+            let mut lanes = clear(crowded(plain, 4096.min(crowd)));
+            lanes.retain(|lane| lane.kind != Kind::Mitmproxy);
+            lanes
+        }),
+        race("audit", "as kept, by where robotgate's audit log goes", {
+            let lanes = [
+                ("a file", Audit::File),
+                ("a pipe", Audit::Pipe),
+                ("/dev/null", Audit::Null),
+            ];
+            let lane = |(to, audit)| {
+                named(
+                    format!("robotgate, to {to}"),
+                    Kind::Robotgate(audit, Https::Intercept),
+                    plain,
+                )
+            };
+            lanes.map(lane).into()
+        }),
+        crowd_of(
+            "idle",
+            "idle connections, plain HTTP, each after one request",
+            clear(idle),
+        ),
+        crowd_of("tunnels", "idle tunnels with TLS in them, each after one request", {
+            let tunnel = Kind::Robotgate(Audit::File, Https::Tunnel);
+            vec![lane(tunnel, tunnels), lane(Kind::SQUID, tunnels)]
+        }),
+        crowd_of(
+            "unread",
+            "answers of 64 MiB over plain HTTP that the client does not read",
+            clear(unread),
+        ),
+    ]
+}
+
+/// All proxies, over plain HTTP.
+fn clear(plan: Plan) -> Vec<Lane> {
+    Kind::ALL.map(|kind| lane(kind, plan)).into()
+}
+
+/// The proxies that end TLS.
+fn tls(plan: Plan) -> Vec<Lane> {
+    let kinds = Kind::ALL.into_iter().filter(|kind| kind.intercepts());
+    kinds.map(|kind| lane(kind, plan)).collect()
+}
+
+fn large(plan: Plan) -> Plan {
+    Plan {
+        connections: 8,
+        request: Request {
+            path: LARGE,
+            answer: LARGE_BYTES,
+            ..plan.request
+        },
+        ..plan
+    }
+}
+
+fn crowded(plan: Plan, connections: usize) -> Plan {
+    Plan { connections, ..plan }
+}
+
+fn lane(kind: Kind, plan: Plan) -> Lane {
+    named(kind.to_string(), kind, plan)
+}
+
+fn named(label: String, kind: Kind, plan: Plan) -> Lane {
+    Lane { kind, label, plan }
+}
+
+fn race(name: &'static str, title: &str, lanes: Vec<Lane>) -> Case {
+    Case {
+        name,
+        title: title.to_owned(),
+        measures: Measures::Rate,
+        lanes,
+    }
+}
+
+fn crowd_of(name: &'static str, title: &str, mut lanes: Vec<Lane>) -> Case {
+    // mitmproxy takes too long to take so many.
+    lanes.retain(|lane| ![Kind::Nothing, Kind::Mitmproxy].contains(&lane.kind));
+    let connections = lanes.first().map_or(0, |lane| lane.plan.connections);
+    Case {
+        name,
+        title: format!("{connections} {title}"),
+        measures: Measures::Memory,
+        lanes,
+    }
+}
+
+pub const FORWARDED: &str = "robotgate, forwarded";
+/// Each may take some megabytes of the kernel's memory, too.
+const UNREAD: usize = 200;

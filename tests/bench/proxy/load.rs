@@ -1,0 +1,209 @@
+//! The load generator: clients that each do one thing over and over, on threads of the benchmark's own.
+
+mod client;
+mod connect;
+mod http1;
+mod http2;
+mod request;
+mod tally;
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use tokio::{runtime, sync::Semaphore, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use self::client::Client;
+pub use self::{
+    request::{Host, Request},
+    tally::Tally,
+};
+use super::{Outcome, process};
+
+/// What the clients do.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    pub protocol: Protocol,
+    pub pattern: Pattern,
+    pub request: Request,
+    pub connections: usize,
+    /// Requests under way on each connection, for HTTP/2.
+    pub streams: usize,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Protocol {
+    /// HTTP/1.1 in clear, in absolute form where there is a proxy.
+    Plain,
+    /// HTTP/1.1 over TLS, inside a CONNECT where there is a proxy.
+    Http1,
+    /// HTTP/2 over TLS, likewise.
+    Http2,
+    /// As `Http1`, inside a CONNECT that the proxy does not look into.
+    Tunnel,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Pattern {
+    /// One request after the other on connections that are kept.
+    Kept,
+    /// Each request on a connection of its own.
+    New,
+    /// One request on each connection, and then none.
+    Idle,
+    /// One request on each connection, whose answer is not read.
+    Unread,
+}
+
+/// What the clients do it to: a proxy, or the origin itself.
+pub type Proxy = Option<SocketAddr>;
+
+/// What one run found.
+pub struct Measured {
+    pub elapsed: Duration,
+    pub tally: Tally,
+}
+
+/// What the clients and the benchmark share.
+struct Stage {
+    plan: Plan,
+    proxy: Proxy,
+    ready: AtomicUsize,
+    measuring: AtomicBool,
+    over: CancellationToken,
+    /// How many clients may connect at once, so that no listener's queue overflows.
+    connecting: Semaphore,
+}
+
+impl Plan {
+    /// Lets the clients run for `time` once all are at work and as long again as `warm_up`. `before` and `after` are
+    /// called at the ends of that time.
+    pub fn measure(
+        &self,
+        proxy: Proxy,
+        warm_up: Duration,
+        time: Duration,
+        mut look: impl FnMut(Moment),
+    ) -> Outcome<Measured> {
+        let (elapsed, tally) = self.perform(proxy, |stage| {
+            thread::sleep(warm_up);
+            look(Moment::Before);
+            let started = Instant::now();
+            stage.measuring.store(true, Ordering::Relaxed);
+            thread::sleep(time);
+            stage.measuring.store(false, Ordering::Relaxed);
+            let elapsed = started.elapsed();
+            look(Moment::After);
+            elapsed
+        })?;
+        Ok(Measured { elapsed, tally })
+    }
+
+    /// Has all clients connect, and calls `look` while they hold their connections.
+    pub fn hold<T>(&self, proxy: Proxy, look: impl FnOnce() -> T) -> Outcome<T> {
+        self.perform(proxy, |_| look()).map(|(seen, _)| seen)
+    }
+
+    fn perform<T>(&self, proxy: Proxy, conduct: impl FnOnce(&Stage) -> T) -> Outcome<(T, Tally)> {
+        let stage = Arc::new(Stage {
+            plan: *self,
+            proxy,
+            ready: AtomicUsize::new(0),
+            measuring: AtomicBool::new(false),
+            over: CancellationToken::new(),
+            connecting: Semaphore::new(CONNECTING),
+        });
+        let threads = process::threads().min(self.connections);
+        let mut running = Vec::new();
+        for thread in 0..threads {
+            let stage = stage.clone();
+            running.push(thread::spawn(move || run(&stage, thread, threads)));
+        }
+        let began = stage.begun(|| running.iter().any(thread::JoinHandle::is_finished));
+        let seen = began.then(|| conduct(&stage));
+        stage.over.cancel();
+        let mut tally = Tally::default();
+        for thread in running {
+            tally.add(thread.join().map_err(|_| "the load generator panicked")??);
+        }
+        match seen {
+            Some(seen) => Ok((seen, tally)),
+            None => {
+                let ready = stage.ready.load(Ordering::Relaxed);
+                let why = tally.first_error.unwrap_or_else(|| "no answer".to_owned());
+                Err(format!("{ready} of {} connections came about: {why}", self.connections).into())
+            }
+        }
+    }
+}
+
+/// The ends of the time that is measured.
+#[derive(Clone, Copy)]
+pub enum Moment {
+    Before,
+    After,
+}
+
+// === impl Stage ===
+
+impl Stage {
+    /// Waits until every client has had an answer. False if that takes too long, or `failed`.
+    fn begun(&self, failed: impl Fn() -> bool) -> bool {
+        let mut patience = Instant::now() + PATIENCE;
+        let mut ready = 0;
+        while ready < self.plan.connections {
+            if Instant::now() > patience || failed() {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(1));
+            let now = self.ready.load(Ordering::Relaxed);
+            if now > ready {
+                ready = now;
+                patience = Instant::now() + PATIENCE;
+            }
+        }
+        true
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.is_cancelled()
+    }
+}
+
+/// One thread's work: its share of the clients, until all is over.
+fn run(stage: &Arc<Stage>, thread: usize, threads: usize) -> Outcome<Tally> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut clients = JoinSet::new();
+        for number in (thread..stage.plan.connections).step_by(threads) {
+            clients.spawn(Client::new(stage.clone(), number)?.run());
+        }
+        let mut tally = Tally::default();
+        let finish = async {
+            while let Some(done) = clients.join_next().await {
+                tally.add(done?);
+            }
+            Ok::<_, tokio::task::JoinError>(())
+        };
+        let too_late = async {
+            stage.over.cancelled().await;
+            tokio::time::sleep(PATIENCE).await;
+        };
+        tokio::select! {
+            finished = finish => finished?,
+            () = too_late => return Err("a request was never answered".into()),
+        }
+        Ok(tally)
+    })
+}
+
+/// How long the next client may take to be ready, and the last requests to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+const CONNECTING: usize = 64;

@@ -1,0 +1,200 @@
+//! One client: it connects, asks, and connects again where the connection was closed, until all is over.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use rustls::ClientConfig;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::SemaphorePermit,
+    task::JoinSet,
+};
+
+use super::{
+    super::{
+        Outcome,
+        certificates::{HTTP1, HTTP2, client_config},
+    },
+    Host, Pattern, Protocol, Stage, Tally, connect,
+    http1::{Answer, Http1},
+    http2::Http2,
+};
+
+pub struct Client {
+    stage: Arc<Stage>,
+    number: usize,
+    tls: Arc<ClientConfig>,
+    is_ready: bool,
+    tally: Tally,
+}
+
+// === impl Client ===
+
+impl Client {
+    pub fn new(stage: Arc<Stage>, number: usize) -> Outcome<Self> {
+        let tls = client_config(if stage.plan.protocol == Protocol::Http2 {
+            HTTP2
+        } else {
+            HTTP1
+        })?;
+        Ok(Self {
+            stage,
+            number,
+            tls,
+            is_ready: false,
+            tally: Tally::default(),
+        })
+    }
+
+    pub async fn run(mut self) -> Tally {
+        let stage = self.stage.clone();
+        while !stage.is_over() {
+            if let Err(error) = self.connection(&stage).await {
+                self.tally.error(&error);
+                // A proxy that refuses connections must not be flooded with them.
+                tokio::time::sleep(BREATH).await;
+            }
+        }
+        self.tally
+    }
+
+    /// One connection, from its start to its end.
+    async fn connection(&mut self, stage: &Stage) -> Outcome<()> {
+        let started = Instant::now();
+        let permit = if self.is_ready {
+            None
+        } else {
+            Some(stage.connecting.acquire().await?)
+        };
+        let request = &stage.plan.request;
+        let size = request.answer.clamp(4096, 128 * 1024);
+        match stage.plan.protocol {
+            Protocol::Plain => {
+                let origin = request.origin();
+                let stream = connect::tcp(stage.proxy.unwrap_or(origin), self.number).await?;
+                self.http1(stage, Http1::over(stream, size), started, permit).await
+            }
+            Protocol::Http1 | Protocol::Tunnel => {
+                let stream = connect::tls(stage.proxy, request.origin(), &self.tls, self.number).await?;
+                self.http1(stage, Http1::over(stream, size), started, permit).await
+            }
+            Protocol::Http2 => {
+                let stream = connect::tls(stage.proxy, request.origin(), &self.tls, self.number).await?;
+                let http = Http2::over(stream).await?;
+                self.http2(stage, &http, permit).await
+            }
+        }
+    }
+
+    async fn http1(
+        &mut self,
+        stage: &Stage,
+        mut http: Http1<impl AsyncRead + AsyncWrite + Unpin>,
+        mut started: Instant,
+        mut permit: Option<SemaphorePermit<'_>>,
+    ) -> Outcome<()> {
+        let plan = &stage.plan;
+        let absolute = stage.proxy.is_some() && plan.protocol == Protocol::Plain;
+        let mut bytes = plan.request.bytes(plan.request.origin(), absolute);
+        if plan.pattern == Pattern::Unread {
+            self.check(http.begin(&bytes).await?)?;
+            drop(permit);
+            self.ready();
+            stage.over.cancelled().await;
+            return Ok(());
+        }
+        loop {
+            let Answer::Whole { status, kept } = http.exchange(&bytes).await? else {
+                return Ok(());
+            };
+            self.check(status)?;
+            self.count(started);
+            drop(permit.take());
+            self.ready();
+            if plan.pattern == Pattern::Idle {
+                stage.over.cancelled().await;
+            }
+            if !kept || plan.pattern == Pattern::New || stage.is_over() {
+                return Ok(());
+            }
+            if let Host::Each(_) = plan.request.host {
+                bytes = plan.request.bytes(plan.request.origin(), absolute);
+            }
+            started = Instant::now();
+        }
+    }
+
+    /// Several requests at a time, until the connection is closed or all is over.
+    async fn http2(&mut self, stage: &Stage, http: &Http2, permit: Option<SemaphorePermit<'_>>) -> Outcome<()> {
+        let Answer::Whole { status, .. } = http.exchange(&stage.plan.request).await? else {
+            return Ok(());
+        };
+        self.check(status)?;
+        drop(permit);
+        self.ready();
+        let mut streams = JoinSet::new();
+        for _ in 0..stage.plan.streams {
+            let mut stream = self.twin();
+            let http = http.clone();
+            streams.spawn(async move {
+                if let Err(error) = stream.stream(&http).await {
+                    stream.tally.error(&error);
+                }
+                stream.tally
+            });
+        }
+        while let Some(tally) = streams.join_next().await {
+            self.tally.add(tally?);
+        }
+        Ok(())
+    }
+
+    /// One request after the other over a connection that others use too.
+    async fn stream(&mut self, http: &Http2) -> Outcome<()> {
+        let stage = self.stage.clone();
+        while !stage.is_over() {
+            let started = Instant::now();
+            let Answer::Whole { status, .. } = http.exchange(&stage.plan.request).await? else {
+                break;
+            };
+            self.check(status)?;
+            self.count(started);
+        }
+        Ok(())
+    }
+
+    /// One that counts for itself.
+    fn twin(&self) -> Self {
+        Self {
+            stage: self.stage.clone(),
+            number: self.number,
+            tls: self.tls.clone(),
+            is_ready: true,
+            tally: Tally::default(),
+        }
+    }
+
+    fn check(&self, status: u16) -> Outcome<()> {
+        if status == self.stage.plan.request.status {
+            return Ok(());
+        }
+        Err(format!("the answer's status is {status}").into())
+    }
+
+    fn count(&mut self, started: Instant) {
+        if self.stage.measuring.load(Ordering::Relaxed) {
+            self.tally.exchange(started.elapsed());
+        }
+    }
+
+    fn ready(&mut self) {
+        if !self.is_ready {
+            self.is_ready = true;
+            self.stage.ready.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+const BREATH: Duration = Duration::from_millis(5);

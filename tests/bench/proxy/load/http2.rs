@@ -1,0 +1,59 @@
+//! HTTP/2 as the load generator speaks it.
+
+use bytes::Bytes;
+use h2::{Reason, client::SendRequest};
+use http::Version;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{
+    super::{AGENT, Outcome},
+    Request,
+    http1::Answer,
+};
+
+#[derive(Clone)]
+pub struct Http2(SendRequest<Bytes>);
+
+impl Http2 {
+    pub async fn over(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Outcome<Self> {
+        let (sender, connection) = h2::client::Builder::new()
+            .initial_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .enable_push(false)
+            .handshake(stream)
+            .await?;
+        // It ends with the connection; what goes wrong shows on the streams.
+        tokio::spawn(async move { drop(connection.await) });
+        Ok(Self(sender))
+    }
+
+    /// Sends a request without content and reads the whole answer.
+    pub async fn exchange(&self, request: &Request) -> Outcome<Answer> {
+        let asked = http::Request::builder()
+            .version(Version::HTTP_2)
+            .method(request.method())
+            .uri(format!("https://{}{}", request.origin(), request.path))
+            .header("user-agent", format!("{AGENT}/1.0 (+https://bench.example/bot)"))
+            .header("accept", "*/*")
+            .header("accept-encoding", "gzip, deflate")
+            .body(())?;
+        let Ok(mut ready) = self.0.clone().ready().await else {
+            return Ok(Answer::Closed);
+        };
+        let (head, mut content) = match ready.send_request(asked, true)?.0.await {
+            Ok(response) => response.into_parts(),
+            // It crossed the end of the connection.
+            Err(error) if error.is_go_away() && error.reason() == Some(Reason::NO_ERROR) => return Ok(Answer::Closed),
+            Err(error) => return Err(error.into()),
+        };
+        while let Some(data) = content.data().await {
+            content.flow_control().release_capacity(data?.len())?;
+        }
+        Ok(Answer::Whole {
+            status: head.status.as_u16(),
+            kept: true,
+        })
+    }
+}
+
+const WINDOW: u32 = 4 * 1024 * 1024;

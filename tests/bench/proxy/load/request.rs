@@ -1,0 +1,80 @@
+//! What a client asks for, and what it has to get.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use super::super::AGENT;
+
+#[derive(Clone, Copy)]
+pub struct Request {
+    pub host: Host,
+    pub path: &'static str,
+    /// Bytes of content that it sends; a POST if there are any.
+    pub content: usize,
+    /// The status that is the right answer.
+    pub status: u16,
+    /// The bytes of the answer, roughly: how much is read at once.
+    pub answer: usize,
+}
+
+#[derive(Clone, Copy)]
+pub enum Host {
+    /// Always the same origin.
+    One(SocketAddr),
+    /// With each request another address of 127.64.0.0/10, at this port.
+    Each(u16),
+}
+
+/// The origins that were asked so far.
+static ASKED: AtomicU32 = AtomicU32::new(0);
+
+// === impl Request ===
+
+impl Request {
+    /// The origin for the next request.
+    pub fn origin(&self) -> SocketAddr {
+        match self.host {
+            Host::One(origin) => origin,
+            Host::Each(port) => {
+                let next = ASKED.fetch_add(1, Ordering::Relaxed) & 0x3f_ffff;
+                let address = u32::from(Ipv4Addr::new(127, 64, 0, 0)) | next;
+                (Ipv4Addr::from(address), port).into()
+            }
+        }
+    }
+
+    pub fn method(&self) -> &'static str {
+        if self.content > 0 { "POST" } else { "GET" }
+    }
+
+    /// The request as HTTP/1.1 has it, to an origin or, in absolute form, to a proxy.
+    pub fn bytes(&self, origin: SocketAddr, absolute: bool) -> Vec<u8> {
+        let (method, path) = (self.method(), self.path);
+        let prefix = if absolute {
+            format!("http://{origin}")
+        } else {
+            String::new()
+        };
+        let mut text = format!(
+            "{method} {prefix}{path} HTTP/1.1\r\nHost: {origin}\r\nUser-Agent: {AGENT}/1.0 (+https://bench.example/bot)\r\n\
+             Accept: */*\r\nAccept-Encoding: gzip, deflate\r\n"
+        );
+        if self.content > 0 {
+            text += &format!(
+                "Content-Type: application/octet-stream\r\nContent-Length: {}\r\n",
+                self.content
+            );
+        }
+        text += "\r\n";
+        let mut bytes = text.into_bytes();
+        bytes.resize(bytes.len() + self.content, b'x');
+        bytes
+    }
+
+    /// The CONNECT for an origin.
+    pub fn connect(origin: SocketAddr) -> Vec<u8> {
+        format!("CONNECT {origin} HTTP/1.1\r\nHost: {origin}\r\nUser-Agent: {AGENT}/1.0\r\n\r\n").into_bytes()
+    }
+}

@@ -1,0 +1,146 @@
+//! The origin: a process of its own that answers at once, so that what is measured is the proxy in between.
+//!
+//! It speaks HTTP/1.1 in clear, and HTTP/1.1 and HTTP/2 over TLS. A third port, in clear, listens on every address of
+//! the machine, so that each of 127.0.0.0/8 is an origin; it serves nobody but the machine itself.
+
+pub mod answers;
+mod http1;
+mod http2;
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    net::{Ipv4Addr, SocketAddr, TcpListener as StdListener},
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+};
+
+use tokio::{
+    net::{TcpListener, TcpStream},
+    runtime,
+};
+use tokio_rustls::TlsAcceptor;
+
+use self::answers::Answers;
+use super::{
+    Outcome,
+    certificates::{self, HTTP2},
+    process::{self, Process},
+};
+
+/// The origin as the benchmark sees it.
+pub struct Origin {
+    process: Process,
+    pub plain: SocketAddr,
+    pub tls: SocketAddr,
+    /// The port at which every address of 127.0.0.0/8 is an origin.
+    pub any_port: u16,
+}
+
+#[derive(Clone, Copy)]
+enum Port {
+    Plain,
+    Tls,
+    Any,
+}
+
+const LOCAL: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+// === impl Origin ===
+
+impl Origin {
+    /// Starts the process, which reads its certificate from `folder`.
+    pub fn start(folder: &Path) -> Outcome<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("--origin").arg(folder).stdout(Stdio::piped());
+        let mut process = Process::start(&mut command, &folder.join("origin.log"))?;
+        let output = process.take_output().ok_or("the origin has no output")?;
+        let mut ports = String::new();
+        BufReader::new(output).read_line(&mut ports)?;
+        let ports: Vec<u16> = ports.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+        let [plain, tls, any_port] = ports[..] else {
+            return Err("the origin did not start".into());
+        };
+        Ok(Self {
+            process,
+            plain: (LOCAL, plain).into(),
+            tls: (LOCAL, tls).into(),
+            any_port,
+        })
+    }
+
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+}
+
+/// What the process does, until the benchmark ends.
+pub fn run(folder: &Path) -> Outcome<()> {
+    let listeners = [
+        (Port::Plain, StdListener::bind((LOCAL, 0))?),
+        (Port::Tls, StdListener::bind((LOCAL, 0))?),
+        (Port::Any, StdListener::bind((Ipv4Addr::UNSPECIFIED, 0))?),
+    ];
+    let acceptor = TlsAcceptor::from(certificates::origin_config(folder)?);
+    let mut ports = Vec::new();
+    for (_, listener) in &listeners {
+        listener.set_nonblocking(true)?;
+        ports.push(listener.local_addr()?.port().to_string());
+    }
+    for _ in 0..process::threads() {
+        let mut own = Vec::new();
+        for (port, listener) in &listeners {
+            own.push((*port, listener.try_clone()?));
+        }
+        let acceptor = acceptor.clone();
+        thread::spawn(move || serve(own, &acceptor));
+    }
+    println!("{}", ports.join(" "));
+    // The benchmark holds the other end, and it closes however the benchmark ends.
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+/// One thread's work: its share of the connections of every port.
+fn serve(listeners: Vec<(Port, StdListener)>, acceptor: &TlsAcceptor) {
+    let Ok(runtime) = runtime::Builder::new_current_thread().enable_all().build() else {
+        return;
+    };
+    runtime.block_on(async {
+        for (port, listener) in listeners {
+            if let Ok(listener) = TcpListener::from_std(listener) {
+                tokio::spawn(accept(port, listener, acceptor.clone()));
+            }
+        }
+        std::future::pending::<()>().await;
+    });
+}
+
+async fn accept(port: Port, listener: TcpListener, acceptor: TlsAcceptor) {
+    let answers = Answers::new();
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) if peer.ip().is_loopback() => {
+                let (acceptor, answers) = (acceptor.clone(), answers.clone());
+                tokio::spawn(async move { converse(port, stream, acceptor, answers).await });
+            }
+            Ok(_) => {}
+            // Too many files, say: others have to be closed first.
+            Err(_) => tokio::task::yield_now().await,
+        }
+    }
+}
+
+/// One connection to its end. What goes wrong on it, the load generator counts.
+async fn converse(port: Port, stream: TcpStream, acceptor: TlsAcceptor, answers: Answers) -> Outcome<()> {
+    stream.set_nodelay(true)?;
+    if !matches!(port, Port::Tls) {
+        return http1::serve(stream, &answers).await;
+    }
+    let stream = acceptor.accept(stream).await?;
+    if stream.get_ref().1.alpn_protocol() == Some(HTTP2) {
+        http2::serve(stream, &answers).await
+    } else {
+        http1::serve(stream, &answers).await
+    }
+}

@@ -1,0 +1,101 @@
+//! What the origin says.
+
+use bytes::Bytes;
+
+/// The paths that it has, by the size of their answers.
+pub const SMALL: &str = "/small";
+pub const LARGE: &str = "/large";
+pub const HUGE: &str = "/huge";
+/// What its robots.txt disallows.
+pub const PRIVATE: &str = "/private/page";
+
+pub const SMALL_BYTES: usize = 1024;
+pub const LARGE_BYTES: usize = 1024 * 1024;
+const HUGE_BYTES: usize = 64 * LARGE_BYTES;
+
+/// Every answer, with its head for HTTP/1.1.
+#[derive(Clone)]
+pub struct Answers {
+    small: Answer,
+    large: Answer,
+    huge: Answer,
+    robots: Answer,
+}
+
+#[derive(Clone)]
+pub struct Answer {
+    pub kind: &'static str,
+    pub content: Bytes,
+    /// How many times the content is sent.
+    pub times: usize,
+    /// Head and content, as HTTP/1.1 sends them the first time.
+    pub whole: Bytes,
+}
+
+// === impl Answers ===
+
+impl Answers {
+    pub fn new() -> Self {
+        let html = "text/html; charset=utf-8";
+        Self {
+            small: Answer::new(html, vec![b'x'; SMALL_BYTES]),
+            large: Answer::new("application/octet-stream", vec![b'x'; LARGE_BYTES]),
+            huge: Answer::repeated(
+                "application/octet-stream",
+                vec![b'x'; LARGE_BYTES],
+                HUGE_BYTES / LARGE_BYTES,
+            ),
+            robots: Answer::new("text/plain", robots().into_bytes()),
+        }
+    }
+
+    /// The answer for a target, with or without scheme and host.
+    pub fn of(&self, target: &str) -> &Answer {
+        if target.ends_with("/robots.txt") {
+            &self.robots
+        } else if target.ends_with(LARGE) {
+            &self.large
+        } else if target.ends_with(HUGE) {
+            &self.huge
+        } else {
+            &self.small
+        }
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    fn new(kind: &'static str, content: Vec<u8>) -> Self {
+        Self::repeated(kind, content, 1)
+    }
+
+    fn repeated(kind: &'static str, content: Vec<u8>, times: usize) -> Self {
+        let length = content.len() * times;
+        let mut whole = format!(
+            "HTTP/1.1 200 OK\r\nServer: origin\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Type: {kind}\r\n\
+             Content-Length: {length}\r\nCache-Control: max-age=3600\r\nETag: \"5f-7\"\r\nVary: Accept-Encoding\r\n\r\n"
+        )
+        .into_bytes();
+        whole.extend(&content);
+        Self {
+            kind,
+            content: content.into(),
+            times,
+            whole: whole.into(),
+        }
+    }
+}
+
+/// A robots.txt of the usual size: a few groups, some twenty rules each.
+fn robots() -> String {
+    let mut text = String::new();
+    for agent in ["*", "OtherBot", super::super::AGENT] {
+        text += &format!("User-agent: {agent}\nDisallow: /private\nAllow: /private/press\n");
+        for number in 0..20 {
+            text += &format!("Disallow: /section-{number}/*/print\n");
+        }
+        text += "\n";
+    }
+    text
+}

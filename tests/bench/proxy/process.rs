@@ -1,0 +1,147 @@
+//! Processes that the benchmark starts, and what the kernel has counted for them and for those that they start.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::Path,
+    process::{Child, ChildStdout, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+
+/// A process that ends, with all that it started, when it is dropped.
+pub struct Process(Child);
+
+// === impl Process ===
+
+impl Process {
+    /// Starts it. Its errors go to the file `log`, and its output too unless the command says otherwise. Its input is a
+    /// pipe that closes when the benchmark ends.
+    pub fn start(command: &mut Command, log: &Path) -> io::Result<Self> {
+        let errors = File::options().create(true).append(true).open(log)?;
+        let child = command.stdin(Stdio::piped()).stderr(errors).spawn()?;
+        Ok(Self(child))
+    }
+
+    /// Its output, where the command says that it is a pipe.
+    pub fn take_output(&mut self) -> Option<ChildStdout> {
+        self.0.stdout.take()
+    }
+
+    /// Whether it has ended.
+    pub fn ended(&mut self) -> bool {
+        !matches!(self.0.try_wait(), Ok(None))
+    }
+
+    /// The processor time that it and its descendants have taken so far, those that have ended included.
+    pub fn cpu(&self) -> Duration {
+        self.tree().into_iter().map(cpu).sum()
+    }
+
+    /// The memory of it and its descendants, in bytes; what they share with others counts in part (PSS).
+    pub fn memory(&self) -> u64 {
+        self.tree().into_iter().map(memory).sum()
+    }
+
+    /// It and all its descendants.
+    fn tree(&self) -> Vec<u32> {
+        let mut parents = Vec::new();
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let id = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+            if let Some((id, parent)) = id.and_then(|id| Some((id, *stat(id)?.get(PARENT)?))) {
+                parents.push((id, parent));
+            }
+        }
+        let mut tree = vec![self.0.id()];
+        let mut at = 0;
+        while let Some(&parent) = tree.get(at) {
+            let children = parents.iter().filter(|(_, of)| *of == u64::from(parent));
+            tree.extend(children.map(|(id, _)| id));
+            at += 1;
+        }
+        tree
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // squid leaves files in shared memory behind unless it ends by itself.
+        let tree = self.tree();
+        signal(self.0.id(), Signal::TERM);
+        let patience = Instant::now() + Duration::from_secs(2);
+        while !self.ended() && Instant::now() < patience {
+            thread::sleep(Duration::from_millis(5));
+        }
+        if !self.ended() {
+            for id in tree {
+                signal(id, Signal::KILL);
+            }
+            drop(self.0.wait());
+        }
+    }
+}
+
+fn signal(id: u32, signal: Signal) {
+    // It may have ended.
+    if let Some(id) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(id, signal);
+    }
+}
+
+/// The processor time of the benchmark itself, which is the load generator.
+pub fn own_cpu() -> Duration {
+    cpu(std::process::id())
+}
+
+/// The processor time of a process and of its children that have ended.
+fn cpu(id: u32) -> Duration {
+    let stat = stat(id).unwrap_or_default();
+    let ticks: u64 = stat.get(CPU).map_or(0, |times| times.iter().sum());
+    Duration::from_secs(ticks) / TICKS
+}
+
+fn memory(id: u32) -> u64 {
+    let rollup = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap_or_default();
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}
+
+/// The numbers in `/proc/ID/stat` from the parent on (proc(5)).
+fn stat(id: u32) -> Option<Vec<u64>> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name before may hold anything, parentheses too; a state comes after it.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let fields = fields.split_whitespace().skip(1);
+    Some(fields.map(|field| field.parse().unwrap_or(0)).collect())
+}
+
+const PARENT: usize = 0;
+/// User and system time, its own and its ended children's.
+const CPU: std::ops::Range<usize> = 10..14;
+
+/// How many of them the kernel counts in a second (`USER_HZ`), on every machine that this is run on.
+const TICKS: u32 = 100;
+
+/// Lets this process and those that it starts have as many files open as the machine grants, and returns how many.
+pub fn raise_file_limit() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // Up to the maximum is always granted.
+    let _ = setrlimit(Resource::Nofile, raised);
+    limit.maximum.unwrap_or(1 << 20)
+}
+
+pub fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Threads of the load generator, and as many of the origin: half of the cores between them for each.
+pub fn threads() -> usize {
+    (cores() / 4).max(1)
+}

@@ -1,0 +1,193 @@
+//! The proxies that are measured, each with the least configuration that makes it do the same work.
+
+mod bare;
+mod haproxy;
+mod mitmproxy;
+mod robotgate;
+mod squid;
+
+use std::{
+    fmt,
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+pub use self::robotgate::{Audit, Https};
+use super::{Outcome, load::Protocol, process::Process};
+
+/// What is driven.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// No proxy: the load generator asks the origin itself.
+    Nothing,
+    Robotgate(Audit, Https),
+    /// pingora's `HttpProxy` and nothing else.
+    Bare,
+    Squid {
+        workers: u8,
+    },
+    HaProxy,
+    Mitmproxy,
+}
+
+/// A proxy that runs.
+pub struct Running {
+    process: Process,
+    /// Where it takes requests in clear, and CONNECTs that it does not look into.
+    plain: SocketAddr,
+    /// Where it ends the TLS inside a CONNECT.
+    intercepting: SocketAddr,
+}
+
+// === impl Kind ===
+
+impl Kind {
+    pub const ROBOTGATE: Self = Self::Robotgate(Audit::File, Https::Intercept);
+    pub const SQUID: Self = Self::Squid { workers: 1 };
+    pub const ALL: [Self; 7] = [
+        Self::Nothing,
+        Self::ROBOTGATE,
+        Self::Bare,
+        Self::SQUID,
+        Self::Squid { workers: 2 },
+        Self::HaProxy,
+        Self::Mitmproxy,
+    ];
+
+    /// Its version, or why it cannot be measured.
+    pub fn version(self) -> Result<String, String> {
+        match self {
+            Self::Nothing => Ok("the load generator asks the origin itself".to_owned()),
+            Self::Robotgate(..) => robotgate::version(),
+            Self::Bare => Ok("pingora's HttpProxy, nothing else; plain HTTP only".to_owned()),
+            Self::Squid { .. } => squid::version(),
+            Self::HaProxy => first_line("haproxy", &["-v"]),
+            Self::Mitmproxy => first_line("mitmdump", &["--version"]),
+        }
+    }
+
+    /// Whether it can decide on what is inside a CONNECT.
+    pub fn intercepts(self) -> bool {
+        match self {
+            Self::Squid { .. } => squid::intercepts(),
+            Self::Bare | Self::HaProxy => false,
+            Self::Nothing | Self::Robotgate(..) | Self::Mitmproxy => true,
+        }
+    }
+
+    /// Starts it in a folder of its own below `folder`, which has the files of [`certificates`](super::certificates),
+    /// and waits until it listens. `None` is no proxy.
+    pub fn start(self, folder: &Path) -> Outcome<Option<Running>> {
+        let own = tempfile::Builder::new().prefix("proxy-").tempdir_in(folder)?.keep();
+        // squid gives up root's rights.
+        std::fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+        let place = Place {
+            shared: folder.to_owned(),
+            own,
+            plain: free_address()?,
+            intercepting: free_address()?,
+        };
+        let (process, intercepting) = match self {
+            Self::Nothing => return Ok(None),
+            Self::Robotgate(audit, https) => (robotgate::start(&place, audit, https)?, place.plain),
+            Self::Bare => (bare::start(&place)?, place.plain),
+            Self::Squid { workers } if squid::intercepts() => (squid::start(&place, workers)?, place.intercepting),
+            Self::Squid { workers } => (squid::start(&place, workers)?, place.plain),
+            Self::HaProxy => (haproxy::start(&place)?, place.plain),
+            Self::Mitmproxy => (mitmproxy::start(&place)?, place.plain),
+        };
+        let mut running = Running {
+            process,
+            plain: place.plain,
+            intercepting,
+        };
+        running.wait(self, &place)?;
+        Ok(Some(running))
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "none (straight to the origin)",
+            Self::Robotgate(..) => "robotgate",
+            Self::Bare => "bare HttpProxy",
+            Self::Squid { workers: 1 } => "squid",
+            Self::Squid { .. } => "squid, 2 workers",
+            Self::HaProxy => "HAProxy",
+            Self::Mitmproxy => "mitmproxy",
+        })
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Where to send what.
+    pub fn address(&self, protocol: Protocol) -> SocketAddr {
+        match protocol {
+            Protocol::Plain | Protocol::Tunnel => self.plain,
+            Protocol::Http1 | Protocol::Http2 => self.intercepting,
+        }
+    }
+
+    fn wait(&mut self, kind: Kind, place: &Place) -> Outcome<()> {
+        let patience = Instant::now() + PATIENCE;
+        for address in [self.plain, self.intercepting] {
+            while TcpStream::connect(address).is_err() {
+                if self.process.ended() || Instant::now() > patience {
+                    let log = std::fs::read_to_string(place.log()).unwrap_or_default();
+                    return Err(format!("{kind} did not start:\n{log}").into());
+                }
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a proxy has its files and listens.
+struct Place {
+    /// With the certificates.
+    shared: PathBuf,
+    own: PathBuf,
+    plain: SocketAddr,
+    intercepting: SocketAddr,
+}
+
+// === impl Place ===
+
+impl Place {
+    fn log(&self) -> PathBuf {
+        self.own.join("errors.log")
+    }
+
+    /// Writes the proxy's configuration.
+    fn write(&self, name: &str, text: &str) -> Outcome<PathBuf> {
+        let path = self.own.join(name);
+        std::fs::write(&path, text)?;
+        Ok(path)
+    }
+}
+
+/// A port that was free just now.
+fn free_address() -> Outcome<SocketAddr> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}
+
+/// The first line of a program's output.
+fn first_line(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+const PATIENCE: Duration = Duration::from_secs(15);

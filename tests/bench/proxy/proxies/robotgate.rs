@@ -1,0 +1,97 @@
+//! robotgate with everything on: robots.txt, its audit log, metrics. `ROBOTGATE_BIN` names another build of it.
+
+use std::{
+    env,
+    ffi::OsString,
+    io,
+    process::{Command, Stdio},
+    thread,
+};
+
+use super::{Place, first_line};
+use crate::proxy::{AGENT, Outcome, certificates::AUTHORITY, process::Process};
+
+/// Where the audit log goes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Audit {
+    File,
+    /// Standard output, which the benchmark reads.
+    Pipe,
+    /// Standard output, which is `/dev/null`.
+    Null,
+}
+
+/// What a CONNECT gets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Https {
+    Intercept,
+    Tunnel,
+}
+
+pub fn version() -> Result<String, String> {
+    let program = program().to_string_lossy().into_owned();
+    first_line(&program, &["--version"])
+}
+
+pub fn start(place: &Place, audit: Audit, https: Https) -> Outcome<Process> {
+    let listen = place.plain;
+    let roots = place.shared.join(AUTHORITY);
+    let roots = roots.display();
+    let path = match audit {
+        Audit::File => "path = \"audit.jsonl\"",
+        Audit::Pipe | Audit::Null => "stdout = true",
+    };
+    let mode = match https {
+        Https::Intercept => "intercept",
+        Https::Tunnel => "tunnel",
+    };
+    let path = place.write(
+        "robotgate.toml",
+        &format!(
+            r#"
+[proxy]
+listen = "{listen}"
+
+[admin]
+listen = "127.0.0.1:0"
+
+[audit]
+{path}
+
+[https]
+mode = "{mode}"
+unverifiable = "allow"
+ca-certificate = "ca.pem"
+ca-key = "ca-key.pem"
+extra-roots = ["{roots}"]
+
+[cache]
+path = "robots.redb"
+
+[egress]
+allow = ["127.0.0.0/8"]
+
+[[bot]]
+name = "{AGENT}"
+user-agents = ["{AGENT}"]
+robots-agents = ["{AGENT}"]
+"#
+        ),
+    )?;
+    let mut command = Command::new(program());
+    command.args(["run", "--config"]).arg(path);
+    command.stdout(match audit {
+        Audit::Pipe => Stdio::piped(),
+        Audit::File | Audit::Null => Stdio::null(),
+    });
+    let mut process = Process::start(&mut command, &place.log())?;
+    if let Some(mut output) = process.take_output() {
+        thread::spawn(move || io::copy(&mut output, &mut io::sink()));
+    }
+    Ok(process)
+}
+
+/// The program of this build, or another that is to be measured.
+fn program() -> OsString {
+    env::var_os("ROBOTGATE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_robotgate").into())
+}

@@ -1,0 +1,120 @@
+//! squid as packaged, as far as this goes: with its access log, but without its cache, which would answer itself.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use super::{Place, first_line};
+use crate::proxy::{
+    Outcome,
+    certificates::{AUTHORITY, AUTHORITY_WITH_KEY},
+    process::Process,
+};
+
+/// Whether it can end TLS.
+pub fn intercepts() -> bool {
+    let output = Command::new("squid").arg("-v").output();
+    let output = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    output.is_ok_and(|text| text.contains("--with-openssl")) && helper().is_some()
+}
+
+pub fn version() -> Result<String, String> {
+    let version = first_line("squid", &["-v"])?;
+    let bump = if intercepts() {
+        ""
+    } else {
+        "; built without OpenSSL, so it cannot intercept"
+    };
+    Ok(version.replace("Squid Cache: Version", "squid") + bump)
+}
+
+pub fn start(place: &Place, workers: u8) -> Outcome<Process> {
+    let (plain, folder) = (place.plain, place.own.display());
+    let interception = if intercepts() {
+        interception(place)?
+    } else {
+        String::new()
+    };
+    let workers_line = if workers > 1 {
+        format!("workers {workers}")
+    } else {
+        String::new()
+    };
+    let path = place.write(
+        "squid.conf",
+        &format!(
+            "http_port {plain}
+{interception}
+{workers_line}
+acl private urlpath_regex ^/private
+http_access deny private
+http_access allow all
+cache deny all
+access_log daemon:{folder}/access.log squid
+cache_log {folder}/cache.log
+pid_filename {folder}/squid.pid
+coredump_dir {folder}
+visible_hostname benchmark
+shutdown_lifetime 0 seconds
+"
+        ),
+    )?;
+    // Two of them on a machine need two names.
+    let name = format!("bench{}", plain.port());
+    let mut command = Command::new("squid");
+    command
+        .args(["--foreground", "-n", &name, "-f"])
+        .arg(path)
+        .stdout(Stdio::null());
+    Ok(Process::start(&mut command, &place.log())?)
+}
+
+/// The lines for a second port, where it ends the TLS inside of CONNECTs.
+fn interception(place: &Place) -> Outcome<String> {
+    let helper = helper().unwrap_or_default();
+    let certificates = place.own.join("certificates");
+    let made = Command::new(helper)
+        .arg("-c")
+        .arg("-s")
+        .arg(&certificates)
+        .args(["-M", "4MB"])
+        .output()?;
+    if !made.status.success() {
+        return Err(String::from_utf8_lossy(&made.stderr).into());
+    }
+    open_to_all(&certificates)?;
+    Ok(format!(
+        "http_port {} ssl-bump tls-cert={} generate-host-certificates=on dynamic_cert_mem_cache_size=4MB
+sslcrtd_program {helper} -s {} -M 4MB
+ssl_bump bump all
+tls_outgoing_options cafile={}",
+        place.intercepting,
+        place.shared.join(AUTHORITY_WITH_KEY).display(),
+        certificates.display(),
+        place.shared.join(AUTHORITY).display(),
+    ))
+}
+
+/// The program that makes certificates for it.
+fn helper() -> Option<&'static str> {
+    HELPERS.into_iter().find(|path| Path::new(path).exists())
+}
+
+/// squid gives up root's rights, and then has to write here.
+fn open_to_all(folder: &Path) -> Outcome<()> {
+    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let mode = if entry.file_type()?.is_dir() { 0o777 } else { 0o666 };
+        fs::set_permissions(entry.path(), std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+const HELPERS: [&str; 3] = [
+    "/usr/lib/squid/security_file_certgen",
+    "/usr/lib64/squid/security_file_certgen",
+    "/usr/libexec/squid/security_file_certgen",
+];

@@ -1,0 +1,161 @@
+//! Proxies in turns, round after round: how many requests each serves, how soon, and what that costs.
+
+use std::{collections::HashMap, path::Path, thread, time::Duration};
+
+use super::{
+    Outcome,
+    cases::{Case, Lane},
+    load::Moment,
+    options::Options,
+    origin::Origin,
+    process,
+    proxies::{Kind, Running},
+};
+
+/// What one turn found.
+#[derive(Clone, Copy)]
+pub struct Sample {
+    /// Requests in a second.
+    pub rate: f64,
+    pub p50: Duration,
+    pub p99: Duration,
+    /// The proxy's processor time for a request; without a proxy, the load generator's and the origin's.
+    pub cpu: Duration,
+    /// The proxy's memory at the end, in bytes.
+    pub memory: u64,
+}
+
+/// What a lane's turns found.
+pub struct Row {
+    pub label: String,
+    pub kind: Kind,
+    /// One for each round that went well.
+    pub samples: Vec<Option<Sample>>,
+    /// What went wrong, if anything did.
+    pub problem: Option<String>,
+}
+
+/// The proxies of a case, and why those that do not run do not.
+type Proxies = HashMap<Kind, Result<Option<Running>, String>>;
+
+/// Runs a case.
+pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Vec<Row> {
+    let proxies = start(case, folder);
+    let row = |lane: &Lane| Row {
+        label: lane.label.clone(),
+        kind: lane.kind,
+        samples: Vec::new(),
+        problem: None,
+    };
+    let mut rows: Vec<Row> = case.lanes.iter().map(row).collect();
+    for round in 0..options.rounds {
+        for turn in 0..case.lanes.len() {
+            // Nobody always comes after the same.
+            let at = (turn + round) % case.lanes.len();
+            let sample = match &proxies[&case.lanes[at].kind] {
+                Ok(proxy) => take_turn(&case.lanes[at], proxy.as_ref(), options, origin),
+                Err(problem) => Err(problem.clone().into()),
+            };
+            let row = &mut rows[at];
+            let sample = sample.and_then(|(sample, errors)| {
+                row.problem = errors.or(row.problem.take());
+                Ok(sample)
+            });
+            row.samples
+                .push(sample.map_err(|error| row.problem = Some(error.to_string())).ok());
+        }
+    }
+    rows
+}
+
+/// Starts each proxy of a case, all at once.
+fn start(case: &Case, folder: &Path) -> Proxies {
+    let mut kinds: Vec<Kind> = Vec::new();
+    for lane in &case.lanes {
+        if !kinds.contains(&lane.kind) {
+            kinds.push(lane.kind);
+        }
+    }
+    thread::scope(|scope| {
+        let starting: Vec<_> = kinds
+            .iter()
+            .map(|&kind| (kind, scope.spawn(move || kind.start(folder))))
+            .collect();
+        let started = starting.into_iter().map(|(kind, thread)| {
+            let started = thread.join().unwrap_or_else(|_| Err("it did not start".into()));
+            (kind, started.map_err(|error| error.to_string()))
+        });
+        started.collect()
+    })
+}
+
+/// One turn of one proxy, and what went wrong in it with single requests.
+fn take_turn(
+    lane: &Lane,
+    proxy: Option<&Running>,
+    options: &Options,
+    origin: &Origin,
+) -> Outcome<(Sample, Option<String>)> {
+    let address = proxy.map(|proxy| proxy.address(lane.plan.protocol));
+    let cpu = || match proxy {
+        Some(proxy) => proxy.process().cpu(),
+        None => process::own_cpu() + origin.process().cpu(),
+    };
+    let (mut before, mut after, mut memory) = (Duration::ZERO, Duration::ZERO, 0);
+    let measured = lane
+        .plan
+        .measure(address, options.time / 2, options.time, |moment| match moment {
+            Moment::Before => before = cpu(),
+            Moment::After => {
+                after = cpu();
+                memory = proxy.map_or(0, |proxy| proxy.process().memory());
+            }
+        })?;
+    let mut latencies = measured.tally.latencies;
+    latencies.sort_unstable();
+    let requests = u32::try_from(latencies.len())?;
+    let at = |share: usize| latencies.get(latencies.len() * share / 100);
+    let latency = |share| at(share).map_or(Duration::ZERO, |&latency| Duration::from_micros(latency.into()));
+    let sample = Sample {
+        rate: f64::from(requests) / measured.elapsed.as_secs_f64(),
+        p50: latency(50),
+        p99: latency(99),
+        cpu: (after - before)
+            .checked_div(requests)
+            .ok_or("no request was answered")?,
+        memory,
+    };
+    let errors = measured.tally.errors;
+    let first = measured.tally.first_error;
+    Ok((
+        sample,
+        first.map(|first| format!("{errors} requests failed, the first: {first}")),
+    ))
+}
+
+// === impl Row ===
+
+impl Row {
+    /// The median over rounds.
+    pub fn median(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
+        median(self.samples.iter().flatten().map(of).collect())
+    }
+
+    /// The median over rounds of this row's share of another's.
+    pub fn ratio(&self, other: &Self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
+        let rounds = self.samples.iter().zip(&other.samples);
+        let ratios = rounds.filter_map(|(own, other)| Some(of(&(*own)?) / of(&(*other)?)));
+        median(ratios.collect())
+    }
+}
+
+fn median(mut numbers: Vec<f64>) -> Option<f64> {
+    numbers.sort_by(f64::total_cmp);
+    let middle = numbers.len() / 2;
+    let upper = *numbers.get(middle)?;
+    Some(if numbers.len() % 2 == 1 {
+        upper
+    } else {
+        f64::midpoint(upper, numbers[middle - 1])
+    })
+}

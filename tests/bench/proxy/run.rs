@@ -1,0 +1,111 @@
+//! One run of the benchmark, from its options to its last line.
+
+use std::time::Instant;
+
+use tempfile::TempDir;
+
+use super::{
+    Outcome,
+    cases::{self, Case, Measures},
+    certificates, crowds, goals, machine,
+    numbers::Goals,
+    options::{Asked, HELP, Options},
+    origin::Origin,
+    process,
+    proxies::Kind,
+    races, table,
+};
+
+pub fn run(arguments: &[String]) -> Outcome<()> {
+    let asked = Options::from_arguments(arguments)?;
+    let options = match asked {
+        Asked::Run(ref options) => Some(options),
+        Asked::List => None,
+        Asked::Help => {
+            println!("{HELP}");
+            return Ok(());
+        }
+        Asked::Nothing => return Ok(()),
+    };
+    let folder = TempDir::new()?;
+    // squid gives up root's rights, and then has to get in.
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    let files = process::raise_file_limit();
+    certificates::make(folder.path())?;
+    let origin = Origin::start(folder.path())?;
+    let Some(options) = options else {
+        for case in cases::all(&origin, 10_000) {
+            println!("{:<12} {}", case.name, case.title);
+        }
+        return Ok(());
+    };
+    println!("{}.", machine::describe());
+    let skipped = introduce(options);
+    // A proxy has two files for each tunnel, and some of its own.
+    let room = usize::try_from(files.saturating_sub(OTHER_FILES) / 2)?;
+    if room < options.connections {
+        println!(
+            "A process may have {files} files open here, so {room} connections stand for {}.",
+            options.connections
+        );
+    }
+    let (rounds, seconds) = (options.rounds, options.time.as_secs_f64());
+    println!(
+        "{rounds} rounds, in each of which every proxy has {seconds} s; medians. CPU is a proxy's processor time for a"
+    );
+    println!(
+        "request; without a proxy, the load generator's and the origin's. \"to squid\" is requests/s as a share of"
+    );
+    println!("squid's, and in parentheses CPU.");
+
+    let began = Instant::now();
+    let mut goals = Goals::default();
+    for mut case in cases::all(&origin, room.min(options.connections)) {
+        let lanes = |kind: &Kind, label: &str| options.wants_proxy(label) && !skipped.contains(kind);
+        case.lanes.retain(|lane| lanes(&lane.kind, &lane.label));
+        if options.wants_case(case.name) && !case.lanes.is_empty() {
+            println!("\n{}: {}", case.name, case.title);
+            for line in perform(&case, options, &folder, &origin, &mut goals) {
+                println!("  {line}");
+            }
+        }
+    }
+    println!("\n{}", goals.summary());
+    println!("It took {} s.", began.elapsed().as_secs());
+    Ok(())
+}
+
+/// Says which proxies take part, and returns those that cannot.
+fn introduce(options: &Options) -> Vec<Kind> {
+    let mut skipped = Vec::new();
+    for kind in Kind::ALL {
+        match kind.version() {
+            Ok(version) if options.wants_proxy(&kind.to_string()) => println!("  {kind}: {version}"),
+            Ok(_) => {}
+            Err(why) => {
+                println!("  {kind}: skipped, it is not here ({why})");
+                skipped.push(kind);
+            }
+        }
+    }
+    skipped
+}
+
+/// Runs a case, prints its table, and returns how it stands to its goals.
+fn perform(case: &Case, options: &Options, folder: &TempDir, origin: &Origin, goals: &mut Goals) -> Vec<String> {
+    match case.measures {
+        Measures::Rate => {
+            let rows = races::run(case, options, folder.path(), origin);
+            print!("{}", table::race(&rows));
+            goals::judge_race(goals, case.name, &rows)
+        }
+        Measures::Memory => {
+            let rows = crowds::run(case, folder.path());
+            print!("{}", table::crowd(&rows));
+            goals::judge_crowd(goals, case.name, &rows).into_iter().collect()
+        }
+    }
+}
+
+/// Files of a process that are no connections, generously.
+const OTHER_FILES: u64 = 1000;
