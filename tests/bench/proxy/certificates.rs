@@ -2,7 +2,9 @@
 
 use std::{fs, net::Ipv4Addr, path::Path, sync::Arc};
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
+};
 use rustls::{
     ClientConfig, DigitallySignedStruct, Error, ServerConfig, SignatureScheme,
     client::{
@@ -36,6 +38,11 @@ pub fn make(folder: &Path) -> Outcome<()> {
 
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    // squid looks for an address only where names stood of old.
+    params
+        .distinguished_name
+        .push(DnType::CommonName, Ipv4Addr::LOCALHOST.to_string());
     params.subject_alt_names = vec![SanType::IpAddress(Ipv4Addr::LOCALHOST.into())];
     let certificate = params.signed_by(&key, &issuer)?;
 

@@ -28,18 +28,33 @@ pub struct Row {
     pub memory: Outcome<Memory>,
 }
 
-/// Runs a case, one proxy after the other.
+/// Runs a case: the proxies start together, and take their turns one after the other.
 pub fn run(case: &Case, folder: &Path) -> Vec<Row> {
-    let row = |lane: &Lane| Row {
-        label: lane.label.clone(),
-        memory: measure(lane, folder),
-    };
-    case.lanes.iter().map(row).collect()
+    thread::scope(|scope| {
+        let start = |lane: &Lane| {
+            let kind = lane.kind;
+            scope.spawn(move || kind.start(folder))
+        };
+        let starting: Vec<_> = case.lanes.iter().map(start).collect();
+        let mut measuring = Vec::new();
+        for (lane, starting) in case.lanes.iter().zip(starting) {
+            let crowded = starting.join().unwrap_or_else(|_| Err("it did not start".into()));
+            let crowded = crowded.and_then(|proxy| gather(&lane.plan, proxy.ok_or("there is no proxy to look at")?));
+            // The next need not wait until this one has been looked at again.
+            measuring.push((lane, scope.spawn(move || crowded.map(disperse))));
+        }
+        let row = |(lane, measuring): (&Lane, thread::ScopedJoinHandle<'_, Outcome<Memory>>)| Row {
+            label: lane.label.clone(),
+            memory: measuring
+                .join()
+                .unwrap_or_else(|_| Err("it could not be measured".into())),
+        };
+        measuring.into_iter().map(row).collect()
+    })
 }
 
-fn measure(lane: &Lane, folder: &Path) -> Outcome<Memory> {
-    let proxy = lane.kind.start(folder)?.ok_or("there is no proxy to look at")?;
-    let plan = &lane.plan;
+/// Looks at a proxy before and while the connections are there.
+fn gather(plan: &Plan, proxy: Running) -> Outcome<(Running, Memory)> {
     let address = proxy.address(plan.protocol);
     // What the first requests take is not the connections'.
     let few = Plan {
@@ -49,13 +64,22 @@ fn measure(lane: &Lane, folder: &Path) -> Outcome<Memory> {
     few.hold(Some(address), || ())?;
     let before = settled(&proxy);
     let during = plan.hold(Some(address), || settled(&proxy))?;
-    thread::sleep(GIVING_BACK);
-    Ok(Memory {
+    let memory = Memory {
         before,
         during,
-        after: settled(&proxy),
+        after: 0,
         connections: plan.connections,
-    })
+    };
+    Ok((proxy, memory))
+}
+
+/// Looks at it again a while after they were closed, and ends it.
+fn disperse((proxy, memory): (Running, Memory)) -> Memory {
+    thread::sleep(GIVING_BACK);
+    Memory {
+        after: proxy.process().memory(),
+        ..memory
+    }
 }
 
 /// The proxy's memory, once it hardly changes any more.

@@ -31,7 +31,7 @@ cargo bench --bench proxy -- [CASE...] [--proxies NAME,...] [--rounds N] [--seco
   --list     name the cases
   --proxies  measure those whose names contain one of these: robotgate,bare,squid,HAProxy,mitmproxy,none
   --rounds   how many times each proxy has its turn in a case (3)
-  --seconds  how long a turn is (0.4)
+  --seconds  how long a turn is (0.3)
   --crowd    connections in the cases about idle ones (10000)";
 
 // === impl Options ===
@@ -42,7 +42,7 @@ impl Options {
             cases: Vec::new(),
             proxies: Vec::new(),
             rounds: 3,
-            time: Duration::from_millis(400),
+            time: Duration::from_millis(300),
             connections: 10_000,
         };
         let mut benches = false;

@@ -44,6 +44,8 @@ enum Port {
     Any,
 }
 
+/// Connections that wait to be accepted.
+const QUEUE: i32 = 4096;
 const LOCAL: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 // === impl Origin ===
@@ -85,6 +87,8 @@ pub fn run(folder: &Path) -> Outcome<()> {
     let mut ports = Vec::new();
     for (_, listener) in &listeners {
         listener.set_nonblocking(true)?;
+        // Longer than the standard library makes it: a connection that does not fit in waits for a second.
+        rustix::net::listen(listener, QUEUE)?;
         ports.push(listener.local_addr()?.port().to_string());
     }
     for _ in 0..process::threads() {

@@ -67,8 +67,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // squid leaves files in shared memory behind unless it ends by itself.
         let tree = self.tree();
+        // The benchmark's own processes end with their input, the others by the signal. squid leaves files in shared
+        // memory behind unless it ends by itself.
+        drop(self.0.stdin.take());
         signal(self.0.id(), Signal::TERM);
         let patience = Instant::now() + Duration::from_secs(2);
         while !self.ended() && Instant::now() < patience {

@@ -65,6 +65,12 @@ pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Ve
                 .push(sample.map_err(|error| row.problem = Some(error.to_string())).ok());
         }
     }
+    // All at once, for some take their time to end.
+    thread::scope(|scope| {
+        for proxy in proxies.into_values() {
+            scope.spawn(move || drop(proxy));
+        }
+    });
     rows
 }
 
@@ -104,7 +110,7 @@ fn take_turn(
     let (mut before, mut after, mut memory) = (Duration::ZERO, Duration::ZERO, 0);
     let measured = lane
         .plan
-        .measure(address, options.time / 2, options.time, |moment| match moment {
+        .measure(address, warm_up(options.time), options.time, |moment| match moment {
             Moment::Before => before = cpu(),
             Moment::After => {
                 after = cpu();
@@ -147,6 +153,11 @@ impl Row {
         let ratios = rounds.filter_map(|(own, other)| Some(of(&(*own)?) / of(&(*other)?)));
         median(ratios.collect())
     }
+}
+
+/// How long a proxy is driven before it is measured.
+fn warm_up(time: Duration) -> Duration {
+    (time / 4).max(Duration::from_millis(100))
 }
 
 fn median(mut numbers: Vec<f64>) -> Option<f64> {

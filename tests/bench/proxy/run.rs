@@ -79,9 +79,11 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
 fn introduce(options: &Options) -> Vec<Kind> {
     let mut skipped = Vec::new();
     for kind in Kind::ALL {
+        if !options.wants_proxy(&kind.to_string()) {
+            continue;
+        }
         match kind.version() {
-            Ok(version) if options.wants_proxy(&kind.to_string()) => println!("  {kind}: {version}"),
-            Ok(_) => {}
+            Ok(version) => println!("  {kind}: {version}"),
             Err(why) => {
                 println!("  {kind}: skipped, it is not here ({why})");
                 skipped.push(kind);
