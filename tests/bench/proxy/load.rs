@@ -77,6 +77,8 @@ struct Stage {
     proxy: Proxy,
     ready: AtomicUsize,
     measuring: AtomicBool,
+    /// Every client is ready, and they may go on.
+    all_ready: CancellationToken,
     over: CancellationToken,
     /// How many clients may connect at once, so that no listener's queue overflows.
     connecting: Semaphore,
@@ -117,6 +119,7 @@ impl Plan {
             proxy,
             ready: AtomicUsize::new(0),
             measuring: AtomicBool::new(false),
+            all_ready: CancellationToken::new(),
             over: CancellationToken::new(),
             connecting: Semaphore::new(CONNECTING),
         });
@@ -127,6 +130,7 @@ impl Plan {
             running.push(thread::spawn(move || run(&stage, thread, threads)));
         }
         let began = stage.begun(|| running.iter().any(thread::JoinHandle::is_finished));
+        stage.all_ready.cancel();
         let seen = began.then(|| conduct(&stage));
         stage.over.cancel();
         let mut tally = Tally::default();

@@ -101,7 +101,7 @@ impl Client {
         if plan.pattern == Pattern::Unread {
             self.check(http.begin(&bytes).await?)?;
             drop(permit);
-            self.ready();
+            self.ready().await;
             stage.over.cancelled().await;
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Client {
             self.check(status)?;
             self.count(started);
             drop(permit.take());
-            self.ready();
+            self.ready().await;
             if plan.pattern == Pattern::Idle {
                 stage.over.cancelled().await;
             }
@@ -133,7 +133,7 @@ impl Client {
         };
         self.check(status)?;
         drop(permit);
-        self.ready();
+        self.ready().await;
         let mut streams = JoinSet::new();
         for _ in 0..stage.plan.streams {
             let mut stream = self.twin();
@@ -189,10 +189,12 @@ impl Client {
         }
     }
 
-    fn ready(&mut self) {
+    /// Waits, the first time, until all other clients have had an answer too, so that they need not push through a crowd.
+    async fn ready(&mut self) {
         if !self.is_ready {
             self.is_ready = true;
             self.stage.ready.fetch_add(1, Ordering::Relaxed);
+            self.stage.all_ready.cancelled().await;
         }
     }
 }

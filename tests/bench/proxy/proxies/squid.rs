@@ -71,7 +71,8 @@ shutdown_lifetime 0 seconds
     Ok(Process::start(&mut command, &place.log())?)
 }
 
-/// The lines for a second port, where it ends the TLS inside of CONNECTs.
+/// The lines for a second port, where it ends the TLS inside of CONNECTs, as its manual has them: its certificates are
+/// made after the origin's.
 fn interception(place: &Place) -> Outcome<String> {
     let helper = helper().unwrap_or_default();
     let certificates = place.own.join("certificates");
@@ -88,6 +89,8 @@ fn interception(place: &Place) -> Outcome<String> {
     Ok(format!(
         "http_port {} ssl-bump tls-cert={} generate-host-certificates=on dynamic_cert_mem_cache_size=4MB
 sslcrtd_program {helper} -s {} -M 4MB
+acl begin at_step SslBump1
+ssl_bump peek begin
 ssl_bump bump all
 tls_outgoing_options cafile={}",
         place.intercepting,
