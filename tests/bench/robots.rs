@@ -1,6 +1,6 @@
-//! The robots engine beside two others, on the same files and paths in the same run: `cargo bench`.
+//! The robots engine beside two others, on the same files and paths in the same run: `cargo bench --bench robots`.
 //!
-//! `cargo bench -- hostile/nested` runs the rows whose `section/row` contain that; the sections are `decision`,
+//! `cargo bench --bench robots -- hostile/nested` runs the rows whose `section/row` contain that; the sections are `decision`,
 //! `question`, `parsing`, `memory` and `hostile`. Without `--bench`, as `cargo test` runs it, everything runs once and nothing is
 //! measured. Numbers are of the machine that they are measured on; the ratios say more.
 

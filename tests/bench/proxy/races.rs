@@ -38,6 +38,9 @@ pub struct Row {
 /// The proxies of a case, and why those that do not run do not.
 type Proxies = HashMap<Kind, Result<Option<Running>, String>>;
 
+/// A turn's numbers, and what went wrong with single requests.
+type Found = (Sample, Option<String>);
+
 /// Runs a case.
 pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Vec<Row> {
     let proxies = start(case, folder);
@@ -48,21 +51,15 @@ pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Ve
         problem: None,
     };
     let mut rows: Vec<Row> = case.lanes.iter().map(row).collect();
-    for round in 0..options.rounds {
+    for round in 0..rounds(case, options) {
         for turn in 0..case.lanes.len() {
             // Nobody always comes after the same.
             let at = (turn + round) % case.lanes.len();
-            let sample = match &proxies[&case.lanes[at].kind] {
+            let found = match &proxies[&case.lanes[at].kind] {
                 Ok(proxy) => take_turn(&case.lanes[at], proxy.as_ref(), options, origin),
                 Err(problem) => Err(problem.clone().into()),
             };
-            let row = &mut rows[at];
-            let sample = sample.and_then(|(sample, errors)| {
-                row.problem = errors.or(row.problem.take());
-                Ok(sample)
-            });
-            row.samples
-                .push(sample.map_err(|error| row.problem = Some(error.to_string())).ok());
+            rows[at].add(found);
         }
     }
     // All at once, for some take their time to end.
@@ -95,28 +92,22 @@ fn start(case: &Case, folder: &Path) -> Proxies {
     })
 }
 
-/// One turn of one proxy, and what went wrong in it with single requests.
-fn take_turn(
-    lane: &Lane,
-    proxy: Option<&Running>,
-    options: &Options,
-    origin: &Origin,
-) -> Outcome<(Sample, Option<String>)> {
+/// One turn of one proxy.
+fn take_turn(lane: &Lane, proxy: Option<&Running>, options: &Options, origin: &Origin) -> Outcome<Found> {
     let address = proxy.map(|proxy| proxy.address(lane.plan.protocol));
     let cpu = || match proxy {
         Some(proxy) => proxy.process().cpu(),
         None => process::own_cpu() + origin.process().cpu(),
     };
     let (mut before, mut after, mut memory) = (Duration::ZERO, Duration::ZERO, 0);
-    let measured = lane
-        .plan
-        .measure(address, warm_up(options.time), options.time, |moment| match moment {
-            Moment::Before => before = cpu(),
-            Moment::After => {
-                after = cpu();
-                memory = proxy.map_or(0, |proxy| proxy.process().memory());
-            }
-        })?;
+    let (warm_up, time) = turn(lane, options);
+    let measured = lane.plan.measure(address, warm_up, time, |moment| match moment {
+        Moment::Before => before = cpu(),
+        Moment::After => {
+            after = cpu();
+            memory = proxy.map_or(0, |proxy| proxy.process().memory());
+        }
+    })?;
     let mut latencies = measured.tally.latencies;
     latencies.sort_unstable();
     let requests = u32::try_from(latencies.len())?;
@@ -142,6 +133,16 @@ fn take_turn(
 // === impl Row ===
 
 impl Row {
+    /// Takes down what a turn found.
+    fn add(&mut self, found: Outcome<Found>) {
+        let (sample, problem) = match found {
+            Ok((sample, problem)) => (Some(sample), problem),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        self.samples.push(sample);
+        self.problem = problem.or(self.problem.take());
+    }
+
     /// The median over rounds.
     pub fn median(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
         median(self.samples.iter().flatten().map(of).collect())
@@ -155,10 +156,29 @@ impl Row {
     }
 }
 
-/// How long a proxy is driven before it is measured.
-fn warm_up(time: Duration) -> Duration {
-    (time / 4).max(Duration::from_millis(100))
+/// How long a proxy is driven before it is measured, and how long it is measured. With thousands of connections, a
+/// request takes as long as a turn of few.
+fn turn(lane: &Lane, options: &Options) -> (Duration, Duration) {
+    let time = if lane.plan.connections > MANY {
+        options.time.max(LONG)
+    } else {
+        options.time
+    };
+    (time / 3, time)
 }
+
+/// Long turns are fewer.
+fn rounds(case: &Case, options: &Options) -> usize {
+    let is_long = case.lanes.iter().any(|lane| lane.plan.connections > MANY);
+    if is_long {
+        options.rounds.div_ceil(3)
+    } else {
+        options.rounds
+    }
+}
+
+const MANY: usize = 1000;
+const LONG: Duration = Duration::from_millis(1500);
 
 fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_by(f64::total_cmp);

@@ -60,15 +60,20 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
 
     let began = Instant::now();
     let mut goals = Goals::default();
+    let mut any = false;
     for mut case in cases::all(&origin, room.min(options.connections)) {
         let lanes = |kind: &Kind, label: &str| options.wants_proxy(label) && !skipped.contains(kind);
         case.lanes.retain(|lane| lanes(&lane.kind, &lane.label));
         if options.wants_case(case.name) && !case.lanes.is_empty() {
+            any = true;
             println!("\n{}: {}", case.name, case.title);
             for line in perform(&case, options, &folder, &origin, &mut goals) {
                 println!("  {line}");
             }
         }
+    }
+    if !any {
+        return Err("no case has such a name, or no proxy takes part; --list names the cases".into());
     }
     println!("\n{}", goals.summary());
     println!("It took {} s.", began.elapsed().as_secs());
