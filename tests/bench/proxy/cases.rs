@@ -138,7 +138,7 @@ pub fn all(origin: &Origin, crowd: usize) -> Vec<Case> {
         race(
             "large-http",
             "1 MiB answers over plain HTTP, 8 kept connections",
-            clear(large(plain)),
+            quick(clear(large(plain))),
         ),
         race(
             "large-https",
@@ -148,7 +148,7 @@ pub fn all(origin: &Origin, crowd: usize) -> Vec<Case> {
         race(
             "posts",
             "POSTs of 10 KiB over plain HTTP, 32 kept connections",
-            clear(posts),
+            quick(clear(posts)),
         ),
         race("refusals", "requests that are refused, 32 kept connections", {
             let refused = Plan {
@@ -167,11 +167,7 @@ pub fn all(origin: &Origin, crowd: usize) -> Vec<Case> {
         race(
             "cold",
             "each request to another origin, 32 kept connections to the proxy",
-            {
-                let mut lanes = clear(cold);
-                lanes.retain(|lane| lane.kind != Kind::Nothing);
-                lanes
-            },
+            through(quick(clear(cold))),
         ),
         race(
             "many-512",

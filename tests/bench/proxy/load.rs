@@ -75,7 +75,9 @@ pub struct Measured {
 struct Stage {
     plan: Plan,
     proxy: Proxy,
+    /// Clients that have had an answer, and those of them that have had another since all had one.
     ready: AtomicUsize,
+    warm: AtomicUsize,
     measuring: AtomicBool,
     /// Every client is ready, and they may go on.
     all_ready: CancellationToken,
@@ -85,8 +87,8 @@ struct Stage {
 }
 
 impl Plan {
-    /// Lets the clients run for `time` once all are at work and as long again as `warm_up`. `before` and `after` are
-    /// called at the ends of that time.
+    /// Lets the clients run for `time`, after `warm_up` in which all are at work already. `look` is called at both ends of
+    /// that time.
     pub fn measure(
         &self,
         proxy: Proxy,
@@ -95,6 +97,8 @@ impl Plan {
         mut look: impl FnMut(Moment),
     ) -> Outcome<Measured> {
         let (elapsed, tally) = self.perform(proxy, |stage| {
+            // Proxies open their connections to the origin meanwhile.
+            stage.wait(&stage.warm, || false);
             thread::sleep(warm_up);
             look(Moment::Before);
             let started = Instant::now();
@@ -118,6 +122,7 @@ impl Plan {
             plan: *self,
             proxy,
             ready: AtomicUsize::new(0),
+            warm: AtomicUsize::new(0),
             measuring: AtomicBool::new(false),
             all_ready: CancellationToken::new(),
             over: CancellationToken::new(),
@@ -129,7 +134,7 @@ impl Plan {
             let stage = stage.clone();
             running.push(thread::spawn(move || run(&stage, thread, threads)));
         }
-        let began = stage.begun(|| running.iter().any(thread::JoinHandle::is_finished));
+        let began = stage.wait(&stage.ready, || running.iter().any(thread::JoinHandle::is_finished));
         stage.all_ready.cancel();
         let seen = began.then(|| conduct(&stage));
         stage.over.cancel();
@@ -158,22 +163,24 @@ pub enum Moment {
 // === impl Stage ===
 
 impl Stage {
-    /// Waits until every client has had an answer. False if that takes too long, or `failed`.
-    fn begun(&self, failed: impl Fn() -> bool) -> bool {
+    /// Waits until all clients are among those counted. False if that takes too long, or `failed`.
+    fn wait(&self, counted: &AtomicUsize, failed: impl Fn() -> bool) -> bool {
         let mut patience = Instant::now() + PATIENCE;
-        let mut ready = 0;
-        while ready < self.plan.connections {
+        let mut last = 0;
+        loop {
+            let now = counted.load(Ordering::Relaxed);
+            if now >= self.plan.connections {
+                return true;
+            }
+            if now > last {
+                patience = Instant::now() + PATIENCE;
+            }
             if Instant::now() > patience || failed() {
                 return false;
             }
+            last = now;
             thread::sleep(Duration::from_millis(1));
-            let now = self.ready.load(Ordering::Relaxed);
-            if now > ready {
-                ready = now;
-                patience = Instant::now() + PATIENCE;
-            }
         }
-        true
     }
 
     fn is_over(&self) -> bool {
@@ -208,6 +215,6 @@ fn run(stage: &Arc<Stage>, thread: usize, threads: usize) -> Outcome<Tally> {
     })
 }
 
-/// How long the next client may take to be ready, and the last requests to end.
+/// How long the next client may take to have an answer, and the last requests to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 const CONNECTING: usize = 64;

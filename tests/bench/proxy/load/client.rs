@@ -22,11 +22,21 @@ use super::{
     http2::Http2,
 };
 
+/// How far a client has come.
+#[derive(Clone, Copy, PartialEq)]
+enum Warmth {
+    Cold,
+    /// It has had an answer.
+    Ready,
+    /// It has had another, when all clients had had one.
+    Warm,
+}
+
 pub struct Client {
     stage: Arc<Stage>,
     number: usize,
     tls: Arc<ClientConfig>,
-    is_ready: bool,
+    warmth: Warmth,
     tally: Tally,
 }
 
@@ -43,7 +53,7 @@ impl Client {
             stage,
             number,
             tls,
-            is_ready: false,
+            warmth: Warmth::Cold,
             tally: Tally::default(),
         })
     }
@@ -63,7 +73,7 @@ impl Client {
     /// One connection, from its start to its end.
     async fn connection(&mut self, stage: &Stage) -> Outcome<()> {
         let started = Instant::now();
-        let permit = if self.is_ready {
+        let permit = if self.warmth != Warmth::Cold {
             None
         } else {
             Some(stage.connecting.acquire().await?)
@@ -101,7 +111,7 @@ impl Client {
         if plan.pattern == Pattern::Unread {
             self.check(http.begin(&bytes).await?)?;
             drop(permit);
-            self.ready().await;
+            self.answered().await;
             stage.over.cancelled().await;
             return Ok(());
         }
@@ -112,7 +122,7 @@ impl Client {
             self.check(status)?;
             self.count(started);
             drop(permit.take());
-            self.ready().await;
+            self.answered().await;
             if plan.pattern == Pattern::Idle {
                 stage.over.cancelled().await;
             }
@@ -127,13 +137,15 @@ impl Client {
     }
 
     /// Several requests at a time, until the connection is closed or all is over.
-    async fn http2(&mut self, stage: &Stage, http: &Http2, permit: Option<SemaphorePermit<'_>>) -> Outcome<()> {
-        let Answer::Whole { status, .. } = http.exchange(&stage.plan.request).await? else {
-            return Ok(());
-        };
-        self.check(status)?;
-        drop(permit);
-        self.ready().await;
+    async fn http2(&mut self, stage: &Stage, http: &Http2, mut permit: Option<SemaphorePermit<'_>>) -> Outcome<()> {
+        while self.warmth != Warmth::Warm {
+            let Answer::Whole { status, .. } = http.exchange(&stage.plan.request).await? else {
+                return Ok(());
+            };
+            self.check(status)?;
+            drop(permit.take());
+            self.answered().await;
+        }
         let mut streams = JoinSet::new();
         for _ in 0..stage.plan.streams {
             let mut stream = self.twin();
@@ -171,7 +183,7 @@ impl Client {
             stage: self.stage.clone(),
             number: self.number,
             tls: self.tls.clone(),
-            is_ready: true,
+            warmth: Warmth::Warm,
             tally: Tally::default(),
         }
     }
@@ -189,12 +201,20 @@ impl Client {
         }
     }
 
-    /// Waits, the first time, until all other clients have had an answer too, so that they need not push through a crowd.
-    async fn ready(&mut self) {
-        if !self.is_ready {
-            self.is_ready = true;
-            self.stage.ready.fetch_add(1, Ordering::Relaxed);
-            self.stage.all_ready.cancelled().await;
+    /// Notes an answer. After the first it waits until all other clients have had one too, so that they need not push
+    /// through a crowd.
+    async fn answered(&mut self) {
+        match self.warmth {
+            Warmth::Cold => {
+                self.warmth = Warmth::Ready;
+                self.stage.ready.fetch_add(1, Ordering::Relaxed);
+                self.stage.all_ready.cancelled().await;
+            }
+            Warmth::Ready => {
+                self.warmth = Warmth::Warm;
+                self.stage.warm.fetch_add(1, Ordering::Relaxed);
+            }
+            Warmth::Warm => {}
         }
     }
 }
