@@ -33,8 +33,8 @@
 //! The shell:
 //!
 //! - [`store`]: the copies in memory, and all of them on disk (`store::disk`). [`fetch`]: gets one from the network.
-//! - [`egress`]: names to checked addresses; [`upstream`]: how an origin is connected to, and
-//!   what goes wrong then.
+//! - [`egress`]: names to checked addresses. [`upstream`]: the connections to origins, made, kept and shared; a request and
+//!   its response on one, over HTTP/1.1 and HTTP/2; what goes wrong then. `wire`: a connection whose writes never wait.
 //! - [`proxy`]: listeners, CONNECT, interception, forwarding, refusing. Its text tells the way of
 //!   a request.
 //! - [`authority`]: the local certificate authority and its leaves.
@@ -60,7 +60,7 @@
 //!
 //! - `tests/it`: the program as it runs, between an origin that can misbehave and real clients; the
 //!   engine against a plain model and the stated cases in `tests/cases`.
-//! - `tests/bench`: how long the engine takes to read and decide, beside others.
+//! - `tests/bench`: how long the engine takes to read and decide, and what the proxy costs, beside others.
 //! - `tests/fuzz`: the engine, a request's target and who sends it, a robots.txt's redirects and the configuration, on
 //!   what a fuzzer makes up; a package of its own. What is private otherwise it asks through `fuzzing`, a module that
 //!   ordinary builds do not have.
@@ -82,6 +82,8 @@
 //!   configuration in force for each request. No secret is kept, and none reaches a log, an error, an origin.
 //! - What two parsers could read in two ways is refused before it is read in one; what goes on is written anew.
 //! - A restart refuses no connection where systemd holds the sockets, and a stop closes none under a request.
+//! - A connection to an origin that another request may have used carries none that could not be put twice, and content
+//!   goes on one that is closed behind it. What was begun on a connection and has not ended leaves it to nobody else.
 //! - What a client may have at once is bounded, and so is what is remembered of clients.
 //! - Nobody changes anything at the admin listener, and no bot waits for it or gets there. What changes something is asked
 //!   on the socket beside the copies, which only the proxy's own user and root can open.

@@ -8,13 +8,13 @@
 //!    goes with it to each request.
 //! 2. `connection` reads one request head after the other (`head`). A CONNECT goes to `connect`,
 //!    which refuses it, opens a blind `tunnel`, or intercepts (`intercept`) and then serves what
-//!    comes inside like any other connection, or as HTTP/2 (`streams`); anything else goes to pingora's HTTP proxy.
-//! 3. That calls back into `gate`, once for each step of an exchange: which origin is meant
-//!    (`target`), who asks and whether they may (`judge`, which puts the question to [`crate::decision`] and brings the copy;
-//!    what has to be fetched for that, `fetching` fetches and logs), the audit log (`exchange`), and then the origin's address and the heads of messages both
-//!    ways (`rewrite`, `fields`, `websocket`), or a refusal (`respond`). A request for a robots.txt may be answered
-//!    from its copy (`copied`). What is for robotgate itself
-//!    (`http://robotgate.internal/`, `own`) is answered there and then.
+//!    comes inside like any other connection, or as HTTP/2 (`streams`). Anything else is a request of a `client`.
+//! 3. `gate` serves it, from top to bottom: which origin is meant (`target`), who asks and whether they may (`judge`, which
+//!    puts the question to [`crate::decision`] and brings the copy; what has to be fetched for that, `fetching` fetches and
+//!    logs), the line in the audit log (`exchange`), and then a refusal (`respond`), an answer from the copy (`copied`) or
+//!    from robotgate itself (`http://robotgate.internal/`, `own`), or the origin's: `gate/forward` puts the request to it on
+//!    a connection of [`crate::upstream`], and `relay` passes heads (`rewrite`, `fields`, `websocket`) and content both
+//!    ways. What waits, waits for one `timer`.
 //!
 //! `distrust` tells of clients that turn the interception's certificates down. What is counted on the way is in
 //! [`crate::metrics`]; what a scrape looks up beside it, `scrape` does.
