@@ -89,6 +89,8 @@ struct State {
     up_since: Instant,
     down_since: Instant,
     informational: usize,
+    /// Content that the response still has, where its head says how much.
+    left: Option<u64>,
 }
 
 // === impl Times ===
@@ -118,6 +120,7 @@ impl Relay<'_> {
             up_since: now,
             down_since: now,
             informational: 0,
+            left: None,
         };
         if self.client.is_read() {
             state.up = Up::Ending;
@@ -130,7 +133,14 @@ impl Relay<'_> {
     fn poll(&mut self, state: &mut State, cx: &mut Context<'_>) -> Poll<Result<Ended, Broken>> {
         let (mut up_moved, mut down_moved) = (false, false);
         loop {
-            let up = self.move_up(state, cx)?;
+            let up = match self.move_up(state, cx) {
+                // Who has the whole response need not wait for the origin to end the stream.
+                Err(Broken::Client(ClientFault::Gone)) if state.left == Some(0) && self.poll_taken(cx)? => {
+                    self.exchange.passed.set(self.client.bytes());
+                    return Poll::Ready(Ok(Ended::Whole { reusable: false }));
+                }
+                up => up?,
+            };
             let down = self.move_down(state, cx)?;
             up_moved |= up;
             down_moved |= down == Moved::Some;
@@ -228,6 +238,8 @@ impl Relay<'_> {
                 if self.client.has_room() {
                     match self.server.poll_content(cx) {
                         Poll::Ready(Ok(Some(content))) => {
+                            let length = content.as_slice().len() as u64;
+                            state.left = state.left.map(|left| left.saturating_sub(length));
                             self.client.send(content)?;
                             if self.server.is_ended() {
                                 state.down = self.end(cx)?;
@@ -301,6 +313,10 @@ impl Relay<'_> {
             return Ok(Down::Ending(Ended::Websocket));
         }
         rewrite::from_origin(&mut head, &proxy.name).map_err(internal)?;
+        if received != Version::HTTP_2 || self.server.version() != Version::HTTP_2 {
+            // There are none behind it (RFC 9110 §6.6.2).
+            head.remove_header(&header::TRAILER);
+        }
         if status.is_informational() {
             state.informational += 1;
             if state.informational > MAX_INFORMATIONAL {
@@ -314,10 +330,14 @@ impl Relay<'_> {
             return Ok(Down::Head);
         }
         let end = self.server.is_ended();
-        let has_length = head.headers.contains_key(header::CONTENT_LENGTH);
+        let length = head.headers.get(header::CONTENT_LENGTH);
+        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
         let has_content =
             asked.method != Method::HEAD && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-        if has_content && !end && !has_length && !head.headers.contains_key(header::TRANSFER_ENCODING) {
+        if has_content {
+            state.left = length;
+        }
+        if has_content && !end && length.is_none() && !head.headers.contains_key(header::TRANSFER_ENCODING) {
             // So that the connection can be kept (RFC 9112 §6.3).
             head.insert_header(header::TRANSFER_ENCODING, "chunked")
                 .map_err(internal)?;

@@ -95,7 +95,7 @@ struct Place {
 impl Default for Bounds {
     fn default() -> Self {
         Self {
-            max_head: 64 * 1024,
+            max_head: 256 * 1024,
             window: 64 * 1024,
             streams: 100,
             silence: Duration::from_secs(10),

@@ -24,7 +24,9 @@ use crate::support::Gate;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_either_side_does_the_model_holds() {
     let mut gate = Gate::start().await;
-    let bench = Bench::start(gate.address(), gate.file("audit.jsonl")).await.expect("a port");
+    let bench = Bench::start(gate.address(), gate.file("audit.jsonl"))
+        .await
+        .expect("a port");
     let bench = Arc::new(bench);
     if let Ok(text) = std::env::var("EXCHANGE") {
         let bytes = data_encoding::HEXLOWER.decode(text.as_bytes()).expect("hexadecimal");
@@ -47,7 +49,10 @@ async fn whatever_either_side_does_the_model_holds() {
     match result.await.expect("it runs to its end") {
         Ok(()) => {}
         Err(TestError::Fail(wrong, group)) => {
-            let cases: Vec<String> = group.iter().map(|bytes| data_encoding::HEXLOWER.encode(bytes)).collect();
+            let cases: Vec<String> = group
+                .iter()
+                .map(|bytes| data_encoding::HEXLOWER.encode(bytes))
+                .collect();
             panic!("{wrong}\nEXCHANGE={}", cases.join("\nEXCHANGE="));
         }
         Err(error) => panic!("{error}"),

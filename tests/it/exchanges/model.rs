@@ -55,17 +55,29 @@ pub fn check(went: &Went<'_>) -> Result<(), String> {
 /// nothing out of content.
 fn decisions_are_of_requests(went: &Went<'_>, asked: &[Message]) -> Result<(), String> {
     for (at, entry) in went.entries.iter().enumerate() {
-        ensure(entry.completions.len() == 1, || format!("{} completions: {entry:#?}", entry.completions.len()))?;
-        let wanted = path(went.number, at, went.scenario.asks.get(at).is_some_and(|ask| ask.refused));
+        ensure(entry.completions.len() == 1, || {
+            format!("{} completions: {entry:#?}", entry.completions.len())
+        })?;
+        let wanted = path(
+            went.number,
+            at,
+            went.scenario.asks.get(at).is_some_and(|ask| ask.refused),
+        );
         let url = format!("http://{}{wanted}", went.authority);
         ensure(entry.decision["url"] == url && at < asked.len(), || {
             format!("decision {at} is none of {} requests: {}", asked.len(), entry.decision)
         })?;
         let ask = &went.scenario.asks[at];
-        ensure(entry.decision["method"] == ask.method, || format!("another method: {}", entry.decision))?;
-        ensure(entry.decision["forwarded"] == !ask.refused, || format!("another verdict: {}", entry.decision))?;
+        ensure(entry.decision["method"] == ask.method, || {
+            format!("another method: {}", entry.decision)
+        })?;
+        ensure(entry.decision["forwarded"] == !ask.refused, || {
+            format!("another verdict: {}", entry.decision)
+        })?;
         let is_misread = matches!(ask.fault, Some(Fault::Head(_)));
-        ensure(!is_misread, || format!("a head that can be read in two ways was decided on: {}", entry.decision))?;
+        ensure(!is_misread, || {
+            format!("a head that can be read in two ways was decided on: {}", entry.decision)
+        })?;
     }
     Ok(())
 }
@@ -81,10 +93,13 @@ fn the_origin_sees_what_was_decided(went: &Went<'_>) -> Result<(), String> {
             format!("the origin saw what was not decided on: {}", seen.message.start)
         })?;
         let ask = &went.scenario.asks[seen.ask];
-        ensure(method == ask.method && target == path(went.number, seen.ask, false), || {
-            format!("the origin saw another request: {}", seen.message.start)
+        ensure(
+            method == ask.method && target == path(went.number, seen.ask, false),
+            || format!("the origin saw another request: {}", seen.message.start),
+        )?;
+        ensure(seen.message.all("host").eq([went.authority]), || {
+            format!("another host: {:?}", seen.message)
         })?;
-        ensure(seen.message.all("host").eq([went.authority]), || format!("another host: {:?}", seen.message))?;
         if let Some(last) = last {
             let may_repeat = last.ask == seen.ask
                 && last.kept
@@ -103,10 +118,17 @@ fn content_goes_up_as_it_is(went: &Went<'_>, asked: &[Message]) -> Result<(), St
     for seen in went.seen {
         let Some(asked) = asked.get(seen.ask) else { continue };
         let (got, sent) = (&seen.message.content, &asked.content);
-        ensure(sent.starts_with(got), || format!("the content of {} was changed", seen.message.start))?;
+        ensure(sent.starts_with(got), || {
+            format!("the content of {} was changed", seen.message.start)
+        })?;
         if seen.message.end == End::Whole {
             ensure(asked.end == End::Whole && got == sent, || {
-                format!("{} seems whole at the origin: {} of {} bytes", asked.start, got.len(), sent.len())
+                format!(
+                    "{} seems whole at the origin: {} of {} bytes",
+                    asked.start,
+                    got.len(),
+                    sent.len()
+                )
             })?;
         }
     }
@@ -130,7 +152,9 @@ fn answers_are_of_their_requests(went: &Went<'_>, asked: &[Message]) -> Result<V
         };
         let wanted = path(went.number, at, ask.refused);
         ensure(id == wanted, || format!("the answer to {wanted} is one to {id}"))?;
-        ensure(!ask.refused, || format!("an answer to a request that was refused: {id}"))?;
+        ensure(!ask.refused, || {
+            format!("an answer to a request that was refused: {id}")
+        })?;
         the_answer_is_true(ask, &wanted, message)?;
     }
     Ok(finals)
@@ -138,12 +162,22 @@ fn answers_are_of_their_requests(went: &Went<'_>, asked: &[Message]) -> Result<V
 
 fn the_answer_is_true(ask: &Ask, id: &str, got: &Message) -> Result<(), String> {
     let answer = &ask.answer;
-    ensure(answer.fault.is_none(), || format!("an answer that is none went on: {}", got.start))?;
+    ensure(answer.fault.is_none(), || {
+        format!("an answer that is none went on: {}", got.start)
+    })?;
     let (wire, head, content) = answer.bytes(ask.method, id);
-    let sent = answer.cut.map_or(wire.len(), |share| wire.len() * usize::from(share) / 256);
-    ensure(sent >= head, || format!("an answer without the end of its head went on: {}", got.start))?;
-    ensure(got.status() == Some(answer.status), || format!("another status: {}", got.start))?;
-    ensure(content.starts_with(&got.content), || format!("the content of {id} was changed: {:?}", got.content))?;
+    let sent = answer
+        .cut
+        .map_or(wire.len(), |share| wire.len() * usize::from(share) / 256);
+    ensure(sent >= head, || {
+        format!("an answer without the end of its head went on: {}", got.start)
+    })?;
+    ensure(got.status() == Some(answer.status), || {
+        format!("another status: {}", got.start)
+    })?;
+    ensure(content.starts_with(&got.content), || {
+        format!("the content of {id} was changed: {:?}", got.content)
+    })?;
     // Nobody can tell the end of a connection from the end of such an answer.
     if got.end != End::Whole || got.framing == strict::Framing::UntilClose {
         return Ok(());
@@ -151,9 +185,10 @@ fn the_answer_is_true(ask: &Ask, id: &str, got: &Message) -> Result<(), String> 
     if answer.ends_by_close(ask.method) {
         let sent = sent - head;
         // A connection that is reset is no end of the content.
-        ensure(got.content.len() == sent && !(answer.cut.is_some() && answer.reset), || {
-            format!("{id} seems whole: {} of {sent} bytes", got.content.len())
-        })
+        ensure(
+            got.content.len() == sent && !(answer.cut.is_some() && answer.reset),
+            || format!("{id} seems whole: {} of {sent} bytes", got.content.len()),
+        )
     } else {
         let is_bare = content.is_empty() && !matches!(answer.framing, Framing::Chunks(_));
         let is_whole = sent == wire.len() || is_bare || is_without_content(answer, ask.method);
@@ -191,12 +226,19 @@ fn completions_tell_what_was_sent(went: &Went<'_>, finals: &[Message]) -> Result
             continue;
         };
         let is_same = end["status"] == answer.status().unwrap_or_default() && end["bytes_out"] == answer.content.len();
-        ensure(is_same, || format!("{} with {} bytes is logged as {end}", answer.start, answer.content.len()))?;
+        ensure(is_same, || {
+            format!(
+                "{} with {} bytes is logged as {end}",
+                answer.start,
+                answer.content.len()
+            )
+        })?;
         let asked = &went.scenario.asks[at];
         let most = asked.content.0.len();
-        ensure(end["bytes_in"].as_u64().is_some_and(|bytes| bytes <= most as u64), || {
-            format!("{most} bytes of content are logged as {end}")
-        })?;
+        ensure(
+            end["bytes_in"].as_u64().is_some_and(|bytes| bytes <= most as u64),
+            || format!("{most} bytes of content are logged as {end}"),
+        )?;
     }
     Ok(())
 }
@@ -209,14 +251,20 @@ impl Went<'_> {
         let mut asked = strict::requests(self.sent).messages;
         // A connection ends behind a request that says so.
         let last = asked.iter().position(|message| {
-            let says = |option: &str| message.all("connection").any(|value| value.eq_ignore_ascii_case(option));
+            let says = |option: &str| {
+                message
+                    .all("connection")
+                    .any(|value| value.eq_ignore_ascii_case(option))
+            };
             let is_old = message.start.ends_with("HTTP/1.0") && !says("keep-alive");
             says("close") || is_old || matches!(message.end, End::Broken(_))
         });
         asked.truncate(last.map_or(asked.len(), |last| last + 1));
         let mine = |message: &Message| {
             let target = message.request_line().map_or("", |(_, target, _)| target);
-            let path = target.strip_prefix("http://").and_then(|rest| rest.strip_prefix(self.authority));
+            let path = target
+                .strip_prefix("http://")
+                .and_then(|rest| rest.strip_prefix(self.authority));
             path.and_then(parse).is_some_and(|(number, _)| number == self.number)
         };
         asked.retain(mine);
@@ -229,7 +277,9 @@ impl fmt::Display for Went<'_> {
         writeln!(f, "client sent: {}", shortened(self.sent))?;
         writeln!(f, "client got:  {} (ended: {})", shortened(self.got), self.ended)?;
         for seen in self.seen {
-            let Message { start, content, end, .. } = &seen.message;
+            let Message {
+                start, content, end, ..
+            } = &seen.message;
             let kept = if seen.kept { "kept" } else { "fresh" };
             writeln!(f, "origin saw:  {start} ({kept}), {} bytes, {end:?}", content.len())?;
         }

@@ -187,7 +187,8 @@ impl Client {
     /// Waits for so many whole answers, or the end. Whether the connection goes on.
     async fn answered(&mut self, number: usize) -> bool {
         let methods = self.methods.clone();
-        self.wait(|(bytes, ended)| *ended || finals(bytes, &methods, *ended) >= number).await;
+        self.wait(|(bytes, ended)| *ended || finals(bytes, &methods, *ended) >= number)
+            .await;
         !self.got.borrow().1
     }
 

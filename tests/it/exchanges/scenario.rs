@@ -132,8 +132,19 @@ impl Scenario {
 fn ask(choices: &mut Choices<'_>) -> Ask {
     let method = choices.one(&["GET", "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PURGE"]);
     let framing = match method {
-        "POST" | "PUT" | "PURGE" => choices.one(&[Framing::Length, Framing::Chunks(1000), Framing::Chunks(3), Framing::Nothing]),
-        _ => choices.one(&[Framing::Nothing, Framing::Nothing, Framing::Nothing, Framing::Length, Framing::Chunks(5)]),
+        "POST" | "PUT" | "PURGE" => choices.one(&[
+            Framing::Length,
+            Framing::Chunks(1000),
+            Framing::Chunks(3),
+            Framing::Nothing,
+        ]),
+        _ => choices.one(&[
+            Framing::Nothing,
+            Framing::Nothing,
+            Framing::Nothing,
+            Framing::Length,
+            Framing::Chunks(5),
+        ]),
     };
     let version = match framing {
         Framing::Chunks(_) => "1.1",
@@ -149,7 +160,11 @@ fn ask(choices: &mut Choices<'_>) -> Ask {
         version,
         fields: choices.one(&FIELDS),
         framing,
-        content: if framing == Framing::Nothing { Content::default() } else { content(choices) },
+        content: if framing == Framing::Nothing {
+            Content::default()
+        } else {
+            content(choices)
+        },
         fault,
         answer: answer(choices),
     }
@@ -175,15 +190,23 @@ fn answer(choices: &mut Choices<'_>) -> Answer {
         cut: choices.seldom(8).then(|| choices.byte()),
         reset: choices.seldom(12),
         // Where there are chunks, lengths do not count (RFC 9112 §6.3).
-        fault: choices.seldom(12).then(|| choices.one(&ANSWER_FAULTS)).filter(|fault| {
-            !(matches!(framing, Framing::Chunks(_)) && fault.contains("Content-Length"))
-        }),
+        fault: choices
+            .seldom(12)
+            .then(|| choices.one(&ANSWER_FAULTS))
+            .filter(|fault| !(matches!(framing, Framing::Chunks(_)) && fault.contains("Content-Length"))),
     }
 }
 
 fn content(choices: &mut Choices<'_>) -> Content {
     let length = choices.one(&[5, 0, 1, 2, 40, 300, 5000, 70_000]);
-    let with = choices.one(&[&b"content"[..], SMUGGLED, b"\r\n\r\n", b"0\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n", b"\0\xff"]);
+    let with = choices.one(&[
+        &b"content"[..],
+        SMUGGLED,
+        b"\r\n\r\n",
+        b"0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"\0\xff",
+    ]);
     Content(with.iter().copied().cycle().take(length).collect())
 }
 
@@ -193,7 +216,10 @@ impl Ask {
     /// The bytes of the request for a target.
     pub fn bytes(&self, authority: &str, path: &str) -> Vec<u8> {
         let Self {
-            method, version, fields, ..
+            method,
+            version,
+            fields,
+            ..
         } = self;
         let mut bytes = format!(
             "{method} http://{authority}{path} HTTP/{version}\r\nHost: {authority}\r\nUser-Agent: TestBot/1.0\r\n{fields}"

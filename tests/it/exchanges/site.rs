@@ -97,7 +97,9 @@ impl Site {
                 }
                 if stream.read_buf(&mut bytes).await? == 0 {
                     if !bytes.is_empty() {
-                        self.state().wrong.push(format!("a part of a head: {}", bytes.escape_ascii()));
+                        self.state()
+                            .wrong
+                            .push(format!("a part of a head: {}", bytes.escape_ascii()));
                     }
                     return Ok(());
                 }
@@ -106,7 +108,10 @@ impl Site {
             let target = head.request_line().map_or("", |(_, target, _)| target).to_owned();
             if target == "/robots.txt" {
                 let robots = "User-agent: *\nDisallow: /no/\n";
-                let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", robots.len());
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+                    robots.len()
+                );
                 return stream.write_all((head + robots).as_bytes()).await;
             }
             let known = parse(&target).and_then(|(number, ask)| {
@@ -114,7 +119,9 @@ impl Site {
                 (ask < scenario.asks.len()).then_some((number, ask, scenario))
             });
             let Some((number, ask, scenario)) = known else {
-                self.state().wrong.push(format!("nobody asked for this: {}", bytes.escape_ascii()));
+                self.state()
+                    .wrong
+                    .push(format!("nobody asked for this: {}", bytes.escape_ascii()));
                 return Ok(());
             };
             let seen = Seen {
@@ -130,7 +137,10 @@ impl Site {
                 all.len() - 1
             };
             let place = Place { site: self, number, at };
-            if !self.exchange(&mut stream, &mut bytes, &place, &scenario, &target).await? {
+            if !self
+                .exchange(&mut stream, &mut bytes, &place, &scenario, &target)
+                .await?
+            {
                 // Not before the peer has: bytes that are unread when it closes would take the answer from it.
                 return Ok(());
             }
@@ -158,7 +168,11 @@ impl Site {
         if let Some(share) = answer.cut {
             wire.truncate(wire.len() * usize::from(share) / 256);
         }
-        let behind = if answer.cut.is_some() || ends_by_close { "" } else { answer.extra };
+        let behind = if answer.cut.is_some() || ends_by_close {
+            ""
+        } else {
+            answer.extra
+        };
         // The end goes with what is behind it, so that it is there when the connection is kept.
         let tail = wire.split_off(wire.len().saturating_sub(20));
         for piece in pieces(&wire, scenario.piece) {
@@ -217,13 +231,19 @@ impl Place<'_> {
     }
 
     fn says_close(&self) -> bool {
-        self.with(|seen| seen.message.all("connection").any(|value| value.eq_ignore_ascii_case("close")))
+        self.with(|seen| {
+            seen.message
+                .all("connection")
+                .any(|value| value.eq_ignore_ascii_case("close"))
+        })
     }
 
     /// Takes the message that `bytes` begin with out of them, as far as it has come. Whether it is whole.
     fn take(&self, bytes: &mut Vec<u8>) -> bool {
         let read = strict::requests(bytes);
-        let Some(message) = read.messages.into_iter().next() else { return true };
+        let Some(message) = read.messages.into_iter().next() else {
+            return true;
+        };
         let is_whole = message.end == End::Whole;
         if let End::Broken(why) = message.end {
             self.site.state().wrong.push(format!("{why}: {}", bytes.escape_ascii()));
@@ -264,7 +284,11 @@ pub fn parse(path: &str) -> Option<(u64, usize)> {
 
 /// In pieces of so many bytes, but not in very many; whole at 0.
 pub fn pieces(bytes: &[u8], size: usize) -> impl Iterator<Item = &[u8]> {
-    let size = if size == 0 { bytes.len().max(1) } else { size.max(bytes.len() / 50) };
+    let size = if size == 0 {
+        bytes.len().max(1)
+    } else {
+        size.max(bytes.len() / 50)
+    };
     bytes.chunks(size)
 }
 
