@@ -12,12 +12,11 @@
 //!   window is that times [`Bounds::streams`], and no more streams than that are open at once. So streams that nobody
 //!   reads, however many there are, leave every other one its whole window.
 //! - **Heads.** [`Bounds::max_head`] is announced and enforced. h2 stops decoding what is over it, and closes the
-//!   connection at four times as much or when a head has more CONTINUATION frames than it needs (CVE-2024-27983 and
-//!   its kin).
+//!   connection at four times as much, or when a head has more CONTINUATION frames than it needs (RUSTSEC-2024-0332).
 //! - **Informational responses.** A stream takes 16 of them.
-//! - **Floods.** h2 closes a connection whose peer makes it reset more than 1,024 streams (RST_STREAM and malformed
-//!   messages; CVE-2023-44487, CVE-2019-9514), sends too many small or empty DATA frames (CVE-2019-9518), or
-//!   violates a window. It answers one PING or SETTINGS frame before it reads the next (CVE-2019-9512, 9515).
+//! - **Floods.** h2 closes a connection whose peer makes it reset more than 1,024 streams (RUSTSEC-2024-0003), violates a
+//!   window, or sends too many small DATA frames that nobody has read: it adds up by how much they are below 256 bytes,
+//!   and half of the connection's window is the bound. It answers one PING or SETTINGS frame before it reads the next.
 //! - **Streams that we cancel.** h2 remembers each for ten seconds, to ignore what was under way. After
 //!   100 of them the connection takes no new streams: origins count cancelled streams as an attack, and would close the
 //!   connection under all the others.

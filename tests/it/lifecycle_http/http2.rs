@@ -1,7 +1,7 @@
 //! Origins that speak HTTP/2: their robots.txt is asked for in it, and means the same.
 
 use super::{Means, RULES};
-use crate::support::{Gate, NAME, Origin, Reply, refused};
+use crate::support::{Gate, NAME, Origin, Reply, refused, wait::until};
 
 const ONLY: &[&str] = &["h2"];
 const BOTH: &[&str] = &["h2", "http/1.1"];
@@ -43,15 +43,25 @@ async fn http_2_is_offered_unless_the_file_says_otherwise() {
         ("[https]\nupstream-http2 = false", BOTH, Some("HTTP/1.1")),
         ("[https]\nupstream-http2 = false", ONLY, None),
     ] {
-        let origin = Origin::start().alpn(protocols).robots(RULES).spawn().await;
+        let origin = Origin::start()
+            .alpn(protocols)
+            .robots(RULES)
+            .page("/open", "page")
+            .spawn()
+            .await;
         let gate = Gate::with(overrides).await;
 
-        let response = gate.get(&origin.url("/p")).await;
+        let response = gate.get(&origin.url("/open")).await;
 
-        refused(&response, spoken.map_or("unreachable", |_| "rule"));
-        let requests = origin.requests_for("/robots.txt");
-        let versions: Vec<_> = requests.iter().map(|request| &*request.version).collect();
-        assert_eq!(versions, Vec::from_iter(spoken), "{overrides} {protocols:?}");
+        match spoken {
+            Some(_) => assert_eq!(response.text(), "page"),
+            None => drop(refused(&response, "unreachable")),
+        }
+        for path in ["/robots.txt", "/open"] {
+            let requests = origin.requests_for(path);
+            let versions: Vec<_> = requests.iter().map(|request| &*request.version).collect();
+            assert_eq!(versions, Vec::from_iter(spoken), "{overrides} {protocols:?} {path}");
+        }
     }
 }
 
@@ -96,4 +106,30 @@ async fn redirects_lead_from_one_version_to_the_other() {
 
     refused(&gate.get(&there.url("/p")).await, "rule");
     Means::Rules.holds(&gate, &back, NAME).await;
+}
+
+#[tokio::test]
+async fn clients_that_do_not_read_hold_up_no_other_on_the_same_connection() {
+    let large = "x".repeat(4 << 20);
+    let origin = Origin::start()
+        .alpn(ONLY)
+        .robots(RULES)
+        .page("/large", &large)
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+    assert_eq!(gate.get(&origin.url("/large")).await.body.len(), large.len());
+
+    let mut unread = Vec::new();
+    for _ in 0..10 {
+        let mut connection = gate.dial().await;
+        let (url, host) = (origin.url("/large"), origin.authority());
+        let head = format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n\r\n");
+        connection.send(head).await;
+        unread.push(connection);
+    }
+    until("all to be asked", || (origin.count("/large") == 11).then_some(())).await;
+
+    assert_eq!(gate.get(&origin.url("/large")).await.body.len(), large.len());
+    assert_eq!(origin.connections(), 2, "one for the robots.txt, and one for all pages");
 }
