@@ -188,7 +188,7 @@ impl Inner {
 
     /// Writes much at once without a copy, as far as the stream takes it now. How much that was.
     fn write_through(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> io::Result<usize> {
-        if let Poll::Pending = self.poll_send(cx)? {
+        if self.poll_send(cx)?.is_pending() {
             return Ok(0);
         }
         let mut written = 0;
@@ -208,9 +208,13 @@ impl AsyncRead for Wire {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut inner = self.lock();
         if inner.ahead.is_empty() {
-            let before = buf.filled().len();
-            ready!(Pin::new(&mut inner.stream).poll_read(cx, buf))?;
-            inner.has_read |= buf.filled().len() > before;
+            // A session would read 64 KiB at once, which wait for a client that may take nothing.
+            let most = buf.remaining().min(MAX_READ);
+            let mut part = ReadBuf::new(buf.initialize_unfilled_to(most));
+            ready!(Pin::new(&mut inner.stream).poll_read(cx, &mut part))?;
+            let read = part.filled().len();
+            buf.advance(read);
+            inner.has_read |= read > 0;
             return Poll::Ready(Ok(()));
         }
         let taken = inner.ahead.len().min(buf.remaining());
@@ -291,6 +295,8 @@ impl GetSocketDigest for Wire {
 
 /// Bytes that are read at once where it is not known whether any come.
 const AT_ONCE: usize = 4096;
+/// Bytes that a session reads at once.
+const MAX_READ: usize = 32 * 1024;
 /// Of a client that sends on while it is served, so much is kept.
 const MAX_AHEAD: usize = 4 * AT_ONCE;
 /// Bytes of one write from which on a copy costs more than a system call.

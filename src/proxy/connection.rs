@@ -58,7 +58,8 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             let Some((stream, early)) = wire.into_stream() else {
                 return;
             };
-            return connect::serve(ClientStream::new(stream, early), head, context).await;
+            // Boxed, so that connections without a CONNECT have no room for one.
+            return Box::pin(connect::serve(ClientStream::new(stream, early), head, context)).await;
         }
         let client = match Client::http1(wire.clone(), head, left).await {
             Ok(client) => client,

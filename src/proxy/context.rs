@@ -73,6 +73,8 @@ impl Running {
 
     pub(super) fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
         let running = self.clone();
+        // Boxed, since each future that takes another in would have room for it twice.
+        let serving = Box::pin(serving);
         // Counted before the task has begun.
         let token = self.tasks.token();
         tokio::spawn(async move {

@@ -160,14 +160,9 @@ impl Relay<'_> {
             state.down_since = now;
             self.exchange.passed.set(self.client.bytes());
         }
-        loop {
-            let Some((deadline, broken)) = self.next_deadline(state) else {
-                return Poll::Pending;
-            };
-            if self.timer.poll_until(deadline, cx).is_pending() {
-                return Poll::Pending;
-            }
-            return Poll::Ready(Err(broken));
+        match self.next_deadline(state) {
+            Some((deadline, broken)) => self.timer.poll_until(deadline, cx).map(|()| Err(broken)),
+            None => Poll::Pending,
         }
     }
 

@@ -2,11 +2,16 @@
 //! one has broken, or nothing has passed for a while.
 
 use std::{
+    future::poll_fn,
+    io,
+    mem::MaybeUninit,
+    pin::Pin,
     sync::atomic::{AtomicU64, Ordering},
+    task::{Poll, ready},
     time::Duration,
 };
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
 /// How many bytes have passed.
 #[derive(Debug, Default)]
@@ -74,15 +79,25 @@ async fn copy(
     count: &AtomicU64,
     (reading, writing): (Ended, Ended),
 ) -> Result<(), Ended> {
-    let mut buffer = vec![0; BUFFER];
     loop {
-        let read = from.read(&mut buffer).await.map_err(|_| reading)?;
-        if read == 0 {
+        let read = read_some(&mut from).await.map_err(|_| reading)?;
+        if read.is_empty() {
             return to.shutdown().await.map_err(|_| writing);
         }
-        to.write_all(&buffer[..read]).await.map_err(|_| writing)?;
-        count.fetch_add(read as u64, Ordering::Relaxed);
+        to.write_all(&read).await.map_err(|_| writing)?;
+        count.fetch_add(read.len() as u64, Ordering::Relaxed);
     }
+}
+
+/// Waits for bytes, takes no memory meanwhile, and gives those that are there; none at the end.
+async fn read_some(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
+    poll_fn(|cx| {
+        let mut space = [MaybeUninit::uninit(); BUFFER];
+        let mut read = ReadBuf::uninit(&mut space);
+        ready!(Pin::new(&mut *from).poll_read(cx, &mut read))?;
+        Poll::Ready(Ok(read.filled().to_vec()))
+    })
+    .await
 }
 
 /// Returns when nothing has passed for `idle`, and before twice that.
@@ -117,7 +132,7 @@ const BUFFER: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::duplex;
+    use tokio::io::{AsyncReadExt as _, duplex};
 
     use super::*;
 
