@@ -26,6 +26,7 @@ mod client_stream;
 mod clients;
 mod connect;
 mod connection;
+mod content;
 mod context;
 mod copied;
 mod distrust;

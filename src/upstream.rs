@@ -1,5 +1,6 @@
-//! The connection to an origin: how pingora is told to make one, and what went wrong when it
-//! could not. The fetcher of robots.txt files and the gate share both, so both connect alike.
+//! The connections to origins ([`Origins`]): made, kept for the next request (`pool`), shared by HTTP/2 ([`http2`]); one
+//! request and its response on one of them ([`Server`], over [`Http1`] or HTTP/2); and what goes wrong then ([`Fault`]).
+//! The fetcher of robots.txt files and the gate connect alike.
 
 mod certificate;
 mod fault;
@@ -59,19 +60,6 @@ words! {
     }
 }
 
-/// How long the steps of an exchange with an origin may take.
-#[derive(Debug, Clone, Copy)]
-pub struct Timeouts {
-    /// TCP and TLS together.
-    pub connect: Duration,
-    /// Between two reads.
-    pub read: Duration,
-    /// For one write.
-    pub write: Duration,
-    /// How long an unused connection is kept.
-    pub idle: Duration,
-}
-
 /// Whether the certificate of `origin` can be checked under its own name.
 ///
 /// # Errors
@@ -92,7 +80,7 @@ pub fn check_name(origin: &Origin) -> Result<(), Fault> {
 
 /// The peer that stands for `origin` at `address`, which the egress guard has checked. Its
 /// certificate is verified, always, for a name and for an address alike.
-pub fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN, timeouts: Timeouts) -> HttpPeer {
+pub fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN, within: Duration) -> HttpPeer {
     // pingora switches verification off for an empty server name, so an address is given as one:
     // rustls then checks it against the certificate and sends no SNI (RFC 6066 §3).
     let server_name = match &origin.host {
@@ -102,11 +90,8 @@ pub fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN, timeouts: Timeouts
     let tls = origin.scheme == Scheme::Https;
     let mut peer = HttpPeer::new(address, tls, server_name);
     peer.options.alpn = alpn;
-    peer.options.connection_timeout = Some(timeouts.connect);
-    peer.options.total_connection_timeout = Some(timeouts.connect);
-    peer.options.read_timeout = Some(timeouts.read);
-    peer.options.write_timeout = Some(timeouts.write);
-    peer.options.idle_timeout = Some(timeouts.idle);
+    peer.options.connection_timeout = Some(within);
+    peer.options.total_connection_timeout = Some(within);
     peer
 }
 

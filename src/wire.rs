@@ -5,7 +5,7 @@
 //! It reads no protocol.
 
 use std::{
-    io,
+    io::{self, IoSlice},
     mem::MaybeUninit,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -18,7 +18,7 @@ use pingora::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
     UniqueID, UniqueIDType, raw_connect::ProxyDigest,
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
 /// A handle of the connection. All of them mean the same one; a session of pingora's owns one of them.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ struct Inner {
     broken: Option<io::ErrorKind>,
     /// Whether anything has been read.
     has_read: bool,
+    /// How much of `ahead` may be read from the wire for now, where that is bounded.
+    quota: Option<usize>,
 }
 
 // === impl Wire ===
@@ -50,6 +52,7 @@ impl Wire {
             flushes: false,
             broken: None,
             has_read: false,
+            quota: None,
         })))
     }
 
@@ -94,12 +97,46 @@ impl Wire {
     pub async fn read_some(&self) -> io::Result<BytesMut> {
         std::future::poll_fn(|cx| {
             let mut inner = self.lock();
-            if inner.ahead.is_empty() {
-                ready!(inner.poll_ahead(cx))?;
+            if inner.ahead.is_empty() && inner.poll_ahead(cx)?.is_pending() {
+                if inner.out.is_empty() {
+                    inner.out = BytesMut::new();
+                }
+                return Poll::Pending;
             }
             Poll::Ready(Ok(std::mem::take(&mut inner.ahead)))
         })
         .await
+    }
+
+    /// Reads until what was read ahead has an empty line, from byte `seen` on, and lets that much be read from the wire, and no
+    /// more until [`Wire::read_on`]. `false` at the end of the connection, where everything may be read. A parser that begins
+    /// anew each time is so asked once.
+    ///
+    /// # Errors
+    /// Those of the connection, and `InvalidData` where there is no empty line in `max` bytes.
+    pub fn poll_head(&self, seen: &mut usize, max: usize, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let mut inner = self.lock();
+        loop {
+            let from = seen.saturating_sub(2);
+            if let Some(end) = empty_line(&inner.ahead[from..]) {
+                inner.quota = Some(from + end);
+                *seen = 0;
+                return Poll::Ready(Ok(true));
+            }
+            *seen = inner.ahead.len();
+            if *seen > max {
+                return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+            }
+            if ready!(inner.poll_ahead(cx))? == 0 {
+                inner.quota = None;
+                return Poll::Ready(Ok(false));
+            }
+        }
+    }
+
+    /// Lets everything be read from the wire again.
+    pub fn read_on(&self) {
+        self.lock().quota = None;
     }
 
     /// Gives back what was read and not used: it is what the next read reads.
@@ -142,6 +179,17 @@ pub fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
+/// Where the first empty line ends, by either line end.
+fn empty_line(bytes: &[u8]) -> Option<usize> {
+    let ends = memchr::memchr_iter(b'\n', bytes);
+    ends.filter_map(|end| match &bytes[end + 1..] {
+        [b'\n', ..] => Some(end + 2),
+        [b'\r', b'\n', ..] => Some(end + 3),
+        _ => None,
+    })
+    .next()
+}
+
 // === impl Inner ===
 
 impl Inner {
@@ -177,8 +225,9 @@ impl Inner {
             self.out.advance(written);
             self.flushes = true;
         }
-        // What was needed once for much content is not kept for a connection that may be idle from now on.
-        self.out = BytesMut::new();
+        if self.out.capacity() > MUCH {
+            self.out = BytesMut::new();
+        }
         if self.flushes {
             ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
             self.flushes = false;
@@ -186,38 +235,60 @@ impl Inner {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes much at once without a copy, as far as the stream takes it now. How much that was.
-    fn write_through(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> io::Result<usize> {
-        if self.poll_send(cx)?.is_pending() {
-            return Ok(0);
-        }
+    /// Writes much at once without a copy, behind what waits already, as far as the stream takes it now. How much of it that
+    /// was.
+    fn write_through(&mut self, bytes: &[IoSlice<'_>], cx: &mut Context<'_>) -> io::Result<usize> {
         let mut written = 0;
-        while written < bytes.len() {
-            match Pin::new(&mut self.stream).poll_write(cx, &bytes[written..])? {
-                Poll::Ready(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(more) => written += more,
-                Poll::Pending => break,
+        loop {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let (mut count, mut skip) = (0, written);
+            if !self.out.is_empty() {
+                slices[0] = IoSlice::new(&self.out);
+                count = 1;
             }
-            self.flushes = true;
+            for part in bytes {
+                let left = &part[skip.min(part.len())..];
+                skip = skip.saturating_sub(part.len());
+                if !left.is_empty() && count < SLICES {
+                    slices[count] = IoSlice::new(left);
+                    count += 1;
+                }
+            }
+            if count == 0 {
+                return Ok(written);
+            }
+            match Pin::new(&mut self.stream).poll_write_vectored(cx, &slices[..count])? {
+                Poll::Ready(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(taken) => {
+                    let waited = taken.min(self.out.len());
+                    self.out.advance(waited);
+                    written += taken - waited;
+                    self.flushes = true;
+                }
+                Poll::Pending => return Ok(written),
+            }
         }
-        Ok(written)
     }
 }
 
 impl AsyncRead for Wire {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut inner = self.lock();
+        if inner.quota == Some(0) {
+            // Who set it looks for more, and is woken then.
+            return Poll::Pending;
+        }
         if inner.ahead.is_empty() {
             // A session would read 64 KiB at once, which wait for a client that may take nothing.
-            let most = buf.remaining().min(MAX_READ);
-            let mut part = ReadBuf::new(buf.initialize_unfilled_to(most));
-            ready!(Pin::new(&mut inner.stream).poll_read(cx, &mut part))?;
-            let read = part.filled().len();
-            buf.advance(read);
-            inner.has_read |= read > 0;
+            let before = buf.filled().len();
+            let mut some = (&mut inner.stream).take(MAX_READ);
+            ready!(Pin::new(&mut some).poll_read(cx, buf))?;
+            inner.has_read |= buf.filled().len() > before;
             return Poll::Ready(Ok(()));
         }
         let taken = inner.ahead.len().min(buf.remaining());
+        let taken = inner.quota.map_or(taken, |quota| quota.min(taken));
+        inner.quota = inner.quota.map(|quota| quota - taken);
         buf.put_slice(&inner.ahead[..taken]);
         inner.ahead.advance(taken);
         Poll::Ready(Ok(()))
@@ -227,22 +298,34 @@ impl AsyncRead for Wire {
 impl AsyncWrite for Wire {
     /// Takes all of `bytes`, always.
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         let mut inner = self.lock();
         if let Some(kind) = inner.broken {
             return Poll::Ready(Err(kind.into()));
         }
-        let written = match bytes.len() {
-            MUCH.. => match inner.write_through(bytes, cx) {
-                Ok(written) => written,
-                Err(error) => {
-                    inner.broken = Some(error.kind());
-                    return Poll::Ready(Err(error));
-                }
-            },
-            _ => 0,
-        };
-        inner.out.extend_from_slice(&bytes[written..]);
-        Poll::Ready(Ok(bytes.len()))
+        let length = bytes.iter().map(|part| part.len()).sum();
+        let mut written = 0;
+        if length >= MUCH {
+            written = inner
+                .write_through(bytes, cx)
+                .inspect_err(|error| inner.broken = Some(error.kind()))?;
+        }
+        for part in bytes {
+            inner.out.extend_from_slice(&part[written.min(part.len())..]);
+            written = written.saturating_sub(part.len());
+        }
+        Poll::Ready(Ok(length))
     }
 
     /// Never waits: [`Wire::poll_sent`] does.
@@ -296,15 +379,17 @@ impl GetSocketDigest for Wire {
 /// Bytes that are read at once where it is not known whether any come.
 const AT_ONCE: usize = 4096;
 /// Bytes that a session reads at once.
-const MAX_READ: usize = 32 * 1024;
+const MAX_READ: u64 = 32 * 1024;
 /// Of a client that sends on while it is served, so much is kept.
 const MAX_AHEAD: usize = 4 * AT_ONCE;
+/// Parts of one write beyond which the rest waits for the next.
+const SLICES: usize = 8;
 /// Bytes of one write from which on a copy costs more than a system call.
 const MUCH: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use tokio::io::{AsyncWriteExt as _, duplex};
 
     use super::*;
 
@@ -356,6 +441,46 @@ mod tests {
         let mut again = Vec::new();
         wire.read_to_end(&mut again).await.expect("it ends well");
         assert_eq!(again, read);
+    }
+
+    #[tokio::test]
+    async fn a_head_is_read_once_it_is_whole_and_nothing_behind_it() {
+        for (sent, head) in [
+            (
+                "HTTP/1.1 200 OK\r\nA: b\r\n\r\ncontent",
+                "HTTP/1.1 200 OK\r\nA: b\r\n\r\n",
+            ),
+            ("HTTP/1.1 200 OK\n\ncontent\n\n", "HTTP/1.1 200 OK\n\n"),
+            ("A\n\r\n", "A\n\r\n"),
+        ] {
+            let (near, mut far) = duplex(1);
+            let mut wire = Wire::new(Box::new(near));
+            let (mut seen, mut read) = (0, vec![0; 100]);
+            let sending = async {
+                far.write_all(sent.as_bytes()).await.expect("it is open");
+                std::future::pending::<()>().await;
+            };
+            let reading = std::future::poll_fn(|cx| wire.poll_head(&mut seen, 100, cx));
+            let whole = tokio::select! {
+                whole = reading => whole.expect("a head"),
+                () = sending => unreachable!("it does not end"),
+            };
+            assert!(whole, "{sent:?}");
+            let length = at_once(wire.read(&mut read)).expect("it is there").expect("it is open");
+            assert_eq!(&read[..length], head.as_bytes());
+            assert!(at_once(wire.read(&mut read)).is_none(), "not before it may: {sent:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_head_without_an_end_is_an_error() {
+        let (near, mut far) = duplex(1024);
+        let wire = Wire::new(Box::new(near));
+        far.write_all(&[b'x'; 101]).await.expect("it is open");
+        let mut seen = 0;
+        let head = std::future::poll_fn(|cx| wire.poll_head(&mut seen, 100, cx)).await;
+        assert_eq!(head.expect_err("it is too long").kind(), io::ErrorKind::InvalidData);
+        drop(far);
     }
 
     #[tokio::test]

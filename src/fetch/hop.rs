@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     copy::{Failure, Freshness, Received, retry_after},
-    upstream::{self, Fault, Timeouts, http2::StreamError},
+    upstream::{self, Fault, http2::StreamError},
 };
 
 /// What one request came to.
@@ -132,14 +132,8 @@ impl Hop {
         let mut last = Fault::Unroutable;
         for (tried, address) in addresses.iter().enumerate() {
             *upstream = Some(*address);
-            let timeouts = Timeouts {
-                connect: upstream::share_of(total, started.elapsed(), addresses.len() - tried),
-                // The session has its own, and no connection is kept.
-                read: Duration::ZERO,
-                write: Duration::ZERO,
-                idle: Duration::ZERO,
-            };
-            let peer = upstream::peer(&self.origin, *address, offered.clone(), timeouts);
+            let within = upstream::share_of(total, started.elapsed(), addresses.len() - tried);
+            let peer = upstream::peer(&self.origin, *address, offered.clone(), within);
             match fetcher.connector.new_stream(&peer).await {
                 Ok(stream) => {
                     fetcher.egress.check_again(*address)?;

@@ -4,7 +4,7 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, atomic::AtomicBool},
     time::{Instant, SystemTime},
 };
 
@@ -60,6 +60,8 @@ pub(super) struct Through {
     pub(super) other_name: OnceLock<Box<str>>,
     /// Of HTTP/2 inside.
     pub(super) resets: Resets,
+    /// Set where robotgate cuts the connection under its streams.
+    pub(super) is_cut: AtomicBool,
 }
 
 // === impl Arrival ===
@@ -85,11 +87,11 @@ impl Arrival {
     }
 
     /// The certificate of the client, while it holds and those who vouched for it are still trusted.
-    pub(super) fn certificate(&self, proxy: &Proxy, now: SystemTime) -> Option<&ClientCertificate> {
+    pub(super) fn certificate(&self, proxy: &Proxy, now: impl Fn() -> SystemTime) -> Option<&ClientCertificate> {
         let vouched = self.certificate.as_deref()?;
         let roots = &proxy.tls.as_ref()?.client_roots;
         let trusted = Arc::ptr_eq(roots, &vouched.roots) || *roots == vouched.roots;
-        Some(&vouched.certificate).filter(|certificate| trusted && certificate.holds(now))
+        Some(&vouched.certificate).filter(|certificate| trusted && certificate.holds(now()))
     }
 
     /// Counts a request that its client took back, which HTTP/2 makes cheap.
@@ -115,6 +117,7 @@ impl Through {
             user_agent,
             other_name: OnceLock::new(),
             resets: Resets::new(http2_resets, Instant::now()),
+            is_cut: AtomicBool::new(false),
         }
     }
 

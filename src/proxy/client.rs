@@ -56,6 +56,8 @@ pub(super) struct Http2 {
 pub(super) enum ClientFault {
     /// It closed the connection, or took the request back.
     Gone,
+    /// It did not take the response in time.
+    Full,
     /// The content of its request is malformed.
     Malformed,
 }
@@ -293,7 +295,7 @@ impl Client {
         let sent = std::future::poll_fn(|cx| self.poll_sent(cx));
         tokio::time::timeout(within, sent)
             .await
-            .unwrap_or(Err(ClientFault::Gone))
+            .unwrap_or(Err(ClientFault::Full))
     }
 
     /// Has the connection closed after the response, of which no head was sent yet.

@@ -112,8 +112,9 @@ pub(super) async fn answer_and_close(mut wire: Wire, problem: &Problem<'_>, live
     let answer = Answer::problem(problem, &http::HeaderMap::new(), &name);
     live.metrics.turned_away(problem.error(), answer.head.status.as_u16());
     // Whoever sent this may be gone.
+    let within = live.current().config.proxy.write_timeout;
     let _ = wire.write_all(&answer.to_http1(true)).await;
-    let _ = AsyncWriteExt::shutdown(&mut wire).await;
+    let _ = tokio::time::timeout(within, AsyncWriteExt::shutdown(&mut wire)).await;
     if !matches!(problem, Problem::Head(HeadError::Timeout)) {
         linger(&mut wire).await;
     }

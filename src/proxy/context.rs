@@ -1,7 +1,10 @@
 //! What a connection needs to be served, and how it ends: counted, so that a stop can wait for it, and cut off where that
 //! takes too long.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use pingora::server::ShutdownWatch;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -53,6 +56,16 @@ pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin)) {
     let _ = tokio::time::timeout(LINGER, rest).await;
 }
 
+// === impl Context ===
+
+impl Context {
+    /// Whether robotgate itself has cut the connection, and no client is gone.
+    pub(super) fn is_cut(&self) -> bool {
+        let through = self.arrival.through.as_deref();
+        self.running.is_cut_off() || through.is_some_and(|through| through.is_cut.load(Ordering::Relaxed))
+    }
+}
+
 // === impl Running ===
 
 impl Running {
@@ -69,6 +82,11 @@ impl Running {
         // With a token of its own: the common one is locked each time that any task looks at it.
         let cut_off = self.cut_off.child_token();
         self.tasks.track_future(cut_off.run_until_cancelled(task)).await
+    }
+
+    /// Whether everything is being cut off.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.cut_off.is_cancelled()
     }
 
     pub(super) fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {

@@ -8,6 +8,7 @@ use std::{
 };
 
 use http::{HeaderMap, header};
+use uuid::{ContextV7, Uuid, timestamp::context::ThreadLocalContext};
 
 use super::{
     arrival::Arrival,
@@ -19,7 +20,7 @@ use super::{
     tunnel::Count,
 };
 use crate::{
-    audit::{AuditError, Completion, Event, RequestFacts, decision_line},
+    audit::{AuditError, Completion, Event, Line, RequestFacts, decision_line},
     bot::Identity,
     decision::{Decision, Verdict},
     fetch::LookupError,
@@ -28,6 +29,11 @@ use crate::{
     text::{Timestamp, micros},
     upstream::{Fault, ProxyError},
 };
+
+thread_local! {
+    /// Each thread's ids are in order, and no two threads wait for each other.
+    static IDS: ContextV7 = const { ContextV7::new() };
+}
 
 /// One request and what became of it.
 pub(super) struct Exchange {
@@ -84,7 +90,8 @@ pub(super) struct Request<'a> {
 impl Exchange {
     pub(super) fn new(generation: Arc<Generation>, method: Method) -> Self {
         let mut id = [0; 36];
-        uuid::Uuid::now_v7().hyphenated().encode_lower(&mut id);
+        let time = uuid::Timestamp::now(ThreadLocalContext::new(&IDS));
+        Uuid::new_v7(time).hyphenated().encode_lower(&mut id);
         Self {
             generation,
             method,
@@ -246,10 +253,14 @@ impl Exchange {
             .is_some_and(|(error, _)| *error == ProxyError::ClientGone)
     }
 
-    /// Whether the client takes nothing, gone or not.
-    pub(super) fn client_is_stuck(&self) -> bool {
-        let error = self.failed.as_ref().map(|(error, _)| *error);
-        matches!(error, Some(ProxyError::ClientGone | ProxyError::ConnectionWriteTimeout))
+    /// Notes that robotgate itself cut it off.
+    pub(super) fn note_aborted(&mut self) {
+        self.failed.get_or_insert_with(|| {
+            (
+                ProxyError::Aborted,
+                "robotgate stopped before the exchange had ended".to_owned(),
+            )
+        });
     }
 
     /// Notes that the client went away before the end.
@@ -311,7 +322,7 @@ impl Exchange {
     }
 
     /// The line of the end; `None` where there is none of a decision.
-    fn completion_line(&self) -> Option<Vec<u8>> {
+    fn completion_line(&self) -> Option<Line> {
         let lookup = self.decision()?.lookup.as_ref();
         let (bytes_in, bytes_out) = self.passed.both();
         let event = Event::Completion(Completion {
@@ -328,7 +339,7 @@ impl Exchange {
             connect_us: self.timings.connect.map(micros),
             first_byte_us: self.timings.first_byte.map(micros),
         });
-        Some(event.to_line())
+        Some(event.line())
     }
 }
 
@@ -352,12 +363,7 @@ impl Drop for Exchange {
         if self.completed {
             return;
         }
-        self.failed.get_or_insert_with(|| {
-            (
-                ProxyError::Aborted,
-                "robotgate stopped before the exchange had ended".to_owned(),
-            )
-        });
+        self.note_aborted();
         self.count();
         if let Some(line) = self.completion_line() {
             self.generation.audit.append_now(&line);

@@ -31,6 +31,13 @@ use crate::{
     wire::Wire,
 };
 
+/// How an exchange ends that the origin's response does not end.
+enum Stop {
+    Answer(Answer),
+    /// The client may take so long for what there is of the response.
+    Cut(Duration),
+}
+
 /// Serves the request of `client` to its end. The connection, where another one may follow on it.
 pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Timer) -> Option<Wire> {
     let mut exchange = Exchange::new(context.live.generation(), Method::from(&client.head().method));
@@ -50,19 +57,20 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
                 Err(broken) => Err(tell(&broken, &client, &mut exchange, context)),
             }
         }
-        Err(answer) => Err(Some(answer)),
+        Err(answer) => Err(Stop::Answer(answer)),
     };
     let within = exchange.generation.config.proxy.write_timeout;
     match served {
         Ok(()) => {}
-        // Who has not taken it until now will not.
-        Err(None) if exchange.client_is_stuck() => client.cut(Duration::ZERO).await,
-        Err(None) => client.cut(within).await,
-        Err(Some(answer)) => {
+        Err(Stop::Cut(within)) => client.cut(within).await,
+        Err(Stop::Answer(answer)) => {
             let status = answer.head.status.as_u16();
             match client.answer(answer, within).await {
                 Ok(()) => exchange.status = Some(status),
-                Err(_) => client.cut(Duration::ZERO).await,
+                Err(fault) => {
+                    note(fault, &mut exchange, context);
+                    client.cut(Duration::ZERO).await;
+                }
             }
         }
     }
@@ -152,25 +160,36 @@ async fn admit(client: &Client, exchange: &mut Exchange, context: &Context) -> R
     }
 }
 
-/// What to answer to an exchange that broke; `None` where it is too late for that, or nobody is there.
-fn tell(broken: &Broken, client: &Client, exchange: &mut Exchange, context: &Context) -> Option<Answer> {
-    let came_over = |limit| context.arrival.visit.came_over(limit, context.arrival.client);
+/// What is left to do for the client of an exchange that broke, which the log will name.
+fn tell(broken: &Broken, client: &Client, exchange: &mut Exchange, context: &Context) -> Stop {
     let problem = match broken {
-        Broken::Client(ClientFault::Gone) => {
-            exchange.note_client_gone();
-            return None;
-        }
-        Broken::ClientFull => {
-            exchange.note_client_full();
-            return None;
+        Broken::Client(ClientFault::Malformed) => Problem::Request,
+        Broken::Client(fault) => {
+            note(*fault, exchange, context);
+            // Who has not taken it until now will not.
+            return Stop::Cut(Duration::ZERO);
         }
         Broken::ClientSlow => {
-            came_over(Limit::BodyTimeout);
+            context
+                .arrival
+                .visit
+                .came_over(Limit::BodyTimeout, context.arrival.client);
             Problem::Slow
         }
-        Broken::Client(ClientFault::Malformed) => Problem::Request,
         Broken::Server(fault) => Problem::Fault(fault),
     };
     let answer = exchange.problem(&problem, &client.head().headers);
-    exchange.status.is_none().then_some(answer)
+    match exchange.status {
+        None => Stop::Answer(answer),
+        Some(_) => Stop::Cut(exchange.generation.config.proxy.write_timeout),
+    }
+}
+
+/// Notes that the client did not take the response.
+fn note(fault: ClientFault, exchange: &mut Exchange, context: &Context) {
+    match fault {
+        ClientFault::Full => exchange.note_client_full(),
+        ClientFault::Gone | ClientFault::Malformed if context.is_cut() => exchange.note_aborted(),
+        ClientFault::Gone | ClientFault::Malformed => exchange.note_client_gone(),
+    }
 }

@@ -33,7 +33,7 @@ pub(crate) enum NoDecision {
 pub(super) fn identify<'a>(config: &'a Config, headers: &'a HeaderMap, arrival: &'a Arrival) -> (Proof<'a>, Subject) {
     let proof = config.bots.prove(&Presented {
         credential: shown(headers, arrival.through.as_deref()),
-        certificate: arrival.certificate(&config.proxy, SystemTime::now()),
+        certificate: arrival.certificate(&config.proxy, SystemTime::now),
         address: Some(arrival.client.ip()),
     });
     let fields = headers.get_all(header::USER_AGENT);

@@ -5,7 +5,7 @@
 
 use std::{
     future::poll_fn,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::{
     client::{Client, ClientFault},
+    content::Content,
     exchange::Exchange,
     rewrite,
     timer::Timer,
@@ -29,6 +30,7 @@ use crate::{
 pub(super) struct Relay<'a> {
     pub(super) client: &'a mut Client,
     pub(super) server: &'a mut Server,
+    pub(super) content: &'a mut Content,
     pub(super) exchange: &'a mut Exchange,
     pub(super) timer: &'a mut Timer,
     pub(super) times: Times,
@@ -57,8 +59,6 @@ pub(super) enum Broken {
     Client(ClientFault),
     /// The client did not send the content of its request in time.
     ClientSlow,
-    /// The client did not take the response in time.
-    ClientFull,
     Server(Fault),
 }
 
@@ -91,6 +91,8 @@ struct State {
     informational: usize,
     /// Content that the response still has, where its head says how much.
     left: Option<u64>,
+    /// Whether the response has no content, whatever the origin sends.
+    discards: bool,
 }
 
 // === impl Times ===
@@ -121,8 +123,9 @@ impl Relay<'_> {
             down_since: now,
             informational: 0,
             left: None,
+            discards: false,
         };
-        if self.client.is_read() {
+        if self.content.is_read(self.client) {
             state.up = Up::Ending;
             // What is wrong with the connection shows where the answer is read.
             let _ = self.server.finish();
@@ -152,17 +155,26 @@ impl Relay<'_> {
                 break;
             }
         }
-        let now = Instant::now();
-        if up_moved {
-            state.up_since = now;
-        }
         if up_moved || down_moved {
+            let now = Instant::now();
+            if up_moved {
+                state.up_since = now;
+            }
             state.down_since = now;
             self.exchange.passed.set(self.client.bytes());
         }
-        match self.next_deadline(state) {
-            Some((deadline, broken)) => self.timer.poll_until(deadline, cx).map(|()| Err(broken)),
-            None => Poll::Pending,
+        loop {
+            let Some((deadline, broken)) = self.next_deadline(state) else {
+                return Poll::Pending;
+            };
+            ready!(self.timer.poll_until(deadline, cx));
+            match state.down {
+                // An origin that answers already need not take the rest of the request.
+                Down::Content | Down::Ending(_) if matches!(state.up, Up::Content | Up::Ending) => {
+                    state.up = Up::Refused;
+                }
+                _ => return Poll::Ready(Err(broken)),
+            }
         }
     }
 
@@ -171,7 +183,7 @@ impl Relay<'_> {
         match state.up {
             Up::Content => {
                 if self.server.has_room() {
-                    match self.client.poll_content(cx) {
+                    match self.content.poll_next(self.client, cx) {
                         Poll::Ready(Ok(Some(content))) => {
                             if self.server.send(content).is_err() {
                                 state.up = Up::Refused;
@@ -220,6 +232,11 @@ impl Relay<'_> {
     /// Moves the response on.
     fn move_down(&mut self, state: &mut State, cx: &mut Context<'_>) -> Result<Moved, Broken> {
         match state.down {
+            // So many informational responses would be kept for a client that takes none.
+            Down::Head if !self.client.has_room() => Ok(match self.poll_taken(cx)? {
+                true => Moved::Some,
+                false => Moved::Nothing,
+            }),
             Down::Head => match self.server.poll_head(cx) {
                 Poll::Ready(Ok(head)) => {
                     state.down = self.answer(state, head)?;
@@ -235,7 +252,9 @@ impl Relay<'_> {
                         Poll::Ready(Ok(Some(content))) => {
                             let length = content.as_slice().len() as u64;
                             state.left = state.left.map(|left| left.saturating_sub(length));
-                            self.client.send(content)?;
+                            if !state.discards {
+                                self.client.send(content)?;
+                            }
                             if self.server.is_ended() {
                                 state.down = self.end(cx)?;
                             }
@@ -243,7 +262,10 @@ impl Relay<'_> {
                         }
                         Poll::Ready(Ok(None)) => {
                             state.down = self.end(cx)?;
-                            return Ok(Moved::Some);
+                            return Ok(match state.down {
+                                Down::Content => Moved::Nothing,
+                                _ => Moved::Some,
+                            });
                         }
                         Poll::Ready(Err(fault)) => return Err(Broken::Server(fault)),
                         Poll::Pending => {}
@@ -303,8 +325,8 @@ impl Relay<'_> {
         let status = head.status;
         if status == StatusCode::SWITCHING_PROTOCOLS {
             rewrite::to_client(&mut head, received, &proxy.name, None).map_err(internal)?;
-            exchange.status = Some(status.as_u16());
             self.client.send_head(head, false)?;
+            exchange.status = Some(status.as_u16());
             return Ok(Down::Ending(Ended::Websocket));
         }
         rewrite::from_origin(&mut head, &proxy.name).map_err(internal)?;
@@ -324,6 +346,11 @@ impl Relay<'_> {
             }
             return Ok(Down::Head);
         }
+        // The request is sent for good.
+        self.content.forget();
+        let has_content =
+            asked.method != Method::HEAD && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        state.discards = !has_content;
         let end = self.server.is_ended();
         let length = head.headers.get(header::CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
@@ -341,8 +368,8 @@ impl Relay<'_> {
         let is_told = proxy.annotate_allowed || decision.is_none_or(|decision| decision.verdict != Verdict::Allow);
         let field = is_told.then(|| exchange.decision_field()).flatten();
         rewrite::to_client(&mut head, received, &proxy.name, field).map_err(internal)?;
-        exchange.status = Some(status.as_u16());
         self.client.send_head(head, end)?;
+        exchange.status = Some(status.as_u16());
         Ok(match end {
             true => Down::Ending(Ended::Whole { reusable: false }),
             false => Down::Content,
@@ -364,7 +391,9 @@ impl Relay<'_> {
                 Some((state.down_since + times.answer, Broken::Server(Fault::ReadTimeout)))
             }
             Down::Head => Some((state.down_since + times.answer, Broken::Server(Fault::ReadTimeout))),
-            Down::Content | Down::Ending(_) => Some((state.down_since + times.write, Broken::ClientFull)),
+            Down::Content | Down::Ending(_) => {
+                Some((state.down_since + times.write, Broken::Client(ClientFault::Full)))
+            }
         };
         match (up, down) {
             (Some(up), Some(down)) => Some(if up.0 <= down.0 { up } else { down }),

@@ -117,6 +117,15 @@ pub(super) fn to_client(
 ) -> Result<()> {
     // A response says what its sender speaks, not what the origin does (RFC 9110 §6.2).
     response.set_version(Version::HTTP_11);
+    let is_bare = response.status.is_informational()
+        || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if is_bare {
+        // None of them has content, or tells how it is framed (RFC 9112 §6.1, RFC 9110 §8.6).
+        response.remove_header(&header::TRANSFER_ENCODING);
+    }
+    if response.status.is_informational() {
+        response.remove_header(&header::CONTENT_LENGTH);
+    }
     if received == Version::HTTP_10 {
         // HTTP/1.0 knows no chunks: the end of the connection ends the content (RFC 9112 §6.1).
         response.remove_header(&header::TRANSFER_ENCODING);

@@ -78,6 +78,7 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
         () = serving => {}
         () = stop => {}
         () = through.resets.enough.cancelled() => {
+            through.is_cut.store(true, Ordering::Relaxed);
             context.arrival.visit.came_over(Limit::Http2Resets, context.arrival.client);
         }
     }
@@ -167,6 +168,8 @@ impl HttpServerApp for Streams {
             .max_pending_accept_reset_streams(UNCOUNTED * (self.max_streams as usize + self.max_resets as usize))
             // Of what an origin sends, each request keeps no more in memory while its client does not take it.
             .max_send_buffer_size(SEND_BUFFER)
+            .initial_window_size(WINDOW)
+            .initial_connection_window_size(4 * WINDOW)
             .max_header_list_size(self.max_header_list);
         Some(options)
     }
@@ -174,5 +177,7 @@ impl HttpServerApp for Streams {
 
 /// Bytes; as much as robotgate reads from an origin at once.
 const SEND_BUFFER: usize = 64 * 1024;
+/// Bytes of a request's content that a client may send ahead of its origin.
+const WINDOW: u32 = 256 * 1024;
 /// How many times more of them the library lets pass than are counted.
 const UNCOUNTED: usize = 100;

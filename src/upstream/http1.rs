@@ -1,6 +1,7 @@
 //! One request and its response on an HTTP/1.1 connection to an origin (RFC 9112).
 
 use std::{
+    io,
     pin::pin,
     task::{Context, Poll, ready},
 };
@@ -16,6 +17,8 @@ use crate::wire::{Wire, at_once};
 pub struct Http1 {
     session: HttpSession,
     wire: Wire,
+    /// Bytes of the next head that were looked at.
+    seen: usize,
     /// Whether the request, or the response, ties the connection to whoever asked.
     personal: bool,
 }
@@ -28,6 +31,7 @@ impl Http1 {
         Self {
             session: HttpSession::new(Box::new(wire.clone())),
             wire,
+            seen: 0,
             personal: false,
         }
     }
@@ -76,7 +80,20 @@ impl Http1 {
     /// # Errors
     /// It is malformed, or the connection ends before it.
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHeader, Fault>> {
-        ready!(pin!(self.session.read_response()).poll(cx)).map_err(fault)?;
+        // The session would parse the head anew with each byte that comes.
+        loop {
+            let whole = ready!(self.wire.poll_head(&mut self.seen, MAX_HEAD, cx));
+            whole.map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidData => Fault::HttpProtocol,
+                _ => Fault::ConnectionTerminated,
+            })?;
+            // Empty lines may stand in front of a head.
+            if let Poll::Ready(read) = pin!(self.session.read_response()).poll(cx) {
+                self.wire.read_on();
+                read.map_err(fault)?;
+                break;
+            }
+        }
         let Some(head) = self.session.resp_header() else {
             return Poll::Ready(Err(Fault::HttpProtocol));
         };
@@ -91,7 +108,7 @@ impl Http1 {
     /// It is malformed or breaks off.
     pub fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<&[u8]>, Fault>> {
         let read = pin!(self.session.read_body_ref());
-        read.poll(cx).map_err(fault)
+        read.poll(cx).map_err(Fault::of_body)
     }
 
     /// Whether the response has ended, which that of a HEAD has with its head.
@@ -143,9 +160,11 @@ fn names_a_login<'a>(fields: impl IntoIterator<Item = &'a HeaderValue>) -> bool 
     let parts = fields
         .into_iter()
         .flat_map(|field| field.as_bytes().split(|byte| *byte == b','));
-    let mut schemes = parts.filter_map(|part| part.trim_ascii().split(|byte| *byte == b' ').next());
+    let mut schemes = parts.filter_map(|part| part.trim_ascii().split(u8::is_ascii_whitespace).next());
     schemes.any(|scheme| scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate"))
 }
 
+/// Bytes of a response's head, as over HTTP/2.
+const MAX_HEAD: usize = 256 * 1024;
 /// Bytes that may wait to be sent while more is written.
 const MAX_UNSENT: usize = 16 * 1024;

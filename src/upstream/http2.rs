@@ -95,7 +95,7 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             max_head: 256 * 1024,
-            window: 64 * 1024,
+            window: 1024 * 1024,
             streams: 100,
             silence: Duration::from_secs(10),
         }
@@ -151,6 +151,11 @@ impl Shared {
         self.0.is_away()
     }
 
+    /// Whether no stream is open.
+    pub fn is_idle(&self) -> bool {
+        self.0.streams.load(Ordering::Relaxed) == 0
+    }
+
     /// Opens no more streams. The connection ends with those that are open.
     pub fn close(&self) {
         self.0.away.store(true, Ordering::Relaxed);
@@ -165,7 +170,14 @@ impl Shared {
     pub fn send(&self, request: http::Request<()>, end: bool) -> Result<Stream, StreamError> {
         let (mut sender, place) = self.0.enter()?;
         let sent = sender.send_request(request, end);
-        let (response, content) = sent.map_err(|error| StreamError::of_send(&error))?;
+        let (response, content) = sent.map_err(|error| {
+            let error = StreamError::of_send(&error);
+            if error.is_unprocessed() {
+                // The task that drives the connection may not have seen it yet, and the next request must not come here.
+                self.0.away.store(true, Ordering::Relaxed);
+            }
+            error
+        })?;
         Ok(Stream::new(place, response, content, end))
     }
 }

@@ -16,7 +16,7 @@ use pingora::{
 };
 
 use super::{
-    Fault, Server, Timeouts,
+    Fault, Server,
     http2::{Bounds, Shared},
     peer,
     pool::{Key, Pool},
@@ -74,7 +74,8 @@ impl Origins {
         kept.map(Server::http1)
     }
 
-    /// Makes a connection to `origin` at `address`, which the egress guard has checked.
+    /// Makes a connection to `origin` at `address`, which the egress guard has checked, TCP and TLS together `within` that
+    /// time. One of HTTP/2 is kept for so long without a request as `idle` says.
     ///
     /// # Errors
     /// There is none to be had.
@@ -83,19 +84,27 @@ impl Origins {
         origin: &Origin,
         address: SocketAddr,
         http2: bool,
-        timeouts: Timeouts,
+        within: Duration,
+        idle: Duration,
     ) -> Result<Server, Fault> {
         let alpn = if http2 { ALPN::H2H1 } else { ALPN::H1 };
-        let peer = peer(origin, address, alpn, timeouts);
+        let peer = peer(origin, address, alpn, within);
         let stream = self.connector.new_stream(&peer).await;
         let stream = stream.map_err(|error| Fault::from_pingora(&error))?;
         if !matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
             return Ok(Server::http1(stream));
         }
-        let shared = Shared::open(stream, &Bounds::default(), timeouts.idle).await?;
+        let shared = Shared::open(stream, &Bounds::default(), idle).await?;
         let mut all = self.shared();
+        if all.values().map(Vec::len).sum::<usize>() >= MAX_SHARED {
+            // Those that are in use are as many as their requests.
+            all.values()
+                .flatten()
+                .filter(|one| one.is_idle())
+                .for_each(Shared::close);
+            forget_closed(&mut all);
+        }
         let same = all.entry(Key::new(origin, address)).or_default();
-        same.retain(|one| !one.is_closed());
         same.push(shared.clone());
         drop(all);
         self.look_after();
@@ -119,10 +128,7 @@ impl Origins {
     /// Drops what cannot be used any more. Whether anything is left.
     fn sweep(&self, now: Instant) -> bool {
         let mut shared = self.shared();
-        shared.retain(|_, same| {
-            same.retain(|one| !one.is_closed());
-            !same.is_empty()
-        });
+        forget_closed(&mut shared);
         let is_shared = !shared.is_empty();
         drop(shared);
         self.kept.sweep(now) > 0 || is_shared
@@ -131,6 +137,13 @@ impl Origins {
     fn shared(&self) -> MutexGuard<'_, HashMap<Key, Vec<Shared>>> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn forget_closed(shared: &mut HashMap<Key, Vec<Shared>>) {
+    shared.retain(|_, same| {
+        same.retain(|one| !one.is_closed());
+        !same.is_empty()
+    });
 }
 
 /// Drops connections that were kept for too long or that their origins closed, for as long as there are any.
@@ -150,3 +163,5 @@ async fn sweep(origins: Weak<Origins>) {
 }
 
 const SWEEP: Duration = Duration::from_secs(1);
+/// Connections of HTTP/2 past which those without a request are closed.
+const MAX_SHARED: usize = 1024;

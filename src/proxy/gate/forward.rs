@@ -12,6 +12,7 @@ use crate::{
     proxy::{
         client::Client,
         client_stream::ClientStream,
+        content::Content,
         context::Context,
         exchange::Exchange,
         fields,
@@ -22,7 +23,7 @@ use crate::{
         timer::Timer,
         tunnel::{self, Bounds},
     },
-    upstream::{self, Again, Fault, Server, Timeouts, Wanted},
+    upstream::{self, Again, Fault, Server, Wanted},
     wire::Wire,
 };
 
@@ -56,8 +57,11 @@ pub(super) async fn forward(
         http2: generation.config.https.upstream_http2 && !client.asks_to_upgrade(),
         kept: may_repeat(client),
     };
+    let mut content = Content::default();
+    // Whether it has to be a new connection.
+    let mut is_fresh = false;
     for tries_left in (0..MAX_TRIES).rev() {
-        let there = addresses.iter().find_map(|address| {
+        let there = addresses.iter().filter(|_| !is_fresh).find_map(|address| {
             let server = generation.origins.there(origin, *address, wanted, started)?;
             Some((server, *address))
         });
@@ -70,19 +74,19 @@ pub(super) async fn forward(
                 made
             }
         };
-        let fault = match ask(client, exchange, timer, &mut server, address, &target).await {
+        let fault = match ask(client, &mut content, exchange, timer, &mut server, address, &target).await {
             Err(Broken::Server(fault)) => fault,
             asked => return settle(asked?, server, exchange, origin, address),
         };
-        // What was read of the request is gone.
-        if tries_left == 0 || client.bytes().0 > 0 || exchange.status.is_some() {
+        if tries_left == 0 || exchange.status.is_some() || !content.rewind() {
             return Err(fault.into());
         }
         match server.again(&fault, kept) {
             Again::Never => return Err(fault.into()),
-            Again::Anyhow => wanted.kept = false,
+            Again::Anyhow => {}
             Again::Http1 => wanted.http2 = false,
         }
+        is_fresh = true;
     }
     Err(Broken::Server(Fault::ConnectionTerminated))
 }
@@ -109,14 +113,16 @@ async fn connect(
     let started = Instant::now();
     let mut last = Fault::Unroutable;
     for (tried, address) in addresses.iter().enumerate() {
+        let spent = started.elapsed();
+        if tried > 0 && spent >= proxy.connect_timeout {
+            break;
+        }
         exchange.upstream = Some(*address);
-        let timeouts = Timeouts {
-            connect: upstream::share_of(proxy.connect_timeout, started.elapsed(), addresses.len() - tried),
-            read: proxy.read_timeout,
-            write: proxy.write_timeout,
-            idle: proxy.idle_timeout,
-        };
-        match generation.origins.connect(origin, *address, http2, timeouts).await {
+        let within = upstream::share_of(proxy.connect_timeout, spent, addresses.len() - tried);
+        let connected = generation
+            .origins
+            .connect(origin, *address, http2, within, proxy.idle_timeout);
+        match connected.await {
             Ok(server) => return Ok((server, *address)),
             Err(fault) => last = fault,
         }
@@ -127,6 +133,7 @@ async fn connect(
 /// Puts the request to `server`, and passes everything both ways.
 async fn ask(
     client: &mut Client,
+    content: &mut Content,
     exchange: &mut Exchange,
     timer: &mut Timer,
     server: &mut Server,
@@ -138,10 +145,15 @@ async fn ask(
     // robotgate itself may have begun to listen there since the address was checked. Nothing was sent yet.
     generation.egress.check_again(address).map_err(Fault::from)?;
     let head = head_for_origin(client, server.version(), target, &generation)?;
-    server.send_head(head, target, client.is_read())?;
+    if server.version() != Version::HTTP_2 && client.has_content() {
+        // It is not put twice.
+        content.forget();
+    }
+    server.send_head(head, target, content.is_read(client))?;
     let relay = Relay {
         client,
         server,
+        content,
         exchange,
         timer,
         times: Times::new(&generation.config.proxy),

@@ -85,6 +85,8 @@ async fn copy(
             return to.shutdown().await.map_err(|_| writing);
         }
         to.write_all(&read).await.map_err(|_| writing)?;
+        // TLS may have taken it and not sent it.
+        to.flush().await.map_err(|_| writing)?;
         count.fetch_add(read.len() as u64, Ordering::Relaxed);
     }
 }

@@ -126,6 +126,7 @@ impl Stream {
         Poll::Ready(match ready!(body.poll_data(cx)) {
             Some(Ok(part)) => {
                 self.handed = part.len();
+                self.place.settled = body.is_end_stream();
                 Ok(Some(part))
             }
             None => {
@@ -145,6 +146,7 @@ impl Stream {
             return Poll::Ready(Err(StreamError::internal("it asked for trailers before the head")));
         };
         let trailers = ready!(body.poll_trailers(cx));
+        self.place.settled |= trailers.is_ok();
         Poll::Ready(trailers.map_err(|_| self.failed_content()))
     }
 
@@ -229,7 +231,12 @@ impl Stream {
 
     fn failed_head(&mut self, error: &h2::Error) -> StreamError {
         self.place.settled = true;
-        StreamError::of_head(error, self.is_silent())
+        let failed = StreamError::of_head(error, self.is_silent());
+        if error.is_go_away() || error.is_io() {
+            // As where no stream can be opened.
+            self.place.state.away.store(true, Ordering::Relaxed);
+        }
+        failed
     }
 
     fn failed_content(&mut self) -> StreamError {

@@ -7,6 +7,7 @@ use super::*;
 fn small(streams: u32) -> Bounds {
     Bounds {
         streams,
+        window: 64 * 1024,
         ..Bounds::default()
     }
 }
