@@ -32,7 +32,9 @@ struct Known {
     /// Indices of `entries`, by the authority of the URL, and by that and the first two parts of the path.
     about: HashMap<String, Vec<usize>>,
     by_id: HashMap<String, usize>,
-    entries: Vec<Entry>,
+    entries: HashMap<usize, Entry>,
+    /// How many entries there were ever.
+    count: usize,
 }
 
 // === impl Ledger ===
@@ -52,7 +54,15 @@ impl Ledger {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.read(&self.path);
         let found = known.about.get(authority).cloned().unwrap_or_default();
-        found.into_iter().map(|at| known.entries[at].clone()).collect()
+        found.iter().filter_map(|at| known.entries.get(at)).cloned().collect()
+    }
+
+    /// Gives up what is known of exchanges (see [`about`](Self::about)): a fuzzer makes very many.
+    pub fn forget(&self, about: &str) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for at in known.about.remove(about).unwrap_or_default() {
+            known.entries.remove(&at);
+        }
     }
 
     /// Waits until `condition` holds of the exchanges with an authority, at most for `patience`; the exchanges.
@@ -113,7 +123,8 @@ impl Known {
                 let url = record["url"].as_str().unwrap_or_default();
                 let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
                 let authority = rest.split(['/', '?']).next().unwrap_or_default().to_owned();
-                let at = self.entries.len();
+                let at = self.count;
+                self.count += 1;
                 assert!(
                     self.by_id.insert(id, at).is_none(),
                     "two decisions have one id: {record}"
@@ -121,14 +132,17 @@ impl Known {
                 let parts: Vec<&str> = rest.split(['/', '?']).take(3).collect();
                 self.about.entry(authority).or_default().push(at);
                 self.about.entry(parts.join("/")).or_default().push(at);
-                self.entries.push(Entry {
+                let entry = Entry {
                     decision: record,
                     completions: Vec::new(),
-                });
+                };
+                self.entries.insert(at, entry);
             }
             Some("completion") => {
                 let at = self.by_id.get(&id).unwrap_or_else(|| panic!("no decision: {record}"));
-                self.entries[*at].completions.push(record);
+                if let Some(entry) = self.entries.get_mut(at) {
+                    entry.completions.push(record);
+                }
             }
             _ => {}
         }

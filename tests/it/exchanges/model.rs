@@ -111,6 +111,12 @@ fn the_origin_sees_what_was_decided(went: &Went<'_>) -> Result<(), String> {
         }
         last = Some(seen);
     }
+    for (at, entry) in went.entries.iter().enumerate() {
+        let was_forwarded = entry.decision["forwarded"] == true && entry.completions[0]["error"].is_null();
+        ensure(!was_forwarded || went.seen.iter().any(|seen| seen.ask == at), || {
+            format!("the origin has not seen what was forwarded: {}", entry.decision)
+        })?;
+    }
     Ok(())
 }
 

@@ -93,7 +93,12 @@ impl Bench {
             Some(wrong) => Err(format!("the origin saw what is no request of any client's: {wrong}")),
             None => model::check(&went),
         };
-        verdict.map_err(|wrong| format!("{wrong}\n{went}\n{scenario:#?}"))
+        let verdict = verdict.map_err(|wrong| format!("{wrong}\n{went}\n{scenario:#?}"));
+        self.site.forget(number);
+        for folder in ["yes", "no"] {
+            self.ledger.forget(&format!("{authority}/{folder}/{number}"));
+        }
+        verdict
     }
 
     /// What the client sent and got, and whether the proxy closed.

@@ -75,6 +75,11 @@ impl Site {
         self.state().seen.get(&number).cloned().unwrap_or_default()
     }
 
+    /// Gives up what is known of a scenario. What comes of it later is not looked at.
+    pub fn forget(&self, number: u64) {
+        self.state().seen.remove(&number);
+    }
+
     /// What came that belongs to no scenario.
     pub fn wrong(&self) -> Vec<String> {
         self.state().wrong.clone()
@@ -92,7 +97,8 @@ impl Site {
             let read = strict::requests(&bytes);
             let Some(head) = read.messages.first() else {
                 if let Rest::Broken(why) = read.rest {
-                    self.state().wrong.push(format!("{why}: {}", bytes.escape_ascii()));
+                    let wrong = format!("{why}: {}", bytes[read.end..].escape_ascii());
+                    self.state().wrong.push(wrong);
                     return Ok(());
                 }
                 if stream.read_buf(&mut bytes).await? == 0 {
@@ -136,7 +142,12 @@ impl Site {
                 all.push(seen);
                 all.len() - 1
             };
-            let place = Place { site: self, number, at };
+            let place = Place {
+                site: self,
+                number,
+                ask,
+                at,
+            };
             if !self
                 .exchange(&mut stream, &mut bytes, &place, &scenario, &target)
                 .await?
@@ -157,7 +168,7 @@ impl Site {
         scenario: &Scenario,
         target: &str,
     ) -> io::Result<bool> {
-        let ask = &scenario.asks[place.ask()];
+        let ask = &scenario.asks[place.ask];
         let answer = &ask.answer;
         let taken = !answer.early;
         if taken && !take_content(stream, bytes, place).await? {
@@ -210,20 +221,18 @@ impl Site {
 struct Place<'s> {
     site: &'s Site,
     number: u64,
+    ask: usize,
     at: usize,
 }
 
 // === impl Place ===
 
 impl Place<'_> {
-    fn with<T>(&self, work: impl FnOnce(&mut Seen) -> T) -> T {
+    /// `None` where it is not looked at any more.
+    fn with<T>(&self, work: impl FnOnce(&mut Seen) -> T) -> Option<T> {
         let mut state = self.site.state();
         let seen = state.seen.get_mut(&self.number).and_then(|seen| seen.get_mut(self.at));
-        work(seen.expect("it was put there"))
-    }
-
-    fn ask(&self) -> usize {
-        self.with(|seen| seen.ask)
+        seen.map(work)
     }
 
     fn answered(&self) {
@@ -231,11 +240,12 @@ impl Place<'_> {
     }
 
     fn says_close(&self) -> bool {
-        self.with(|seen| {
+        let says = |seen: &mut Seen| {
             seen.message
                 .all("connection")
                 .any(|value| value.eq_ignore_ascii_case("close"))
-        })
+        };
+        self.with(says).unwrap_or(true)
     }
 
     /// Takes the message that `bytes` begin with out of them, as far as it has come. Whether it is whole.
