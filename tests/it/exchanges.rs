@@ -76,6 +76,6 @@ async fn play_at_once(bench: &Arc<Bench>, group: Vec<Vec<u8>>) -> Result<(), Tes
 }
 
 /// What the normal run plays.
-const CASES: u32 = 1600;
+const CASES: u32 = 1000;
 /// How many of them at once.
 const AT_ONCE: usize = 8;
