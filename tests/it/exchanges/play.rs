@@ -141,10 +141,10 @@ impl Client {
             let answers = self.answers();
             let before = self.got.borrow().0.len();
             for piece in pieces(&bytes[..length], scenario.piece) {
-                self.sent.extend(piece);
-                // The proxy may have closed; what it said before counts.
+                // The proxy may have closed, or have answered early: a client that sends no more cannot go on, either.
                 if self.send(piece, answers + 1).await.is_err() {
-                    break;
+                    self.answered(at + 1).await;
+                    return;
                 }
             }
             if let Some(break_off) = breaks_off {
@@ -161,12 +161,16 @@ impl Client {
     }
 
     /// Sends unless the answer, or the end, comes first.
-    async fn send(&mut self, piece: &[u8], answers: usize) -> io::Result<()> {
+    async fn send(&mut self, mut piece: &[u8], answers: usize) -> io::Result<()> {
         let methods = self.methods.clone();
-        let done = |(bytes, ended): &Got| *ended || finals(bytes, &methods, *ended) >= answers;
-        tokio::select! {
-            sent = self.writer.write_all(piece) => sent?,
-            _ = self.got.wait_for(done) => return Err(io::ErrorKind::BrokenPipe.into()),
+        while !piece.is_empty() {
+            let done = |(bytes, ended): &Got| *ended || finals(bytes, &methods, *ended) >= answers;
+            let sent = tokio::select! {
+                sent = self.writer.write(piece) => sent?,
+                _ = self.got.wait_for(done) => return Err(io::ErrorKind::BrokenPipe.into()),
+            };
+            self.sent.extend(&piece[..sent]);
+            piece = &piece[sent..];
         }
         tokio::task::yield_now().await;
         Ok(())
