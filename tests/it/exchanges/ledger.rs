@@ -130,8 +130,11 @@ impl Known {
                     "two decisions have one id: {record}"
                 );
                 let parts: Vec<&str> = rest.split(['/', '?']).take(3).collect();
+                let below = parts.join("/");
+                if below != authority {
+                    self.about.entry(below).or_default().push(at);
+                }
                 self.about.entry(authority).or_default().push(at);
-                self.about.entry(parts.join("/")).or_default().push(at);
                 let entry = Entry {
                     decision: record,
                     completions: Vec::new(),

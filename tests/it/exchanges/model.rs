@@ -10,20 +10,6 @@ use super::{
     strict::{self, End, Message, Rest},
 };
 
-/// What the exchange is known to do wrong. A defect that is mended has to be taken out here.
-struct KnownDefects {
-    /// A request is sent again where a kept connection ends in an answer's head, or behind an interim answer.
-    repeats_what_was_answered: bool,
-    /// An answer to a request whose content is still coming goes down, and the connection is closed with content unread,
-    /// so that the client's system throws the answer away.
-    loses_answers_before_content: bool,
-}
-
-const KNOWN_DEFECTS: KnownDefects = KnownDefects {
-    repeats_what_was_answered: true,
-    loses_answers_before_content: true,
-};
-
 /// How a scenario went.
 pub struct Went<'w> {
     pub scenario: &'w Scenario,
@@ -105,10 +91,7 @@ fn the_origin_sees_what_was_decided(went: &Went<'_>) -> Result<(), String> {
             format!("another host: {:?}", seen.message)
         })?;
         if let Some(last) = last {
-            let may_repeat = last.ask == seen.ask
-                && last.kept
-                && (!last.answered || KNOWN_DEFECTS.repeats_what_was_answered)
-                && is_idempotent(method);
+            let may_repeat = last.ask == seen.ask && last.kept && !last.answered && is_idempotent(method);
             ensure(last.ask < seen.ask || may_repeat, || {
                 format!("the origin saw {} after {}", seen.message.start, last.message.start)
             })?;
@@ -215,10 +198,6 @@ fn every_request_is_answered(went: &Went<'_>, asked: &[Message], finals: &[Messa
         return Ok(());
     }
     if finals.len() == asked.len() && is_whole {
-        return Ok(());
-    }
-    let unanswered = &went.scenario.asks[finals.len().min(went.scenario.asks.len() - 1)];
-    if KNOWN_DEFECTS.loses_answers_before_content && !matches!(unanswered.framing, Framing::Nothing) && went.ended {
         return Ok(());
     }
     let Some(last) = finals.last() else {

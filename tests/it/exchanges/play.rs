@@ -138,11 +138,16 @@ impl Client {
             let breaks_off = scenario.break_off.filter(|break_off| break_off.ask == at);
             let share = breaks_off.and_then(|break_off| break_off.share);
             let length = share.map_or(bytes.len(), |share| bytes.len() * usize::from(share) / 256);
-            let answers = self.answers();
+            // Whoever sends all at once looks at no answer before.
+            let enough = if scenario.pipelined {
+                usize::MAX
+            } else {
+                self.answers() + 1
+            };
             let before = self.got.borrow().0.len();
             for piece in pieces(&bytes[..length], scenario.piece) {
                 // The proxy may have closed, or have answered early: a client that sends no more cannot go on, either.
-                if self.send(piece, answers + 1).await.is_err() {
+                if self.send(piece, enough).await.is_err() {
                     self.answered(at + 1).await;
                     return;
                 }
