@@ -50,6 +50,7 @@ pub fn take(bytes: &[u8], through: Option<&Origin>) -> Result<Option<Taken>, Str
     let received = rewrite::Received {
         version: request.version,
         has_content: false,
+        upgrades: false,
     };
     rewrite::to_origin(&mut request, received, &target, Some("robotgate"))
         .map_err(|error| format!("upstream: {error}"))?;
