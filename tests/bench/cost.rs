@@ -1,0 +1,101 @@
+//! What an exchange and a decision cost, counted instead of timed, so that a busy machine changes nothing:
+//! `cargo test --bench cost`.
+//!
+//! - Allocations: a gate in this process, between a client and an origin that allocate nothing.
+//! - Instructions: the same, in this program once more, under `valgrind --tool=callgrind`.
+//! - System calls: the real program under `strace`, with 32 kept connections.
+//!
+//! Each number is held to the one in `cost/bounds.toml`. All are of the unoptimised build, which is as repeatable as any
+//! and needs no build of its own.
+//!
+//! `cost exchange N` and `cost decision N` do only that, N times, to be looked at under a profiler.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a check that cannot go on fails, and says where"
+)]
+
+use std::{env, process::ExitCode};
+
+use heapster::Heapster;
+
+use cost::{
+    bounds::Bounds,
+    callgrind,
+    calls::{self, Calls},
+    decision, exchange,
+};
+
+/// The parts, in the directory of that name.
+mod cost {
+    pub mod bounds;
+    pub mod callgrind;
+    pub mod calls;
+    pub mod decision;
+    pub mod exchange;
+    pub mod peers;
+}
+
+#[global_allocator]
+static HEAP: Heapster<std::alloc::System> = Heapster::new(std::alloc::System);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["exchange", times] => drop(exchange::run(times.parse().unwrap(), allocations)),
+        ["decision", times] => drop(decision::run(times.parse().unwrap(), allocations)),
+        ["--list", ..] => {}
+        _ => return check(),
+    }
+    ExitCode::SUCCESS
+}
+
+fn check() -> ExitCode {
+    assert!(
+        cfg!(debug_assertions),
+        "the bounds are those of the unoptimised build: cargo test --bench cost"
+    );
+    let mut bounds = Bounds::load();
+
+    let allocated = exchange::run(ALLOCATING, allocations);
+    bounds.hold("exchange.allocations", per(allocated, ALLOCATING));
+    let allocated = decision::run(ALLOCATING, allocations);
+    bounds.hold("decision.allocations", per(allocated, ALLOCATING));
+
+    for (work, key, times) in [
+        ("exchange", "exchange.instructions", EXCHANGES),
+        ("decision", "decision.instructions", DECISIONS),
+    ] {
+        // What is there twice is the start and the end of the program.
+        let more = callgrind::instructions(work, 2 * times) - callgrind::instructions(work, times);
+        bounds.hold(key, per(more, times));
+    }
+
+    let few = calls::count(REQUESTS);
+    let many = calls::count(2 * REQUESTS);
+    let each = |of: fn(&Calls) -> u64| per(of(&many) - of(&few), calls::CONNECTIONS * REQUESTS);
+    bounds.hold("exchange.sends", each(Calls::sends));
+    bounds.hold("exchange.receives", each(Calls::receives));
+    bounds.hold("exchange.system-calls", each(Calls::all));
+    println!("{}", many.table(&few, calls::CONNECTIONS * REQUESTS));
+
+    bounds.end()
+}
+
+fn per(count: u64, times: u64) -> f64 {
+    count as f64 / times as f64
+}
+
+/// How often the heap was asked for memory so far.
+fn allocations() -> u64 {
+    HEAP.alloc_count() + HEAP.realloc_growth_count() + HEAP.realloc_shrink_count()
+}
+
+/// How often each is done to count its allocations.
+const ALLOCATING: u64 = 1000;
+/// How often each is done under valgrind, and then twice as often.
+const EXCHANGES: u64 = 200;
+const DECISIONS: u64 = 2000;
+/// Requests on each connection under strace, and then twice as many.
+const REQUESTS: u64 = 60;

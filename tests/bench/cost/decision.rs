@@ -1,0 +1,67 @@
+//! Decisions on a copy in memory.
+
+use std::{hint::black_box, sync::Arc, time::SystemTime};
+
+use robotgate::{
+    bot::{Bindings, Bot, Enforcement, Identity, Unidentified},
+    copy::{Lookup, Policy},
+    decision::{Begun, HttpsMode, Question, Scope, Subject, Terms, Unverifiable},
+    origin::{Host, Origin, Scheme, Target},
+};
+
+use super::peers::ROBOTS;
+
+/// Decides as often, and tells by how much `counter` goes up meanwhile.
+pub fn run(times: u64, counter: fn() -> u64) -> u64 {
+    let mut asked = (
+        question(),
+        Lookup::given(ROBOTS.as_bytes(), SystemTime::now(), &Policy::default()),
+    );
+    let before = counter();
+    for _ in 0..times {
+        asked = black_box(decide(asked));
+    }
+    counter() - before
+}
+
+/// A decision takes the question and the copy; here it gives them back.
+fn decide((question, lookup): (Question, Lookup)) -> (Question, Lookup) {
+    let Begun::NeedsCopy(question) = question.begin(None) else {
+        panic!("a copy is needed");
+    };
+    let Ok(decision) = question.decide_at_once(lookup) else {
+        panic!("this takes long");
+    };
+    assert!(decision.forwarded);
+    (decision.question, decision.lookup.expect("it was given one"))
+}
+
+fn question() -> Question {
+    let bot = Bot {
+        name: "example".into(),
+        user_agents: Vec::new(),
+        robots_agents: vec!["ExampleBot".into()],
+        enforcement: Enforcement::Enforce,
+        bindings: Bindings::default(),
+    };
+    Question {
+        subject: Subject::of(Identity::Bot(Arc::new(bot))),
+        target: Target {
+            origin: Origin {
+                scheme: Scheme::Http,
+                host: Host::Name("site.example".into()),
+                port: 80,
+            },
+            path: "/shop/items/42?colour=blue".into(),
+        },
+        scope: Scope::Path { alone: true },
+        terms: Terms {
+            https_mode: HttpsMode::Intercept,
+            unverifiable: Unverifiable::Deny,
+            unidentified: Unidentified::Deny,
+            strict_paths: true,
+            policy: Policy::default(),
+            generation: 1,
+        },
+    }
+}

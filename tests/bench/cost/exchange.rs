@@ -1,0 +1,48 @@
+//! Exchanges through a gate in this process, on one thread with the client and the origin, so that each run does the same in
+//! the same order. It does what the program does, but for the copies on disk, which other threads write.
+
+use std::sync::Arc;
+
+use robotgate::{
+    config::Config,
+    proxy::{Listeners, Live, ServeOperator, Speaks},
+};
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::peers::{self, Client};
+
+/// Has a client get a page as often, on one connection, and tells by how much `counter` goes up meanwhile.
+pub fn run(times: u64, counter: fn() -> u64) -> u64 {
+    let folder = TempDir::new().unwrap();
+    std::fs::create_dir(folder.path().join("log")).unwrap();
+    peers::on_one_thread(async {
+        let origin = peers::origin().await;
+        let dns = peers::name_server().await;
+        let config = peers::config(dns, "persist = false");
+        let config = Config::parse("robotgate.toml", &config, folder.path()).unwrap();
+        let (_running, stopping) = watch::channel(false);
+        let listeners = Listeners::new(stopping.clone(), CancellationToken::new(), Vec::new());
+        let planned = listeners.plan(&config).unwrap();
+        let live = Live::new(config, stopping).unwrap();
+        let open = planned.open(live.generation().listening()).unwrap();
+        let nobody: ServeOperator = Arc::new(|_, _, _| {});
+        listeners.take_up(open, &live, &nobody);
+        let gate = listeners.addresses().into_iter();
+        let (gate, _) = gate.into_iter().find(|(_, speaks)| *speaks == Speaks::Http).unwrap();
+
+        let mut client = Client::connect(gate, origin).await;
+        // The copy of robots.txt, the connection to the origin, and what else is made once.
+        for _ in 0..WARM_UP {
+            client.get().await;
+        }
+        let before = counter();
+        for _ in 0..times {
+            client.get().await;
+        }
+        counter() - before
+    })
+}
+
+const WARM_UP: usize = 20;
