@@ -60,7 +60,8 @@
 //!
 //! - `tests/it`: the program as it runs, between an origin that can misbehave and real clients; the
 //!   engine against a plain model and the stated cases in `tests/cases`.
-//! - `tests/bench`: how long the engine takes to read and decide, and what the proxy costs, beside others.
+//! - `tests/bench`: how long the engine takes to read and decide, and what the proxy costs, beside others; `cost` counts
+//!   what an exchange and a decision take, and holds that to recorded numbers.
 //! - `tests/fuzz`: the engine, a request's target and who sends it, a robots.txt's redirects, the configuration and whole
 //!   exchanges, on what a fuzzer makes up; a package of its own. What is private otherwise it asks through `fuzzing`, a
 //!   module that ordinary builds do not have.

@@ -8,7 +8,8 @@
 //! Each number is held to the one in `cost/bounds.toml`. All are of the unoptimised build, which is as repeatable as any
 //! and needs no build of its own.
 //!
-//! `cost exchange N` and `cost decision N` do only that, N times, to be looked at under a profiler.
+//! `cost exchange N` and `cost decision N` do only that, N times, and tell the allocations. They are there to be run under a
+//! profiler: callgrind for instructions, `valgrind --tool=dhat` for who allocates.
 
 #![expect(
     clippy::unwrap_used,
@@ -43,8 +44,8 @@ static HEAP: Heapster<std::alloc::System> = Heapster::new(std::alloc::System);
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["exchange", times] => drop(exchange::run(times.parse().unwrap(), allocations)),
-        ["decision", times] => drop(decision::run(times.parse().unwrap(), allocations)),
+        ["exchange", times] => println!("{} allocations", exchange::run(times.parse().unwrap(), allocations)),
+        ["decision", times] => println!("{} allocations", decision::run(times.parse().unwrap(), allocations)),
         ["--list", ..] => {}
         _ => return check(),
     }
@@ -95,7 +96,7 @@ fn allocations() -> u64 {
 /// How often each is done to count its allocations.
 const ALLOCATING: u64 = 1000;
 /// How often each is done under valgrind, and then twice as often.
-const EXCHANGES: u64 = 200;
+const EXCHANGES: u64 = 400;
 const DECISIONS: u64 = 2000;
 /// Requests on each connection under strace, and then twice as many.
 const REQUESTS: u64 = 60;

@@ -42,7 +42,11 @@ impl Raw {
 #[tokio::test(start_paused = true)]
 async fn a_head_that_is_too_large_fails_its_stream_and_a_huge_one_the_connection() {
     for (size, fits, goes_on) in [(60_000, true, true), (66_000, false, true), (200_000, false, false)] {
-        let (shared, mut raw) = Raw::start(Bounds::default()).await;
+        let bounds = Bounds {
+            max_head: 64 * 1024,
+            ..Bounds::default()
+        };
+        let (shared, mut raw) = Raw::start(bounds).await;
         let mut stream = shared.send(get("/"), true).expect("room");
         let mut other = shared.send(get("/other"), true).expect("room");
         raw.asked(2).await;
