@@ -33,7 +33,7 @@ use crate::{
 
 /// How an exchange ends that the origin's response does not end.
 enum Stop {
-    Answer(Answer),
+    Answer(Box<Answer>),
     /// The client may take so long for what there is of the response.
     Cut(Duration),
 }
@@ -57,7 +57,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
                 Err(broken) => Err(tell(&broken, &client, &mut exchange, context)),
             }
         }
-        Err(answer) => Err(Stop::Answer(answer)),
+        Err(answer) => Err(Stop::Answer(Box::new(answer))),
     };
     let within = exchange.generation.config.proxy.write_timeout;
     match served {
@@ -65,7 +65,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
         Err(Stop::Cut(within)) => client.cut(within).await,
         Err(Stop::Answer(answer)) => {
             let status = answer.head.status.as_u16();
-            match client.answer(answer, within).await {
+            match client.answer(*answer, within).await {
                 Ok(()) => exchange.status = Some(status),
                 Err(fault) => {
                     note(fault, &mut exchange, context);
@@ -180,7 +180,7 @@ fn tell(broken: &Broken, client: &Client, exchange: &mut Exchange, context: &Con
     };
     let answer = exchange.problem(&problem, &client.head().headers);
     match exchange.status {
-        None => Stop::Answer(answer),
+        None => Stop::Answer(Box::new(answer)),
         Some(_) => Stop::Cut(exchange.generation.config.proxy.write_timeout),
     }
 }
