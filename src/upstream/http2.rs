@@ -11,6 +11,8 @@
 //! - **Windows.** A stream holds at most [`Bounds::window`] bytes that its client has not taken yet. The connection's
 //!   window is that times [`Bounds::streams`], and no more streams than that are open at once. So streams that nobody
 //!   reads, however many there are, leave every other one its whole window.
+//! - **Content.** The origin's window for a connection is one for all its streams, so a connection has one request with
+//!   content at a time, and takes no more of any kind once one of those was cancelled.
 //! - **Heads.** [`Bounds::max_head`] is announced and enforced. h2 stops decoding what is over it, and closes the
 //!   connection at four times as much, or when a head has more CONTINUATION frames than it needs (RUSTSEC-2024-0332).
 //! - **Informational responses.** A stream takes 16 of them.
@@ -76,6 +78,8 @@ struct State {
     streams: AtomicUsize,
     /// Streams that may be open: the lower one of the origin's bound and ours.
     limit: AtomicUsize,
+    /// Of those, with a request that has content.
+    uploads: AtomicUsize,
     /// Streams that ended by our reset.
     cancelled: AtomicUsize,
     bounds: Bounds,
@@ -85,6 +89,8 @@ struct State {
 #[derive(Debug)]
 struct Place {
     state: Arc<State>,
+    /// Whether the request has content.
+    content: bool,
     /// The response has ended, or the stream has failed: nothing is cancelled any more.
     settled: bool,
 }
@@ -133,6 +139,7 @@ impl Shared {
             away: AtomicBool::new(false),
             silent: AtomicBool::new(false),
             streams: AtomicUsize::new(0),
+            uploads: AtomicUsize::new(0),
             limit: AtomicUsize::new(bounds.streams as usize),
             cancelled: AtomicUsize::new(0),
             bounds: *bounds,
@@ -141,9 +148,9 @@ impl Shared {
         Ok(Self(state))
     }
 
-    /// Whether another stream may be opened now.
-    pub fn has_room(&self) -> bool {
-        !self.is_closed() && self.0.streams.load(Ordering::Relaxed) < self.0.limit.load(Ordering::Relaxed)
+    /// Whether another stream may be opened now, for a request with `content` or one without.
+    pub fn has_room(&self, content: bool) -> bool {
+        !self.is_closed() && self.0.has_room(content)
     }
 
     /// Whether no stream will be opened on it any more. Those that are open may go on.
@@ -168,7 +175,7 @@ impl Shared {
     /// No stream can be opened, and nothing was sent ([`StreamError::is_unprocessed`]). Or the request is none that
     /// HTTP/2 has.
     pub fn send(&self, request: http::Request<()>, end: bool) -> Result<Stream, StreamError> {
-        let (mut sender, place) = self.0.enter()?;
+        let (mut sender, place) = self.0.enter(!end)?;
         let sent = sender.send_request(request, end);
         let (response, content) = sent.map_err(|error| {
             let error = StreamError::of_send(&error);
@@ -189,19 +196,25 @@ impl State {
         self.away.load(Ordering::Relaxed) || self.cancelled.load(Ordering::Relaxed) >= MAX_CANCELLED
     }
 
+    fn has_room(&self, content: bool) -> bool {
+        let is_free = !content || self.uploads.load(Ordering::Relaxed) == 0;
+        is_free && self.streams.load(Ordering::Relaxed) < self.limit.load(Ordering::Relaxed)
+    }
+
     /// Takes a place for a stream.
-    fn enter(self: &Arc<Self>) -> Result<(SendRequest<Bytes>, Place), StreamError> {
+    fn enter(self: &Arc<Self>, content: bool) -> Result<(SendRequest<Bytes>, Place), StreamError> {
         let guard = self.sender();
         let sender = guard.as_ref().filter(|_| !self.is_away());
         let sender = sender.ok_or_else(StreamError::closed)?.clone();
-        let limit = self.limit.load(Ordering::Relaxed);
         // Places are taken under the lock alone, so that the task cannot close the connection meanwhile.
-        if self.streams.load(Ordering::Relaxed) >= limit {
+        if !self.has_room(content) {
             return Err(StreamError::closed());
         }
         self.streams.fetch_add(1, Ordering::Relaxed);
+        self.uploads.fetch_add(usize::from(content), Ordering::Relaxed);
         let place = Place {
             state: self.clone(),
+            content,
             settled: false,
         };
         Ok((sender, place))
@@ -219,7 +232,14 @@ impl Drop for Place {
     fn drop(&mut self) {
         if !self.settled {
             self.state.cancelled.fetch_add(1, Ordering::Relaxed);
+            if self.content {
+                // The origin may hold the connection's window for what it has not read.
+                self.state.away.store(true, Ordering::Relaxed);
+            }
         }
+        self.state
+            .uploads
+            .fetch_sub(usize::from(self.content), Ordering::Relaxed);
         self.state.streams.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -39,6 +39,8 @@ pub struct Origins {
 pub struct Wanted {
     /// One of HTTP/2, where the origin has that.
     pub http2: bool,
+    /// For a request with content.
+    pub content: bool,
     /// One of HTTP/1.1 that the origin may be about to close, since the request can be put twice.
     pub kept: bool,
 }
@@ -66,7 +68,7 @@ impl Origins {
             && let Some(shared) = self
                 .shared()
                 .get(&key)
-                .and_then(|all| all.iter().find(|one| one.has_room()))
+                .and_then(|all| all.iter().find(|one| one.has_room(wanted.content)))
         {
             return Some(Server::http2(shared.clone()));
         }

@@ -25,6 +25,7 @@ pub struct Http2 {
     connection: Shared,
     stream: Option<http2::Stream>,
     again: Again,
+    has_answered: bool,
 }
 
 /// Whether, and how, a request that failed may be put once more.
@@ -56,6 +57,7 @@ impl Server {
             connection,
             stream: None,
             again: Again::Never,
+            has_answered: false,
         }))
     }
 
@@ -144,6 +146,7 @@ impl Server {
                     Some(head) => head,
                     None => ready!(stream.poll_head(cx)),
                 };
+                server.has_answered |= head.is_ok();
                 Poll::Ready(head.map_err(|error| server.failed(error)))
             }
         }
@@ -204,18 +207,18 @@ impl Server {
         }
     }
 
-    /// What may be done about a request that failed for `fault` on a connection that was `kept` until then.
-    pub fn again(&self, fault: &Fault, kept: bool) -> Again {
-        match self {
-            Self::Http1(server) => {
-                // The origin closed it before the request came there.
-                let is_closed = matches!(fault, Fault::ConnectionTerminated | Fault::ResponseIncomplete);
-                match kept && is_closed && !server.has_answered() {
-                    true => Again::Anyhow,
-                    false => Again::Never,
-                }
-            }
-            Self::Http2(server) => server.again,
+    /// What may be done about a request that failed for `fault`; `may_repeat` where it means the same twice and the
+    /// connection was there before it.
+    pub fn again(&self, fault: &Fault, may_repeat: bool) -> Again {
+        let (again, has_answered) = match self {
+            Self::Http1(server) => (Again::Never, server.has_answered()),
+            Self::Http2(server) => (server.again, server.has_answered),
+        };
+        // The origin closed it, most likely before the request came there.
+        let is_closed = matches!(fault, Fault::ConnectionTerminated | Fault::ResponseIncomplete);
+        match again {
+            Again::Never if may_repeat && is_closed && !has_answered => Again::Anyhow,
+            again => again,
         }
     }
 }

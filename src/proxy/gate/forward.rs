@@ -55,6 +55,7 @@ pub(super) async fn forward(
     let addresses = addresses.map_err(Fault::from)?;
     let mut wanted = Wanted {
         http2: generation.config.https.upstream_http2 && !client.asks_to_upgrade(),
+        content: client.has_content(),
         kept: may_repeat(client),
     };
     let mut content = Content::default();
@@ -81,7 +82,7 @@ pub(super) async fn forward(
         if tries_left == 0 || exchange.status.is_some() || !content.rewind() {
             return Err(fault.into());
         }
-        match server.again(&fault, kept) {
+        match server.again(&fault, kept && wanted.kept) {
             Again::Never => return Err(fault.into()),
             Again::Anyhow => {}
             Again::Http1 => wanted.http2 = false,

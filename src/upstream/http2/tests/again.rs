@@ -24,7 +24,7 @@ async fn a_reset_says_whether_anything_was_processed() {
         );
         assert_eq!(Fault::from(error), Fault::ConnectionTerminated);
     }
-    assert!(shared.has_room(), "the connection goes on");
+    assert!(shared.has_room(false), "the connection goes on");
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,7 +53,7 @@ async fn a_goaway_ends_the_streams_above_its_last_and_no_other() {
     assert!(error.is_unprocessed(), "{error:?}");
     poll_fn(|cx| second.poll_room(cx)).await;
     assert!(!second.wants_content());
-    assert!(shared.is_closed() && !shared.has_room());
+    assert!(shared.is_closed() && !shared.has_room(false));
     let error = shared.send(get("/3"), true).expect_err("it goes away");
     assert!(error.is_unprocessed(), "{error:?}");
 

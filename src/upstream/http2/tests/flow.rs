@@ -99,7 +99,7 @@ async fn streams_that_nobody_reads_leave_every_other_its_window() {
     head(&mut stream).await.expect("a head");
     assert_eq!(content(&mut stream).await.expect("content").len(), 1 << 20);
 
-    assert!(!shared.has_room() || shared.0.streams.load(Ordering::Relaxed) == 8);
+    assert!(!shared.has_room(false) || shared.0.streams.load(Ordering::Relaxed) == 8);
     for (n, mut stream) in stalled.into_iter().enumerate() {
         assert_eq!(sent[n].load(Ordering::Relaxed), 64 * 1024, "no more than a window");
         assert_eq!(content(&mut stream).await.expect("content").len() + 16 * 1024, 1 << 20);
@@ -118,7 +118,7 @@ async fn there_are_no_more_streams_than_either_side_allows() {
         until(|| shared.0.limit.load(Ordering::Relaxed) == room).await;
 
         let mut streams = Vec::new();
-        while shared.has_room() {
+        while shared.has_room(false) {
             streams.push(shared.send(get("/"), true).expect("there is room"));
         }
         assert_eq!(streams.len(), room);
@@ -126,7 +126,7 @@ async fn there_are_no_more_streams_than_either_side_allows() {
         assert!(error.is_unprocessed(), "{error:?}");
         assert!(!shared.is_closed());
         if streams.pop().is_some() {
-            assert!(shared.has_room(), "its place is free");
+            assert!(shared.has_room(false), "its place is free");
         }
     }
 }
@@ -151,8 +151,8 @@ async fn an_origin_that_wants_no_more_content_is_heard_all_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn the_end_can_follow_alone() {
-    let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     for parts in [&[][..], &["a"], &["a", "b"]] {
+        let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
         let mut stream = shared.send(get("/"), false).expect("room");
         for part in parts {
             stream.push(Bytes::from_static(part.as_bytes()), false);
@@ -166,4 +166,28 @@ async fn the_end_can_follow_alone() {
         }
         assert_eq!(all, parts.concat().as_bytes());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn content_that_an_origin_does_not_read_holds_up_no_other() {
+    let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
+    let mut upload = shared.send(get("/upload"), false).expect("room");
+    assert!(shared.has_room(false), "others go on");
+    assert!(!shared.has_room(true), "the window is one for the connection");
+    let refused = shared.send(get("/another"), false).expect_err("no room");
+    assert!(refused.is_unprocessed());
+
+    upload.push(Bytes::from_static(b"all"), true);
+    within(poll_fn(|cx| upload.poll_room(cx))).await;
+    let (_, mut respond) = origin.asked().await;
+    respond.send_response(Response::new(()), true).expect("open");
+    head(&mut upload).await.expect("a head");
+    drop(upload);
+    assert!(shared.has_room(true), "the next may follow");
+
+    drop(shared.send(get("/given-up"), false).expect("room"));
+    assert!(
+        shared.is_closed(),
+        "nobody knows what the origin still holds of the window"
+    );
 }

@@ -122,7 +122,7 @@ async fn what_is_no_response_of_http2_is_told_so() {
         assert_eq!(Fault::from(error), Fault::HttpProtocol, "{name}");
         let (_, reason) = raw.next(&[RST_STREAM]).await.expect("a reset");
         assert_eq!(reason, [0, 0, 0, 1], "{name}");
-        assert!(shared.has_room(), "{name}: the connection goes on");
+        assert!(shared.has_room(false), "{name}: the connection goes on");
     }
 }
 

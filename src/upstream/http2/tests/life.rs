@@ -53,7 +53,7 @@ async fn the_idle_time_begins_with_the_end_of_the_last_stream() {
         head(&mut stream).await.expect("a head");
         drop(stream);
         tokio::time::sleep(IDLE - Duration::from_secs(1)).await;
-        assert!(shared.has_room());
+        assert!(shared.has_room(false));
     }
     tokio::time::sleep(Bounds::default().silence + Duration::from_secs(2)).await;
     assert!(shared.is_closed());
@@ -95,7 +95,7 @@ async fn after_many_cancelled_streams_new_ones_go_elsewhere_and_old_ones_go_on()
         head(&mut stream).await.expect("a head");
     }
     for _ in 0..MAX_CANCELLED {
-        assert!(shared.has_room());
+        assert!(shared.has_room(false));
         drop(shared.send(get("/"), true).expect("room"));
         origin.asked.recv().await;
     }
