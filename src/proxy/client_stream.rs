@@ -19,7 +19,10 @@ use pingora::protocols::{
     raw_connect::ProxyDigest,
     tls::{SslDigest, TlsRef},
 };
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf},
+    sync::oneshot,
+};
 
 /// See the module's text.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub(super) struct ClientStream {
     inner: Stream,
     /// Read from `inner`, and yet to be read from this.
     early: BytesMut,
+    /// Who gets `inner` when this is dropped.
+    back: Option<oneshot::Sender<Stream>>,
 }
 
 // === impl ClientStream ===
@@ -34,7 +39,18 @@ pub(super) struct ClientStream {
 impl ClientStream {
     /// `early` comes before what is still in `inner`.
     pub(super) fn new(inner: Stream, early: BytesMut) -> Self {
-        Self { inner, early }
+        Self {
+            inner,
+            early,
+            back: None,
+        }
+    }
+
+    /// Has the connection given back by whoever is about to own this, when they are done with it.
+    pub(super) fn give_back(&mut self) -> oneshot::Receiver<Stream> {
+        let (back, given) = oneshot::channel();
+        self.back = Some(back);
+        given
     }
 
     /// What will be read first, as far as it is here.
@@ -48,6 +64,16 @@ impl ClientStream {
     /// Those of the connection.
     pub(super) async fn read_early(&mut self) -> io::Result<usize> {
         self.inner.read_buf(&mut self.early).await
+    }
+}
+
+impl Drop for ClientStream {
+    fn drop(&mut self) {
+        if let Some(back) = self.back.take() {
+            let nothing = Box::new(tokio::io::duplex(1).0);
+            // Who does not wait for it lets it close.
+            let _ = back.send(std::mem::replace(&mut self.inner, nothing));
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     client::Client,
     client_stream::ClientStream,
     connect,
-    context::{Context, last_call, linger},
+    context::{Context, LINGER, last_call, linger},
     distrust, gate,
     head::{self, Head, HeadError, HeadTimes},
     live::Live,
@@ -116,7 +116,7 @@ pub(super) async fn answer_and_close(mut wire: Wire, problem: &Problem<'_>, live
     let _ = wire.write_all(&answer.to_http1(true)).await;
     let _ = tokio::time::timeout(within, AsyncWriteExt::shutdown(&mut wire)).await;
     if !matches!(problem, Problem::Head(HeadError::Timeout)) {
-        linger(&mut wire).await;
+        linger(&mut wire, LINGER).await;
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) async fn last_call(mut shutdown: ShutdownWatch) {
 
 /// Reads on for a while: a connection that is closed with bytes unread takes the answer from a client
 /// that is still sending.
-pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin)) {
+pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin), within: Duration) {
     let rest = async {
         let mut sink = [0; 4096];
         let mut left = MAX_LINGER;
@@ -53,7 +53,7 @@ pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin)) {
         }
     };
     // Past it, the client has had its time.
-    let _ = tokio::time::timeout(LINGER, rest).await;
+    let _ = tokio::time::timeout(within, rest).await;
 }
 
 // === impl Context ===
@@ -122,5 +122,5 @@ impl Running {
 /// For a request that is on its way when the proxy is told to stop.
 const LAST_CALL: Duration = Duration::from_millis(500);
 /// How long, and for how many bytes, is read on.
-const LINGER: Duration = Duration::from_secs(1);
+pub(super) const LINGER: Duration = Duration::from_secs(1);
 const MAX_LINGER: usize = 4 * 1024 * 1024;

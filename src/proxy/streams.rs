@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -26,7 +26,7 @@ use super::{
     arrival::Through,
     client::Client,
     client_stream::ClientStream,
-    context::{Context, last_call},
+    context::{Context, last_call, linger},
     distrust, gate,
     limits::Limit,
     timer::Timer,
@@ -47,6 +47,7 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
         Ok(_) => return distrust::tell_of_silence(started.elapsed(), context).await,
         Err(_) => return,
     }
+    let given_back = stream.give_back();
     let stream = Box::new(stream);
     let (retire, retiring) = watch::channel(false);
     let streams = Arc::new(Streams::new(context, retire, through.clone()));
@@ -80,7 +81,13 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
         () = through.resets.enough.cancelled() => {
             through.is_cut.store(true, Ordering::Relaxed);
             context.arrival.visit.came_over(Limit::Http2Resets, context.arrival.client);
+            return;
         }
+    }
+    // A client that reads still goes on to say so, and a connection that is closed with that unread loses what it has not
+    // read of its responses.
+    if let Ok(mut stream) = given_back.await {
+        linger(&mut stream, LINGER).await;
     }
 }
 
@@ -179,5 +186,7 @@ impl HttpServerApp for Streams {
 const SEND_BUFFER: usize = 64 * 1024;
 /// Bytes of a request's content that a client may send ahead of its origin.
 const WINDOW: u32 = 256 * 1024;
+/// For a client to take what it was sent before the end of its connection.
+const LINGER: Duration = Duration::from_secs(10);
 /// How many times more of them the library lets pass than are counted.
 const UNCOUNTED: usize = 100;

@@ -2,7 +2,12 @@
 
 use tokio::io::AsyncWriteExt as _;
 
-use crate::proxy::{client_stream::ClientStream, context::linger, exchange::Exchange, respond::Answer};
+use crate::proxy::{
+    client_stream::ClientStream,
+    context::{LINGER, linger},
+    exchange::Exchange,
+    respond::Answer,
+};
 
 /// Answers a CONNECT with something other than a tunnel. What the client sent after it is for a
 /// tunnel that there is not, so the connection closes.
@@ -16,7 +21,7 @@ pub(in crate::proxy) async fn answer_and_close(mut stream: ClientStream, answer:
     exchange.complete().await;
     // The client may have closed first.
     let _ = stream.shutdown().await;
-    linger(&mut stream).await;
+    linger(&mut stream, LINGER).await;
 }
 
 /// The answer to a CONNECT that opens a tunnel: a status line and an empty line, no more, since
