@@ -89,7 +89,7 @@ pub struct Completion<'a> {
     pub error: Option<&'static str>,
     pub error_detail: Option<&'a str>,
     /// The origin's address.
-    pub upstream: Option<String>,
+    pub upstream: Option<SocketAddr>,
     /// Bytes of content from the client, and to it.
     pub bytes_in: u64,
     pub bytes_out: u64,
@@ -154,11 +154,6 @@ impl Event<'_> {
     /// The record as a line.
     pub fn line(&self) -> Line {
         Line::of(self)
-    }
-
-    /// The record as a line, line end included, in memory of its own.
-    pub fn to_line(&self) -> Vec<u8> {
-        self.line().to_vec()
     }
 }
 

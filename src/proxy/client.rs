@@ -14,7 +14,6 @@ use pingora::{
     protocols::http::{v1::server::HttpSession as Session1, v2::server::HttpSession as Session2},
 };
 use pingora_http::{RequestHeader, ResponseHeader};
-
 use tokio::io::AsyncWriteExt as _;
 
 use super::{head::Head, respond::Answer};

@@ -331,7 +331,7 @@ impl Exchange {
             status: self.status,
             error: self.failed.as_ref().map(|(error, _)| error.as_str()),
             error_detail: self.failed.as_ref().map(|(_, detail)| detail.as_str()),
-            upstream: self.upstream.map(|address| address.to_string()),
+            upstream: self.upstream,
             bytes_in,
             bytes_out,
             duration_us: micros(self.elapsed()),

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use async_trait::async_trait;
 
 use crate::{
-    audit::{AuditLog, Event, Redirect, Reserved, RobotsRecord},
+    audit::{AuditLog, Event, Line, Redirect, Reserved, RobotsRecord},
     copy::Fetched,
     copy::Holds,
     fetch::{Fetch, Fetcher, Landed, LookupError, Place, Requester, Traced},
@@ -53,7 +53,7 @@ impl Fetch for LoggedFetcher {
 // === impl LoggedFetcher ===
 
 impl LoggedFetcher {
-    fn line(&self, landed: &Landed<'_>) -> Vec<u8> {
+    fn line(&self, landed: &Landed<'_>) -> Line {
         let Landed {
             origin,
             traced,
@@ -107,7 +107,7 @@ impl LoggedFetcher {
             profile: policy.profile.as_str(),
             config: self.config,
         })
-        .to_line()
+        .line()
     }
 
     /// A URL as the log may show it.

@@ -354,15 +354,17 @@ impl Relay<'_> {
         let end = self.server.is_ended();
         let length = head.headers.get(header::CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-        let has_content =
-            asked.method != Method::HEAD && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         if has_content {
             state.left = length;
         }
-        if has_content && !end && length.is_none() && !head.headers.contains_key(header::TRANSFER_ENCODING) {
-            // So that the connection can be kept (RFC 9112 §6.3).
-            head.insert_header(header::TRANSFER_ENCODING, "chunked")
-                .map_err(internal)?;
+        if has_content && length.is_none() && !head.headers.contains_key(header::TRANSFER_ENCODING) {
+            // HTTP/2 need not say how long content is. A client of HTTP/1.1 has to know, or its connection could not be
+            // kept (RFC 9112 §6.3).
+            match end {
+                true => head.insert_header(header::CONTENT_LENGTH, "0"),
+                false => head.insert_header(header::TRANSFER_ENCODING, "chunked"),
+            }
+            .map_err(internal)?;
         }
         let decision = exchange.decision();
         let is_told = proxy.annotate_allowed || decision.is_none_or(|decision| decision.verdict != Verdict::Allow);

@@ -133,11 +133,8 @@ impl Http1 {
     }
 
     /// The connection of a WebSocket, after the head of the `101`.
-    pub fn into_websocket(mut self) -> Wire {
-        // What came with the head is read at once, and there is no more of it.
-        if let Some(Ok(Some(early))) = at_once(self.session.read_body_ref()) {
-            self.wire.unread(early.into());
-        }
+    pub fn into_websocket(self) -> Wire {
+        // The session has read the head and nothing behind it.
         self.wire
     }
 }

@@ -6,7 +6,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_rustls::TlsAcceptor;
 
 use crate::support::{
-    Alpn, Certificate, End, Frames, Gate, NAME, Origin, Response, allowed,
+    Alpn, Certificate, Connection, End, Frames, Gate, NAME, Origin, Response, allowed,
     frames::{CONTINUATION, DATA, END_HEADERS, END_STREAM, GO_AWAY, HEADERS, PING, RST_STREAM, SETTINGS},
     refused, wait,
 };
@@ -378,4 +378,21 @@ async fn a_robots_txt_that_was_turned_away_unread_is_asked_for_again() {
         let decision = gate.decision_for(&origin.url()).await;
         assert_eq!(decision["reason"], "no-robots", "{name}: {decision:#}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_with_its_head_keeps_the_connection_of_an_http_1_client() {
+    let origin = Http2Origin::start(sends(&[(HEADERS, END_HEADERS | END_STREAM, true, OK)])).await;
+    let gate = Gate::start().await;
+    let mut proxy = Connection::to(gate.address()).await.unwrap();
+
+    let response = proxy.get(&origin.url()).await;
+
+    assert_eq!((response.status, response.field("Content-Length")), (200, Some("0")));
+    let other = Origin::start().anything("page").spawn().await;
+    assert_eq!(
+        proxy.get(&other.url("/")).await.text(),
+        "page",
+        "on the same connection"
+    );
 }

@@ -1,7 +1,7 @@
 //! Origins that speak HTTP/2: their robots.txt is asked for in it, and means the same.
 
 use super::{Means, RULES};
-use crate::support::{Gate, NAME, Origin, Reply, refused, wait::until};
+use crate::support::{Connection, Gate, NAME, Origin, Reply, refused, wait::until};
 
 const ONLY: &[&str] = &["h2"];
 const BOTH: &[&str] = &["h2", "http/1.1"];
@@ -132,4 +132,20 @@ async fn clients_that_do_not_read_hold_up_no_other_on_the_same_connection() {
 
     assert_eq!(gate.get(&origin.url("/large")).await.body.len(), large.len());
     assert_eq!(origin.connections(), 2, "one for the robots.txt, and one for all pages");
+}
+
+#[tokio::test]
+async fn many_answers_one_after_the_other_are_one_connection() {
+    let origin = Origin::start().alpn(ONLY).page("/open", "page").spawn().await;
+    let gate = Gate::start().await;
+    let mut proxy = Connection::to(gate.address()).await.unwrap();
+
+    // More than a connection may have cancelled.
+    for _ in 0..120 {
+        assert_eq!(proxy.get(&origin.url("/open")).await.text(), "page");
+    }
+
+    let asked = origin.requests_for("/open");
+    let first = asked[0].connection;
+    assert!(asked.iter().all(|request| request.connection == first));
 }
