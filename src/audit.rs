@@ -11,6 +11,7 @@ mod line;
 mod log;
 mod recent;
 mod record;
+mod value;
 
 pub use self::{
     counts::AuditCounts,
@@ -18,5 +19,5 @@ pub use self::{
     line::Line,
     log::{AuditError, AuditLog, MAX_WAIT, Output, Reserved},
     recent::{Recent, Tail},
-    record::{Completion, DecisionRecord, Event, Redirect, RobotsRecord},
+    record::{Completion, Redirect, RobotsRecord},
 };

@@ -122,7 +122,8 @@ impl Decision {
         self.agent().unwrap_or_else(|| self.question.asker().token())
     }
 
-    fn picked(&self) -> Option<(&str, Agent<'_>)> {
+    /// Both: the token, and the group that counts for it.
+    pub(crate) fn picked(&self) -> Option<(&str, Agent<'_>)> {
         Some(self.question.asker().pick(&self.copy()?.robots))
     }
 

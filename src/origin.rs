@@ -10,7 +10,12 @@ mod pattern;
 mod readings;
 mod target;
 
-use std::{fmt, net::IpAddr, str::FromStr, sync::Arc};
+use std::{
+    fmt::{self, Write as _},
+    net::IpAddr,
+    str::FromStr,
+    sync::Arc,
+};
 
 pub use self::{
     authority::{Authority, AuthorityError},
@@ -114,7 +119,10 @@ impl Origin {
 
     /// Where this origin's rules are (RFC 9309 §2.3).
     pub fn robots_url(&self) -> String {
-        format!("{self}/robots.txt")
+        let mut url = String::with_capacity(128);
+        // Writing to a string cannot fail.
+        let _ = write!(url, "{self}/robots.txt");
+        url
     }
 
     /// The value of a `Host` field for this origin (RFC 9110 §7.2): no default port.
@@ -141,7 +149,9 @@ impl Origin {
 impl fmt::Display for Origin {
     /// The origin serialised (RFC 6454 §6.2): no default port, no trailing slash.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}", self.scheme, self.host)?;
+        f.write_str(self.scheme.as_str())?;
+        f.write_str("://")?;
+        fmt::Display::fmt(&self.host, f)?;
         if self.port != self.scheme.default_port() {
             write!(f, ":{}", self.port)?;
         }

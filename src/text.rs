@@ -136,13 +136,14 @@ pub(crate) fn micros_since_1970(time: SystemTime) -> u64 {
 
 /// `time` in UTC; `None` outside the years 1 to 9999.
 pub(crate) fn calendar(time: SystemTime) -> Option<UtcDateTime> {
-    let since = match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(since) => time::Duration::try_from(since).ok()?,
-        Err(before) => -time::Duration::try_from(before.duration()).ok()?,
+    let calendar = match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => {
+            let second = UtcDateTime::from_unix_timestamp(i64::try_from(since.as_secs()).ok()?).ok()?;
+            second.replace_nanosecond(since.subsec_nanos()).ok()?
+        }
+        Err(before) => UtcDateTime::UNIX_EPOCH.checked_sub(before.duration().try_into().ok()?)?,
     };
-    UtcDateTime::UNIX_EPOCH
-        .checked_add(since)
-        .filter(|calendar| calendar.year() >= 1)
+    Some(calendar).filter(|calendar| calendar.year() >= 1)
 }
 
 /// Writes `time` without allocating.
@@ -159,7 +160,7 @@ fn write_time(f: &mut fmt::Formatter<'_>, time: SystemTime, format: &[BorrowedFo
 
 impl Timestamp {
     /// By hand, without a formatter: four of them stand in the lines of one request.
-    fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
+    pub(crate) fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
         match calendar(self.0) {
             // Digits and signs are ASCII.
             Some(time) if (0..=9999).contains(&time.year()) => {

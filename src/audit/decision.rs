@@ -1,11 +1,11 @@
 //! The record of a decision. The [`Decision`] says everything in it but who sent the request, and how.
 
-use std::{borrow::Cow, fmt, net::SocketAddr, time::SystemTime};
+use std::{borrow::Cow, net::SocketAddr, time::SystemTime};
 
-use super::{DecisionRecord, Event, Line};
+use super::{Line, record::DecisionRecord, value::Url};
 use crate::{
     decision::Decision,
-    origin::{Origin, Reading},
+    origin::Reading,
     text::{Timestamp, plain, plain_message},
 };
 
@@ -21,13 +21,6 @@ pub struct RequestFacts<'a> {
     pub redact_query: bool,
 }
 
-/// A URL as the log has it, in parts.
-#[derive(Debug)]
-pub struct Url<'a> {
-    origin: &'a Origin,
-    path: &'a str,
-}
-
 /// The line of `decision` on a request.
 pub fn decision_line(decision: &Decision, request: &RequestFacts<'_>) -> Line {
     let target = decision.target();
@@ -35,13 +28,15 @@ pub fn decision_line(decision: &Decision, request: &RequestFacts<'_>) -> Line {
     let terms = &decision.question.terms;
     let rule = decision.rule();
     let ground = decision.ground();
-    let origin = &target.origin;
+    let picked = decision.picked();
+    let robots_url = target.origin.robots_url();
+    let origin = robots_url.strip_suffix("/robots.txt").unwrap_or_default();
     let path = logged_path(target.path_of_url(), request.redact_query);
     let read_as = decision
         .read_as()
         .map(|(_, path)| logged_path(&path, request.redact_query).into_owned());
     let shown = |text| plain(text, MAX_TEXT);
-    Event::Decision(DecisionRecord {
+    DecisionRecord {
         time: Timestamp(SystemTime::now()),
         id: request.id,
         verdict: decision.verdict.as_str(),
@@ -49,24 +44,21 @@ pub fn decision_line(decision: &Decision, request: &RequestFacts<'_>) -> Line {
         enforcement: decision.enforcement.as_str(),
         forwarded: decision.forwarded,
         bot: decision.bot().map(shown).as_deref(),
-        agent: decision.agent().map(shown).as_deref(),
+        agent: picked.map(|(token, _)| shown(token)).as_deref(),
         user_agent: request.user_agent.map(shown).as_deref(),
         client: request.client,
         identity: subject.known_by(),
         credential: subject.credential.as_deref().map(shown).as_deref(),
         exception: decision.exception(),
         method: request.method,
-        url: Url {
-            origin,
-            path: &plain(&path, MAX_URL),
-        },
+        url: Url(origin, &plain(&path, MAX_URL)),
         origin,
         rule: rule.as_ref().map(|rule| shown(&rule.text)).as_deref(),
         line: rule.as_ref().map(|rule| rule.line),
-        group: decision.group().map(shown).as_deref(),
+        group: picked.and_then(|(_, agent)| agent.group()).map(shown).as_deref(),
         reading: decision.reading.map(Reading::as_str),
         read_as: read_as.as_deref(),
-        robots_url: origin,
+        robots_url: &robots_url,
         robots_status: ground.status,
         robots_sha256: decision.copy().map(|copy| copy.sha256),
         robots_fetched: ground.fetched.map(Timestamp),
@@ -75,14 +67,8 @@ pub fn decision_line(decision: &Decision, request: &RequestFacts<'_>) -> Line {
         robots_error: robots_error(decision),
         profile: terms.policy.profile.as_str(),
         config: terms.generation,
-    })
-    .line()
-}
-
-impl fmt::Display for Url<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.origin, self.path)
     }
+    .line()
 }
 
 /// Why the robots.txt could not be had or was not asked for, where that decided.

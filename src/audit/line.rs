@@ -2,8 +2,6 @@
 
 use std::{cell::Cell, ops::Deref};
 
-use serde::Serialize;
-
 /// A line of the log, line end included. Its memory goes to the next line of the thread that drops it.
 #[derive(Debug)]
 pub struct Line(Vec<u8>);
@@ -15,14 +13,11 @@ thread_local! {
 // === impl Line ===
 
 impl Line {
-    /// `record` as JSON. No value can hold a raw line end: JSON escapes control characters.
-    pub(super) fn of(record: &impl Serialize) -> Self {
+    /// What `write` writes, and a line end. `write` must not write one: JSON escapes control characters.
+    pub(super) fn of(write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut line = SPARE.take();
         line.reserve(USUAL);
-        // Serialising strings, numbers and nulls into memory cannot fail.
-        if serde_json::to_writer(&mut line, record).is_err() {
-            line.clear();
-        }
+        write(&mut line);
         line.push(b'\n');
         Self(line)
     }
@@ -55,25 +50,24 @@ const MAX_SPARE: usize = 16 * 1024;
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_line_is_json_and_a_line_end() {
-        assert_eq!(&*Line::of(&("a\nb", 1)), b"[\"a\\nb\",1]\n");
+    fn line(text: &str) -> Line {
+        Line::of(|line| line.extend_from_slice(text.as_bytes()))
     }
 
     #[test]
     fn lines_one_after_the_other_share_their_memory_and_nothing_else() {
-        let first = Line::of(&"first");
+        let first = line("first");
         let place = first.as_ptr();
         drop(first);
-        let second = Line::of(&2);
+        let second = line("2");
         assert_eq!((&*second, second.as_ptr()), (&b"2\n"[..], place));
-        let third = Line::of(&3);
+        let third = line("3");
         assert_eq!((&*second, &*third), (&b"2\n"[..], &b"3\n"[..]), "two at a time");
     }
 
     #[test]
     fn the_memory_of_a_very_long_line_is_given_back() {
-        drop(Line::of(&"x".repeat(MAX_SPARE)));
-        assert!(Line::of(&1).0.capacity() <= MAX_SPARE);
+        drop(line(&"x".repeat(MAX_SPARE)));
+        assert!(line("1").0.capacity() <= MAX_SPARE);
     }
 }

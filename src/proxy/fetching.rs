@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use async_trait::async_trait;
 
 use crate::{
-    audit::{AuditLog, Event, Line, Redirect, Reserved, RobotsRecord},
+    audit::{AuditLog, Line, Redirect, Reserved, RobotsRecord},
     copy::Fetched,
     copy::Holds,
     fetch::{Fetch, Fetcher, Landed, LookupError, Place, Requester, Traced},
@@ -74,7 +74,7 @@ impl LoggedFetcher {
         if let Some(error) = &error {
             seldom!(info, %origin, %error, "the robots.txt could not be fetched");
         }
-        Event::Robots(RobotsRecord {
+        RobotsRecord {
             time: Timestamp(*at),
             origin: &name,
             robots_url: &origin.robots_url(),
@@ -106,7 +106,7 @@ impl LoggedFetcher {
             failing_since: after.failing_since().map(Timestamp),
             profile: policy.profile.as_str(),
             config: self.config,
-        })
+        }
         .line()
     }
 

@@ -1,0 +1,191 @@
+//! The values of a record as JSON. Each request has some sixty of them, so they are written by hand.
+
+use std::{
+    fmt::{self, Write as _},
+    net::SocketAddr,
+};
+
+use super::Redirect;
+use crate::{copy::Sha256, text::Timestamp};
+
+/// What can stand in a record.
+pub(super) trait Value {
+    /// Writes it as JSON.
+    fn write(&self, line: &mut Vec<u8>);
+}
+
+/// A URL: the origin, and the path.
+#[derive(Debug)]
+pub struct Url<'a>(pub &'a str, pub &'a str);
+
+/// Escapes what is written to it, as the inside of a JSON string (RFC 8259 §7).
+struct Escaped<'a>(&'a mut Vec<u8>);
+
+// === impl Value ===
+
+impl Value for str {
+    fn write(&self, line: &mut Vec<u8>) {
+        quoted(line, |inside| inside.write_str(self));
+    }
+}
+
+impl Value for String {
+    fn write(&self, line: &mut Vec<u8>) {
+        self.as_str().write(line);
+    }
+}
+
+impl<T: Value + ?Sized> Value for &T {
+    fn write(&self, line: &mut Vec<u8>) {
+        (*self).write(line);
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    fn write(&self, line: &mut Vec<u8>) {
+        match self {
+            Some(value) => value.write(line),
+            None => line.extend_from_slice(b"null"),
+        }
+    }
+}
+
+impl Value for bool {
+    fn write(&self, line: &mut Vec<u8>) {
+        line.extend_from_slice(if *self { b"true" } else { b"false" });
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty),+) => {
+        $(impl Value for $number {
+            fn write(&self, line: &mut Vec<u8>) {
+                line.extend_from_slice(itoa::Buffer::new().format(*self).as_bytes());
+            }
+        })+
+    };
+}
+numbers!(u8, u16, u32, u64, usize);
+
+impl Value for Timestamp {
+    fn write(&self, line: &mut Vec<u8>) {
+        self.with_text(|text| text.write(line));
+    }
+}
+
+impl Value for Sha256 {
+    fn write(&self, line: &mut Vec<u8>) {
+        data_encoding::HEXLOWER
+            .encode_mut_str(&self.0, &mut [0; 64])
+            .write(line);
+    }
+}
+
+impl Value for SocketAddr {
+    fn write(&self, line: &mut Vec<u8>) {
+        let SocketAddr::V4(address) = self else {
+            return quoted(line, |inside| write!(inside, "{self}"));
+        };
+        // As most are, and quicker than by a formatter.
+        line.push(b'"');
+        for (octet, end) in address.ip().octets().iter().zip(b"...:") {
+            octet.write(line);
+            line.push(*end);
+        }
+        address.port().write(line);
+        line.push(b'"');
+    }
+}
+
+impl Value for Url<'_> {
+    fn write(&self, line: &mut Vec<u8>) {
+        quoted(line, |inside| {
+            inside.write_str(self.0)?;
+            inside.write_str(self.1)
+        });
+    }
+}
+
+/// Few fetches are redirected.
+impl Value for Vec<Redirect<'_>> {
+    fn write(&self, line: &mut Vec<u8>) {
+        // Serialising strings and numbers into memory cannot fail.
+        let _ = serde_json::to_writer(line, self);
+    }
+}
+
+fn quoted(line: &mut Vec<u8>, write: impl FnOnce(&mut Escaped<'_>) -> fmt::Result) {
+    line.push(b'"');
+    // Writing into memory cannot fail.
+    let _ = write(&mut Escaped(line));
+    line.push(b'"');
+}
+
+// === impl Escaped ===
+
+impl fmt::Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let is_special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+        // It does not stop at the first one: so the compiler looks at many bytes at a time.
+        if !text.bytes().fold(false, |any, byte| any | is_special(byte)) {
+            self.0.extend_from_slice(text.as_bytes());
+            return Ok(());
+        }
+        for byte in text.bytes() {
+            match byte {
+                b'"' | b'\\' => self.0.extend_from_slice(&[b'\\', byte]),
+                ..b' ' => {
+                    let digits = data_encoding::HEXLOWER.encode(&[byte]);
+                    self.0.extend_from_slice(b"\\u00");
+                    self.0.extend_from_slice(digits.as_bytes());
+                }
+                _ => self.0.push(byte),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(value: &impl Value) -> String {
+        let mut line = Vec::new();
+        value.write(&mut line);
+        String::from_utf8(line).expect("JSON is UTF-8")
+    }
+
+    #[test]
+    fn every_text_reads_as_what_it_was() {
+        let ascii: String = (0..=127_u8).map(char::from).collect();
+        for text in ["", "/shop?a=1", "a\"b", "a\\b", "a\nb\r\t\u{1}", "é ツ 🤖", &ascii] {
+            let json = written(&text);
+            assert_eq!(serde_json::from_str::<String>(&json).expect(&json), text, "{json}");
+            assert!(!json.contains('\n'), "a line stays one: {json}");
+        }
+    }
+
+    #[test]
+    fn other_values_are_the_json_that_readers_expect() {
+        let url = Url("https://[::1]:8443", "/a\"b");
+        for (json, expected) in [
+            (written(&None::<u64>), "null"),
+            (written(&Some(u64::MAX)), "18446744073709551615"),
+            (written(&true), "true"),
+            (written(&SocketAddr::from(([192, 0, 2, 1], 80))), "\"192.0.2.1:80\""),
+            (written(&"[::1]:80".parse::<SocketAddr>().unwrap()), "\"[::1]:80\""),
+            (written(&url), "\"https://[::1]:8443/a\\\"b\""),
+            (
+                written(&vec![Redirect {
+                    status: Some(301),
+                    to: "http://b.example/".into(),
+                    upstream: None,
+                }]),
+                r#"[{"status":301,"to":"http://b.example/","upstream":null}]"#,
+            ),
+        ] {
+            assert_eq!(json, expected);
+        }
+    }
+}
