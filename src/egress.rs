@@ -58,13 +58,13 @@ impl Egress {
     pub async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, EgressError> {
         self.guard.screen(host, port)?;
         let found = match host {
-            Host::Ip(address) => vec![*address],
+            Host::Ip(address) => [*address].into(),
             Host::Name(name) => self.resolver.lookup(name).await?,
         };
         let mut refused = None;
         let checked: Vec<SocketAddr> = found
-            .into_iter()
-            .map(|address: IpAddr| SocketAddr::new(address, port))
+            .iter()
+            .map(|address: &IpAddr| SocketAddr::new(*address, port))
             .filter(|address| match self.check(host, *address) {
                 Ok(()) => true,
                 Err(prohibited) => {

@@ -4,7 +4,7 @@
 use std::{
     net::{IpAddr, SocketAddr},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use hickory_resolver::{
@@ -13,10 +13,25 @@ use hickory_resolver::{
     net::{DnsError, NetError, runtime::TokioRuntimeProvider},
     proto::rr::Name,
 };
+use quick_cache::sync::Cache;
 
 /// A resolver with a cache of its own.
 #[derive(Clone)]
-pub struct Resolver(Arc<TokioResolver>);
+pub struct Resolver(Arc<Inner>);
+
+struct Inner {
+    resolver: TokioResolver,
+    /// What was found, for its time to live. The resolver has a cache, too; but to ask that takes longer than to decide on a
+    /// request.
+    found: Cache<Arc<str>, Found>,
+}
+
+/// The addresses of a name.
+#[derive(Clone)]
+struct Found {
+    addresses: Arc<[IpAddr]>,
+    until: Instant,
+}
 
 /// The name servers cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -62,21 +77,33 @@ impl Resolver {
         options.cache_size = CACHE_SIZE;
         options.timeout = QUERY_TIMEOUT;
         options.negative_max_ttl = Some(NEGATIVE_MAX_TTL);
-        Ok(Self(Arc::new(builder.build()?)))
+        Ok(Self(Arc::new(Inner {
+            resolver: builder.build()?,
+            found: Cache::new(CACHE_SIZE as usize),
+        })))
     }
 
     /// The addresses of `name`, IPv4 ones first.
     ///
     /// # Errors
     /// The name does not exist, has no address, or nobody answered.
-    pub async fn lookup(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
-        let mut name = Name::from_ascii(name)
+    pub async fn lookup(&self, name: &Arc<str>) -> Result<Arc<[IpAddr]>, ResolveError> {
+        let found = self.0.found.get(name);
+        if let Some(found) = found.filter(|found| found.until > Instant::now()) {
+            return Ok(found.addresses);
+        }
+        let mut asked = Name::from_ascii(&**name)
             .map_err(|error| ResolveError::Other(format!("the name cannot be asked for: {error}")))?;
-        name.set_fqdn(true);
-        let found = self.0.lookup_ip(name).await?;
-        let mut addresses: Vec<IpAddr> = found.iter().collect();
+        asked.set_fqdn(true);
+        let answer = self.0.resolver.lookup_ip(asked).await?;
+        let mut addresses: Vec<IpAddr> = answer.iter().collect();
         addresses.sort_by_key(IpAddr::is_ipv6);
-        Ok(addresses)
+        let found = Found {
+            addresses: addresses.into(),
+            until: answer.valid_until(),
+        };
+        self.0.found.insert(name.clone(), found.clone());
+        Ok(found.addresses)
     }
 }
 
