@@ -379,7 +379,7 @@ impl GetSocketDigest for Wire {
 /// Bytes that are read at once where it is not known whether any come.
 const AT_ONCE: usize = 4096;
 /// Bytes that a session reads at once.
-const MAX_READ: u64 = 32 * 1024;
+const MAX_READ: u64 = 16 * 1024;
 /// Of a client that sends on while it is served, so much is kept.
 const MAX_AHEAD: usize = 4 * AT_ONCE;
 /// Parts of one write beyond which the rest waits for the next.

@@ -20,7 +20,7 @@ use super::{
     tunnel::Count,
 };
 use crate::{
-    audit::{AuditError, Completion, Event, Line, RequestFacts, decision_line},
+    audit::{AuditError, Completion, Line, RequestFacts, decision_line},
     bot::Identity,
     decision::{Decision, Verdict},
     fetch::LookupError,
@@ -128,7 +128,7 @@ impl Exchange {
                 redact_query: self.generation.config.audit.redact_query,
             },
         );
-        let generation = self.generation.clone();
+        let generation = &self.generation;
         let handing_over = Instant::now();
         let meter = &generation.meter;
         let enqueued = generation.audit.enqueue(&line).await;
@@ -280,7 +280,7 @@ impl Exchange {
     /// Logs the end. Does nothing for a request that no decision was made on.
     pub(super) async fn complete(&mut self) {
         if let Some(line) = self.completion_line() {
-            let audit = self.generation.audit.clone();
+            let audit = &self.generation.audit;
             // Room is waited for, so that a slow disk slows requests down; but not for ever.
             if audit.append(&line).await.is_err() {
                 audit.append_now(&line);
@@ -325,7 +325,7 @@ impl Exchange {
     fn completion_line(&self) -> Option<Line> {
         let lookup = self.decision()?.lookup.as_ref();
         let (bytes_in, bytes_out) = self.passed.both();
-        let event = Event::Completion(Completion {
+        let completion = Completion {
             time: Timestamp(SystemTime::now()),
             id: self.id(),
             status: self.status,
@@ -338,8 +338,8 @@ impl Exchange {
             robots_wait_us: lookup.map_or(0, |lookup| micros(lookup.waited)),
             connect_us: self.timings.connect.map(micros),
             first_byte_us: self.timings.first_byte.map(micros),
-        });
-        Some(event.line())
+        };
+        Some(completion.line())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The header fields that a proxy adds, takes away and reads (RFC 9110 §7.6), and the structured
 //! fields of a decision (RFC 9651). Pure.
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 use pingora_http::RequestHeader;
 use sfv::FieldType as _;
@@ -63,25 +64,21 @@ pub(super) fn is_same_variable(name: impl AsRef<str>, other: impl AsRef<str>) ->
     name.len() == other.len() && name.bytes().map(letters).eq(other.bytes().map(letters))
 }
 
-/// An entry of Via for a message that was received by `version`.
-pub(super) fn via(version: Version, name: &str) -> String {
+/// The Via field of a message that was received by `version`, with an entry of `name` behind those that are there.
+pub(super) fn with_via(headers: &HeaderMap, version: Version, name: &str) -> Option<HeaderValue> {
     let version = match version {
-        Version::HTTP_10 => "1.0",
-        Version::HTTP_2 => "2",
-        _ => "1.1",
+        Version::HTTP_10 => "1.0 ",
+        Version::HTTP_2 => "2 ",
+        _ => "1.1 ",
     };
-    format!("{version} {name}")
-}
-
-/// Adds an entry to Via, in the line of those that are there.
-pub(super) fn with_via(headers: &HeaderMap, entry: &str) -> Option<HeaderValue> {
-    let mut value = Vec::new();
+    let mut value = Vec::with_capacity(version.len() + name.len());
     for there in headers.get_all(header::VIA) {
         value.extend_from_slice(there.as_bytes());
         value.extend_from_slice(b", ");
     }
-    value.extend_from_slice(entry.as_bytes());
-    HeaderValue::from_bytes(&value).ok()
+    value.extend_from_slice(version.as_bytes());
+    value.extend_from_slice(name.as_bytes());
+    HeaderValue::from_maybe_shared(Bytes::from(value)).ok()
 }
 
 /// One Cookie field of several, which HTTP/2 allows and HTTP/1.1 does not (RFC 9113 §8.2.3).
@@ -117,23 +114,21 @@ pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
 }
 
 /// The names of the fields that are for one connection only (RFC 9110 §7.6.1), those that
-/// `Connection` names included.
-pub(super) fn hop_by_hop(headers: &HeaderMap) -> Vec<HeaderName> {
+/// `Connection` names included, and of those in `also` that are there.
+pub(super) fn hop_by_hop(headers: &HeaderMap, also: &[HeaderName]) -> Vec<HeaderName> {
+    let is_fixed = |name: &&HeaderName| HOP_BY_HOP.contains(name) || also.contains(name);
+    let fixed = headers.keys().filter(is_fixed).cloned();
     let nominated = headers
         .get_all(header::CONNECTION)
         .iter()
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
         .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
-        .filter(|name| !is_framing(name));
-    HOP_BY_HOP
-        .into_iter()
-        .chain(nominated)
-        .filter(|name| headers.contains_key(name))
-        .collect()
+        .filter(|name| !has_own_rules(name) && headers.contains_key(name));
+    fixed.chain(nominated).collect()
 }
 
 /// These have rules of their own.
-fn is_framing(name: &HeaderName) -> bool {
+fn has_own_rules(name: &HeaderName) -> bool {
     [
         header::CONNECTION,
         header::TRANSFER_ENCODING,
@@ -164,6 +159,12 @@ pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Op
 /// is percent-escaped, so that no value from outside can end it or break the line.
 pub(super) fn push_string(out: &mut String, text: &str, max: usize) {
     out.push('"');
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    if text.len() <= max && text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     let mut left = max;
     for byte in text.bytes() {
         if left == 0 {
@@ -196,7 +197,8 @@ const NAME_ANOTHER_RESOURCE: [HeaderName; 6] = [
     header::FORWARDED,
 ];
 
-const HOP_BY_HOP: [HeaderName; 7] = [
+static HOP_BY_HOP: [HeaderName; 8] = [
+    header::UPGRADE,
     HeaderName::from_static("proxy-authentication-info"),
     HeaderName::from_static("http2-settings"),
     HeaderName::from_static("keep-alive"),
@@ -237,16 +239,18 @@ mod tests {
 
     #[test]
     fn fields_for_one_connection_are_found_with_those_it_names() {
-        let found = hop_by_hop(&headers(&[
+        let headers = headers(&[
             ("connection", "close, X-Private"),
             ("x-private", "1"),
             ("x-public", "1"),
             ("keep-alive", "timeout=5"),
             ("te", "trailers"),
             ("upgrade", "h2c"),
-        ]));
+            ("trailer", "x-public"),
+        ]);
+        let found = hop_by_hop(&headers, &[header::TRAILER, header::TRANSFER_ENCODING]);
         let names: Vec<&str> = found.iter().map(HeaderName::as_str).collect();
-        assert_eq!(names, ["keep-alive", "te", "x-private"]);
+        assert_eq!(names, ["keep-alive", "te", "upgrade", "trailer", "x-private"]);
     }
 
     #[test]

@@ -14,7 +14,9 @@ use super::{
     context::Context,
     copied,
     exchange::{Exchange, Request},
-    fields, head,
+    fields,
+    generation::Generation,
+    head,
     judge::{self, identify},
     limits::Limit,
     own,
@@ -40,14 +42,15 @@ enum Stop {
 
 /// Serves the request of `client` to its end. The connection, where another one may follow on it.
 pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Timer) -> Option<Wire> {
-    let mut exchange = Exchange::new(context.live.generation(), Method::from(&client.head().method));
+    let generation = context.live.generation();
+    let mut exchange = Exchange::new(generation.clone(), Method::from(&client.head().method));
     if context.live.is_stopping() {
         client.close_after();
     }
-    let served = match admit(&client, &mut exchange, context).await {
+    let served = match admit(&client, &mut exchange, &generation, context).await {
         Ok(asking) => {
             let _asking = asking;
-            match forward(&mut client, &mut exchange, timer).await {
+            match forward(&mut client, &mut exchange, &generation, timer).await {
                 Ok(Forwarded::Whole) => Ok(()),
                 Ok(Forwarded::Websocket(server)) => {
                     forward::pass_websocket(client, server, &mut exchange, context).await;
@@ -59,7 +62,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
         }
         Err(answer) => Err(Stop::Answer(Box::new(answer))),
     };
-    let within = exchange.generation.config.proxy.write_timeout;
+    let within = generation.config.proxy.write_timeout;
     match served {
         Ok(()) => {}
         Err(Stop::Cut(within)) => client.cut(within).await,
@@ -84,8 +87,12 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
 }
 
 /// Decides and logs. `Ok` where the request goes on, else what to answer.
-async fn admit(client: &Client, exchange: &mut Exchange, context: &Context) -> Result<Asking, Answer> {
-    let generation = exchange.generation.clone();
+async fn admit(
+    client: &Client,
+    exchange: &mut Exchange,
+    generation: &Generation,
+    context: &Context,
+) -> Result<Asking, Answer> {
     let head = client.head();
     let arrival = &context.arrival;
     let asking = arrival.visit.ask(&generation.config.proxy.limits).map_err(|limit| {
@@ -117,7 +124,7 @@ async fn admit(client: &Client, exchange: &mut Exchange, context: &Context) -> R
     if target.origin.is_own() {
         tracing::debug!(client = %address, method = %head.method, "a request for the proxy's own pages");
         exchange.is_own = true;
-        let answer = own::answer(head, &target, arrival, &generation);
+        let answer = own::answer(head, &target, arrival, generation);
         return Err(answer.unwrap_or_else(|error| exchange.problem(&Problem::Own(&error), &head.headers)));
     }
     let (_, subject) = identify(&generation.config, &head.headers, arrival);
@@ -131,12 +138,12 @@ async fn admit(client: &Client, exchange: &mut Exchange, context: &Context) -> R
         target,
         terms: generation.terms,
     };
-    let decided = judge::decide(&generation, requester, question).await;
+    let decided = judge::decide(generation, requester, question).await;
     let decision = decided.map_err(|error| exchange.no_decision(error, arrival, &head.headers))?;
     let wants_copy =
         generation.config.robots.serve_copies && decision.reason == Reason::RobotsFile && copied::can_answer(head);
     let decision = match wants_copy {
-        true => judge::with_copy(&generation, requester, decision).await,
+        true => judge::with_copy(generation, requester, decision).await,
         false => decision,
     };
     let request = Request {

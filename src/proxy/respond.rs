@@ -5,6 +5,8 @@ mod accept;
 mod page;
 mod problem;
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use pingora_http::ResponseHeader;
@@ -43,9 +45,9 @@ pub(super) struct DecisionTexts<'a> {
     pub(super) verdict: Verdict,
     pub(super) reason: Reason,
     pub(super) enforcement: Enforcement,
-    pub(super) rule: Option<String>,
+    pub(super) rule: Option<Cow<'a, str>>,
     pub(super) line: Option<u32>,
-    pub(super) group: Option<String>,
+    pub(super) group: Option<Cow<'a, str>>,
     /// The reading of the path that decided and the path as it has it, where that is not the one as sent.
     pub(super) read_as: Option<String>,
     pub(super) robots_url: String,
@@ -64,7 +66,7 @@ struct Details<'a> {
     r#type: String,
     /// The cause in one line, for the title of a page.
     #[serde(skip)]
-    cause: String,
+    cause: &'a str,
     /// The same in sentences, less what other members say.
     #[serde(skip)]
     summary: &'a str,
@@ -94,16 +96,18 @@ struct Details<'a> {
 
 impl<'a> DecisionTexts<'a> {
     /// Of `decision`, which stands in the log under `id`.
-    pub(super) fn of(decision: &Decision, id: &'a str, challenge: bool) -> Self {
+    pub(super) fn of(decision: &'a Decision, id: &'a str, challenge: bool) -> Self {
         let rule = decision.rule();
-        let shown = |text: &str| plain(text, MAX_TEXT).into_owned();
         Self {
             verdict: decision.verdict,
             reason: decision.reason,
             enforcement: decision.enforcement,
             line: rule.as_ref().map(|rule| rule.line),
-            group: rule.as_ref().and(decision.group()).map(shown),
-            rule: rule.map(|rule| shown(&rule.text)),
+            group: rule.as_ref().and(decision.group()).map(|group| plain(group, MAX_TEXT)),
+            rule: rule.map(|rule| match rule.text {
+                Cow::Borrowed(text) => plain(text, MAX_TEXT),
+                Cow::Owned(text) => plain(&text, MAX_TEXT).into_owned().into(),
+            }),
             read_as: decision.read_as().and_then(|(reading, path)| {
                 let path = String::from_utf8_lossy(&path);
                 Some(format!("{}: {}", reading.phrase()?, plain(&path, MAX_TEXT)))
@@ -121,12 +125,15 @@ impl<'a> DecisionTexts<'a> {
         use std::fmt::Write as _;
 
         let mut out = String::with_capacity(256);
-        // Writing to a string cannot fail.
-        let _ = write!(out, "{}; reason={}", self.verdict.as_str(), self.reason.as_str());
+        for text in [self.verdict.as_str(), "; reason=", self.reason.as_str()] {
+            out.push_str(text);
+        }
         if self.enforcement == Enforcement::Report {
-            let _ = write!(out, "; enforcement={}", self.enforcement.as_str());
+            out.push_str("; enforcement=");
+            out.push_str(self.enforcement.as_str());
         }
         if let Some(line) = self.line {
+            // Writing to a string cannot fail.
             let _ = write!(out, "; line={line}");
         }
         let strings = [
@@ -137,7 +144,9 @@ impl<'a> DecisionTexts<'a> {
         ];
         for (name, text) in strings {
             if let Some(text) = text {
-                let _ = write!(out, "; {name}=");
+                for text in ["; ", name, "="] {
+                    out.push_str(text);
+                }
                 push_string(&mut out, text, MAX_STRING);
             }
         }
@@ -180,15 +189,15 @@ impl Answer {
     /// The refusal of a request: a 403 unless `refusals` says otherwise, on which clients give up, and do not send
     /// credentials; or a 407 (RFC 9110 §15.5.8), on which they may, where a credential is what is missing.
     pub(super) fn refusal(told: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
-        let reason: Reason = told.reason;
-        let detail = told.detail();
+        let reason = told.reason;
+        let (cause, detail) = (told.cause(), told.detail());
         let (status, title) = match told.challenge {
             true => (StatusCode::PROXY_AUTHENTICATION_REQUIRED, AUTHENTICATION_REQUIRED),
             false => (status_of(reason, refusals), reason.phrase()),
         };
         let details = Details {
             r#type: type_of(reason.as_str()),
-            cause: told.cause(),
+            cause: &cause,
             summary: match &told.rule {
                 Some(_) => reason.sentence(),
                 None => &detail,
@@ -218,7 +227,7 @@ impl Answer {
             Reason::Egress => ProxyError::DestinationIpProhibited,
             _ => ProxyError::HttpRequestDenied,
         };
-        answer.set_proxy_status(name, error, &told.cause());
+        answer.set_proxy_status(name, error, &cause);
         answer
     }
 
@@ -231,7 +240,7 @@ impl Answer {
         let retry_after = passes.then_some(RETRY_AFTER);
         let details = Details {
             r#type: type_of(error.as_str()),
-            cause: detail.clone(),
+            cause: &detail,
             summary: &detail,
             todo: problem::what_to_do_about(error),
             retry_after,
@@ -314,8 +323,9 @@ impl Answer {
             Body::Html => ("text/html; charset=utf-8", page::page(details).into_bytes()),
             Body::Text => ("text/plain; charset=utf-8", text_body(details)),
             Body::Json => {
+                let mut body = Vec::with_capacity(1024);
                 // Serialising strings and numbers into memory cannot fail.
-                let mut body = serde_json::to_vec(details).unwrap_or_default();
+                let _ = serde_json::to_writer(&mut body, details);
                 // So that a terminal's prompt does not stand behind it.
                 body.push(b'\n');
                 ("application/problem+json", body)

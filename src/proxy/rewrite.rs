@@ -1,7 +1,7 @@
 //! What a proxy changes in the head of a message on its way (RFC 9110 §7.6), and what an origin's answer has to be to go
 //! on. Pure. It never touches a path or a query.
 
-use http::{HeaderMap, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, StatusCode, Version, header};
 use pingora::Result;
 use pingora_http::{RequestHeader, ResponseHeader};
 
@@ -32,26 +32,18 @@ pub(super) fn to_origin(
         has_content,
         upgrades,
     } = received;
-    for name in fields::hop_by_hop(&request.headers) {
+    for name in fields::hop_by_hop(&request.headers, &NOT_TO_ORIGINS) {
         // An HTTP/2 request may say that it takes trailers, and nothing else.
         if name != header::TE || request.version != Version::HTTP_2 {
             request.remove_header(&name);
         }
-    }
-    for name in [
-        header::CONNECTION,
-        header::UPGRADE,
-        header::TRANSFER_ENCODING,
-        header::TRAILER,
-    ] {
-        request.remove_header(&name);
     }
     if upgrades {
         request.insert_header(header::CONNECTION, "Upgrade")?;
         request.insert_header(header::UPGRADE, "websocket")?;
     }
     if let Some(name) = via
-        && let Some(via) = fields::with_via(&request.headers, &fields::via(version, name))
+        && let Some(via) = fields::with_via(&request.headers, version, name)
     {
         request.insert_header(fields::VIA, via)?;
     }
@@ -68,11 +60,17 @@ pub(super) fn to_origin(
             request.insert_header(header::TRANSFER_ENCODING, "chunked")?;
         }
     }
-    request.insert_header(header::HOST, target.origin.host_field())?;
+    let host = target.origin.host_field();
+    if request.headers.get(header::HOST).is_none_or(|there| there != &host) {
+        request.insert_header(header::HOST, host)?;
+    }
     if let Some(length) = fields::only_length(&request.headers) {
         request.insert_header(header::CONTENT_LENGTH, length)?;
     }
-    request.set_raw_path(&target.path)
+    if request.raw_path() != target.path {
+        request.set_raw_path(&target.path)?;
+    }
+    Ok(())
 }
 
 /// Whether an origin's answer may go on. `asked` are the fields of a request that asked for another protocol.
@@ -97,11 +95,10 @@ pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<(
     if let Some(length) = fields::only_length(&response.headers) {
         response.insert_header(header::CONTENT_LENGTH, length)?;
     }
-    for name in fields::hop_by_hop(&response.headers) {
+    for name in fields::hop_by_hop(&response.headers, &[]) {
         response.remove_header(&name);
     }
-    response.remove_header(&header::UPGRADE);
-    if let Some(via) = fields::with_via(&response.headers, &fields::via(response.version, name)) {
+    if let Some(via) = fields::with_via(&response.headers, response.version, name) {
         response.insert_header(fields::VIA, via)?;
     }
     Ok(())
@@ -149,6 +146,9 @@ pub(super) fn to_client(
     }
     Ok(())
 }
+
+/// What stands in a request beside them that is for this connection, too.
+static NOT_TO_ORIGINS: [HeaderName; 3] = [header::CONNECTION, header::TRANSFER_ENCODING, header::TRAILER];
 
 /// Takes the same out of trailers.
 pub(super) fn trailers(trailers: &mut HeaderMap) {

@@ -42,9 +42,9 @@ pub(super) enum Forwarded {
 pub(super) async fn forward(
     client: &mut Client,
     exchange: &mut Exchange,
+    generation: &Generation,
     timer: &mut Timer,
 ) -> Result<Forwarded, Broken> {
-    let generation = exchange.generation.clone();
     let Some(target) = exchange.decision().map(Decision::target).cloned() else {
         return Err(Broken::Server(Fault::Internal("no decision was taken".to_owned())));
     };
@@ -70,7 +70,7 @@ pub(super) async fn forward(
         let (mut server, address) = match there {
             Some(there) => there,
             None => {
-                let made = connect(exchange, &generation, origin, &addresses, wanted.http2).await?;
+                let made = connect(exchange, generation, origin, &addresses, wanted.http2).await?;
                 exchange.timings.connect = Some(started.elapsed());
                 made
             }
@@ -142,10 +142,11 @@ async fn ask(
     target: &Target,
 ) -> Result<Ended, Broken> {
     exchange.upstream = Some(address);
-    let generation = exchange.generation.clone();
     // robotgate itself may have begun to listen there since the address was checked. Nothing was sent yet.
+    let generation = &exchange.generation;
     generation.egress.check_again(address).map_err(Fault::from)?;
-    let head = head_for_origin(client, server.version(), target, &generation)?;
+    let head = head_for_origin(client, server.version(), target, generation)?;
+    let times = Times::new(&generation.config.proxy);
     if server.version() != Version::HTTP_2 && client.has_content() {
         // It is not put twice.
         content.forget();
@@ -157,7 +158,7 @@ async fn ask(
         content,
         exchange,
         timer,
-        times: Times::new(&generation.config.proxy),
+        times,
     };
     relay.run().await
 }

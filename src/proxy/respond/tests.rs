@@ -115,11 +115,11 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
 }
 
 /// The same of one that a rule decided.
-fn by_rule(told: &DecisionTexts<'static>, rule: &str) -> DecisionTexts<'static> {
+fn by_rule<'a>(told: &DecisionTexts<'a>, rule: &'a str) -> DecisionTexts<'a> {
     DecisionTexts {
-        rule: Some(rule.to_owned()),
+        rule: Some(rule.into()),
         line: Some(3),
-        group: Some("*".to_owned()),
+        group: Some("*".into()),
         ..told.clone()
     }
 }

@@ -8,7 +8,7 @@ use super::*;
 fn refuse(rule: &str, group: &str) -> Answer {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let grounds = DecisionTexts {
-        group: Some(group.to_owned()),
+        group: Some(group.into()),
         ..by_rule(&decision, rule)
     };
     let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");

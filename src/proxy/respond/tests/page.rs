@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn page(grounds: &DecisionTexts<'static>) -> Answer {
+fn page(grounds: &DecisionTexts<'_>) -> Answer {
     let browser = accepting(&["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"]);
     Answer::refusal(grounds, &browser, &Refusals::default(), "robotgate")
 }
@@ -94,7 +94,7 @@ fn what_a_site_says_stays_text() {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let hostile = "Disallow: /</title></code><script>alert(1)</script>\"\u{202e}&amp;";
     let grounds = DecisionTexts {
-        group: Some("<b>".to_owned()),
+        group: Some("<b>".into()),
         ..by_rule(&decision, hostile)
     };
     let answer = page(&grounds);
@@ -113,8 +113,8 @@ fn what_a_site_says_stays_text() {
 
 #[test]
 fn a_long_rule_leaves_the_title_its_line() {
-    let decision = decided(Verdict::Deny, Reason::Rule);
     let rule = format!("Disallow: /{}", "x".repeat(1000));
+    let decision = decided(Verdict::Deny, Reason::Rule);
     let answer = page(&by_rule(&decision, &rule));
     assert!(title(&answer).ends_with("… (line 3)") && title(&answer).len() < 200);
     assert!(html(&answer).contains(&rule), "the page has it whole");
