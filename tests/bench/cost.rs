@@ -1,4 +1,4 @@
-//! What an exchange and a decision cost, counted instead of timed, so that a busy machine changes nothing:
+//! What an exchange, a refusal and a decision cost, counted instead of timed, so that a busy machine changes nothing:
 //! `cargo test --bench cost`.
 //!
 //! - Allocations: a gate in this process, between a client and an origin that allocate nothing.
@@ -8,8 +8,8 @@
 //! Each number is held to the one in `cost/bounds.toml`. All are of the unoptimised build, which is as repeatable as any
 //! and needs no build of its own.
 //!
-//! `cost exchange N` and `cost decision N` do only that, N times, and tell the allocations. They are there to be run under a
-//! profiler: callgrind for instructions, `valgrind --tool=dhat` for who allocates.
+//! `cost exchange N`, `cost refusal N` and `cost decision N` do only that, N times, and tell the allocations. They are there
+//! to be run under a profiler: callgrind for instructions, `valgrind --tool=dhat` for who allocates.
 
 #![expect(
     clippy::unwrap_used,
@@ -44,7 +44,14 @@ static HEAP: Heapster<std::alloc::System> = Heapster::new(std::alloc::System);
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["exchange", times] => println!("{} allocations", exchange::run(times.parse().unwrap(), allocations)),
+        ["exchange", times] => println!(
+            "{} allocations",
+            exchange::run(times.parse().unwrap(), true, allocations)
+        ),
+        ["refusal", times] => println!(
+            "{} allocations",
+            exchange::run(times.parse().unwrap(), false, allocations)
+        ),
         ["decision", times] => println!("{} allocations", decision::run(times.parse().unwrap(), allocations)),
         ["--list", ..] => {}
         _ => return check(),
@@ -59,13 +66,16 @@ fn check() -> ExitCode {
     );
     let mut bounds = Bounds::load();
 
-    let allocated = exchange::run(ALLOCATING, allocations);
+    let allocated = exchange::run(ALLOCATING, true, allocations);
     bounds.hold("exchange.allocations", per(allocated, ALLOCATING));
+    let allocated = exchange::run(ALLOCATING, false, allocations);
+    bounds.hold("refusal.allocations", per(allocated, ALLOCATING));
     let allocated = decision::run(ALLOCATING, allocations);
     bounds.hold("decision.allocations", per(allocated, ALLOCATING));
 
     for (work, key, times) in [
         ("exchange", "exchange.instructions", EXCHANGES),
+        ("refusal", "refusal.instructions", EXCHANGES),
         ("decision", "decision.instructions", DECISIONS),
     ] {
         // What is there twice is the start and the end of the program.

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::peers::{self, Client};
 
-/// Has a client get a page as often, on one connection, and tells by how much `counter` goes up meanwhile.
-pub fn run(times: u64, counter: fn() -> u64) -> u64 {
+/// Has a client ask for a page as often, on one connection, and tells by how much `counter` goes up meanwhile.
+pub fn run(times: u64, is_allowed: bool, counter: fn() -> u64) -> u64 {
     let folder = TempDir::new().unwrap();
     std::fs::create_dir(folder.path().join("log")).unwrap();
     peers::on_one_thread(async {
@@ -32,7 +32,7 @@ pub fn run(times: u64, counter: fn() -> u64) -> u64 {
         let gate = listeners.addresses().into_iter();
         let (gate, _) = gate.into_iter().find(|(_, speaks)| *speaks == Speaks::Http).unwrap();
 
-        let mut client = Client::connect(gate, origin).await;
+        let mut client = Client::connect(gate, origin, is_allowed).await;
         // The copy of robots.txt, the connection to the origin, and what else is made once.
         for _ in 0..WARM_UP {
             client.get().await;

@@ -14,6 +14,9 @@ use tokio::{
 pub struct Client {
     gate: TcpStream,
     request: String,
+    /// How the answer begins and ends.
+    status: &'static str,
+    end: &'static str,
 }
 
 /// Runs `work` on a runtime of one thread.
@@ -118,29 +121,38 @@ pub async fn name_server() -> SocketAddr {
 // === impl Client ===
 
 impl Client {
-    /// Connects to a gate, to get a page of an origin.
-    pub async fn connect(gate: SocketAddr, origin: SocketAddr) -> Self {
+    /// Connects to a gate, to get a page of an origin, one that bots may have or one that they may not.
+    pub async fn connect(gate: SocketAddr, origin: SocketAddr, is_allowed: bool) -> Self {
         let gate = TcpStream::connect(gate).await.unwrap();
         gate.set_nodelay(true).unwrap();
         let authority = format!("site.example:{}", origin.port());
+        let (folder, status, end) = match is_allowed {
+            true => ("shop", "HTTP/1.1 200 ", PAGE_END),
+            false => ("account", "HTTP/1.1 403 ", "}\n"),
+        };
         let request = format!(
-            "GET http://{authority}/shop/items/42?colour=blue HTTP/1.1\r\nHost: {authority}\r\n\
+            "GET http://{authority}/{folder}/items/42?colour=blue HTTP/1.1\r\nHost: {authority}\r\n\
              User-Agent: ExampleBot/1.0 (+https://example.com/bot)\r\nAccept: text/html,*/*;q=0.8\r\n\
              Accept-Encoding: gzip\r\n\r\n"
         );
-        Self { gate, request }
+        Self {
+            gate,
+            request,
+            status,
+            end,
+        }
     }
 
     /// Gets the page.
     pub async fn get(&mut self) {
         self.gate.write_all(self.request.as_bytes()).await.unwrap();
         let mut answer = [0; 8192];
-        let length = read_until(&mut self.gate, &mut answer, PAGE_END.as_bytes())
+        let length = read_until(&mut self.gate, &mut answer, self.end.as_bytes())
             .await
             .unwrap();
         let answer = &answer[..length];
         assert!(
-            answer.starts_with(b"HTTP/1.1 200 "),
+            answer.starts_with(self.status.as_bytes()),
             "{}",
             String::from_utf8_lossy(answer)
         );

@@ -3,7 +3,7 @@
 use std::{
     env,
     ffi::OsString,
-    io,
+    fs, io,
     process::{Command, Stdio},
     thread,
 };
@@ -38,7 +38,8 @@ pub fn start(place: &Place, audit: Audit, https: Https) -> Outcome<Process> {
     let roots = place.shared.join(AUTHORITY);
     let roots = roots.display();
     let path = match audit {
-        Audit::File => "path = \"audit.jsonl\"",
+        // As it is installed: the folder of the configuration is watched, and the log is elsewhere.
+        Audit::File => "path = \"log/audit.jsonl\"",
         Audit::Pipe | Audit::Null => "stdout = true",
     };
     let mode = match https {
@@ -78,6 +79,7 @@ robots-agents = ["{AGENT}"]
 "#
         ),
     )?;
+    fs::create_dir(place.own.join("log"))?;
     let mut command = Command::new(program());
     command.args(["run", "--config"]).arg(path);
     command.stdout(match audit {
