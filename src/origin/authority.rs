@@ -2,7 +2,10 @@
 //! normalised [`Host`] and port. Anything that two readers could take for different hosts is an
 //! error. It never resolves a name.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
 use super::Host;
 
@@ -80,6 +83,10 @@ fn parse_host(bytes: &[u8]) -> Result<Host, AuthorityError> {
     let text = std::str::from_utf8(bytes).map_err(|_| AuthorityError::Host)?;
     if is_plain_name(bytes) {
         return Ok(Host::Name(Arc::from(text)));
+    }
+    // Four decimal numbers without leading zeros mean the same to every parser.
+    if let Ok(address) = text.parse::<Ipv4Addr>() {
+        return Ok(Host::Ip(IpAddr::V4(address)));
     }
     // The URL standard's host parser: percent-decoding, IDN to punycode, numbers that browsers
     // and C libraries take for IPv4 addresses, forbidden code points.
