@@ -26,8 +26,9 @@
 //!
 //! # When a disk hangs
 //!
-//! The request that writes at that moment holds up its thread until the disk goes on. All others wait for their lines
-//! without holding up anything: the log's own thread sees the hang within 40 ms and has another thread of the runtime
+//! The request that writes at that moment holds up its thread until the disk goes on. It may hold up one more request, whose
+//! line is written: the last one that this thread woke, which tokio lets no other thread take. All others wait for their
+//! lines without holding up anything: the log's own thread sees the hang within 40 ms and has another thread of the runtime
 //! take over the sockets, timers and tasks of the one that is held up. After the hang, the log's own thread writes for ten
 //! times as long as the hang took, so that a disk that hangs again and again holds up threads for a tenth of the time at
 //! most. A runtime with one thread has no other that could take over, and so the log's own thread always writes there.
