@@ -41,6 +41,17 @@ struct Inner {
     quota: Option<usize>,
 }
 
+/// What [`Wire::poll_head`] has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// A whole head.
+    Head,
+    /// The end of the connection.
+    End,
+    /// No end of a head in as many bytes as it may have.
+    TooLong,
+}
+
 // === impl Wire ===
 
 impl Wire {
@@ -109,27 +120,27 @@ impl Wire {
     }
 
     /// Reads until what was read ahead has an empty line, from byte `seen` on, and lets that much be read from the wire, and no
-    /// more until [`Wire::read_on`]. `false` at the end of the connection, where everything may be read. A parser that begins
-    /// anew each time is so asked once.
+    /// more until [`Wire::read_on`]. At the end of the connection, everything may be read. A parser that begins anew each
+    /// time is so asked once.
     ///
     /// # Errors
-    /// Those of the connection, and `InvalidData` where there is no empty line in `max` bytes.
-    pub fn poll_head(&self, seen: &mut usize, max: usize, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+    /// Those of the connection.
+    pub fn poll_head(&self, seen: &mut usize, max: usize, cx: &mut Context<'_>) -> Poll<io::Result<Awaited>> {
         let mut inner = self.lock();
         loop {
             let from = seen.saturating_sub(2);
             if let Some(end) = empty_line(&inner.ahead[from..]) {
                 inner.quota = Some(from + end);
                 *seen = 0;
-                return Poll::Ready(Ok(true));
+                return Poll::Ready(Ok(Awaited::Head));
             }
             *seen = inner.ahead.len();
             if *seen > max {
-                return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+                return Poll::Ready(Ok(Awaited::TooLong));
             }
             if ready!(inner.poll_ahead(cx))? == 0 {
                 inner.quota = None;
-                return Poll::Ready(Ok(false));
+                return Poll::Ready(Ok(Awaited::End));
             }
         }
     }
@@ -179,6 +190,21 @@ pub fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
+/// Reads what is there, `MOST` bytes at once, and takes no memory where there is nothing. At the end, `take` gets no bytes.
+///
+/// # Errors
+/// Those of `from`.
+pub fn poll_some<const MOST: usize, T>(
+    from: &mut (impl AsyncRead + Unpin),
+    cx: &mut Context<'_>,
+    take: impl FnOnce(&[u8]) -> T,
+) -> Poll<io::Result<T>> {
+    let mut space = [MaybeUninit::uninit(); MOST];
+    let mut read = ReadBuf::uninit(&mut space);
+    ready!(Pin::new(from).poll_read(cx, &mut read))?;
+    Poll::Ready(Ok(take(read.filled())))
+}
+
 /// Where the first empty line ends, by either line end.
 fn empty_line(bytes: &[u8]) -> Option<usize> {
     let ends = memchr::memchr_iter(b'\n', bytes);
@@ -195,14 +221,13 @@ fn empty_line(bytes: &[u8]) -> Option<usize> {
 impl Inner {
     /// Reads what is there. How many bytes that were; 0 at the end.
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        // On the stack, since most of the time there is nothing.
-        let mut space = [MaybeUninit::uninit(); AT_ONCE];
-        let mut read = ReadBuf::uninit(&mut space);
-        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
-        let read = read.filled();
-        self.has_read |= !read.is_empty();
-        self.ahead.extend_from_slice(read);
-        Poll::Ready(Ok(read.len()))
+        let Self { stream, ahead, .. } = self;
+        let read = ready!(poll_some::<AT_ONCE, _>(stream, cx, |read| {
+            ahead.extend_from_slice(read);
+            read.len()
+        }))?;
+        self.has_read |= read > 0;
+        Poll::Ready(Ok(read))
     }
 
     fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -388,124 +413,4 @@ const SLICES: usize = 8;
 const MUCH: usize = 16 * 1024;
 
 #[cfg(test)]
-mod tests {
-    use tokio::io::{AsyncWriteExt as _, duplex};
-
-    use super::*;
-
-    #[tokio::test]
-    async fn writes_never_wait_and_nothing_is_lost() {
-        let (near, mut far) = duplex(64);
-        let wire = Wire::new(Box::new(near));
-        let mut writer = wire.clone();
-        let sent: Vec<u8> = (0..100_000_u32).map(|byte| byte.to_le_bytes()[0]).collect();
-        for part in [&sent[..10], &sent[10..50_000], &sent[50_000..]] {
-            at_once(writer.write_all(part))
-                .expect("it does not wait")
-                .expect("it is open");
-        }
-        at_once(writer.flush()).expect("it does not wait").expect("it is open");
-        assert!(wire.unsent() > 0, "the other side takes 64 bytes at a time");
-        let mut received = vec![0; sent.len()];
-        let (flushed, read) = tokio::join!(wire.sent(), far.read_exact(&mut received));
-        flushed.expect("it is open");
-        read.expect("all of it");
-        assert_eq!(received, sent);
-        assert_eq!(wire.unsent(), 0);
-    }
-
-    #[tokio::test]
-    async fn a_watch_for_the_end_takes_nothing_away() {
-        let (near, mut far) = duplex(64);
-        let mut wire = Wire::new(Box::new(near));
-        far.write_all(b"next").await.expect("it is open");
-        let closed = std::future::poll_fn(|cx| Poll::Ready(wire.poll_closed(cx))).await;
-        assert!(closed.is_pending());
-        drop(far);
-        std::future::poll_fn(|cx| wire.poll_closed(cx)).await;
-        let mut read = String::new();
-        wire.read_to_string(&mut read).await.expect("it ends well");
-        assert_eq!(read, "next");
-    }
-
-    #[tokio::test]
-    async fn what_is_given_back_is_read_first() {
-        let (near, mut far) = duplex(64);
-        let mut wire = Wire::new(Box::new(near));
-        far.write_all(b"second first").await.expect("it is open");
-        let read = wire.read_some().await.expect("it is open");
-        let mut rest = read.clone();
-        wire.unread(rest.split_off(6));
-        wire.unread(rest);
-        drop(far);
-        let mut again = Vec::new();
-        wire.read_to_end(&mut again).await.expect("it ends well");
-        assert_eq!(again, read);
-    }
-
-    #[tokio::test]
-    async fn a_head_is_read_once_it_is_whole_and_nothing_behind_it() {
-        for (sent, head) in [
-            (
-                "HTTP/1.1 200 OK\r\nA: b\r\n\r\ncontent",
-                "HTTP/1.1 200 OK\r\nA: b\r\n\r\n",
-            ),
-            ("HTTP/1.1 200 OK\n\ncontent\n\n", "HTTP/1.1 200 OK\n\n"),
-            ("A\n\r\n", "A\n\r\n"),
-        ] {
-            let (near, mut far) = duplex(1);
-            let mut wire = Wire::new(Box::new(near));
-            let (mut seen, mut read) = (0, vec![0; 100]);
-            let sending = async {
-                far.write_all(sent.as_bytes()).await.expect("it is open");
-                std::future::pending::<()>().await;
-            };
-            let reading = std::future::poll_fn(|cx| wire.poll_head(&mut seen, 100, cx));
-            let whole = tokio::select! {
-                whole = reading => whole.expect("a head"),
-                () = sending => unreachable!("it does not end"),
-            };
-            assert!(whole, "{sent:?}");
-            let length = at_once(wire.read(&mut read)).expect("it is there").expect("it is open");
-            assert_eq!(&read[..length], head.as_bytes());
-            assert!(at_once(wire.read(&mut read)).is_none(), "not before it may: {sent:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_head_without_an_end_is_an_error() {
-        let (near, mut far) = duplex(1024);
-        let wire = Wire::new(Box::new(near));
-        far.write_all(&[b'x'; 101]).await.expect("it is open");
-        let mut seen = 0;
-        let head = std::future::poll_fn(|cx| wire.poll_head(&mut seen, 100, cx)).await;
-        assert_eq!(head.expect_err("it is too long").kind(), io::ErrorKind::InvalidData);
-        drop(far);
-    }
-
-    #[tokio::test]
-    async fn a_stream_is_taken_out_whole_or_not_at_all() {
-        let (near, _far) = duplex(64);
-        let wire = Wire::new(Box::new(near));
-        let other = wire.clone();
-        assert!(wire.into_stream().is_none(), "another has it");
-        let mut writer = other.clone();
-        at_once(writer.write_all(&[0; 100]))
-            .expect("it does not wait")
-            .expect("it is open");
-        drop(writer);
-        assert!(other.into_stream().is_none(), "there is something left to send");
-    }
-
-    #[tokio::test]
-    async fn a_broken_connection_says_so_from_then_on() {
-        let (near, far) = duplex(64);
-        let mut wire = Wire::new(Box::new(near));
-        drop(far);
-        at_once(wire.write_all(b"x"))
-            .expect("it does not wait")
-            .expect("nobody knows yet");
-        assert!(wire.sent().await.is_err());
-        assert!(at_once(wire.write_all(b"x")).expect("it does not wait").is_err());
-    }
-}
+mod tests;

@@ -1,7 +1,6 @@
 //! One request and its response on an HTTP/1.1 connection to an origin (RFC 9112).
 
 use std::{
-    io,
     pin::pin,
     task::{Context, Poll, ready},
 };
@@ -11,7 +10,7 @@ use pingora::protocols::{Stream, http::v1::client::HttpSession};
 use pingora_http::{RequestHeader, ResponseHeader};
 
 use super::Fault;
-use crate::wire::{Wire, at_once};
+use crate::wire::{Awaited, Wire, at_once};
 
 /// See the module's text.
 pub struct Http1 {
@@ -82,11 +81,10 @@ impl Http1 {
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHeader, Fault>> {
         // The session would parse the head anew with each byte that comes.
         loop {
-            let whole = ready!(self.wire.poll_head(&mut self.seen, MAX_HEAD, cx));
-            whole.map_err(|error| match error.kind() {
-                io::ErrorKind::InvalidData => Fault::HttpProtocol,
-                _ => Fault::ConnectionTerminated,
-            })?;
+            let awaited = ready!(self.wire.poll_head(&mut self.seen, MAX_HEAD, cx));
+            if awaited.map_err(|_| Fault::ConnectionTerminated)? == Awaited::TooLong {
+                return Poll::Ready(Err(Fault::HttpProtocol));
+            }
             // Empty lines may stand in front of a head.
             if let Poll::Ready(read) = pin!(self.session.read_response()).poll(cx) {
                 self.wire.read_on();

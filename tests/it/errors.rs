@@ -2,6 +2,12 @@
 //!
 //! In each case robots.txt could be read, so the verdict is `allow` and the page is what fails.
 
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
+use tokio_rustls::TlsAcceptor;
+
 use crate::support::{Answer, Blackhole, Certificate, End, Gate, NAME, Origin, Reply, Response, Step, failed};
 
 /// An origin that allows everything and keeps no connection, so that each request makes its own.
@@ -157,6 +163,35 @@ async fn tls_that_fails() {
 
     let response = fails(&gate, &origin, 502, &["tls_certificate_error"]).await;
     assert_eq!(response.proxy_status().value(), "robotgate");
+}
+
+#[tokio::test]
+async fn tls_that_breaks_before_an_answer_is_no_bad_answer() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+    let port = listener.local_addr().expect("a bound socket has an address").port();
+    let acceptor = TlsAcceptor::from(Certificate::of(&[NAME]).server_config());
+    let serving = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let mut tls = acceptor.accept(stream).await.expect("a handshake");
+            let mut request = Vec::with_capacity(4096);
+            tls.read_buf(&mut request).await.expect("a request");
+            if request.starts_with(b"GET /robots.txt") {
+                let none = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                tls.write_all(none).await.expect("an open connection");
+                tls.shutdown().await.expect("an open connection");
+            } else {
+                tls.write_all(b"HTTP/1.1 200 OK\r\n").await.expect("an open connection");
+                let (stream, _) = tls.get_mut();
+                stream.write_all(b"no record of TLS").await.expect("an open connection");
+            }
+        }
+    });
+    let gate = Gate::start().await;
+
+    let response = gate.get(&format!("https://{NAME}:{port}/x")).await;
+
+    failed(&response, 502, &["connection_terminated"]);
+    serving.abort();
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 use std::process::Stdio;
 
+use rustls::pki_types::ServerName;
 use tokio::{io::AsyncWriteExt as _, process::Command};
+use tokio_rustls::TlsConnector;
 
 use crate::support::{
     Alpn, Answer, Ask, Gate, NAME, Origin, Reply, Response, Roots, Step, allowed, failed, refused, wait::until_told,
@@ -94,6 +96,31 @@ async fn what_became_of_requests_is_counted() {
     assert!(!text.contains("127.0.0.1") && !text.contains("nowhere"), "{text}");
     let sent = value(&text, "robotgate_sent_bytes_total").expect("a count");
     assert!(sent > 4.0, "{sent}");
+}
+
+#[tokio::test]
+async fn a_clients_tls_that_breaks_is_no_malformed_request() {
+    let origin = Origin::start().tls().spawn().await;
+    let gate = gate("").await;
+    let tunnel = gate.connect(&origin.authority()).await.opened().plain().into_io();
+    let config = Roots::blind().client_config(&[b"http/1.1"]);
+    let name = ServerName::try_from(NAME).expect("a name");
+    let mut inside = TlsConnector::from(config)
+        .connect(name, tunnel)
+        .await
+        .expect("a handshake");
+
+    inside
+        .write_all(b"GET / HTTP/1.1\r\n")
+        .await
+        .expect("an open connection");
+    inside.flush().await.expect("an open connection");
+    let (tunnel, _) = inside.get_mut();
+    tunnel.write_all(b"no record of TLS").await.expect("an open connection");
+
+    shows(&gate, r#"robotgate_connections_accepted_total{listener="http"}"#, 1.0).await;
+    shows(&gate, r#"robotgate_connections{listener="http"}"#, 0.0).await;
+    shows(&gate, "robotgate_malformed_total", 0.0).await;
 }
 
 #[tokio::test]

@@ -3,15 +3,13 @@
 
 use std::{
     future::poll_fn,
-    io,
-    mem::MaybeUninit,
-    pin::Pin,
     sync::atomic::{AtomicU64, Ordering},
-    task::{Poll, ready},
     time::Duration,
 };
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+
+use crate::wire::poll_some;
 
 /// How many bytes have passed.
 #[derive(Debug, Default)]
@@ -80,7 +78,9 @@ async fn copy(
     (reading, writing): (Ended, Ended),
 ) -> Result<(), Ended> {
     loop {
-        let read = read_some(&mut from).await.map_err(|_| reading)?;
+        // Memory is taken for what has come, and for none while nothing comes.
+        let read = poll_fn(|cx| poll_some::<BUFFER, _>(&mut from, cx, <[u8]>::to_vec)).await;
+        let read = read.map_err(|_| reading)?;
         if read.is_empty() {
             return to.shutdown().await.map_err(|_| writing);
         }
@@ -89,17 +89,6 @@ async fn copy(
         to.flush().await.map_err(|_| writing)?;
         count.fetch_add(read.len() as u64, Ordering::Relaxed);
     }
-}
-
-/// Waits for bytes, takes no memory meanwhile, and gives those that are there; none at the end.
-async fn read_some(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
-    poll_fn(|cx| {
-        let mut space = [MaybeUninit::uninit(); BUFFER];
-        let mut read = ReadBuf::uninit(&mut space);
-        ready!(Pin::new(&mut *from).poll_read(cx, &mut read))?;
-        Poll::Ready(Ok(read.filled().to_vec()))
-    })
-    .await
 }
 
 /// Returns when nothing has passed for `idle`, and before twice that.
