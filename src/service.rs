@@ -134,7 +134,7 @@ impl Service {
         let planned = listeners.plan(&config)?;
         let threads = config.proxy.threads;
         let opening = tokio::spawn(tell_of_opening());
-        let live = Live::new(config, stopping.clone())?;
+        let live = Live::new(config)?;
         opening.abort();
         let open = planned.open(live.generation().listening())?;
         let reloads = Reloads::default();
@@ -200,6 +200,7 @@ impl Service {
             live.generation().config.proxy.shutdown_timeout,
         ));
         tokio::spawn(report.drain(live.generation().config.proxy.shutdown_timeout));
+        live.note_stop();
         // Nobody may be left to tell.
         let _ = shutdown.send(true);
         let ending = async {

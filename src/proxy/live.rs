@@ -1,12 +1,14 @@
 //! The generation in force, swapped as a whole, and what outlives every generation.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
 use arc_swap::ArcSwap;
-use pingora::server::ShutdownWatch;
 
 use super::{
     clients::Clients,
@@ -30,8 +32,8 @@ pub struct Live {
     pub(super) distrust: Arc<Distrust>,
     /// Those that a reload has replaced and that a request may still write to.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
-    /// Turns true when the proxy is to stop.
-    shutdown: ShutdownWatch,
+    /// Whether the proxy is stopping. Each request looks at it, so it is no channel, which would have a lock.
+    stopping: AtomicBool,
 }
 
 // === impl Live ===
@@ -41,7 +43,7 @@ impl Live {
     ///
     /// # Errors
     /// Something that it names cannot be had.
-    pub fn new(config: Config, shutdown: ShutdownWatch) -> Result<Arc<Self>, SetupError> {
+    pub fn new(config: Config) -> Result<Arc<Self>, SetupError> {
         let generation = Arc::new(Generation::first(config, Listening::default())?);
         let metrics = generation.meter.metrics.clone();
         Ok(Arc::new(Self {
@@ -50,7 +52,7 @@ impl Live {
             metrics,
             distrust: Arc::default(),
             audit_logs: Mutex::new(Vec::new()),
-            shutdown,
+            stopping: AtomicBool::new(false),
         }))
     }
 
@@ -108,7 +110,12 @@ impl Live {
 
     /// Whether the proxy is stopping: connections are not kept then.
     pub fn is_stopping(&self) -> bool {
-        *self.shutdown.borrow()
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the proxy is stopping.
+    pub fn note_stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
     }
 
     /// What is in force now, for a look at it and no longer.

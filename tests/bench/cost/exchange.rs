@@ -23,9 +23,9 @@ pub fn run(times: u64, is_allowed: bool, counter: fn() -> u64) -> u64 {
         let config = peers::config(dns, "persist = false");
         let config = Config::parse("robotgate.toml", &config, folder.path()).unwrap();
         let (_running, stopping) = watch::channel(false);
-        let listeners = Listeners::new(stopping.clone(), CancellationToken::new(), Vec::new());
+        let listeners = Listeners::new(stopping, CancellationToken::new(), Vec::new());
         let planned = listeners.plan(&config).unwrap();
-        let live = Live::new(config, stopping).unwrap();
+        let live = Live::new(config).unwrap();
         let open = planned.open(live.generation().listening()).unwrap();
         let nobody: ServeOperator = Arc::new(|_, _, _| {});
         listeners.take_up(open, &live, &nobody);
