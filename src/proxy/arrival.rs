@@ -60,8 +60,8 @@ pub(super) struct Through {
     pub(super) other_name: OnceLock<Box<str>>,
     /// Of HTTP/2 inside.
     pub(super) resets: Resets,
-    /// Set where robotgate cuts the connection under its streams.
-    pub(super) is_cut: AtomicBool,
+    /// Set where the client ends the connection of HTTP/2 inside.
+    pub(super) client_ended: Arc<AtomicBool>,
 }
 
 // === impl Arrival ===
@@ -117,7 +117,7 @@ impl Through {
             user_agent,
             other_name: OnceLock::new(),
             resets: Resets::new(http2_resets, Instant::now()),
-            is_cut: AtomicBool::new(false),
+            client_ended: Arc::default(),
         }
     }
 

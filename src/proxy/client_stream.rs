@@ -6,8 +6,11 @@
 use std::{
     io,
     pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -30,8 +33,16 @@ pub(super) struct ClientStream {
     inner: Stream,
     /// Read from `inner`, and yet to be read from this.
     early: BytesMut,
-    /// Who gets `inner` when this is dropped.
-    back: Option<oneshot::Sender<Stream>>,
+    lender: Option<Lender>,
+}
+
+/// Who has lent the connection to whoever owns it now.
+#[derive(Debug)]
+struct Lender {
+    /// Gets the connection back when its owner drops it.
+    back: oneshot::Sender<Stream>,
+    /// Set once the client has ended or broken the connection.
+    ended: Arc<AtomicBool>,
 }
 
 // === impl ClientStream ===
@@ -42,14 +53,15 @@ impl ClientStream {
         Self {
             inner,
             early,
-            back: None,
+            lender: None,
         }
     }
 
-    /// Has the connection given back by whoever is about to own this, when they are done with it.
-    pub(super) fn give_back(&mut self) -> oneshot::Receiver<Stream> {
+    /// Has the connection given back by whoever is about to own this, when they are done with it. `ended` is set where the
+    /// client ends the connection before.
+    pub(super) fn lend(&mut self, ended: Arc<AtomicBool>) -> oneshot::Receiver<Stream> {
         let (back, given) = oneshot::channel();
-        self.back = Some(back);
+        self.lender = Some(Lender { back, ended });
         given
     }
 
@@ -65,14 +77,24 @@ impl ClientStream {
     pub(super) async fn read_early(&mut self) -> io::Result<usize> {
         self.inner.read_buf(&mut self.early).await
     }
+
+    /// Notes whether the client has ended the connection, by what came of a read or a write.
+    fn note<T>(&self, done: io::Result<T>, has_ended: bool) -> io::Result<T> {
+        if let Some(lender) = &self.lender
+            && (has_ended || done.is_err())
+        {
+            lender.ended.store(true, Ordering::Relaxed);
+        }
+        done
+    }
 }
 
 impl Drop for ClientStream {
     fn drop(&mut self) {
-        if let Some(back) = self.back.take() {
+        if let Some(lender) = self.lender.take() {
             let nothing = Box::new(tokio::io::duplex(1).0);
             // Who does not wait for it lets it close.
-            let _ = back.send(std::mem::replace(&mut self.inner, nothing));
+            let _ = lender.back.send(std::mem::replace(&mut self.inner, nothing));
         }
     }
 }
@@ -80,7 +102,9 @@ impl Drop for ClientStream {
 impl AsyncRead for ClientStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.early.is_empty() {
-            return Pin::new(&mut self.inner).poll_read(cx, buf);
+            let room = buf.remaining();
+            let read = ready!(Pin::new(&mut self.inner).poll_read(cx, buf));
+            return Poll::Ready(self.note(read, buf.remaining() == room));
         }
         let taken = self.early.len().min(buf.remaining());
         buf.put_slice(&self.early[..taken]);
@@ -91,11 +115,13 @@ impl AsyncRead for ClientStream {
 
 impl AsyncWrite for ClientStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, buf)
+        let written = ready!(Pin::new(&mut self.inner).poll_write(cx, buf));
+        Poll::Ready(self.note(written, false))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
+        let flushed = ready!(Pin::new(&mut self.inner).poll_flush(cx));
+        Poll::Ready(self.note(flushed, false))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -107,7 +133,8 @@ impl AsyncWrite for ClientStream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
+        let written = ready!(Pin::new(&mut self.inner).poll_write_vectored(cx, bufs));
+        Poll::Ready(self.note(written, false))
     }
 
     fn is_write_vectored(&self) -> bool {

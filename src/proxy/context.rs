@@ -59,10 +59,10 @@ pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin), within: Durati
 // === impl Context ===
 
 impl Context {
-    /// Whether robotgate itself has cut the connection, and no client is gone.
-    pub(super) fn is_cut(&self) -> bool {
+    /// Whether the client has ended its connection of HTTP/2.
+    pub(super) fn client_has_ended(&self) -> bool {
         let through = self.arrival.through.as_deref();
-        self.running.is_cut_off() || through.is_some_and(|through| through.is_cut.load(Ordering::Relaxed))
+        through.is_some_and(|through| through.client_ended.load(Ordering::Relaxed))
     }
 }
 
@@ -76,17 +76,21 @@ impl Running {
         }
     }
 
+    /// The same for what runs on one connection: its tasks come and go without a look at the token of all connections,
+    /// which is locked each time.
+    pub(super) fn of_connection(&self) -> Self {
+        Self {
+            tasks: self.tasks.clone(),
+            cut_off: self.cut_off.child_token(),
+        }
+    }
+
     /// Runs `task` to its end or to the cut-off, where it is dropped: an exchange says so in the log
     /// then.
     pub(super) async fn track<T>(&self, task: impl Future<Output = T>) -> Option<T> {
-        // With a token of its own: the common one is locked each time that any task looks at it.
+        // With a token of its own: a common one is locked each time that any task looks at it.
         let cut_off = self.cut_off.child_token();
         self.tasks.track_future(cut_off.run_until_cancelled(task)).await
-    }
-
-    /// Whether everything is being cut off.
-    pub(super) fn is_cut_off(&self) -> bool {
-        self.cut_off.is_cancelled()
     }
 
     pub(super) fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
@@ -121,6 +125,6 @@ impl Running {
 
 /// For a request that is on its way when the proxy is told to stop.
 const LAST_CALL: Duration = Duration::from_millis(500);
-/// How long, and for how many bytes, is read on.
-pub(super) const LINGER: Duration = Duration::from_secs(1);
-const MAX_LINGER: usize = 4 * 1024 * 1024;
+/// How long a client may go on sending what nobody wants after its answer, and how many bytes: enough for most uploads.
+pub(super) const LINGER: Duration = Duration::from_secs(2);
+pub(super) const MAX_LINGER: usize = 64 * 1024 * 1024;

@@ -57,7 +57,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
                     exchange.complete().await;
                     return None;
                 }
-                Err(broken) => Err(tell(&broken, &client, &mut exchange, context)),
+                Err(broken) => Err(tell(&broken, &mut client, &mut exchange, context)),
             }
         }
         Err(answer) => Err(Stop::Answer(Box::new(answer))),
@@ -71,7 +71,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
             match client.answer(*answer, within).await {
                 Ok(()) => exchange.status = Some(status),
                 Err(fault) => {
-                    note(fault, &mut exchange, context);
+                    note(fault, &mut client, &mut exchange, context);
                     client.cut(Duration::ZERO).await;
                 }
             }
@@ -168,11 +168,11 @@ async fn admit(
 }
 
 /// What is left to do for the client of an exchange that broke, which the log will name.
-fn tell(broken: &Broken, client: &Client, exchange: &mut Exchange, context: &Context) -> Stop {
+fn tell(broken: &Broken, client: &mut Client, exchange: &mut Exchange, context: &Context) -> Stop {
     let problem = match broken {
         Broken::Client(ClientFault::Malformed) => Problem::Request,
         Broken::Client(fault) => {
-            note(*fault, exchange, context);
+            note(*fault, client, exchange, context);
             // Who has not taken it until now will not.
             return Stop::Cut(Duration::ZERO);
         }
@@ -193,10 +193,15 @@ fn tell(broken: &Broken, client: &Client, exchange: &mut Exchange, context: &Con
 }
 
 /// Notes that the client did not take the response.
-fn note(fault: ClientFault, exchange: &mut Exchange, context: &Context) {
+fn note(fault: ClientFault, client: &mut Client, exchange: &mut Exchange, context: &Context) {
     match fault {
         ClientFault::Full => exchange.note_client_full(),
-        ClientFault::Gone | ClientFault::Malformed if context.is_cut() => exchange.note_aborted(),
-        ClientFault::Gone | ClientFault::Malformed => exchange.note_client_gone(),
+        ClientFault::Gone | ClientFault::Malformed => {
+            // A connection that has ended without its client was cut off here.
+            match client.has_lost_connection() && !context.client_has_ended() {
+                true => exchange.note_aborted(),
+                false => exchange.note_client_gone(),
+            }
+        }
     }
 }

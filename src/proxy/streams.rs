@@ -13,7 +13,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::BytesMut;
 use pingora::{
-    apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp as _},
+    apps::{HttpServerApp, ReusedHttpStream, ServerApp as _},
     protocols::{
         Stream,
         http::{ServerSession, v2::server::H2Options},
@@ -35,11 +35,14 @@ use super::{
 /// Serves the connection to its end.
 pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Context) {
     let started = Instant::now();
-    let within = context.live.generation().config.proxy.header_timeout;
+    let (header_timeout, idle_timeout) = {
+        let proxy = &context.live.current().config.proxy;
+        (proxy.header_timeout, proxy.idle_timeout)
+    };
     // pingora would take a connection that is closed unused for an error.
     let mut stream = ClientStream::new(stream, BytesMut::new());
     let first = tokio::select! {
-        first = tokio::time::timeout(within, stream.read_early()) => first,
+        first = tokio::time::timeout(header_timeout, stream.read_early()) => first,
         () = last_call(context.shutdown.clone()) => return,
     };
     match first {
@@ -47,11 +50,10 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
         Ok(_) => return distrust::tell_of_silence(started.elapsed(), context).await,
         Err(_) => return,
     }
-    let given_back = stream.give_back();
+    let given_back = stream.lend(through.client_ended.clone());
     let stream = Box::new(stream);
     let (retire, retiring) = watch::channel(false);
     let streams = Arc::new(Streams::new(context, retire, through.clone()));
-    let begun = streams.begun.clone();
     let mut stopping = context.shutdown.clone();
     let stop = {
         let streams = streams.clone();
@@ -61,25 +63,11 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
             std::future::pending::<()>().await;
         }
     };
-    let serving = async {
-        let serving = streams.process_new(stream, &retiring);
-        tokio::pin!(serving);
-        tokio::select! {
-            _ = &mut serving => {
-                return;
-            }
-            // pingora waits for the first request for ever.
-            first = tokio::time::timeout(within, begun.notified()) => if first.is_err() {
-                return;
-            },
-        }
-        serving.await;
-    };
     tokio::select! {
-        () = serving => {}
+        _ = streams.process_new(stream, &retiring) => {}
+        () = streams.silence(header_timeout, idle_timeout) => {}
         () = stop => {}
         () = through.resets.enough.cancelled() => {
-            through.is_cut.store(true, Ordering::Relaxed);
             context.arrival.visit.came_over(Limit::Http2Resets, context.arrival.client);
             return;
         }
@@ -87,7 +75,7 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
     // A client that reads still goes on to say so, and a connection that is closed with that unread loses what it has not
     // read of its responses.
     if let Ok(mut stream) = given_back.await {
-        linger(&mut stream, LINGER).await;
+        linger(&mut stream, TO_TAKE_THE_REST).await;
     }
 }
 
@@ -95,12 +83,11 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
 struct Streams {
     /// pingora gives each stream a task of its own, which ends after its connection's.
     context: Context,
-    options: HttpServerOptions,
     max_streams: u32,
     max_resets: u32,
     max_header_list: u32,
-    /// Told when the first one begins.
-    begun: Arc<Notify>,
+    /// Told when a first one is under way, and when none is any more.
+    changed: Notify,
     /// Requests that may still come.
     left: AtomicU32,
     /// Made true when no more are to come.
@@ -113,37 +100,63 @@ struct Streams {
 impl Streams {
     fn new(context: &Context, retire: watch::Sender<bool>, through: Arc<Through>) -> Self {
         let proxy = &context.live.generation().config.proxy;
-        let mut options = HttpServerOptions::default();
-        options.h2_idle_timeout = Some(proxy.idle_timeout);
         Self {
-            context: context.clone(),
-            options,
+            context: Context {
+                running: context.running.of_connection(),
+                ..context.clone()
+            },
             max_streams: proxy.limits.http2_streams,
             max_resets: proxy.limits.http2_resets,
             // A field counts for 32 bytes more than it has (RFC 9113 §6.5.2). What is over our own bound is told so; what
             // is far over it, the library refuses by itself.
             max_header_list: u32::try_from(2 * proxy.head.bytes).unwrap_or(u32::MAX),
-            begun: Arc::default(),
+            changed: Notify::new(),
             left: AtomicU32::new(proxy.limits.connection_requests),
             retire,
             through,
         }
     }
 
+    /// Ends when no request is under way for `idle`, or when the first one does not come in the time `first`.
+    async fn silence(&self, first: Duration, idle: Duration) {
+        let mut within = first;
+        loop {
+            let changed = self.changed.notified();
+            match self.through.resets.served.load(Ordering::Relaxed) {
+                0 => match tokio::time::timeout(within, changed).await {
+                    Ok(()) => {}
+                    Err(_) => return,
+                },
+                _ => changed.await,
+            }
+            within = idle;
+        }
+    }
+
     /// Counts a request that begins; `false` where there are too many for it to be served.
     fn begin(&self) -> bool {
-        self.begun.notify_one();
         if self.left.fetch_sub(1, Ordering::Relaxed) <= 1 {
             // No fewer than none.
             self.left.store(1, Ordering::Relaxed);
             self.retire.send_replace(true);
         }
         // No more than `max_streams` are open, so the others were taken back.
-        if self.through.resets.served.fetch_add(1, Ordering::Relaxed) >= 2 * self.max_streams {
+        let under_way = self.through.resets.served.fetch_add(1, Ordering::Relaxed);
+        if under_way == 0 {
+            self.changed.notify_one();
+        }
+        if under_way >= 2 * self.max_streams {
             self.through.resets.enough.cancel();
             return false;
         }
         true
+    }
+
+    /// Counts a request that has ended.
+    fn end(&self) {
+        if self.through.resets.served.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.changed.notify_one();
+        }
     }
 }
 
@@ -157,13 +170,9 @@ impl HttpServerApp for Streams {
                 self.context.running.track(serving).await;
             }
         }
-        self.through.resets.served.fetch_sub(1, Ordering::Relaxed);
+        self.end();
         // A stream of HTTP/2 is not used again.
         None
-    }
-
-    fn server_options(&self) -> Option<&HttpServerOptions> {
-        Some(&self.options)
     }
 
     fn h2_options(&self) -> Option<H2Options> {
@@ -186,7 +195,7 @@ impl HttpServerApp for Streams {
 const SEND_BUFFER: usize = 64 * 1024;
 /// Bytes of a request's content that a client may send ahead of its origin.
 const WINDOW: u32 = 256 * 1024;
-/// For a client to take what it was sent before the end of its connection.
-const LINGER: Duration = Duration::from_secs(10);
+/// For a client to take what it was sent before the end of its connection. It may be slow, and much may be under way.
+const TO_TAKE_THE_REST: Duration = Duration::from_secs(10);
 /// How many times more of them the library lets pass than are counted.
 const UNCOUNTED: usize = 100;

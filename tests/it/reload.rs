@@ -10,7 +10,7 @@ use std::sync::{
 
 use tokio::task::JoinHandle;
 
-use crate::support::{Ask, Gate, Latch, Origin, Reply, Signal, Step, allowed, refused, wait};
+use crate::support::{Alpn, Ask, Gate, Latch, NAME, Origin, Reply, Signal, Step, allowed, refused, wait};
 
 const EXEMPT: &str = "[[bot]]\nname = \"tester\"\nuser-agents = [\"TestBot\"]\nenforcement = \"exempt\"\n";
 
@@ -193,6 +193,30 @@ async fn what_outlasts_the_bound_is_cut_off_and_has_its_end_in_the_log() {
     let (_, completions) = gate.audited(1).await;
     assert_eq!(completions[0]["error"], "aborted", "{completions:#?}");
     assert!(completions[0]["status"].is_null(), "{completions:#?}");
+}
+
+#[tokio::test]
+async fn what_is_cut_off_over_http_2_is_not_its_clients_doing() {
+    let latch = Latch::new();
+    let origin = Origin::start()
+        .reply("/slow", Reply::ok("text/plain", "never").after(&latch))
+        .tls()
+        .spawn()
+        .await;
+    let mut gate = Gate::with("[proxy]\nshutdown-timeout = \"200ms\"").await;
+    let tunnel = gate.connect(&origin.authority()).await.opened();
+    let mut client = tunnel.tls(NAME, Alpn::Http2).await;
+    let paths: Vec<String> = (0..20).map(|n| format!("/slow?{n}")).collect();
+    let running = tokio::spawn(async move { client.get_all(&paths).await });
+    wait::until("the requests", || (origin.count("/slow") == 20).then_some(())).await;
+
+    assert_eq!(gate.stop().await.code(), Some(0));
+
+    running.abort();
+    let (_, completions) = gate.audited(20).await;
+    for completion in completions {
+        assert_eq!(completion["error"], "aborted", "{completion:#}");
+    }
 }
 
 #[tokio::test]

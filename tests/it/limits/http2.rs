@@ -1,7 +1,10 @@
 //! The bounds of an HTTP/2 connection.
 
-use super::{allowed, failed, told};
-use crate::support::{Alpn, Connection, Gate, Latch, NAME, Origin, Reply, Step, wait::until, wait::within};
+use super::{allowed, failed, slow_origin, told};
+use crate::support::{
+    Alpn, Connection, Frames, Gate, Latch, NAME, Origin, Outcome, Reply, Step, frames::RST_STREAM, wait::until,
+    wait::within,
+};
 
 async fn http2(gate: &Gate, origin: &Origin) -> Connection {
     gate.connect(&origin.authority())
@@ -123,7 +126,7 @@ async fn a_head_over_its_bounds_is_told_as_over_http_1() {
 #[tokio::test]
 async fn content_that_stops_coming_is_the_clients_fault() {
     let origin = Origin::start().anything("page").tls().spawn().await;
-    let gate = Gate::with("[proxy]\nread-timeout = \"300ms\"").await;
+    let gate = Gate::with("[proxy]\nbody-timeout = \"300ms\"").await;
     let mut inside = http2(&gate, &origin).await;
 
     let response = inside.post_in_part("/x", b"some").await;
@@ -132,4 +135,122 @@ async fn content_that_stops_coming_is_the_clients_fault() {
     assert_eq!(told(&gate, "body-timeout").await, 1);
     let (_, completions) = gate.audited(1).await;
     assert_eq!(completions[0]["error"], "http_request_error", "{completions:#?}");
+}
+
+/// A request for a page that does not come, under way over HTTP/2.
+async fn ask_for_a_slow_page(gate: &Gate, origin: &Origin) -> Frames {
+    let mut inside = gate.connect(&origin.authority()).await.opened().frames(NAME).await;
+    inside.send(&request(&origin.authority(), b"/slow"), &[]).await;
+    until("the request", || (origin.count("/slow") == 1).then_some(())).await;
+    inside
+}
+
+fn request<'a>(authority: &'a str, path: &'a [u8]) -> Vec<(&'a [u8], &'a [u8])> {
+    vec![
+        (b":method", b"GET"),
+        (b":scheme", b"https"),
+        (b":authority", authority.as_bytes()),
+        (b":path", path),
+        (b"user-agent", b"TestBot/1.0"),
+    ]
+}
+
+/// Waits for the end of the request for a slow page.
+async fn was_aborted(gate: &Gate, origin: &Origin) {
+    let decision = gate.decision_for(&origin.url("/slow")).await;
+    let completion = gate.completion_of(&decision).await;
+    assert_eq!(completion["error"], "aborted", "{completion:#}");
+}
+
+#[tokio::test]
+async fn a_request_on_a_connection_with_too_many_resets_is_aborted() {
+    let (origin, _latch) = slow_origin().await;
+    let gate = Gate::with("[proxy]\nmax-http2-resets = 20").await;
+    let mut inside = ask_for_a_slow_page(&gate, &origin).await;
+
+    within("the connection to be cut off", async {
+        loop {
+            let stream = inside.send(&request(&origin.authority(), b"/x"), &[]).await;
+            inside.frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]).await;
+            if gate.logged_limit("max-http2-resets") > 0 {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+
+    was_aborted(&gate, &origin).await;
+}
+
+#[tokio::test]
+async fn a_request_on_a_connection_with_too_many_malformed_ones_is_aborted() {
+    let (origin, _latch) = slow_origin().await;
+    let gate = Gate::start().await;
+    let mut inside = ask_for_a_slow_page(&gate, &origin).await;
+
+    within("the connection to be cut off", async {
+        loop {
+            let stream = inside.send(&request("user@shop.example", b"/x"), &[]).await;
+            if inside.outcome(stream).await == Outcome::Closed {
+                return;
+            }
+        }
+    })
+    .await;
+
+    was_aborted(&gate, &origin).await;
+}
+
+#[tokio::test]
+async fn a_request_whose_client_closes_is_its_clients_doing() {
+    let (origin, _latch) = slow_origin().await;
+    let gate = Gate::start().await;
+
+    drop(ask_for_a_slow_page(&gate, &origin).await);
+
+    let decision = gate.decision_for(&origin.url("/slow")).await;
+    let completion = gate.completion_of(&decision).await;
+    assert_eq!(completion["error"], "client_gone", "{completion:#}");
+}
+
+#[tokio::test]
+async fn a_slow_client_gets_the_whole_of_its_last_response() {
+    const LENGTH: usize = 512 * 1024;
+    let origin = Origin::start().anything(&"x".repeat(LENGTH)).tls().spawn().await;
+    let gate = Gate::with("[proxy]\nmax-connection-requests = 1").await;
+    let mut inside = gate.connect(&origin.authority()).await.opened().frames(NAME).await;
+    inside.take_at_once(1 << 20).await;
+    let stream = inside.send(&request(&origin.authority(), b"/x"), &[]).await;
+    // The client has read nothing by now, and the gate is done with the response.
+    gate.audited(1).await;
+
+    assert_eq!(inside.content_with_pings(stream).await, (LENGTH, true));
+}
+
+#[tokio::test]
+async fn a_connection_ends_that_is_idle_and_none_with_a_request_under_way() {
+    let (origin, latch) = slow_origin().await;
+    let gate = Gate::with("[proxy]\nidle-timeout = \"300ms\"").await;
+    let mut busy = ask_for_a_slow_page(&gate, &origin).await;
+    let mut idle = gate.connect(&origin.authority()).await.opened().frames(NAME).await;
+    let stream = idle.send(&request(&origin.authority(), b"/x"), &[]).await;
+    assert_eq!(idle.outcome(stream).await, Outcome::Status(200));
+
+    within("the end of the idle connection", idle.drain()).await;
+
+    latch.open();
+    assert_eq!(busy.outcome(1).await, Outcome::Status(200));
+    let (_, completions) = gate.audited(2).await;
+    assert!(completions.iter().all(|end| end["error"].is_null()), "{completions:#?}");
+}
+
+#[tokio::test]
+async fn a_connection_without_a_first_request_ends_after_the_header_timeout() {
+    let origin = Origin::start().anything("page").tls().spawn().await;
+    let gate = Gate::with("[proxy]\nheader-timeout = \"300ms\"").await;
+
+    let mut silent = gate.connect(&origin.authority()).await.opened().frames(NAME).await;
+
+    within("the end of the connection", silent.drain()).await;
 }

@@ -121,6 +121,41 @@ impl Frames {
         .await
     }
 
+    /// Lets the peer send `bytes` of content on each stream, and on all of them together, without waiting.
+    pub async fn take_at_once(&mut self, bytes: u32) {
+        let initial_window = [&[0, 4][..], &bytes.to_be_bytes()].concat();
+        self.frame(SETTINGS, 0, 0, &initial_window).await;
+        self.frame(WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes()).await;
+    }
+
+    /// How many bytes of content come on `stream`, and whether it ends well. The peer is sent a PING for each frame of
+    /// them, whether it is there to read that or not.
+    pub async fn content_with_pings(&mut self, stream: u32) -> (usize, bool) {
+        within("the end of a stream", async {
+            let mut bytes = 0;
+            loop {
+                let Some((kind, flags, of, payload)) = self.read().await else {
+                    return (bytes, false);
+                };
+                match kind {
+                    SETTINGS | PING if flags & ACK == 0 => {
+                        let payload = if kind == PING { &payload[..] } else { &[] };
+                        self.frame(kind, ACK, 0, payload).await;
+                    }
+                    DATA if of == stream => {
+                        bytes += payload.len();
+                        self.frame(PING, 0, 0, &[0; 8]).await;
+                    }
+                    _ => {}
+                }
+                if matches!(kind, DATA | HEADERS) && of == stream && flags & END_STREAM != 0 {
+                    return (bytes, true);
+                }
+            }
+        })
+        .await
+    }
+
     async fn read(&mut self) -> Option<(u8, u8, u32, Vec<u8>)> {
         let mut head = [0; 9];
         self.io.read_exact(&mut head).await.ok()?;
@@ -184,6 +219,7 @@ pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
 pub const PING: u8 = 6;
 pub const GO_AWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 const ACK: u8 = 1;
 pub const END_STREAM: u8 = 1;
