@@ -12,7 +12,11 @@ mod server;
 
 use std::{net::SocketAddr, time::Duration};
 
-use pingora::{protocols::ALPN, upstreams::peer::HttpPeer};
+use pingora::{
+    connectors::TransportConnector,
+    protocols::{ALPN, Stream},
+    upstreams::peer::HttpPeer,
+};
 
 pub(crate) use self::certificate::in_words as certificate_fault;
 pub use self::{
@@ -78,9 +82,28 @@ pub fn check_name(origin: &Origin) -> Result<(), Fault> {
     }
 }
 
-/// The peer that stands for `origin` at `address`, which the egress guard has checked. Its
+/// Connects to `origin` at `address`, which the egress guard has checked, TCP and TLS together `within` that time. The
 /// certificate is verified, always, for a name and for an address alike.
-pub fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN, within: Duration) -> HttpPeer {
+///
+/// # Errors
+/// There is no connection to be had.
+pub async fn connect(
+    connector: &TransportConnector,
+    origin: &Origin,
+    address: SocketAddr,
+    alpn: ALPN,
+    within: Duration,
+) -> Result<Stream, Fault> {
+    let peer = peer(origin, address, alpn);
+    // pingora's own time-outs would start a thread that wakes up 100 times a second from then on.
+    match tokio::time::timeout(within, connector.new_stream(&peer)).await {
+        Ok(connected) => connected.map_err(|error| Fault::from_pingora(&error)),
+        Err(_) => Err(Fault::ConnectionTimeout),
+    }
+}
+
+/// The peer that stands for `origin` at `address`.
+fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
     // pingora switches verification off for an empty server name, so an address is given as one:
     // rustls then checks it against the certificate and sends no SNI (RFC 6066 §3).
     let server_name = match &origin.host {
@@ -90,8 +113,6 @@ pub fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN, within: Duration) 
     let tls = origin.scheme == Scheme::Https;
     let mut peer = HttpPeer::new(address, tls, server_name);
     peer.options.alpn = alpn;
-    peer.options.connection_timeout = Some(within);
-    peer.options.total_connection_timeout = Some(within);
     peer
 }
 

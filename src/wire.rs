@@ -35,8 +35,8 @@ struct Inner {
     flushes: bool,
     /// Why nothing more can be written.
     broken: Option<io::ErrorKind>,
-    /// Whether anything has been read.
-    has_read: bool,
+    /// Bytes that have been read from `stream`.
+    read: u64,
     /// How much of `ahead` may be read from the wire for now, where that is bounded.
     quota: Option<usize>,
 }
@@ -62,7 +62,7 @@ impl Wire {
             out: BytesMut::new(),
             flushes: false,
             broken: None,
-            has_read: false,
+            read: 0,
             quota: None,
         })))
     }
@@ -162,9 +162,9 @@ impl Wire {
         }
     }
 
-    /// Whether the other side has said anything since the wire was made.
-    pub fn has_read(&self) -> bool {
-        self.lock().has_read
+    /// How many bytes have come since the wire was made.
+    pub fn bytes_read(&self) -> u64 {
+        self.lock().read
     }
 
     /// The connection, where nobody else holds a handle of it and nothing is left to be sent; and what was read from it and
@@ -226,7 +226,7 @@ impl Inner {
             ahead.extend_from_slice(read);
             read.len()
         }))?;
-        self.has_read |= read > 0;
+        self.read += read as u64;
         Poll::Ready(Ok(read))
     }
 
@@ -308,7 +308,7 @@ impl AsyncRead for Wire {
             let before = buf.filled().len();
             let mut some = (&mut inner.stream).take(MAX_READ);
             ready!(Pin::new(&mut some).poll_read(cx, buf))?;
-            inner.has_read |= buf.filled().len() > before;
+            inner.read += (buf.filled().len() - before) as u64;
             return Poll::Ready(Ok(()));
         }
         let taken = inner.ahead.len().min(buf.remaining());

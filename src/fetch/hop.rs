@@ -133,13 +133,13 @@ impl Hop {
         for (tried, address) in addresses.iter().enumerate() {
             *upstream = Some(*address);
             let within = upstream::share_of(total, started.elapsed(), addresses.len() - tried);
-            let peer = upstream::peer(&self.origin, *address, offered.clone(), within);
-            match fetcher.connector.new_stream(&peer).await {
+            let connector = &fetcher.connector;
+            match upstream::connect(connector, &self.origin, *address, offered.clone(), within).await {
                 Ok(stream) => {
                     fetcher.egress.check_again(*address)?;
                     return Ok(stream);
                 }
-                Err(error) => last = Fault::from_pingora(&error),
+                Err(fault) => last = fault,
             }
         }
         Err(last)

@@ -2,29 +2,32 @@
 
 use std::{
     future::poll_fn,
-    task::{Poll, ready},
+    pin::pin,
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use bytes::Bytes;
-use pingora::protocols::{ALPN, Stream, http::v1::client::HttpSession};
+use pingora::protocols::{ALPN, Stream};
 use pingora_http::{RequestHeader, ResponseHeader};
 
 use crate::{
     origin::Target,
     upstream::{
-        Fault,
+        Fault, Http1,
         http2::{self, Bounds, Shared, StreamError},
     },
 };
 
-pub(super) enum Session {
-    Http1(Box<HttpSession>),
-    Http2 {
-        stream: http2::Stream,
-        /// How long the server may be silent.
-        silence: Duration,
-    },
+pub(super) struct Session {
+    over: Over,
+    /// How long the server may be silent.
+    silence: Duration,
+}
+
+enum Over {
+    Http1(Box<Http1>),
+    Http2(http2::Stream),
 }
 
 // === impl Session ===
@@ -45,26 +48,30 @@ impl Session {
             let shared = Shared::open(stream, &bounds, silence).await?;
             let stream = shared.send(http2::request(&request, target)?, true)?;
             shared.close();
-            return Ok(Self::Http2 { stream, silence });
+            return Ok(Self {
+                over: Over::Http2(stream),
+                silence,
+            });
         }
-        let mut session = HttpSession::new(stream);
-        session.read_timeout = Some(silence);
-        session.write_timeout = Some(silence);
-        session.write_request_header(Box::new(request)).await.map_err(fault)?;
-        session.finish_body().await.map_err(fault)?;
-        Ok(Self::Http1(Box::new(session)))
+        let mut session = Http1::new(stream);
+        session.send_head(Box::new(request))?;
+        session.finish()?;
+        Ok(Self {
+            over: Over::Http1(Box::new(session)),
+            silence,
+        })
     }
 
     /// The next head: that of an informational response, or the final one.
     pub(super) async fn head(&mut self) -> Result<ResponseHeader, StreamError> {
-        match self {
-            Self::Http1(session) => Ok(*session.read_resp_header_parts().await.map_err(fault)?),
-            Self::Http2 { stream, silence } => {
+        match &mut self.over {
+            Over::Http1(session) => Ok(unless_silent(session, self.silence, Http1::poll_head).await?),
+            Over::Http2(stream) => {
                 let head = poll_fn(|cx| match ready!(stream.poll_informational(cx)) {
                     Some(head) => Poll::Ready(head),
                     None => stream.poll_head(cx),
                 });
-                tokio::time::timeout(*silence, head)
+                tokio::time::timeout(self.silence, head)
                     .await
                     .map_err(|_| Fault::ReadTimeout)?
             }
@@ -73,18 +80,42 @@ impl Session {
 
     /// The next part of the content; `None` at its end.
     pub(super) async fn content(&mut self) -> Result<Option<Bytes>, Fault> {
-        match self {
-            Self::Http1(session) => session.read_body_bytes().await.map_err(Fault::of_body),
-            Self::Http2 { stream, silence } => {
+        match &mut self.over {
+            Over::Http1(session) => {
+                let copied = |part: Option<&[u8]>| part.map(Bytes::copy_from_slice);
+                unless_silent(session, self.silence, |session, cx| {
+                    session.poll_content(cx).map_ok(copied)
+                })
+                .await
+            }
+            Over::Http2(stream) => {
                 let part = poll_fn(|cx| stream.poll_content(cx));
-                let part = tokio::time::timeout(*silence, part).await;
+                let part = tokio::time::timeout(self.silence, part).await;
                 Ok(part.map_err(|_| Fault::ReadTimeout)??)
             }
         }
     }
 }
 
-fn fault(error: Box<pingora::Error>) -> Fault {
-    // Every error of this session is the server's.
-    Fault::from_pingora(&error.into_up())
+/// Waits for what `poll` asks of the server, as long as that is not silent for `silence`: each byte begins it anew.
+async fn unless_silent<T>(
+    session: &mut Http1,
+    silence: Duration,
+    mut poll: impl FnMut(&mut Http1, &mut Context<'_>) -> Poll<Result<T, Fault>>,
+) -> Result<T, Fault> {
+    let mut timer = pin!(tokio::time::sleep(silence));
+    let mut heard = session.bytes_read();
+    poll_fn(|cx| {
+        // The request may wait to be sent. Why it cannot be is seen where the answer is read.
+        let _ = session.poll_sent(cx);
+        if let Poll::Ready(answer) = poll(session, cx) {
+            return Poll::Ready(answer);
+        }
+        if session.bytes_read() != heard {
+            heard = session.bytes_read();
+            timer.as_mut().reset(tokio::time::Instant::now() + silence);
+        }
+        timer.as_mut().poll(cx).map(|()| Err(Fault::ReadTimeout))
+    })
+    .await
 }

@@ -114,9 +114,9 @@ impl Http1 {
         self.session.is_body_done()
     }
 
-    /// Whether the origin has said anything.
-    pub fn has_answered(&self) -> bool {
-        self.wire.has_read()
+    /// How many bytes have come from the origin.
+    pub fn bytes_read(&self) -> u64 {
+        self.wire.bytes_read()
     }
 
     /// The connection, where another request can follow on it (RFC 9112 §9.3).

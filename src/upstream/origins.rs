@@ -16,9 +16,8 @@ use pingora::{
 };
 
 use super::{
-    Fault, Server,
+    Fault, Server, connect,
     http2::{Bounds, Shared},
-    peer,
     pool::{Key, Pool},
 };
 use crate::origin::{Origin, Scheme};
@@ -90,9 +89,7 @@ impl Origins {
         idle: Duration,
     ) -> Result<Server, Fault> {
         let alpn = if http2 { ALPN::H2H1 } else { ALPN::H1 };
-        let peer = peer(origin, address, alpn, within);
-        let stream = self.connector.new_stream(&peer).await;
-        let stream = stream.map_err(|error| Fault::from_pingora(&error))?;
+        let stream = connect(&self.connector, origin, address, alpn, within).await?;
         if !matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
             return Ok(Server::http1(stream));
         }

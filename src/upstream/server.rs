@@ -211,7 +211,7 @@ impl Server {
     /// connection was there before it.
     pub fn again(&self, fault: &Fault, may_repeat: bool) -> Again {
         let (again, has_answered) = match self {
-            Self::Http1(server) => (Again::Never, server.has_answered()),
+            Self::Http1(server) => (Again::Never, server.bytes_read() > 0),
             Self::Http2(server) => (server.again, server.has_answered),
         };
         // The origin closed it, most likely before the request came there.

@@ -183,3 +183,24 @@ async fn a_length_is_told_only_where_it_misleads_no_client() {
         assert_eq!(response.body, body, "{alpn:?} {method} {path}");
     }
 }
+
+/// pingora has a thread that wakes up 100 times a second once anything has asked for one of its time-outs.
+#[tokio::test]
+async fn no_thread_ticks_for_time_outs() {
+    let over_http_1 = Origin::start().anything("page").tls().spawn().await;
+    let over_http_2 = Origin::start().anything("page").alpn(&["h2"]).spawn().await;
+    let plain = Origin::start().anything("page").spawn().await;
+    let gate = Gate::start().await;
+
+    allowed(&gate.get(&plain.url("/x")).await, "no-robots");
+    for origin in [&over_http_1, &over_http_2] {
+        for alpn in [Alpn::Http1, Alpn::Http2] {
+            let mut inside = gate.connect(&origin.authority()).await.opened().tls(NAME, alpn).await;
+            allowed(&inside.get("/x").await, "no-robots");
+        }
+    }
+
+    let threads = gate.threads();
+    assert!(threads.iter().any(|name| name == "robotgate"), "{threads:?}");
+    assert!(!threads.iter().any(|name| name == "Timer thread"), "{threads:?}");
+}

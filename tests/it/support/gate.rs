@@ -179,6 +179,14 @@ impl Gate {
         kib.expect("Linux tells it") * 1024
     }
 
+    /// The names of the gate's threads.
+    pub fn threads(&self) -> Vec<String> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the gate runs");
+        let name =
+            |task: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(task.ok()?.path().join("comm")).ok();
+        tasks.filter_map(name).map(|name| name.trim().to_owned()).collect()
+    }
+
     // Changing
 
     /// Lays other TOML over the defaults and writes the file in place.
