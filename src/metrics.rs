@@ -83,7 +83,7 @@ pub struct Reloads {
 
 /// How an exchange ended.
 #[derive(Debug, Clone, Copy)]
-pub struct Ended {
+pub struct ExchangeEnd {
     pub method: Method,
     pub outcome: Outcome,
     /// The status that the client got, if it got one.
@@ -184,7 +184,7 @@ impl Metrics {
         self.audit_wait.observe(waited);
     }
 
-    pub fn ended(&self, ended: &Ended) {
+    pub fn ended(&self, ended: &ExchangeEnd) {
         self.requests[ended.method.index()].add(ended.outcome);
         if let Some(class) = ended.status.and_then(Class::of) {
             self.responses.add(class);

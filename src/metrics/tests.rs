@@ -161,7 +161,7 @@ fn what_is_open_is_counted_until_it_is_dropped() {
 #[test]
 fn an_end_is_counted_by_what_became_of_it() {
     let metrics = Arc::new(Metrics::default());
-    let ended = Ended {
+    let ended = ExchangeEnd {
         method: Method::from(&http::Method::GET),
         outcome: Outcome::Forwarded,
         status: Some(204),
@@ -171,7 +171,7 @@ fn an_end_is_counted_by_what_became_of_it() {
         took: Some(Duration::from_millis(2)),
     };
     metrics.ended(&ended);
-    metrics.ended(&Ended {
+    metrics.ended(&ExchangeEnd {
         method: Method::from(&http::Method::TRACE),
         outcome: Outcome::Error,
         status: None,

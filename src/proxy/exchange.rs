@@ -24,7 +24,7 @@ use crate::{
     bot::Identity,
     decision::{Decision, Verdict},
     fetch::LookupError,
-    metrics::{Ended, Method, Outcome, Present, Tunnel},
+    metrics::{ExchangeEnd, Method, Outcome, Present, Tunnel},
     seldom::seldom,
     text::{Timestamp, micros},
     upstream::{Fault, ProxyError},
@@ -300,7 +300,7 @@ impl Exchange {
             _ => Outcome::Error,
         };
         let (bytes_in, bytes_out) = self.passed.both();
-        self.generation.meter.metrics.ended(&Ended {
+        self.generation.meter.metrics.ended(&ExchangeEnd {
             method: self.method,
             outcome,
             status: self.status,

@@ -46,7 +46,7 @@ pub(super) struct Times {
 
 /// How the exchange went well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum Relayed {
     /// The response has ended. `reusable` where the request has, too.
     Whole { reusable: bool },
     /// The connection is a WebSocket's from here on.
@@ -80,7 +80,7 @@ enum Down {
     Head,
     Content,
     /// Only the client has to take the rest.
-    Ending(Ended),
+    Ending(Relayed),
 }
 
 struct State {
@@ -114,7 +114,7 @@ impl Relay<'_> {
     ///
     /// # Errors
     /// See [`Broken`]. Whether the client has got the head of a response by then, the exchange knows.
-    pub(super) async fn run(mut self) -> Result<Ended, Broken> {
+    pub(super) async fn run(mut self) -> Result<Relayed, Broken> {
         let now = Instant::now();
         let mut state = State {
             up: Up::Content,
@@ -133,14 +133,14 @@ impl Relay<'_> {
         poll_fn(|cx| self.poll(&mut state, cx)).await
     }
 
-    fn poll(&mut self, state: &mut State, cx: &mut Context<'_>) -> Poll<Result<Ended, Broken>> {
+    fn poll(&mut self, state: &mut State, cx: &mut Context<'_>) -> Poll<Result<Relayed, Broken>> {
         let (mut up_moved, mut down_moved) = (false, false);
         loop {
             let up = match self.move_up(state, cx) {
                 // Who has the whole response need not wait for the origin to end the stream.
                 Err(Broken::Client(ClientFault::Gone)) if state.left == Some(0) && self.poll_taken(cx)? => {
                     self.exchange.passed.set(self.client.bytes());
-                    return Poll::Ready(Ok(Ended::Whole { reusable: false }));
+                    return Poll::Ready(Ok(Relayed::Whole { reusable: false }));
                 }
                 up => up?,
             };
@@ -279,7 +279,7 @@ impl Relay<'_> {
             }
             Down::Ending(ended) => Ok(match self.poll_taken(cx)? {
                 true => Moved::Ended(match ended {
-                    Ended::Whole { .. } => Ended::Whole {
+                    Relayed::Whole { .. } => Relayed::Whole {
                         reusable: state.up == Up::Sent,
                     },
                     ended => ended,
@@ -309,7 +309,7 @@ impl Relay<'_> {
             Poll::Ready(Err(fault)) => return Err(Broken::Server(fault)),
             Poll::Pending => return Ok(Down::Content),
         }
-        Ok(Down::Ending(Ended::Whole { reusable: false }))
+        Ok(Down::Ending(Relayed::Whole { reusable: false }))
     }
 
     /// Sends the head of a response on, as the client may have it.
@@ -327,7 +327,7 @@ impl Relay<'_> {
             rewrite::to_client(&mut head, received, &proxy.name, None).map_err(internal)?;
             self.client.send_head(head, false)?;
             exchange.status = Some(status.as_u16());
-            return Ok(Down::Ending(Ended::Websocket));
+            return Ok(Down::Ending(Relayed::Websocket));
         }
         rewrite::from_origin(&mut head, &proxy.name).map_err(internal)?;
         if received != Version::HTTP_2 || self.server.version() != Version::HTTP_2 {
@@ -373,7 +373,7 @@ impl Relay<'_> {
         self.client.send_head(head, end)?;
         exchange.status = Some(status.as_u16());
         Ok(match end {
-            true => Down::Ending(Ended::Whole { reusable: false }),
+            true => Down::Ending(Relayed::Whole { reusable: false }),
             false => Down::Content,
         })
     }
@@ -409,7 +409,7 @@ impl Relay<'_> {
 enum Moved {
     Nothing,
     Some,
-    Ended(Ended),
+    Ended(Relayed),
 }
 
 // === impl Broken ===

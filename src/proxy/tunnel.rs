@@ -13,7 +13,7 @@ use http::HeaderMap;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 use self::hello::{Opening, Said};
-pub(super) use self::pass::{Bounds, Count, Ended, pass};
+pub(super) use self::pass::{Bounds, Count, TunnelEnd, pass};
 use super::{
     client_stream::ClientStream,
     connect::answer::{ESTABLISHED, answer_and_close},
@@ -50,14 +50,14 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
             life: proxy.tunnel_timeout,
         };
         match pass_checked(&mut stream, &mut origin, &exchange, bounds).await {
-            Ok(Ended::Both) => {}
-            Ok(Ended::ClientBroke) => exchange.note_client_gone(),
-            Ok(Ended::OriginBroke) => exchange.note_fault(&Fault::ConnectionTerminated),
-            Ok(Ended::Idle) => {
+            Ok(TunnelEnd::Both) => {}
+            Ok(TunnelEnd::ClientBroke) => exchange.note_client_gone(),
+            Ok(TunnelEnd::OriginBroke) => exchange.note_fault(&Fault::ConnectionTerminated),
+            Ok(TunnelEnd::Idle) => {
                 visit.came_over(Limit::TunnelIdleTimeout, client);
                 exchange.note_idle();
             }
-            Ok(Ended::Old) => {
+            Ok(TunnelEnd::Old) => {
                 visit.came_over(Limit::TunnelTimeout, client);
                 exchange.note_old();
             }
@@ -83,7 +83,7 @@ async fn pass_checked(
     origin: &mut TcpStream,
     exchange: &Exchange,
     bounds: Bounds,
-) -> Result<Ended, Said> {
+) -> Result<TunnelEnd, Said> {
     let mut opening = Opening::default();
     let reading = async {
         while opening.wants_more(stream.early()) {
@@ -95,7 +95,7 @@ async fn pass_checked(
     };
     tokio::select! {
         read = tokio::time::timeout(bounds.idle, reading) => if read.is_err() {
-            return Ok(Ended::Idle);
+            return Ok(TunnelEnd::Idle);
         },
         // No server of TLS speaks first; one of another protocol may.
         readable = origin.readable() => drop(readable),

@@ -18,10 +18,10 @@ use crate::{
         fields,
         generation::Generation,
         limits::Limit,
-        relay::{Broken, Ended, Relay, Times},
+        relay::{Broken, Relay, Relayed, Times},
         rewrite,
         timer::Timer,
-        tunnel::{self, Bounds},
+        tunnel::{self, Bounds, TunnelEnd},
     },
     upstream::{self, Again, Fault, Server, Wanted},
     wire::Wire,
@@ -140,7 +140,7 @@ async fn ask(
     server: &mut Server,
     address: SocketAddr,
     target: &Target,
-) -> Result<Ended, Broken> {
+) -> Result<Relayed, Broken> {
     exchange.upstream = Some(address);
     // robotgate itself may have begun to listen there since the address was checked. Nothing was sent yet.
     let generation = &exchange.generation;
@@ -204,14 +204,14 @@ pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut 
     };
     let came_over = |limit| context.arrival.visit.came_over(limit, context.arrival.client);
     match tunnel::pass(client, server, bounds, &exchange.passed).await {
-        tunnel::Ended::Both => {}
-        tunnel::Ended::ClientBroke => exchange.note_client_gone(),
-        tunnel::Ended::OriginBroke => exchange.note_fault(&Fault::ConnectionTerminated),
-        tunnel::Ended::Idle => {
+        TunnelEnd::Both => {}
+        TunnelEnd::ClientBroke => exchange.note_client_gone(),
+        TunnelEnd::OriginBroke => exchange.note_fault(&Fault::ConnectionTerminated),
+        TunnelEnd::Idle => {
             came_over(Limit::TunnelIdleTimeout);
             exchange.note_idle();
         }
-        tunnel::Ended::Old => {
+        TunnelEnd::Old => {
             came_over(Limit::TunnelTimeout);
             exchange.note_old();
         }
@@ -220,14 +220,14 @@ pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut 
 
 /// What becomes of the connection to the origin.
 fn settle(
-    ended: Ended,
+    ended: Relayed,
     server: Server,
     exchange: &Exchange,
     origin: &Origin,
     address: SocketAddr,
 ) -> Result<Forwarded, Broken> {
     match ended {
-        Ended::Whole { reusable } => {
+        Relayed::Whole { reusable } => {
             if reusable {
                 let generation = &exchange.generation;
                 generation
@@ -236,7 +236,7 @@ fn settle(
             }
             Ok(Forwarded::Whole)
         }
-        Ended::Websocket => Ok(Forwarded::Websocket(server.into_websocket()?)),
+        Relayed::Websocket => Ok(Forwarded::Websocket(server.into_websocket()?)),
     }
 }
 

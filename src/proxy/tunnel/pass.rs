@@ -20,7 +20,7 @@ pub(in crate::proxy) struct Count {
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::proxy) enum Ended {
+pub(in crate::proxy) enum TunnelEnd {
     /// Each side said that it was done.
     Both,
     ClientBroke,
@@ -45,28 +45,28 @@ pub(in crate::proxy) async fn pass(
     origin: impl AsyncRead + AsyncWrite,
     bounds: Bounds,
     count: &Count,
-) -> Ended {
+) -> TunnelEnd {
     let (from_client, to_client) = tokio::io::split(client);
     let (from_origin, to_origin) = tokio::io::split(origin);
     let up = copy(
         from_client,
         to_origin,
         &count.up,
-        (Ended::ClientBroke, Ended::OriginBroke),
+        (TunnelEnd::ClientBroke, TunnelEnd::OriginBroke),
     );
     let down = copy(
         from_origin,
         to_client,
         &count.down,
-        (Ended::OriginBroke, Ended::ClientBroke),
+        (TunnelEnd::OriginBroke, TunnelEnd::ClientBroke),
     );
     tokio::select! {
         both = async { tokio::try_join!(up, down) } => match both {
-            Ok(_) => Ended::Both,
+            Ok(_) => TunnelEnd::Both,
             Err(ended) => ended,
         },
-        () = silence(count, bounds.idle) => Ended::Idle,
-        () = tokio::time::sleep(bounds.life) => Ended::Old,
+        () = silence(count, bounds.idle) => TunnelEnd::Idle,
+        () = tokio::time::sleep(bounds.life) => TunnelEnd::Old,
     }
 }
 
@@ -75,8 +75,8 @@ async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     count: &AtomicU64,
-    (reading, writing): (Ended, Ended),
-) -> Result<(), Ended> {
+    (reading, writing): (TunnelEnd, TunnelEnd),
+) -> Result<(), TunnelEnd> {
     loop {
         // Memory is taken for what has come, and for none while nothing comes.
         let read = poll_fn(|cx| poll_some::<BUFFER, _>(&mut from, cx, <[u8]>::to_vec)).await;
@@ -148,7 +148,7 @@ mod tests {
             (asked, answered)
         };
         let (ended, said) = tokio::join!(pass(near, far, BOUNDS, &count), ends);
-        assert_eq!(ended, Ended::Both);
+        assert_eq!(ended, TunnelEnd::Both);
         assert_eq!(said, ("ping".into(), "pong!".into()));
         assert_eq!(count.both(), (4, 5));
     }
@@ -166,7 +166,7 @@ mod tests {
         };
         let start = tokio::time::Instant::now();
         tokio::select! {
-            ended = pass(near, far, BOUNDS, &count) => assert_eq!(ended, Ended::Idle),
+            ended = pass(near, far, BOUNDS, &count) => assert_eq!(ended, TunnelEnd::Idle),
             () = talk => unreachable!("it never ends"),
         }
         assert!(start.elapsed() >= Duration::from_secs(8 + 5), "{:?}", start.elapsed());
@@ -184,7 +184,7 @@ mod tests {
         };
         let start = tokio::time::Instant::now();
         let (ended, ()) = tokio::join!(pass(near, far, BOUNDS, &count), talk);
-        assert_eq!(ended, Ended::Old);
+        assert_eq!(ended, TunnelEnd::Old);
         assert!(start.elapsed() >= BOUNDS.life, "{:?}", start.elapsed());
     }
 }
