@@ -4,7 +4,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
@@ -20,7 +20,10 @@ use pingora::{
     },
     server::ShutdownWatch,
 };
-use tokio::sync::{Notify, watch};
+use tokio::{
+    io::AsyncWriteExt,
+    sync::{Notify, watch},
+};
 
 use super::{
     arrival::Through,
@@ -75,6 +78,8 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
     // A client that reads still goes on to say so, and a connection that is closed with that unread loses what it has not
     // read of its responses.
     if let Ok(mut stream) = given_back.await {
+        // Whether the client is there still, the next reads show.
+        let _ = tokio::time::timeout(TO_TAKE_THE_REST, AsyncWriteExt::shutdown(&mut stream)).await;
         linger(&mut stream, TO_TAKE_THE_REST).await;
     }
 }
@@ -92,6 +97,8 @@ struct Streams {
     left: AtomicU32,
     /// Made true when no more are to come.
     retire: watch::Sender<bool>,
+    /// Those of requests that have ended, for the next ones.
+    timers: Mutex<Vec<Timer>>,
     through: Arc<Through>,
 }
 
@@ -113,6 +120,7 @@ impl Streams {
             changed: Notify::new(),
             left: AtomicU32::new(proxy.limits.connection_requests),
             retire,
+            timers: Mutex::default(),
             through,
         }
     }
@@ -152,6 +160,10 @@ impl Streams {
         true
     }
 
+    fn timers(&self) -> MutexGuard<'_, Vec<Timer>> {
+        self.timers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts a request that has ended.
     fn end(&self) {
         if self.through.resets.served.fetch_sub(1, Ordering::Relaxed) == 1 {
@@ -164,11 +176,12 @@ impl Streams {
 impl HttpServerApp for Streams {
     async fn process_new_http(self: &Arc<Self>, session: ServerSession, _: &ShutdownWatch) -> Option<ReusedHttpStream> {
         if self.begin() {
-            let mut timer = Timer::default();
+            let mut timer = self.timers().pop().unwrap_or_default();
             if let ServerSession::H2(session) = session {
                 let serving = gate::serve(Client::http2(session), &self.context, &mut timer);
                 self.context.running.track(serving).await;
             }
+            self.timers().push(timer);
         }
         self.end();
         // A stream of HTTP/2 is not used again.

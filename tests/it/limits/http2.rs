@@ -239,6 +239,9 @@ async fn a_connection_ends_that_is_idle_and_none_with_a_request_under_way() {
 
     within("the end of the idle connection", idle.drain()).await;
 
+    // The client was told of the end, and may still take what is left of its responses.
+    let open = gate.admin("/metrics").await.text();
+    assert!(open.contains("robotgate_connections{listener=\"http\"} 2"), "{open}");
     latch.open();
     assert_eq!(busy.outcome(1).await, Outcome::Status(200));
     let (_, completions) = gate.audited(2).await;
