@@ -1,6 +1,6 @@
-//! The connections to origins ([`Origins`]): made, kept for the next request (`pool`), shared by HTTP/2 ([`http2`]); one
-//! request and its response on one of them ([`Server`], over [`Http1`] or HTTP/2); and what goes wrong then ([`Fault`]).
-//! The fetcher of robots.txt files and the gate connect alike.
+//! The connections to origins ([`Origins`]): made, kept for the next request (`pool`), shared by HTTP/2 (`sharing`, [`http2`]);
+//! one request and its response on one of them ([`Server`], over [`Http1`] or HTTP/2); and what goes wrong then ([`Fault`]).
+//! The fetcher of robots.txt files and the gate use the same connections.
 
 mod certificate;
 mod fault;
@@ -9,6 +9,7 @@ pub mod http2;
 mod origins;
 mod pool;
 mod server;
+mod sharing;
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -1,10 +1,9 @@
 //! The connections to origins: made, kept for the next request, shared, and given up.
 
 use std::{
-    collections::HashMap,
     net::SocketAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -19,6 +18,7 @@ use super::{
     Fault, Server, connect,
     http2::{Bounds, Shared},
     pool::{Key, Pool},
+    sharing::{Sharing, Turn},
 };
 use crate::origin::{Origin, Scheme};
 
@@ -28,7 +28,7 @@ pub struct Origins {
     /// Those of HTTP/1.1 that wait for their next request.
     kept: Pool<Stream>,
     /// Those of HTTP/2.
-    shared: Mutex<HashMap<Key, Vec<Shared>>>,
+    shared: Sharing,
     /// Whether somebody looks after them.
     is_swept: AtomicBool,
 }
@@ -42,6 +42,8 @@ pub struct Wanted {
     pub content: bool,
     /// One of HTTP/1.1 that the origin may be about to close, since the request can be put twice.
     pub kept: bool,
+    /// A new one that no other request is on.
+    pub fresh: bool,
 }
 
 // === impl Origins ===
@@ -54,29 +56,29 @@ impl Origins {
         Arc::new(Self {
             connector: TransportConnector::new(Some(options)),
             kept: Pool::new(max),
-            shared: Mutex::default(),
+            shared: Sharing::new(MAX_SHARED),
             is_swept: AtomicBool::new(false),
         })
     }
 
     /// A connection to `origin` at `address` that is there already.
     pub fn there(&self, origin: &Origin, address: SocketAddr, wanted: Wanted, now: Instant) -> Option<Server> {
+        if wanted.fresh {
+            return None;
+        }
         let key = Key::new(origin, address);
-        if wanted.http2
-            && origin.scheme == Scheme::Https
-            && let Some(shared) = self
-                .shared()
-                .get(&key)
-                .and_then(|all| all.iter().find(|one| one.has_room(wanted.content)))
+        if wanted.may_share(origin)
+            && let Some(shared) = self.shared.there(&key, wanted.content, now)
         {
-            return Some(Server::http2(shared.clone()));
+            return Some(Server::http2(shared));
         }
         let kept = wanted.kept.then(|| self.kept.take(&key, now)).flatten();
         kept.map(Server::http1)
     }
 
     /// Makes a connection to `origin` at `address`, which the egress guard has checked, TCP and TLS together `within` that
-    /// time. One of HTTP/2 is kept for so long without a request as `idle` says.
+    /// time. Where another request is making one, this one waits for it and shares it if it is one of HTTP/2. One of HTTP/2
+    /// is kept for so long without a request as `idle` says.
     ///
     /// # Errors
     /// There is none to be had.
@@ -84,29 +86,40 @@ impl Origins {
         self: &Arc<Self>,
         origin: &Origin,
         address: SocketAddr,
-        http2: bool,
+        wanted: Wanted,
         within: Duration,
         idle: Duration,
     ) -> Result<Server, Fault> {
-        let alpn = if http2 { ALPN::H2H1 } else { ALPN::H1 };
-        let stream = connect(&self.connector, origin, address, alpn, within).await?;
+        if !wanted.may_share(origin) {
+            let stream = connect(&self.connector, origin, address, ALPN::H1, within).await?;
+            return Ok(Server::http1(stream));
+        }
+        let key = Key::new(origin, address);
+        let started = Instant::now();
+        let turn = match wanted.fresh {
+            true => Turn::Alone,
+            false => tokio::time::timeout(within, self.shared.turn(&key, wanted.content))
+                .await
+                .map_err(|_| Fault::ConnectionTimeout)?,
+        };
+        let making = match turn {
+            Turn::There(shared) => return Ok(Server::http2(shared)),
+            Turn::First(making) => Some(making),
+            Turn::Alone => None,
+        };
+        let left = within.saturating_sub(started.elapsed());
+        let stream = connect(&self.connector, origin, address, ALPN::H2H1, left).await?;
         if !matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
+            self.shared.note_http1(&key, Instant::now());
+            self.look_after();
             return Ok(Server::http1(stream));
         }
         let shared = Shared::open(stream, &Bounds::default(), idle).await?;
-        let mut all = self.shared();
-        if all.values().map(Vec::len).sum::<usize>() >= MAX_SHARED {
-            // Those that are in use are as many as their requests.
-            all.values()
-                .flatten()
-                .filter(|one| one.is_idle())
-                .for_each(Shared::close);
-            forget_closed(&mut all);
-        }
-        let same = all.entry(Key::new(origin, address)).or_default();
-        same.push(shared.clone());
-        drop(all);
+        self.shared.keep(&key, shared.clone(), Instant::now());
         self.look_after();
+        if let Some(making) = making {
+            making.share();
+        }
         Ok(Server::http2(shared))
     }
 
@@ -126,23 +139,18 @@ impl Origins {
 
     /// Drops what cannot be used any more. Whether anything is left.
     fn sweep(&self, now: Instant) -> bool {
-        let mut shared = self.shared();
-        forget_closed(&mut shared);
-        let is_shared = !shared.is_empty();
-        drop(shared);
+        let is_shared = self.shared.sweep(now);
         self.kept.sweep(now) > 0 || is_shared
-    }
-
-    fn shared(&self) -> MutexGuard<'_, HashMap<Key, Vec<Shared>>> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn forget_closed(shared: &mut HashMap<Key, Vec<Shared>>) {
-    shared.retain(|_, same| {
-        same.retain(|one| !one.is_closed());
-        !same.is_empty()
-    });
+// === impl Wanted ===
+
+impl Wanted {
+    /// Whether a connection to `origin` may turn out to be one of HTTP/2.
+    fn may_share(self, origin: &Origin) -> bool {
+        self.http2 && origin.scheme == Scheme::Https
+    }
 }
 
 /// Drops connections that were kept for too long or that their origins closed, for as long as there are any.
@@ -162,5 +170,5 @@ async fn sweep(origins: Weak<Origins>) {
 }
 
 const SWEEP: Duration = Duration::from_secs(1);
-/// Connections of HTTP/2 past which those without a request are closed.
+/// Connections of HTTP/2 past which those without a request are closed, the least recently used first.
 const MAX_SHARED: usize = 1024;

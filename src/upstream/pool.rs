@@ -3,9 +3,13 @@
 
 use std::{
     collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
     net::SocketAddr,
     pin::Pin,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Waker},
     time::{Duration, Instant},
 };
@@ -22,17 +26,19 @@ pub struct Key {
     tls: Option<Host>,
 }
 
-/// Kept connections, of which the latest is used first.
+/// A map in several parts, each behind a lock of its own.
 #[derive(Debug)]
-pub struct Pool<T> {
-    kept: Mutex<Kept<T>>,
-    max: usize,
+pub struct Shards<V> {
+    shards: [Mutex<HashMap<Key, V>>; SHARDS],
+    hasher: RandomState,
 }
 
+/// Kept connections, of which the latest is used first. Connections are closed outside the locks.
 #[derive(Debug)]
-struct Kept<T> {
-    by_key: HashMap<Key, Vec<Idle<T>>>,
-    count: usize,
+pub struct Pool<T> {
+    kept: Shards<Vec<Idle<T>>>,
+    count: AtomicUsize,
+    max: usize,
 }
 
 #[derive(Debug)]
@@ -58,76 +64,104 @@ impl Key {
     }
 }
 
+// === impl Shards ===
+
+impl<V> Shards<V> {
+    pub fn new() -> Self {
+        Self {
+            shards: Default::default(),
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// The part in which `key` belongs.
+    pub fn of(&self, key: &Key) -> MutexGuard<'_, HashMap<Key, V>> {
+        // A u64's remainder by a small number fits.
+        lock(&self.shards[(self.hasher.hash_one(key) % SHARDS as u64) as usize])
+    }
+
+    /// One part after the other.
+    pub fn each(&self) -> impl Iterator<Item = MutexGuard<'_, HashMap<Key, V>>> {
+        self.shards.iter().map(lock)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that changes the maps can panic half way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 // === impl Pool ===
 
 impl<T: Keep> Pool<T> {
-    /// One that keeps at most `max` connections.
+    /// One that keeps at most `max` connections, or a few more.
     pub fn new(max: usize) -> Self {
         Self {
-            kept: Mutex::new(Kept {
-                by_key: HashMap::new(),
-                count: 0,
-            }),
+            kept: Shards::new(),
+            count: AtomicUsize::new(0),
             max,
         }
     }
 
     /// Takes a connection out, one that is open at `now`.
     pub fn take(&self, key: &Key, now: Instant) -> Option<T> {
-        let mut kept = self.lock();
         loop {
-            let idle = kept.by_key.get_mut(key)?.pop();
-            let Some(mut idle) = idle else {
-                kept.by_key.remove(key);
+            let mut shard = self.kept.of(key);
+            let Some(mut idle) = shard.get_mut(key)?.pop() else {
+                shard.remove(key);
                 return None;
             };
-            kept.count -= 1;
+            drop(shard);
+            self.count.fetch_sub(1, Ordering::Relaxed);
             if idle.until > now && idle.connection.is_open() {
                 return Some(idle.connection);
             }
         }
     }
 
-    /// Keeps a connection for at most `time` from `now`. Where there are too many, the one that would end first makes room.
+    /// Keeps a connection for at most `time` from `now`. Where there are too many, some that would end soon make room.
     pub fn keep(&self, key: Key, connection: T, time: Duration, now: Instant) {
-        let mut kept = self.lock();
-        if kept.count >= self.max {
-            // In halves, so that it is not looked for the oldest each time.
-            let mut ends: Vec<Instant> = kept.by_key.values().flatten().map(|idle| idle.until).collect();
-            let half = ends.len() / 2;
-            let (_, median, _) = ends.select_nth_unstable(half);
-            let median = *median;
-            kept.retain(|idle| idle.until > median);
-        }
-        kept.count += 1;
+        let is_full = self.count.fetch_add(1, Ordering::Relaxed) >= self.max;
+        let mut shard = self.kept.of(&key);
+        let surplus = match is_full {
+            true => older_half(&mut shard),
+            false => Vec::new(),
+        };
         let until = now + time;
-        kept.by_key.entry(key).or_default().push(Idle { connection, until });
+        shard.entry(key).or_default().push(Idle { connection, until });
+        drop(shard);
+        self.count.fetch_sub(surplus.len(), Ordering::Relaxed);
     }
 
     /// Drops what cannot be used any more. How many are left.
     pub fn sweep(&self, now: Instant) -> usize {
-        let mut kept = self.lock();
-        kept.retain(|idle| idle.until > now && idle.connection.is_open());
-        kept.count
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept<T>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        for mut shard in self.kept.each() {
+            let gone = take_out(&mut shard, |idle| idle.until <= now || !idle.connection.is_open());
+            drop(shard);
+            self.count.fetch_sub(gone.len(), Ordering::Relaxed);
+        }
+        self.count.load(Ordering::Relaxed)
     }
 }
 
-// === impl Kept ===
-
-impl<T> Kept<T> {
-    fn retain(&mut self, mut stays: impl FnMut(&mut Idle<T>) -> bool) {
-        let mut count = 0;
-        self.by_key.retain(|_, idle| {
-            idle.retain_mut(&mut stays);
-            count += idle.len();
-            !idle.is_empty()
-        });
-        self.count = count;
+/// Takes out half of the connections, those that would end first; so the oldest is not looked for each time.
+fn older_half<T>(shard: &mut HashMap<Key, Vec<Idle<T>>>) -> Vec<Idle<T>> {
+    let mut ends: Vec<Instant> = shard.values().flatten().map(|idle| idle.until).collect();
+    if ends.is_empty() {
+        return Vec::new();
     }
+    let half = ends.len() / 2;
+    let median = *ends.select_nth_unstable(half).1;
+    take_out(shard, |idle| idle.until <= median)
+}
+
+fn take_out<T>(shard: &mut HashMap<Key, Vec<Idle<T>>>, mut goes: impl FnMut(&mut Idle<T>) -> bool) -> Vec<Idle<T>> {
+    let mut gone = Vec::new();
+    shard.retain(|_, same| {
+        gone.extend(same.extract_if(.., &mut goes));
+        !same.is_empty()
+    });
+    gone
 }
 
 impl Keep for Stream {
@@ -137,5 +171,76 @@ impl Keep for Stream {
         let mut read = ReadBuf::new(&mut space);
         let mut nobody = Context::from_waker(Waker::noop());
         Pin::new(self).poll_read(&mut nobody, &mut read).is_pending()
+    }
+}
+
+/// Parts of a map: more than there are workers on most machines.
+pub const SHARDS: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection that is open or not, and tells when it is closed whether its part's lock is free.
+    #[derive(Debug)]
+    struct Fake {
+        is_open: bool,
+        number: u32,
+    }
+
+    impl Keep for Fake {
+        fn is_open(&mut self) -> bool {
+            self.is_open
+        }
+    }
+
+    fn key(number: u8) -> Key {
+        let origin: Origin = "http://shop.example".parse().expect("an origin");
+        Key::new(&origin, ([192, 0, 2, number], 80).into())
+    }
+
+    fn open(number: u32) -> Fake {
+        Fake { is_open: true, number }
+    }
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn the_latest_that_is_open_and_in_time_is_taken_and_the_others_are_not_kept() {
+        let (pool, now) = (Pool::new(10), Instant::now());
+        pool.keep(key(1), open(1), MINUTE, now);
+        pool.keep(key(1), open(2), MINUTE, now);
+        pool.keep(
+            key(1),
+            Fake {
+                is_open: false,
+                number: 3,
+            },
+            MINUTE,
+            now,
+        );
+        pool.keep(key(1), open(4), Duration::from_secs(1), now);
+        let later = now + Duration::from_secs(2);
+        let taken = pool.take(&key(1), later).expect("one is open");
+        assert_eq!(taken.number, 2, "the third is closed, and the fourth too old");
+        assert_eq!(pool.sweep(later), 1);
+        assert!(pool.take(&key(2), later).is_none(), "it is of another address");
+        assert_eq!(pool.sweep(later + MINUTE), 0);
+    }
+
+    #[test]
+    fn a_full_pool_gives_up_those_that_would_end_first() {
+        let (pool, now) = (Pool::new(4), Instant::now());
+        for number in 0..100 {
+            let time = MINUTE + Duration::from_millis(number.into());
+            pool.keep(key(1), open(number), time, now);
+            assert!(pool.sweep(now) <= 4 + SHARDS, "at {number}");
+        }
+        assert_eq!(pool.take(&key(1), now).map(|taken| taken.number), Some(99));
+        // Each of many keys may be alone in its part.
+        for number in 0..=255 {
+            pool.keep(key(number), open(0), MINUTE, now);
+            assert!(pool.sweep(now) <= 4 + SHARDS, "with {number} keys");
+        }
     }
 }

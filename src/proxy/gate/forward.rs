@@ -57,12 +57,11 @@ pub(super) async fn forward(
         http2: generation.config.https.upstream_http2 && !client.asks_to_upgrade(),
         content: client.has_content(),
         kept: may_repeat(client),
+        fresh: false,
     };
     let mut content = Content::default();
-    // Whether it has to be a new connection.
-    let mut is_fresh = false;
     for tries_left in (0..MAX_TRIES).rev() {
-        let there = addresses.iter().filter(|_| !is_fresh).find_map(|address| {
+        let there = addresses.iter().find_map(|address| {
             let server = generation.origins.there(origin, *address, wanted, started)?;
             Some((server, *address))
         });
@@ -70,7 +69,7 @@ pub(super) async fn forward(
         let (mut server, address) = match there {
             Some(there) => there,
             None => {
-                let made = connect(exchange, generation, origin, &addresses, wanted.http2).await?;
+                let made = connect(exchange, generation, origin, &addresses, wanted).await?;
                 exchange.timings.connect = Some(started.elapsed());
                 made
             }
@@ -87,7 +86,7 @@ pub(super) async fn forward(
             Again::Anyhow => {}
             Again::Http1 => wanted.http2 = false,
         }
-        is_fresh = true;
+        wanted.fresh = true;
     }
     Err(Broken::Server(Fault::ConnectionTerminated))
 }
@@ -108,7 +107,7 @@ async fn connect(
     generation: &Generation,
     origin: &Origin,
     addresses: &[SocketAddr],
-    http2: bool,
+    wanted: Wanted,
 ) -> Result<(Server, SocketAddr), Fault> {
     let proxy = &generation.config.proxy;
     let started = Instant::now();
@@ -122,7 +121,7 @@ async fn connect(
         let within = upstream::share_of(proxy.connect_timeout, spent, addresses.len() - tried);
         let connected = generation
             .origins
-            .connect(origin, *address, http2, within, proxy.idle_timeout);
+            .connect(origin, *address, wanted, within, proxy.idle_timeout);
         match connected.await {
             Ok(server) => return Ok((server, *address)),
             Err(fault) => last = fault,

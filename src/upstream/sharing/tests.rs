@@ -1,0 +1,144 @@
+use std::sync::Arc;
+
+use tokio::io::DuplexStream;
+
+use super::*;
+use crate::upstream::http2::Bounds;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const MILLI: Duration = Duration::from_millis(1);
+
+fn key() -> Key {
+    let origin = "https://shop.example".parse().expect("an origin");
+    Key::new(&origin, ([192, 0, 2, 1], 443).into())
+}
+
+/// A connection, and its far end.
+async fn connection() -> (Shared, DuplexStream) {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let shared = Shared::open(near, &Bounds::default(), MINUTE).await;
+    (shared.expect("it takes bytes"), far)
+}
+
+fn get() -> http::Request<()> {
+    let request = http::Request::get("https://shop.example/");
+    request.body(()).expect("a request")
+}
+
+/// One that has room for `each` connections in each part of its map.
+fn sharing(each: usize) -> Arc<Sharing> {
+    Arc::new(Sharing::new(each * SHARDS))
+}
+
+/// As many requests that wait for a turn, all of them waiting by now.
+async fn waiting(sharing: &Arc<Sharing>, count: usize) -> Vec<tokio::task::JoinHandle<Option<Shared>>> {
+    let wait = || {
+        let sharing = sharing.clone();
+        tokio::spawn(async move {
+            match sharing.turn(&key(), false).await {
+                Turn::There(shared) => Some(shared),
+                Turn::Alone => None,
+                Turn::First(_) => panic!("one is being made"),
+            }
+        })
+    };
+    let waiting = (0..count).map(|_| wait()).collect();
+    // The runtime has one thread, and each of them runs until it waits.
+    for _ in 0..count {
+        tokio::task::yield_now().await;
+    }
+    waiting
+}
+
+#[tokio::test]
+async fn the_bound_closes_the_idle_connection_that_was_used_least_recently() {
+    let (sharing, start) = (sharing(3), Instant::now());
+    let mut all = Vec::new();
+    for number in 0..3 {
+        let (shared, far) = connection().await;
+        sharing.keep(&key(), shared.clone(), start + MILLI * number);
+        all.push((shared, far));
+    }
+    // The first is the one that is given out, so it is the hot one; the second has a request that lasts.
+    sharing
+        .there(&key(), false, start + MILLI * 10)
+        .expect("there are three");
+    let _stream = all[1].0.send(get(), true).expect("it has room");
+
+    for number in 3..5 {
+        let (shared, far) = connection().await;
+        sharing.keep(&key(), shared.clone(), start + MILLI * (20 + number));
+        all.push((shared, far));
+    }
+
+    let closed: Vec<bool> = all.iter().map(|(shared, _)| shared.is_closed()).collect();
+    assert_eq!(
+        closed,
+        [true, false, true, false, false],
+        "the third, and then the first"
+    );
+    let count: usize = sharing
+        .known
+        .each()
+        .map(|part| part.values().map(|known| known.connections.len()).sum::<usize>())
+        .sum();
+    assert_eq!(count, 3);
+}
+
+#[tokio::test]
+async fn those_who_wait_share_the_connection_that_was_made() {
+    let sharing = sharing(3);
+    let Turn::First(making) = sharing.turn(&key(), false).await else {
+        panic!("nobody makes one");
+    };
+    let waiting = waiting(&sharing, 10).await;
+    assert!(
+        matches!(sharing.turn(&key(), true).await, Turn::Alone),
+        "one with content makes its own"
+    );
+
+    let (shared, _far) = connection().await;
+    sharing.keep(&key(), shared.clone(), Instant::now());
+    making.share();
+
+    for request in waiting {
+        assert!(request.await.expect("no panic").is_some());
+    }
+}
+
+#[tokio::test]
+async fn those_who_wait_go_on_at_once_where_none_was_made() {
+    let sharing = sharing(3);
+    let Turn::First(making) = sharing.turn(&key(), false).await else {
+        panic!("nobody makes one");
+    };
+    let waiting = waiting(&sharing, 10).await;
+
+    drop(making);
+
+    for request in waiting {
+        assert!(request.await.expect("no panic").is_none());
+    }
+    assert!(!sharing.sweep(Instant::now()), "nothing is left of it");
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_connection_to_a_server_that_speaks_http_1_1_alone() {
+    let (sharing, now) = (sharing(3), Instant::now());
+    sharing.note_http1(&key(), now);
+    assert!(matches!(sharing.turn(&key(), false).await, Turn::Alone));
+    assert!(sharing.sweep(now + HTTP1_FOR - MILLI), "it is known still");
+    assert!(!sharing.sweep(now + HTTP1_FOR));
+    assert!(matches!(sharing.turn(&key(), false).await, Turn::First(_)));
+}
+
+#[tokio::test]
+async fn a_closed_connection_is_given_to_nobody_and_forgotten() {
+    let (sharing, now) = (sharing(3), Instant::now());
+    let (shared, _far) = connection().await;
+    sharing.keep(&key(), shared.clone(), now);
+    assert!(sharing.there(&key(), false, now).is_some());
+    shared.close();
+    assert!(sharing.there(&key(), false, now).is_none());
+    assert!(!sharing.sweep(now));
+}
