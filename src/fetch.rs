@@ -18,7 +18,6 @@ use std::{
 };
 
 use async_trait::async_trait;
-use pingora::connectors::{ConnectorOptions, TransportConnector};
 
 use self::hop::HopEnd;
 pub use self::{
@@ -29,9 +28,9 @@ pub use self::{
 };
 use crate::{
     copy::{Failure, FetchError, Fetched, NetworkError, OriginState, Policy},
-    egress::{Egress, EgressError, Roots},
+    egress::{Egress, EgressError},
     origin::Origin,
-    upstream::Fault,
+    upstream::{Fault, Origins},
 };
 
 /// Something that fetches the robots.txt of origins.
@@ -89,13 +88,16 @@ pub const TOO_MANY_FETCHES: &str =
 
 /// The fetcher that goes out to the network.
 pub struct Fetcher {
-    connector: TransportConnector,
+    /// The connections that pages use, too.
+    origins: Arc<Origins>,
     egress: Egress,
     options: FetcherOptions,
     /// Whether servers are offered HTTP/2.
     http2: bool,
     /// For connecting and the TLS handshake of one hop.
     connect_timeout: Duration,
+    /// How long a connection waits for another request.
+    kept_for: Duration,
     lanes: Arc<Lanes>,
 }
 
@@ -138,25 +140,25 @@ impl From<Fault> for FetchError {
 // === impl Fetcher ===
 
 impl Fetcher {
-    /// A fetcher that goes out by `egress`, checks certificates against `roots`, and offers HTTP/2 beside HTTP/1.1 with
-    /// `http2`. Of all fetchers that share `lanes`, as many fetches run at once as these have room for.
+    /// A fetcher that goes out by `egress` on connections of `origins`, and offers HTTP/2 beside HTTP/1.1 with `http2`. A
+    /// connection is left to other requests, and waits for them as long as `kept_for` says. Of all fetchers that share
+    /// `lanes`, as many fetches run at once as these have room for.
     pub fn new(
         egress: Egress,
-        roots: &Roots,
+        origins: Arc<Origins>,
         options: FetcherOptions,
         http2: bool,
         connect_timeout: Duration,
+        kept_for: Duration,
         lanes: Arc<Lanes>,
     ) -> Self {
-        // No connection is used twice: most origins are asked once a day.
-        let mut settings = ConnectorOptions::new(1);
-        settings.ca_file = Some(roots.path());
         Self {
-            connector: TransportConnector::new(Some(settings)),
+            origins,
             egress,
             options,
             http2,
             connect_timeout,
+            kept_for,
             lanes,
         }
     }

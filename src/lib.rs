@@ -85,6 +85,8 @@
 //! - A restart refuses no connection where systemd holds the sockets, and a stop closes none under a request.
 //! - A connection to an origin that another request may have used carries none that could not be put twice, and content
 //!   goes on one that is closed behind it. What was begun on a connection and has not ended leaves it to nobody else.
+//! - Over HTTP/1.1, a robots.txt is the first thing that is asked for on its connection. So no answer to another request
+//!   passes for one.
 //! - What a client may have at once is bounded, and so is what is remembered of clients.
 //! - Nobody changes anything at the admin listener, and no bot waits for it or gets there. What changes something is asked
 //!   on the socket beside the copies, which only the proxy's own user and root can open.

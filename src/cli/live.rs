@@ -15,6 +15,7 @@ use crate::{
     explanation::FetchRecord,
     fetch::{LookupError, Name, Requester, Traced},
     origin::Origin,
+    upstream::Origins,
 };
 
 use self::way::Way;
@@ -61,7 +62,11 @@ pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
             name: Name::Operators,
             max_fetches: 1,
         })?;
-        let fetcher = config.fetcher(config.way_out(resolver, config.listening()), &roots, lanes);
+        let fetcher = config.fetcher(
+            config.way_out(resolver, config.listening()),
+            Origins::new(roots.path(), 1),
+            lanes,
+        );
         let text = format!("fetching {}", origin.robots_url());
         let _progress = Progress::begin(move || text.clone());
         Ok::<_, LiveError>(fetcher.trace(&place, origin, None).await)

@@ -9,9 +9,10 @@ use super::Config;
 use crate::{
     bot::Proof,
     decision::{Question, Subject, Terms},
-    egress::{Egress, Listening, Prohibited, Resolver, Roots, screen},
+    egress::{Egress, Listening, Prohibited, Resolver, screen},
     fetch::{Fetcher, Lanes},
     origin::{Origin, Target},
+    upstream::Origins,
 };
 
 // === impl Config ===
@@ -74,16 +75,15 @@ impl Config {
         Arc::new(Lanes::new(self.robots.max_fetches))
     }
 
-    /// What fetches robots.txt files, by `egress`, with certificates checked against `roots`, and in
-    /// turn with all else that has `lanes`.
-    pub fn fetcher(&self, egress: Egress, roots: &Roots, lanes: Arc<Lanes>) -> Fetcher {
-        let (options, connect_timeout) = (self.robots.fetch.clone(), self.proxy.connect_timeout);
+    /// What fetches robots.txt files, by `egress`, on connections of `origins`, and in turn with all else that has `lanes`.
+    pub fn fetcher(&self, egress: Egress, origins: Arc<Origins>, lanes: Arc<Lanes>) -> Fetcher {
         Fetcher::new(
             egress,
-            roots,
-            options,
+            origins,
+            self.robots.fetch.clone(),
             self.https.upstream_http2,
-            connect_timeout,
+            self.proxy.connect_timeout,
+            self.proxy.idle_timeout,
             lanes,
         )
     }

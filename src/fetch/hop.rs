@@ -1,12 +1,6 @@
 //! One request of a fetch, and where its answer leads.
 
-use std::{
-    net::SocketAddr,
-    time::{Duration, Instant},
-};
-
 use http::HeaderValue;
-use pingora::protocols::{ALPN, Stream};
 use pingora_http::ResponseHeader;
 
 use super::{
@@ -17,7 +11,7 @@ use super::{
 };
 use crate::{
     copy::{Failure, Freshness, Received, retry_after},
-    upstream::{self, Fault, http2::StreamError},
+    upstream::{self, Again, Fault, Wanted},
 };
 
 /// What one request came to.
@@ -42,22 +36,54 @@ impl Hop {
         etag: Option<&str>,
         asked: &mut Asked,
     ) -> Result<HopEnd, Failure> {
-        let offered = if fetcher.http2 { ALPN::H2H1 } else { ALPN::H1 };
-        let begun = match self.begin(fetcher, offered.clone(), etag, asked).await {
-            Err(error) if error.is_unprocessed() => self.begin(fetcher, offered, etag, asked).await,
-            Err(error) if error.needs_http1() => self.begin(fetcher, ALPN::H1, etag, asked).await,
-            begun => begun,
+        upstream::check_name(self.origin())?;
+        let addresses = fetcher.egress.addresses(&self.origin.host, self.origin.port).await;
+        let addresses = addresses.map_err(Fault::from)?;
+        let mut wanted = Wanted {
+            http2: fetcher.http2,
+            content: false,
+            kept: false,
+            fresh: false,
         };
-        let (mut session, head) = begun.map_err(Fault::from)?;
+        let mut tries_left = MAX_TRIES;
+        loop {
+            tries_left -= 1;
+            let connecting = Session::connect(fetcher, &self.origin, &addresses, wanted, &mut asked.upstream);
+            let mut session = connecting.await?;
+            let ended = self.ask_on(&mut session, fetcher, etag, asked).await;
+            match session.again() {
+                Again::Anyhow if ended.is_err() && tries_left > 0 => {}
+                Again::Http1 if ended.is_err() && tries_left > 0 => wanted.http2 = false,
+                _ => {
+                    let end = ended?;
+                    session.keep(fetcher, &self.origin);
+                    return Ok(end);
+                }
+            }
+            wanted.fresh = true;
+            asked.status = None;
+        }
+    }
+
+    /// Asks on this connection.
+    async fn ask_on(
+        &self,
+        session: &mut Session,
+        fetcher: &Fetcher,
+        etag: Option<&str>,
+        asked: &mut Asked,
+    ) -> Result<HopEnd, Failure> {
+        let request = self.request(fetcher.options.user_agent.clone(), etag);
+        let request = request.map_err(|error| Fault::from_pingora(&error))?;
+        session.send(request, &self.target())?;
+        let head = final_head(session).await?;
 
         let status = head.status.as_u16();
         asked.status = Some(status);
         if matches!(status, 301 | 302 | 303 | 307 | 308) {
             let location = head.headers.get(http::header::LOCATION);
-            return Ok(HopEnd::Redirect {
-                to: self.redirected(location.map(HeaderValue::as_bytes))?,
-                status,
-            });
+            let to = self.redirected(location.map(HeaderValue::as_bytes))?;
+            return Ok(HopEnd::Redirect { to, status });
         }
         let now = std::time::SystemTime::now();
         let freshness = Freshness::from_headers(&head.headers, now);
@@ -66,7 +92,7 @@ impl Hop {
             return Ok(HopEnd::NotModified(freshness));
         }
         check_framing(&head)?;
-        let body = match body::read(&mut session, &head).await {
+        let body = match body::read(session, &head).await {
             // What a server error means does not hang on its page coming whole.
             Err(_) if status >= 500 => Body::default(),
             body => body?,
@@ -81,69 +107,21 @@ impl Hop {
             cut_off: body.cut_off,
         }))
     }
+}
 
-    /// Connects to the first of the origin's addresses that answers, and asks there. Which was tried last is noted in
-    /// `asked`. The answer's head is the final one: a server may send some informational ones first, but not forever.
-    async fn begin(
-        &self,
-        fetcher: &Fetcher,
-        offered: ALPN,
-        etag: Option<&str>,
-        asked: &mut Asked,
-    ) -> Result<(Session, ResponseHeader), StreamError> {
-        upstream::check_name(self.origin())?;
-        let addresses = fetcher
-            .egress
-            .addresses(&self.origin.host, self.origin.port)
-            .await
-            .map_err(Fault::from)?;
-        let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
-        // Where the whole may take no longer than a silence, it is the whole that ends it.
-        let silence = if idle < total {
-            idle
-        } else {
-            total + Duration::from_secs(1)
-        };
-        let stream = self.connect(fetcher, offered, &addresses, &mut asked.upstream).await?;
-        let request = self.request(fetcher.options.user_agent.clone(), etag);
-        let request = request.map_err(|error| Fault::from_pingora(&error))?;
-        let mut session = Session::begin(stream, request, &self.target(), silence).await?;
-        for _ in 0..=MAX_INFORMATIONAL {
-            let head = session.head().await?;
-            // Nobody asked for another protocol (RFC 9110 §15.2.2), so no other answer follows.
-            if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
-                break;
-            }
-            if !head.status.is_informational() {
-                return Ok((session, head));
-            }
+/// The head of the final answer. A server may send some informational ones first, but not forever.
+async fn final_head(session: &mut Session) -> Result<ResponseHeader, Fault> {
+    for _ in 0..=MAX_INFORMATIONAL {
+        let head = session.head().await?;
+        // Nobody asked for another protocol (RFC 9110 §15.2.2), so no other answer follows.
+        if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
+            break;
         }
-        Err(Fault::HttpProtocol.into())
-    }
-
-    async fn connect(
-        &self,
-        fetcher: &Fetcher,
-        offered: ALPN,
-        addresses: &[SocketAddr],
-        upstream: &mut Option<SocketAddr>,
-    ) -> Result<Stream, Fault> {
-        let (total, started) = (fetcher.connect_timeout, Instant::now());
-        let mut last = Fault::Unroutable;
-        for (tried, address) in addresses.iter().enumerate() {
-            *upstream = Some(*address);
-            let within = upstream::share_of(total, started.elapsed(), addresses.len() - tried);
-            let connector = &fetcher.connector;
-            match upstream::connect(connector, &self.origin, *address, offered.clone(), within).await {
-                Ok(stream) => {
-                    fetcher.egress.check_again(*address)?;
-                    return Ok(stream);
-                }
-                Err(fault) => last = fault,
-            }
+        if !head.status.is_informational() {
+            return Ok(head);
         }
-        Err(last)
     }
+    Err(Fault::HttpProtocol)
 }
 
 /// The entity tag of the answer, where it is one (RFC 9110 §8.8.3) and no longer than it need be.
@@ -157,7 +135,7 @@ fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
 }
 
 /// Content in a transfer coding that nobody undoes would be read as a file without rules.
-fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
+pub(super) fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
     let mut codings = head.headers.get_all(http::header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
         (None, _) => Ok(()),
@@ -169,3 +147,5 @@ fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
 /// Bytes of an entity tag that is worth keeping.
 const MAX_ETAG: usize = 128;
 const MAX_INFORMATIONAL: usize = 16;
+/// Connections that one request is put on.
+const MAX_TRIES: usize = 3;

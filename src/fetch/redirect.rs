@@ -86,7 +86,6 @@ impl Hop {
         request.insert_header("User-Agent", user_agent)?;
         request.insert_header("Accept", "text/plain,*/*;q=0.8")?;
         request.insert_header("Accept-Encoding", "gzip")?;
-        request.insert_header("Connection", "close")?;
         if let Some(etag) = etag {
             request.insert_header("If-None-Match", etag)?;
         }

@@ -1,121 +1,186 @@
-//! One request of a fetch and its answer, on a connection of its own, over the HTTP that its TLS agreed on.
+//! One request of a fetch and its answer, on a connection of [`Origins`](crate::upstream::Origins): a new one or, over
+//! HTTP/2, one that pages share. The request that waits for the fetch can go on the same connection.
+//!
+//! Over HTTP/1.1 the connection is always a new one. So nothing that was said for another request passes for a robots.txt,
+//! such as the 408 with which some servers close a connection that waited.
 
 use std::{
     future::poll_fn,
+    net::SocketAddr,
     pin::pin,
-    task::{Context, Poll, ready},
-    time::Duration,
+    task::{Context, Poll, Waker, ready},
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
-use pingora::protocols::{ALPN, Stream};
 use pingora_http::{RequestHeader, ResponseHeader};
+use tokio::time::sleep;
 
+use super::{Fetcher, hop::check_framing};
 use crate::{
-    origin::Target,
-    upstream::{
-        Fault, Http1,
-        http2::{self, Bounds, Shared, StreamError},
-    },
+    origin::{Origin, Target},
+    upstream::{self, Again, Content, Fault, Server, Wanted},
 };
 
 pub(super) struct Session {
-    over: Over,
+    server: Server,
+    address: SocketAddr,
+    /// Whether the connection was there before.
+    was_there: bool,
     /// How long the server may be silent.
     silence: Duration,
-}
-
-enum Over {
-    Http1(Box<Http1>),
-    Http2(http2::Stream),
+    again: Again,
+    /// Whether it is plain where the answer ends.
+    is_plain: bool,
 }
 
 // === impl Session ===
 
 impl Session {
-    /// Sends `request`, which is one for `target` and has no content. The server may be silent for `silence` each time.
-    pub(super) async fn begin(
-        stream: Stream,
-        request: RequestHeader,
-        target: &Target,
-        silence: Duration,
-    ) -> Result<Self, StreamError> {
-        if stream.selected_alpn_proto() == Some(ALPN::H2) {
-            let bounds = Bounds {
-                streams: 1,
-                ..Bounds::default()
-            };
-            let shared = Shared::open(stream, &bounds, silence).await?;
-            let stream = shared.send(http2::request(&request, target)?, true)?;
-            shared.close();
-            return Ok(Self {
-                over: Over::Http2(stream),
-                silence,
-            });
+    /// Takes a connection that is there, or connects to the first of the checked `addresses` that answers. Which was tried
+    /// last is noted in `upstream`.
+    ///
+    /// # Errors
+    /// There is none to be had.
+    pub(super) async fn connect(
+        fetcher: &Fetcher,
+        origin: &Origin,
+        addresses: &[SocketAddr],
+        wanted: Wanted,
+        upstream: &mut Option<SocketAddr>,
+    ) -> Result<Self, Fault> {
+        let (total, started) = (fetcher.connect_timeout, Instant::now());
+        let there = addresses.iter().find_map(|address| {
+            let server = fetcher.origins.there(origin, *address, wanted, started)?;
+            Some((server, *address))
+        });
+        if let Some((server, address)) = there {
+            *upstream = Some(address);
+            return Self::on(server, address, true, fetcher);
         }
-        let mut session = Http1::new(stream);
-        session.send_head(Box::new(request))?;
-        session.finish()?;
+        let mut last = Fault::Unroutable;
+        for (tried, address) in addresses.iter().enumerate() {
+            *upstream = Some(*address);
+            let within = upstream::share_of(total, started.elapsed(), addresses.len() - tried);
+            let idle = fetcher.kept_for;
+            match fetcher.origins.connect(origin, *address, wanted, within, idle).await {
+                Ok(server) => return Self::on(server, *address, false, fetcher),
+                Err(fault) => last = fault,
+            }
+        }
+        Err(last)
+    }
+
+    fn on(server: Server, address: SocketAddr, was_there: bool, fetcher: &Fetcher) -> Result<Self, Fault> {
+        fetcher.egress.check_again(address)?;
+        let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
         Ok(Self {
-            over: Over::Http1(Box::new(session)),
-            silence,
+            server,
+            address,
+            was_there,
+            // Where the whole may take no longer than a silence, it is the whole that ends it.
+            silence: match idle < total {
+                true => idle,
+                false => total + Duration::from_secs(1),
+            },
+            again: Again::Never,
+            is_plain: false,
         })
     }
 
+    /// Sends `request`, which is one for `target` and has no content.
+    ///
+    /// # Errors
+    /// It cannot be sent.
+    pub(super) fn send(&mut self, request: RequestHeader, target: &Target) -> Result<(), Fault> {
+        let sent = self.server.send_head(request, target, true);
+        sent.and_then(|()| self.server.finish())
+            .map_err(|fault| self.failed(fault))
+    }
+
     /// The next head: that of an informational response, or the final one.
-    pub(super) async fn head(&mut self) -> Result<ResponseHeader, StreamError> {
-        match &mut self.over {
-            Over::Http1(session) => Ok(unless_silent(session, self.silence, Http1::poll_head).await?),
-            Over::Http2(stream) => {
-                let head = poll_fn(|cx| match ready!(stream.poll_informational(cx)) {
-                    Some(head) => Poll::Ready(head),
-                    None => stream.poll_head(cx),
-                });
-                tokio::time::timeout(self.silence, head)
-                    .await
-                    .map_err(|_| Fault::ReadTimeout)?
-            }
-        }
+    ///
+    /// # Errors
+    /// It is malformed, or does not come in time.
+    pub(super) async fn head(&mut self) -> Result<ResponseHeader, Fault> {
+        let heard = self.heard(|server, cx| {
+            // What is wrong with the connection shows where the answer is read.
+            let _ = server.poll_sent(cx);
+            server.poll_head(cx)
+        });
+        let head = heard.await?;
+        self.is_plain = check_framing(&head).is_ok();
+        Ok(head)
     }
 
     /// The next part of the content; `None` at its end.
+    ///
+    /// # Errors
+    /// It is malformed, breaks off, or does not come in time.
     pub(super) async fn content(&mut self) -> Result<Option<Bytes>, Fault> {
-        match &mut self.over {
-            Over::Http1(session) => {
-                let copied = |part: Option<&[u8]>| part.map(Bytes::copy_from_slice);
-                unless_silent(session, self.silence, |session, cx| {
-                    session.poll_content(cx).map_ok(copied)
-                })
-                .await
+        self.heard(|server, cx| {
+            let part = server.poll_content(cx);
+            part.map_ok(|part| part.map(Content::into_bytes))
+        })
+        .await
+    }
+
+    /// What `poll` waits for, unless the server is silent for too long.
+    async fn heard<T>(
+        &mut self,
+        mut poll: impl FnMut(&mut Server, &mut Context<'_>) -> Poll<Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        let (server, silence) = (&mut self.server, self.silence);
+        let mut timer = pin!(sleep(silence));
+        let mut before = server.bytes_read();
+        let heard = poll_fn(|cx| {
+            if let Poll::Ready(heard) = poll(server, cx) {
+                return Poll::Ready(heard);
             }
-            Over::Http2(stream) => {
-                let part = poll_fn(|cx| stream.poll_content(cx));
-                let part = tokio::time::timeout(self.silence, part).await;
-                Ok(part.map_err(|_| Fault::ReadTimeout)??)
+            let now = server.bytes_read();
+            if std::mem::replace(&mut before, now) != now {
+                timer.as_mut().reset(tokio::time::Instant::now() + silence);
+            }
+            ready!(timer.as_mut().poll(cx));
+            Poll::Ready(Err(Fault::ReadTimeout))
+        });
+        heard.await.map_err(|fault| self.failed(fault))
+    }
+
+    fn failed(&mut self, fault: Fault) -> Fault {
+        self.again = match self.server.again(&fault, self.was_there) {
+            // Whatever it was, what others did on the connection may be the cause.
+            Again::Never if self.was_there => Again::Anyhow,
+            again => again,
+        };
+        fault
+    }
+
+    /// Whether the request may be put once more, after an error.
+    pub(super) fn again(&self) -> Again {
+        self.again
+    }
+
+    /// Keeps the connection for other requests to `origin`, if the whole answer is there. For that it reads the content that
+    /// does not count, as far as it has come, and waits for nothing.
+    pub(super) fn keep(mut self, fetcher: &Fetcher, origin: &Origin) {
+        if !self.is_plain {
+            return;
+        }
+        let mut nobody = Context::from_waker(Waker::noop());
+        let mut read = 0;
+        while !self.server.is_ended() {
+            match self.server.poll_content(&mut nobody) {
+                Poll::Ready(Ok(Some(part))) if read < MAX_UNREAD => read += part.as_slice().len(),
+                Poll::Ready(Ok(None)) => break,
+                _ => return,
             }
         }
+        fetcher
+            .origins
+            .keep(origin, self.address, self.server, fetcher.kept_for);
     }
 }
 
-/// Waits for what `poll` asks of the server, as long as that is not silent for `silence`: each byte begins it anew.
-async fn unless_silent<T>(
-    session: &mut Http1,
-    silence: Duration,
-    mut poll: impl FnMut(&mut Http1, &mut Context<'_>) -> Poll<Result<T, Fault>>,
-) -> Result<T, Fault> {
-    let mut timer = pin!(tokio::time::sleep(silence));
-    let mut heard = session.bytes_read();
-    poll_fn(|cx| {
-        // The request may wait to be sent. Why it cannot be is seen where the answer is read.
-        let _ = session.poll_sent(cx);
-        if let Poll::Ready(answer) = poll(session, cx) {
-            return Poll::Ready(answer);
-        }
-        if session.bytes_read() != heard {
-            heard = session.bytes_read();
-            timer.as_mut().reset(tokio::time::Instant::now() + silence);
-        }
-        timer.as_mut().poll(cx).map(|()| Err(Fault::ReadTimeout))
-    })
-    .await
-}
+/// Bytes that are read for the sake of the connection.
+const MAX_UNREAD: usize = 32 * 1024;

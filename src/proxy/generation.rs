@@ -130,7 +130,7 @@ impl Generation {
             None => config.lanes(),
         };
         let egress = config.way_out(resolver, listening);
-        let fetcher = config.fetcher(egress.clone(), &roots, lanes.clone());
+        let fetcher = config.fetcher(egress.clone(), origins.clone(), lanes.clone());
         let store = match before.filter(|before| is_same_place(&before.config.cache, &config.cache)) {
             Some(before) => before.store.clone(),
             None => store(&config.cache, before)?,

@@ -152,6 +152,14 @@ impl Server {
         }
     }
 
+    /// How many bytes have come on a connection that this request has alone; of one that others share, nobody knows.
+    pub fn bytes_read(&self) -> u64 {
+        match self {
+            Self::Http1(server) => server.bytes_read(),
+            Self::Http2(_) => 0,
+        }
+    }
+
     /// Some content of the response; `None` at its end.
     ///
     /// # Errors
@@ -210,14 +218,15 @@ impl Server {
     /// What may be done about a request that failed for `fault`; `may_repeat` where it means the same twice and the
     /// connection was there before it.
     pub fn again(&self, fault: &Fault, may_repeat: bool) -> Again {
-        let (again, has_answered) = match self {
-            Self::Http1(server) => (Again::Never, server.bytes_read() > 0),
-            Self::Http2(server) => (server.again, server.has_answered),
+        let (again, is_unanswered) = match self {
+            Self::Http1(server) => (Again::Never, server.bytes_read() == 0),
+            // One that is open has not failed, only this request has.
+            Self::Http2(server) => (server.again, !server.has_answered && server.connection.is_closed()),
         };
         // The origin closed it, most likely before the request came there.
         let is_closed = matches!(fault, Fault::ConnectionTerminated | Fault::ResponseIncomplete);
         match again {
-            Again::Never if may_repeat && is_closed && !has_answered => Again::Anyhow,
+            Again::Never if may_repeat && is_closed && is_unanswered => Again::Anyhow,
             again => again,
         }
     }

@@ -16,6 +16,7 @@ mod authority;
 mod bot;
 mod cache_command;
 mod config;
+mod connections;
 mod copies;
 mod credential;
 mod dashboards;

@@ -1,0 +1,204 @@
+//! The connections that an origin sees: one for its robots.txt and the requests behind it, where that is safe.
+
+use crate::support::{Gate, Latch, NAME, Origin, Reply, Signal, Step, allowed, refused, wait};
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+/// Copies are fetched anew after a second.
+const BRIEF: &str = "[robots]\nmin-ttl = \"1s\"\ndefault-ttl = \"1s\"\nmax-ttl = \"1s\"\nwait = \"1m\"";
+
+/// The connections on which `path` was asked for.
+fn connections_of(origin: &Origin, path: &str) -> Vec<usize> {
+    let requests = origin.requests_for(path);
+    requests.iter().map(|request| request.connection).collect()
+}
+
+#[tokio::test]
+async fn a_page_follows_the_robots_txt_on_its_connection() {
+    let long = "x".repeat(3000);
+    for (name, robots, reason) in [
+        ("rules", Reply::ok("text/plain", ROBOTS), "no-rule"),
+        (
+            "rules in chunks",
+            Reply::chunked(["User-agent: *\n", "Disallow: /private\n"]),
+            "no-rule",
+        ),
+        ("packed rules", Reply::gzip(ROBOTS.as_bytes()), "no-rule"),
+        ("no rules", Reply::status(404), "no-robots"),
+        // Nothing of such an answer's content counts, so it is read for the connection's sake.
+        ("a page that says so", Reply::status(404).body(long), "no-robots"),
+    ] {
+        for tls in [false, true] {
+            let origin = Origin::start().anything("page").reply("/robots.txt", robots.clone());
+            let origin = if tls { origin.tls() } else { origin }.spawn().await;
+            let gate = Gate::start().await;
+
+            let response = gate.get(&origin.url("/x")).await;
+
+            assert_eq!(allowed(&response, reason).value(), "allow", "{name}");
+            assert_eq!(response.text(), "page", "{name}");
+            assert_eq!(origin.connections(), 1, "{name}, tls: {tls}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_leaves_its_connection_to_the_page() {
+    let there = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let origin = Origin::start()
+        .reply("/robots.txt", Reply::redirect(&there.url("/robots.txt")))
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::start().await;
+
+    allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+
+    assert_eq!((origin.connections(), there.connections()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_page_goes_on_another_connection_where_the_robots_txt_leaves_a_doubt() {
+    let head = |length: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+    let forged = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged";
+    let missing = "HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\n\r\nhalf";
+    for (name, robots) in [
+        (
+            "it asks for a login",
+            Reply::status(401).header("WWW-Authenticate", "Negotiate"),
+        ),
+        (
+            "it asks for another",
+            Reply::status(403).header("WWW-Authenticate", "Basic realm=\"x\", NTLM"),
+        ),
+        ("it closes", Reply::ok("text/plain", "").header("Connection", "close")),
+        ("it ends with its connection", Reply::raw("HTTP/1.1 200 OK\r\n\r\n")),
+        ("there is more behind it", Reply::script([Step::send(head(0) + forged)])),
+        (
+            "its end is not there",
+            Reply::script([Step::send(missing), Step::Stall]),
+        ),
+    ] {
+        let origin = Origin::start().reply("/robots.txt", robots).page("/x", "page");
+        let origin = origin.spawn().await;
+        let gate = Gate::start().await;
+
+        let response = gate.get(&origin.url("/x")).await;
+
+        assert_eq!((response.status, &*response.text()), (200, "page"), "{name}");
+        assert_eq!(connections_of(&origin, "/robots.txt"), [0], "{name}");
+        assert_eq!(connections_of(&origin, "/x"), [1], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn over_http_1_1_a_robots_txt_is_the_first_that_is_asked_on_its_connection() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let gate = Gate::with(BRIEF).await;
+
+    wait::until_told("three fetches", async || {
+        gate.get(&origin.url("/x")).await;
+        (origin.count("/robots.txt") == 3).then_some(())
+    })
+    .await;
+
+    let mut seen = std::collections::HashSet::new();
+    for request in origin.requests() {
+        let is_first = seen.insert(request.connection);
+        assert!(is_first || request.path() != "/robots.txt", "{:#?}", origin.requests());
+    }
+}
+
+/// Asks for twenty pages at once.
+async fn crowd(gate: &Gate, origin: &Origin) {
+    let asked: Vec<_> = (0..20)
+        .map(|n| tokio::spawn(gate.get(&origin.url(&format!("/{n}"))).into_future()))
+        .collect();
+    for response in asked {
+        allowed(&response.await.expect("no panic"), "no-rule");
+    }
+}
+
+#[tokio::test]
+async fn a_crowd_at_an_origin_that_speaks_http_2_shares_one_connection() {
+    let origin = Origin::start().alpn(&["h2"]).robots(ROBOTS).anything("page");
+    let origin = origin.spawn().await;
+    let mut gate = Gate::start().await;
+
+    crowd(&gate, &origin).await;
+    assert_eq!(origin.connections(), 1, "nothing was known of it");
+
+    assert_eq!(gate.stop().await.code(), Some(0));
+    gate.start_again().await;
+    crowd(&gate, &origin).await;
+    assert_eq!(origin.count("/robots.txt"), 1, "its rules are known");
+    assert_eq!(
+        origin.connections(),
+        2,
+        "who comes while a connection is made waits for it"
+    );
+}
+
+#[tokio::test]
+async fn over_http_2_a_robots_txt_is_asked_for_on_the_connection_that_is_there() {
+    let origin = Origin::start().alpn(&["h2"]).robots(ROBOTS).anything("page");
+    let origin = origin.spawn().await;
+    let gate = Gate::with(BRIEF).await;
+
+    wait::until_told("three fetches", async || {
+        gate.get(&origin.url("/x")).await;
+        (origin.count("/robots.txt") == 3).then_some(())
+    })
+    .await;
+
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_crowd_at_an_origin_that_speaks_http_1_1_waits_for_nobody() {
+    let latch = Latch::new();
+    let page = Reply::ok("text/plain", "page").after(&latch);
+    let origin = Origin::start().tls().robots(ROBOTS).otherwise(move |_| page.clone());
+    let origin = origin.spawn().await;
+    let gate = Gate::start().await;
+
+    let asked: Vec<_> = (0..5)
+        .map(|n| tokio::spawn(gate.get(&origin.url(&format!("/{n}"))).into_future()))
+        .collect();
+
+    // None of them is answered before all are there.
+    wait::until("all to be asked", || (origin.requests().len() == 6).then_some(())).await;
+    assert_eq!(origin.connections(), 5, "one of them on that of the robots.txt");
+    latch.open();
+    for response in asked {
+        allowed(&response.await.expect("no panic"), "no-rule");
+    }
+}
+
+#[tokio::test]
+async fn a_reload_that_reads_the_roots_anew_uses_no_connection_from_before() {
+    for alpn in ["h2", "http/1.1"] {
+        let origin = Origin::start()
+            .alpn(&[alpn])
+            .robots(ROBOTS)
+            .anything("page")
+            .spawn()
+            .await;
+        let gate = Gate::start().await;
+        refused(&gate.get(&origin.url("/private")).await, "rule");
+
+        gate.reconfigure("[robots]\nwait = \"2m\"");
+        gate.reloaded(1).await;
+        allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+        assert_eq!(connections_of(&origin, "/x"), [0], "{alpn}: the roots are the same");
+
+        gate.signal(Signal::HUP);
+        gate.reloaded(2).await;
+        allowed(&gate.get(&origin.url_at(NAME, "/y")).await, "no-rule");
+        assert_eq!(
+            connections_of(&origin, "/y"),
+            [1],
+            "{alpn}: the connection was made by other roots"
+        );
+        assert_eq!(origin.count("/robots.txt"), 1, "{alpn}");
+    }
+}
