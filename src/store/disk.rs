@@ -201,8 +201,12 @@ impl Disk {
         if queue.closed {
             return;
         }
+        let is_first = !queue.has_work();
         let has_room = queue.put(origin.to_string(), change);
-        self.shared.work.notify_one();
+        if is_first {
+            // Otherwise the writer knows that there is something to write.
+            self.shared.work.notify_one();
+        }
         drop(queue);
         if !has_room {
             seldom!(

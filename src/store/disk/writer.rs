@@ -305,8 +305,9 @@ impl Collecting {
     }
 }
 
-/// How long changes gather before they are written together.
-const GATHER: Duration = Duration::from_millis(2);
+/// How long changes gather before they are written together: each write makes the disk keep it, which costs as much for one
+/// change as for hundreds.
+const GATHER: Duration = Duration::from_millis(20);
 /// Between two tries to write to a disk that took nothing.
 const RETRY: Duration = Duration::from_secs(1);
 /// How often that doubles.
