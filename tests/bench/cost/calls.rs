@@ -47,7 +47,7 @@ pub fn count(requests: u64) -> Calls {
         let (process, gate) = started(&mut strace);
         let mut clients = Vec::new();
         for _ in 0..CONNECTIONS {
-            clients.push(Client::connect(gate, origin).await);
+            clients.push(Client::connect(gate, origin, true).await);
         }
         // The copy of robots.txt, the first connections.
         clients[0].get().await;

@@ -132,7 +132,7 @@ impl Client {
         };
         let request = format!(
             "GET http://{authority}/{folder}/items/42?colour=blue HTTP/1.1\r\nHost: {authority}\r\n\
-             User-Agent: ExampleBot/1.0 (+https://example.com/bot)\r\nAccept: text/html,*/*;q=0.8\r\n\
+             User-Agent: ExampleBot/1.0 (+https://example.com/bot)\r\nAccept: */*\r\n\
              Accept-Encoding: gzip\r\n\r\n"
         );
         Self {
