@@ -54,7 +54,7 @@ pub struct Proxy {
     pub head: HeadLimits,
     /// How long a client may take to send the header section of a request.
     pub header_timeout: Duration,
-    /// How long a TLS handshake may take, with a client or an origin.
+    /// How long a client may take for a TLS handshake. That of an origin counts into `connect_timeout`.
     pub handshake_timeout: Duration,
     /// How long connecting to an origin may take.
     pub connect_timeout: Duration,

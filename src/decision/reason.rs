@@ -136,8 +136,8 @@ reasons! {
         phrase: "Disallowed: robots.txt cannot be verified through a tunnel",
         sentence: "The site's robots.txt allows this bot only some paths, and through a tunnel nobody can see which one is \
             asked for.",
-        what_to_do: "Use a client that trusts this proxy's certificate (see /), so that each path can be checked; the \
-            operator settles the rest by https.unverifiable.",
+        what_to_do: "Use a client that trusts this proxy's certificate (http://robotgate.internal/ has it), so that each path \
+            can be checked; the operator settles the rest by https.unverifiable.",
     }
     /// `https.mode` allows no CONNECT.
     ConnectRefused = "connect-refused" {

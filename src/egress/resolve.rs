@@ -127,6 +127,7 @@ impl From<NetError> for ResolveError {
             },
             NetError::Dns(DnsError::ResponseCode(code)) => Self::Code(code.to_str().to_owned()),
             NetError::Timeout => Self::Timeout,
+            NetError::NoConnections => Self::Other("no name server could be reached".to_owned()),
             _ => Self::Other(error.to_string()),
         }
     }

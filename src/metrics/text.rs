@@ -100,7 +100,7 @@ impl Scrape {
         )?;
         page.counters(
             "robotgate_limits",
-            "How often clients came over a limit, by its key in [proxy].",
+            "How often clients exceeded a limit, by its key in [proxy].",
             self.snapshot
                 .limits
                 .iter()

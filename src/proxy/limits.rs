@@ -167,7 +167,7 @@ impl Tally {
     pub(super) fn note(&self, limit: Limit, client: SocketAddr, now: Instant) {
         let count = &self.counts[limit as usize];
         if let Some(total) = count.note(now.saturating_duration_since(self.since)) {
-            tracing::warn!(%client, limit = limit.key(), total, "a client came over a limit: {limit}");
+            tracing::warn!(%client, limit = limit.key(), total, "a client exceeded a limit: {limit}");
         }
     }
 }

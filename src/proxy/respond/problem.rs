@@ -180,7 +180,7 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
         ProxyError::TlsAlertReceived => ("The site refused the TLS handshake.", ""),
         ProxyError::HttpRequestError => (
             "The request cannot be served as it came: it is not valid HTTP, could be read in two ways, is too long, came \
-             too slowly, or came over a limit of the proxy.",
+             too slowly, or exceeded a limit of the proxy.",
             "The status and the answer say which.",
         ),
         ProxyError::HttpResponseIncomplete => ("The site's response broke off.", "Try again."),
