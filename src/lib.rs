@@ -1,7 +1,7 @@
 //! robotgate: a forward proxy between a company's bots and the internet that checks every request
 //! against the robots.txt of the origin it goes to.
 //!
-//! This page is for those who work on it; the README is for those who use it.
+//! This page is for those who work on it, and CONTRIBUTING.md says how; README.md and `docs` are for those who use it.
 //!
 //! # Bird's-eye view
 //!

@@ -4,7 +4,7 @@ mod robots;
 
 use std::{
     collections::HashSet,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock},
 };
 
@@ -229,15 +229,15 @@ async fn a_decision_tells_whether_its_request_went_on() {
 }
 
 #[tokio::test]
-async fn the_readme_shows_a_decision_with_all_its_fields() {
+async fn the_documentation_shows_a_decision_with_all_its_fields() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
     gate.get(&origin.url("/private")).await;
 
-    let shown = include_str!("../../README.md")
-        .lines()
-        .find(|line| line.starts_with(r#"{"event":"decision""#));
-    let shown: Value = serde_json::from_str(shown.expect("the README has one")).expect("it is JSON");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/audit-log.md");
+    let page = std::fs::read_to_string(page).expect("there is a page about the log");
+    let shown = page.lines().find(|line| line.starts_with(r#"{"event":"decision""#));
+    let shown: Value = serde_json::from_str(shown.expect("the page has one")).expect("it is JSON");
     let record = gate.decision_for(&origin.url("/private")).await;
     let names = |record: &Value| {
         record

@@ -1,7 +1,7 @@
-//! The dashboard and the alert rules in `conf` ask for what there is: metrics of a scrape, sections of
-//! the README. Whether the rules fire when they should is `promtool`'s to test (`tests/prometheus`).
+//! The dashboard and the alert rules in `conf` ask for what there is: metrics of a scrape, pages of the
+//! documentation. Whether the rules fire when they should is `promtool`'s to test (`tests/prometheus`).
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs, path::Path};
 
 use robotgate::decision::Reason;
 use serde_json::Value;
@@ -10,7 +10,6 @@ use crate::support::Gate;
 
 const DASHBOARD: &str = include_str!("../../conf/grafana.json");
 const ALERTS: &str = include_str!("../../conf/prometheus-alerts.yml");
-const README: &str = include_str!("../../README.md");
 
 #[tokio::test]
 async fn every_metric_that_they_name_is_in_a_scrape() {
@@ -53,35 +52,34 @@ async fn they_tell_decisions_apart_by_labels_that_decisions_have() {
 }
 
 #[test]
-fn the_readme_lists_every_reason_in_order() {
-    let (_, table) = README
-        .split_once("| reason | the request is |\n| --- | --- |\n")
-        .expect("the table");
-    let words = table
-        .lines()
-        .map_while(|row| row.strip_prefix("| `")?.split_once("` | "));
-    let words: Vec<&str> = words.map(|(word, _)| word).collect();
-    assert_eq!(words, Reason::ALL.map(Reason::as_str));
+fn the_documentation_lists_every_reason_in_order() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/responses.md");
+    let text = fs::read_to_string(page).expect("there is a page about responses");
+    // The words in the first column of each table.
+    let tables = text.split("\n\n").map(|table| {
+        let words = table
+            .lines()
+            .filter_map(|row| row.strip_prefix("| `")?.split_once("` | "));
+        words.map(|(word, _)| word).collect::<Vec<_>>()
+    });
+    let tables: Vec<_> = tables.collect();
+    let reasons = Reason::ALL.map(Reason::as_str).to_vec();
+    assert!(tables.contains(&reasons), "none of {tables:#?} is {reasons:?}");
 }
 
 #[test]
-fn every_section_that_the_alerts_send_to_is_in_the_readme() {
-    let headings: BTreeSet<&str> = README
-        .lines()
-        .filter(|line| line.starts_with('#'))
-        .map(|line| line.trim_start_matches('#').trim())
-        .collect();
-    let text = ALERTS.split_whitespace().collect::<Vec<_>>().join(" ");
-
-    let mut sent = 0;
-    for rest in text.split("See \"").skip(1) {
-        let (sections, _) = rest.split_once("\".").expect("the name of a section ends in \".");
-        for section in sections.split("\" and \"") {
-            assert!(headings.contains(section), "the README has no {section:?}");
+fn every_page_that_they_send_to_is_there() {
+    for (file, text) in [("grafana.json", DASHBOARD), ("prometheus-alerts.yml", ALERTS)] {
+        let mut sent = 0;
+        let words = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | '(' | ')' | ','));
+        for page in words.filter(|word| word.starts_with("docs/")) {
+            let page = page.trim_end_matches('.');
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
+            assert!(path.exists(), "{file} sends to {page}, which is not there");
             sent += 1;
         }
+        assert!(sent > 0, "{file} sends to no page");
     }
-    assert!(sent > 10, "{sent}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod copies;
 mod credential;
 mod dashboards;
 mod distrust;
+mod docs;
 mod egress;
 mod env;
 mod errors;
