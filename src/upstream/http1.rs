@@ -82,8 +82,10 @@ impl Http1 {
         // The session would parse the head anew with each byte that comes.
         loop {
             let awaited = ready!(self.wire.poll_head(&mut self.seen, MAX_HEAD, cx));
-            if awaited.map_err(|_| Fault::ConnectionTerminated)? == Awaited::TooLong {
-                return Poll::Ready(Err(Fault::HttpProtocol));
+            match awaited.map_err(|_| Fault::ConnectionTerminated)? {
+                Awaited::TooLong => return Poll::Ready(Err(Fault::HttpProtocol)),
+                Awaited::End if self.wire.bytes_read() == 0 => return Poll::Ready(Err(Fault::ConnectionTerminated)),
+                Awaited::End | Awaited::Head => {}
             }
             // Empty lines may stand in front of a head.
             if let Poll::Ready(read) = pin!(self.session.read_response()).poll(cx) {
