@@ -1,6 +1,7 @@
 //! The operator's page, in a real browser: headless Chromium, which `admin_page/drive.py` drives a step at a time.
 //!
-//! The browser comes from the packages that the README's test command installs; without it the tests fail.
+//! The browser comes from the packages that the README's test command installs. Without it, these tests are skipped, but not
+//! where `CI` is set.
 
 use std::process::Stdio;
 
@@ -11,7 +12,7 @@ use tokio::{
     process::{Child, ChildStdin, ChildStdout, Command},
 };
 
-use crate::support::{Gate, Origin, Reply, allowed, refused, wait};
+use crate::support::{Gate, Origin, Reply, allowed, programs::needs, refused, wait};
 
 const ROBOTS: &str = "# What bots may do here.\nUser-agent: *\nAllow: /private/press\nDisallow: /private\n";
 const TOKEN: &str = "open-sesame-open-sesame";
@@ -38,7 +39,7 @@ impl Operator {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("the README's test command installs Python");
+            .expect("Python starts");
         let mut operator = Self {
             steps: driver.stdin.take().expect("piped"),
             answers: BufReader::new(driver.stdout.take().expect("piped")).lines(),
@@ -77,6 +78,7 @@ async fn origin() -> Origin {
 
 #[tokio::test]
 async fn the_page_shows_what_happens_and_why() {
+    needs!("python3", "chromium");
     let (origin, gate) = (origin().await, Gate::start().await);
     let mut operator = Operator::before(&gate).await;
     operator.does(json!(["ready"])).await;
@@ -112,6 +114,7 @@ async fn the_page_shows_what_happens_and_why() {
 
 #[tokio::test]
 async fn the_page_finds_origins_and_answers_whether_a_bot_may_fetch() {
+    needs!("python3", "chromium");
     let (origin, other, gate) = (origin().await, origin().await, Gate::start().await);
     let mut operator = Operator::before(&gate).await;
     for each in [&origin, &other] {
@@ -146,6 +149,7 @@ async fn the_page_finds_origins_and_answers_whether_a_bot_may_fetch() {
 
 #[tokio::test]
 async fn the_page_says_why_where_there_is_no_rule_and_filters_by_what_is_said() {
+    needs!("python3", "chromium");
     let (origin, gate) = (origin().await, Gate::start().await);
     let mut operator = Operator::before(&gate).await;
     let url = origin.url("/x");
@@ -179,6 +183,7 @@ fn last_id(gate: &Gate, verdict: &str, reason: &str) -> String {
 
 #[tokio::test]
 async fn only_refusals_that_were_forwarded_all_the_same_have_a_badge() {
+    needs!("python3", "chromium");
     let (plain, tls) = (origin().await, Origin::start().robots(ROBOTS).tls().spawn().await);
     let bots = "[egress]\ndeny = ['closed.example']\n\
                 [[bot]]\nname = 'Watched'\nuser-agents = ['Watched']\nenforcement = 'report'\n\
@@ -227,6 +232,7 @@ async fn only_refusals_that_were_forwarded_all_the_same_have_a_badge() {
 
 #[tokio::test]
 async fn why_a_proof_was_wanted_is_asked_for_a_client_that_has_none() {
+    needs!("python3", "chromium");
     let origin = origin().await;
     let hash = |name: &str| SecretHash::new([5; 16], name.as_bytes()).line(name) + "\n";
     let config = "[identity]\ncredentials = 'credentials'\n\
@@ -281,6 +287,7 @@ async fn why_a_proof_was_wanted_is_asked_for_a_client_that_has_none() {
 
 #[tokio::test]
 async fn the_page_says_how_much_of_a_list_it_shows_and_what_no_answer_means() {
+    needs!("python3", "chromium");
     let rules: String = (0..120).map(|at| format!("Disallow: /{at}\n")).collect();
     let many = Origin::start().robots(&format!("User-agent: *\n{rules}")).spawn().await;
     let few = origin().await;
@@ -308,6 +315,7 @@ async fn the_page_says_how_much_of_a_list_it_shows_and_what_no_answer_means() {
 
 #[tokio::test]
 async fn the_page_shows_the_configuration_and_why_another_was_rejected() {
+    needs!("python3", "chromium");
     let gate = Gate::with("[robots]\nuser-agent = \"PageBot\"").await;
     let mut operator = Operator::before(&gate).await;
     operator
@@ -341,6 +349,7 @@ async fn the_page_shows_the_configuration_and_why_another_was_rejected() {
 
 #[tokio::test]
 async fn the_page_asks_for_the_token_and_keeps_it_until_the_log_out() {
+    needs!("python3", "chromium");
     let gate = Gate::builder()
         .config("[admin]\ntoken-file = \"admin-token\"")
         .put("admin-token", TOKEN)
@@ -361,6 +370,7 @@ async fn the_page_asks_for_the_token_and_keeps_it_until_the_log_out() {
 
 #[tokio::test]
 async fn the_page_says_when_robotgate_is_gone_and_finds_it_again() {
+    needs!("python3", "chromium");
     let mut gate = Gate::start().await;
     let admin = gate.admin_address();
     let mut operator = Operator::before(&gate).await;

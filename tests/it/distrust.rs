@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::support::{Alpn, Gate, NAME, Origin, allowed};
+use crate::support::{Alpn, Gate, NAME, Origin, allowed, programs::needs};
 
 /// Runs a client that has been told the proxy and nothing of its authority. It has to fail.
 async fn run(gate: &Gate, program: &str, arguments: &[&str]) {
@@ -31,6 +31,7 @@ asyncio.run(ask())
 
 #[tokio::test]
 async fn each_client_is_named_with_what_to_set_in_it() {
+    needs!("curl", "wget", "python3-requests", "python3-aiohttp");
     for (program, arguments, message, fix) in [
         ("curl", &["-sS"][..], "does not trust", "robotgate env curl"),
         (
@@ -80,6 +81,7 @@ async fn each_client_is_named_with_what_to_set_in_it() {
 
 #[tokio::test]
 async fn one_client_does_not_flood_the_log() {
+    needs!("curl");
     let origin = Origin::start().tls().spawn().await;
     let gate = Gate::start().await;
     let url = origin.url("/x");
@@ -104,6 +106,7 @@ async fn one_client_does_not_flood_the_log() {
 
 #[tokio::test]
 async fn a_client_that_trusts_and_asks_is_not_told_of() {
+    needs!("curl");
     let origin = Origin::start().page("/x", "Hello.").tls().spawn().await;
     let gate = Gate::start().await;
     let (proxy, ca) = (

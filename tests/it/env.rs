@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, process::Stdio};
 
 use tokio::process::Command;
 
-use crate::support::{Gate, Origin, Reply, Told};
+use crate::support::{Gate, Origin, Reply, Told, programs::needs};
 
 /// What is printed for a client of this gate, whose folder has a space in its name for the client. `more` are further
 /// arguments; `@DIR@` in them is a folder beside it.
@@ -66,12 +66,14 @@ async fn gets_the_page_with(client: &str, more: &[&str], line: &str) {
 
 #[tokio::test]
 async fn curl_and_wget_go_through() {
+    needs!("curl", "wget");
     gets_the_page("curl", "curl -sS @URL@").await;
     gets_the_page("wget", "wget -nv -t1 -O- @URL@").await;
 }
 
 #[tokio::test]
 async fn python_goes_through() {
+    needs!("python3-requests", "python3-httpx", "python3-aiohttp");
     for script in [
         "import requests, sys; print(requests.get(sys.argv[1]).text)",
         "import httpx, sys; print(httpx.get(sys.argv[1]).text)",
@@ -89,6 +91,7 @@ asyncio.run(ask())",
 
 #[tokio::test]
 async fn files_do_what_functions_of_a_shell_cannot() {
+    needs!("curl", "wget", "python3-requests");
     gets_the_page_by_files("curl", "curl -sS @URL@").await;
     gets_the_page_by_files("wget", "wget -nv -t1 -O- @URL@").await;
     let script = "import requests, sys; print(requests.get(sys.argv[1]).text)";
@@ -97,6 +100,7 @@ async fn files_do_what_functions_of_a_shell_cannot() {
 
 #[tokio::test]
 async fn an_older_node_goes_through_by_its_preload() {
+    needs!("node");
     for script in [
         "fetch(process.argv[1]).then(async (page) => console.log(await page.text()))",
         "require(\"https\").get(process.argv[1], (page) => page.pipe(process.stdout))",
@@ -107,6 +111,7 @@ async fn an_older_node_goes_through_by_its_preload() {
 
 #[tokio::test]
 async fn streams_of_php_go_through() {
+    needs!("php");
     gets_the_page_by_files(
         "php",
         "sh -c 'echo \"<?php readfile(\\$argv[1]);\" > a.php; php a.php @URL@'",
@@ -190,6 +195,7 @@ async fn files_of_others_are_left_alone_and_its_own_are_written_again() {
 
 #[tokio::test]
 async fn scrapy_says_why_it_was_refused_and_does_not_try_again() {
+    needs!("python3-scrapy");
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
         .page("/x.txt", "Hello, bot.\n")
@@ -210,6 +216,7 @@ async fn scrapy_says_why_it_was_refused_and_does_not_try_again() {
 
 #[tokio::test]
 async fn scrapy_tries_again_what_ends_by_itself_and_no_refused_connect() {
+    needs!("python3-scrapy");
     let refusing = Origin::start()
         .robots("User-agent: *\nDisallow: /\n")
         .tls()
@@ -270,6 +277,7 @@ class Spider(scrapy.Spider):
 /// The hooks as Crawlee calls them; `npm install @crawlee/cheerio` has the rest.
 #[tokio::test]
 async fn crawlees_hooks_stop_at_a_refusal_alone_and_name_the_bot() {
+    needs!("node");
     let script = r#"
 const { refusal, stopAtRefusal, nameBot } = await import(process.argv[1]);
 const seen = [];
@@ -345,6 +353,7 @@ public class A { public static void main(String[] a) throws Exception {
 #[tokio::test]
 #[ignore = "needs Chromium and certutil"]
 async fn chromium_goes_through() {
+    needs!("chromium");
     let options =
         "--headless --no-sandbox --disable-gpu --proxy-bypass-list='<-loopback>' --user-data-dir=\"$HOME/profile\"";
     gets_the_page("chromium", &format!("chromium {options} --dump-dom @URL@")).await;

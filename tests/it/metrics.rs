@@ -7,7 +7,8 @@ use tokio::{io::AsyncWriteExt as _, process::Command};
 use tokio_rustls::TlsConnector;
 
 use crate::support::{
-    Alpn, Answer, Ask, Gate, NAME, Origin, Reply, Response, Roots, Step, allowed, failed, refused, wait::until_told,
+    Alpn, Answer, Ask, Gate, NAME, Origin, Reply, Response, Roots, Step, allowed, failed, programs::needs, refused,
+    wait::until_told,
 };
 
 const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"\n";
@@ -201,6 +202,7 @@ async fn a_rejected_reload_shows() {
 
 #[tokio::test]
 async fn the_format_is_the_one_that_is_asked_for_and_promtool_finds_no_fault() {
+    needs!("promtool");
     let gate = gate("").await;
     let openmetrics = scrape_as(&gate, OPENMETRICS).await;
     let kind = openmetrics.field("Content-Type").unwrap_or_default();
@@ -219,7 +221,7 @@ async fn the_format_is_the_one_that_is_asked_for_and_promtool_finds_no_fault() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap_or_else(|error| panic!("promtool: {error}; the README's test command installs it"));
+        .expect("promtool starts");
     let mut input = promtool.stdin.take().expect("it is piped");
     input.write_all(older.text().as_bytes()).await.expect("promtool reads");
     drop(input);

@@ -12,6 +12,7 @@ mod gate;
 mod io;
 mod latch;
 mod origin;
+pub mod programs;
 pub mod terminal;
 mod tls;
 mod told;

@@ -14,7 +14,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-use crate::support::{Gate, wait};
+use crate::support::{Gate, programs::needs, wait};
 
 /// Spellings of `/private/x`, as one server or another understands them.
 const SPELLINGS: &[&str] = &[
@@ -93,6 +93,7 @@ struct Server {
 
 #[tokio::test]
 async fn what_a_server_delivers_under_another_spelling_is_refused() {
+    needs!("nginx", "python3");
     let folder = site();
     let gate = Gate::start().await;
     for server in [nginx(folder.path()).await, python(folder.path()).await] {
@@ -152,7 +153,7 @@ async fn nginx(folder: &Path) -> Server {
         .env("PATH", "/usr/sbin:/usr/bin:/bin")
         .kill_on_drop(true)
         .spawn()
-        .unwrap_or_else(|error| panic!("nginx: {error}; the README's test command installs it"));
+        .expect("nginx starts");
     wait::until_told("nginx to listen", async || UnixStream::connect(&socket).await.ok()).await;
     Server {
         name: "nginx",
@@ -182,7 +183,7 @@ async fn python(folder: &Path) -> Server {
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()
-        .unwrap_or_else(|error| panic!("python3: {error}; the README's test command installs it"));
+        .expect("Python starts");
     let mut told = String::new();
     let mut output = BufReader::new(process.stdout.take().expect("it is piped"));
     output.read_line(&mut told).await.expect("it says its port");
