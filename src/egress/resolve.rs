@@ -102,7 +102,11 @@ impl Resolver {
             addresses: addresses.into(),
             until: answer.valid_until(),
         };
-        self.0.found.insert(name.clone(), found.clone());
+        // Where one of the two lookups failed, hickory tells of the other's addresses alone, which are most often IPv6 ones,
+        // and asks again the next time.
+        if found.addresses.iter().any(IpAddr::is_ipv4) {
+            self.0.found.insert(name.clone(), found.clone());
+        }
         Ok(found.addresses)
     }
 }

@@ -64,7 +64,7 @@ impl Session {
             let within = upstream::share_of(total, started.elapsed(), addresses.len() - tried);
             let idle = fetcher.kept_for;
             match fetcher.origins.connect(origin, *address, wanted, within, idle).await {
-                Ok(server) => return Self::on(server, *address, false, fetcher),
+                Ok((server, was_there)) => return Self::on(server, *address, was_there, fetcher),
                 Err(fault) => last = fault,
             }
         }
@@ -74,6 +74,11 @@ impl Session {
     fn on(server: Server, address: SocketAddr, was_there: bool, fetcher: &Fetcher) -> Result<Self, Fault> {
         fetcher.egress.check_again(address)?;
         let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
+        let idle = match was_there {
+            // The server may be gone without a word, and there is a new connection to be tried.
+            true => idle.min(THERE_SILENCE),
+            false => idle,
+        };
         Ok(Self {
             server,
             address,
@@ -182,5 +187,7 @@ impl Session {
     }
 }
 
+/// How long a server may be silent on a connection that was there before.
+const THERE_SILENCE: Duration = Duration::from_secs(2);
 /// Bytes that are read for the sake of the connection.
 const MAX_UNREAD: usize = 32 * 1024;

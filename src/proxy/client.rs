@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, Version, header};
 use pingora::protocols::http::v2::server::HttpSession as Session2;
 use pingora_http::{RequestHeader, ResponseHeader};
 
@@ -66,6 +66,13 @@ impl Client {
             Self::Http1(client) => client.asks_to_upgrade(),
             Self::Http2(_) => false,
         }
+    }
+
+    /// Whether the client waits to be told to send the content of its request (RFC 9110 §10.1.1). One of HTTP/2 cannot be told.
+    pub(super) fn waits_to_send(&mut self) -> bool {
+        let expects = self.head().headers.get(header::EXPECT);
+        let waits = expects.is_some_and(|expects| expects.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+        waits && self.head().version == Version::HTTP_11 && self.has_content()
     }
 
     /// Whether the request has content.

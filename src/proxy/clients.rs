@@ -68,7 +68,8 @@ pub(super) struct Asking(Arc<Visit>);
 impl Clients {
     /// For a process that may have so many files open.
     pub(super) fn new(now: Instant, files: usize) -> Self {
-        let room = (files.saturating_sub(OTHER_FILES) / 2).max(1);
+        let others = OTHER_FILES + 2 * kept_connections(files);
+        let room = (files.saturating_sub(others) / 2).max(1);
         Self {
             table: Mutex::new(Table {
                 clients: HashMap::new(),
@@ -212,6 +213,12 @@ impl Drop for Asking {
     fn drop(&mut self) {
         self.0.client.requests.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// As many connections to origins wait for another request, of HTTP/1.1 and of HTTP/2 each, in a process that may have so many
+/// files open.
+pub(super) fn kept_connections(files: usize) -> usize {
+    (files / 32).clamp(16, 1024)
 }
 
 fn key_of(address: IpAddr) -> IpAddr {

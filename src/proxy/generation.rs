@@ -10,7 +10,9 @@ use std::{
 };
 
 use super::{
+    clients::kept_connections,
     fetching::LoggedFetcher,
+    live::open_files,
     server_tls::{self, ServerTls, ServerTlsError},
 };
 use crate::{
@@ -114,7 +116,7 @@ impl Generation {
         // A connection that was made under other roots must not serve this configuration.
         let origins = match before.filter(|before| Arc::ptr_eq(&before.roots, &roots)) {
             Some(before) => before.origins.clone(),
-            None => Origins::new(roots.path(), KEPT_CONNECTIONS),
+            None => Origins::new(roots.path(), kept_connections(open_files())),
         };
         let leaves = match unchanged(|old, new| pair_of(old) == pair_of(new)) {
             Some(before) => before.leaves.clone(),
@@ -285,8 +287,6 @@ fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, Disk
     }))
 }
 
-/// Connections to origins that wait for their next request.
-const KEPT_CONNECTIONS: usize = 1024;
 /// Leaves that are kept ready.
 const MAX_LEAVES: usize = 10_000;
 /// How many long decisions are made at once: each keeps a core busy, and the rest of the proxy needs some.

@@ -130,7 +130,7 @@ impl Live {
 }
 
 /// How many files this process may have open.
-fn open_files() -> usize {
+pub(super) fn open_files() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit
         .current

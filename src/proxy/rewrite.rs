@@ -38,6 +38,10 @@ pub(super) fn to_origin(
             request.remove_header(&name);
         }
     }
+    if request.version == Version::HTTP_2 {
+        // The client was told to go on.
+        request.remove_header(&header::EXPECT);
+    }
     if upgrades {
         request.insert_header(header::CONNECTION, "Upgrade")?;
         request.insert_header(header::UPGRADE, "websocket")?;

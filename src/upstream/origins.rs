@@ -42,21 +42,22 @@ pub struct Wanted {
     pub content: bool,
     /// One of HTTP/1.1 that the origin may be about to close, since the request can be put twice.
     pub kept: bool,
-    /// A new one that no other request is on.
+    /// A new one that no other request gets.
     pub fresh: bool,
 }
 
 // === impl Origins ===
 
 impl Origins {
-    /// With the roots in the file `roots`. At most `max` connections of HTTP/1.1 are kept.
+    /// With the roots in the file `roots`. At most about `max` connections of HTTP/1.1 are kept without a request, and as many
+    /// of HTTP/2.
     pub fn new(roots: String, max: usize) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);
         Arc::new(Self {
             connector: TransportConnector::new(Some(options)),
             kept: Pool::new(max),
-            shared: Sharing::new(MAX_SHARED),
+            shared: Sharing::new(max),
             is_swept: AtomicBool::new(false),
         })
     }
@@ -77,8 +78,9 @@ impl Origins {
     }
 
     /// Makes a connection to `origin` at `address`, which the egress guard has checked, TCP and TLS together `within` that
-    /// time. Where another request is making one, this one waits for it and shares it if it is one of HTTP/2. One of HTTP/2
-    /// is kept for so long without a request as `idle` says.
+    /// time. Where another request is making one, this one waits for it as long, and shares it if it is one of HTTP/2. One of
+    /// HTTP/2 is kept for so long without a request as `idle` says. The connection, and whether it is one that another
+    /// request made.
     ///
     /// # Errors
     /// There is none to be had.
@@ -89,30 +91,33 @@ impl Origins {
         wanted: Wanted,
         within: Duration,
         idle: Duration,
-    ) -> Result<Server, Fault> {
+    ) -> Result<(Server, bool), Fault> {
         if !wanted.may_share(origin) {
             let stream = connect(&self.connector, origin, address, ALPN::H1, within).await?;
-            return Ok(Server::http1(stream));
+            return Ok((Server::http1(stream), false));
+        }
+        if wanted.fresh {
+            let stream = connect(&self.connector, origin, address, ALPN::H2H1, within).await?;
+            let server = match stream.selected_alpn_proto() {
+                // What others ask for on a connection can break it, so this one is not shared.
+                Some(ALPN::H2) => Server::http2(Shared::open(stream, &Bounds::default(), ALONE).await?),
+                _ => Server::http1(stream),
+            };
+            return Ok((server, false));
         }
         let key = Key::new(origin, address);
-        let started = Instant::now();
-        let turn = match wanted.fresh {
-            true => Turn::Alone,
-            false => tokio::time::timeout(within, self.shared.turn(&key, wanted.content))
-                .await
-                .map_err(|_| Fault::ConnectionTimeout)?,
-        };
-        let making = match turn {
-            Turn::There(shared) => return Ok(Server::http2(shared)),
+        // Who has waited in vain connects, with as much time as anybody: it is no fault of the origin's.
+        let turn = tokio::time::timeout(within, self.shared.turn(&key, wanted.content)).await;
+        let making = match turn.unwrap_or(Turn::Alone) {
+            Turn::There(shared) => return Ok((Server::http2(shared), true)),
             Turn::First(making) => Some(making),
             Turn::Alone => None,
         };
-        let left = within.saturating_sub(started.elapsed());
-        let stream = connect(&self.connector, origin, address, ALPN::H2H1, left).await?;
+        let stream = connect(&self.connector, origin, address, ALPN::H2H1, within).await?;
         if !matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
             self.shared.note_http1(&key, Instant::now());
             self.look_after();
-            return Ok(Server::http1(stream));
+            return Ok((Server::http1(stream), false));
         }
         let shared = Shared::open(stream, &Bounds::default(), idle).await?;
         self.shared.keep(&key, shared.clone(), Instant::now());
@@ -120,7 +125,7 @@ impl Origins {
         if let Some(making) = making {
             making.share();
         }
-        Ok(Server::http2(shared))
+        Ok((Server::http2(shared), false))
     }
 
     /// Keeps the connection of a request that has ended, where another can follow on it within `idle`.
@@ -170,5 +175,5 @@ async fn sweep(origins: Weak<Origins>) {
 }
 
 const SWEEP: Duration = Duration::from_secs(1);
-/// Connections of HTTP/2 past which those without a request are closed, the least recently used first.
-const MAX_SHARED: usize = 1024;
+/// How long a connection of HTTP/2 that is not shared outlives its request.
+const ALONE: Duration = Duration::from_secs(1);

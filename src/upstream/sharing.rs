@@ -65,7 +65,7 @@ impl Sharing {
     pub fn new(max: usize) -> Self {
         Self {
             known: Shards::new(),
-            max: max / SHARDS,
+            max: max.div_ceil(SHARDS),
         }
     }
 
@@ -202,8 +202,9 @@ impl Drop for Making<'_> {
     }
 }
 
-/// So often a request waits for another's connection that turns out to be full.
-const MAX_WAITS: usize = 8;
+/// So often a request waits for another's connection that turns out to be full. More would have it wait while the connections
+/// are made one after the other.
+const MAX_WAITS: usize = 2;
 /// How long a server is taken to speak HTTP/1.1 alone. HTTP/2 is offered to it all the same.
 const HTTP1_FOR: Duration = Duration::from_secs(60);
 /// Servers in one part of the map past which it is not noted which ones speak HTTP/1.1 alone.

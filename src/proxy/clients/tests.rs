@@ -118,7 +118,7 @@ fn where_there_are_few_files_one_client_has_a_quarter_of_the_connections_there_a
         client_fetches: 1000,
         ..limits()
     };
-    let clients = Arc::new(Clients::new(now, OTHER_FILES + 2 * 12));
+    let clients = Arc::new(Clients::new(now, OTHER_FILES + 2 * 16 + 2 * 12));
     let enter = |address| clients.enter(at(address), &many, now);
 
     let visits = [(); 3].map(|()| enter("192.0.2.1").unwrap());
@@ -134,7 +134,7 @@ fn where_there_are_few_files_one_client_has_a_quarter_of_the_connections_there_a
 #[test]
 fn no_more_are_let_in_than_there_are_files_for() {
     let now = Instant::now();
-    let clients = Arc::new(Clients::new(now, OTHER_FILES + 4));
+    let clients = Arc::new(Clients::new(now, OTHER_FILES + 2 * 16 + 4));
     let enter = |address| clients.enter(at(address), &limits(), now);
     let _visits = [enter("192.0.2.1").unwrap(), enter("192.0.2.2").unwrap()];
     assert_eq!(enter("192.0.2.3").unwrap_err(), Limit::Connections);

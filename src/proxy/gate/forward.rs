@@ -2,8 +2,8 @@
 
 use std::{net::SocketAddr, time::Instant};
 
-use http::{Method, Version};
-use pingora_http::RequestHeader;
+use http::{Method, StatusCode, Version};
+use pingora_http::{RequestHeader, ResponseHeader};
 
 use crate::{
     decision::Decision,
@@ -63,10 +63,9 @@ pub(super) async fn forward(
     for tries_left in (0..MAX_TRIES).rev() {
         let there = addresses.iter().find_map(|address| {
             let server = generation.origins.there(origin, *address, wanted, started)?;
-            Some((server, *address))
+            Some((server, *address, true))
         });
-        let kept = there.is_some();
-        let (mut server, address) = match there {
+        let (mut server, address, was_there) = match there {
             Some(there) => there,
             None => {
                 let made = connect(exchange, generation, origin, &addresses, wanted).await?;
@@ -81,7 +80,7 @@ pub(super) async fn forward(
         if tries_left == 0 || exchange.status.is_some() || !content.rewind() {
             return Err(fault.into());
         }
-        match server.again(&fault, kept && wanted.kept) {
+        match server.again(&fault, was_there && wanted.kept) {
             Again::Never => return Err(fault.into()),
             Again::Anyhow => {}
             Again::Http1 => wanted.http2 = false,
@@ -101,14 +100,14 @@ fn may_repeat(client: &mut Client) -> bool {
     is_idempotent && !client.has_content() && !client.asks_to_upgrade()
 }
 
-/// Connects to the first of the origin's checked addresses that answers.
+/// Connects to the first of the origin's checked addresses that answers. Whether another request has made the connection.
 async fn connect(
     exchange: &mut Exchange,
     generation: &Generation,
     origin: &Origin,
     addresses: &[SocketAddr],
     wanted: Wanted,
-) -> Result<(Server, SocketAddr), Fault> {
+) -> Result<(Server, SocketAddr, bool), Fault> {
     let proxy = &generation.config.proxy;
     let started = Instant::now();
     let mut last = Fault::Unroutable;
@@ -123,7 +122,7 @@ async fn connect(
             .origins
             .connect(origin, *address, wanted, within, proxy.idle_timeout);
         match connected.await {
-            Ok(server) => return Ok((server, *address)),
+            Ok((server, was_there)) => return Ok((server, *address, was_there)),
             Err(fault) => last = fault,
         }
     }
@@ -151,6 +150,11 @@ async fn ask(
         content.forget();
     }
     server.send_head(head, target, content.is_read(client))?;
+    if server.version() == Version::HTTP_2 && client.waits_to_send() {
+        // Few origins send one over HTTP/2, where a client need not wait (RFC 9110 §10.1.1).
+        let go_on = ResponseHeader::build(StatusCode::CONTINUE, None);
+        client.send_head(go_on.map_err(|error| Fault::from_pingora(&error))?, false)?;
+    }
     let relay = Relay {
         client,
         server,
