@@ -1,13 +1,13 @@
 //! The subcommands, a file each: they read arguments, call the library and print. No logic lives
 //! here.
 //!
-//! `live` (fetching for a person), `source` (reading a file), `columns` (what fits into a row) and `progress` (that it
-//! goes on) are shared by several.
+//! `live` (fetching for a person), `source` (reading a file), `complaint` (errors on stderr) and `progress` (that it goes
+//! on) are shared by several.
 
 pub mod ca;
 pub mod cache;
 pub mod check;
-mod columns;
+mod complaint;
 pub mod completions;
 pub mod credential;
 pub mod env;
@@ -29,9 +29,9 @@ use std::{
 use clap::{Parser, Subcommand};
 
 use crate::{
+    columns,
     config::{Config, ConfigError},
     paint,
-    text::plain_lines,
 };
 
 /// A forward proxy between your bots and the internet that checks every request against the
@@ -87,9 +87,9 @@ fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
     file.map_or_else(|| Ok(Config::default()), Config::load_without_credentials)
 }
 
-/// Says on stderr why it cannot go on. Errors may quote arguments and files, and moves no cursor.
+/// Says on stderr why it cannot go on.
 fn fail(error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("robotgate: {}", plain_lines(&error.to_string(), ""));
+    complaint::say(error);
     ExitCode::FAILURE
 }
 
@@ -105,7 +105,7 @@ fn print(text: impl AsRef<[u8]>) -> ExitCode {
 
 /// Says what to type instead; a usage error.
 fn misused(message: &str) -> ExitCode {
-    eprintln!("robotgate: {}", plain_lines(message, ""));
+    complaint::say(&message);
     ExitCode::from(2)
 }
 

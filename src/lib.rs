@@ -50,11 +50,11 @@
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
 //! - `files`: reading files: no pipe, which could take for ever, and no secret that others can read.
 //! - `fair`: turns at work that only a few may do at once. `seldom`: log lines that are written once a second at most.
-//!   `paint`: colour, where a terminal shows it. [`text`]: text from outside made fit to show, and times as text.
+//!   `paint`: colour, where a terminal shows it. `columns`: a terminal's width, and texts that fit into it. [`text`]: text from outside made fit to show, and times as text.
 //! - [`service`]: the daemon around all this: start, reload, stop; what came of the last reload; what systemd is told of
 //!   it, and the sockets that come from there.
-//! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::columns` and `cli::progress` are shared parts: a
-//!   robots.txt fetched for a person, or read; what fits into a row; that something goes on.
+//! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::complaint` and `cli::progress` are shared parts: a
+//!   robots.txt fetched for a person, or read; errors on stderr; that something goes on.
 //!
 //! The tests beside the unit tests:
 //!
@@ -104,6 +104,7 @@ pub mod audit;
 pub mod authority;
 pub mod bot;
 pub mod cli;
+mod columns;
 pub mod config;
 pub mod copy;
 pub mod decision;

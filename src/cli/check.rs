@@ -1,12 +1,13 @@
 //! `robotgate check`: whether a configuration can be used, without using it.
 
 use std::{
+    fmt::Display,
     path::{Path, PathBuf},
     process::ExitCode,
     time::SystemTime,
 };
 
-use super::{fail, misused};
+use super::{complaint, fail, misused};
 use crate::{expect, proxy};
 
 /// Check a configuration file and the cases in it
@@ -44,34 +45,34 @@ pub fn run(args: &CheckArgs) -> ExitCode {
         Err(error) => return fail(&error),
     };
     if let Some(error) = &doubts.disk {
-        eprintln!(
-            "robotgate: warning: cache.path: {error}; a start goes on without what is known of each site, and a reload is \
+        warn(&format_args!(
+            "cache.path: {error}; a start goes on without what is known of each site, and a reload is \
              refused"
-        );
+        ));
     }
     for (address, key) in doubts.taken {
-        eprintln!(
-            "robotgate: warning: something listens on {address} ({key}) now; that is as it should be if it is the robotgate \
+        warn(&format_args!(
+            "something listens on {address} ({key}) now; that is as it should be if it is the robotgate \
              that this file is for, which then keeps it"
-        );
+        ));
     }
     for warning in config.warnings(file, SystemTime::now()) {
-        eprintln!("robotgate: warning: {warning}");
+        warn(&warning);
     }
     for name in config.bots.idle_credentials() {
-        eprintln!(
-            "robotgate: warning: the credential {name:?} stands for no bot, so who presents it is refused; name it in the \
+        warn(&format_args!(
+            "the credential {name:?} stands for no bot, so who presents it is refused; name it in the \
              credentials of a [[bot]], or run: robotgate credential remove {name} --config {}",
             file.display()
-        );
+        ));
     }
     for (bot, name) in config.bots.missing_credentials() {
-        eprintln!(
-            "robotgate: warning: the bot {bot:?} is to be known by the credential {name:?}, which is not in the file, so \
+        warn(&format_args!(
+            "the bot {bot:?} is to be known by the credential {name:?}, which is not in the file, so \
              who says that it is that bot is refused; run: robotgate credential add {name} --config {}; or write \
              credentials = [] in its [[bot]], where its User-Agent alone is to be believed",
             file.display()
-        );
+        ));
     }
     println!(
         "{} is fine: {}, {} met",
@@ -80,6 +81,10 @@ pub fn run(args: &CheckArgs) -> ExitCode {
         count(config.expect.len(), "expectation"),
     );
     ExitCode::SUCCESS
+}
+
+fn warn(warning: &dyn Display) {
+    complaint::say(&format_args!("warning: {warning}"));
 }
 
 fn count(number: usize, noun: &str) -> String {
