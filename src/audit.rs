@@ -1,4 +1,4 @@
-//! The audit log: one JSON object a line, from which alone every decision can be explained.
+//! The audit log: one JSON object a line, from which alone every decision can be explained. At a terminal it is text.
 //!
 //! A `decision` is with the operating system before a byte goes upstream or a refusal goes down; a
 //! `completion` follows when the exchange has ended. A `robots` tells of each fetch of a robots.txt,
@@ -11,6 +11,7 @@ mod line;
 mod log;
 mod recent;
 mod record;
+mod text;
 mod value;
 
 pub use self::{
@@ -20,4 +21,5 @@ pub use self::{
     log::{AuditError, AuditLog, MAX_WAIT, Output, Reserved},
     recent::{Recent, Tail},
     record::{Completion, Redirect, RobotsRecord},
+    text::LogFormat,
 };

@@ -33,6 +33,11 @@ impl Paint {
         Self(false)
     }
 
+    #[cfg(test)]
+    pub(crate) fn always() -> Self {
+        Self(true)
+    }
+
     pub(crate) fn in_colour(self, colour: Colour, text: impl Display) -> impl Display {
         let style = match colour {
             _ if !self.0 => Style::new(),

@@ -36,7 +36,7 @@ use crate::{
         Serving,
         http::{Around, Desk, LastReload},
     },
-    audit::MAX_WAIT,
+    audit::{LogFormat, MAX_WAIT},
     config::Config,
     expect::{self, LoadError},
     proxy::{ListenError, Listeners, Live, ServeOperator, SetupError},
@@ -86,22 +86,28 @@ pub enum ServiceError {
 // === impl Service ===
 
 impl Service {
-    /// Runs by the configuration in `file`, or by the built-in one, until a signal ends it.
+    /// Runs by the configuration in `file`, or by the built-in one, until a signal ends it. An audit log on standard output
+    /// is in `log_format`.
     ///
     /// # Errors
     /// The configuration is wrong, or something that it names cannot be had. Nothing was served then.
-    pub fn run(file: Option<&Path>) -> Result<(), ServiceError> {
+    pub fn run(file: Option<&Path>, log_format: LogFormat) -> Result<(), ServiceError> {
         // First, as it changes the environment, which only a lonely thread may.
         let inherited = Inherited::from_env();
         let notifier = Notifier::from_env();
-        let ended = Self::start(file, inherited, &notifier);
+        let ended = Self::start(file, log_format, inherited, &notifier);
         if let Err(error) = &ended {
             notifier.status(&format!("failed: {error}"));
         }
         ended
     }
 
-    fn start(file: Option<&Path>, inherited: Inherited, notifier: &Notifier) -> Result<(), ServiceError> {
+    fn start(
+        file: Option<&Path>,
+        log_format: LogFormat,
+        inherited: Inherited,
+        notifier: &Notifier,
+    ) -> Result<(), ServiceError> {
         raise_file_limit();
         // Before the file is read, so that no change is missed.
         let source = file.map(Source::begin);
@@ -112,7 +118,7 @@ impl Service {
             .enable_all()
             .build()
             .map_err(ServiceError::Runtime)?;
-        let ended = runtime.block_on(Self::serve(config, source, inherited, notifier));
+        let ended = runtime.block_on(Self::serve(config, source, log_format, inherited, notifier));
         // What still runs had its time.
         runtime.shutdown_background();
         ended
@@ -121,6 +127,7 @@ impl Service {
     async fn serve(
         config: Config,
         source: Option<Source>,
+        log_format: LogFormat,
         mut inherited: Inherited,
         notifier: &Notifier,
     ) -> Result<(), ServiceError> {
@@ -134,7 +141,7 @@ impl Service {
         let planned = listeners.plan(&config)?;
         let threads = config.proxy.threads;
         let opening = tokio::spawn(tell_of_opening());
-        let live = Live::new(config)?;
+        let live = Live::new(config, log_format)?;
         opening.abort();
         let open = planned.open(live.generation().listening())?;
         let reloads = Reloads::default();
@@ -177,6 +184,7 @@ impl Service {
             &live.generation().config,
             source.as_ref().map(Source::file),
             &listeners.addresses(),
+            log_format,
         );
 
         tokio::spawn(reopen_logs(live.clone(), rotate));

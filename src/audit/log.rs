@@ -41,6 +41,7 @@ mod state;
 mod thread;
 
 use std::{
+    borrow::Cow,
     fs::File,
     io,
     os::fd::AsFd as _,
@@ -55,7 +56,7 @@ use self::{
     file::{append_on_a_new_line, append_to},
     state::{Shared, Sink, State, parity},
 };
-use super::AuditCounts;
+use super::{AuditCounts, LogFormat, text::TextLines};
 
 /// The log. What is left is written when it is dropped.
 #[derive(Debug)]
@@ -65,6 +66,8 @@ pub struct AuditLog {
     counts: Arc<AuditCounts>,
     /// `None` where it is no file.
     path: Option<PathBuf>,
+    /// `None` where the lines are JSON.
+    text: Option<TextLines>,
 }
 
 /// Where log lines go: `stdout` or `path` in the file.
@@ -179,6 +182,7 @@ impl AuditLog {
             writer: Mutex::new(Some(writer)),
             counts: Arc::default(),
             path,
+            text: None,
         })
     }
 
@@ -186,6 +190,13 @@ impl AuditLog {
     #[must_use]
     pub fn counting(mut self, counts: Arc<AuditCounts>) -> Self {
         self.counts = counts;
+        self
+    }
+
+    /// Writes text for a person if `format` asks for it and the log goes to standard output. A file always has JSON.
+    #[must_use]
+    pub fn in_format(mut self, format: LogFormat) -> Self {
+        self.text = (self.path.is_none() && format.is_text()).then(TextLines::new);
         self
     }
 
@@ -221,6 +232,7 @@ impl AuditLog {
     /// # Errors
     /// There is no room for [`MAX_WAIT`]; the line is not in the log and will not be.
     pub async fn enqueue(&self, line: &[u8]) -> Result<Enqueued<'_>, AuditError> {
+        let line = &*self.written_as(line);
         let state = self.room().await?;
         let batch = self.shared.push(state, line, true);
         self.counts.add(line);
@@ -235,6 +247,7 @@ impl AuditLog {
     /// # Errors
     /// As [`AuditLog::write`], where the wait for room took as long.
     pub async fn append(&self, line: &[u8]) -> Result<(), AuditError> {
+        let line = &*self.written_as(line);
         let state = self.room().await?;
         self.shared.push(state, line, false);
         self.counts.add(line);
@@ -243,6 +256,7 @@ impl AuditLog {
 
     /// As [`AuditLog::append`], whether there is room or not: for what cannot wait.
     pub fn append_now(&self, line: &[u8]) {
+        let line = &*self.written_as(line);
         self.shared.push(self.shared.lock(), line, false);
         self.counts.add(line);
     }
@@ -256,6 +270,11 @@ impl AuditLog {
             // A writer that panicked has said so on stderr.
             let _ = writer.join();
         }
+    }
+
+    /// The line as the output gets it.
+    fn written_as<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
+        self.text.as_ref().map_or(Cow::Borrowed(line), |text| text.of(line))
     }
 
     fn end(&self) {

@@ -3,14 +3,17 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use super::{fail, misused};
-use crate::service::{Service, logging};
+use crate::{
+    audit::LogFormat,
+    service::{Service, logging},
+};
 
 /// Run the proxy
 ///
 /// Bots connect to 127.0.0.1:3128 unless the configuration says otherwise (proxy.listen); a page that
 /// shows what they do is at http://127.0.0.1:3180/ (admin.listen). Each decision is written to standard
-/// output as a line of JSON (audit.path names a file instead), and what the proxy itself does to standard
-/// error; ROBOTGATE_LOG=debug makes that tell more.
+/// output, as a readable line at a terminal and as JSON elsewhere (audit.path names a file instead, which has
+/// JSON), and what the proxy itself does to standard error; ROBOTGATE_LOG=debug makes that tell more.
 ///
 /// At the first start it makes the certificate authority by which it sees inside https; `robotgate env`
 /// says how clients come to trust it.
@@ -21,6 +24,9 @@ pub struct RunArgs {
     /// setting has its default
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// What the decisions on standard output look like
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    log_format: LogFormat,
     /// As `robotgate check` has it; here it is told how to name one.
     #[arg(value_name = "FILE", hide = true)]
     file: Option<PathBuf>,
@@ -35,7 +41,7 @@ pub fn run(args: &RunArgs) -> ExitCode {
         ));
     }
     logging::init();
-    match Service::run(args.config.as_deref()) {
+    match Service::run(args.config.as_deref(), args.log_format) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }

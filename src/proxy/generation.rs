@@ -16,7 +16,7 @@ use super::{
     server_tls::{self, ServerTls, ServerTlsError},
 };
 use crate::{
-    audit::{AuditError, AuditLog, Output, Recent},
+    audit::{AuditError, AuditLog, LogFormat, Output, Recent},
     authority::{self, Authority, AuthorityError, Leaves},
     config::{Cache, Config, HttpsMode},
     decision::Terms,
@@ -40,6 +40,8 @@ pub struct Generation {
     pub(super) egress: Egress,
     pub(super) fetcher: Arc<LoggedFetcher>,
     pub(super) audit: Arc<AuditLog>,
+    /// What the log looks like if it goes to standard output.
+    log_format: LogFormat,
     /// The copies of robots.txt.
     pub(super) store: Arc<Store>,
     pub(super) meter: Meter,
@@ -77,12 +79,12 @@ pub enum SetupError {
 // === impl Generation ===
 
 impl Generation {
-    /// Builds what `config` asks for, of a robotgate that is `listening` there.
+    /// Builds what `config` asks for, of a robotgate that is `listening` there and writes its log in `log_format`.
     ///
     /// # Errors
     /// Something that the configuration names cannot be had.
-    pub(super) fn first(config: Config, listening: Listening) -> Result<Self, SetupError> {
-        Self::build(config, None, false, listening)
+    pub(super) fn first(config: Config, listening: Listening, log_format: LogFormat) -> Result<Self, SetupError> {
+        Self::build(config, None, false, listening, log_format)
     }
 
     /// Builds what `config` asks for, to come after this one, taking over what stays as it was. With `anew`, the files
@@ -93,7 +95,7 @@ impl Generation {
     /// Something that the configuration names cannot be had. Nothing has changed then.
     pub fn followed_by(&self, config: Config, anew: bool) -> Result<Arc<Self>, SetupError> {
         let listening = self.egress.listening.clone();
-        Self::build(config, Some(self), anew, listening).map(Arc::new)
+        Self::build(config, Some(self), anew, listening, self.log_format).map(Arc::new)
     }
 
     fn build(
@@ -101,6 +103,7 @@ impl Generation {
         before: Option<&Generation>,
         anew: bool,
         listening: Listening,
+        log_format: LogFormat,
     ) -> Result<Self, SetupError> {
         let unchanged =
             |same: fn(&Config, &Config) -> bool| before.filter(|before| !anew && same(&before.config, &config));
@@ -146,7 +149,11 @@ impl Generation {
                 }
                 before.audit.clone()
             }
-            None => Arc::new(AuditLog::open(&config.audit.output)?.counting(counts)),
+            None => Arc::new(
+                AuditLog::open(&config.audit.output)?
+                    .in_format(log_format)
+                    .counting(counts),
+            ),
         };
         let number = before.map_or(1, |before| before.number + 1);
         let fetcher = LoggedFetcher {
@@ -163,6 +170,7 @@ impl Generation {
             egress,
             fetcher: Arc::new(fetcher),
             audit,
+            log_format,
             store,
             meter: Meter::new(metrics, &config.bots),
             leaves,

@@ -15,7 +15,7 @@ use super::{
     generation::{Generation, SetupError},
 };
 use crate::{
-    audit::{AuditLog, Recent},
+    audit::{AuditLog, LogFormat, Recent},
     config::Config,
     egress::Listening,
     metrics::Metrics,
@@ -39,12 +39,12 @@ pub struct Live {
 // === impl Live ===
 
 impl Live {
-    /// Puts the first configuration in force.
+    /// Puts the first configuration in force. Its log and those of later ones are in `log_format` on standard output.
     ///
     /// # Errors
     /// Something that it names cannot be had.
-    pub fn new(config: Config) -> Result<Arc<Self>, SetupError> {
-        let generation = Arc::new(Generation::first(config, Listening::default())?);
+    pub fn new(config: Config, log_format: LogFormat) -> Result<Arc<Self>, SetupError> {
+        let generation = Arc::new(Generation::first(config, Listening::default(), log_format)?);
         let metrics = generation.meter.metrics.clone();
         Ok(Arc::new(Self {
             current: ArcSwap::new(generation),

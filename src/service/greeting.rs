@@ -9,6 +9,7 @@ use std::{
 };
 
 use crate::{
+    audit::LogFormat,
     config::{Config, HttpsMode, Output},
     paint::{Colour, Paint},
     proxy::Speaks,
@@ -16,22 +17,26 @@ use crate::{
 };
 
 /// Shows it, where there is a terminal. `addresses` are those that are listened on.
-pub(super) fn show(config: &Config, file: Option<&Path>, addresses: &[(SocketAddr, Speaks)]) {
+pub(super) fn show(config: &Config, file: Option<&Path>, addresses: &[(SocketAddr, Speaks)], log_format: LogFormat) {
     if !stderr().is_terminal() {
         return;
     }
     let log_is_here = config.audit.output == Output::Stdout && stdout().is_terminal();
-    eprint!(
-        "{}",
-        text(config, file, addresses, log_is_here, Paint::for_output(&stderr()))
-    );
+    let log = log_is_here.then(|| {
+        if log_format.is_text() {
+            TEXT_FOLLOWS
+        } else {
+            JSON_FOLLOWS
+        }
+    });
+    eprint!("{}", text(config, file, addresses, log, Paint::for_output(&stderr())));
 }
 
 fn text(
     config: &Config,
     file: Option<&Path>,
     addresses: &[(SocketAddr, Speaks)],
-    log_is_here: bool,
+    log: Option<&str>,
     paint: Paint,
 ) -> String {
     let of = |speaks| addresses.iter().filter(move |(_, spoken)| *spoken == speaks);
@@ -63,11 +68,7 @@ fn text(
     if config.https.mode == HttpsMode::Intercept {
         say("Set up a client", &format!("robotgate env curl{config_too}"));
     }
-    if log_is_here {
-        out.push_str(
-            "Each decision follows as a line of JSON; audit.path in the configuration puts them into a file.\n",
-        );
-    }
+    out.extend(log);
     out.push('\n');
     out
 }
@@ -82,6 +83,12 @@ fn from_here(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
+/// How the audit log follows below.
+const TEXT_FOLLOWS: &str =
+    "Each decision follows as a line. --log-format=json shows the whole records; audit.path writes them to a file.\n";
+const JSON_FOLLOWS: &str =
+    "Each decision follows as a line of JSON; audit.path in the configuration writes them to a file.\n";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,14 +102,14 @@ mod tests {
         ];
         let file = Some(Path::new("gate.toml"));
         assert_eq!(
-            text(&Config::default(), file, &addresses, true, Paint::none()),
+            text(&Config::default(), file, &addresses, Some(JSON_FOLLOWS), Paint::none()),
             format!(
                 "\nrobotgate {} is ready; Ctrl-C stops it.\n  \
                  Bots connect to     http://127.0.0.1:3128 https://[::1]:3129\n  \
                  See what they do    http://127.0.0.1:3180/\n  \
                  Try it              curl -i -x http://127.0.0.1:3128 -A ExampleBot/1.0 http://example.com/\n  \
                  Set up a client     robotgate env curl --config gate.toml\n\
-                 Each decision follows as a line of JSON; audit.path in the configuration puts them into a file.\n\n",
+                 Each decision follows as a line of JSON; audit.path in the configuration writes them to a file.\n\n",
                 env!("CARGO_PKG_VERSION")
             )
         );

@@ -3,8 +3,16 @@
 use std::{fs, process::Stdio};
 
 use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
-use crate::support::{Blackhole, Latch, Origin, Reply, Signal, Told, terminal::AtTerminal};
+use crate::support::{
+    Blackhole, Latch, Origin, Reply, Signal, Told,
+    terminal::AtTerminal,
+    wait::{until, within},
+};
 
 /// A configuration of ports of its own, with `more` in it, and the folder that has its state, too.
 fn configured(more: &str) -> (TempDir, String) {
@@ -22,9 +30,20 @@ fn text(more: &str) -> String {
 }
 
 fn running(folder: &TempDir, file: &str, variables: &[(&str, &str)]) -> AtTerminal {
+    running_with(folder, file, variables, &[], None)
+}
+
+/// The proxy with more arguments, its standard output in `output` if that is not the terminal.
+fn running_with(
+    folder: &TempDir,
+    file: &str,
+    variables: &[(&str, &str)],
+    args: &[&str],
+    output: Option<Stdio>,
+) -> AtTerminal {
     let state = folder.path().to_str().unwrap();
     let variables = [&[("STATE_DIRECTORY", state)], variables].concat();
-    AtTerminal::run(&["run", "--config", file], &variables, None)
+    AtTerminal::run(&[&["run", "--config", file], args].concat(), &variables, output)
 }
 
 /// The proxy's address, as the greeting has it.
@@ -33,11 +52,149 @@ fn proxy(shown: &str) -> String {
     line.split_whitespace().last().unwrap().to_owned()
 }
 
+/// Has ExampleBot ask the proxy at `address` for `url`, and gives what it got.
+async fn asked(address: &str, url: &str) -> String {
+    let mut client = TcpStream::connect(address.trim_start_matches("http://")).await.unwrap();
+    let host = url.split('/').nth(2).unwrap();
+    let request = format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: ExampleBot\r\nConnection: close\r\n\r\n");
+    client.write_all(request.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    within("the response", client.read_to_string(&mut response))
+        .await
+        .unwrap();
+    response
+}
+
+/// A site that keeps bots out of `/private` and fails at `/broken`.
+async fn site() -> Origin {
+    let broken = Reply::raw("220 mail.example ESMTP\r\n\r\n");
+    let origin = Origin::start().robots("User-agent: *\nDisallow: /private\n");
+    origin.reply("/broken", broken).spawn().await
+}
+
+#[tokio::test]
+async fn at_a_terminal_each_decision_and_each_failure_is_a_readable_line() {
+    let origin = site().await;
+    let site = format!("http://{}", origin.address());
+    let (folder, file) = configured("");
+    let gate = running(&folder, &file, &[("NO_COLOR", "1")]);
+    let address = proxy(&gate.until("Each decision follows as a line. --log-format=json").await);
+    for page in ["/page", "/private/x", "/broken"] {
+        asked(&address, &format!("{site}{page}")).await;
+    }
+    let long = format!("{site}/private/{}/end", "x".repeat(200));
+    asked(&address, &long).await;
+    let shown = gate.until("/end  line 2: Disallow: /private\n").await;
+    let lines: Vec<_> = shown.lines().skip_while(|line| !line.contains("Z robots")).collect();
+    for (line, expected) in lines.iter().zip([
+        format!("robots {site}/robots.txt  200, rules"),
+        format!("allow  ExampleBot GET {site}/page  no-rule"),
+        format!("deny   ExampleBot GET {site}/private/x  line 2: Disallow: /private"),
+        format!("allow  ExampleBot GET {site}/broken  no-rule"),
+        format!("error  ExampleBot GET {site}/broken  502 http_protocol_error: "),
+    ]) {
+        let (time, rest) = line.split_once("Z ").unwrap_or_else(|| panic!("no time: {line}"));
+        assert_eq!(time.len(), "13:24:48".len(), "{line}");
+        assert!(rest.starts_with(&expected), "{line}\nis not\n{expected}");
+    }
+    assert_eq!(lines.len(), 6, "nothing else, and no JSON: {lines:#?}");
+    assert_eq!(lines[5].chars().count(), 100, "as wide as the terminal: {}", lines[5]);
+    assert!(lines[5].contains("/pri…xx"), "{}", lines[5]);
+}
+
+#[tokio::test]
+async fn the_format_of_the_log_is_as_asked_for_wherever_it_goes() {
+    let origin = site().await;
+    let url = format!("http://{}/private/", origin.address());
+    for (args, at_terminal, as_text) in [
+        (&[][..], true, true),
+        (&[], false, false),
+        (&["--log-format=json"], true, false),
+        (&["--log-format=text"], false, true),
+    ] {
+        let (folder, file) = configured("");
+        let path = folder.path().join("out");
+        let output = (!at_terminal).then(|| fs::File::create(&path).unwrap().into());
+        let gate = running_with(&folder, &file, &[], args, output);
+        let address = proxy(&plain(&gate.until("Set up a client").await));
+        asked(&address, &url).await;
+        let text = format!("deny   ExampleBot GET {url}  line 2: Disallow: /private\n");
+        let shown = until(&format!("a decision with {args:?}"), || {
+            let shown = match at_terminal {
+                true => gate.shown(),
+                false => fs::read_to_string(&path).unwrap(),
+            };
+            let expected = if as_text { &*text } else { r#""event":"completion""# };
+            plain(&shown).contains(expected).then_some(shown)
+        })
+        .await;
+        assert_eq!(shown.contains(r#"{"event":"decision""#), !as_text, "{args:?}: {shown}");
+        assert_eq!(plain(&shown).contains(&text), as_text, "{args:?}: {shown}");
+        let coloured = shown.contains("\u{1b}[31mdeny\u{1b}[0m");
+        assert_eq!(coloured, as_text && at_terminal, "{args:?}: {shown}");
+    }
+}
+
+/// Without the codes of colours.
+fn plain(shown: &str) -> String {
+    let parts = shown.split("\u{1b}[").enumerate();
+    parts
+        .map(|(number, part)| {
+            if number == 0 {
+                part
+            } else {
+                part.split_once('m').unwrap().1
+            }
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn check_marks_mistakes_in_colour_and_breaks_lines_between_words() {
+    let url = format!("https://a.example/{}/end", "x".repeat(150));
+    let (_folder, file) =
+        configured("[robots]\nprofil = \"google\"\n[[bot]]\nname = \"ExampleBot\"\nenforcement = \"on\"\n");
+    for (variables, mark) in [
+        (&[][..], "      | \u{1b}[1m\u{1b}[31m^^^^^^\u{1b}[0m\n"),
+        (&[("NO_COLOR", "1")], "      | ^^^^^^\n"),
+    ] {
+        let mut check = AtTerminal::run(&["check", &file], variables, None);
+        assert_eq!(check.ended().await.code(), Some(1));
+        let shown = check.until(mark).await;
+        for line in plain(&shown).lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+        let words = plain(&shown).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains("robots.profil: there is no such key; did you mean \"profile\"?"),
+            "{shown}"
+        );
+    }
+
+    let (_folder, file) = configured(&format!(
+        "[[expect]]\nagent = \"ExampleBot\"\nurl = \"{url}\"\nrobots = \"\"\nverdict = \"deny\"\n"
+    ));
+    let mut check = AtTerminal::run(&["check", &file], &[], None);
+    assert_eq!(check.ended().await.code(), Some(1));
+    let shown = check.until("are not met").await;
+    assert!(
+        shown.contains("\n    https://a.example/xxx") && shown.contains("…xxx") && shown.contains("xx/end\n    as"),
+        "{shown}"
+    );
+    let told = Told::by(&["check", &file], "").await;
+    assert!(
+        told.errors
+            .contains(&format!(" for {url} as \"ExampleBot\", but it comes to")),
+        "{}",
+        told.errors
+    );
+}
+
 #[tokio::test]
 async fn a_start_says_where_to_connect_and_a_stop_that_it_has_ended() {
     let (folder, file) = configured("");
     let mut gate = running(&folder, &file, &[("NO_COLOR", "1")]);
-    let shown = gate.until("Each decision follows as a line of JSON").await;
+    let shown = gate.until("Each decision follows as a line").await;
     let proxy = proxy(&shown);
     for said in [
         "is ready; Ctrl-C stops it.\n",
@@ -99,18 +256,14 @@ async fn a_stop_says_what_it_waits_for_and_how_to_end_that() {
     let (folder, file) = configured("");
     let mut gate = running(&folder, &file, &[("NO_COLOR", "1")]);
     let address = proxy(&gate.until("Each decision").await);
-    let mut client = tokio::net::TcpStream::connect(address.trim_start_matches("http://"))
-        .await
-        .unwrap();
+    let mut client = TcpStream::connect(address.trim_start_matches("http://")).await.unwrap();
     let request = format!(
         "GET {0} HTTP/1.1\r\nHost: {1}\r\nUser-Agent: ExampleBot\r\n\r\n",
         origin.url("/slow"),
         origin.authority()
     );
-    tokio::io::AsyncWriteExt::write_all(&mut client, request.as_bytes())
-        .await
-        .unwrap();
-    gate.until("\"event\":\"decision\"").await;
+    client.write_all(request.as_bytes()).await.unwrap();
+    gate.until("deny   ExampleBot GET").await;
     gate.signal(Signal::INT);
     gate.until("still waiting for what runs to end; a second signal (Ctrl-C, SIGTERM) ends it at once connections=1")
         .await;

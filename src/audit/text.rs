@@ -1,0 +1,447 @@
+//! The log as text for a person who watches it: a line for each decision, for each fetch of a robots.txt, and for each
+//! exchange that failed. A line is made from the JSON of the record, so both say the same, and the records that go to a
+//! file have nothing to do with it.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    io::{IsTerminal as _, stdout},
+    sync::{Mutex, PoisonError},
+};
+
+use serde::Deserialize;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::{
+    columns::{columns, cut_end, cut_middle},
+    paint::{Colour, Paint},
+    text::plain_message,
+};
+
+/// What the lines on standard output look like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// Text at a terminal, else JSON.
+    #[default]
+    Auto,
+    /// A readable line for each decision, each fetch of a robots.txt and each exchange that failed.
+    Text,
+    /// One JSON object a line, which has everything.
+    Json,
+}
+
+/// Makes text of the log's lines.
+#[derive(Debug)]
+pub(super) struct TextLines {
+    paint: Paint,
+    is_terminal: bool,
+    /// Who asked for what in the exchanges that run, by their ids: a completion does not say.
+    open: Mutex<HashMap<String, Request>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Request {
+    /// The bot and the method.
+    who: String,
+    url: String,
+}
+
+/// What is shown of a record.
+#[derive(Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Record {
+    Decision {
+        time: String,
+        id: String,
+        verdict: String,
+        reason: String,
+        forwarded: bool,
+        bot: Option<String>,
+        method: String,
+        url: String,
+        rule: Option<String>,
+        line: Option<u32>,
+        robots_error: Option<String>,
+    },
+    Completion {
+        time: String,
+        id: String,
+        status: Option<u16>,
+        error: Option<String>,
+        error_detail: Option<String>,
+    },
+    Robots {
+        time: String,
+        robots_url: String,
+        status: Option<u16>,
+        error: Option<String>,
+        holds: String,
+    },
+}
+
+/// The parts of a line.
+struct Parts {
+    time: String,
+    label: (Colour, String),
+    request: Request,
+    why: String,
+}
+
+// === impl LogFormat ===
+
+impl LogFormat {
+    /// Whether standard output gets text.
+    pub fn is_text(self) -> bool {
+        match self {
+            Self::Auto => stdout().is_terminal(),
+            Self::Text => true,
+            Self::Json => false,
+        }
+    }
+}
+
+// === impl TextLines ===
+
+impl TextLines {
+    /// For standard output.
+    pub(super) fn new() -> Self {
+        Self {
+            paint: Paint::for_output(&stdout()),
+            is_terminal: stdout().is_terminal(),
+            open: Mutex::default(),
+        }
+    }
+
+    /// The line for a record, line end included; empty for a completion without an error.
+    pub(super) fn of<'r>(&self, record: &'r [u8]) -> Cow<'r, [u8]> {
+        // The window may have changed since the last line.
+        self.fitted(record, self.is_terminal.then(columns))
+    }
+
+    fn fitted<'r>(&self, record: &'r [u8], columns: Option<usize>) -> Cow<'r, [u8]> {
+        match serde_json::from_slice(record) {
+            Ok(parsed) => match self.parts(parsed) {
+                Some(parts) => self.line(&parts, columns).into_bytes().into(),
+                None => Cow::Borrowed(&[]),
+            },
+            // It cannot be: the record is ours. Still, nothing is lost.
+            Err(_) => Cow::Borrowed(record),
+        }
+    }
+
+    fn parts(&self, record: Record) -> Option<Parts> {
+        Some(match record {
+            Record::Decision {
+                time,
+                id,
+                verdict,
+                reason,
+                forwarded,
+                bot,
+                method,
+                url,
+                rule,
+                line,
+                robots_error,
+            } => {
+                let colour = match (&*verdict, forwarded) {
+                    ("allow", _) => Colour::Good,
+                    (_, true) => Colour::Warning,
+                    (_, false) => Colour::Bad,
+                };
+                let rule = line
+                    .zip(rule)
+                    .map(|(line, rule)| format!("line {line}: {}", cut_end(&rule, MAX_RULE)));
+                let mut why = match rule {
+                    Some(rule) if reason == "rule" => rule,
+                    Some(rule) => format!("{reason}, {rule}"),
+                    None => reason,
+                };
+                if let Some(error) = robots_error {
+                    why = format!("{why}: {error}");
+                }
+                if forwarded && verdict != "allow" {
+                    why.push_str(" (forwarded)");
+                }
+                let request = Request {
+                    who: format!(
+                        "{} {method} ",
+                        bot.as_deref().map_or(Cow::Borrowed("-"), |bot| cut_end(bot, MAX_BOT))
+                    ),
+                    url,
+                };
+                self.opened(id, request.clone());
+                Parts {
+                    time,
+                    label: (colour, verdict),
+                    request,
+                    why,
+                }
+            }
+            Record::Completion {
+                time,
+                id,
+                status,
+                error,
+                error_detail,
+            } => {
+                let request = self.closed(&id);
+                let error = error?;
+                let status = status.map_or_else(String::new, |status| format!("{status} "));
+                let detail = error_detail.map_or_else(String::new, |detail| format!(": {detail}"));
+                Parts {
+                    time,
+                    label: (Colour::Warning, "error".to_owned()),
+                    request: request.unwrap_or_else(|| Request {
+                        who: "request ".to_owned(),
+                        url: id,
+                    }),
+                    why: format!("{status}{error}{detail}"),
+                }
+            }
+            Record::Robots {
+                time,
+                robots_url,
+                status,
+                error,
+                holds,
+            } => {
+                let status = status.map_or_else(String::new, |status| format!("{status}, "));
+                let colour = if error.is_some() {
+                    Colour::Warning
+                } else {
+                    Colour::Faint
+                };
+                let error = error.map_or_else(String::new, |error| format!(": {error}"));
+                Parts {
+                    time,
+                    label: (colour, "robots".to_owned()),
+                    request: Request {
+                        who: String::new(),
+                        url: robots_url,
+                    },
+                    why: format!("{status}{holds}{error}"),
+                }
+            }
+        })
+    }
+
+    /// In so many columns, if the URL can be shortened to that.
+    fn line(&self, parts: &Parts, columns: Option<usize>) -> String {
+        let shown = |text| plain_message(text, usize::MAX);
+        let Parts {
+            time,
+            label: (colour, label),
+            request,
+            why,
+        } = parts;
+        // Of the day; the lines of the operational log beside it have the date, and all are in UTC.
+        let time = format!("{}Z", time.get(11..19).unwrap_or(time));
+        let (who, mut url, why) = (shown(&request.who), shown(&request.url), shown(why));
+        if let Some(columns) = columns {
+            let before = time.len() + 1 + label.len().max(LABEL) + 1 + who.width();
+            let beside = columns.saturating_sub(before + 2 + why.width());
+            // Where the reason needs a row of its own, the URL need not make room for it.
+            let room = if beside < MIN_URL {
+                columns.saturating_sub(before)
+            } else {
+                beside
+            };
+            url = cut_middle(&url, room.max(MIN_URL)).into_owned().into();
+        }
+        let faint = |text: &str| self.paint.in_colour(Colour::Faint, text).to_string();
+        let is_usual = matches!(colour, Colour::Good | Colour::Faint);
+        format!(
+            "{} {}{:pad$} {who}{url}  {}\n",
+            faint(&time),
+            self.paint.in_colour(*colour, label),
+            "",
+            if is_usual { faint(&why) } else { why.into_owned() },
+            pad = LABEL.saturating_sub(label.len()),
+        )
+    }
+
+    fn opened(&self, id: String, request: Request) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        // A decision that finds no room in the log never gets a completion.
+        if open.len() >= MAX_OPEN {
+            open.clear();
+        }
+        open.insert(id, request);
+    }
+
+    fn closed(&self, id: &str) -> Option<Request> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+    }
+}
+
+/// Columns of the word that a line begins with; `unverifiable` takes more.
+const LABEL: usize = 6;
+/// Columns that a bot's name may take.
+const MAX_BOT: usize = 24;
+/// Columns that a rule may take; a site may write a long one.
+const MAX_RULE: usize = 100;
+/// Columns that a URL gets at least.
+const MIN_URL: usize = 24;
+/// Exchanges that are remembered until they end.
+const MAX_OPEN: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines() -> TextLines {
+        TextLines {
+            paint: Paint::none(),
+            is_terminal: false,
+            open: Mutex::default(),
+        }
+    }
+
+    fn shown(lines: &TextLines, record: &str, columns: Option<usize>) -> String {
+        String::from_utf8(lines.fitted(record.as_bytes(), columns).into_owned()).expect("text")
+    }
+
+    /// The record of a decision on `/page` of a site, with `more` fields that differ from the usual ones.
+    fn decision(more: &str) -> String {
+        let mut record: serde_json::Value = serde_json::from_str(
+            r#"{"event":"decision","time":"2026-11-22T13:24:48.914226Z","id":"1","verdict":"deny","reason":"rule",
+                "forwarded":false,"bot":"ExampleBot","method":"GET","url":"http://a.example/page","rule":null,"line":null,
+                "robots_error":null,"profile":"google"}"#,
+        )
+        .expect("JSON");
+        let more: serde_json::Value = serde_json::from_str(more).expect("JSON");
+        for (name, value) in more.as_object().expect("an object") {
+            record[name] = value.clone();
+        }
+        record.to_string()
+    }
+
+    #[test]
+    fn a_decision_is_a_line() {
+        for (more, line) in [
+            (
+                r#"{"rule":"Disallow: /page","line":2}"#,
+                "13:24:48Z deny   ExampleBot GET http://a.example/page  line 2: Disallow: /page",
+            ),
+            (
+                r#"{"verdict":"allow","reason":"no-rule","forwarded":true}"#,
+                "13:24:48Z allow  ExampleBot GET http://a.example/page  no-rule",
+            ),
+            (
+                r#"{"rule":"Disallow: /page","line":2,"forwarded":true}"#,
+                "13:24:48Z deny   ExampleBot GET http://a.example/page  line 2: Disallow: /page (forwarded)",
+            ),
+            (
+                r#"{"reason":"last-copy","rule":"Disallow: /page","line":2}"#,
+                "13:24:48Z deny   ExampleBot GET http://a.example/page  last-copy, line 2: Disallow: /page",
+            ),
+            (
+                r#"{"reason":"unreachable","robots_error":"the name could not be looked up"}"#,
+                "13:24:48Z deny   ExampleBot GET http://a.example/page  unreachable: the name could not be looked up",
+            ),
+            (
+                r#"{"reason":"unidentified","bot":null}"#,
+                "13:24:48Z deny   - GET http://a.example/page  unidentified",
+            ),
+            (
+                r#"{"verdict":"unverifiable","reason":"unverifiable","method":"CONNECT","url":"https://a.example"}"#,
+                "13:24:48Z unverifiable ExampleBot CONNECT https://a.example  unverifiable",
+            ),
+        ] {
+            assert_eq!(shown(&lines(), &decision(more), None), format!("{line}\n"));
+        }
+    }
+
+    #[test]
+    fn a_completion_is_a_line_if_it_failed() {
+        let done = r#"{"event":"completion","time":"2026-11-22T13:24:49.1Z","id":"1","status":200,"error":null,"error_detail":null}"#;
+        let failed = r#"{"event":"completion","time":"2026-11-22T13:24:49.1Z","id":"1","status":502,
+            "error":"connection_refused","error_detail":"the server refused the connection"}"#;
+        let lines = lines();
+        for (completion, line) in [
+            (done, ""),
+            (
+                failed,
+                "13:24:49Z error  ExampleBot GET http://a.example/page  502 connection_refused: the server refused the connection\n",
+            ),
+        ] {
+            shown(&lines, &decision("{}"), None);
+            assert_eq!(shown(&lines, completion, None), line);
+            assert!(
+                lines.open.lock().expect("no panic").is_empty(),
+                "a request that ended is forgotten"
+            );
+        }
+        assert_eq!(
+            shown(&lines, failed, None),
+            "13:24:49Z error  request 1  502 connection_refused: the server refused the connection\n",
+            "one whose decision is not known"
+        );
+    }
+
+    #[test]
+    fn a_fetch_is_a_line() {
+        for (more, line) in [
+            (r#""status":200,"error":null,"holds":"rules""#, "200, rules"),
+            (r#""status":404,"error":null,"holds":"no-robots""#, "404, no-robots"),
+            (
+                r#""status":null,"error":"no answer in time","holds":"unreachable""#,
+                "unreachable: no answer in time",
+            ),
+        ] {
+            let record = format!(
+                r#"{{"event":"robots","time":"2026-11-22T13:24:48.9Z","robots_url":"http://a.example/robots.txt",{more}}}"#
+            );
+            let line = format!("13:24:48Z robots http://a.example/robots.txt  {line}\n");
+            assert_eq!(shown(&lines(), &record, None), line);
+        }
+    }
+
+    #[test]
+    fn at_a_terminal_a_long_url_loses_its_middle_and_the_reason_stays() {
+        let url = format!("http://a.example/{}/end.html", "x".repeat(200));
+        let denied = decision(&format!(r#"{{"url":"{url}","rule":"Disallow: /x","line":2}}"#));
+        let line = shown(&lines(), &denied, Some(80));
+        assert_eq!(
+            line,
+            "13:24:48Z deny   ExampleBot GET http://a.example/…end.html  line 2: Disallow: /x\n"
+        );
+        let long = "Disallow: /".to_owned() + &"y".repeat(300);
+        let denied = decision(&format!(r#"{{"url":"{url}","rule":"{long}","line":2}}"#));
+        let line = shown(&lines(), &denied, Some(80));
+        assert!(
+            line.contains("http://a.example/xxxxxxxxxxxxxxx…xxxxxx/end.html  line 2: Disallow: /y"),
+            "{line}"
+        );
+        assert!(line.ends_with("y…\n") && line.len() < 200, "{line}");
+        let piped = shown(&lines(), &denied, None);
+        assert!(piped.contains(&url), "no terminal, no width: {piped}");
+    }
+
+    #[test]
+    fn what_comes_from_outside_moves_no_cursor() {
+        let denied =
+            decision(r#"{"bot":"a\u001b[2J","url":"http://a.example/\u001b[31m\n","reason":"unidentified\r"}"#);
+        assert_eq!(
+            shown(&lines(), &denied, Some(120)),
+            "13:24:48Z deny   a\\u{1b}[2J GET http://a.example/\\u{1b}[31m\\u{a}  unidentified\\u{d}\n"
+        );
+    }
+
+    #[test]
+    fn verdicts_are_in_colour() {
+        let lines = TextLines {
+            paint: Paint::always(),
+            ..lines()
+        };
+        for (more, label) in [
+            (r#"{"verdict":"allow"}"#, "\u{1b}[1m\u{1b}[32mallow\u{1b}[0m  "),
+            ("{}", "\u{1b}[1m\u{1b}[31mdeny\u{1b}[0m   "),
+            (r#"{"forwarded":true}"#, "\u{1b}[1m\u{1b}[33mdeny\u{1b}[0m   "),
+        ] {
+            let line = shown(&lines, &decision(more), None);
+            assert!(line.contains(label), "{line:?}");
+        }
+    }
+}
