@@ -34,8 +34,7 @@ use crate::{
     paint,
 };
 
-/// A forward proxy between your bots and the internet that checks every request against the
-/// robots.txt of the site it goes to.
+/// A forward proxy that checks every request of your bots against the site's robots.txt
 #[derive(Debug, Parser)]
 #[command(name = "robotgate", version, arg_required_else_help = true, after_help = AFTER_HELP)]
 pub struct Cli {
@@ -87,7 +86,7 @@ fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
     file.map_or_else(|| Ok(Config::default()), Config::load_without_credentials)
 }
 
-/// Says on stderr why it cannot go on.
+/// Prints the error on stderr. Control characters are escaped, because errors quote arguments and files.
 fn fail(error: &dyn std::fmt::Display) -> ExitCode {
     complaint::say(error);
     ExitCode::FAILURE
@@ -113,6 +112,6 @@ const AFTER_HELP: &str = "\
 Try it:
   robotgate run                         # in one terminal, and in another:
   curl -i -x http://127.0.0.1:3128 -A ExampleBot/1.0 http://example.com/
-  robotgate env curl                    # what makes curl use it for https
+  robotgate env curl                    # shows how to set up curl, https included
 
-robotgate COMMAND --help tells more of a command.";
+robotgate COMMAND --help shows the options of a command.";

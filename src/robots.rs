@@ -105,11 +105,11 @@ pub struct RobotsTxt {
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// As Google's open-source parser, bit for bit.
+    /// As Google's open-source parser reads it, bit for bit.
     #[default]
     Google,
-    /// As RFC 9309 has it: no typos, no missing colons, no index rule; octets are compared by what
-    /// their escapes mean, and the robots.txt itself is always allowed (§2.2.2).
+    /// To the letter of RFC 9309: no typos, no missing colons, no index rule. Escapes are compared by what
+    /// they mean, and the robots.txt itself is always allowed (§2.2.2).
     Rfc9309,
 }
 

@@ -5,23 +5,23 @@ use std::{path::PathBuf, process::ExitCode, time::SystemTime};
 use super::{fail, load, print};
 use crate::{authority::Authority, trust};
 
-/// Show or export the certificate that clients of https have to trust
+/// Show or export the authority's certificate, which clients must trust for https
 ///
-/// The proxy makes it, with its key, when it first starts. `robotgate env` says how each client comes to
-/// trust it.
+/// The proxy creates it, with its key, at the first start. `robotgate env CLIENT` prints the settings that
+/// make a client trust it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct CaArgs {
     #[command(subcommand)]
     action: Action,
-    /// The configuration file that names the authority's files
+    /// The configuration file, which may name other files for the authority (https.ca-certificate, https.ca-key)
     #[arg(long, short, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show whose certificate it is, how long it holds and where it is
+    /// Show the subject, the fingerprint, the dates and the two files
     Show,
     /// Print the certificate (PEM) on standard output
     Export,

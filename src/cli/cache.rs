@@ -22,22 +22,22 @@ use crate::{
     text::plain,
 };
 
-/// Show what is known of the sites that were visited, or forget a site
+/// Show what robotgate knows of sites, or forget a site
 ///
-/// The proxy keeps in a file (cache.path of the configuration) what it knows of each site: the last
-/// answer to /robots.txt, when it came and how long it holds, since when a site fails, and the text of
-/// the last robots.txt. This shows it, also while the proxy runs. Nothing is fetched.
+/// The proxy keeps this in a file (cache.path): each site's last response to /robots.txt, when it came, how
+/// long it applies, how long the site has been failing, and the text of the last robots.txt. The command
+/// works while the proxy runs and when it does not. It fetches nothing.
 ///
-/// A site is an origin: scheme, host and port. Each has a robots.txt of its own.
+/// A site is an origin: scheme, host and port. Each origin has its own robots.txt.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct CacheArgs {
     #[command(subcommand)]
     action: Action,
-    /// The configuration that the proxy runs by: it names the file
+    /// The configuration that the proxy runs with: its cache.path names the file
     #[arg(long, short, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    /// Print JSON instead of text: one object, of the list one a line
+    /// Print one JSON object (list: one a line)
     #[arg(long, global = true)]
     json: bool,
 }
@@ -50,12 +50,13 @@ enum Action {
     Stats(stats::StatsArgs),
 }
 
-/// Forget all that is known of a site: its robots.txt is fetched when a bot next needs it
+/// Forget a site
 ///
-/// The last copy goes, too, and since when the site fails. Where a fetch runs, what it brings counts.
+/// Forgets its last good copy and how long it has been failing, too. The next request fetches its
+/// robots.txt. A fetch that is running still counts.
 #[derive(Debug, clap::Args)]
 struct ForgetArgs {
-    /// An origin (scheme, host and port), any URL of it, or just a host, of which https is meant
+    /// An origin (scheme, host and port), any URL of the site, or a bare host, which means https
     #[arg(value_name = "ORIGIN")]
     origin: String,
 }
@@ -97,7 +98,7 @@ impl CacheArgs {
     /// What `ask` finds out from the copies of the configuration that was named.
     fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         let config = load(self.config.as_deref())?;
-        let _progress = Progress::begin(|| "looking through what is known of sites".to_owned());
+        let _progress = Progress::begin(|| "reading the copies".to_owned());
         let copies = Copies::find(&config, |note| {
             eprintln!("robotgate: note: {}", plain(note, usize::MAX));
         })?;
@@ -118,7 +119,7 @@ impl ForgetArgs {
             (false, _) => Err(unknown(&origin, &self.origin)),
             (true, true) => Ok(()),
             (true, false) => {
-                let said = format!("{origin} is forgotten; its robots.txt is fetched when a bot next needs it\n");
+                let said = format!("{origin} is forgotten; the next request for it fetches its robots.txt\n");
                 print(said.as_bytes())
             }
         }
@@ -138,7 +139,7 @@ fn origin_of(written: &str) -> Result<Origin, CacheError> {
 fn unknown(origin: &Origin, written: &str) -> CacheError {
     let hint = match written.contains("://") {
         true => String::new(),
-        false => format!("; where http is meant, write http://{written}"),
+        false => format!("; if you mean http, write http://{written}"),
     };
     CacheError::Unknown(format!("nothing is known of {origin}{hint}"))
 }
@@ -161,10 +162,11 @@ fn paint() -> Paint {
 }
 
 const AFTER_HELP: &str = "\
-While a proxy runs it answers on a socket beside the file, for the user that it runs as (and root).
+While the proxy runs, the command asks it over a socket beside the file. Only the proxy's own user and
+root can open that socket.
 
-Exit status: 0 when all is well; 1 where the site is not known, or nothing can be shown; 2 for a
-usage error.
+Exit status: 0 if all is well, 1 if the site is not known or nothing can be shown, 2 for a usage
+error.
 
 Try it:
   robotgate cache list

@@ -10,17 +10,18 @@ use std::{
 use super::{complaint, fail, misused};
 use crate::{expect, proxy};
 
-/// Check a configuration file and the cases in it
+/// Check a configuration file and run its [[expect]] cases
 ///
-/// Names the mistakes in the file with their lines and what to write instead, and runs the [[expect]] cases. It says
-/// what a start or a reload of the proxy would, changes nothing, and listens nowhere.
+/// Checks the file as a start or a reload would, and shows each mistake with its line and a correction. Changes
+/// nothing and listens nowhere. Run it as the user that robotgate runs as, because it also tests whether the files
+/// that the configuration names can be read.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct CheckArgs {
     /// The configuration file
     #[arg(value_name = "FILE", required_unless_present = "config")]
     file: Option<PathBuf>,
-    /// As other commands have it; here it is told how to do without.
+    /// Caught to answer with the right spelling: other commands take the file this way.
     #[arg(long, short, value_name = "FILE", hide = true)]
     config: Option<PathBuf>,
 }
@@ -31,9 +32,7 @@ pub fn run(args: &CheckArgs) -> ExitCode {
         (Some(file), None) => file,
         (_, config) => {
             let file = config.as_deref().unwrap_or(Path::new("FILE")).display();
-            return misused(&format!(
-                "the file is named without --config; type: robotgate check {file}"
-            ));
+            return misused(&format!("name the file without --config: robotgate check {file}"));
         }
     };
     let config = match expect::load(file) {
@@ -46,14 +45,12 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     };
     if let Some(error) = &doubts.disk {
         warn(&format_args!(
-            "cache.path: {error}; a start goes on without what is known of each site, and a reload is \
-             refused"
+            "cache.path: {error}; robotgate would start without the copies on disk, and would refuse a reload"
         ));
     }
     for (address, key) in doubts.taken {
         warn(&format_args!(
-            "something listens on {address} ({key}) now; that is as it should be if it is the robotgate \
-             that this file is for, which then keeps it"
+            "something listens on {address} ({key}) now; that is fine if it is the robotgate that this file is for"
         ));
     }
     for warning in config.warnings(file, SystemTime::now()) {
@@ -61,16 +58,16 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     }
     for name in config.bots.idle_credentials() {
         warn(&format_args!(
-            "the credential {name:?} stands for no bot, so who presents it is refused; name it in the \
+            "the credential {name:?} stands for no bot, so clients that present it are refused; add it to the \
              credentials of a [[bot]], or run: robotgate credential remove {name} --config {}",
             file.display()
         ));
     }
     for (bot, name) in config.bots.missing_credentials() {
         warn(&format_args!(
-            "the bot {bot:?} is to be known by the credential {name:?}, which is not in the file, so \
-             who says that it is that bot is refused; run: robotgate credential add {name} --config {}; or write \
-             credentials = [] in its [[bot]], where its User-Agent alone is to be believed",
+            "the bot {bot:?} has to prove itself with the credential {name:?}, which is not in the credentials file, so \
+             clients with its User-Agent are refused; run: robotgate credential add {name} --config {}; or, to believe \
+             its User-Agent alone, write credentials = [] in its [[bot]]",
             file.display()
         ));
     }
@@ -93,7 +90,7 @@ fn count(number: usize, noun: &str) -> String {
 }
 
 const AFTER_HELP: &str = "\
-Exit status: 0 when the file can be used, 1 when not, 2 for a usage error.
+Exit status: 0 if the file can be used, 1 if it cannot, 2 for a usage error.
 
 Try it:
   robotgate check robotgate.toml";

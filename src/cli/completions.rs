@@ -7,11 +7,12 @@ use clap_complete::Shell;
 
 use super::{Cli, print};
 
-/// Print what a shell needs to complete commands and options
+/// Print completions for a shell
 ///
-/// Packages install it. By hand, for this shell alone: source <(robotgate completions bash)
+/// They complete commands and options. The package installs them. For this shell alone: source <(robotgate completions bash)
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {
+    /// The shell
     shell: Shell,
 }
 

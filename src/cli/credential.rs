@@ -24,7 +24,9 @@ use crate::{
     config::{Config, ConfigError},
 };
 
-/// Make, list and remove the credentials by which clients prove which bot they are
+/// Create, list and remove the credentials by which clients prove which bot they are
+///
+/// The configuration names the file that holds them (identity.credentials). It contains hashes only.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true, after_help = AFTER_HELP)]
 pub struct CredentialArgs {
@@ -37,11 +39,11 @@ pub struct CredentialArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Make a secret for NAME, write its hash into the file, and show the secret once; a name may have several
+    /// Create a secret for NAME and print it once; a name can have several secrets
     Add {
         /// One word without a colon, such as the bot's name
         name: String,
-        /// Take the secret from standard input instead of making one: at least 22 characters, hard to guess
+        /// Take the secret from standard input: at least 22 characters, as hard to guess as a random one
         #[arg(long)]
         stdin: bool,
     },
@@ -49,7 +51,7 @@ enum Action {
     Remove {
         /// The name, as `list` prints it
         name: String,
-        /// Keep the one that was added last: the end of a rotation
+        /// Keep the newest secret: the end of a rotation
         #[arg(long)]
         all_but_last: bool,
     },
@@ -64,14 +66,14 @@ enum CredentialError {
     Config(#[from] ConfigError),
     #[error(
         "no credentials file is configured{}; write:\n\n    [identity]\n    credentials = \"credentials\"\n\n\
-         (a path counts from the configuration's folder){}",
+         (a relative path starts at the configuration's folder){}",
         .0.as_ref().map(|file| format!(" in {}", file.display())).unwrap_or_default(),
-        if .0.is_none() { ", and name the configuration by --config FILE" } else { "" }
+        if .0.is_none() { ", and name the configuration with --config FILE" } else { "" }
     )]
     NotConfigured(Option<PathBuf>),
     #[error("{0:?} cannot be the name of a credential: write one word without a colon, like \"acme-prod\"")]
     Name(String),
-    #[error("{} has no credential of the name {name:?}", path.display())]
+    #[error("{} has no credential with the name {name:?}; robotgate credential list shows the names", path.display())]
     NoSuch { path: PathBuf, name: String },
     #[error("{}", .bad.iter().map(|bad| format!("{}:{bad}", path.display())).collect::<Vec<_>>().join("\n"))]
     Lines { path: PathBuf, bad: Vec<BadLine> },
@@ -127,29 +129,31 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool) -> Result<String, 
     let bots = bots_of(config, name);
     if bots.is_empty() {
         eprintln!(
-            "robotgate: warning: no bot takes the credential {name:?}, so who presents it is refused; write \
+            "robotgate: warning: no bot accepts the credential {name:?}, so clients that present it are refused; write \
              credentials = [\"{name}\"] into a [[bot]]"
         );
     }
-    let mut told = format!(
-        "{name} can prove itself by a new secret; its hash is in {}.\n",
-        path.display()
-    );
+    let mut told = format!("{name} has a new secret; its hash is in {}.\n", path.display());
     if secrets > 0 {
-        let older = if secrets == 1 { "The secret" } else { "The secrets" };
-        told +=
-            &format!("{older} that it had before stay good until: robotgate credential remove {name} --all-but-last\n");
+        let older = if secrets == 1 {
+            "Its older secret"
+        } else {
+            "Its older secrets"
+        };
+        told += &format!(
+            "{older} can still be used. To remove all but the new one: robotgate credential remove {name} --all-but-last\n"
+        );
     }
     if before.is_none() && rustix::process::geteuid().is_root() {
         told += &format!(
-            "The file is new: let the group that robotgate runs as read it (chgrp robotgate {}).\n",
+            "The file is new. Let robotgate's group read it: chgrp robotgate {}\n",
             path.display()
         );
     }
     let proxy = &config.proxy;
     told += &match &secret {
         Secret::Random(text) => format!(
-            "The secret is shown this once. Set this as the client's proxy:\n\n    {}\n",
+            "This is the only time that the secret is shown. Set this as the client's proxy:\n\n    {}\n",
             secret::url(name, text, proxy)
         ),
         Secret::Given(_) => format!(
@@ -158,7 +162,9 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool) -> Result<String, 
         ),
     };
     if let (Some(_), Some(plain)) = (&proxy.tls, proxy.listen.first()) {
-        told += &format!("\nThe listener without TLS, {plain}, would have the secret sent in clear.\n");
+        told += &format!(
+            "\nDo not use the listener without TLS ({plain}): the client would send the secret in clear text.\n"
+        );
     }
     told += NEXT;
     Ok(told)
@@ -173,7 +179,7 @@ fn remove(path: &Path, name: &str, all_but_last: bool) -> Result<String, Credent
             path: path.to_owned(),
             name: name.to_owned(),
         }),
-        Some(0) => Ok(format!("{name} has one secret, which stays.\n")),
+        Some(0) => Ok(format!("{name} has only one secret; nothing was removed.\n")),
         Some(removed) => {
             store.write(&text, before.as_ref())?;
             let plural = if removed == 1 { "" } else { "s" };
@@ -223,8 +229,8 @@ fn read_stdin() -> Result<String, CredentialError> {
 /// Bytes of standard input: more than a secret may have.
 const MAX_INPUT: u64 = 4096;
 
-const NEXT: &str = "\nA robotgate that runs takes the file up by itself where it watches its configuration; to be sure:\n\
-                    systemctl reload robotgate, or kill -HUP and its process id.\n";
+const NEXT: &str = "\nA running robotgate reads the file again by itself. To be sure, reload it: systemctl reload robotgate,\n\
+                    or send SIGHUP to its process.\n";
 
 const AFTER_HELP: &str = "\
 Try it:

@@ -6,6 +6,7 @@
 mod write;
 
 use std::{
+    ffi::OsStr,
     fmt::Write as _,
     fs,
     io::{self, IsTerminal as _},
@@ -14,7 +15,10 @@ use std::{
     process::ExitCode,
 };
 
-use clap::builder::PossibleValue;
+use clap::{
+    builder::{PossibleValue, PossibleValuesParser, StyledStr, TypedValueParser},
+    error::{ContextKind, ContextValue},
+};
 use rustls::pki_types::CertificateDer;
 
 use self::write::WriteError;
@@ -30,27 +34,31 @@ use crate::{
     },
 };
 
-/// Print what to set in a client so that it goes through the proxy and trusts it
+/// Print the settings that make a client use the proxy and trust it
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct EnvArgs {
-    /// The client or system, such as curl, python, node, java, chromium or debian; left out, all of them are listed
-    #[arg(value_parser = names(), hide_possible_values = true, ignore_case = true)]
+    /// The client or system, such as curl, python, node, java, chromium or debian. Without it, env lists all of them
+    #[arg(value_parser = ClientName(names()), hide_possible_values = true, ignore_case = true)]
     client: Option<String>,
-    /// The configuration file of the proxy
+    /// The proxy's configuration
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The proxy as the client reaches it; left out, the first address of proxy.listen
+    /// The proxy as the client reaches it. Without it, the first address of proxy.listen
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
-    /// Where the client finds the authority's certificate; left out, https.ca-certificate
+    /// Where the client finds the authority's certificate. Without it, the file of https.ca-certificate
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Also write the files that the client needs, such as its trust store, to this folder, and name them in the settings:
-    /// for cron, services, containers and scripts. They hold no secret
+    /// Also write the files that the client needs into this folder, and name them in the settings: for cron,
+    /// services, containers and scripts. They contain no secret
     #[arg(long, value_name = "DIR", requires = "client")]
     write: Option<PathBuf>,
 }
+
+/// Takes a client's name. For an unknown one it points to the list: clap would print all names in one line.
+#[derive(Clone)]
+struct ClientName(PossibleValuesParser);
 
 /// Why there is nothing to print.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +67,7 @@ enum EnvError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Proxy(#[from] BadProxy),
-    #[error("{0:?} cannot stand in a setting: name the certificate by a path of printable UTF-8 (--ca FILE)")]
+    #[error("{0:?} cannot be written into a setting: name the certificate with a path of printable UTF-8 (--ca FILE)")]
     Path(PathBuf),
     #[error("{0}")]
     NoCertificate(String),
@@ -67,6 +75,30 @@ enum EnvError {
     Certificate(String, String),
     #[error(transparent)]
     Write(#[from] WriteError),
+}
+
+// === impl ClientName ===
+
+impl TypedValueParser for ClientName {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        self.0.parse_ref(command, arg, value).map_err(|mut error| {
+            error.remove(ContextKind::ValidValue);
+            let tip = StyledStr::from("'robotgate env' without a name lists all clients");
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+            error
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
 }
 
 /// Prints the settings, or the list of clients.
@@ -89,7 +121,7 @@ pub fn run(args: &EnvArgs) -> ExitCode {
 }
 
 /// The names that are taken, so that a misspelt one is answered with the nearest.
-fn names() -> clap::builder::PossibleValuesParser {
+fn names() -> PossibleValuesParser {
     clients::all()
         .iter()
         .map(|client| {
@@ -102,7 +134,7 @@ fn names() -> clap::builder::PossibleValuesParser {
 }
 
 fn list() -> String {
-    let mut out = String::from("What to set in a client: robotgate env CLIENT\n");
+    let mut out = String::from("To print a client's settings: robotgate env CLIENT\n");
     let width = clients::all().iter().map(|client| client.name.len()).max().unwrap_or(0);
     for group in [Group::Client, Group::Browser, Group::System] {
         // Writing to a string cannot fail.
@@ -112,7 +144,7 @@ fn list() -> String {
         }
     }
     out.push_str(
-        "\nIn a shell, eval \"$(robotgate env curl)\" sets it at once. For cron, services, containers and scripts,\n",
+        "\nIn a shell, eval \"$(robotgate env curl)\" applies the settings. For cron, services, containers and scripts,\n",
     );
     out.push_str("robotgate env --write DIR CLIENT also writes the files that the client needs.\n");
     out
@@ -176,7 +208,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     }
     out.push_str(&text);
     if !intercepts {
-        out.push_str("# https.mode is not \"intercept\": no authority is in use, and there is nothing to trust.\n");
+        out.push_str("# https.mode is not \"intercept\", so there is no authority to trust.\n");
     }
     let asks = config.identity.required || config.identity.credentials.is_some();
     if asks || settings.has_secret() {
@@ -184,11 +216,11 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     }
     if asks && !settings.has_secret() {
         if !config.identity.required {
-            out.push_str("# (It asks only for bots that the configuration binds to a credential.)\n");
+            out.push_str("# (Only bots with a credential in the configuration need this.)\n");
         }
         let _ = writeln!(
             out,
-            "# robotgate credential add{} NAME makes a secret.",
+            "# robotgate credential add{} NAME creates a secret.",
             config_option(args)
         );
     }
@@ -205,8 +237,8 @@ fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     }
     let name = crate::config::host_name();
     notes.push(format!(
-        "the proxy listens on all addresses ({address}); {name} is what this machine calls itself: if clients know it \
-         by another name, say so by --proxy {scheme}://NAME:{}",
+        "the proxy listens on all addresses ({address}), so this uses the machine's own name, {name}. If clients know \
+         it by another name, run this again with --proxy {scheme}://NAME:{}",
         address.port()
     ));
     format!("{scheme}://{name}:{}", address.port())
@@ -245,15 +277,15 @@ fn state_of(path: &Path, args: &EnvArgs) -> Option<String> {
     let shown = path.display();
     let export = format!("robotgate ca export{} > robotgate-ca.pem", config_option(args));
     let get = format!(
-        "Get the certificate by\n{export}\n(as the proxy's user, or root), or from any machine:\n\
-         curl -x PROXY -o robotgate-ca.pem http://robotgate.internal/ca.pem\nand name the copy by --ca FILE"
+        "get the certificate from the proxy, on its machine as its user or root:\n{export}\nor from any machine:\n\
+         curl -x PROXY -o robotgate-ca.pem http://robotgate.internal/ca.pem\nThen name the copy with --ca FILE"
     );
     match fs::File::open(path).and_then(|file| file.metadata()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(format!(
-            "{shown} is not there yet: robotgate makes it when it first runs. If the proxy runs elsewhere, or as another \
-             user (--config FILE): {get}"
+            "{shown} does not exist. If you have not started robotgate yet, start it: it creates its certificate at the \
+             first start. If it runs on another machine, as another user or with another --config, {get}"
         )),
-        Err(error) => Some(format!("{shown} cannot be read ({error}). {get}")),
+        Err(error) => Some(format!("cannot read {shown}: {error}. As another user, {get}")),
         Ok(_) if is_open_to_all(path) => None,
         Ok(data) => {
             let who = match data.uid() == rustix::process::geteuid().as_raw() && data.mode() & 0o040 == 0 {
@@ -269,7 +301,7 @@ fn state_of(path: &Path, args: &EnvArgs) -> Option<String> {
                 None => export,
             };
             Some(format!(
-                "{who} {shown}. For bots of other users: {copy}; name the copy by --ca FILE"
+                "{who} {shown}. For bots of other users, make a copy and name it with --ca FILE: {copy}"
             ))
         }
     }

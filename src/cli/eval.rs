@@ -24,14 +24,16 @@ use crate::robots::Profile;
 
 /// Decide many cases from standard input, as JSON
 ///
-/// Reads one JSON object a line, with "robots" (the text of a robots.txt, or "robots_b64"), "agent" (the
-/// bot's name) and "url". Answers each, in the same order, with "allowed" and the "line", "rule" and
-/// "group" that decide; other fields are passed through. A line that cannot be decided has an "error"
-/// instead. Nothing is fetched.
+/// Reads one JSON object a line and writes one a line, in the same order. Fetches nothing.
+///
+/// In:  "robots" (the text of the robots.txt, or "robots_b64" in base64), "agent" (the bot's name) and "url".
+///
+/// Out: "allowed", and the "line", "rule" and "group" that decided; or "error", if the line cannot be decided.
+/// All other fields are copied.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct EvalArgs {
-    /// Whose reading of robots.txt holds
+    /// How robots.txt is read
     #[arg(long, value_enum, default_value_t)]
     profile: Profile,
 }
@@ -136,12 +138,12 @@ const MIB: u64 = 1 << 20;
 /// Bytes of buffer, each way.
 const BUFFER: usize = 256 << 10;
 
-const AFTER_HELP: &str = r#"Exit status: 0 when every line was decided, 1 when one was not, 2 for a usage error.
+const AFTER_HELP: &str = r#"Exit status: 0 if every line was decided, 1 if one was not, 2 for a usage error.
 
 Try it:
   robotgate eval < cases.jsonl > decided.jsonl
 
-where a line of cases.jsonl is:
+A line of cases.jsonl:
   {"agent":"Bot","url":"http://a.example/","robots":"User-agent: *\nDisallow: /"}"#;
 
 #[cfg(test)]

@@ -25,28 +25,28 @@ use crate::{
     robots::Profile,
 };
 
-/// Say why a URL would be allowed or refused, and show the lines of the robots.txt that decide.
+/// Say why a bot may or may not fetch a URL, and show the lines that decide
 ///
-/// Fetches the site's robots.txt as the proxy would, with the same bounds and time-outs, or reads
-/// it from a file. Nothing else is fetched, and no page of the site is asked for.
+/// Uses the same code as the proxy. Fetches the site's robots.txt as the proxy would, or reads it from a
+/// file. Fetches nothing else: no page of the site.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ExplainArgs {
-    /// Who asks: a whole User-Agent field, or just the bot's name
+    /// The bot: a whole User-Agent, or just the bot's name
     #[arg(long, short, value_name = "UA")]
     agent: String,
-    /// The whole URL that is asked for
+    /// The whole URL
     url: String,
     /// Read the robots.txt from a file ("-" is standard input) instead of fetching it
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
-    /// The configuration to go by: its bots, its reading of robots.txt, its way out
+    /// Use this configuration: its bots, its reading of robots.txt, its [egress]
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Whose reading of robots.txt holds, whatever the configuration says
+    /// Read robots.txt this way, whatever the configuration says
     #[arg(long, value_enum)]
     profile: Option<Profile>,
-    /// Ask for a client that proves nothing, where the bot has to prove who it is
+    /// Answer for a client that proves nothing, if the bot has to prove who it is
     #[arg(long)]
     unproven: bool,
     /// Print one JSON object instead of text
@@ -118,8 +118,8 @@ fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(D
 }
 
 const AFTER_HELP: &str = "\
-The exit status is 0 where the URL is allowed, 1 where it is refused or an input is bad, 2 for a
-usage error.
+Exit status: 0 if the URL is allowed; 1 if it is refused, if robots.txt disallows it but the
+configuration forwards it all the same, or if an input is bad; 2 for a usage error.
 
 Try it:
   robotgate explain --agent ExampleBot/1.0 'https://www.google.com/search?q=robots'

@@ -26,28 +26,27 @@ use crate::{
 };
 use source::{Absence, Found, Source};
 
-/// Say what a webmaster or a crawler's author should know of a robots.txt
+/// Find what is lost, misleading or useless in a robots.txt
 ///
-/// Reads the file as Google's parser does and says, with lines: what is lost (rules before any
-/// user-agent, patterns that never match, misspelt keys, what comes after 500 KiB), what means
-/// something else than it seems to (groups that run together, a `#` or `$` inside a pattern, names
-/// that are cut), and what does nothing (duplicate, shadowed and redundant rules).
+/// Reads the file as Google's parser does. Lost: rules before any user-agent, patterns that never match,
+/// misspelt keys, lines after the first 500 KiB. Misleading: groups that run together, a `#` or `$` inside a
+/// pattern, names that are cut. Useless: duplicate, shadowed and redundant rules.
 ///
-/// Of a URL, whatever its path, the site's /robots.txt is fetched as the proxy would fetch it, with
-/// the same bounds and time-outs, and what was got is said first. Nothing else is fetched.
+/// Of a URL, lint fetches the site's /robots.txt as the proxy would and first says how that went. It fetches
+/// nothing else.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct LintArgs {
     /// A file, `-` for standard input, or any URL of a site
     #[arg(value_name = "FILE|URL", value_parser = OsStringValueParser::new().map(Source::from))]
     source: Source,
-    /// The configuration to fetch a site's robots.txt by: its way out, its roots, its time-outs
+    /// Use this configuration to fetch with: its [egress], its roots, its time-outs
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Show every finding, not only the first ten of each code, and of notes the first
+    /// Show every finding. Without it, lint shows the first ten of each code (of a note, the first)
     #[arg(long)]
     all: bool,
-    /// Print one JSON object, always with every finding
+    /// Print one JSON object with every finding
     #[arg(long)]
     json: bool,
 }
@@ -168,13 +167,13 @@ impl fmt::Display for Counts {
 }
 
 const AFTER_HELP: &str = "\
-What counts:
-  error    something in the file counts for nothing, or it is no robots.txt
-  warning  it is likely not what was meant, or not what every crawler takes it for
-  note     harmless, and good to know
+Severities:
+  error    something in the file has no effect, or the file is no robots.txt
+  warning  it probably means something else than the author thinks, or crawlers disagree about it
+  note     harmless, but good to know
 
-Exit status: 0 with nothing but notes, or of a site without a robots.txt; 1 with errors or warnings,
-or where a robots.txt cannot be had; 2 for a usage error.
+Exit status: 0 if there are only notes, or if the site has no robots.txt; 1 if there are errors or
+warnings, or if the robots.txt cannot be fetched; 2 for a usage error.
 
 Try it:
   robotgate lint https://www.google.com

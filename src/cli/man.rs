@@ -11,7 +11,7 @@ use super::{Cli, fail};
 /// Write the manual pages into a folder
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
-    /// The folder, which is made where it is not there
+    /// The folder. man creates it if it does not exist
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
@@ -51,7 +51,7 @@ fn render(example: &str) -> String {
     let version = concat!("robotgate ", env!("CARGO_PKG_VERSION"));
     page.control("TH", ["robotgate.toml", "5", "", version, "File formats"]);
     page.control("SH", ["NAME"]);
-    page.text([roman("robotgate.toml - what robotgate runs by")]);
+    page.text([roman("robotgate.toml - the configuration of robotgate")]);
     page.control("SH", ["SYNOPSIS"]);
     page.text([bold("/etc/robotgate/robotgate.toml")]);
     page.control("SH", ["DESCRIPTION"]);

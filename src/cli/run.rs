@@ -10,24 +10,28 @@ use crate::{
 
 /// Run the proxy
 ///
-/// Bots connect to 127.0.0.1:3128 unless the configuration says otherwise (proxy.listen); a page that
-/// shows what they do is at http://127.0.0.1:3180/ (admin.listen). Each decision is written to standard
-/// output, as a readable line at a terminal and as JSON elsewhere (audit.path names a file instead, which has
-/// JSON), and what the proxy itself does to standard error; ROBOTGATE_LOG=debug makes that tell more.
+/// Bots connect to 127.0.0.1:3128 (proxy.listen). The page for operators is at http://127.0.0.1:3180/
+/// (admin.listen). The audit log goes to standard output, as readable lines at a terminal and as JSON elsewhere,
+/// unless audit.path names a file. The operational log, which says what the proxy itself does, goes to standard
+/// error; ROBOTGATE_LOG=debug shows more of it.
 ///
-/// At the first start it makes the certificate authority by which it sees inside https; `robotgate env`
-/// says how clients come to trust it.
+/// At the first start, robotgate creates the certificate authority that lets it see inside https.
+/// `robotgate env CLIENT` prints the settings that make a client trust it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct RunArgs {
-    /// The configuration file, which is read again whenever it changes, and on SIGHUP; left out, every
-    /// setting has its default
+    /// The configuration file. robotgate reads it again whenever it changes. Without this option every key
+    /// has its default
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
+<<<<<<< HEAD
     /// What the decisions on standard output look like
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     log_format: LogFormat,
     /// As `robotgate check` has it; here it is told how to name one.
+=======
+    /// Caught to answer with the right spelling: `robotgate check` takes the file this way.
+>>>>>>> 135c4e0 (cli: rewrite the help texts and what credential and env print)
     #[arg(value_name = "FILE", hide = true)]
     file: Option<PathBuf>,
 }
@@ -36,7 +40,7 @@ pub struct RunArgs {
 pub fn run(args: &RunArgs) -> ExitCode {
     if let Some(file) = &args.file {
         return misused(&format!(
-            "the file is named by --config; type: robotgate run --config {}",
+            "name the file with --config: robotgate run --config {}",
             file.display()
         ));
     }
@@ -48,8 +52,11 @@ pub fn run(args: &RunArgs) -> ExitCode {
 }
 
 const AFTER_HELP: &str = "\
-Ctrl-C or SIGTERM: takes no new connections, and stops when what runs has ended (or after
-proxy.shutdown-timeout); a second one stops at once. SIGUSR1 opens the audit log anew.
+Signals:
+  SIGTERM, SIGINT (Ctrl-C)  stop: accept no new connections, and exit when the open exchanges have
+                            ended, or after proxy.shutdown-timeout; a second signal stops at once
+  SIGHUP                    reload the configuration, certificates and keys; reopen the audit log
+  SIGUSR1                   reopen the audit log
 
 Try it:
   robotgate run

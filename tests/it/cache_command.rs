@@ -152,7 +152,7 @@ async fn one_site_is_shown_with_its_text() {
         assert_eq!((told.code, &*told.out), (Some(1), ""));
 
         let told = cache(&gate, &["show", "nowhere.example"]).await;
-        let said = "robotgate: nothing is known of https://nowhere.example; where http is meant, write \
+        let said = "robotgate: nothing is known of https://nowhere.example; if you mean http, write \
                     http://nowhere.example\n";
         assert_eq!((&*told.errors, told.code), (said, Some(1)));
     }
@@ -196,7 +196,7 @@ async fn what_is_forgotten_is_fetched_again() {
     assert_eq!(status("/2").await, "hit");
     let told = cache(&gate, &["forget", &site.url("")]).await;
     let said = format!(
-        "{} is forgotten; its robots.txt is fetched when a bot next needs it\n",
+        "{} is forgotten; the next request for it fetches its robots.txt\n",
         site.url("")
     );
     assert_eq!((&*told.out, &*told.errors, told.code), (&*said, "", Some(0)));

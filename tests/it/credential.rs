@@ -92,7 +92,7 @@ async fn add_shows_the_secret_once_and_keeps_its_hash() {
     );
     assert_eq!(told.matches(secret).count(), 1, "{told}");
     assert!(
-        told.contains("systemctl reload robotgate") && told.contains("kill -HUP"),
+        told.contains("systemctl reload robotgate") && told.contains("SIGHUP"),
         "{told}"
     );
     assert_eq!(secret.len(), 43);
@@ -125,7 +125,8 @@ async fn where_the_proxy_speaks_tls_the_url_is_one_for_tls() {
         assert_eq!(told.matches("    https://AcmeBot:").count(), 1, "{told}");
         assert!(told.contains("@127.0.0.1:3129\n"), "{told}");
         assert!(!told.contains("http://"), "{told}");
-        let plain = "The listener without TLS, 127.0.0.1:3128, would have the secret sent in clear.\n";
+        let plain =
+            "Do not use the listener without TLS (127.0.0.1:3128): the client would send the secret in clear text.\n";
         assert!(told.contains(plain), "{told}");
     }
 }
@@ -153,14 +154,14 @@ async fn a_name_may_have_several_secrets_until_the_old_ones_are_removed() {
     assert!(folder.text().starts_with("# ours\nshared:"), "{}", folder.text());
     assert_eq!(folder.text().lines().last(), Some(&*newest));
     let told = folder.told(&["remove", "AcmeBot", "--all-but-last"]).await;
-    assert_eq!(told, "AcmeBot has one secret, which stays.\n");
+    assert_eq!(told, "AcmeBot has only one secret; nothing was removed.\n");
 
     folder.told(&["remove", "AcmeBot"]).await;
     assert_eq!(folder.text().lines().count(), 2);
     let gone = folder.run(&["remove", "AcmeBot"], "").await;
     assert_eq!(gone.code, Some(1));
     assert!(
-        gone.errors.contains("has no credential of the name \"AcmeBot\""),
+        gone.errors.contains("has no credential with the name \"AcmeBot\""),
         "{}",
         gone.errors
     );
@@ -252,7 +253,7 @@ async fn what_cannot_be_meant_is_told() {
     let unknown = folder.run(&["add", "nobody"], "").await;
     assert_eq!(unknown.code, Some(0));
     assert!(
-        unknown.errors.contains("no bot takes the credential \"nobody\""),
+        unknown.errors.contains("no bot accepts the credential \"nobody\""),
         "{}",
         unknown.errors
     );
@@ -279,7 +280,7 @@ async fn what_cannot_be_meant_is_told() {
     );
     let none = Told::by(&["credential", "list"], "").await;
     assert!(
-        none.errors.contains("name the configuration by --config FILE"),
+        none.errors.contains("name the configuration with --config FILE"),
         "{}",
         none.errors
     );
@@ -310,7 +311,7 @@ async fn check_warns_of_a_name_that_stands_for_no_bot_and_of_a_bot_that_nobody_c
     // And the other way round.
     assert!(
         told.errors
-            .contains("the bot \"AcmeBot\" is to be known by the credential \"AcmeBot\", which is not in the file"),
+            .contains("the bot \"AcmeBot\" has to prove itself with the credential \"AcmeBot\", which is not in the credentials file"),
         "{}",
         told.errors
     );

@@ -155,7 +155,7 @@ async fn files_of_others_are_left_alone_and_its_own_are_written_again() {
     assert_eq!((told.code, told.out.as_str()), (Some(1), ""), "{told:?}");
     assert!(
         told.errors
-            .contains("wgetrc is there, and robotgate env did not write it"),
+            .contains("wgetrc exists, and robotgate env did not write it"),
         "{told:?}"
     );
     assert_eq!(fs::read_to_string(at("files/wgetrc")).unwrap(), "mine");
@@ -188,7 +188,7 @@ async fn files_of_others_are_left_alone_and_its_own_are_written_again() {
 
     let told = Told::by(&["env", "wget", "--ca", "/nowhere.pem", "--write", &files], "").await;
     assert!(
-        told.code == Some(1) && told.errors.contains("/nowhere.pem is not there yet"),
+        told.code == Some(1) && told.errors.contains("/nowhere.pem does not exist"),
         "{told:?}"
     );
 }
@@ -483,7 +483,12 @@ async fn the_configuration_says_where_the_proxy_is_and_whether_there_is_somethin
     let own = told("[proxy]\nlisten = \"127.0.0.1:4000\"\n[https]\nca-certificate = \"ca.pem\"\nca-key = \"k\"").await;
     assert!(own.out.contains("https_proxy=http://127.0.0.1:4000"), "{}", own.out);
     assert!(own.out.contains("CURL_CA_BUNDLE="), "{}", own.out);
-    assert!(own.errors.contains("is not there yet"), "{}", own.errors);
+    assert!(
+        own.errors
+            .contains("does not exist. If you have not started robotgate yet"),
+        "{}",
+        own.errors
+    );
 
     fs::write(folder.path().join("ca.pem"), "").unwrap();
     fs::set_permissions(folder.path().join("ca.pem"), fs::Permissions::from_mode(0o644)).unwrap();
@@ -493,7 +498,7 @@ async fn the_configuration_says_where_the_proxy_is_and_whether_there_is_somethin
     assert!(all.errors.contains("listens on all addresses"), "{}", all.errors);
     let ca = folder.path().join("ca.pem");
     let note = format!(
-        "# NOTE: Not every user can read {}. For bots of other users: robotgate ca export --config {} > robotgate-ca.pem",
+        "# NOTE: Not every user can read {}. For bots of other users, make a copy and name it with --ca FILE: robotgate ca export --config {} > robotgate-ca.pem",
         ca.display(),
         file.display()
     );
@@ -501,14 +506,14 @@ async fn the_configuration_says_where_the_proxy_is_and_whether_there_is_somethin
     fs::set_permissions(&ca, fs::Permissions::from_mode(0o600)).unwrap();
     let mine = Told::by(&["env", "curl", "--ca", ca.to_str().unwrap()], "").await;
     let note = format!(
-        "# NOTE: Only you can read {0}. For bots of other users: cp {0} robotgate-ca.pem; name the copy by --ca FILE\n",
+        "# NOTE: Only you can read {0}. For bots of other users, make a copy and name it with --ca FILE: cp {0} robotgate-ca.pem\n",
         ca.display()
     );
     assert!(mine.out.contains(&note), "{}", mine.out);
 
     let tunnel = told("[https]\nmode = \"tunnel\"").await;
     assert!(
-        !tunnel.out.contains("CA_BUNDLE") && tunnel.out.contains("nothing to trust"),
+        !tunnel.out.contains("CA_BUNDLE") && tunnel.out.contains("no authority to trust"),
         "{}",
         tunnel.out
     );

@@ -15,15 +15,14 @@ use crate::{
     text::{Minute, Timestamp, plain},
 };
 
-/// List the sites, by name: what holds for each, and until when
+/// List the sites by name: what applies to each, and until when
 ///
-/// HOLDS is "rules" where the rules of the site's robots.txt decide, "expired" where it is fetched before
-/// the next request is decided, else the reason that requests get (no-robots, soft-404, unreachable,
-/// last-copy, unreachable-too-long). UNTIL is when the site is asked again, if a bot needs it then. Times
-/// are in UTC.
+/// HOLDS is "rules" if the rules of the robots.txt decide, "expired" if robotgate must fetch it again before it
+/// decides, else the reason that requests get (no-robots, soft-404, unreachable, last-copy,
+/// unreachable-too-long). UNTIL is when robotgate asks the site again, if a bot needs it then. Times are in UTC.
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
-    /// Only sites that have this in their origin, such as "example.com" or "http://"
+    /// List only sites with this text in their origin, such as "example.com" or "http://"
     #[arg(value_name = "TEXT")]
     filter: Option<String>,
 }

@@ -15,13 +15,13 @@ use crate::{
     text::{Minute, Span, Timestamp, plain, plain_message},
 };
 
-/// Show all that is known of a site, and the text of its last robots.txt
+/// Show everything about one site, and the text of its last robots.txt
 #[derive(Debug, clap::Args)]
 pub struct ShowArgs {
-    /// An origin (scheme, host and port), any URL of it, or just a host, of which https is meant
+    /// An origin (scheme, host and port), any URL of the site, or a bare host, which means https
     #[arg(value_name = "ORIGIN")]
     origin: String,
-    /// Print the text alone: byte for byte into a file or a pipe, fit to be read at a terminal
+    /// Print only the text: byte for byte, but with control characters escaped at a terminal
     #[arg(long, conflicts_with = "json")]
     text: bool,
 }

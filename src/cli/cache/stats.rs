@@ -8,7 +8,7 @@ use crate::{
     text::plain,
 };
 
-/// Show how many sites are known and what holds for them, and how much room that takes
+/// Count the sites, and say how much room they take
 #[derive(Debug, clap::Args)]
 pub struct StatsArgs {}
 

@@ -21,15 +21,15 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     #[error(
-        "{0:?} cannot stand in every client's settings: name a folder whose absolute path has only letters, digits and \
-         -_./@%+ in it"
+        "{0:?} cannot be written into every client's settings: name a folder whose absolute path has only letters, \
+         digits and -_./@%+"
     )]
     Folder(PathBuf),
-    #[error("{0} is there, and robotgate env did not write it: move it away, or name another folder")]
+    #[error("{0} exists, and robotgate env did not write it: move it away, or name another folder")]
     Taken(PathBuf),
     #[error("cannot write {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
-    #[error("{path}, where this system keeps its roots, cannot be read: {error}")]
+    #[error("cannot read this system's root certificates in {path}: {error}")]
     SystemRoot { path: String, error: pem::PemError },
 }
 
@@ -62,8 +62,8 @@ pub(super) fn write(
     let lacks_roots = system.is_none() && files.iter().any(has_roots);
     Ok(lacks_roots.then(|| {
         format!(
-            "no file of this system's roots was found (looked for {}), so the files in {folder} trust robotgate's \
-             authority alone: hosts in [[https.tunnel]] do not verify",
+            "found no root certificates of this system (looked for {}), so the files in {folder} trust only \
+             robotgate's authority, and clients refuse the certificates of hosts in [[https.tunnel]]",
             SYSTEM_ROOTS.join(", ")
         )
     }))
