@@ -239,14 +239,14 @@ impl Authority {
                 subject,
                 lacks = %self.lacks().join(", "),
                 "the authority's certificate lacks what RFC 5280 section 4.2.1 requires: strict clients, such as Python \
-                 from 3.13 on, will refuse its leaves; have it issued again with all of it"
+                 from 3.13 on, will refuse its leaf certificates; have it issued again with what it lacks"
             );
         }
         if self.issuer.is_ed25519() {
             tracing::warn!(
                 subject,
-                "the authority signs with Ed25519, which browsers refuse in certificates; use ECDSA P-256 if browsers \
-                 are to go through this proxy"
+                "the authority signs with Ed25519, which browsers refuse in certificates; use ECDSA P-256 if \
+                 browsers use this proxy"
             );
         }
         if self.not_after().duration_since(now).is_ok_and(|left| left < SOON) {

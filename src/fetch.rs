@@ -78,13 +78,13 @@ pub struct Landed<'a> {
 pub enum LookupError {
     #[error("{TOO_MANY_FETCHES}")]
     TooManyFetches,
-    #[error("the audit log takes nothing, so no robots.txt is fetched")]
+    #[error("the audit log cannot be written, so robotgate fetches no robots.txt")]
     NotLogged,
 }
 
 /// What is said to a client that may begin no more fetches for now.
 pub const TOO_MANY_FETCHES: &str =
-    "this client has as many robots.txt fetches under way as one may have (proxy.max-client-fetches)";
+    "this client has reached its limit of robots.txt fetches under way (proxy.max-client-fetches)";
 
 /// The fetcher that goes out to the network.
 pub struct Fetcher {

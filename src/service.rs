@@ -79,7 +79,7 @@ pub enum ServiceError {
     Setup(#[from] SetupError),
     #[error(transparent)]
     Listen(#[from] ListenError),
-    #[error("listening ended by a fault of robotgate's own, of which the line above tells")]
+    #[error("robotgate stopped listening because of an internal error; see the line above")]
     Listening,
 }
 
@@ -215,7 +215,7 @@ impl Service {
             // One that has begun is seen to its end, as long as that takes no time.
             let _ = tokio::time::timeout(RELOAD_TO_END, reloading).await;
             if !listeners.drain(live.generation().config.proxy.shutdown_timeout).await {
-                tracing::warn!("what still ran was cut off");
+                tracing::warn!("cut off the exchanges that were still open");
             }
             waiting.abort();
             daemon.close_socket().await;
@@ -276,7 +276,8 @@ async fn tell_of_opening() {
     loop {
         tokio::time::sleep(OPENING_PERIOD).await;
         tracing::info!(
-            "still starting: opening the file of cache.path, which another process may hold or a crash may have left to be checked"
+            "still starting: opening the file of cache.path; another process may have it open, or robotgate is \
+             checking it after a crash"
         );
     }
 }
@@ -291,9 +292,10 @@ async fn reopen_logs(live: Arc<Live>, mut asked: Signal) {
         let reopening = tokio::task::spawn_blocking(move || generation.reopen_audit_log());
         match reopening.await {
             Ok(Ok(true)) => tracing::info!("audit log reopened"),
-            Ok(Ok(false)) => tracing::info!("the audit log goes to standard output, so there is no file to open anew"),
-            Ok(Err(error)) => tracing::error!(%error, "the audit log is not opened anew; it goes on in the old file"),
-            Err(error) => tracing::error!(%error, "opening the audit log anew failed inside"),
+            Ok(Ok(false)) => tracing::info!("the audit log goes to standard output, so there is no file to reopen"),
+            Ok(Err(error)) => tracing::error!(%error, "cannot reopen the audit log; robotgate keeps writing to the \
+                 old file"),
+            Err(error) => tracing::error!(%error, "cannot reopen the audit log: internal error"),
         }
     }
 }
@@ -356,7 +358,7 @@ fn announce(live: &Live, file: Option<&Path>) {
         tracing::info!(
             certificate = %generation.config.https.ca_certificate.display(),
             fingerprint = authority.fingerprint(),
-            "https is intercepted with this authority"
+            "intercepting https with this authority"
         );
     }
     tracing::info!(
@@ -368,7 +370,7 @@ fn announce(live: &Live, file: Option<&Path>) {
     );
     reload::tell_of_doubts(&generation.config, file);
     if let Some(disk) = live.store().disk() {
-        tracing::info!(path = %disk.path().display(), "what is known of sites is kept on disk");
+        tracing::info!(path = %disk.path().display(), "keeping what is known of sites on disk");
     }
 }
 
@@ -385,10 +387,10 @@ async fn close_files(live: &Arc<Live>) {
         tokio::time::timeout(MAX_WAIT, closing_copies),
     );
     if logs.is_err() {
-        tracing::error!("the end of the audit log is lost: its output takes nothing");
+        tracing::error!("the last lines of the audit log are lost, because its output does not accept them");
     }
     if copies.is_err() {
-        tracing::error!("the last copies are not on disk: it takes nothing");
+        tracing::error!("the latest copies were not written, because the disk does not accept them");
     }
 }
 

@@ -298,7 +298,7 @@ impl Store {
                 slot.set_recalled();
                 self.weigh_anew(origin, slot);
             }
-            Err(error) => tracing::debug!(%origin, %error, "what is known of an origin could not be read"),
+            Err(error) => tracing::debug!(%origin, %error, "cannot read what is stored of an origin"),
         }
     }
 

@@ -63,19 +63,19 @@ struct Talk {
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     #[error(
-        "by cache.persist = false nothing is kept on disk; what a proxy has in memory alone cannot be shown. Leave \
-         persist out to keep copies over a restart"
+        "with cache.persist = false the proxy keeps nothing on disk, and this command cannot show what it has in \
+         memory. Take persist out of the configuration to keep copies on disk"
     )]
     NotKept,
-    #[error("nothing is kept yet at {}; does a proxy run, and by the same configuration (--config)?", .0.display())]
+    #[error("there is no file of copies at {} yet; has the proxy run with this configuration (--config)?", .0.display())]
     Nothing(PathBuf),
     #[error(
-        "{} is in use by a process that does not answer on its socket ({}): a robotgate that could make none, as \
-         its log says, or another program. Stop it, then try again", .path.display(), .socket.display()
+        "{} is in use by a process that does not answer on the socket {}: a robotgate that could not create the \
+         socket (its log says so), or another program. Stop it, then try again", .path.display(), .socket.display()
     )]
     Locked { path: PathBuf, socket: PathBuf },
     #[error(
-        "a proxy answers at {}, but only to the user whom it runs as: run this as that user, or with sudo",
+        "the proxy at {} answers only the user that it runs as: run this as that user, or with sudo",
         .0.display()
     )]
     Denied(PathBuf),
@@ -85,10 +85,11 @@ pub enum AdminError {
     File { path: PathBuf, error: FileError },
     #[error("the proxy at {} does not answer: {error}; its log may say why", .socket.display())]
     Talk { socket: PathBuf, error: io::Error },
-    #[error("the answer of the proxy ended before its end; try again")]
+    #[error("the proxy's answer was cut off; try again")]
     Cut,
     #[error(
-        "the proxy answered what this version does not understand; is it of another one? Restart it after an upgrade"
+        "this version does not understand the proxy's answer; is the proxy another version? Restart it after an \
+         upgrade"
     )]
     Foreign,
     #[error("{0}")]
@@ -330,7 +331,7 @@ impl Talk {
             .await
             .map_err(|_| AdminError::Cut)?;
         if head.headers.contains_key(header::WARNING) {
-            (self.tell)("the disk takes nothing now; what is told here may not be the latest");
+            (self.tell)("the disk cannot be written now, so this may not be the latest state");
         }
         Ok((head.status, answer))
     }

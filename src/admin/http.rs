@@ -184,4 +184,4 @@ const EXPLANATIONS: usize = 4;
 /// How long somebody waits for what is written meanwhile.
 const TO_WRITE: Duration = Duration::from_secs(1);
 /// In the form of RFC 7234 §5.5.
-const NOT_LATEST: &str = r#"199 robotgate "the disk takes nothing now; this may not be the latest""#;
+const NOT_LATEST: &str = r#"199 robotgate "the disk cannot be written now; this may not be the latest""#;

@@ -41,7 +41,7 @@ struct Socket {
 enum SocketError {
     #[error("its path is longer than {MAX_PATH} bytes; choose a shorter cache.path")]
     TooLong,
-    #[error("there is a file of that name which is no socket; move it away")]
+    #[error("a file that is not a socket has this name; move it away")]
     Taken,
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -67,7 +67,7 @@ impl Serving {
             .inspect_err(|error| {
                 tracing::warn!(
                     path = %path_beside(file).display(),
-                    "no socket for `robotgate cache`, which can show nothing while this runs: {error}"
+                    "cannot create the socket for `robotgate cache`, which does not work while this robotgate runs: {error}"
                 );
             })
             .ok()?;

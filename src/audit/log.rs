@@ -89,10 +89,10 @@ pub enum AuditError {
     #[error("cannot start the audit log's thread: {0}")]
     Thread(io::Error),
     /// The line waits to be written.
-    #[error("the audit log takes nothing")]
+    #[error("the audit log cannot be written")]
     Stalled,
     /// The line is not in the log and will not be.
-    #[error("the audit log is full of lines that wait to be written")]
+    #[error("too many lines wait to be written to the audit log")]
     Full,
 }
 

@@ -56,7 +56,7 @@ fn subject(random: &dyn SecureRandom) -> Result<DistinguishedName, AuthorityErro
     let mut id = [0; 4];
     random
         .fill(&mut id)
-        .map_err(|_| make("the system gives no random numbers"))?;
+        .map_err(|_| make("the system provides no random numbers"))?;
     let mut subject = DistinguishedName::new();
     subject.push(DnType::OrganizationName, "robotgate");
     subject.push(

@@ -53,11 +53,11 @@ pub enum MintError {
     NotYetValid { not_before: Second, now: Second },
 
     /// The system gave no random numbers.
-    #[error("the system gives no random numbers: check that /dev/urandom and the getrandom call are within reach")]
+    #[error("the system provides no random numbers: check that /dev/urandom and the getrandom call are available")]
     Random,
 
     /// The certificate could not be laid out.
-    #[error("cannot lay out a certificate: {0}; please report this, with the authority's certificate")]
+    #[error("cannot build a certificate: {0}; please report this, with the authority's certificate")]
     LayOut(#[from] rcgen::Error),
 
     /// The certificate could not be encoded.
@@ -69,11 +69,13 @@ pub enum MintError {
     Sign(rustls::Error),
 
     /// The leaf does not make a TLS server.
-    #[error("the leaf does not make a TLS server: {0}; please report this, with the authority's certificate")]
+    #[error(
+        "the leaf certificate cannot be used by a TLS server: {0}; please report this, with the authority's certificate"
+    )]
     Server(rustls::Error),
 
     /// The process is ending, or minting panicked.
-    #[error("minting was interrupted, most likely as the proxy is stopping; try again")]
+    #[error("creating the certificate was interrupted, probably because the proxy is stopping; try again")]
     Interrupted,
 }
 

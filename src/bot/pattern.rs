@@ -19,7 +19,7 @@ pub struct AgentPattern {
 
 /// An entry without text would match every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an empty pattern matches nothing that could be meant")]
+#[error("an empty pattern matches nothing; write at least one character")]
 pub struct EmptyPattern;
 
 // === impl AgentPattern ===

@@ -141,7 +141,7 @@ fn unknown(origin: &Origin, written: &str) -> CacheError {
         true => String::new(),
         false => format!("; if you mean http, write http://{written}"),
     };
-    CacheError::Unknown(format!("nothing is known of {origin}{hint}"))
+    CacheError::Unknown(format!("nothing is known about {origin}{hint}"))
 }
 
 /// Prints one JSON object.

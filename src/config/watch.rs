@@ -148,7 +148,7 @@ impl Watcher {
             }
             // First the watches, then the content: what changes after the look is then noticed.
             if let Err(error) = self.watch_directories() {
-                tracing::warn!(%error, "changes to the configuration may go unnoticed");
+                tracing::warn!(%error, "watching the configuration failed, so changes may go unnoticed");
             }
             let mut contents = self.read().await;
             if contents.iter().flatten().any(Vec::is_empty) {
@@ -175,7 +175,7 @@ impl Watcher {
             let content = tokio::task::spawn_blocking(move || files::read(&path)).await;
             let content = content.unwrap_or_else(|ended| Err(ended.into()));
             if let Err(error) = &content {
-                tracing::debug!(%error, path = %file.path.display(), "a file of the configuration is not there");
+                tracing::debug!(%error, path = %file.path.display(), "a configured file does not exist");
             }
             contents.push(content.ok());
         }

@@ -19,7 +19,7 @@ pub struct Failure {
 pub enum FetchError {
     #[error("the server answered {0}")]
     Status(u16),
-    #[error("the server answered with a redirect to nowhere that can be fetched: {0}")]
+    #[error("the server redirected to a URL that cannot be fetched: {0}")]
     Redirect(String),
     /// Nothing came of the connection, or of what was said over it.
     #[error("{text}")]
@@ -28,7 +28,7 @@ pub enum FetchError {
     Timeout(Duration),
     #[error("the answer's content coding cannot be decoded: {0}")]
     Coding(String),
-    #[error("the server was slow, and others waited for its turn to end")]
+    #[error("the server was slow, and robotgate ended the fetch because others waited (robots.max-fetches)")]
     GaveWay,
     /// The origin itself is somewhere that bots may not go; not one that it redirects to.
     #[error("{0}")]
@@ -39,7 +39,7 @@ pub enum FetchError {
     #[error("it is still being fetched")]
     Pending,
     /// The fetch did not begin: others took all places for as long as its requester waited.
-    #[error("no place for the fetch was free in time (robots.max-fetches)")]
+    #[error("the fetch could not start in time, because too many others ran (robots.max-fetches)")]
     Queued,
     /// The fetch began and was dropped.
     #[error("robotgate stopped or failed before the fetch had ended")]

@@ -85,15 +85,15 @@ reasons! {
         phrase: "Disallowed: robots.txt is unreachable",
         sentence: "The site's robots.txt could not be fetched yet, so everything is disallowed until it is. robotgate tries \
             again by itself.",
-        what_to_do: "Come back later; robotgate tries again by itself. The operator sets in [robots.unreachable] how long a \
-            site that fails is refused.",
+        what_to_do: "Come back later; robotgate tries again by itself. In [robots.unreachable] the operator sets how \
+            long robotgate refuses a site that fails.",
     }
     /// It cannot be had for so long that the last good copy decides again.
     LastCopy = "last-copy" {
         phrase: "Disallowed by robots.txt",
         sentence: "The site's robots.txt has been unreachable for so long that its last good copy decides.",
-        what_to_do: "A newer robots.txt decides as soon as the site gives one. The operator sets in [robots.unreachable] what \
-            holds until then.",
+        what_to_do: "A newer robots.txt decides as soon as the site gives one. In [robots.unreachable] the operator \
+            sets what applies until then.",
     }
     /// It could not be had for so long that everything is allowed: there never was a copy, or the
     /// configuration has it so.
@@ -117,45 +117,45 @@ reasons! {
     }
     /// What the client proves is of other bots than the one that it names.
     Identity = "identity" {
-        phrase: "Disallowed: what the client proves does not fit the User-Agent",
-        sentence: "What the client proves itself by (a credential, a certificate or its address) stands for other bots than \
-            the one that its User-Agent names: send the User-Agent of a bot that it stands for.",
-        what_to_do: "Credentials go into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator makes them by \
-            `robotgate credential add NAME`.",
+        phrase: "Disallowed: the client's proof does not match its User-Agent",
+        sentence: "The client's proof (a credential, a certificate or its address) belongs to other bots than the \
+            one that its User-Agent names. Send the User-Agent of a bot that the proof belongs to.",
+        what_to_do: "Credentials go into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator creates \
+            them with `robotgate credential add NAME`.",
     }
     /// The client does not prove who it is: no proof where one is needed, or a credential that does not hold.
     Unauthenticated = "unauthenticated" {
         phrase: "Disallowed: bot does not prove who it is",
-        sentence: "The client does not prove which bot it is, and has to, by a proof that the bot is configured with. \
-            Inside a CONNECT, what the CONNECT proved is what counts.",
-        what_to_do: "Credentials go into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator makes them by \
-            `robotgate credential add NAME`.",
+        sentence: "The client does not prove which bot it is, and the configuration requires it. Inside a CONNECT, \
+            the proof that came with the CONNECT counts.",
+        what_to_do: "Credentials go into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator creates \
+            them with `robotgate credential add NAME`.",
     }
     /// A tunnel to an origin that allows only some paths.
     Unverifiable = "unverifiable" {
         phrase: "Disallowed: robots.txt cannot be verified through a tunnel",
-        sentence: "The site's robots.txt allows this bot only some paths, and through a tunnel nobody can see which one is \
-            asked for.",
-        what_to_do: "Use a client that trusts this proxy's certificate (http://robotgate.internal/ has it), so that each path \
-            can be checked; the operator settles the rest by https.unverifiable.",
+        sentence: "The site's robots.txt allows this bot only some paths, and robotgate cannot see inside a tunnel \
+            which one the bot requests.",
+        what_to_do: "Use a client that trusts this proxy's certificate (http://robotgate.internal/ has it), so that \
+            robotgate can check each path. What happens to tunnels, the operator sets in https.unverifiable.",
     }
     /// `https.mode` allows no CONNECT.
     ConnectRefused = "connect-refused" {
         phrase: "Disallowed: CONNECT is refused here",
-        sentence: "This proxy takes no CONNECT: its configuration says https.mode = \"refuse\".",
-        what_to_do: "https:// in absolute form, without a CONNECT, is served.",
+        sentence: "This proxy accepts no CONNECT: its configuration says https.mode = \"refuse\".",
+        what_to_do: "Send https:// URLs in absolute form, without a CONNECT.",
     }
     /// It is somewhere that bots may not go (`[egress]`), whatever a robots.txt there says.
     Egress = "egress" {
         phrase: "Disallowed: bots may not go there",
         sentence: "This proxy's configuration does not let bots go there ([egress]).",
-        what_to_do: "The operator opens addresses by egress.allow and ports by egress.ports.",
+        what_to_do: "The operator can open addresses with egress.allow and ports with egress.ports.",
     }
     /// Deciding takes more work than [`BUDGET`](super::BUDGET).
     TooComplex = "too-complex" {
         phrase: "Disallowed: robots.txt is too complex for this URL",
         sentence: "The site's robots.txt has so many rules with wildcards, and the URL is so long, that deciding would take \
             too much work.",
-        what_to_do: "Ask for a shorter URL. Where the site has no such page, it may mean to keep bots busy.",
+        what_to_do: "Request a shorter URL. If the site itself links to such URLs, it may be a trap for bots.",
     }
 }

@@ -49,7 +49,7 @@ pub enum Prohibited {
     Name(Arc<str>),
     #[error("port {0} is closed to bots unless egress.ports has it")]
     Port(u16),
-    #[error("{0} is where this proxy itself listens, which no bot may reach through it")]
+    #[error("{0} is an address of this proxy itself, which bots may not reach through it")]
     Own(SocketAddr),
 }
 

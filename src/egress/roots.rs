@@ -45,7 +45,7 @@ impl Roots {
         let mut usable = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
         for error in &found.errors {
-            tracing::warn!(%error, "a place of the system's root certificates cannot be read");
+            tracing::warn!(%error, "cannot read some of the system's root certificates");
         }
         let mut bundle = String::new();
         let mut system = 0;

@@ -273,7 +273,7 @@ impl Scrape {
         )?;
         page.gauge(
             "robotgate_audit_stalled",
-            "1 while the audit log takes nothing, and nothing is forwarded therefore.",
+            "1 while the audit log cannot be written and robotgate forwards nothing.",
             u64::from(self.snapshot.audit_stalled),
         )
     }
@@ -319,7 +319,7 @@ impl Scrape {
         )?;
         page.gauge(
             "robotgate_draining",
-            "1 while robotgate is stopping and waits for what runs to end.",
+            "1 while robotgate is stopping and waits for open exchanges to end.",
             u64::from(self.snapshot.draining),
         )
     }

@@ -24,13 +24,11 @@ pub enum TargetError {
     NoHost,
     #[error("only http and https URLs have a robots.txt")]
     NoRobots,
-    #[error(
-        "only http and https URLs can be fetched through this proxy, and ws and wss where a WebSocket is asked for"
-    )]
+    #[error("this proxy fetches only http and https URLs, and ws and wss URLs for a WebSocket")]
     Scheme,
-    #[error("the URL's host cannot be read: {0}")]
+    #[error("the URL's host is not valid: {0}")]
     Authority(#[from] AuthorityError),
-    #[error("the URL can be read in two ways")]
+    #[error("the URL is ambiguous: servers could read it in two ways")]
     Ambiguous,
     #[error("the URL has {}, which has to be percent-encoded: write %{:02X} for it", name(*.0), .0)]
     Character(u8),
@@ -43,7 +41,7 @@ pub enum TargetError {
          (set http_proxy and https_proxy to its address)"
     )]
     OriginForm,
-    #[error("the Host field cannot be read: {0}")]
+    #[error("the Host field is not valid: {0}")]
     Host(AuthorityError),
     #[error("the Host field names another host than the request target")]
     HostDiffers,
@@ -51,13 +49,13 @@ pub enum TargetError {
     ThroughDiffers,
     #[error("the TLS inside the CONNECT asks for another server name than the CONNECT")]
     NameDiffers,
-    #[error("a method is written in capital letters")]
+    #[error("the method has to be in capital letters")]
     Method,
     #[error("the method is longer than {MAX_METHOD} bytes")]
     LongMethod,
-    #[error("a CONNECT inside a CONNECT is not served")]
+    #[error("a CONNECT inside a CONNECT is not supported")]
     NestedConnect,
-    #[error("robotgate.internal is the proxy itself: it answers there, and nothing is decided")]
+    #[error("robotgate.internal is the proxy itself, so no robots.txt applies to it")]
     Own,
 }
 

@@ -88,8 +88,8 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
         (_, Some(limit), _) => context.arrival.visit.came_over(limit, client),
         (HeadError::Tls, _, Some(through)) => seldom!(
             warn, %client, origin = %through.origin,
-            "TLS came inside the TLS of a CONNECT, where nothing could be decided, so it was closed; list the host \
-             in [[https.tunnel]] if that has to pass"
+            "a client sent TLS inside the TLS of a CONNECT, where robotgate cannot decide, so robotgate closed it; \
+             to let it pass, add the host to [[https.tunnel]]"
         ),
         (HeadError::Tls, _, None) => seldom!(
             warn, %client,
@@ -98,8 +98,8 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
         ),
         (HeadError::Syntax(_), _, Some(through)) => seldom!(
             warn, %client, origin = %through.origin, %error,
-            "what came through a CONNECT was refused as malformed; if it is another protocol than HTTP and has to pass, \
-             list the host in [[https.tunnel]]"
+            "a client sent something malformed through a CONNECT, and robotgate refused it; to let a protocol other \
+             than HTTP pass, add the host to [[https.tunnel]]"
         ),
         _ => head::tell_of_malformed(client, error),
     }

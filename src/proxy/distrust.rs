@@ -105,13 +105,13 @@ fn tell(kind: Kind, cause: &str, through: &Through, context: &Context) {
     match kind {
         Kind::Distrust => seldom!(
             warn, %client, user_agent, origin, alert = cause, count, fix,
-            "a client does not trust the interception's certificate: `{fix}` says what to set in it, or let the host \
-             through in [[https.tunnel]]"
+            "a client does not trust robotgate's certificate: `{fix}` shows what to set in the client; or let the \
+             host through with [[https.tunnel]]"
         ),
         Kind::Closed => seldom!(
             warn, %client, user_agent, origin, alert = cause, count, fix,
-            "a client closed the connection when it saw the interception's certificate; often it does not trust that: \
-             `{fix}` says what to set in it, or let the host through in [[https.tunnel]]"
+            "a client closed the connection when it saw robotgate's certificate, often because it does not trust it: \
+             `{fix}` shows what to set in the client; or let the host through with [[https.tunnel]]"
         ),
     }
 }

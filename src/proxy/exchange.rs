@@ -232,7 +232,7 @@ impl Exchange {
     /// Notes that nothing passed for too long.
     pub(super) fn note_idle(&mut self) {
         self.failed
-            .get_or_insert_with(|| (ProxyError::Idle, "nothing passed for too long".to_owned()));
+            .get_or_insert_with(|| (ProxyError::Idle, "no bytes passed for too long".to_owned()));
     }
 
     /// Notes that the tunnel's or the WebSocket's time was over.

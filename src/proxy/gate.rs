@@ -101,7 +101,7 @@ async fn admit(
     })?;
     let (address, through) = (arrival.client, arrival.through.as_deref());
     if fields::has_passed(&head.headers, &generation.config.proxy.name) {
-        seldom!(warn, client = %address, "a request came by here before and was refused");
+        seldom!(warn, client = %address, "refused a request that has passed through this proxy before");
         return Err(exchange.problem(&Problem::Loop, &head.headers));
     }
     if head.version == Version::HTTP_2

@@ -252,7 +252,7 @@ fn leaves(config: &Config, minted: Arc<AtomicU64>) -> Result<Option<Leaves>, Set
         tracing::info!(
             certificate = %certificate.display(),
             fingerprint = authority.fingerprint(),
-            "a certificate authority was made; clients of https have to trust its certificate \
+            "created a certificate authority; for https, clients have to trust its certificate \
              (robotgate ca export prints it)"
         );
     }
@@ -279,8 +279,8 @@ fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, Disk
         Some(Ok(disk)) => Store::new(config.max_bytes, Some(disk)),
         Some(Err(error)) if before.is_none() => {
             let why = format!(
-                "robots.txt copies are kept in memory alone until the next start, or a reload with another cache.path, because \
-                 the file of cache.path cannot be used: {}",
+                "robotgate cannot use the file of cache.path, so it keeps robots.txt copies in memory only, until \
+                 the next start or a reload with another cache.path: {}",
                 error.why
             );
             tracing::error!(path = %error.path.display(), "{why}");

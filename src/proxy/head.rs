@@ -50,7 +50,7 @@ pub(super) enum HeadError {
     /// The connection ended, or was silent between two requests: nobody waits for an answer.
     #[error("the connection ended")]
     Gone,
-    #[error("the request did not come in time")]
+    #[error("the request did not arrive in time")]
     Timeout,
     /// Longer than so many bytes.
     #[error("the request's header section is longer than {} (proxy.max-header-bytes)", Size(*.0))]
@@ -58,31 +58,29 @@ pub(super) enum HeadError {
     /// More than so many.
     #[error("the request's header section has more than {0} fields (proxy.max-header-fields)")]
     TooManyFields(usize),
-    #[error("TLS came where HTTP was expected")]
+    #[error("the client sent TLS where HTTP was expected")]
     Tls,
     #[error("the request is not valid HTTP/1: {0}")]
     Syntax(&'static str),
     #[error("the request target has a character that has to be percent-encoded: {0}")]
     TargetCharacter(char),
-    #[error("the request target's host cannot be read: {0}")]
+    #[error("the request target's host is not valid: {0}")]
     TargetHost(AuthorityError),
     #[error("the request target's host has to be ASCII without percent-encoding: write it as {0}")]
     TargetHostEscaped(Host),
-    #[error(
-        "only http and https URLs can be fetched through this proxy, and ws and wss where a WebSocket is asked for"
-    )]
+    #[error("this proxy fetches only http and https URLs, and ws and wss URLs for a WebSocket")]
     TargetScheme,
-    #[error("the Host field cannot be read: {0}")]
+    #[error("the Host field is not valid: {0}")]
     Host(AuthorityError),
     #[error("the Host field has to be ASCII without percent-encoding: write its host as {0}")]
     HostEscaped(Host),
-    #[error("the target of the CONNECT cannot be used: {0}")]
+    #[error("the target of the CONNECT is not valid: {0}")]
     ConnectTarget(AuthorityError),
-    #[error("a CONNECT names a host and a port, as in \"CONNECT example.com:443\"")]
+    #[error("a CONNECT has to name a host and a port, as in \"CONNECT example.com:443\"")]
     ConnectPort,
     #[error("the Host field names another host than the request target")]
     HostDiffers,
-    #[error("a CONNECT inside a CONNECT is not served")]
+    #[error("a CONNECT inside a CONNECT is not supported")]
     NestedConnect,
 }
 
@@ -241,6 +239,10 @@ impl Found {
             Ok(httparse::Status::Complete(len)) => len,
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => return Err(HeadError::TooManyFields(limits.fields)),
+            // httparse takes what follows the space for the version.
+            Err(httparse::Error::Version) if has_space_in_target(bytes) => {
+                return Err(HeadError::Syntax(SPACE_IN_TARGET));
+            }
             Err(error) => return Err(error.into()),
         };
         if len > limits.bytes {
@@ -254,7 +256,7 @@ impl Found {
         let method = request
             .method
             .and_then(|method| Method::from_bytes(method.as_bytes()).ok())
-            .ok_or(HeadError::Syntax("the method is no token"))?;
+            .ok_or(HeadError::Syntax("the method has an invalid character"))?;
         let target = request.path.unwrap_or_default().as_bytes();
         let host = only_host(&request)?;
         if method == Method::CONNECT {
@@ -344,12 +346,12 @@ impl HeadError {
 impl From<httparse::Error> for HeadError {
     fn from(error: httparse::Error) -> Self {
         match error {
-            httparse::Error::HeaderName => Self::Syntax("a field name is no token"),
+            httparse::Error::HeaderName => Self::Syntax("a field name has an invalid character"),
             httparse::Error::HeaderValue => Self::Syntax("a field value has a control character"),
             httparse::Error::NewLine => Self::Syntax("a line does not end in CRLF"),
-            httparse::Error::Token => Self::Syntax("the request line has a character that cannot stand in it"),
-            httparse::Error::Version => Self::Syntax("its version is neither HTTP/1.0 nor 1.1"),
-            _ => Self::Syntax("its first line is no request"),
+            httparse::Error::Token => Self::Syntax("the request line has an invalid character"),
+            httparse::Error::Version => Self::Syntax("its version is neither HTTP/1.0 nor HTTP/1.1"),
+            _ => Self::Syntax("its first line is not a request line"),
         }
     }
 }
@@ -364,6 +366,14 @@ impl fmt::Display for Size {
         }
     }
 }
+
+/// Whether the request line has more words than a method, a target and a version.
+fn has_space_in_target(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    line.split(|byte| *byte == b' ').count() > 3
+}
+
+const SPACE_IN_TARGET: &str = "the request target has a space: write %20 for it";
 
 /// Whether a head may end in `bytes`, by either line end.
 fn may_end(bytes: &[u8]) -> bool {

@@ -113,8 +113,8 @@ pub(super) async fn serve(
         (Some(_), Scheme::Http) => serve_inside(Box::new(stream), through, context).await,
         (Some(first_byte), Scheme::Https) => seldom!(
             warn, %client, %origin, first_byte,
-            "neither TLS nor HTTP came through a CONNECT, so it was closed; list the host in \
-             [[https.tunnel]] if other protocols have to pass"
+            "a client sent neither TLS nor HTTP through a CONNECT, so robotgate closed it; to let other protocols \
+             pass, add the host to [[https.tunnel]]"
         ),
         (None, _) => {}
     }

@@ -25,7 +25,7 @@ pub(crate) enum NoDecision {
     #[error(transparent)]
     Lookup(#[from] LookupError),
     /// Too many decisions that take long wait for their turn.
-    #[error("the proxy has too many long decisions to make; try again later")]
+    #[error("too many long decisions are waiting; try again later")]
     Overloaded,
 }
 

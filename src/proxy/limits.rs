@@ -117,25 +117,24 @@ impl Limit {
     /// What is said to a client that is turned away.
     pub(super) fn sentence(self) -> &'static str {
         match self {
-            Limit::Connections => "the proxy has as many connections as it may have (proxy.max-connections)",
+            Limit::Connections => "the proxy has reached its limit of connections (proxy.max-connections)",
             Limit::ClientConnections => {
-                "this client has as many connections to the proxy as one may have (proxy.max-client-connections)"
+                "this client has reached its limit of connections to the proxy (proxy.max-client-connections)"
             }
             Limit::ClientRequests => {
-                "this client has as many requests under way as one may have (proxy.max-client-requests)"
+                "this client has reached its limit of requests under way (proxy.max-client-requests)"
             }
             Limit::ClientFetches => TOO_MANY_FETCHES,
             Limit::ClientLeaves => {
-                "this client has asked for certificates of as many new hosts as one may in a minute \
-                 (proxy.max-client-leaves)"
+                "this client has reached its limit of new hosts in a minute (proxy.max-client-leaves)"
             }
             Limit::HeaderBytes => "the request's header section is too long (proxy.max-header-bytes)",
             Limit::HeaderFields => "the request has too many fields (proxy.max-header-fields)",
-            Limit::HeaderTimeout => "the request did not come in time (proxy.header-timeout)",
-            Limit::BodyTimeout => "the request's content did not come in time (proxy.body-timeout)",
-            Limit::Http2Resets => "the client took too many requests back (proxy.max-http2-resets)",
-            Limit::TunnelIdleTimeout => "nothing passed for too long (proxy.tunnel-idle-timeout)",
-            Limit::TunnelTimeout => "its time was over (proxy.tunnel-timeout)",
+            Limit::HeaderTimeout => "the request did not arrive in time (proxy.header-timeout)",
+            Limit::BodyTimeout => "the request's content did not arrive in time (proxy.body-timeout)",
+            Limit::Http2Resets => "the client cancelled too many requests (proxy.max-http2-resets)",
+            Limit::TunnelIdleTimeout => "no bytes passed for too long (proxy.tunnel-idle-timeout)",
+            Limit::TunnelTimeout => "it reached its maximum duration (proxy.tunnel-timeout)",
         }
     }
 }

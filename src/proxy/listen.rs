@@ -189,7 +189,7 @@ impl Listeners {
             listener.end().await;
             let Socket { address, speaks, .. } = listener.socket;
             if !open.sockets.iter().any(|socket| socket.address == address) {
-                tracing::info!(%address, speaks = speaks.as_str(), "listening no more");
+                tracing::info!(%address, speaks = speaks.as_str(), "stopped listening");
             }
         }
     }

@@ -70,16 +70,17 @@ pub(super) fn tell_of_doubts(config: &Config, file: Option<&Path>) {
     for name in config.bots.idle_credentials() {
         tracing::warn!(
             name,
-            "a credential stands for no bot, so who presents it is refused; name it in the credentials of a [[bot]], \
-             or remove it"
+            "a credential stands for no bot, so clients that present it are refused; add it to the credentials of a \
+             [[bot]], or remove it"
         );
     }
     for (bot, name) in config.bots.missing_credentials() {
         tracing::warn!(
             bot,
             name,
-            "a bot is to be known by a credential that is not in the file, so who says that it is that bot is refused; \
-             add the credential, or write credentials = [] in the [[bot]] where its User-Agent alone is to be believed"
+            "a bot has to prove itself with a credential that is not in the credentials file, so clients with its \
+             User-Agent are refused; add the credential, or, to believe its User-Agent alone, write credentials = [] \
+             in its [[bot]]"
         );
     }
 }
@@ -92,7 +93,7 @@ async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: &'static str) {
     });
     let outcome = match tell_if_long(attempt).await {
         Ok(attempt) => attempt.map_err(|error| error.to_string()),
-        Err(error) => Err(format!("robotgate failed inside: {error}")),
+        Err(error) => Err(format!("internal error in robotgate: {error}")),
     };
     let in_force = daemon.live.generation().number;
     if let Err(error) = &outcome {
@@ -120,8 +121,8 @@ async fn tell_if_long<T>(attempt: impl Future<Output = T>) -> T {
         Ok(ended) => ended,
         Err(_) => {
             tracing::error!(
-                "a reload takes long, and no other begins before it ends: a file that the configuration names answers slowly \
-                 or not at all"
+                "a reload takes long, and no other can start before it ends; reading a file that the configuration \
+                 names is slow or hangs"
             );
             attempt.await
         }
@@ -182,7 +183,7 @@ impl Source {
     pub(super) fn begin(file: &Path) -> Self {
         let mut watcher = Watcher::new(file)
             .inspect_err(|error| {
-                tracing::warn!(%error, "the configuration file is not watched; SIGHUP reloads it");
+                tracing::warn!(%error, "cannot watch the configuration file; send SIGHUP to reload it");
             })
             .ok();
         if let (Some(watcher), Some(secrets)) = (&mut watcher, secrets_of(file)) {
@@ -212,7 +213,7 @@ impl Source {
         });
         match followed.await {
             Ok(watcher) => self.watcher = Some(watcher),
-            Err(error) => tracing::error!(%error, "the configuration file is watched no more; SIGHUP reloads it"),
+            Err(error) => tracing::error!(%error, "stopped watching the configuration file; send SIGHUP to reload it"),
         }
     }
 }
@@ -226,7 +227,7 @@ fn secrets_of(file: &Path) -> Option<Vec<PathBuf>> {
 
 fn follow(watcher: &mut Watcher, secrets: &[PathBuf]) {
     if let Err(error) = watcher.follow(secrets) {
-        tracing::warn!(%error, "a file with secrets is not watched; SIGHUP reads it again");
+        tracing::warn!(%error, "cannot watch a file with secrets; send SIGHUP to read it again");
     }
 }
 

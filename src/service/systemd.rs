@@ -66,7 +66,7 @@ impl Notifier {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.tell(&[NotifyState::Reloading, now]),
             // Newer systemds end a service that says the one without the other.
-            Err(error) => tracing::debug!(%error, "systemd is not told of a reload"),
+            Err(error) => tracing::debug!(%error, "cannot tell systemd about a reload"),
         }
     }
 
@@ -134,7 +134,7 @@ impl Notifier {
         if let Err(error) = send()
             && !told.trouble.swap(true, Ordering::Relaxed)
         {
-            tracing::warn!(%error, "systemd cannot be told how the service is doing");
+            tracing::warn!(%error, "cannot report the status to systemd");
         }
     }
 }
@@ -157,7 +157,7 @@ impl Inherited {
                 Err(error) => tracing::warn!(
                     name,
                     %error,
-                    "systemd passed on something that is no listening TCP socket; it is not used"
+                    "systemd passed something that is not a listening TCP socket; robotgate ignores it"
                 ),
             }
         }
@@ -178,12 +178,13 @@ impl Inherited {
             }
             if kept {
                 notifier.release(address);
-                tracing::info!(%address, "a socket of before the restart is closed: the configuration does not name it");
+                tracing::info!(%address, "closed a socket from before the restart, because the configuration does \
+                     not name it");
             } else {
                 tracing::warn!(
                     %address,
-                    "systemd passes on a socket that the configuration does not name; nobody answers there: name it in \
-                     proxy.listen, or take it out of the .socket unit"
+                    "systemd passed a socket that the configuration does not name, so robotgate does not answer \
+                     there; add its address to proxy.listen, or remove it from the .socket unit"
                 );
             }
         }

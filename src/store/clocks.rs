@@ -56,10 +56,11 @@ impl Clocks {
         match jump {
             Jump::Forward { by, .. } => tracing::warn!(
                 seconds = by.as_secs(),
-                "the machine's clock was set forward; how long sites have been failing is counted without that"
+                "the machine's clock was set forward; robotgate does not count the jump as time that sites have been \
+                 failing"
             ),
             Jump::Back { .. } => tracing::warn!(
-                "the machine's clock was set back; what is known of sites is asked for again before its next use"
+                "the machine's clock was set back; robotgate fetches each robots.txt again before its next use"
             ),
         }
         Some(jump)

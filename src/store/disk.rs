@@ -212,7 +212,8 @@ impl Disk {
             seldom!(
                 error,
                 path = %self.path().display(),
-                "too many copies wait to be written; what has no room is forgotten when it leaves the memory, and fetched again"
+                "too many copies wait to be written to the disk; copies beyond these are only in memory, and \
+                 robotgate fetches them again when they are evicted"
             );
         }
     }

@@ -30,8 +30,8 @@ pub enum Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     #[error(
-        "there is no such page; / says how clients come to trust this proxy, /ca.pem and /ca.crt are its certificate, /problems \
-         says what refusals and errors mean"
+        "there is no such page; see / (how clients trust this proxy), /ca.pem and /ca.crt (its certificate) and \
+         /problems (what refusals and errors mean)"
     )]
     Page,
     #[error("https.mode is not \"intercept\", so no authority is in use and clients have nothing to trust")]

@@ -33,9 +33,9 @@ pub enum Ca {
 /// Why an address is none of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadProxy {
-    #[error("{0:?} is no proxy's address: write it as http://HOST:PORT")]
+    #[error("{0:?} is not a proxy's address: write http://HOST:PORT")]
     Url(String),
-    #[error("{0:?}: a proxy is named by http:// or, where [proxy.tls] listens, by https://")]
+    #[error("{0:?}: write the proxy as http://HOST:PORT, or, for a listener of [proxy.tls], as https://HOST:PORT")]
     Scheme(String),
 }
 

@@ -16,7 +16,7 @@ pub enum Fault {
     Egress(#[from] EgressError),
     #[error("the server refused the connection")]
     ConnectionRefused,
-    #[error("the server could not be connected to in time")]
+    #[error("connecting to the server took too long")]
     ConnectionTimeout,
     #[error("there is no route to the server")]
     Unroutable,
@@ -33,19 +33,19 @@ pub enum Fault {
     TlsProtocol(String),
     #[error("the server was silent for too long")]
     ReadTimeout,
-    #[error("the server did not take the request in time")]
+    #[error("the server did not read the request in time")]
     WriteTimeout,
-    #[error("the server's response broke off")]
+    #[error("the server's response ended early")]
     ResponseIncomplete,
     #[error("the server's response is not valid HTTP")]
     HttpProtocol,
-    #[error("the server's response is not valid HTTP: its chunks cannot be read")]
+    #[error("the server's response is not valid HTTP: its chunks are malformed")]
     TransferCoding,
     /// A 407, which is a proxy's to send (RFC 9110 §15.5.8). Passed on, it would have the client send us its
     /// credentials.
-    #[error("the server asked for a proxy's credentials (407), and is none")]
+    #[error("the server answered 407, which only a proxy may do")]
     ProxyAuthentication,
-    #[error("robotgate failed inside: {0}")]
+    #[error("internal error in robotgate: {0}")]
     Internal(String),
 }
 

@@ -265,7 +265,7 @@ async fn why_a_proof_was_wanted_is_asked_for_a_client_that_has_none() {
             "Acme:Acme",
             "Other/1.0",
             "identity",
-            "stands for other bots than the one",
+            "belongs to other bots than the one",
         ),
         (
             "Acme:wrong",

@@ -152,7 +152,7 @@ async fn one_site_is_shown_with_its_text() {
         assert_eq!((told.code, &*told.out), (Some(1), ""));
 
         let told = cache(&gate, &["show", "nowhere.example"]).await;
-        let said = "robotgate: nothing is known of https://nowhere.example; if you mean http, write \
+        let said = "robotgate: nothing is known about https://nowhere.example; if you mean http, write \
                     http://nowhere.example\n";
         assert_eq!((&*told.errors, told.code), (said, Some(1)));
     }
@@ -211,7 +211,7 @@ async fn what_is_forgotten_is_fetched_again() {
     let told = cache(&gate, &["forget", &site.url("")]).await;
     assert_eq!((told.code, &*told.out), (Some(1), ""));
     assert!(
-        told.errors.starts_with("robotgate: nothing is known of http://"),
+        told.errors.starts_with("robotgate: nothing is known about http://"),
         "{told:?}"
     );
 }

@@ -36,10 +36,10 @@ fn a_person_is_told_by_line_and_the_line_is_shown() {
         &["robots.txt"],
     );
     insta::assert_snapshot!(said, @r"
-    robots.txt:2: error: Paths begin with `/`, so `tmp/` never matches: begin it with `/`, or with `*` where it may stand anywhere. [no-leading-slash]
+    robots.txt:2: error: Paths begin with `/`, so `tmp/` never matches: begin it with `/`, or with `*` if it may stand anywhere in the path. [no-leading-slash]
          2 | Disallow: tmp/
 
-    robots.txt:5: warning: This never decides: `Allow: /shop` of line 4 matches all that this does and wins the tie, as an allow does. [shadowed-rule]
+    robots.txt:5: warning: This rule never decides: `Allow: /shop` in line 4 matches every path that it matches, and wins ties, because it is an Allow. [shadowed-rule]
          5 | Disallow: /shop
 
     robots.txt: 1 error, 1 warning
@@ -102,7 +102,7 @@ fn notes_of_one_code_are_one_finding_that_counts_them() {
     let file = b"User-agent: *\nDisallow: /a*\nDisallow: /b*\nHost: a\nCrawl-delay: 1\nDisallow: /c*\n";
     let (said, _) = lint(file, &["robots.txt"]);
     insta::assert_snapshot!(said, @r"
-    robots.txt:2: note: A pattern matches all that begins so, with or without a `*` at the end. It only adds to the length, and of two patterns the longer wins. [useless-wildcard]
+    robots.txt:2: note: A pattern matches every path that begins with it, with or without a `*` at the end. It only makes the pattern longer, and of two patterns the longer wins. [useless-wildcard]
          2 | Disallow: /a*
            | … and 2 more in lines 3 to 6 (--all shows each)
 

@@ -194,7 +194,7 @@ async fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
         .wait_for_log("the damage", |line| line.message().contains("were damaged"))
         .await;
     assert_eq!(told.level(), "ERROR", "{told:?}");
-    assert!(told.message().contains("moved aside"), "{told:?}");
+    assert!(told.message().contains("moved the file aside"), "{told:?}");
     let aside = told.field("moved_to").expect("where it is");
     assert!(aside.contains("/robots.redb.damaged-2"), "{aside}");
     assert_eq!(fs::read(aside).expect("it is there"), noise);
@@ -215,7 +215,9 @@ async fn beside_one_that_has_the_file_open_copies_are_kept_in_memory_and_that_is
     let path = first.file("robots.redb");
     let mut second = Gate::with(&format!("[cache]\npath = {path:?}")).await;
     let told = second
-        .wait_for_log("the trouble", |line| line.message().contains("kept in memory alone"))
+        .wait_for_log("the trouble", |line| {
+            line.message().contains("keeps robots.txt copies in memory only")
+        })
         .await;
     assert_eq!((told.level(), told.field("path")), ("ERROR", path.to_str()), "{told:?}");
     let ready = second.admin("/readyz").await;
@@ -224,7 +226,7 @@ async fn beside_one_that_has_the_file_open_copies_are_kept_in_memory_and_that_is
         for part in [
             "until the next start",
             "another process has it open",
-            "a cache.path of its own",
+            "its own cache.path",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
@@ -274,7 +276,9 @@ async fn where_no_file_can_be_had_the_gate_starts_all_the_same() {
     let origin = origin().await;
     let gate = Gate::with("[cache]\npath = \"robotgate.toml/robots.redb\"").await;
     let told = gate
-        .wait_for_log("the trouble", |line| line.message().contains("kept in memory alone"))
+        .wait_for_log("the trouble", |line| {
+            line.message().contains("keeps robots.txt copies in memory only")
+        })
         .await;
     assert!(told.message().contains("not a directory"), "{}", told.message());
     let ready = gate.admin("/readyz").await;

@@ -265,8 +265,10 @@ async fn a_stop_says_what_it_waits_for_and_how_to_end_that() {
     client.write_all(request.as_bytes()).await.unwrap();
     gate.until("deny   ExampleBot GET").await;
     gate.signal(Signal::INT);
-    gate.until("still waiting for what runs to end; a second signal (Ctrl-C, SIGTERM) ends it at once connections=1")
-        .await;
+    gate.until(
+        "still waiting for open exchanges to end; a second signal (Ctrl-C, SIGTERM) stops at once connections=1",
+    )
+    .await;
     gate.signal(Signal::INT);
     assert!(gate.ended().await.success());
     gate.until("INFO  stopped").await;

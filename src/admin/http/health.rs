@@ -20,7 +20,7 @@ pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, C
     } else if context.live.generation().audit_is_stalled() {
         (
             StatusCode::SERVICE_UNAVAILABLE,
-            "the audit log takes nothing; the operational log names it\n".into(),
+            "the audit log cannot be written; the operational log says why\n".into(),
         )
     } else {
         match context.live.store().disk_trouble() {

@@ -149,8 +149,8 @@ pub(super) async fn forget(
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     store.forget(&origin);
     match forgotten {
-        true => tracing::info!(%origin, "what was known of an origin is forgotten, as an operator asked"),
-        false => tracing::info!(%origin, "an operator asked to forget an origin of which nothing was known"),
+        true => tracing::info!(%origin, "forgot an origin, as an operator asked"),
+        false => tracing::info!(%origin, "an operator asked to forget an unknown origin"),
     }
     match store.disk() {
         Some(disk) if !disk.flush().await => Err(Problem::Unwritten),

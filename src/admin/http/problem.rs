@@ -9,11 +9,11 @@ use crate::proxy::NoDecision;
 /// Why somebody gets no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Problem {
-    #[error("there is nothing at this path; /api/v1/openapi.json says what there is")]
+    #[error("there is nothing at this path; /api/v1/openapi.json lists the paths")]
     NotFound,
-    #[error("nothing is known of {0}")]
+    #[error("nothing is known about {0}")]
     Unknown(String),
-    #[error("this path is not asked in this way; the Allow field says how")]
+    #[error("this path does not support this method; the Allow field names those that it does")]
     Method,
     #[error("{0}")]
     Bad(String),
@@ -21,30 +21,30 @@ pub(super) enum Problem {
     TooLarge,
     #[error("the content has to be JSON: send Content-Type: application/json")]
     MediaType,
-    #[error("the request did not come in time")]
+    #[error("the request did not arrive in time")]
     Slow,
     #[error("present the token of admin.token-file: Authorization: Bearer ...")]
     NoToken,
     #[error("this is not the token of admin.token-file")]
     WrongToken,
     #[error(
-        "without a token this listener answers only to an IP address or localhost as its host, so that no web page gets \
-         at it by a name of its own"
+        "without a token, this listener answers only if the Host is an IP address or localhost, to keep web pages \
+         out (DNS rebinding)"
     )]
     Host,
-    #[error("this address answers only with a token, and the configuration in force has no admin.token-file")]
+    #[error("this address requires a token, but the running configuration has no admin.token-file")]
     Remote,
-    #[error("web pages of other origins are not answered")]
+    #[error("requests from web pages of other origins are refused")]
     CrossSite,
     #[error("{0}")]
     Unavailable(&'static str),
     #[error(transparent)]
     NoDecision(#[from] NoDecision),
-    #[error("the copies on disk cannot be read now; the log says more")]
+    #[error("the copies on disk cannot be read now; the operational log says why")]
     Disk,
     #[error(
-        "the proxy has forgotten it, but the disk takes nothing now, and what is there would count again after a \
-         restart; the log says more"
+        "the proxy has forgotten it in memory, but cannot write to the disk now, so the copy on disk would apply \
+         again after a restart; the operational log says why"
     )]
     Unwritten,
     #[error("the answer took too long")]

@@ -45,7 +45,7 @@ pub(super) fn append_on_a_new_line(path: &Path) -> io::Result<File> {
     let mut file = append_to(path)?;
     if ends_inside_a_line(path) {
         // A crash or a full disk cut it; the next line must not become a part of it.
-        tracing::warn!(path = %path.display(), "the audit log ends inside a line, which is left as it is");
+        tracing::warn!(path = %path.display(), "the last line of the audit log is incomplete; it stays as it is");
         file.write_all(b"\n")?;
     }
     Ok(file)

@@ -122,7 +122,7 @@ impl Shared {
             }
             if closed {
                 let (output, bytes) = (&*self.output, batch.left());
-                tracing::error!(output, bytes, "the end of the audit log is lost");
+                tracing::error!(output, bytes, "the last lines of the audit log are lost");
                 lost = true;
                 break;
             }

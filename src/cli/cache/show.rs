@@ -113,10 +113,10 @@ fn meaning(holds: &str) -> &'static str {
         "rules" => "the rules below decide",
         "no-robots" => "the site has no robots.txt: everything is allowed",
         "soft-404" => "a server error said that there is no robots.txt: everything is allowed",
-        "expired" => "its time is over: the robots.txt is fetched before the next request is decided",
+        "expired" => "the copy has expired: robotgate fetches the robots.txt before it decides the next request",
         "egress" => "bots may not go there (egress in the configuration)",
-        "unreachable" => "the robots.txt cannot be had: until it can, everything is disallowed",
-        "last-copy" => "the site has failed for long, and the last rules that it gave decide",
+        "unreachable" => "the robots.txt cannot be fetched: until it can, everything is disallowed",
+        "last-copy" => "the site has been failing for long: its last good copy decides",
         "unreachable-too-long" => "the site has failed for so long that everything is allowed",
         _ => "see the proxy's documentation",
     }
@@ -132,8 +132,8 @@ fn ago(then: SystemTime, now: SystemTime) -> String {
 fn until(then: SystemTime, now: SystemTime, due: Due) -> String {
     let asked = match due {
         Due::No => "",
-        Due::Background => "; asked again when it is next needed, and meanwhile this holds",
-        Due::Now => "; asked again when it is next needed",
+        Due::Background => "; refreshed in the background when a bot next needs it",
+        Due::Now => "; fetched again when a bot next needs it",
     };
     match then.duration_since(now) {
         Ok(left) => format!("{}, in {}{asked}", Minute(then), Span(left)),

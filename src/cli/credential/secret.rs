@@ -21,13 +21,14 @@ pub(super) enum Secret {
 /// Why there is no secret. It never quotes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SecretError {
-    #[error("the system gives no random numbers")]
+    #[error("the system provides no random numbers")]
     Random,
     #[error(
-        "the secret on standard input has less than {MIN_GIVEN} characters; leave --stdin out to have a good one made"
+        "the secret on standard input has less than {MIN_GIVEN} characters; without --stdin the command creates a \
+         good one"
     )]
     Short,
-    #[error("the secret on standard input has more than {MAX_GIVEN} bytes, which clients may not send")]
+    #[error("the secret on standard input has more than {MAX_GIVEN} bytes, which some clients cannot send")]
     Long,
     #[error("the secret on standard input has more than one line, or characters that do not print")]
     Control,

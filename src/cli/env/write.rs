@@ -168,7 +168,7 @@ mod tests {
             .expect_err("no PEM")
             .to_string();
         assert!(
-            error == "/roots, where this system keeps its roots, cannot be read: line 3 is not base64",
+            error == "cannot read this system's root certificates in /roots: line 3 is not base64",
             "{error}"
         );
     }

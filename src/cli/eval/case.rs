@@ -62,9 +62,9 @@ pub(super) enum BadLine {
     NotAString(&'static str),
     #[error("the field `{0}` is a string that is not Unicode text")]
     NotText(&'static str),
-    #[error("the field `robots` is missing, and `robots_b64` too")]
+    #[error("the line has neither `robots` nor `robots_b64`; send one of them")]
     NoRobots,
-    #[error("the fields `robots` and `robots_b64` exclude each other")]
+    #[error("the line has both `robots` and `robots_b64`; send one of them")]
     TwoRobots,
     #[error("the field `robots_b64` is not base64: {0}")]
     NotBase64(DecodeError),

@@ -58,8 +58,8 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
         )?,
         Identity::Token(token) if *token == report.user_agent => writeln!(out, "for {agent}")?,
         Identity::Token(token) => writeln!(out, "for {}, found in \"{agent}\"", plain(token, MAX_VALUE))?,
-        Identity::Unidentified(cause) => writeln!(out, "for nobody: {cause} (\"{agent}\")")?,
-        Identity::Refused(misfit) => writeln!(out, "for nobody: {misfit} (\"{agent}\")")?,
+        Identity::Unidentified(cause) => writeln!(out, "for no bot: {cause} (\"{agent}\")")?,
+        Identity::Refused(misfit) => writeln!(out, "for no bot: {misfit} (\"{agent}\")")?,
     }
     match source.detour() {
         Some(detour) => writeln!(
@@ -80,7 +80,7 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
             (_, Some(_)) => "[[https.tunnel]] lets tunnels to this host through",
             (_, None) => "https.unverifiable is \"allow\"",
         };
-        writeln!(out, "It is forwarded all the same, and logged: {why}.")?;
+        writeln!(out, "The proxy forwards it all the same and logs it: {why}.")?;
     }
     if let Some((reading, path)) = report.why.as_ref().and_then(|why| why.read_as.as_ref())
         && let Some(phrase) = reading.phrase()
@@ -97,7 +97,8 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
     if report.needs_proof {
         writeln!(
             out,
-            "Note: the proxy wants this proven, by a credential, a certificate or a network; without a proof it refuses."
+            "Note: the client has to prove that it is this bot, by a credential, a certificate or its network. \
+             Without proof the proxy refuses it."
         )?;
     }
     match (&decision.question.scope, decision.reason) {
@@ -108,14 +109,15 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
             _,
         ) => writeln!(
             out,
-            "Note: by [[https.tunnel]] no path is seen inside a CONNECT to this host; it is decided for the site as a whole. \
-             The entry's reason: {}",
+            "Note: an entry of [[https.tunnel]] makes a CONNECT to this host a tunnel. The proxy sees no path there \
+             and decides for the whole site. The entry's reason: {}",
             plain(reason, MAX_VALUE)
         ),
         (Scope::Tunnel { exception: None }, Reason::ConnectRefused) | (Scope::Path { .. }, _) => Ok(()),
         (Scope::Tunnel { exception: None }, _) => writeln!(
             out,
-            "Note: by https.mode = \"tunnel\" no path is seen inside a CONNECT; it is decided for the site as a whole."
+            "Note: with https.mode = \"tunnel\" the proxy sees no path inside a CONNECT and decides for the whole \
+             site."
         ),
     }
 }
@@ -169,7 +171,7 @@ fn whom(heard: &Heard<'_>) -> Option<String> {
         return None;
     }
     Some(match heard.applies {
-        _ if said.agents.is_empty() => "for nobody: it stands before the first user-agent".to_owned(),
+        _ if said.agents.is_empty() => "for no bot: it stands before the first user-agent".to_owned(),
         Some(true) => "for this bot".to_owned(),
         Some(false) => format!("only for {}", names(&said.agents)),
         None => format!("for {}", names(&said.agents)),

@@ -179,7 +179,7 @@ impl Absence {
                 (
                     true,
                     format!(
-                        "the robots.txt cannot be had, and until it can everything is disallowed: {}",
+                        "the robots.txt cannot be fetched, and until it can everything is disallowed: {}",
                         plain(&reason, MAX_REASON)
                     ),
                 )

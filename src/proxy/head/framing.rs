@@ -22,7 +22,7 @@ pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) ->
         return wrong("it has several Content-Length fields");
     }
     if length.is_some_and(|value| value.is_empty() || !value.iter().all(u8::is_ascii_digit)) {
-        return wrong("its Content-Length is no number");
+        return wrong("its Content-Length is not a number");
     }
     if length.is_some_and(|value| !is_plain_length(value)) {
         return wrong(NO_PLAIN_LENGTH);
@@ -98,7 +98,7 @@ fn is_written_plainly(head: &[u8]) -> bool {
 }
 
 const DISGUISED: &str = "a field name is that of a framing field with \"_\" for \"-\"";
-const NO_PLAIN_LENGTH: &str = "its Content-Length is no number that is written as usual";
+const NO_PLAIN_LENGTH: &str = "its Content-Length is not a number that is written as usual";
 const CONTENT_LENGTH: &str = "content-length";
 const TRANSFER_ENCODING: &str = "transfer-encoding";
 /// As many as every number of them has room for in 63 bits.

@@ -68,7 +68,7 @@ impl Accepting {
                     // in the kernel's queue meanwhile.
                     seldom!(
                         error, %error,
-                        "connections cannot be accepted; where it is for want of files, raise the limit \
+                        "cannot accept connections; if too many files are open, raise the limit \
                          (LimitNOFILE of the unit, ulimit -n) or lower proxy.max-connections"
                     );
                     tokio::time::sleep(ACCEPT_PAUSE).await;

@@ -37,7 +37,7 @@ pub(in crate::proxy) enum Problem<'a> {
 /// Why there is no answer of robotgate's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(in crate::proxy) enum OwnError {
-    #[error("robotgate.internal is this proxy itself; it answers at http://robotgate.internal/ alone, by plain HTTP")]
+    #[error("robotgate.internal is this proxy itself; it answers only at http://robotgate.internal/, over plain HTTP")]
     PlainHttp,
     #[error("only GET and HEAD are served here")]
     Method,
@@ -130,15 +130,13 @@ impl Problem<'_> {
             Problem::Target(error) => error.to_string(),
             Problem::Fault(fault) => fault.to_string(),
             Problem::Own(error) => error.to_string(),
-            Problem::Loop => "the request has come through this proxy before (its Via field says \
-                              so); check the proxy settings along the way, or give this proxy \
+            Problem::Loop => "the request has passed through this proxy before (see its Via field); check the proxy settings along the way, or give this proxy \
                               another proxy.name"
                 .to_owned(),
-            Problem::Audit => "the audit log cannot be written, and without it nothing is \
-                               forwarded"
+            Problem::Audit => "the audit log cannot be written, so robotgate forwards nothing"
                 .to_owned(),
             Problem::Request => "the request is not valid HTTP".to_owned(),
-            Problem::Slow => "the request did not come in time".to_owned(),
+            Problem::Slow => "the request did not arrive in time".to_owned(),
             Problem::Limit(limit) => limit.sentence().to_owned(),
             Problem::Overloaded => NoDecision::Overloaded.to_string(),
             Problem::Leaf => "no certificate can be made for the host".to_owned(),
@@ -154,48 +152,51 @@ pub(super) fn what_to_do_about(error: ProxyError) -> &'static str {
 /// What an error means, and what to do about it; `None` for those that no client is told of.
 pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'static str)> {
     Some(match error {
-        ProxyError::DnsTimeout => ("No name server answered in time.", "The operator looks at egress.dns."),
+        ProxyError::DnsTimeout => (
+            "No name server answered in time.",
+            "The operator should check egress.dns.",
+        ),
         ProxyError::DnsError => (
             "The host has no address, or its name is wrong.",
-            "Look at the URL's spelling.",
+            "Check the spelling of the URL.",
         ),
         ProxyError::DestinationIpProhibited => (
             "The host's address is one that bots may not reach, such as one of the company's own network.",
-            "The operator opens it by egress.allow.",
+            "The operator can open it with egress.allow.",
         ),
         ProxyError::DestinationIpUnroutable => ("There is no route to the site's address.", ""),
-        ProxyError::ConnectionRefused => ("The site takes no connection at this port.", ""),
+        ProxyError::ConnectionRefused => ("The site accepts no connections on this port.", ""),
         ProxyError::ConnectionTerminated => ("The site closed the connection before it answered.", "Try again."),
-        ProxyError::ConnectionTimeout => ("The site could not be connected to in time.", "Try again later."),
+        ProxyError::ConnectionTimeout => ("Connecting to the site took too long.", "Try again later."),
         ProxyError::ConnectionReadTimeout => (
             "The site was silent for too long.",
-            "For slow answers the operator raises proxy.read-timeout.",
+            "If the site is slow, the operator can raise proxy.read-timeout.",
         ),
-        ProxyError::ConnectionWriteTimeout => ("The site did not take the request in time.", ""),
+        ProxyError::ConnectionWriteTimeout => ("The site did not read the request in time.", ""),
         ProxyError::TlsProtocolError => ("The TLS handshake with the site failed.", ""),
         ProxyError::TlsCertificateError => (
             "The site's certificate is not valid, so nothing was sent to it.",
-            "Where it is a site of your own, the operator adds its authority to https.extra-roots.",
+            "If it is a site of your own, the operator can add its authority to https.extra-roots.",
         ),
         ProxyError::TlsAlertReceived => ("The site refused the TLS handshake.", ""),
         ProxyError::HttpRequestError => (
-            "The request cannot be served as it came: it is not valid HTTP, could be read in two ways, is too long, came \
-             too slowly, or exceeded a limit of the proxy.",
-            "The status and the answer say which.",
+            "robotgate cannot serve the request: it is not valid HTTP, is ambiguous, is too long, came too slowly, \
+             or exceeded a limit of the proxy.",
+            "The status and the response's detail say which.",
         ),
-        ProxyError::HttpResponseIncomplete => ("The site's response broke off.", "Try again."),
-        ProxyError::HttpResponseTransferCoding => ("The chunks of the site's response cannot be read.", ""),
+        ProxyError::HttpResponseIncomplete => ("The site's response ended early.", "Try again."),
+        ProxyError::HttpResponseTransferCoding => ("The chunks of the site's response are malformed.", ""),
         ProxyError::HttpProtocolError => (
-            "The site's response is not valid HTTP, or asks for what only a proxy may.",
+            "The site's response is not valid HTTP, or is a 407, which only a proxy may send.",
             "",
         ),
         ProxyError::ProxyInternalError => (
-            "robotgate failed inside, or its log takes nothing, without which nothing is forwarded.",
-            "The operator's log says why.",
+            "robotgate had an internal error, or it cannot write its audit log and so forwards nothing.",
+            "The operational log says why.",
         ),
         ProxyError::ProxyLoopDetected => (
-            "The request has come through this proxy before.",
-            "Look at the proxy settings along the way; two gates in a row need two names (proxy.name).",
+            "The request has passed through this proxy before.",
+            "Check the proxy settings along the way. Two robotgates in a row need different names (proxy.name).",
         ),
         // What a decision denies has that as its type.
         ProxyError::HttpRequestDenied

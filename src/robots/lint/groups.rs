@@ -84,8 +84,8 @@ impl Group<'_> {
     /// Says whose names lead to nobody.
     fn check_reach(&self, findings: &mut Findings) {
         if self.agents.iter().all(|agent| agent.id.is_none()) {
-            let message = "No user-agent of this group names anybody, and its rules bind nobody: a name begins with a \
-                           letter, and `*` stands for everyone only by itself.";
+            let message = "No user-agent of this group is a valid name, so its rules apply to no bot: a name begins \
+                           with a letter, and `*` means every bot only if it stands alone.";
             let first = self.agents.first().map_or(0, |agent| agent.line);
             findings.add(first, Lint::UnreachableGroup, message);
             return;
@@ -93,11 +93,12 @@ impl Group<'_> {
         for agent in self.agents.iter().filter(|agent| agent.is_a_word_alone()) {
             let message = match &agent.id {
                 Some(_) => format!(
-                    "Names are of letters, `-` and `_` for Google's parser, which finds nobody here. robotgate finds {} \
-                     for an agent of that name, other crawlers may not.",
+                    "Google's parser allows only letters, `-` and `_` in a name, and finds no name here. robotgate \
+                     finds {} for an agent of that name; other crawlers may not.",
                     agent.shown
                 ),
-                None => "This names nobody: a name begins with a letter, and `*` stands for everyone only by itself."
+                None => "This is not a valid name: a name begins with a letter, and `*` means every bot only if it \
+                     stands alone."
                     .to_owned(),
             };
             findings.add(agent.line, Lint::UnnamedAgent, message);
@@ -114,8 +115,8 @@ impl Group<'_> {
             let is_apart = breaks.get(next).is_some_and(|line| *line < agent.line);
             if is_apart && before.id.is_some() {
                 let message = format!(
-                    "Only a rule ends a group, so the rules below bind {} of line {} as well: give that one rules of its \
-                     own (`Disallow:` allows everything), or put the two lines together.",
+                    "Only a rule ends a group, so the rules below also apply to {} of line {}: give that one its own \
+                     rules (`Disallow:` allows everything), or put the two lines together.",
                     before.shown, before.line
                 );
                 findings.relate(agent.line, before.line, Lint::JoinedGroups, message);
@@ -173,11 +174,11 @@ fn check_last(groups: &[Group<'_>], findings: &mut Findings) {
     let others = if free.next().is_some() { " and others" } else { "" };
     let message = match agent.id {
         Some(Id::Everyone) => {
-            "No rule follows, so the group forbids nothing: write `Disallow:` if that is meant.".to_owned()
+            "No rule follows, so the group disallows nothing: write `Disallow:` if you mean that.".to_owned()
         }
         _ => format!(
-            "No rule follows, so {}{others} may fetch everything, and the rules for `*` do not hold: write \
-             `Disallow:` if that is meant.",
+            "No rule follows, so {}{others} may fetch everything, and the rules for `*` do not apply: write \
+             `Disallow:` if you mean that.",
             agent.shown
         ),
     };
@@ -191,7 +192,8 @@ impl UserAgent {
     fn read(line: u32, value: &[u8], findings: &mut Findings) -> Self {
         let Named::Agent { token, word } = Named::read(value) else {
             if value != b"*" && swallowed(value).is_none() {
-                let message = "What follows the `*` is not read: the group is for everyone without one of their own.";
+                let message = "Crawlers ignore what follows the `*`: the group applies to every bot without its own \
+                     group.";
                 findings.add(line, Lint::CutAgent, message);
             }
             return Self {
@@ -229,26 +231,26 @@ impl UserAgent {
 fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings: &mut Findings) {
     let (rest, read_as) = (&value[token.len()..], quoted(token.as_bytes()));
     if value.is_empty() {
-        let message = "The user-agent has no name, and names nobody: write `*` for everyone.";
+        let message = "The user-agent has no name: write `*` for every bot.";
         findings.add(line, Lint::EmptyUserAgent, message);
     } else if rest.is_empty() || token.is_empty() {
         // All there is to say of one that is cut to nothing is said of its group.
     } else if let [b',' | b';' | b'|' | b'&', ..] = trim(rest) {
-        let message =
-            format!("Google reads only the first name, {read_as}: give each agent a User-agent line of its own.");
+        let message = format!("Google reads only the first name, {read_as}: write a User-agent line for each agent.");
         findings.add(line, Lint::SeveralAgents, message);
     } else if rest[0] == b'/' && !token.eq_ignore_ascii_case("mozilla") {
-        let message = format!("The version is no part of a name, and this is read as {read_as}: leave it out.");
+        let message = format!("A version is not part of a name, and this is read as {read_as}: leave it out.");
         findings.add(line, Lint::AgentVersion, message);
     } else if swallowed(value).is_none() {
         let why = match (rest[0], name) {
-            (b'*', _) => "A `*` stands for everyone only by itself".to_owned(),
+            (b'*', _) => "A `*` means every bot only if it stands alone".to_owned(),
             (first, _) if is_space(first) => "A name is one word".to_owned(),
             (_, Some(name)) => format!(
-                "Names are of letters, `-` and `_` for Google (robotgate finds {} for an agent of that name, too)",
+                "Google allows only letters, `-` and `_` in a name (robotgate also finds {} for an agent of that \
+                 name)",
                 quoted(name.as_bytes())
             ),
-            _ => "Names are of letters, `-` and `_`".to_owned(),
+            _ => "A name has only letters, `-` and `_`".to_owned(),
         };
         findings.add(line, Lint::CutAgent, format!("{why}: this is read as {read_as}."));
     }

@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
         if !self.named {
             let name = name(record.key);
             let message = format!(
-                "This `{name}` stands before any user-agent, and binds nobody: put `User-agent: *` or another before it."
+                "This `{name}` stands before any user-agent and applies to no bot: put `User-agent: *` or another before it."
             );
             findings.add(number, Lint::RuleBeforeUserAgent, message);
         }
@@ -131,7 +131,8 @@ pub(super) fn swallowed(value: &[u8]) -> Option<&[u8]> {
 fn check_swallowed(number: u32, value: &[u8], findings: &mut Findings) {
     if let Some(lost) = swallowed(value) {
         let message = format!(
-            "A line holds one record, so {} is lost, a part of the value before it: give it a line of its own.",
+            "A line holds one record, so {} is lost: it becomes part of the value before it. Write it on its own \
+             line.",
             quoted(lost)
         );
         findings.add(number, Lint::SwallowedRecord, message);
@@ -178,7 +179,7 @@ fn check_hash(number: u32, content: &[u8], hash: Option<usize>, value: &[u8], fi
         return;
     }
     let message = format!(
-        "`#` starts a comment, so the value is {}: write `%23` if a `#` is meant, and a space before a comment.",
+        "`#` starts a comment, so the value is {}: write `%23` if you mean a `#`, and put a space before a comment.",
         quoted(value)
     );
     findings.add(number, Lint::HashInValue, message);
@@ -198,12 +199,12 @@ fn tell_key(number: u32, key: &[u8], has_colon: bool, text: &[u8], findings: &mu
         findings.add(number, Lint::IndexKey, message);
     } else if let Some(name) = near(key) {
         let message = format!(
-            "The key {} is misspelt, and Google ignores the line: write `{name}:`, if that is meant.",
+            "The key {} is misspelt, and Google ignores the line: write `{name}:` if you mean that.",
             quoted(key)
         );
         findings.add(number, Lint::MisspeltKey, message);
     } else if has_colon && could_be_key(key) {
-        let message = format!("The key {} is not known, and the line is ignored.", quoted(key));
+        let message = format!("The key {} is unknown, and crawlers ignore the line.", quoted(key));
         findings.add(number, Lint::UnknownKey, message);
     } else {
         tell_prose(number, text, findings);
@@ -224,13 +225,12 @@ fn tell_prose(number: u32, text: &[u8], findings: &mut Findings) {
     let known = KEYS.iter().find(|name| first.eq_ignore_ascii_case(name.as_bytes()));
     match known {
         Some(name) => {
-            let message = format!(
-                "This is no record, as `{name}` has no colon, and the line is ignored: write `{name}: …`, with one value."
-            );
+            let message =
+                format!("Crawlers ignore this line, because `{name}` has no colon: write `{name}: …`, with one value.");
             findings.add(number, Lint::LostRecord, message);
         }
         None => {
-            let message = "This is no record, and the line is ignored: a comment begins with `#`.";
+            let message = "Crawlers ignore this line, because it is not `key: value`. A comment begins with `#`.";
             findings.add(number, Lint::NotARecord, message);
         }
     }
@@ -238,7 +238,7 @@ fn tell_prose(number: u32, text: &[u8], findings: &mut Findings) {
 
 fn no_colon(key: &[u8]) -> String {
     format!(
-        "The colon after {} is missing. Google takes the white space for one, other parsers may not: add it.",
+        "The colon after {} is missing. Google accepts the space in its place, other parsers may not: add the colon.",
         quoted(key)
     )
 }

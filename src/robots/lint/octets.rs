@@ -60,7 +60,7 @@ impl Disguise {
         };
         let found = match ruled {
             true => "though crawlers find some rules in it",
-            false => "and crawlers find no rule in it: they may fetch everything",
+            false => "and crawlers find no rule in it, so they may fetch everything",
         };
         let message = format!("This is {what}, {found}. {advice}");
         findings.add(0, code, message);
@@ -75,8 +75,8 @@ pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
     }
     // Of a line that has an end, another begins after it.
     let line = Lines::new(kept).last().map_or(1, |(number, _)| number);
-    let message = "The file goes on past 500 KiB, where Google and robotgate stop reading: this line and all after it \
-                   count for nothing. Shorten the file, best with fewer and broader patterns.";
+    let message = "The file goes on past 500 KiB, where Google and robotgate stop reading: this line and all after \
+                   it have no effect. Shorten the file, best with fewer and broader patterns.";
     findings.add(line, Lint::TooLarge, message);
     kept
 }
@@ -91,7 +91,7 @@ pub(super) fn start(body: &[u8], findings: &mut Findings) {
         }
         _ => {
             "The file begins with a part of a byte-order mark. Google skips it, but other parsers may not: save the \
-             file anew as UTF-8."
+             file again as UTF-8."
         }
     };
     findings.add(1, Lint::ByteOrderMark, message);
@@ -104,11 +104,11 @@ pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
     if comment.is_none() && content.len() < raw.len() {
         if content.len() < MAX_LINE {
             let message =
-                "A NUL byte ends what is read of this line: remove it, or what follows it counts for nothing.";
+                "Crawlers read this line only up to the NUL byte, so what follows it has no effect: remove the byte.";
             findings.add(number, Lint::Nul, message);
         } else if !trim(&raw[MAX_LINE..]).is_empty() {
             let message = format!(
-                "The line has {} bytes, of which Google reads the first {MAX_LINE}: what follows counts for nothing.",
+                "The line has {} bytes, of which Google reads the first {MAX_LINE}: the rest has no effect.",
                 raw.len()
             );
             findings.add(number, Lint::LongLine, message);
@@ -119,8 +119,8 @@ pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
         return;
     }
     if text.starts_with(BYTE_ORDER_MARK) {
-        let message = "A byte-order mark is skipped at the start of the file alone; here it is a part of the key, and \
-                       the line counts for nothing. Remove it; it comes from files that were glued together.";
+        let message = "Crawlers skip a byte-order mark only at the start of the file. Here it is part of the key, \
+                       and the line has no effect: remove the mark. It comes from files that were joined.";
         findings.add(number, Lint::MisplacedByteOrderMark, message);
     } else if std::str::from_utf8(text).is_err() {
         let message = "The line is not UTF-8, so its octets are not what browsers make of the same characters: save \
@@ -128,7 +128,8 @@ pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
         findings.add(number, Lint::NotUtf8, message);
     } else if let Some(char) = invisible(text) {
         let message = format!(
-            "The character U+{:04X} shows as nothing or as a space, and is neither to a crawler: remove it.",
+            "The character U+{:04X} is invisible or looks like a space, but crawlers read it as a character: remove \
+             it.",
             u32::from(char)
         );
         findings.add(number, Lint::InvisibleCharacter, message);

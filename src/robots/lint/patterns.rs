@@ -25,12 +25,12 @@ pub(super) fn check(number: u32, kind: RuleKind, value: &[u8], findings: &mut Fi
         return findings.add(number, code, message);
     }
     if value.iter().any(|b| is_space(*b) || b.is_ascii_control()) {
-        let message = "URLs have no white space or control characters, so no crawler asks for a path that matches: give \
-                       each pattern a line of its own, or write `%20` for a space.";
+        let message = "URLs have no white space or control characters, so no crawler requests a path that matches: \
+                       write each pattern on its own line, or write `%20` for a space.";
         findings.add(number, Lint::SpaceInPattern, message);
     }
     if value[..value.len() - 1].contains(&b'$') {
-        let message = "A `$` is the end of a path only as the last character; here it stands for itself.";
+        let message = "A `$` means the end of a path only as the last character; here it matches a `$`.";
         findings.add(number, Lint::DollarInside, message);
     }
     if let Some(piece) = REGULAR.iter().find(|piece| memmem::find(value, piece).is_some()) {
@@ -43,18 +43,18 @@ pub(super) fn check(number: u32, kind: RuleKind, value: &[u8], findings: &mut Fi
     }
     let path = value.split(|b| *b == b'?').next().unwrap_or_default();
     if memmem::find(path, b"/../").is_some() || memmem::find(path, b"/./").is_some() {
-        let message = "Clients resolve `/../` and `/./` before they ask, so paths hardly ever have them: write what they \
-                       lead to.";
+        let message = "Clients resolve `/../` and `/./` before they send a request, so paths hardly ever contain \
+                       them: write the resolved path.";
         findings.add(number, Lint::DotSegment, message);
     }
     check_escapes(number, value, findings);
     if let Some(why) = useless_wildcard(value) {
-        let message = format!("{why}. It only adds to the length, and of two patterns the longer wins.");
+        let message = format!("{why}. It only makes the pattern longer, and of two patterns the longer wins.");
         findings.add(number, Lint::UselessWildcard, message);
     }
     let is_of_the_file = matches!(value, b"/robots.txt" | b"/robots.txt$" | b"/robots.txt*");
     if kind == RuleKind::Disallow && is_of_the_file {
-        let message = "Crawlers fetch the robots.txt whatever it says of itself: this does not keep them from it.";
+        let message = "Crawlers fetch the robots.txt whatever it says about itself, so this rule has no effect.";
         findings.add(number, Lint::RobotsTxtRule, message);
     }
 }
@@ -63,16 +63,17 @@ pub(super) fn check(number: u32, kind: RuleKind, value: &[u8], findings: &mut Fi
 fn never_matches(value: &[u8]) -> (Lint, String) {
     if begins(value, b"http://") || begins(value, b"https://") {
         let message = format!(
-            "A pattern is compared with the path alone, so a whole URL never matches: write {}.",
+            "Crawlers compare a pattern with the path only, so a whole URL never matches: write {}.",
             quoted(&path_of_url(value))
         );
         (Lint::UrlInRule, message)
     } else if value == b"$" {
-        let message = "No path is empty, so `$` by itself never matches: write `/$` for the home page.";
+        let message = "No path is empty, so `$` alone never matches: write `/$` for the home page.";
         (Lint::NeverMatches, message.to_owned())
     } else {
         let message = format!(
-            "Paths begin with `/`, so {} never matches: begin it with `/`, or with `*` where it may stand anywhere.",
+            "Paths begin with `/`, so {} never matches: begin it with `/`, or with `*` if it may stand anywhere in \
+             the path.",
             quoted(value)
         );
         (Lint::NoLeadingSlash, message)
@@ -90,12 +91,11 @@ fn check_escapes(number: u32, value: &[u8], findings: &mut Findings) {
     if let Some(octet) = needless {
         let char = char::from(octet);
         let message =
-            format!("Google compares `%{octet:02X}` as it is written, and clients ask with `{char}`: write `{char}`.");
+            format!("Google compares `%{octet:02X}` as it is written, and clients send `{char}`: write `{char}`.");
         findings.add(number, Lint::NeedlessEscape, message);
     }
     if Units(value).any(|unit| matches!(unit, Unit::Raw(b'%'))) {
-        let message =
-            "A `%` starts an escape only with two hexadecimal digits after it: write `%25` for the sign itself.";
+        let message = "A `%` starts an escape only if two hexadecimal digits follow: write `%25` for a percent sign.";
         findings.add(number, Lint::BrokenEscape, message);
     }
 }
@@ -114,9 +114,9 @@ fn useless_wildcard(value: &[u8]) -> Option<&'static str> {
     } else if memmem::find(value, b"**").is_some() {
         Some("Two `*` in a row match what one does")
     } else if is_last && dollar {
-        Some("A `*` before the final `$` takes its meaning away, and any path that begins so matches")
+        Some("A `*` before the final `$` makes it useless: every path that begins this way matches")
     } else if is_last {
-        Some("A pattern matches all that begins so, with or without a `*` at the end")
+        Some("A pattern matches every path that begins with it, with or without a `*` at the end")
     } else {
         None
     }

@@ -90,16 +90,20 @@ impl<'a> Scope<'a> {
                 needed.insert(winner);
                 let why = match self.patterns[winner].len() > self.patterns[at].len() {
                     true => "is longer",
-                    false => "wins the tie, as an allow does",
+                    false => "wins ties, because it is an Allow",
                 };
-                let message =
-                    format!("This never decides: {other} of line {line} matches all that this does and {why}.");
+                let message = format!(
+                    "This rule never decides: {other} in line {line} matches every path that it matches, and \
+                         {why}."
+                );
                 (Lint::ShadowedRule, message)
             } else if self.patterns[winner] == self.patterns[at] {
-                (Lint::DuplicateRule, format!("This is the same rule as line {line}."))
+                (Lint::DuplicateRule, format!("This rule is the same as line {line}."))
             } else {
-                let message =
-                    format!("This never decides, as {other} of line {line} matches all that it does and wins.");
+                let message = format!(
+                    "This rule never decides, because {other} in line {line} matches every path that it \
+                         matches, and wins."
+                );
                 (Lint::RedundantRule, message)
             };
             findings.relate(rule.line, line, code, message);
@@ -116,11 +120,11 @@ impl<'a> Scope<'a> {
             match self.heir(at, &lengths, budget) {
                 Some(Some(heir)) => {
                     let (other, line) = (quoted(self.rules[heir].text), self.rules[heir].line);
-                    let message = format!("This changes no decision, as {other} of line {line} covers it.");
+                    let message = format!("This rule changes no decision, because {other} in line {line} covers it.");
                     findings.relate(rule.line, line, Lint::RedundantRule, message);
                 }
                 Some(None) => {
-                    let message = "This changes no decision, as it wins against no `Disallow`.";
+                    let message = "This rule changes no decision, because it wins against no `Disallow`.";
                     findings.add(rule.line, Lint::RedundantRule, message);
                 }
                 None => {}
@@ -193,12 +197,10 @@ impl<'a> Scope<'a> {
     fn check_empty(&self, rules: &[&RuleText<'_>], findings: &mut Findings) {
         for rule in rules.iter().filter(|rule| rule.pattern.is_empty()) {
             let message = match rule.kind {
-                RuleKind::Allow => "An empty `Allow` does nothing: write `Allow: /` if everything is meant.",
+                RuleKind::Allow => "An empty `Allow` does nothing: write `Allow: /` if you mean everything.",
                 // By itself it says that everything is allowed.
                 RuleKind::Disallow if self.rules.is_empty() => continue,
-                RuleKind::Disallow => {
-                    "An empty `Disallow` forbids nothing, and takes nothing back of what other rules forbid."
-                }
+                RuleKind::Disallow => "An empty `Disallow` disallows nothing, and does not cancel other rules.",
             };
             findings.add(rule.line, Lint::EmptyRule, message);
         }
@@ -210,8 +212,8 @@ impl<'a> Scope<'a> {
         if let Some(rule) = self.rules.first()
             && !allows_everything
         {
-            let message = "The rules for these agents only allow, and what nothing disallows is allowed anyway: add \
-                           `Disallow: /` if only this may be fetched.";
+            let message = "The rules for these agents only allow, and everything is allowed anyway unless a rule \
+                           disallows it: add `Disallow: /` if they may fetch only this.";
             findings.add(rule.line, Lint::OnlyAllows, message);
         }
     }

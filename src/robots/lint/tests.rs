@@ -400,7 +400,8 @@ fn what_is_lost_is_named() {
     for (file, message) in [
         (
             "User-agent: Googlebot Disallow: /",
-            "A line holds one record, so `Disallow: /` is lost, a part of the value before it: give it a line of its own.",
+            "A line holds one record, so `Disallow: /` is lost: it becomes part of the value before it. Write it on \
+             its own line.",
         ),
         (
             "User-agent: *\nDisallow: /.*\\.php$",

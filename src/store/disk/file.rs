@@ -269,9 +269,9 @@ fn last_use(record: Record) -> Option<SystemTime> {
 /// What is wrong with the file. It says what to do where that is not the same for all.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    #[error("another process has it open; give each robotgate a cache.path of its own")]
+    #[error("another process has it open; give each robotgate its own cache.path")]
     Locked,
-    #[error("it was written by a later robotgate ({0}); use a robotgate that is as new, or another cache.path")]
+    #[error("a newer robotgate wrote it ({0}); upgrade this one, or choose another cache.path")]
     Later(String),
     #[error("it is damaged ({0})")]
     Damaged(String),

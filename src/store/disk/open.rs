@@ -81,11 +81,7 @@ fn open_database(file: File, path: &Path, cache_bytes: usize, check: Check) -> R
     builder.set_cache_size(cache_bytes);
     let shown = path.display().to_string();
     builder.set_repair_callback(move |repair| {
-        tracing::info!(
-            path = shown,
-            done = repair.progress(),
-            "the copies on disk are being repaired"
-        );
+        tracing::info!(path = shown, done = repair.progress(), "repairing the copies on disk");
     });
     guarded(|| {
         let mut database = builder.create_file(file)?;
@@ -127,8 +123,8 @@ fn move_aside(path: &Path, damaged: &File, what: &str) -> Result<(), FileError> 
     tracing::error!(
         path = %path.display(),
         moved_to = %aside.display(),
-        "the copies on disk were damaged ({what}). The file was moved aside, to be looked at or removed, and a new one \
-         is begun. What it knew is fetched again"
+        "the copies on disk were damaged ({what}). robotgate moved the file aside, where you can inspect or delete \
+         it, and started a new one. It fetches the copies again"
     );
     Ok(())
 }

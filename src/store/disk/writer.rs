@@ -82,7 +82,7 @@ impl Shared {
             seldom!(
                 warn,
                 path = %self.path.display(),
-                "the copies on disk could not be read: {error}. The file is opened again"
+                "cannot read the copies on disk: {error}. robotgate opens the file again"
             );
         }
         read
@@ -110,7 +110,10 @@ impl Shared {
                     pause.lengthen();
                     self.failed(&error);
                     if closing {
-                        tracing::error!(origins = self.lock().len(), "the last copies are not on disk");
+                        tracing::error!(
+                            origins = self.lock().len(),
+                            "the latest copies were not written to the disk"
+                        );
                         break;
                     }
                     // What cannot be written can often be read.
@@ -216,8 +219,8 @@ impl Shared {
         if forgotten > 0 {
             tracing::warn!(
                 origins = forgotten,
-                "the copies on disk have reached cache.max-disk-bytes, and those that were not needed for the longest \
-                 time were forgotten"
+                "the copies on disk reached cache.max-disk-bytes, so robotgate forgot those that were not needed for \
+                 the longest time"
             );
         }
         Ok(())
@@ -237,7 +240,7 @@ impl Shared {
         if collected.forgotten > 0 {
             tracing::info!(
                 origins = collected.forgotten,
-                "origins that nobody asked for in a long time were forgotten"
+                "forgot origins that no bot requested for a long time (cache.keep)"
             );
         }
         let pause = if collected.next.is_some() {

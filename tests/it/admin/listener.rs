@@ -46,7 +46,7 @@ async fn while_the_audit_log_takes_nothing_it_is_not_ready() {
     .await;
     assert_eq!(
         ready.text(),
-        "the audit log takes nothing; the operational log names it\n"
+        "the audit log cannot be written; the operational log says why\n"
     );
     assert_eq!(gate.admin("/healthz").await.status, 200);
     let cannot = "the audit log cannot be written";

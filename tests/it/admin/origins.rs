@@ -108,7 +108,7 @@ async fn what_is_not_known_is_not_found() {
             json!({"origins": [], "next": null})
         );
         let detail = problem(&gate, "/api/v1/origins/detail?origin=https://a.example", 404).await;
-        assert_eq!(detail, "nothing is known of https://a.example");
+        assert_eq!(detail, "nothing is known about https://a.example");
         let detail = problem(&gate, "/api/v1/origins/detail?origin=a.example", 400).await;
         assert!(detail.contains("is not an origin like"), "{detail}");
         problem(&gate, "/api/v1/origins?limit=many", 400).await;

@@ -185,7 +185,7 @@ async fn a_failure_is_told_with_its_cause_and_since_when() {
     let busy = origin_that(Reply::status(503).body("later")).await;
     let gate = Gate::with("[audit]\nredact-query = true").await;
 
-    let nowhere = "the server answered with a redirect to nowhere that can be fetched: \
+    let nowhere = "the server redirected to a URL that cannot be fetched: \
                    ftp://other.example/robots.txt?… (neither http nor https)";
     let link_local = "169.254.169.254 is a link-local address, which bots may not reach unless egress.allow has its \
                       network";

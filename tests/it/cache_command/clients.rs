@@ -81,10 +81,10 @@ async fn what_another_version_or_a_proxy_in_trouble_says_is_told() {
     gate.stop().await;
     let listener = UnixListener::bind(gate.file("robots.redb.sock")).expect("a free name");
     let ok = |content: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len());
-    let another = "robotgate: the proxy answered what this version does not understand; is it of another one? Restart it \
-                   after an upgrade\n";
-    let cut = "robotgate: the answer of the proxy ended before its end; try again\n";
-    let note = "robotgate: note: the disk takes nothing now; what is told here may not be the latest\n";
+    let another = "robotgate: this version does not understand the proxy's answer; is the proxy another version? \
+                   Restart it after an upgrade\n";
+    let cut = "robotgate: the proxy's answer was cut off; try again\n";
+    let note = "robotgate: note: the disk cannot be written now, so this may not be the latest state\n";
     for (answer, code, errors) in [
         ("{\"error\":\"this is no request\"}\n".to_owned(), 1, another),
         (ok("{\"sites\":[]}"), 1, another),

@@ -18,7 +18,7 @@ async fn nothing_kept_yet_is_told_and_nothing_is_made() {
     ] {
         let told = cache(&gate, args).await;
         assert!(
-            told.errors.starts_with("robotgate: nothing is kept yet at /"),
+            told.errors.starts_with("robotgate: there is no file of copies at /"),
             "{told:?}"
         );
         assert_eq!((told.code, &*told.out), (Some(1), ""));
@@ -36,7 +36,7 @@ async fn without_a_file_by_choice_the_choice_is_told() {
     let told = cache(&gate, &["list"]).await;
     assert!(
         told.errors
-            .starts_with("robotgate: by cache.persist = false nothing is kept"),
+            .starts_with("robotgate: with cache.persist = false the proxy keeps nothing on disk"),
         "{told:?}"
     );
     assert_eq!(told.code, Some(1));
@@ -106,7 +106,10 @@ async fn a_socket_that_cannot_be_made_stops_nothing() {
     allowed(&gate.get(&site.url("/x")).await, "no-rule");
     let warned = wait::until("a warning", || {
         let lines = gate.log();
-        let told: Vec<_> = lines.into_iter().filter(|line| line.says("no socket for")).collect();
+        let told: Vec<_> = lines
+            .into_iter()
+            .filter(|line| line.says("cannot create the socket for"))
+            .collect();
         (!told.is_empty()).then_some(told)
     })
     .await;

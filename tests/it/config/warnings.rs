@@ -102,13 +102,13 @@ async fn who_mixes_up_how_check_and_run_take_the_file_is_told_what_to_type() {
         let told = Told::by(args, "").await;
         assert_eq!((told.code, &*told.out), (Some(2), ""), "{args:?}");
         assert!(
-            told.errors.ends_with(&format!("; type: {text}\n")),
+            told.errors.ends_with(&format!(": {text}\n")),
             "{args:?}: {}",
             told.errors
         );
     }
     for args in [&["check", "--help"][..], &["run", "--help"]] {
         let told = Told::by(args, "").await;
-        assert!(!told.out.contains("here it is told"), "{}", told.out);
+        assert!(!told.out.contains("Caught to"), "{}", told.out);
     }
 }

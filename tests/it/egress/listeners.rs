@@ -18,7 +18,7 @@ async fn its_own_listener_is_closed_however_it_is_addressed() {
             let response = gate.get(&format!("http://{host}:{port}/")).await;
             refused(&response, "egress");
             let details = response.proxy_status().param("details").unwrap();
-            assert!(details.contains("where this proxy itself listens"), "{details}");
+            assert!(details.contains("is an address of this proxy itself"), "{details}");
         }
         let authority = format!("127.0.0.1:{port}");
         refused(&through_connect(&gate, &authority).await, "egress");

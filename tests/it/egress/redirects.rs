@@ -64,13 +64,17 @@ async fn every_hop_is_checked_however_its_place_is_written() {
             "closed.example is closed to bots by egress.deny",
         ),
         (1, "http://other.example:25/", "port 25 is closed to bots"),
-        (1, "http://127.0.0.1:GATE/", "is where this proxy itself listens"),
+        (1, "http://127.0.0.1:GATE/", "is an address of this proxy itself"),
         (
             1,
             "http://user@127.0.0.1:PORT/",
-            "redirect to nowhere that can be fetched",
+            "redirected to a URL that cannot be fetched",
         ),
-        (1, "http://[fe80::1%25eth0]/", "redirect to nowhere that can be fetched"),
+        (
+            1,
+            "http://[fe80::1%25eth0]/",
+            "redirected to a URL that cannot be fetched",
+        ),
     ] {
         let place = place
             .replace("PORT", &port.to_string())

@@ -144,7 +144,7 @@ fn head(bytes: &[u8]) -> Result<Message, &'static str> {
         let (name, value) = line.split_once(':').ok_or("a line without a colon")?;
         let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         if name.is_empty() || !name.chars().all(is_token) {
-            return Err("a field name is no token");
+            return Err("a field name has an invalid character");
         }
         if value.chars().any(|c| c != '\t' && (c.is_ascii_control())) {
             return Err("a control character in a field value");

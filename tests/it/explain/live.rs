@@ -277,7 +277,7 @@ async fn who_would_have_to_prove_something_is_told_so() {
         let args = ["--config", text(&config), "--agent", agent, &url];
         let told = explain(&args).await;
         assert!(told.out.starts_with(told_first), "{agent}: {}", told.out);
-        let note = told.out.contains("Note: the proxy wants this proven");
+        let note = told.out.contains("Note: the client has to prove");
         let json = explain(&[&args[..], &["--json"]].concat()).await.json();
         assert_eq!(
             (note, json["needs_proof"].as_bool()),

@@ -177,11 +177,14 @@ async fn bad_input_and_bad_usage_are_told_apart() {
             "ftp://shop.example/p",
             "robotgate: only http and https URLs have a robots.txt",
         ),
-        ("http://a..example/p", "robotgate: the URL's host cannot be read"),
-        ("http://user@shop.example/", "robotgate: the URL's host cannot be read"),
+        ("http://a..example/p", "robotgate: the URL's host is not valid"),
+        ("http://user@shop.example/", "robotgate: the URL's host is not valid"),
         ("https://", "robotgate: the URL has no host; write one like"),
         ("https:///x", "robotgate: the URL has no host; write one like"),
-        ("http://a\\b/", "robotgate: the URL can be read in two ways"),
+        (
+            "http://a\\b/",
+            "robotgate: the URL is ambiguous: servers could read it in two ways",
+        ),
         (
             "https://shop.example/a b",
             "robotgate: the URL has a space, which has to be percent-encoded: write %20 for it",
@@ -261,7 +264,7 @@ async fn many_losers_are_counted() {
 async fn who_is_no_bot_is_not_spoken_to() {
     for agent in ["Mozilla/5.0", "", "*"] {
         let told = of_file(SHOP, agent, "https://shop.example/").await;
-        assert!(told.out.contains("for nobody: "), "{}", told.out);
+        assert!(told.out.contains("for no bot: "), "{}", told.out);
         assert!(!told.out.contains("this bot)"), "{}", told.out);
         let said = "  line 10   Crawl-delay: 1  (for *)\n";
         assert!(told.out.contains(said), "{}", told.out);

@@ -91,7 +91,7 @@ async fn a_flood_of_bad_requests_is_no_flood_of_log_lines() {
         ("TLS came to a listener that speaks plain HTTP", &|_| {
             "\x16\x03\x01".to_owned()
         }),
-        ("a request came by here before", &|_| {
+        ("refused a request that has passed through this proxy before", &|_| {
             head("a.example", "Via: 1.1 gate\r\n")
         }),
         ("the robots.txt could not be fetched", &|at| {

@@ -316,7 +316,7 @@ async fn a_robots_txt_over_a_broken_http_2_is_a_failure() {
                 (DATA, 0, true, b"User-agent: *\nDis"),
                 (GO_AWAY, 0, false, &[0, 0, 0, 0, 0, 0, 0, 2]),
             ]),
-            "the server's response broke off",
+            "the server's response ended early",
         ),
         (
             "reset",

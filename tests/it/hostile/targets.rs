@@ -67,7 +67,7 @@ async fn a_connect_inside_a_connect_is_refused_however_deep() {
 
     let text = String::from_utf8_lossy(&answer);
     assert_eq!(text.matches("HTTP/1.1 200 ").count(), 1, "{text}");
-    assert!(text.contains("a CONNECT inside a CONNECT is not served"), "{text}");
+    assert!(text.contains("a CONNECT inside a CONNECT is not supported"), "{text}");
     is_well(&mut gate, &origin).await;
 }
 

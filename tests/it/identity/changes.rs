@@ -149,7 +149,9 @@ async fn a_credential_that_is_taken_away_opens_the_bot_to_nobody() {
     let without = gate.get(&url).user_agent("AcmeBot/1").await;
     assert_eq!(outcome(&without), (407, "unauthenticated".to_owned()));
     let told = gate
-        .wait_for_log("a word to the operator", |line| line.says("that is not in the file"))
+        .wait_for_log("a word to the operator", |line| {
+            line.says("that is not in the credentials file")
+        })
         .await;
     assert_eq!((told.level(), told.field("name")), ("WARN", Some("acme")));
 }

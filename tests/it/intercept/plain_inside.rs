@@ -98,7 +98,7 @@ async fn tls_where_http_has_to_come_is_closed_with_a_word_to_the_operator() {
     inside.send(hello).await;
     plain.send(hello).await;
 
-    let message = "TLS came inside the TLS of a CONNECT";
+    let message = "sent TLS inside the TLS of a CONNECT";
     let line = gate
         .wait_for_log(message, |line| line.message().contains(message))
         .await;
@@ -125,7 +125,7 @@ async fn what_is_neither_tls_nor_http_is_closed_with_a_word_to_the_operator() {
     other.send(b"\x00\x00\x00\x2a binary").await;
 
     assert_eq!(other.read_to_end().await, b"");
-    let message = "neither TLS nor HTTP came through a CONNECT";
+    let message = "neither TLS nor HTTP through a CONNECT";
     let line = gate
         .wait_for_log(message, |line| line.message().contains(message))
         .await;
@@ -144,7 +144,7 @@ async fn another_protocol_that_begins_like_http_is_told_to_the_operator_too() {
     other.send(b"SSH-2.0-client\r\n").await;
 
     assert!(other.read_to_end().await.starts_with(b"HTTP/1.1 400 "));
-    let message = "what came through a CONNECT was refused as malformed";
+    let message = "sent something malformed through a CONNECT";
     let line = gate
         .wait_for_log(message, |line| line.message().contains(message))
         .await;

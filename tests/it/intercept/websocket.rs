@@ -96,7 +96,7 @@ async fn a_ws_url_is_the_http_url_of_the_same_origin() {
         let response = gate.get(&as_ws("/x")).await;
         failed(&response, 400, &["http_request_error"]);
         assert!(
-            response.text().contains("where a WebSocket is asked for"),
+            response.text().contains("ws and wss URLs for a WebSocket"),
             "{response:#?}"
         );
         assert_eq!((origin.count("/private"), origin.count("/x")), (0, 0));

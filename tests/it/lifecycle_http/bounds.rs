@@ -190,7 +190,7 @@ async fn a_reload_counts_those_that_run_and_another_bound_counts_anew() {
     gate.reloaded(1).await;
     gate.signal(Signal::HUP);
     gate.reloaded(2).await;
-    let error = "no place for the fetch was free in time (robots.max-fetches)";
+    let error = "the fetch could not start in time, because too many others ran (robots.max-fetches)";
     fails(&gate, &origin, error).await;
     let decision = gate.decision_for(&origin.url("/x")).await;
     assert_eq!(decision["robots_cache"], "queued", "{decision:#}");

@@ -28,8 +28,8 @@ Fetched:
   32 bytes in TIME s
   holds for 24 h
 
-http://shop.example:PORT/robots.txt:2: error: Paths begin with `/`, so `private` never matches: begin it with `/`, or \
-with `*` where it may stand anywhere. [no-leading-slash]
+http://shop.example:PORT/robots.txt:2: error: Paths begin with `/`, so `private` never matches: begin it with `/`, \
+or with `*` if it may stand anywhere in the path. [no-leading-slash]
      2 | Disallow: private
 
 http://shop.example:PORT/robots.txt: 1 error
@@ -81,11 +81,11 @@ async fn what_cannot_be_had_is_a_failure_with_its_reason() {
     for (reply, said) in [
         (
             Reply::status(503),
-            "the robots.txt cannot be had, and until it can everything is disallowed: the server answered 503",
+            "the robots.txt cannot be fetched, and until it can everything is disallowed: the server answered 503",
         ),
         (
             Reply::raw("nonsense\r\n\r\n"),
-            "the robots.txt cannot be had, and until it can everything is disallowed: ",
+            "the robots.txt cannot be fetched, and until it can everything is disallowed: ",
         ),
         (
             Reply::status(500).body("<h1>Page not found</h1>"),
@@ -141,10 +141,7 @@ async fn what_is_no_url_of_a_site_is_an_error() {
     let gate = Gate::start().await;
     for (url, said) in [
         ("http://", "robotgate: http://: "),
-        (
-            "https://a b/",
-            "robotgate: https://a b/: the URL's host cannot be read: ",
-        ),
+        ("https://a b/", "robotgate: https://a b/: the URL's host is not valid: "),
     ] {
         let told = lint(&gate, url, &[]).await;
         assert!(told.errors.starts_with(said), "{told:?}");

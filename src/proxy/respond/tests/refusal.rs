@@ -228,7 +228,7 @@ fn who_has_to_prove_something_is_asked_for_it_where_that_helps() {
             (&json!(status), &json!(phrase))
         );
         let detail = json(&answer)["detail"].to_string();
-        assert!(detail.contains("has to, by a proof"), "{detail}");
+        assert!(detail.contains("and the configuration requires it"), "{detail}");
         assert_eq!(detail.contains("NAME:SECRET@"), challenge, "{detail}");
     }
 }

@@ -84,7 +84,7 @@ proptest! {
                     finding.code,
                     Lint::ShadowedRule | Lint::DuplicateRule | Lint::NoLeadingSlash | Lint::NeverMatches
                         | Lint::UrlInRule | Lint::RuleBeforeUserAgent
-                ) || finding.message.starts_with("This never decides")
+                ) || finding.message.starts_with("This rule never decides")
             })
             .map(|finding| finding.line)
             .collect();

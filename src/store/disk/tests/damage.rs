@@ -165,7 +165,7 @@ fn a_later_version_is_left_alone_and_said_to_be_one() {
         assert!(
             refused
                 .to_string()
-                .contains("a later robotgate (in version 2 of its format)"),
+                .contains("a newer robotgate wrote it (in version 2 of its format)"),
             "{refused}"
         );
     }
