@@ -466,6 +466,9 @@ async fn every_name_prints_something_and_a_wrong_one_is_told_the_nearest() {
         (Some(2), true),
         "{wrong:?}"
     );
+    let unknown = Told::by(&["env", "nosuch"], "").await;
+    assert!(unknown.errors.contains("lists all clients"), "{unknown:?}");
+    assert!(!unknown.errors.contains("firefox"), "{unknown:?}");
     for bad in ["socks5://gate:1", "http://"] {
         let told = Told::by(&["env", "curl", "--proxy", bad], "").await;
         assert_eq!((told.code, told.errors.contains("proxy")), (Some(1), true), "{told:?}");
