@@ -24,14 +24,10 @@ pub struct RunArgs {
     /// has its default
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-<<<<<<< HEAD
     /// What the decisions on standard output look like
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     log_format: LogFormat,
-    /// As `robotgate check` has it; here it is told how to name one.
-=======
     /// Caught to answer with the right spelling: `robotgate check` takes the file this way.
->>>>>>> 135c4e0 (cli: rewrite the help texts and what credential and env print)
     #[arg(value_name = "FILE", hide = true)]
     file: Option<PathBuf>,
 }
