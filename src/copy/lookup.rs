@@ -18,8 +18,8 @@ words! {
         Hit = "hit",
         /// This request fetched it.
         Miss = "miss",
-        /// It was there and too old, and the fetch that should have replaced it failed or was waited
-        /// for in vain.
+        /// What was known was too old, and the fetch that should have replaced it had not ended when the wait was
+        /// over; or the origin has failed for so long that its last copy decides.
         Stale = "stale",
         /// Another request was fetching it already.
         Collapsed = "collapsed",

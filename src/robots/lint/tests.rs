@@ -472,7 +472,7 @@ fn a_finding_says_all_that_a_reader_needs() {
     };
     assert_eq!(control.text, " Allow: /a\\u{1b}");
     assert_eq!((duplicate.line, duplicate.related), (4, Some(2)));
-    assert_eq!(duplicate.message, "This is the same rule as line 2.");
+    assert_eq!(duplicate.message, "This rule is the same as line 2.");
     assert_eq!(duplicate.severity, Severity::Note);
 }
 
