@@ -320,7 +320,7 @@ pub const HEADS: &[Payload] = &[
     (
         "a blank in the target",
         "GET {x} a HTTP/1.1\r\nHost: {host}\r\n\r\n",
-        "version",
+        "the request target has a space",
     ),
     (
         "two blanks before the version",
