@@ -367,10 +367,11 @@ impl fmt::Display for Size {
     }
 }
 
-/// Whether the request line has more words than a method, a target and a version.
+/// Whether the request line ends in a version and has more words before it than a method and a target.
 fn has_space_in_target(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    line.split(|byte| *byte == b' ').count() > 3
+    let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+    words.next_back().is_some_and(|last| last.starts_with(b"HTTP/")) && words.count() > 2
 }
 
 const SPACE_IN_TARGET: &str = "the request target has a space: write %20 for it";
