@@ -40,7 +40,7 @@ pub struct ExplainArgs {
     /// Read the robots.txt from a file ("-" is standard input) instead of fetching it
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
-    /// Use this configuration: its bots, its reading of robots.txt, its [egress]
+    /// Use this configuration: its bots, its reading of robots.txt, its egress section
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Read robots.txt this way, whatever the configuration says

@@ -40,7 +40,7 @@ pub struct LintArgs {
     /// A file, `-` for standard input, or any URL of a site
     #[arg(value_name = "FILE|URL", value_parser = OsStringValueParser::new().map(Source::from))]
     source: Source,
-    /// Use this configuration to fetch with: its [egress], its roots, its time-outs
+    /// Use this configuration to fetch with: its egress section, its roots, its time-outs
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Show every finding. Without it, lint shows the first ten of each code (of a note, the first)
