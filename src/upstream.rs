@@ -23,7 +23,7 @@ pub(crate) use self::certificate::in_words as certificate_fault;
 pub use self::{
     fault::Fault,
     http1::Http1,
-    origins::{Origins, Wanted},
+    origins::{Origins, Reached, Wanted},
     server::{Again, Content, Server},
 };
 use crate::{

@@ -248,6 +248,9 @@ impl AuditLog {
     /// As [`AuditLog::write`], where the wait for room took as long.
     pub async fn append(&self, line: &[u8]) -> Result<(), AuditError> {
         let line = &*self.written_as(line);
+        if line.is_empty() {
+            return Ok(());
+        }
         let state = self.room().await?;
         self.shared.push(state, line, false);
         self.counts.add(line);
@@ -272,7 +275,7 @@ impl AuditLog {
         }
     }
 
-    /// The line as the output gets it.
+    /// The line as the output gets it; empty where it gets none.
     fn written_as<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
         self.text.as_ref().map_or(Cow::Borrowed(line), |text| text.of(line))
     }

@@ -9,7 +9,7 @@ use std::{
     net::SocketAddr,
     pin::pin,
     task::{Context, Poll, Waker, ready},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use super::{Fetcher, hop::check_framing};
 use crate::{
     origin::{Origin, Target},
-    upstream::{self, Again, Content, Fault, Server, Wanted},
+    upstream::{Again, Content, Fault, Reached, Server, Wanted},
 };
 
 pub(super) struct Session {
@@ -49,29 +49,13 @@ impl Session {
         wanted: Wanted,
         upstream: &mut Option<SocketAddr>,
     ) -> Result<Self, Fault> {
-        let (total, started) = (fetcher.connect_timeout, Instant::now());
-        let there = addresses.iter().find_map(|address| {
-            let server = fetcher.origins.there(origin, *address, wanted, started)?;
-            Some((server, *address))
-        });
-        if let Some((server, address)) = there {
-            *upstream = Some(address);
-            return Self::on(server, address, true, fetcher);
-        }
-        let mut last = Fault::Unroutable;
-        for (tried, address) in addresses.iter().enumerate() {
-            *upstream = Some(*address);
-            let within = upstream::share_of(total, started.elapsed(), addresses.len() - tried);
-            let idle = fetcher.kept_for;
-            match fetcher.origins.connect(origin, *address, wanted, within, idle).await {
-                Ok((server, was_there)) => return Self::on(server, *address, was_there, fetcher),
-                Err(fault) => last = fault,
-            }
-        }
-        Err(last)
-    }
-
-    fn on(server: Server, address: SocketAddr, was_there: bool, fetcher: &Fetcher) -> Result<Self, Fault> {
+        let (within, idle) = (fetcher.connect_timeout, fetcher.kept_for);
+        let reaching = fetcher.origins.reach(origin, addresses, wanted, within, idle, upstream);
+        let Reached {
+            server,
+            address,
+            was_there,
+        } = reaching.await?;
         fetcher.egress.check_again(address)?;
         let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
         let idle = match was_there {

@@ -18,6 +18,7 @@ use super::{
     Fault, Server, connect,
     http2::{Bounds, Shared},
     pool::{Key, Pool},
+    share_of,
     sharing::{Sharing, Turn},
 };
 use crate::origin::{Origin, Scheme};
@@ -46,6 +47,14 @@ pub struct Wanted {
     pub fresh: bool,
 }
 
+/// A connection for a request.
+pub struct Reached {
+    pub server: Server,
+    pub address: SocketAddr,
+    /// Whether it was kept, or another request has made it.
+    pub was_there: bool,
+}
+
 // === impl Origins ===
 
 impl Origins {
@@ -62,8 +71,56 @@ impl Origins {
         })
     }
 
+    /// A connection to `origin` at one of `addresses`, which the egress guard has checked: one that is there already, else a
+    /// new one to the first address that answers. TCP and TLS may take as long as `within` says for all of them together, and
+    /// a connection of HTTP/2 is kept without a request for `idle`. The address that was tried last is noted in `tried`.
+    ///
+    /// # Errors
+    /// There is none to be had; of several addresses, why not to the last one.
+    pub async fn reach(
+        self: &Arc<Self>,
+        origin: &Origin,
+        addresses: &[SocketAddr],
+        wanted: Wanted,
+        within: Duration,
+        idle: Duration,
+        tried: &mut Option<SocketAddr>,
+    ) -> Result<Reached, Fault> {
+        let started = Instant::now();
+        for address in addresses {
+            if let Some(server) = self.there(origin, *address, wanted, started) {
+                *tried = Some(*address);
+                return Ok(Reached {
+                    server,
+                    address: *address,
+                    was_there: true,
+                });
+            }
+        }
+        let mut last = Fault::Unroutable;
+        for (number, address) in addresses.iter().enumerate() {
+            let spent = started.elapsed();
+            if number > 0 && spent >= within {
+                break;
+            }
+            *tried = Some(*address);
+            let share = share_of(within, spent, addresses.len() - number);
+            match self.connect(origin, *address, wanted, share, idle).await {
+                Ok((server, was_there)) => {
+                    return Ok(Reached {
+                        server,
+                        address: *address,
+                        was_there,
+                    });
+                }
+                Err(fault) => last = fault,
+            }
+        }
+        Err(last)
+    }
+
     /// A connection to `origin` at `address` that is there already.
-    pub fn there(&self, origin: &Origin, address: SocketAddr, wanted: Wanted, now: Instant) -> Option<Server> {
+    fn there(&self, origin: &Origin, address: SocketAddr, wanted: Wanted, now: Instant) -> Option<Server> {
         if wanted.fresh {
             return None;
         }
@@ -77,14 +134,9 @@ impl Origins {
         kept.map(Server::http1)
     }
 
-    /// Makes a connection to `origin` at `address`, which the egress guard has checked, TCP and TLS together `within` that
-    /// time. Where another request is making one, this one waits for it as long, and shares it if it is one of HTTP/2. One of
-    /// HTTP/2 is kept for so long without a request as `idle` says. The connection, and whether it is one that another
-    /// request made.
-    ///
-    /// # Errors
-    /// There is none to be had.
-    pub async fn connect(
+    /// Makes a connection to `origin` at `address`. Where another request is making one, this one waits for it, and shares it
+    /// if it is one of HTTP/2. The connection, and whether another request has made it.
+    async fn connect(
         self: &Arc<Self>,
         origin: &Origin,
         address: SocketAddr,

@@ -13,7 +13,7 @@ use super::{
     pool::{Key, SHARDS, Shards},
 };
 
-/// See the module's text.
+/// All of them, by the server that they lead to.
 #[derive(Debug)]
 pub struct Sharing {
     known: Shards<Known>,

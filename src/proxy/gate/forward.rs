@@ -23,7 +23,7 @@ use crate::{
         timer::Timer,
         tunnel::{self, Bounds, TunnelEnd},
     },
-    upstream::{self, Again, Fault, Server, Wanted},
+    upstream::{self, Again, Fault, Reached, Server, Wanted},
     wire::Wire,
 };
 
@@ -49,6 +49,7 @@ pub(super) async fn forward(
         return Err(Broken::Server(Fault::Internal("no decision was taken".to_owned())));
     };
     let origin = &target.origin;
+    let proxy = &generation.config.proxy;
     let started = Instant::now();
     upstream::check_name(origin)?;
     let addresses = generation.egress.addresses(&origin.host, origin.port).await;
@@ -61,18 +62,18 @@ pub(super) async fn forward(
     };
     let mut content = Content::default();
     for tries_left in (0..MAX_TRIES).rev() {
-        let there = addresses.iter().find_map(|address| {
-            let server = generation.origins.there(origin, *address, wanted, started)?;
-            Some((server, *address, true))
-        });
-        let (mut server, address, was_there) = match there {
-            Some(there) => there,
-            None => {
-                let made = connect(exchange, generation, origin, &addresses, wanted).await?;
-                exchange.timings.connect = Some(started.elapsed());
-                made
-            }
-        };
+        let (within, idle) = (proxy.connect_timeout, proxy.idle_timeout);
+        let reaching = generation
+            .origins
+            .reach(origin, &addresses, wanted, within, idle, &mut exchange.upstream);
+        let Reached {
+            mut server,
+            address,
+            was_there,
+        } = reaching.await?;
+        if !was_there {
+            exchange.timings.connect = Some(started.elapsed());
+        }
         let fault = match ask(client, &mut content, exchange, timer, &mut server, address, &target).await {
             Err(Broken::Server(fault)) => fault,
             asked => return settle(asked?, server, exchange, origin, address),
@@ -100,35 +101,6 @@ fn may_repeat(client: &mut Client) -> bool {
     is_idempotent && !client.has_content() && !client.asks_to_upgrade()
 }
 
-/// Connects to the first of the origin's checked addresses that answers. Whether another request has made the connection.
-async fn connect(
-    exchange: &mut Exchange,
-    generation: &Generation,
-    origin: &Origin,
-    addresses: &[SocketAddr],
-    wanted: Wanted,
-) -> Result<(Server, SocketAddr, bool), Fault> {
-    let proxy = &generation.config.proxy;
-    let started = Instant::now();
-    let mut last = Fault::Unroutable;
-    for (tried, address) in addresses.iter().enumerate() {
-        let spent = started.elapsed();
-        if tried > 0 && spent >= proxy.connect_timeout {
-            break;
-        }
-        exchange.upstream = Some(*address);
-        let within = upstream::share_of(proxy.connect_timeout, spent, addresses.len() - tried);
-        let connected = generation
-            .origins
-            .connect(origin, *address, wanted, within, proxy.idle_timeout);
-        match connected.await {
-            Ok((server, was_there)) => return Ok((server, *address, was_there)),
-            Err(fault) => last = fault,
-        }
-    }
-    Err(last)
-}
-
 /// Puts the request to `server`, and passes everything both ways.
 async fn ask(
     client: &mut Client,
@@ -139,7 +111,6 @@ async fn ask(
     address: SocketAddr,
     target: &Target,
 ) -> Result<Relayed, Broken> {
-    exchange.upstream = Some(address);
     // robotgate itself may have begun to listen there since the address was checked. Nothing was sent yet.
     let generation = &exchange.generation;
     generation.egress.check_again(address).map_err(Fault::from)?;
