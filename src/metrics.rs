@@ -10,6 +10,7 @@ mod histogram;
 mod label;
 mod page;
 mod process;
+mod sharded;
 mod text;
 
 use std::{
@@ -24,7 +25,8 @@ use std::{
 use self::{
     bots::Decisions,
     histogram::Histogram,
-    label::{Counts, Label as _},
+    label::{Counts, Gauges, Label as _},
+    sharded::ShardedCounters,
 };
 pub use self::{
     bots::Meter,
@@ -52,17 +54,17 @@ pub struct Metrics {
     responses: Counts<Class>,
     errors: Counts<ProxyError>,
     malformed: AtomicU64,
-    received_bytes: AtomicU64,
-    sent_bytes: AtomicU64,
+    /// Bytes of content from clients, and to them.
+    bytes: ShardedCounters,
     decision: Histogram,
     robots_wait: Histogram,
     exchange: Histogram,
     audit_wait: Histogram,
     fetches: Counts<FetchResult>,
     fetch: Histogram,
-    connections: Counts<Listener>,
+    connections: Gauges<Listener>,
     connections_accepted: Counts<Listener>,
-    tunnels: Counts<Tunnel>,
+    tunnels: Gauges<Tunnel>,
     tunnels_opened: Counts<Tunnel>,
     distrust: Counts<Kind>,
     /// What the audit logs count.
@@ -149,17 +151,16 @@ impl Default for Metrics {
             responses: Counts::default(),
             errors: Counts::default(),
             malformed: AtomicU64::default(),
-            received_bytes: AtomicU64::default(),
-            sent_bytes: AtomicU64::default(),
+            bytes: ShardedCounters::new(2),
             decision: Histogram::new(&histogram::OF_WORK),
             robots_wait: Histogram::new(&histogram::OF_NETWORK),
             exchange: Histogram::new(&histogram::OF_NETWORK),
             audit_wait: Histogram::new(&histogram::OF_DISK),
             fetches: Counts::default(),
             fetch: Histogram::new(&histogram::OF_NETWORK),
-            connections: Counts::default(),
+            connections: Gauges::default(),
             connections_accepted: Counts::default(),
-            tunnels: Counts::default(),
+            tunnels: Gauges::default(),
             tunnels_opened: Counts::default(),
             distrust: Counts::default(),
             audit: Arc::default(),
@@ -192,8 +193,8 @@ impl Metrics {
         if let Some(error) = ended.error {
             self.errors.add(error);
         }
-        self.received_bytes.fetch_add(ended.bytes_in, Ordering::Relaxed);
-        self.sent_bytes.fetch_add(ended.bytes_out, Ordering::Relaxed);
+        self.bytes.add(RECEIVED, ended.bytes_in);
+        self.bytes.add(SENT, ended.bytes_out);
         if let Some(took) = ended.took {
             self.exchange.observe(took);
         }
@@ -329,6 +330,9 @@ impl Reloads {
     }
 }
 
+/// The counters of `Metrics::bytes`.
+const RECEIVED: usize = 0;
+const SENT: usize = 1;
 /// Names of bots that are told apart. A series for each combination that occurs is what they cost.
 const MAX_BOTS: usize = 1000;
 /// What is not told apart, and who names no bot.

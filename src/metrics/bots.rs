@@ -1,11 +1,8 @@
 //! Decisions, by what was decided on which bot.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
-use super::{Metrics, label::Label as _};
+use super::{Metrics, label::Label as _, sharded::ShardedCounters};
 use crate::{
     bot::{Bot, Bots, Enforcement, Identity},
     decision::{Decision, Reason, Verdict},
@@ -13,7 +10,7 @@ use crate::{
 
 /// The decisions on one bot.
 #[derive(Debug)]
-pub(super) struct Decisions([AtomicU64; CELLS]);
+pub(super) struct Decisions(ShardedCounters);
 
 /// Decisions that were alike, and how many there were.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +34,7 @@ pub struct Meter {
 
 impl Default for Decisions {
     fn default() -> Self {
-        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+        Self(ShardedCounters::new(CELLS))
     }
 }
 
@@ -49,7 +46,7 @@ impl Decisions {
             decision.enforcement,
             decision.forwarded,
         );
-        self.0[cell].fetch_add(1, Ordering::Relaxed);
+        self.0.add(cell, 1);
     }
 
     /// Those of any reason and enforcement.
@@ -71,7 +68,7 @@ impl Decisions {
                 reason,
                 enforcement,
                 forwarded,
-                count: self.0[cell(verdict, reason, enforcement, forwarded)].load(Ordering::Relaxed),
+                count: self.0.get(cell(verdict, reason, enforcement, forwarded)),
             })
         })
     }

@@ -1,19 +1,17 @@
 //! How long something takes, by bounds that are fixed.
 
-use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use std::time::Duration;
+
+use super::sharded::ShardedCounters;
 
 /// Counts of times up to each bound.
 #[derive(Debug)]
 pub(super) struct Histogram {
     /// In nanoseconds, rising.
     bounds: &'static [u64],
-    /// Those up to each bound and above the one before it; one more for those above the last.
-    counts: Box<[AtomicU64]>,
-    /// In nanoseconds.
-    sum: AtomicU64,
+    /// How many are up to each bound and above the one before it; one more for those above the last; then the sum of
+    /// all, in nanoseconds.
+    counters: ShardedCounters,
 }
 
 /// What was counted so far.
@@ -32,28 +30,31 @@ impl Histogram {
     pub(super) fn new(bounds: &'static [u64]) -> Self {
         Self {
             bounds,
-            counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
-            sum: AtomicU64::new(0),
+            counters: ShardedCounters::new(bounds.len() + 2),
         }
     }
 
     pub(super) fn observe(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let place = self.bounds.partition_point(|bound| *bound < nanos);
-        self.counts[place].fetch_add(1, Ordering::Relaxed);
-        self.sum.fetch_add(nanos, Ordering::Relaxed);
+        let bucket = self.bounds.partition_point(|bound| *bound < nanos);
+        self.counters.add(bucket, 1);
+        self.counters.add(self.sum(), nanos);
     }
 
     pub(super) fn counted(&self) -> Counted {
         let bounds = self.bounds.iter().map(|bound| *bound as f64 / 1e9);
-        let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
-        let buckets: Vec<(f64, u64)> = bounds.chain([f64::INFINITY]).zip(counts).collect();
+        let buckets: Vec<(f64, u64)> = bounds.chain([f64::INFINITY]).zip(self.counters.iter()).collect();
         Counted {
-            sum: self.sum.load(Ordering::Relaxed) as f64 / 1e9,
+            sum: self.counters.get(self.sum()) as f64 / 1e9,
             // Not a counter of its own, which could tell of more than the buckets do.
             count: buckets.iter().map(|(_, count)| count).sum(),
             buckets,
         }
+    }
+
+    /// Which counter is the sum.
+    fn sum(&self) -> usize {
+        self.bounds.len() + 1
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use super::FetchResult;
+use super::{FetchResult, sharded::ShardedCounters};
 use crate::{
     bot::Enforcement,
     decision::{Reason, Verdict},
@@ -28,14 +28,21 @@ pub(super) trait Label: Copy + 'static {
     fn index(self) -> usize;
 }
 
-/// A number for each value of a label: of what has happened, or of what there is now.
+/// How often something has happened, for each value of a label.
 #[derive(Debug)]
 pub(super) struct Counts<L> {
-    counts: Box<[Arc<AtomicU64>]>,
+    counters: ShardedCounters,
     label: PhantomData<L>,
 }
 
-/// One of those that there are now. It ends when this is dropped.
+/// How many there are now, for each value of a label.
+#[derive(Debug)]
+pub(super) struct Gauges<L> {
+    gauges: Box<[Arc<AtomicU64>]>,
+    label: PhantomData<L>,
+}
+
+/// One that a gauge counts until this is dropped.
 #[derive(Debug)]
 pub struct Present(Arc<AtomicU64>);
 
@@ -162,7 +169,7 @@ impl Class {
 impl<L: Label> Default for Counts<L> {
     fn default() -> Self {
         Self {
-            counts: L::ALL.iter().map(|_| Arc::default()).collect(),
+            counters: ShardedCounters::new(L::COUNT),
             label: PhantomData,
         }
     }
@@ -170,17 +177,40 @@ impl<L: Label> Default for Counts<L> {
 
 impl<L: Label> Counts<L> {
     pub(super) fn add(&self, label: L) {
-        self.counts[label.index()].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Adds one for as long as what this gives is held.
-    pub(super) fn enter(&self, label: L) -> Present {
-        self.add(label);
-        Present(self.counts[label.index()].clone())
+        self.counters.add(label.index(), 1);
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (L, u64)> {
-        std::iter::zip(L::ALL, &self.counts).map(|(label, count)| (*label, count.load(Ordering::Relaxed)))
+        std::iter::zip(L::ALL.iter().copied(), self.counters.iter())
+    }
+
+    /// Of all values together.
+    pub(super) fn total(&self) -> u64 {
+        self.counters.iter().sum()
+    }
+}
+
+// === impl Gauges ===
+
+impl<L: Label> Default for Gauges<L> {
+    fn default() -> Self {
+        Self {
+            gauges: L::ALL.iter().map(|_| Arc::default()).collect(),
+            label: PhantomData,
+        }
+    }
+}
+
+impl<L: Label> Gauges<L> {
+    /// Adds one for as long as what this gives is held.
+    pub(super) fn enter(&self, label: L) -> Present {
+        let gauge = &self.gauges[label.index()];
+        gauge.fetch_add(1, Ordering::Relaxed);
+        Present(gauge.clone())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (L, u64)> {
+        std::iter::zip(L::ALL, &self.gauges).map(|(label, gauge)| (*label, gauge.load(Ordering::Relaxed)))
     }
 
     /// Of all values together.

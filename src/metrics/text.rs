@@ -13,11 +13,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::{
-    Format, Metrics, Snapshot,
-    label::{Counts, Label},
-    page::Page,
-};
+use super::{Format, Metrics, Snapshot, label::Label, page::Page};
 use crate::text::micros_since_1970;
 
 /// A scrape.
@@ -91,12 +87,12 @@ impl Scrape {
         page.counters(
             "robotgate_responses",
             "Responses that clients got, by the class of their status.",
-            labelled("class", &metrics.responses),
+            labelled("class", metrics.responses.iter()),
         )?;
         page.counters(
             "robotgate_errors",
             "Exchanges that failed, by the error type of RFC 9209 or robotgate's own.",
-            labelled("type", &metrics.errors),
+            labelled("type", metrics.errors.iter()),
         )?;
         page.counters(
             "robotgate_limits",
@@ -114,12 +110,12 @@ impl Scrape {
         page.counter(
             "robotgate_received_bytes",
             "Bytes of content from clients, counted when an exchange ends.",
-            metrics.received_bytes.load(Ordering::Relaxed),
+            metrics.bytes.get(super::RECEIVED),
         )?;
         page.counter(
             "robotgate_sent_bytes",
             "Bytes of content to clients, counted when an exchange ends.",
-            metrics.sent_bytes.load(Ordering::Relaxed),
+            metrics.bytes.get(super::SENT),
         )?;
         page.histogram(
             "robotgate_decision_seconds",
@@ -152,7 +148,7 @@ impl Scrape {
         page.counters(
             "robotgate_robots_fetches",
             "Fetches of a robots.txt that have ended, by what came of them.",
-            labelled("result", &metrics.fetches),
+            labelled("result", metrics.fetches.iter()),
         )?;
         page.gauge(
             "robotgate_robots_fetches_running",
@@ -211,7 +207,7 @@ impl Scrape {
         page.gauges(
             "robotgate_connections",
             "Connections of clients that are open, by what their listener speaks.",
-            labelled("listener", &metrics.connections),
+            labelled("listener", metrics.connections.iter()),
         )?;
         page.gauge(
             "robotgate_connections_max",
@@ -221,17 +217,17 @@ impl Scrape {
         page.counters(
             "robotgate_connections_accepted",
             "Connections of clients that were let in, by what their listener speaks.",
-            labelled("listener", &metrics.connections_accepted),
+            labelled("listener", metrics.connections_accepted.iter()),
         )?;
         page.gauges(
             "robotgate_tunnels",
             "CONNECTs and WebSockets that are open, by kind.",
-            labelled("kind", &metrics.tunnels),
+            labelled("kind", metrics.tunnels.iter()),
         )?;
         page.counters(
             "robotgate_tunnels_opened",
             "CONNECTs and WebSockets that were opened, by kind.",
-            labelled("kind", &metrics.tunnels_opened),
+            labelled("kind", metrics.tunnels_opened.iter()),
         )?;
         page.gauge(
             "robotgate_leaves",
@@ -253,7 +249,7 @@ impl Scrape {
         page.counters(
             "robotgate_client_distrust",
             "TLS handshakes that clients broke off, as they do who do not trust the authority.",
-            labelled("kind", &metrics.distrust),
+            labelled("kind", metrics.distrust.iter()),
         )
     }
 
@@ -375,11 +371,9 @@ impl Scrape {
 /// A series for each value of one label.
 fn labelled<L: Label>(
     name: &'static str,
-    counts: &Counts<L>,
+    counts: impl Iterator<Item = (L, u64)>,
 ) -> impl Iterator<Item = ([(&'static str, &'static str); 1], u64)> {
-    counts
-        .iter()
-        .map(move |(label, count)| ([(name, label.as_str())], count))
+    counts.map(move |(label, count)| ([(name, label.as_str())], count))
 }
 
 /// A series without labels, where there is a value.
