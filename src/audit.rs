@@ -16,7 +16,7 @@ mod value;
 
 pub use self::{
     counts::AuditCounts,
-    decision::{MAX_TEXT, RequestFacts, decision_line, robots_error},
+    decision::{RequestFacts, decision_line},
     line::Line,
     log::{AuditError, AuditLog, MAX_WAIT, Output, Reserved},
     recent::{Recent, Tail},

@@ -9,6 +9,7 @@
 mod asker;
 mod question;
 mod reason;
+mod texts;
 
 use std::{fmt, time::Duration};
 
@@ -18,6 +19,7 @@ pub(crate) use self::question::rules_of;
 pub use self::{
     question::{BUDGET, Begun, HttpsMode, Question, Scope, Subject, Terms, Undecided, Unverifiable},
     reason::Reason,
+    texts::{DecisionTexts, MAX_TEXT},
 };
 use crate::{
     bot::Enforcement,

@@ -93,7 +93,7 @@ record! {
         /// `hit`, `miss`, `stale`, `collapsed` or `queued`; `null` where no copy was asked for.
         pub robots_cache: Option<&'static str>,
         /// Why the robots.txt could not be had; with the reason `egress`, why bots may not go there.
-        pub robots_error: Option<String>,
+        pub robots_error: Option<&'a str>,
         pub profile: &'static str,
         /// The configuration's generation: 1 at the start, one more with each reload.
         pub config: u64,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use self::bounded::{List, cut};
 use super::{Heard, Report};
 use crate::{
-    audit::{Redirect, robots_error},
+    audit::Redirect,
     bot::Identity,
     copy::Sha256,
     decision::Decision,
@@ -145,7 +145,7 @@ impl FetchRecord<'_> {
             bytes: copy.map(|copy| copy.robots.body().len()),
             sha256: copy.map(|copy| copy.sha256),
             expires: ground.expires.map(Timestamp),
-            error: robots_error(decision),
+            error: decision.shown_error(),
             ..Self::default()
         }
     }

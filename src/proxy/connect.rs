@@ -142,17 +142,13 @@ async fn settle(
         client: context.arrival.client,
         inside: false,
     };
-    if let Err(error) = exchange.decide(&request, decision).await {
-        let output = exchange.generation.audit.output();
-        seldom!(error, %error, output, id = exchange.id(), "a tunnel was not opened");
-        return Err(exchange.problem(&Problem::Audit, request.headers));
-    }
-    if exchange.forwards() {
-        return Ok(());
-    }
-    match exchange.refusal(request.headers) {
-        Some(refusal) => Err(refusal),
-        // A decision was just taken.
-        None => Err(exchange.problem(&Problem::Request, request.headers)),
+    match exchange.decide(&request, decision).await {
+        Ok(None) => Ok(()),
+        Ok(Some(refusal)) => Err(refusal),
+        Err(error) => {
+            let output = exchange.generation.audit.output();
+            seldom!(error, %error, output, id = exchange.id(), "a tunnel was not opened");
+            Err(exchange.problem(&Problem::Audit, request.headers))
+        }
     }
 }

@@ -16,13 +16,13 @@ use super::{
     generation::Generation,
     judge::NoDecision,
     limits::Limit,
-    respond::{Answer, DecisionTexts, Problem},
+    respond::{Answer, Problem},
     tunnel::Count,
 };
 use crate::{
     audit::{AuditError, Completion, Line, RequestFacts, decision_line},
     bot::Identity,
-    decision::{Decision, Verdict},
+    decision::{Decision, DecisionTexts, Verdict},
     fetch::LookupError,
     metrics::{ExchangeEnd, Method, Outcome, Present, Tunnel},
     seldom::seldom,
@@ -63,10 +63,10 @@ pub(super) struct Exchange {
     tunnel: Option<Present>,
 }
 
-/// A decision, and whether the client is asked for a credential.
+/// A decision, and the value of `Robots-Decision` for the response, where it has one.
 struct Decided {
     decision: Decision,
-    challenge: bool,
+    field: Option<String>,
 }
 
 /// Steps of the exchange, from its start.
@@ -110,47 +110,62 @@ impl Exchange {
         }
     }
 
-    /// Takes the decision and logs it. Nothing may be done about it before this is through.
+    /// Takes the decision and logs it. Nothing may be done about it before this is through. Gives the refusal, unless the
+    /// request is forwarded.
     ///
     /// # Errors
     /// The log takes nothing. Then nothing may be done at all.
-    pub(super) async fn decide(&mut self, request: &Request<'_>, decision: Decision) -> Result<(), AuditError> {
+    pub(super) async fn decide(
+        &mut self,
+        request: &Request<'_>,
+        decision: Decision,
+    ) -> Result<Option<Answer>, AuditError> {
         let took = self.elapsed();
-        let waited = decision.lookup.as_ref().map(|lookup| lookup.waited);
-        let user_agent = user_agent(request.headers);
-        let line = decision_line(
-            &decision,
-            &RequestFacts {
-                id: self.id(),
-                client: request.client,
-                method: request.method.as_str(),
-                user_agent: user_agent.as_deref(),
-                redact_query: self.generation.config.audit.redact_query,
-            },
-        );
         let generation = &self.generation;
+        let config = &generation.config;
+        let identity = &decision.question.subject.identity;
+        let challenge =
+            !request.inside && matches!(identity, Identity::Refused(misfit) if misfit.asks_for_credential());
+        let texts = DecisionTexts::of(&decision, self.id(), challenge);
+        let user_agent = user_agent(request.headers);
+        let facts = RequestFacts {
+            client: request.client,
+            method: request.method.as_str(),
+            user_agent: user_agent.as_deref(),
+            redact_query: config.audit.redact_query,
+        };
+        let line = decision_line(&decision, &texts, &facts);
         let handing_over = Instant::now();
         let meter = &generation.meter;
         let enqueued = generation.audit.enqueue(&line).await;
         // Those who wait in vain wait the longest.
         let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
         meter.decided(&decision);
+        let waited = decision.lookup.as_ref().map(|lookup| lookup.waited);
         let took = took.saturating_sub(waited.unwrap_or_default());
         meter.metrics.decision_took(took, waited);
         if let Some(lookup) = &decision.lookup {
             lookup.tally.add(decision.verdict as usize);
         }
-        if decision.verdict != Verdict::Allow {
+        let is_allowed = decision.verdict == Verdict::Allow;
+        if !is_allowed {
             generation.recent.refused(&line);
         }
-        let identity = &decision.question.subject.identity;
-        let challenge =
-            !request.inside && matches!(identity, Identity::Refused(misfit) if misfit.asks_for_credential());
+        let (refusal, field) = match decision.forwarded {
+            true => (
+                None,
+                (config.proxy.annotate_allowed || !is_allowed).then(|| texts.field()),
+            ),
+            false => {
+                let refusal = Answer::refusal(&texts, request.headers, &config.refusals, &config.proxy.name);
+                (Some(refusal), None)
+            }
+        };
         // Only a decision that is in the log gets an end there, and each of them does.
-        self.decided = Some(Decided { decision, challenge });
+        self.decided = Some(Decided { decision, field });
         let written = enqueued.written().await;
-        meter.metrics.audit_took(handing_over.elapsed());
-        written
+        self.generation.meter.metrics.audit_took(handing_over.elapsed());
+        written.map(|()| refusal)
     }
 
     /// What was decided, once that is in the log.
@@ -163,27 +178,19 @@ impl Exchange {
         self.decision().is_some_and(|decision| decision.forwarded)
     }
 
-    /// The value of `Robots-Decision`, once there is a decision.
-    pub(super) fn decision_field(&self) -> Option<String> {
-        Some(DecisionTexts::of(self.decision()?, self.id(), false).field())
-    }
-
-    /// The refusal, once there is a decision.
-    pub(super) fn refusal(&self, request: &HeaderMap) -> Option<Answer> {
-        let config = &self.generation.config;
-        let Decided { decision, challenge } = self.decided.as_ref()?;
-        let told = DecisionTexts::of(decision, self.id(), *challenge);
-        Some(Answer::refusal(&told, request, &config.refusals, &config.proxy.name))
+    /// Gives away the value of `Robots-Decision` for the response to a request that is forwarded, where it gets one.
+    pub(super) fn take_decision_field(&mut self) -> Option<String> {
+        self.decided.as_mut()?.field.take()
     }
 
     /// The answer from the copy of the robots.txt to the bot's own request for it, where the copy was looked up and can be
     /// one. The request is not forwarded then.
     pub(super) fn copy(&mut self, request: &HeaderMap) -> Option<Answer> {
-        let lookup = self.decision()?.lookup.as_ref()?;
+        let Decided { decision, field } = self.decided.as_ref()?;
+        let lookup = decision.lookup.as_ref()?;
         let config = &self.generation.config;
-        let field = (config.proxy.annotate_allowed).then(|| self.decision_field()).flatten();
         let copied = Copied::of(lookup, &self.generation.terms.policy, SystemTime::now())?;
-        let answer = Answer::copied(&copied, request, field, &config.proxy.name);
+        let answer = Answer::copied(&copied, request, field.clone(), &config.proxy.name);
         self.from_copy = true;
         Some(answer)
     }

@@ -152,18 +152,17 @@ async fn admit(
         client: address,
         inside: through.is_some(),
     };
-    if let Err(error) = exchange.decide(&request, decision).await {
-        seldom!(error, %error, output = generation.audit.output(), id = exchange.id(), "a request was not forwarded");
-        return Err(exchange.problem(&Problem::Audit, &head.headers));
-    }
-    if exchange.forwards() {
-        let copy = wants_copy.then(|| exchange.copy(&head.headers)).flatten();
-        return copy.map_or(Ok(asking), Err);
-    }
-    match exchange.refusal(&head.headers) {
-        Some(refusal) => Err(refusal),
-        // A decision was just taken.
-        None => Err(exchange.problem(&Problem::Request, &head.headers)),
+    match exchange.decide(&request, decision).await {
+        Ok(Some(refusal)) => Err(refusal),
+        Ok(None) => {
+            let copy = wants_copy.then(|| exchange.copy(&head.headers)).flatten();
+            copy.map_or(Ok(asking), Err)
+        }
+        Err(error) => {
+            let output = generation.audit.output();
+            seldom!(error, %error, output, id = exchange.id(), "a request was not forwarded");
+            Err(exchange.problem(&Problem::Audit, &head.headers))
+        }
     }
 }
 

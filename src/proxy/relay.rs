@@ -22,7 +22,6 @@ use super::{
 };
 use crate::{
     config::Proxy,
-    decision::Verdict,
     upstream::{Fault, Server},
 };
 
@@ -366,9 +365,8 @@ impl Relay<'_> {
             }
             .map_err(internal)?;
         }
-        let decision = exchange.decision();
-        let is_told = proxy.annotate_allowed || decision.is_none_or(|decision| decision.verdict != Verdict::Allow);
-        let field = is_told.then(|| exchange.decision_field()).flatten();
+        let field = exchange.take_decision_field();
+        let proxy = &exchange.generation.config.proxy;
         rewrite::to_client(&mut head, received, &proxy.name, field).map_err(internal)?;
         self.client.send_head(head, end)?;
         exchange.status = Some(status.as_u16());

@@ -5,8 +5,6 @@ mod accept;
 mod page;
 mod problem;
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use pingora_http::ResponseHeader;
@@ -20,11 +18,10 @@ use super::{
     fields::{PROXY_STATUS, ROBOTS_DECISION, push_string},
 };
 use crate::{
-    audit::{MAX_TEXT, robots_error},
     bot::Enforcement,
     config::Refusals,
     copy::CacheStatus,
-    decision::{Decision, Reason, Verdict},
+    decision::{DecisionTexts, MAX_TEXT, Reason},
     text::plain,
     upstream::ProxyError,
 };
@@ -37,27 +34,6 @@ pub(super) struct Answer {
     /// Whether the next request may follow on the connection: after one that nobody understood, nobody knows where the
     /// next one begins.
     pub(super) keeps_connection: bool,
-}
-
-/// What a client is told of a decision.
-#[derive(Debug, Clone)]
-pub(super) struct DecisionTexts<'a> {
-    pub(super) verdict: Verdict,
-    pub(super) reason: Reason,
-    pub(super) enforcement: Enforcement,
-    pub(super) rule: Option<Cow<'a, str>>,
-    pub(super) line: Option<u32>,
-    pub(super) group: Option<Cow<'a, str>>,
-    /// The reading of the path that decided and the path as it has it, where that is not the one as sent.
-    pub(super) read_as: Option<String>,
-    pub(super) robots_url: String,
-    /// Why the robots.txt could not be had, or why bots may not go there.
-    pub(super) robots_error: Option<String>,
-    pub(super) id: &'a str,
-    /// Whether the client is asked for a credential: who is inside a CONNECT, or could prove nothing by one, is not.
-    pub(super) challenge: bool,
-    /// In how many seconds to come again, where the refusal ends by itself.
-    pub(super) retry_after: Option<u64>,
 }
 
 /// A problem's body (RFC 9457 §3.1).
@@ -94,32 +70,8 @@ struct Details<'a> {
 
 // === impl DecisionTexts ===
 
-impl<'a> DecisionTexts<'a> {
-    /// Of `decision`, which stands in the log under `id`.
-    pub(super) fn of(decision: &'a Decision, id: &'a str, challenge: bool) -> Self {
-        let rule = decision.rule();
-        Self {
-            verdict: decision.verdict,
-            reason: decision.reason,
-            enforcement: decision.enforcement,
-            line: rule.as_ref().map(|rule| rule.line),
-            group: rule.as_ref().and(decision.group()).map(|group| plain(group, MAX_TEXT)),
-            rule: rule.map(|rule| match rule.text {
-                Cow::Borrowed(text) => plain(text, MAX_TEXT),
-                Cow::Owned(text) => plain(&text, MAX_TEXT).into_owned().into(),
-            }),
-            read_as: decision.read_as().and_then(|(reading, path)| {
-                let path = String::from_utf8_lossy(&path);
-                Some(format!("{}: {}", reading.phrase()?, plain(&path, MAX_TEXT)))
-            }),
-            robots_url: decision.target().origin.robots_url(),
-            robots_error: robots_error(decision),
-            id,
-            challenge,
-            retry_after: decision.retry_after(),
-        }
-    }
-
+/// What clients are told of a decision.
+impl DecisionTexts<'_> {
     /// The value of `Robots-Decision`, an item of RFC 9651 with parameters.
     pub(super) fn field(&self) -> String {
         use std::fmt::Write as _;
@@ -138,7 +90,7 @@ impl<'a> DecisionTexts<'a> {
         }
         let strings = [
             ("rule", self.rule.as_deref()),
-            ("group", self.group.as_deref()),
+            ("group", self.rule_group()),
             ("robots", Some(&*self.robots_url)),
             ("id", Some(self.id)),
         ];
@@ -151,6 +103,11 @@ impl<'a> DecisionTexts<'a> {
             }
         }
         out
+    }
+
+    /// The group of the rule that decided.
+    fn rule_group(&self) -> Option<&str> {
+        self.rule.as_ref().and(self.group.as_deref())
     }
 
     /// The cause in one line: `robots.txt line 3: Disallow: /private`.
@@ -168,11 +125,10 @@ impl<'a> DecisionTexts<'a> {
         let sentence = self.reason.sentence();
         match (self.line, &self.rule, &self.robots_error) {
             (Some(line), Some(rule), _) => {
-                let read_as = self
-                    .read_as
-                    .as_ref()
-                    .map(|read_as| format!(" ({read_as})"))
-                    .unwrap_or_default();
+                let read_as = self.read_as.as_ref();
+                let read_as = read_as.and_then(|(reading, path)| Some((reading.phrase()?, plain(path, MAX_TEXT))));
+                let read_as = read_as.map(|(phrase, path)| format!(" ({phrase}: {path})"));
+                let read_as = read_as.unwrap_or_default();
                 format!("{sentence} Line {line} of {}: {rule}{read_as}", self.robots_url)
             }
             (_, _, Some(error)) if self.reason == Reason::Egress => format!("{sentence} {error}."),
@@ -211,7 +167,7 @@ impl Answer {
             reason: Some(reason.as_str()),
             rule: told.rule.as_deref(),
             line: told.line,
-            group: told.group.as_deref(),
+            group: told.rule_group(),
             robots: Some(&told.robots_url),
         };
         let mut answer = Self::new(status, &details, request);

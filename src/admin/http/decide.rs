@@ -2,6 +2,7 @@
 //! the bot would be. No decision is logged, for nothing is done; a fetch of a robots.txt is, as ever.
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -19,8 +20,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    audit::{MAX_TEXT, robots_error},
-    decision::Decision,
+    decision::{Decision, DecisionTexts, MAX_TEXT},
     explanation::needs_proof,
     origin::{Reading, Target},
     proxy::{self, Generation, NoDecision},
@@ -159,30 +159,28 @@ pub(super) async fn judge(
 
 impl Decided {
     pub(super) fn new(generation: &Generation, question: Question, decision: &Decision) -> Self {
-        let rule = decision.rule();
+        let texts = DecisionTexts::of(decision, "", false);
         let ground = decision.ground();
         let shown = |text: &str| plain(text, MAX_TEXT).into_owned();
         Self {
-            verdict: decision.verdict.as_str(),
-            reason: decision.reason.as_str(),
-            enforcement: decision.enforcement.as_str(),
+            verdict: texts.verdict.as_str(),
+            reason: texts.reason.as_str(),
+            enforcement: texts.enforcement.as_str(),
             forwarded: decision.forwarded,
             bot: decision.bot().map(shown),
-            sentence: decision.reason.sentence(),
+            sentence: texts.reason.sentence(),
             needs_proof: needs_proof(&generation.config, &question.agent),
-            rule: rule.as_ref().map(|rule| shown(&rule.text)),
-            line: rule.as_ref().map(|rule| rule.line),
-            group: decision.group().map(shown),
+            rule: texts.rule.map(Cow::into_owned),
+            line: texts.line,
+            group: texts.group.map(Cow::into_owned),
             reading: decision.reading.map(Reading::as_str),
-            read_as: decision
-                .read_as()
-                .map(|(_, path)| shown(&String::from_utf8_lossy(&path))),
-            robots_url: decision.target().origin.robots_url(),
+            read_as: texts.read_as.map(|(_, path)| shown(&path)),
+            robots_url: texts.robots_url,
             robots_status: ground.status,
             robots_fetched: ground.fetched.map(Timestamp),
             robots_expires: ground.expires.map(Timestamp),
-            robots_error: robots_error(decision),
-            retry_after: decision.retry_after(),
+            robots_error: texts.robots_error,
+            retry_after: texts.retry_after,
             agent: question.agent,
             url: question.url,
         }

@@ -9,7 +9,6 @@ use std::{
 };
 
 use crate::{
-    audit::robots_error,
     cli::{
         live::{self, Live, LiveError},
         source,
@@ -112,7 +111,7 @@ impl Source {
                 bytes: Some(file.body.len()),
                 cut: Some(file.cut),
                 sha256: Some(Sha256::of(&file.body)),
-                error: robots_error(decision),
+                error: decision.shown_error(),
                 ..FetchRecord::default()
             },
             Self::Live(live) => live.record(),

@@ -102,6 +102,7 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
         verdict,
         reason,
         enforcement: Enforcement::Enforce,
+        agent: None,
         rule: None,
         line: None,
         group: None,

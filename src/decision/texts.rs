@@ -1,0 +1,81 @@
+//! The texts of a decision as its views show them.
+
+use std::borrow::Cow;
+
+use super::{Decision, Reason, Verdict};
+use crate::{
+    bot::Enforcement,
+    origin::Reading,
+    text::{plain, plain_message},
+};
+
+/// What the log, the headers, the refusal and the API say of a decision, made once for all of them. Texts from outside are
+/// safe to show and have a greatest length.
+#[derive(Debug, Clone)]
+pub struct DecisionTexts<'a> {
+    pub verdict: Verdict,
+    pub reason: Reason,
+    pub enforcement: Enforcement,
+    /// The token that the robots.txt was read with. `None` where there was no copy.
+    pub agent: Option<Cow<'a, str>>,
+    /// The rule that decided, as it is written.
+    pub rule: Option<Cow<'a, str>>,
+    pub line: Option<u32>,
+    /// The group whose rules were considered, as the robots.txt names it.
+    pub group: Option<Cow<'a, str>>,
+    /// The reading of the path that decided and the path as it has it, as long as it is. `None` for the path as sent.
+    pub read_as: Option<(Reading, String)>,
+    pub robots_url: String,
+    /// Why robotgate has no robots.txt, or why bots may not go there.
+    pub robots_error: Option<String>,
+    /// The request's id in the log.
+    pub id: &'a str,
+    /// Whether the client is asked for a credential.
+    pub challenge: bool,
+    /// In how many seconds to come again, where the refusal ends by itself.
+    pub retry_after: Option<u64>,
+}
+
+// === impl DecisionTexts ===
+
+impl<'a> DecisionTexts<'a> {
+    /// Of `decision` on the request that the log has as `id`.
+    pub fn of(decision: &'a Decision, id: &'a str, challenge: bool) -> Self {
+        let shown = |text| plain(text, MAX_TEXT);
+        let rule = decision.rule();
+        let picked = decision.picked();
+        Self {
+            verdict: decision.verdict,
+            reason: decision.reason,
+            enforcement: decision.enforcement,
+            agent: picked.map(|(token, _)| shown(token)),
+            line: rule.as_ref().map(|rule| rule.line),
+            rule: rule.map(|rule| match rule.text {
+                Cow::Borrowed(text) => shown(text),
+                Cow::Owned(text) => plain(&text, MAX_TEXT).into_owned().into(),
+            }),
+            group: picked.and_then(|(_, agent)| agent.group()).map(shown),
+            read_as: decision
+                .read_as()
+                .map(|(reading, path)| (reading, String::from_utf8_lossy(&path).into_owned())),
+            robots_url: decision.target().origin.robots_url(),
+            robots_error: decision.shown_error(),
+            id,
+            challenge,
+            retry_after: decision.retry_after(),
+        }
+    }
+}
+
+impl Decision {
+    /// [`Decision::error`] as it is shown.
+    pub fn shown_error(&self) -> Option<String> {
+        let error = self.error()?.to_string();
+        Some(plain_message(&error, MAX_ERROR).into_owned())
+    }
+}
+
+/// Bytes of a text from outside that are shown; a longer one is cut and says so.
+pub const MAX_TEXT: usize = 1024;
+/// The same of an error's text.
+const MAX_ERROR: usize = 512;
