@@ -1,5 +1,7 @@
 //! The connections that an origin sees: one for its robots.txt and the requests behind it, where that is safe.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::support::{Gate, Latch, NAME, Origin, Reply, Signal, Step, allowed, refused, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
@@ -151,6 +153,37 @@ async fn over_http_2_a_robots_txt_is_asked_for_on_the_connection_that_is_there()
     .await;
 
     assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_silent_connection_that_is_there_leaves_a_fetch_time_for_a_new_one() {
+    let never = Latch::new();
+    let origin = Origin::start().alpn(&["h2"]).anything("page");
+    let fetches = AtomicUsize::new(0);
+    let origin = origin.on("/robots.txt", move |request| {
+        let is_first = fetches.fetch_add(1, Ordering::SeqCst) == 0;
+        match request.connection {
+            0 if is_first => Reply::ok("text/plain", ROBOTS),
+            // HTTP/2 still answers PING frames there.
+            0 => Reply::status(200).after(&never),
+            _ => Reply::ok("text/plain", "User-agent: *\nDisallow: /\n"),
+        }
+    });
+    let origin = origin.spawn().await;
+    // The server may be silent for the whole time of a fetch.
+    let times = "\nfetch-idle-timeout = \"15s\"\nfetch-timeout = \"15s\"";
+    let gate = Gate::with(&format!("{BRIEF}{times}")).await;
+    allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+
+    let fetches = wait::until_told("the second fetch", async || {
+        drop(gate.get(&origin.url("/x")).await);
+        Some(gate.fetches_of(&origin.url(""))).filter(|fetches| fetches.len() > 1)
+    })
+    .await;
+
+    assert_eq!(fetches[1]["status"], 200, "{fetches:#?}");
+    assert_eq!(connections_of(&origin, "/robots.txt")[..3], [0, 0, 1]);
+    refused(&gate.get(&origin.url("/x")).await, "rule");
 }
 
 #[tokio::test]
