@@ -187,6 +187,48 @@ async fn a_silent_connection_that_is_there_leaves_a_fetch_time_for_a_new_one() {
 }
 
 #[tokio::test]
+async fn a_request_that_breaks_its_connection_cannot_break_the_retry_of_a_fetch() {
+    let latch = Latch::new();
+    let origin = Origin::start()
+        .alpn(&["h2"])
+        .robots(ROBOTS)
+        .page("/x", "page")
+        .reply("/rules.txt", Reply::ok("text/plain", ROBOTS).after(&latch))
+        .reply("/break", Reply::script([Step::Break]));
+    let origin = origin.spawn().await;
+    // Its robots.txt is fetched from the origin whose rules are known, so requests go there during the fetch.
+    let other = Origin::start()
+        .reply("/robots.txt", Reply::redirect(&origin.url("/rules.txt")))
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::with("[robots]\nwait = \"1m\"\nfetch-idle-timeout = \"1m\"\nfetch-timeout = \"1m\"").await;
+    allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+
+    let asking = tokio::spawn(gate.get(&other.url("/x")).into_future());
+    // More than the tries that a fetch has.
+    for _ in 0..10 {
+        wait::until("the fetch to be on a connection", || {
+            let broken = connections_of(&origin, "/break");
+            let fetching = connections_of(&origin, "/rules.txt");
+            let is_open = fetching.iter().any(|connection| !broken.contains(connection));
+            (is_open || asking.is_finished()).then_some(())
+        })
+        .await;
+        // Whether it has an answer does not matter.
+        drop(gate.get(&origin.url("/break")).send().await);
+    }
+    latch.open();
+
+    allowed(&asking.await.expect("no panic"), "no-rule");
+    let fetching = connections_of(&origin, "/rules.txt");
+    let broken = connections_of(&origin, "/break");
+    assert_eq!(fetching.len(), 2, "{fetching:?}, broken: {broken:?}");
+    assert_eq!(fetching[0], 0, "it was there, so it was shared");
+    assert!(!broken.contains(&fetching[1]), "{fetching:?}, broken: {broken:?}");
+}
+
+#[tokio::test]
 async fn a_crowd_at_an_origin_that_speaks_http_1_1_waits_for_nobody() {
     let latch = Latch::new();
     let page = Reply::ok("text/plain", "page").after(&latch);

@@ -5,6 +5,7 @@ use std::{future::poll_fn, io, sync::Arc};
 
 use bytes::Bytes;
 use h2::{Reason, SendStream, server::SendResponse};
+use tokio::sync::Notify;
 
 use super::{Reply, Request, Site, Step, lock};
 use crate::support::{
@@ -21,9 +22,15 @@ pub(super) async fn serve(
 ) -> io::Result<()> {
     let mut connection = h2::server::handshake(io).await.map_err(io::Error::other)?;
     let mut streams = tokio::task::JoinSet::new();
-    while let Some(stream) = connection.accept().await {
+    let broken = Arc::new(Notify::new());
+    loop {
+        let stream = tokio::select! {
+            stream = connection.accept() => stream,
+            () = broken.notified() => None,
+        };
+        let Some(stream) = stream else { return Ok(()) };
         let (request, respond) = stream.map_err(io::Error::other)?;
-        let (site, sni) = (site.clone(), sni.clone());
+        let (site, sni, broken) = (site.clone(), sni.clone(), broken.clone());
         streams.spawn(async move {
             let request = Request {
                 connection: number,
@@ -31,10 +38,9 @@ pub(super) async fn serve(
                 ..read(request).await
             };
             lock(&site.requests).push(request.clone());
-            answer(site.answer(&request), &request.method, respond).await
+            answer(site.answer(&request), &request.method, respond, &broken).await
         });
     }
-    Ok(())
 }
 
 /// A request as if it had come over HTTP/1.1: `:authority` is `Host`.
@@ -72,7 +78,7 @@ async fn read(request: http::Request<h2::RecvStream>) -> Request {
     }
 }
 
-async fn answer(reply: Reply, method: &str, mut respond: SendResponse<Bytes>) -> io::Result<()> {
+async fn answer(reply: Reply, method: &str, mut respond: SendResponse<Bytes>, broken: &Notify) -> io::Result<()> {
     for step in reply.before {
         if let Step::Wait(latch) = step {
             latch.opened().await;
@@ -108,6 +114,10 @@ async fn answer(reply: Reply, method: &str, mut respond: SendResponse<Bytes>) ->
             Step::Reset => {
                 sending.send_reset(Reason::INTERNAL_ERROR);
                 return Ok(());
+            }
+            Step::Break => {
+                broken.notify_one();
+                std::future::pending().await
             }
             Step::Drip { bytes, every } => {
                 let mut ticks = tokio::time::interval(every);

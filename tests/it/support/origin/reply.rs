@@ -17,6 +17,9 @@ pub enum Step {
     Close,
     /// An end without order: RST.
     Reset,
+    /// The end of the connection, without order. Over HTTP/2 that ends all requests on it, and
+    /// [`Reset`](Self::Reset) only this one.
+    Break,
     /// Byte by byte.
     Drip {
         bytes: Bytes,

@@ -71,7 +71,7 @@ async fn perform(wire: &mut Wire, step: Step) -> io::Result<bool> {
             wire.finish().await?;
             return Ok(false);
         }
-        Step::Reset => {
+        Step::Reset | Step::Break => {
             wire.reset_on_close();
             return Ok(false);
         }
