@@ -229,3 +229,6 @@ async fn sweep(origins: Weak<Origins>) {
 const SWEEP: Duration = Duration::from_secs(1);
 /// How long a connection of HTTP/2 that is not shared outlives its request.
 const ALONE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

@@ -123,6 +123,38 @@ async fn those_who_wait_go_on_at_once_where_none_was_made() {
 }
 
 #[tokio::test]
+async fn a_request_waits_for_two_connections_at_most_where_each_is_full_at_once() {
+    let sharing = sharing(3);
+    let Turn::First(mut making) = sharing.turn(&key(), false).await else {
+        panic!("nobody makes one");
+    };
+    let [request] = <[_; 1]>::try_from(waiting(&sharing, 1).await).expect("one waits");
+    let one_stream = Bounds {
+        streams: 1,
+        ..Bounds::default()
+    };
+    let mut full = Vec::new();
+    for _ in 0..2 {
+        assert!(!request.is_finished());
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let shared = Shared::open(near, &one_stream, MINUTE).await.expect("it takes bytes");
+        full.push((shared.send(get(), true).expect("it has room"), far));
+        sharing.keep(&key(), shared, Instant::now());
+        making.share();
+        // Another request comes first.
+        let Turn::First(next) = sharing.turn(&key(), false).await else {
+            panic!("nobody makes one, and none has room");
+        };
+        making = next;
+        tokio::task::yield_now().await;
+    }
+
+    assert!(request.is_finished(), "it does not wait for the third");
+    assert!(request.await.expect("no panic").is_none(), "it makes one of its own");
+    drop(making);
+}
+
+#[tokio::test]
 async fn nobody_waits_for_a_connection_to_a_server_that_speaks_http_1_1_alone() {
     let (sharing, now) = (sharing(3), Instant::now());
     sharing.note_http1(&key(), now);
