@@ -1,6 +1,6 @@
 //! A name is looked up once for a connection, and the address that was checked is the one that is dialled.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::open_origin;
 use crate::support::{Answer, Gate, NAME, Origin, allowed, failed, refused};
@@ -71,6 +71,42 @@ async fn a_name_that_comes_from_a_closed_address_has_to_be_open_at_the_time() {
 
     refused(&gate.get(&origin.url("/x")).await, "egress");
     assert_eq!((origin.connections(), gate.dns().queries(NAME)), (0, 1));
+}
+
+#[tokio::test]
+async fn addresses_are_used_for_their_time_to_live() {
+    let origin = open_origin().await;
+    let gate = Gate::start().await;
+    let answer = Answer::ForAnHour {
+        ipv4: Some(HERE.into()),
+        ipv6: None,
+    };
+    gate.dns().answer(NAME, answer);
+
+    allowed(&gate.get(&origin.url("/x")).await, "no-robots");
+    gate.dns().point(NAME, PRIVATE);
+    allowed(&gate.get(&origin.url("/y")).await, "no-robots");
+
+    assert_eq!(gate.dns().queries(NAME), 1);
+}
+
+#[tokio::test]
+async fn where_the_ipv4_lookup_fails_the_ipv6_addresses_are_used_only_once() {
+    let (origin, earlier) = (open_origin().await, open_origin().await);
+    let gate = Gate::start().await;
+    let answer = Answer::ForAnHour {
+        ipv4: None,
+        ipv6: Some(Ipv6Addr::LOCALHOST),
+    };
+    gate.dns().answer(NAME, answer);
+    // The configuration allows 127.0.0.1 and not ::1.
+    refused(&gate.get(&earlier.url("/x")).await, "egress");
+
+    gate.dns().point(NAME, Ipv4Addr::LOCALHOST);
+    let url = origin.url("/x");
+    allowed(&gate.get(&url).await, "no-robots");
+
+    assert_eq!(upstream(&gate, &url).await, Some(origin.address().to_string()));
 }
 
 #[tokio::test]

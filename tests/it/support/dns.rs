@@ -1,10 +1,10 @@
 //! A name server over UDP: every name is 127.0.0.1 until a test says otherwise.
 //!
-//! Answers have a time to live of zero, so what a test changes holds at once.
+//! Answers have a time to live of zero, so what a test changes holds at once, except [`Answer::ForAnHour`].
 
 use std::{
     collections::HashMap,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -17,6 +17,11 @@ pub enum Answer {
     Addresses(Vec<IpAddr>),
     /// A new set with each query of the same type; the last one stays.
     Changing(Vec<Vec<IpAddr>>),
+    /// One address of each type, with a time to live of an hour. A query for a type without one fails.
+    ForAnHour {
+        ipv4: Option<Ipv4Addr>,
+        ipv6: Option<Ipv6Addr>,
+    },
     NoSuchName,
     ServerFailure,
     /// No answer at all.
@@ -103,14 +108,25 @@ impl Zone {
         let seen = self.queries.entry((name.clone(), kind)).or_default();
         *seen += 1;
         let localhost = Answer::Addresses(vec![Ipv4Addr::LOCALHOST.into()]);
-        let (code, addresses) = match self.answers.get(&name).unwrap_or(&localhost) {
+        let answer = self.answers.get(&name).unwrap_or(&localhost);
+        let (code, addresses) = match answer {
             Answer::Addresses(addresses) => (OK, addresses.clone()),
             Answer::Changing(sets) => (OK, sets.get(*seen - 1).or(sets.last()).cloned().unwrap_or_default()),
+            Answer::ForAnHour { ipv4, ipv6 } => {
+                let ipv4 = ipv4.map(IpAddr::V4).filter(|_| kind == A);
+                let address = ipv4.or(ipv6.map(IpAddr::V6).filter(|_| kind == AAAA));
+                (address.map_or(SERVFAIL, |_| OK), Vec::from_iter(address))
+            }
             Answer::NoSuchName => (NXDOMAIN, vec![]),
             Answer::ServerFailure => (SERVFAIL, vec![]),
             Answer::Silence => return None,
         };
-        let records: Vec<Vec<u8>> = addresses.iter().filter_map(|&address| record(address, kind)).collect();
+        let seconds = match answer {
+            Answer::ForAnHour { .. } => 60 * 60,
+            _ => 0,
+        };
+        let record = |&address| record(address, kind, seconds);
+        let records: Vec<Vec<u8>> = addresses.iter().filter_map(record).collect();
         let mut reply = query[..2].to_vec();
         reply.extend([0x85, 0x80 | code, 0, 1, 0, records.len() as u8, 0, 0, 0, 0]);
         reply.extend(&query[12..end]);
@@ -137,7 +153,7 @@ fn question(query: &[u8]) -> Option<(String, u16, usize)> {
 }
 
 /// A resource record for the name of the question, if the address is of the type that was asked for.
-fn record(address: IpAddr, kind: u16) -> Option<Vec<u8>> {
+fn record(address: IpAddr, kind: u16, seconds: u32) -> Option<Vec<u8>> {
     let bytes = match (address, kind) {
         (IpAddr::V4(v4), A) => v4.octets().to_vec(),
         (IpAddr::V6(v6), AAAA) => v6.octets().to_vec(),
@@ -145,7 +161,9 @@ fn record(address: IpAddr, kind: u16) -> Option<Vec<u8>> {
     };
     let mut record = vec![0xc0, 12];
     record.extend(kind.to_be_bytes());
-    record.extend([0, 1, 0, 0, 0, 0, 0, bytes.len() as u8]);
+    record.extend([0, 1]);
+    record.extend(seconds.to_be_bytes());
+    record.extend([0, bytes.len() as u8]);
     record.extend(bytes);
     Some(record)
 }
