@@ -1,6 +1,7 @@
 //! What a client may have of the proxy: over each bound it is told which one, it is counted, and others are served.
 
 mod decisions;
+mod files;
 mod http2;
 mod lifetime;
 

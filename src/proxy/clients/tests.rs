@@ -132,6 +132,28 @@ fn where_there_are_few_files_one_client_has_a_quarter_of_the_connections_there_a
 }
 
 #[test]
+fn the_connections_that_wait_for_a_request_are_bounded_by_the_files_and_leave_room_for_clients() {
+    let unbounded = Limits {
+        connections: usize::MAX,
+        ..limits()
+    };
+    for (files, kept, room) in [
+        (0, 16, 1),
+        (128, 16, 16),
+        (512, 16, 208),
+        (1024, 32, 448),
+        (4096, 128, 1888),
+        (32_768, 1024, 15_328),
+        (262_144, 1024, 130_016),
+        (usize::MAX, 1024, (usize::MAX - 2112) / 2),
+    ] {
+        assert_eq!(kept_connections(files), kept, "{files} files");
+        let clients = Clients::new(Instant::now(), files);
+        assert_eq!(clients.room(&unbounded), room, "{files} files");
+    }
+}
+
+#[test]
 fn no_more_are_let_in_than_there_are_files_for() {
     let now = Instant::now();
     let clients = Arc::new(Clients::new(now, OTHER_FILES + 2 * 16 + 4));

@@ -29,6 +29,7 @@ pub struct Builder {
     files: Vec<(String, Vec<u8>)>,
     env: Vec<(String, String)>,
     socket: Option<TcpListener>,
+    open_files: Option<usize>,
 }
 
 /// What a gate that did not start left behind.
@@ -72,6 +73,12 @@ impl Builder {
     /// A listening socket that the gate is started with, as by systemd.
     pub fn socket(mut self, socket: TcpListener) -> Self {
         self.socket = Some(socket);
+        self
+    }
+
+    /// The gate may have this many files open (`ulimit -n`).
+    pub fn open_files(mut self, count: usize) -> Self {
+        self.open_files = Some(count);
         self
     }
 
@@ -144,7 +151,7 @@ impl Builder {
             fs::set_permissions(path, Permissions::from_mode(0o600)).expect("the file is ours");
         }
         fs::write(folder.path().join(FILE), text).expect("the folder is ours");
-        let child = spawn(folder.path(), self.env, self.socket);
+        let child = spawn(folder.path(), self.env, self.socket, self.open_files);
         (folder, config, dns, child)
     }
 }
@@ -155,7 +162,7 @@ impl Gate {
     /// # Panics
     /// When it ends at once.
     pub async fn start_again(&mut self) {
-        self.child = spawn(self.folder.path(), Vec::new(), None);
+        self.child = spawn(self.folder.path(), Vec::new(), None, None);
         self.log = Log::collect(self.child.stderr.take().expect("piped"));
         self.output = Log::collect(self.child.stdout.take().expect("piped"));
         self.listening().await;
@@ -181,8 +188,14 @@ pub(super) fn write_credentials(folder: &Path, text: &str) {
     fs::rename(fresh, folder.join(CREDENTIALS)).expect("the folder is ours");
 }
 
-fn spawn(folder: &Path, env: Vec<(String, String)>, socket: Option<TcpListener>) -> Child {
+fn spawn(folder: &Path, env: Vec<(String, String)>, socket: Option<TcpListener>, open_files: Option<usize>) -> Child {
     let mut command = command();
+    if let Some(count) = open_files {
+        let gate = std::mem::replace(&mut command, without_surroundings(Command::new("sh")));
+        command
+            .args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &count.to_string()])
+            .arg(gate.get_program());
+    }
     let stdin = match socket {
         // Sockets are passed from the third file on, which only a shell can arrange without unsafe code.
         Some(socket) => {
