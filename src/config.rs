@@ -16,13 +16,13 @@ use crate::bot::Bots;
 
 mod admin;
 mod bots;
+mod build;
 mod checker;
 mod egress;
 mod environment;
 mod error;
 mod expect;
 mod https;
-mod parts;
 mod proxy;
 mod reader;
 mod robots;

@@ -7,7 +7,7 @@
 
 mod body;
 mod hop;
-mod lanes;
+mod limiter;
 mod redirect;
 mod session;
 mod trace;
@@ -22,9 +22,9 @@ use async_trait::async_trait;
 use self::hop::HopEnd;
 pub use self::{
     body::within_limit,
-    lanes::{Lanes, Name, Place, Requester},
+    limiter::{FetchLimiter, FetchPermit, Name, Requester},
     redirect::Hop,
-    trace::{Asked, Traced},
+    trace::{Traced, TracedHop},
 };
 use crate::{
     copy::{Failure, FetchError, Fetched, NetworkError, OriginState, Policy},
@@ -43,7 +43,7 @@ pub trait Fetch: Send + Sync + 'static {
     ///
     /// # Errors
     /// The requester has as many fetches as it may have.
-    fn enter(&self, requester: Requester) -> Result<Place, LookupError>;
+    fn enter(&self, requester: Requester) -> Result<FetchPermit, LookupError>;
 
     /// Waits for room in the log, without which nothing is fetched.
     ///
@@ -53,16 +53,16 @@ pub trait Fetch: Send + Sync + 'static {
 
     /// Fetches in its turn, however long it takes; the implementation bounds it. With `etag`, the origin may
     /// answer that what it gave under that tag has not changed.
-    async fn fetch(&self, place: &Place, origin: &Origin, etag: Option<&str>) -> Traced;
+    async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced;
 
     /// Told of each fetch before what it found is used, and of one that was dropped before it had ended
     /// ([`FetchError::CutOff`]).
-    fn landed(&self, landed: &Landed<'_>, room: Self::Room);
+    fn finished(&self, finished: &FinishedFetch<'_>, room: Self::Room);
 }
 
 /// A fetch that has ended, and what it changed.
 #[derive(Debug)]
-pub struct Landed<'a> {
+pub struct FinishedFetch<'a> {
     pub origin: &'a Origin,
     pub traced: &'a Traced,
     /// What was known before, and what is now.
@@ -98,7 +98,7 @@ pub struct Fetcher {
     connect_timeout: Duration,
     /// How long a connection waits for another request.
     kept_for: Duration,
-    lanes: Arc<Lanes>,
+    limiter: Arc<FetchLimiter>,
 }
 
 /// What of a fetch the configuration sets.
@@ -142,7 +142,7 @@ impl From<Fault> for FetchError {
 impl Fetcher {
     /// A fetcher that goes out by `egress` on connections of `origins`, and offers HTTP/2 beside HTTP/1.1 with `http2`. A
     /// connection is left to other requests, and waits for them as long as `kept_for` says. Of all fetchers that share
-    /// `lanes`, as many fetches run at once as these have room for.
+    /// `limiter`, as many fetches run at once as these have room for.
     pub fn new(
         egress: Egress,
         origins: Arc<Origins>,
@@ -150,7 +150,7 @@ impl Fetcher {
         http2: bool,
         connect_timeout: Duration,
         kept_for: Duration,
-        lanes: Arc<Lanes>,
+        limiter: Arc<FetchLimiter>,
     ) -> Self {
         Self {
             origins,
@@ -159,7 +159,7 @@ impl Fetcher {
             http2,
             connect_timeout,
             kept_for,
-            lanes,
+            limiter,
         }
     }
 
@@ -167,17 +167,17 @@ impl Fetcher {
     ///
     /// # Errors
     /// The requester has as many fetches as it may have.
-    pub fn enter(&self, requester: Requester) -> Result<Place, LookupError> {
-        self.lanes.enter(requester)
+    pub fn enter(&self, requester: Requester) -> Result<FetchPermit, LookupError> {
+        self.limiter.enter(requester)
     }
 
-    /// Fetches the robots.txt of `origin` once the turn of `place` has come. With `etag`, its answer may be that what it
+    /// Fetches the robots.txt of `origin` once the turn of `permit` has come. With `etag`, its answer may be that what it
     /// gave under that tag has not changed.
-    pub async fn trace(&self, place: &Place, origin: &Origin, etag: Option<&str>) -> Traced {
-        place.turn().await;
+    pub async fn trace(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
+        permit.turn().await;
         let (total, began) = (self.options.total_timeout, Instant::now());
         let mut hops = Vec::with_capacity(1);
-        let ran = place.run(tokio::time::timeout(total, self.follow(origin, etag, &mut hops)));
+        let ran = permit.run(tokio::time::timeout(total, self.follow(origin, etag, &mut hops)));
         let fetched = match ran.await {
             Ok(Ok(fetched)) => fetched,
             Ok(Err(_)) => Err(FetchError::Timeout(total).into()),
@@ -190,7 +190,7 @@ impl Fetcher {
         }
     }
 
-    async fn follow(&self, origin: &Origin, etag: Option<&str>, hops: &mut Vec<Asked>) -> Result<Fetched, Failure> {
+    async fn follow(&self, origin: &Origin, etag: Option<&str>, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
         if let Some(etag) = etag {
             let first = Hop::first(origin);
             let end = first.ask(self, Some(etag), note(hops, &first)).await;
@@ -207,7 +207,7 @@ impl Fetcher {
     }
 
     /// Follows redirects to their end. They are asked without a condition: a tag speaks for one URL.
-    async fn go_on(&self, mut end: HopEnd, hops: &mut Vec<Asked>) -> Result<Fetched, Failure> {
+    async fn go_on(&self, mut end: HopEnd, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
         for _ in 0..MAX_REDIRECTS {
             let HopEnd::Redirect { to, .. } = end else { break };
             end = to.ask(self, None, note(hops, &to)).await?;
@@ -225,8 +225,8 @@ impl Fetcher {
 }
 
 /// Notes that a URL is asked, and gives where its address and status are noted.
-fn note<'h>(hops: &'h mut Vec<Asked>, hop: &Hop) -> &'h mut Asked {
-    hops.push_mut(Asked {
+fn note<'h>(hops: &'h mut Vec<TracedHop>, hop: &Hop) -> &'h mut TracedHop {
+    hops.push_mut(TracedHop {
         url: hop.url(),
         upstream: None,
         status: None,

@@ -8,7 +8,7 @@ use crate::config::Config;
 
 pub use crate::{
     fetch::Hop,
-    proxy::fuzzing::{Asked, Taken, take},
+    proxy::fuzzing::{ParsedRequest, Taken, take},
 };
 
 /// The `[[expect]]` cases that a configuration does not meet: the line and the complaint of each.
@@ -20,7 +20,7 @@ pub fn unmet(config: &Config) -> Vec<(usize, String)> {
 ///
 /// # Errors
 /// It cannot be written.
-pub fn written(hop: &Hop) -> Result<Vec<u8>, String> {
+pub fn request_bytes(hop: &Hop) -> Result<Vec<u8>, String> {
     let request = hop.request(HeaderValue::from_static("robotgate"), None);
     let request = request.map_err(|error| error.to_string())?;
     let wire = http_req_header_to_wire(&request).ok_or("its target cannot be written")?;

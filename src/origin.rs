@@ -5,7 +5,7 @@
 //! lower case, IDN to punycode, odd spellings of IPv4 addresses to dotted decimal, no trailing
 //! dot. This module never resolves a name.
 
-mod authority;
+mod host_port;
 mod pattern;
 mod readings;
 mod target;
@@ -18,7 +18,7 @@ use std::{
 };
 
 pub use self::{
-    authority::{Authority, AuthorityError},
+    host_port::{HostPort, HostPortError},
     pattern::{HostPattern, HostPatternError},
     readings::{MAX_TARGET, Reading, Readings, Strict, asks_for_robots_txt, readings, unsendable},
     target::{MAX_METHOD, Target, TargetError, TargetForm},
@@ -89,8 +89,8 @@ impl fmt::Display for Scheme {
 
 impl Host {
     /// Whether `text` is a spelling of this host.
-    pub fn is_meant_by(&self, text: &str) -> bool {
-        Authority::parse(text.as_bytes()).is_ok_and(|authority| authority.host == *self && authority.port.is_none())
+    pub fn matches(&self, text: &str) -> bool {
+        HostPort::parse(text.as_bytes()).is_ok_and(|authority| authority.host == *self && authority.port.is_none())
     }
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for Host {
 
 impl Origin {
     /// The origin of `authority` under `scheme`, with the scheme's port where none is named.
-    pub fn new(scheme: Scheme, authority: Authority) -> Self {
+    pub fn new(scheme: Scheme, authority: HostPort) -> Self {
         Self {
             scheme,
             port: authority.port.unwrap_or(scheme.default_port()),
@@ -141,7 +141,7 @@ impl Origin {
     }
 
     /// Whether `authority`, read under this origin's scheme, names this origin.
-    pub fn is_named_by(&self, authority: &Authority) -> bool {
+    pub fn is_named_by(&self, authority: &HostPort) -> bool {
         self.host == authority.host && self.port == authority.port.unwrap_or(self.scheme.default_port())
     }
 }
@@ -160,13 +160,13 @@ impl fmt::Display for Origin {
 }
 
 impl FromStr for Origin {
-    type Err = AuthorityError;
+    type Err = HostPortError;
 
     /// Reads an origin: scheme, host and perhaps a port, and nothing behind them.
-    fn from_str(text: &str) -> Result<Self, AuthorityError> {
-        let (scheme, authority) = text.split_once("://").ok_or(AuthorityError::NoHost)?;
-        let scheme = Scheme::parse(scheme.as_bytes()).ok_or(AuthorityError::NoHost)?;
-        Ok(Self::new(scheme, Authority::parse(authority.as_bytes())?))
+    fn from_str(text: &str) -> Result<Self, HostPortError> {
+        let (scheme, authority) = text.split_once("://").ok_or(HostPortError::NoHost)?;
+        let scheme = Scheme::parse(scheme.as_bytes()).ok_or(HostPortError::NoHost)?;
+        Ok(Self::new(scheme, HostPort::parse(authority.as_bytes())?))
     }
 }
 

@@ -4,7 +4,7 @@
 //! The way of a request:
 //!
 //! 1. `listen` (`accept`) takes a connection, lets its client in (`clients`, by the bounds of `limits`), ends the TLS of
-//!    `[proxy.tls]` (`server_tls`), and hands it to `connection` with what it needs there (`context`). How it came (`arrival`)
+//!    `[proxy.tls]` (`server_tls`), and hands it to `connection` with what it needs there (`context`). How it came (`connection`)
 //!    goes with it to each request.
 //! 2. `connection` reads one request head after the other (`head`). A CONNECT goes to `connect`,
 //!    which refuses it, opens a blind `tunnel`, or intercepts (`intercept`) and then serves what
@@ -19,9 +19,9 @@
 //! `distrust` tells of clients that turn the interception's certificates down. What is counted on the way is in
 //! [`crate::metrics`]; what a scrape looks up beside it, `scrape` does.
 
-mod arrival;
 mod check;
 mod client;
+mod client_connection;
 mod client_stream;
 mod clients;
 mod connect;
@@ -40,16 +40,16 @@ mod generation;
 mod handshake;
 mod head;
 mod intercept;
+mod internal_site;
 mod judge;
 mod limits;
 mod listen;
 mod live;
-mod own;
 mod relay;
 mod respond;
 mod rewrite;
-mod scrape;
 mod server_tls;
+mod snapshot;
 mod streams;
 mod target;
 mod timer;

@@ -8,7 +8,7 @@
 //! The way of a file: `line` → `record` → `draft`, which compiles each pattern (`entry`, after
 //! `escape`) → `ruleset`, which finds out what each agent gets and has `layout` lay it out as tables
 //! of an `index`. The way of a decision: [`RobotsTxt::agent`] (`names`) → [`Agent::decide`]
-//! (`search`, `sieve`, `wild`) → [`RobotsTxt::rule`], which reads the rule's line again.
+//! (`search`, `filter`, `wild`) → [`RobotsTxt::rule`], which reads the rule's line again.
 //!
 //! Beside them stand [`explain()`], which says of all rules why they won or lost, [`statements`],
 //! what else a file says (and [`audience`] to whom), and [`lint()`], what a person should know of it. All three read the file's
@@ -26,14 +26,14 @@ mod layout;
 mod line;
 mod lint;
 mod names;
+mod path_index;
+mod prefilter;
 mod record;
 mod ruleset;
 mod search;
-mod sieve;
+mod site_access;
 mod statement;
-mod survey;
 mod url;
-mod whole;
 mod wild;
 
 pub use agent::{Agent, Match};
@@ -41,9 +41,9 @@ pub use explain::{Competitor, Explanation, Group, Lost, Weighed, explain, number
 pub use groups::{AgentLine, Choice};
 pub use line::{BEYOND, LIMIT, counted};
 pub use lint::{Disguise, Finding, Lint, Severity, lint};
+pub use site_access::SiteAccess;
 pub use statement::{Statement, StatementKind, audience, statements};
 pub use url::path_of_url;
-pub use whole::Whole;
 
 use std::borrow::Cow;
 

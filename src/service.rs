@@ -34,7 +34,7 @@ use self::{
 use crate::{
     admin::{
         Serving,
-        http::{Around, Desk, LastReload},
+        http::{AdminServer, LastReload, ServiceInfo},
     },
     audit::{LogFormat, MAX_WAIT},
     config::Config,
@@ -52,7 +52,7 @@ struct Daemon {
     live: Arc<Live>,
     listeners: Arc<Listeners>,
     /// Answers operators.
-    desk: Arc<Desk>,
+    admin_server: Arc<AdminServer>,
     /// The socket beside the copies that are in use, where `robotgate cache` asks.
     socket: Mutex<Option<Serving>>,
     reloads: Reloads,
@@ -140,12 +140,12 @@ impl Service {
         let listeners = Arc::new(Listeners::new(stopping.clone(), cut_off.clone(), inherited.take()));
         let planned = listeners.plan(&config)?;
         let threads = config.proxy.threads;
-        let opening = tokio::spawn(tell_of_opening());
+        let opening = tokio::spawn(log_slow_opening());
         let live = Live::new(config, log_format)?;
         opening.abort();
         let open = planned.open(live.generation().listening())?;
         let reloads = Reloads::default();
-        let around = Around {
+        let service_info = ServiceInfo {
             listeners: listeners.clone(),
             last_reload: Box::new({
                 let reloads = reloads.clone();
@@ -153,7 +153,7 @@ impl Service {
             }),
             file: source.as_ref().map(|source| source.file().to_owned()),
         };
-        let desk = Arc::new(Desk::new(live.clone(), around));
+        let admin_server = Arc::new(AdminServer::new(live.clone(), service_info));
         let daemon = Arc::new(Daemon {
             live,
             listeners,
@@ -162,10 +162,10 @@ impl Service {
             notifier: notifier.clone(),
             threads,
             operators: Arc::new({
-                let desk = desk.clone();
-                move |stream, peer, until| drop(tokio::spawn(desk.clone().serve_listener(stream, peer, until)))
+                let admin_server = admin_server.clone();
+                move |stream, peer, until| drop(tokio::spawn(admin_server.clone().serve_listener(stream, peer, until)))
             }),
-            desk,
+            admin_server,
         });
         let Daemon {
             live,
@@ -178,7 +178,7 @@ impl Service {
         announce(live, source.as_ref().map(Source::file));
         listeners.take_up(open, live, operators);
         let in_use: Vec<_> = listeners.addresses().into_iter().map(|(address, _)| address).collect();
-        inherited.tell_of_rest(&in_use, notifier);
+        inherited.log_unused(&in_use, notifier);
         daemon.have_sockets_kept(&[]);
         greeting::show(
             &live.generation().config,
@@ -203,7 +203,7 @@ impl Service {
         };
         tracing::info!(signal, "stopping");
         reporting.abort();
-        let waiting = tokio::spawn(report::tell_of_drain(
+        let waiting = tokio::spawn(report::log_drain(
             live.clone(),
             live.generation().config.proxy.shutdown_timeout,
         ));
@@ -246,7 +246,7 @@ impl Daemon {
             before.stop().await;
         }
         let store = self.live.store();
-        *socket = (store.disk()).and_then(|disk| Serving::start(disk.path(), self.desk.clone()));
+        *socket = (store.disk()).and_then(|disk| Serving::start(disk.path(), self.admin_server.clone()));
     }
 
     /// Has systemd keep the sockets that are listened on now over a restart, and those no more that were `before`.
@@ -272,7 +272,7 @@ impl Daemon {
 }
 
 /// Tells that opening the copies on disk takes long: another process holds the file, or it is checked after a crash.
-async fn tell_of_opening() {
+async fn log_slow_opening() {
     loop {
         tokio::time::sleep(OPENING_PERIOD).await;
         tracing::info!(
@@ -368,7 +368,7 @@ fn announce(live: &Live, file: Option<&Path>) {
         bots = generation.config.bots.len(),
         "configuration loaded"
     );
-    reload::tell_of_doubts(&generation.config, file);
+    reload::log_warnings(&generation.config, file);
     if let Some(disk) = live.store().disk() {
         tracing::info!(path = %disk.path().display(), "keeping what is known of sites on disk");
     }

@@ -8,7 +8,7 @@
 mod clocks;
 mod disk;
 mod fetching;
-mod flight;
+mod in_flight;
 mod slot;
 mod verdicts;
 
@@ -24,7 +24,7 @@ use std::{
 
 use self::{
     clocks::Clocks,
-    flight::Flights,
+    in_flight::InFlightFetches,
     slot::{Held, HeldWeight, Slot},
 };
 pub use self::{
@@ -44,7 +44,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 #[derive(Debug)]
 pub struct Store {
     slots: Cache<Origin, Held, HeldWeight>,
-    flights: Arc<Flights>,
+    in_flight: Arc<InFlightFetches>,
     /// The fetches that run, and what ends them.
     running: TaskTracker,
     stopping: CancellationToken,
@@ -104,7 +104,7 @@ impl Store {
         };
         Self {
             slots,
-            flights: Arc::default(),
+            in_flight: Arc::default(),
             running: TaskTracker::new(),
             stopping: CancellationToken::new(),
             disk,
@@ -178,7 +178,7 @@ impl Store {
             origins: self.slots.len(),
             bytes: self.slots.weight(),
             max_bytes: self.slots.capacity(),
-            fetches: self.flights.len(),
+            fetches: self.in_flight.len(),
         }
     }
 
@@ -226,7 +226,7 @@ impl Store {
         }
         // A lookup may hold the slot, and a fetch, of which what it brings counts as the first that is known.
         let held = self.slots.get(origin).map(|held| held.slot);
-        for slot in self.flights.of(origin).into_iter().chain(held) {
+        for slot in self.in_flight.of(origin).into_iter().chain(held) {
             slot.forget();
         }
         self.slots.remove(origin);
@@ -352,7 +352,7 @@ impl Store {
             return;
         };
         let held = self.slots.iter().map(|(origin, held)| (origin, held.slot));
-        for (origin, slot) in held.chain(self.flights.slots()) {
+        for (origin, slot) in held.chain(self.in_flight.slots()) {
             let before = slot.state.rcu(|state| state.after_jump(&jump));
             let state = slot.state.load_full();
             // The file has to know it, too, by the next start.
@@ -380,8 +380,8 @@ impl Store {
             return held.slot;
         }
         // One whose fetch still runs may have had to leave the memory.
-        let flying = self.flights.of(origin);
-        let slot = flying.unwrap_or_else(|| Arc::new(Slot::new(self.disk.is_none())));
+        let fetching = self.in_flight.of(origin);
+        let slot = fetching.unwrap_or_else(|| Arc::new(Slot::new(self.disk.is_none())));
         let made = self
             .slots
             .get_or_insert_with(origin, || Ok::<_, std::convert::Infallible>(Held::new(origin, slot)));

@@ -21,7 +21,7 @@ pub use self::{
     distrust::{Distrust, Kind, Rejection},
     keystore::jks,
     page::{CA_NAME, Document, Form, Missing, page},
-    settings::{BadProxy, Ca, Settings, is_plain, word},
+    settings::{BadProxy, Ca, Settings, is_plain, shell_word},
 };
 
 /// What clients may know of an authority: everything but its key.

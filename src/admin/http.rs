@@ -7,17 +7,17 @@
 //! would. What changes something can be asked on the socket alone, which only the proxy's own user and root can open.
 
 mod access;
-mod asked;
 mod connection;
 mod decide;
 mod documents;
 mod explain;
 mod health;
+mod input;
+mod limiter;
 mod origins;
 mod problem;
 mod refusals;
 mod routes;
-mod seats;
 mod status;
 
 use std::{
@@ -37,7 +37,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::status::LastReload;
-use self::{connection::Arrival, problem::Problem, seats::Seats};
+use self::{connection::ConnectionInfo, limiter::ConnectionLimiter, problem::Problem};
 use crate::{
     proxy::{Listeners, Live},
     seldom::seldom,
@@ -46,21 +46,21 @@ use crate::{
 
 /// Answers those who ask.
 #[derive(Debug)]
-pub struct Desk {
-    listener: Side,
+pub struct AdminServer {
+    listener: Endpoint,
     /// Has seats of its own, so that no crowd at the listener keeps those on this machine out.
-    socket: Side,
+    socket: Endpoint,
 }
 
 /// A side of the desk: what can be asked there, on as many connections as there are seats.
 #[derive(Debug)]
-struct Side {
+struct Endpoint {
     routes: Router,
-    seats: Seats,
+    limiter: ConnectionLimiter,
 }
 
 /// What there is to tell of beside the proxy itself.
-pub struct Around {
+pub struct ServiceInfo {
     pub listeners: Arc<Listeners>,
     /// What came of the last reload, if there was one. It must not block.
     pub last_reload: Box<dyn Fn() -> Option<LastReload> + Send + Sync>,
@@ -73,7 +73,7 @@ struct Context {
     /// Turns of those who have everything counted, for the metrics or else, which takes time and memory.
     counting: Arc<Semaphore>,
     live: Arc<Live>,
-    around: Around,
+    service_info: ServiceInfo,
     started: SystemTime,
     /// Turns of those who ask for many decisions.
     deciding: Semaphore,
@@ -84,27 +84,27 @@ struct Context {
 /// A field of an answer that says what is amiss with it.
 type Warning = [(HeaderName, &'static str); 1];
 
-// === impl Desk ===
+// === impl AdminServer ===
 
-impl Desk {
+impl AdminServer {
     /// A desk that tells of `live` and what is around it.
-    pub fn new(live: Arc<Live>, around: Around) -> Self {
+    pub fn new(live: Arc<Live>, service_info: ServiceInfo) -> Self {
         let context = Context {
             live,
-            around,
+            service_info,
             started: SystemTime::now(),
             counting: Arc::new(Semaphore::new(COUNTS)),
             deciding: Semaphore::new(DECISIONS),
             explaining: Arc::new(Semaphore::new(EXPLANATIONS)),
         };
         let context = Arc::new(context);
-        let side = |routes| Side {
+        let endpoint = |routes| Endpoint {
             routes,
-            seats: Seats::default(),
+            limiter: ConnectionLimiter::default(),
         };
         Self {
-            listener: side(routes::of_listener(context.clone())),
-            socket: side(routes::of_socket(context)),
+            listener: endpoint(routes::of_listener(context.clone())),
+            socket: endpoint(routes::of_socket(context)),
         }
     }
 
@@ -114,30 +114,30 @@ impl Desk {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
         let local = stream.local_addr();
-        let arrival = Arrival {
+        let info = ConnectionInfo {
             is_local: local.is_ok_and(|address| address.ip().to_canonical().is_loopback()),
         };
-        self.listener.serve(stream, arrival, Some(peer.ip()), until).await;
+        self.listener.serve(stream, info, Some(peer.ip()), until).await;
     }
 
     /// Serves a connection to the socket, in the same way.
     pub async fn serve_socket(self: Arc<Self>, stream: UnixStream, until: CancellationToken) {
-        let arrival = Arrival { is_local: true };
-        self.socket.serve(stream, arrival, None, until).await;
+        let info = ConnectionInfo { is_local: true };
+        self.socket.serve(stream, info, None, until).await;
     }
 }
 
-// === impl Side ===
+// === impl Endpoint ===
 
-impl Side {
+impl Endpoint {
     async fn serve(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send,
-        arrival: Arrival,
+        info: ConnectionInfo,
         address: Option<IpAddr>,
         until: CancellationToken,
     ) {
-        let Some(seat) = self.seats.take(address).await else {
+        let Some(permit) = self.limiter.take(address).await else {
             let peer = address.map(tracing::field::display);
             return seldom!(
                 info,
@@ -145,7 +145,7 @@ impl Side {
                 "the admin listener has too many connections; one was closed"
             );
         };
-        connection::serve(stream, arrival, seat, self.routes.clone(), until).await;
+        connection::serve(stream, info, permit, self.routes.clone(), until).await;
     }
 }
 

@@ -106,10 +106,10 @@ impl Row {
     /// What memory has of it.
     pub(super) fn held(origin: &Origin, state: &OriginState, policy: &Policy, now: SystemTime) -> Self {
         let state = under(state.clone(), policy);
-        Self::whole(origin, &state, policy, now)
+        Self::full(origin, &state, policy, now)
     }
 
-    fn whole(origin: &Origin, state: &OriginState, policy: &Policy, now: SystemTime) -> Self {
+    fn full(origin: &Origin, state: &OriginState, policy: &Policy, now: SystemTime) -> Self {
         let bytes = state.last_copy().map(|copy| copy.robots.body().len());
         Self::new(&origin.to_string(), state, bytes, policy, now)
     }
@@ -149,7 +149,7 @@ impl Detail {
         let state = under(state, policy);
         let body = state.last_copy().map(|copy| copy.robots.body());
         Self {
-            row: Row::whole(origin, &state, policy, now),
+            row: Row::full(origin, &state, policy, now),
             robots_url: origin.robots_url(),
             profile: policy.profile.as_str().into(),
             asked: state.asked().map(Timestamp),

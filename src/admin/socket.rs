@@ -20,7 +20,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 use tokio::{net::UnixListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::http::Desk;
+use super::http::AdminServer;
 
 /// The socket, and the task that accepts on it.
 #[derive(Debug)]
@@ -57,11 +57,11 @@ pub(super) fn path_beside(file: &Path) -> PathBuf {
 // === impl Serving ===
 
 impl Serving {
-    /// Has `desk` answer beside `file`, which the caller has open. `None` where there can be no socket, which the log
+    /// Has `admin_server` answer beside `file`, which the caller has open. `None` where there can be no socket, which the log
     /// tells.
     ///
     /// It has to be called within a runtime.
-    pub fn start(file: &Path, desk: Arc<Desk>) -> Option<Self> {
+    pub fn start(file: &Path, admin_server: Arc<AdminServer>) -> Option<Self> {
         let bound = Socket::bind(file).and_then(|(socket, listener)| Ok((socket, UnixListener::from_std(listener)?)));
         let (socket, listener) = bound
             .inspect_err(|error| {
@@ -72,7 +72,7 @@ impl Serving {
             })
             .ok()?;
         let stop = CancellationToken::new();
-        let task = tokio::spawn(accept(listener, socket, desk, stop.clone()));
+        let task = tokio::spawn(accept(listener, socket, admin_server, stop.clone()));
         Some(Self { stop, task })
     }
 
@@ -85,10 +85,10 @@ impl Serving {
     }
 }
 
-async fn accept(listener: UnixListener, socket: Socket, desk: Arc<Desk>, stop: CancellationToken) {
+async fn accept(listener: UnixListener, socket: Socket, admin_server: Arc<AdminServer>, stop: CancellationToken) {
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
-            Ok((stream, _)) => drop(tokio::spawn(desk.clone().serve_socket(stream, stop.clone()))),
+            Ok((stream, _)) => drop(tokio::spawn(admin_server.clone().serve_socket(stream, stop.clone()))),
             Err(error) => {
                 tracing::debug!(%error, "a connection to the socket beside the copies could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;

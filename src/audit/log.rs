@@ -54,14 +54,14 @@ use std::{
 pub use self::reserve::Reserved;
 use self::{
     file::{append_on_a_new_line, append_to},
-    state::{Shared, Sink, State, parity},
+    state::{SharedLog, Sink, State, parity},
 };
 use super::{AuditCounts, LogFormat, text::TextLines};
 
 /// The log. What is left is written when it is dropped.
 #[derive(Debug)]
 pub struct AuditLog {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLog>,
     writer: Mutex<Option<JoinHandle<()>>>,
     counts: Arc<AuditCounts>,
     /// `None` where it is no file.
@@ -100,7 +100,7 @@ pub enum AuditError {
 #[derive(Debug)]
 #[must_use = "the line may not be written yet"]
 pub struct Enqueued<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedLog,
     /// The number of its batch.
     batch: u64,
 }
@@ -169,7 +169,7 @@ impl AuditLog {
     fn to_sink(sink: Sink, path: Option<PathBuf>) -> Result<Self, AuditError> {
         let output = path.as_ref().map(|path| path.display().to_string());
         let output = output.unwrap_or_else(|| "standard output".to_owned());
-        let shared = Arc::new(Shared::new(sink, output));
+        let shared = Arc::new(SharedLog::new(sink, output));
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn({
@@ -224,7 +224,7 @@ impl AuditLog {
     /// # Errors
     /// The output takes nothing for [`MAX_WAIT`].
     pub async fn write(&self, line: &[u8]) -> Result<(), AuditError> {
-        self.enqueue(line).await?.written().await
+        self.enqueue(line).await?.wait_until_written().await
     }
 
     /// Hands a line over, which is written then whatever becomes of the caller, and returns before it is.
@@ -321,7 +321,7 @@ impl Enqueued<'_> {
     ///
     /// # Errors
     /// The output takes nothing for [`MAX_WAIT`].
-    pub async fn written(self) -> Result<(), AuditError> {
+    pub async fn wait_until_written(self) -> Result<(), AuditError> {
         if let Some(lead) = self.shared.lead(self.batch) {
             if lead.gathers {
                 tokio::task::yield_now().await;

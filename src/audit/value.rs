@@ -150,7 +150,7 @@ impl fmt::Write for Escaped<'_> {
 mod tests {
     use super::*;
 
-    fn written(value: &impl Value) -> String {
+    fn to_json(value: &impl Value) -> String {
         let mut line = Vec::new();
         value.write(&mut line);
         String::from_utf8(line).expect("JSON is UTF-8")
@@ -160,7 +160,7 @@ mod tests {
     fn every_text_reads_as_what_it_was() {
         let ascii: String = (0..=127_u8).map(char::from).collect();
         for text in ["", "/shop?a=1", "a\"b", "a\\b", "a\nb\r\t\u{1}", "é ツ 🤖", &ascii] {
-            let json = written(&text);
+            let json = to_json(&text);
             assert_eq!(serde_json::from_str::<String>(&json).expect(&json), text, "{json}");
             assert!(!json.contains('\n'), "a line stays one: {json}");
         }
@@ -170,14 +170,14 @@ mod tests {
     fn other_values_are_the_json_that_readers_expect() {
         let url = Url("https://[::1]:8443", "/a\"b");
         for (json, expected) in [
-            (written(&None::<u64>), "null"),
-            (written(&Some(u64::MAX)), "18446744073709551615"),
-            (written(&true), "true"),
-            (written(&SocketAddr::from(([192, 0, 2, 1], 80))), "\"192.0.2.1:80\""),
-            (written(&"[::1]:80".parse::<SocketAddr>().unwrap()), "\"[::1]:80\""),
-            (written(&url), "\"https://[::1]:8443/a\\\"b\""),
+            (to_json(&None::<u64>), "null"),
+            (to_json(&Some(u64::MAX)), "18446744073709551615"),
+            (to_json(&true), "true"),
+            (to_json(&SocketAddr::from(([192, 0, 2, 1], 80))), "\"192.0.2.1:80\""),
+            (to_json(&"[::1]:80".parse::<SocketAddr>().unwrap()), "\"[::1]:80\""),
+            (to_json(&url), "\"https://[::1]:8443/a\\\"b\""),
             (
-                written(&vec![Redirect {
+                to_json(&vec![Redirect {
                     status: Some(301),
                     to: "http://b.example/".into(),
                     upstream: None,

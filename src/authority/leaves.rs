@@ -31,10 +31,10 @@ use crate::origin::Host;
 /// Clones share the cache.
 #[derive(Clone)]
 pub struct Leaves {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLeaves>,
 }
 
-struct Shared {
+struct SharedLeaves {
     authority: Arc<Authority>,
     cache: Cache<Host, Leaf>,
     provider: Arc<CryptoProvider>,
@@ -67,7 +67,7 @@ impl Leaves {
     ) -> Self {
         let turns = thread::available_parallelism().map_or(1, usize::from);
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedLeaves {
                 authority,
                 cache: Cache::new(capacity.max(1)),
                 provider: Arc::new(rustls::crypto::ring::default_provider()),
@@ -142,9 +142,9 @@ impl fmt::Debug for Leaves {
     }
 }
 
-// === impl Shared ===
+// === impl SharedLeaves ===
 
-impl Shared {
+impl SharedLeaves {
     async fn fill(self: Arc<Self>, name: Host) -> Result<Arc<ServerConfig>, MintError> {
         let now = (self.clock)();
         let check = |_: &Host, leaf: &mut Leaf| {

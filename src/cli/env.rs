@@ -29,8 +29,8 @@ use crate::{
     text::plain,
     trust::{
         BadProxy, Ca, Settings,
-        clients::{self, Client, Group},
-        word,
+        clients::{self, Client, ClientKind},
+        shell_word,
     },
 };
 
@@ -136,7 +136,7 @@ fn names() -> PossibleValuesParser {
 fn list() -> String {
     let mut out = String::from("To print a client's settings: robotgate env CLIENT\n");
     let width = clients::all().iter().map(|client| client.name.len()).max().unwrap_or(0);
-    for group in [Group::Client, Group::Browser, Group::System] {
+    for group in [ClientKind::Client, ClientKind::Browser, ClientKind::System] {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "\n{}:", group.title());
         for client in clients::all().iter().filter(|client| client.group == group) {
@@ -260,7 +260,7 @@ fn options(args: &EnvArgs, proxy: Option<&str>) -> String {
 
 fn option(name: &str, value: &str) -> String {
     // They stand in comments too, which a line break would end.
-    format!(" --{name} {}", word(&plain(value, usize::MAX)))
+    format!(" --{name} {}", shell_word(&plain(value, usize::MAX)))
 }
 
 /// The certificates of the authority's file.
@@ -296,7 +296,7 @@ fn state_of(path: &Path, args: &EnvArgs) -> Option<String> {
             let copy = match args.ca {
                 Some(_) => format!(
                     "cp {} robotgate-ca.pem",
-                    word(&plain(&path.to_string_lossy(), usize::MAX))
+                    shell_word(&plain(&path.to_string_lossy(), usize::MAX))
                 ),
                 None => export,
             };

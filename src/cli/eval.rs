@@ -19,7 +19,7 @@ use std::{
 use rustix::fs::{FileType, fstat};
 
 use self::case::Files;
-use super::progress::{Progress, tell_of_input};
+use super::progress::{Progress, prompt_for};
 use crate::robots::Profile;
 
 /// Decide many cases from standard input, as JSON
@@ -51,7 +51,7 @@ struct Outcome {
 /// early is no failure.
 #[must_use]
 pub fn run(args: &EvalArgs) -> ExitCode {
-    tell_of_input("one JSON object a line (robotgate eval --help shows one)");
+    prompt_for("one JSON object a line (robotgate eval --help shows one)");
     let read = Arc::<AtomicU64>::default();
     // Answers that are seen are all the progress there need be.
     let progress = (!io::stdout().is_terminal()).then(|| {

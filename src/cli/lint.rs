@@ -24,7 +24,7 @@ use crate::{
     explanation::FetchRecord,
     robots::{Finding, Severity, lint},
 };
-use source::{Absence, Found, Source};
+use source::{Absence, LintInput, Source};
 
 /// Find what is lost, misleading or useless in a robots.txt
 ///
@@ -95,7 +95,7 @@ pub fn run(args: &LintArgs) -> ExitCode {
 
 fn print(
     args: &LintArgs,
-    found: &Found,
+    found: &LintInput,
     absence: Option<&Absence>,
     findings: &[Finding],
     counts: Counts,

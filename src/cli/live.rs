@@ -57,19 +57,19 @@ pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
     let traced = runtime.block_on(async {
         let resolver = Resolver::new(&config.egress.dns)?;
         let roots = Roots::gather(&config.https.extra_roots)?;
-        let lanes = config.lanes();
-        let place = lanes.enter(Requester {
+        let limiter = config.fetch_limiter();
+        let permit = limiter.enter(Requester {
             name: Name::Operators,
             max_fetches: 1,
         })?;
         let fetcher = config.fetcher(
             config.way_out(resolver, config.listening()),
             Origins::new(roots.path(), 1),
-            lanes,
+            limiter,
         );
         let text = format!("fetching {}", origin.robots_url());
         let _progress = Progress::begin(move || text.clone());
-        Ok::<_, LiveError>(fetcher.trace(&place, origin, None).await)
+        Ok::<_, LiveError>(fetcher.trace(&permit, origin, None).await)
     })?;
     Ok(Live::new(traced, config.robots.policy, SystemTime::now()))
 }

@@ -78,7 +78,7 @@ impl Terminal {
 }
 
 /// Tells who is at a terminal that the program waits for what they type, which is `what`.
-pub(super) fn tell_of_input(what: &str) {
+pub(super) fn prompt_for(what: &str) {
     if stdin().is_terminal() && stderr().is_terminal() {
         eprintln!("robotgate: type {what}; Ctrl-D in an empty line ends it, Ctrl-C gives up");
     }

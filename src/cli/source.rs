@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use super::progress::tell_of_input;
+use super::progress::prompt_for;
 use crate::robots::LIMIT;
 
 /// What is of use of the file at `path`.
@@ -18,7 +18,7 @@ pub(super) fn of_file(path: &Path) -> io::Result<Vec<u8>> {
 
 /// What is of use of standard input.
 pub(super) fn of_input() -> io::Result<Vec<u8>> {
-    tell_of_input("the robots.txt");
+    prompt_for("the robots.txt");
     read(io::stdin().lock())
 }
 

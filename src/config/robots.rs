@@ -10,7 +10,7 @@ use http::HeaderValue;
 use toml::Spanned;
 
 use super::table::{Table, ValueOr as _};
-use super::units::Written;
+use super::units::HumanDuration;
 use crate::copy::{Policy, Retry, Then, Unreachable};
 use crate::fetch::FetcherOptions;
 
@@ -149,8 +149,8 @@ fn retry(table: &Table<'_>, default: &Retry) -> Retry {
 fn too_long(time: Duration, key: &str, than: Duration) -> String {
     format!(
         "{} is more than {key}, {}; this one must not be the longer",
-        Written(time),
-        Written(than)
+        HumanDuration(time),
+        HumanDuration(than)
     )
 }
 

@@ -18,7 +18,7 @@ use toml::value::Datetime;
 
 use super::checker::{Checker, List, Text};
 use super::reader;
-use super::units::{self, UnitError, Written};
+use super::units::{self, HumanDuration, UnitError};
 
 /// A table, or the place of one that is not written.
 pub(super) struct Table<'c> {
@@ -300,7 +300,7 @@ impl<'c> Table<'c> {
             Amount::Text(text) => match units::duration(text) {
                 Err(error) => Err(format!("\"{text}\" {error}")),
                 Ok(time) if !limits.contains(&time) => {
-                    let (low, high) = (Written(*limits.start()), Written(*limits.end()));
+                    let (low, high) = (HumanDuration(*limits.start()), HumanDuration(*limits.end()));
                     Err(format!("\"{text}\" is out of range; write a time from {low} to {high}"))
                 }
                 Ok(time) => Ok(Spanned::new(value.span(), time)),

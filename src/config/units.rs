@@ -48,7 +48,7 @@ pub enum UnitError {
 }
 
 /// A duration that prints as [`duration`] reads it: `1h 30m`.
-pub struct Written(pub Duration);
+pub struct HumanDuration(pub Duration);
 
 /// Reads a duration: numbers with units, from large to small, with or without spaces.
 ///
@@ -117,9 +117,9 @@ fn split_number(text: &str) -> Option<(Result<u64, TooLarge>, &str)> {
     Some((digits.parse().map_err(|_| TooLarge), rest.trim_start()))
 }
 
-// === impl Written ===
+// === impl HumanDuration ===
 
-impl fmt::Display for Written {
+impl fmt::Display for HumanDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut nanos = self.0.as_nanos();
         if nanos == 0 {
@@ -213,7 +213,7 @@ mod tests {
             ("7d 1ms", "168h 1ms"),
         ] {
             assert_eq!(
-                duration(text).map(|it| Written(it).to_string()),
+                duration(text).map(|it| HumanDuration(it).to_string()),
                 Ok(printed.into()),
                 "{text}"
             );
@@ -224,13 +224,13 @@ mod tests {
         #[test]
         fn what_is_printed_is_read_back(seconds: u32, millis in 0_u32..1000) {
             let it = Duration::new(u64::from(seconds), millis * 1_000_000);
-            assert_eq!(duration(&Written(it).to_string()), Ok(it));
+            assert_eq!(duration(&HumanDuration(it).to_string()), Ok(it));
         }
 
         #[test]
         fn whole_days_are_read_back(days in 0_u32..4000) {
             let it = Duration::from_secs(u64::from(days) * 86_400);
-            assert_eq!(duration(&Written(it).to_string()), Ok(it));
+            assert_eq!(duration(&HumanDuration(it).to_string()), Ok(it));
         }
 
         #[test]

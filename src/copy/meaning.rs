@@ -107,7 +107,7 @@ impl Meaning {
             200..=299 => Meaning::Rules(Arc::new(RobotsCopy {
                 status: received.status,
                 etag: received.etag.clone(),
-                whole: received.cut_off.is_empty() && !received.redirected,
+                complete: received.cut_off.is_empty() && !received.redirected,
                 ..RobotsCopy::new(policy.profile, &received.body, at)
             })),
             status if is_busy(status, policy.profile) => failed(),

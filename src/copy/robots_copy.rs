@@ -20,7 +20,7 @@ pub struct RobotsCopy {
     pub etag: Option<Box<str>>,
     /// Whether the text is known to be the whole of what the site itself has at `/robots.txt`: nothing was cut at the size
     /// that counts, and no redirect led to it, which may lead to any page.
-    pub whole: bool,
+    pub complete: bool,
 }
 
 /// A SHA-256, in lower-case hex where it is written: with it an auditor can tell months later which
@@ -39,7 +39,7 @@ impl RobotsCopy {
             fetched,
             status: 200,
             etag: None,
-            whole: false,
+            complete: false,
         }
     }
 
@@ -52,7 +52,7 @@ impl RobotsCopy {
             fetched: self.fetched,
             status: self.status,
             etag: self.etag.clone(),
-            whole: self.whole,
+            complete: self.complete,
         }
     }
 
@@ -80,8 +80,8 @@ impl PartialEq for RobotsCopy {
     fn eq(&self, other: &Self) -> bool {
         let profiles_are_equal = self.robots.profile() == other.robots.profile();
         profiles_are_equal
-            && (self.sha256, self.fetched, self.status, &self.etag, self.whole)
-                == (other.sha256, other.fetched, other.status, &other.etag, other.whole)
+            && (self.sha256, self.fetched, self.status, &self.etag, self.complete)
+                == (other.sha256, other.fetched, other.status, &other.etag, other.complete)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     bot::{Bots, Enforcement, Identity, Proof, Unidentified},
     copy::{Answer, Lookup, Policy},
     origin::{Origin, Reading, Readings, Scheme, Target, asks_for_robots_txt, readings},
-    robots::{Agent, Match, RobotsTxt, RuleId, Whole},
+    robots::{Agent, Match, RobotsTxt, RuleId, SiteAccess},
 };
 
 /// Who asks, for what, and by which terms.
@@ -96,7 +96,7 @@ pub enum Begun {
 pub struct Undecided(Question);
 
 /// What was found out, before it is put together with the question.
-struct Found {
+struct Ruling {
     verdict: Verdict,
     reason: Reason,
     rule: Option<RuleId>,
@@ -170,17 +170,17 @@ impl Question {
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let asker = self.asker();
         let found = match (asker, &prohibited, &self.scope) {
-            (Asker::Refused(reason @ Reason::Unauthenticated), ..) => Some(Found::refused(reason)),
-            (_, Some(_), _) => Some(Found::refused(Reason::Egress)),
+            (Asker::Refused(reason @ Reason::Unauthenticated), ..) => Some(Ruling::refused(reason)),
+            (_, Some(_), _) => Some(Ruling::refused(Reason::Egress)),
             (_, None, Scope::Tunnel { exception: None }) if self.terms.https_mode == HttpsMode::Refuse => {
-                Some(Found::refused(Reason::ConnectRefused))
+                Some(Ruling::refused(Reason::ConnectRefused))
             }
-            (Asker::Refused(reason @ Reason::Identity), ..) => Some(Found::refused(reason)),
+            (Asker::Refused(reason @ Reason::Identity), ..) => Some(Ruling::refused(reason)),
             (_, None, Scope::Path { alone: true }) if asks_for_robots_txt(&self.target.path) => {
-                Some(Found::new(Verdict::Allow, Reason::RobotsFile, None))
+                Some(Ruling::new(Verdict::Allow, Reason::RobotsFile, None))
             }
-            (Asker::Refused(reason), ..) => Some(Found::refused(reason)),
-            _ if asker.enforcement() == Enforcement::Exempt => Some(Found::new(Verdict::Allow, Reason::Exempt, None)),
+            (Asker::Refused(reason), ..) => Some(Ruling::refused(reason)),
+            _ if asker.enforcement() == Enforcement::Exempt => Some(Ruling::new(Verdict::Allow, Reason::Exempt, None)),
             _ => None,
         };
         match found {
@@ -200,7 +200,7 @@ impl Question {
             (_, prohibited @ Some(_)) => (Reason::Egress, prohibited),
             (_, None) => return None,
         };
-        Some(self.into_decision(Found::refused(reason), None, prohibited))
+        Some(self.into_decision(Ruling::refused(reason), None, prohibited))
     }
 
     /// Who asks. Most clients send no User-Agent with a CONNECT; where the operator lets tunnels to the host through, what
@@ -214,11 +214,11 @@ impl Question {
     }
 
     /// `None` where finding out takes more work than `budget`.
-    fn find(&self, answer: Answer<'_>, budget: usize) -> Option<Found> {
+    fn find(&self, answer: Answer<'_>, budget: usize) -> Option<Ruling> {
         let (robots, by_last_copy) = match rules_of(answer) {
             Ok(rules) => rules,
-            Err((_, reason @ Reason::Egress)) => return Some(Found::refused(reason)),
-            Err((verdict, reason)) => return Some(Found::new(verdict, reason, None)),
+            Err((_, reason @ Reason::Egress)) => return Some(Ruling::refused(reason)),
+            Err((verdict, reason)) => return Some(Ruling::new(verdict, reason, None)),
         };
         let (_, agent) = self.asker().pick(robots);
         if let Scope::Tunnel { exception } = &self.scope {
@@ -228,13 +228,13 @@ impl Question {
         let readings = readings(self.target.decided_path(), self.terms.strict_paths);
         let (reading, Match { allowed, rule }) = strictest(agent, &readings, budget)?;
         let verdict = if allowed { Verdict::Allow } else { Verdict::Deny };
-        Some(Found {
+        Some(Ruling {
             reading: Some(reading),
-            ..Found::new(verdict, reason_of(rule, by_last_copy), rule)
+            ..Ruling::new(verdict, reason_of(rule, by_last_copy), rule)
         })
     }
 
-    fn into_decision(self, found: Found, lookup: Option<Lookup>, prohibited: Option<String>) -> Decision {
+    fn into_decision(self, found: Ruling, lookup: Option<Lookup>, prohibited: Option<String>) -> Decision {
         let enforcement = self.asker().enforcement();
         let is_reported = enforcement == Enforcement::Report && found.can_pass;
         Decision {
@@ -262,7 +262,7 @@ impl Undecided {
     /// Decides on what was looked up. A decision that takes more work than [`BUDGET`] is a deny.
     pub fn decide(self, lookup: Lookup) -> Decision {
         let found = self.0.find(lookup.answer(&self.0.terms.policy), BUDGET);
-        let found = found.unwrap_or_else(|| Found::new(Verdict::Deny, Reason::TooComplex, None));
+        let found = found.unwrap_or_else(|| Ruling::new(Verdict::Deny, Reason::TooComplex, None));
         self.0.into_decision(found, Some(lookup), None)
     }
 
@@ -279,9 +279,9 @@ impl Undecided {
     }
 }
 
-// === impl Found ===
+// === impl Ruling ===
 
-impl Found {
+impl Ruling {
     fn new(verdict: Verdict, reason: Reason, rule: Option<RuleId>) -> Self {
         Self {
             verdict,
@@ -303,16 +303,16 @@ impl Found {
 }
 
 /// What can be said of the whole origin. `passes` settles what happens where that is neither yes nor no.
-fn find_whole(agent: Agent<'_>, by_last_copy: bool, passes: bool) -> Found {
+fn find_whole(agent: Agent<'_>, by_last_copy: bool, passes: bool) -> Ruling {
     // The root's rule stands for the whole origin where every path has the same verdict.
     let rule = agent.decide(b"/").rule;
     let reason = reason_of(rule, by_last_copy);
-    match agent.whole() {
-        Whole::AllAllowed => Found::new(Verdict::Allow, reason, rule),
-        Whole::AllDisallowed => Found::new(Verdict::Deny, reason, rule),
-        Whole::Mixed => Found {
+    match agent.site_access() {
+        SiteAccess::AllAllowed => Ruling::new(Verdict::Allow, reason, rule),
+        SiteAccess::AllDisallowed => Ruling::new(Verdict::Deny, reason, rule),
+        SiteAccess::Mixed => Ruling {
             passes,
-            ..Found::new(Verdict::Unverifiable, Reason::Unverifiable, None)
+            ..Ruling::new(Verdict::Unverifiable, Reason::Unverifiable, None)
         },
     }
 }

@@ -23,12 +23,12 @@ struct Inner {
     resolver: TokioResolver,
     /// What was found, for its time to live. The resolver has a cache, too; but to ask that takes longer than to decide on a
     /// request.
-    found: Cache<Arc<str>, Found>,
+    found: Cache<Arc<str>, Resolved>,
 }
 
 /// The addresses of a name.
 #[derive(Clone)]
-struct Found {
+struct Resolved {
     addresses: Arc<[IpAddr]>,
     until: Instant,
 }
@@ -98,7 +98,7 @@ impl Resolver {
         let answer = self.0.resolver.lookup_ip(asked).await?;
         let mut addresses: Vec<IpAddr> = answer.iter().collect();
         addresses.sort_by_key(IpAddr::is_ipv6);
-        let found = Found {
+        let found = Resolved {
             addresses: addresses.into(),
             until: answer.valid_until(),
         };

@@ -42,7 +42,7 @@ struct Object<'a> {
     reading: Option<&'static str>,
     /// The path that decided, where it is another reading than the one as sent.
     read_as: Option<Cow<'a, str>>,
-    group: Option<Group>,
+    group: Option<ConsideredGroup>,
     rule: Option<Rule<'a>>,
     considered: usize,
     /// The first of them, the nearest to winning first.
@@ -56,7 +56,7 @@ struct Object<'a> {
 
 /// The groups whose rules were considered, as one.
 #[derive(Serialize)]
-struct Group {
+struct ConsideredGroup {
     specific: bool,
     /// Of the first user-agent that rules were picked under.
     line: u32,
@@ -100,7 +100,7 @@ struct Robots<'a> {
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct StatementRow<'a> {
     kind: &'static str,
     value: Cow<'a, str>,
     line: u32,
@@ -181,7 +181,7 @@ impl<'a> Object<'a> {
                 .as_ref()
                 .and_then(|why| why.read_as.as_ref())
                 .map(|(_, path)| String::from_utf8_lossy(path)),
-            group: explanation.and_then(Group::new),
+            group: explanation.and_then(ConsideredGroup::new),
             rule: explanation
                 .and_then(|explanation| explanation.rule.as_ref())
                 .map(|rule| Rule::new(rule, usize::MAX)),
@@ -189,16 +189,16 @@ impl<'a> Object<'a> {
             competitors: bounded::list(competitors.iter().map(Loser::new)),
             competitors_total: competitors.len(),
             robots: Robots::new(report, file, fetch),
-            statements: bounded::list(report.statements.iter().map(Said::new)),
+            statements: bounded::list(report.statements.iter().map(StatementRow::new)),
             statements_total: report.statements.len(),
             profile: decision.question.terms.policy.profile.as_str(),
         }
     }
 }
 
-// === impl Group ===
+// === impl ConsideredGroup ===
 
-impl Group {
+impl ConsideredGroup {
     fn new(explanation: &Explanation<'_>) -> Option<Self> {
         let agents = || explanation.groups.iter().flat_map(|group| &group.agents);
         Some(Self {
@@ -274,9 +274,9 @@ impl<'a> Robots<'a> {
     }
 }
 
-// === impl Said ===
+// === impl StatementRow ===
 
-impl<'a> Said<'a> {
+impl<'a> StatementRow<'a> {
     fn new(heard: &'a Heard<'a>) -> Self {
         let said = &heard.said;
         Self {

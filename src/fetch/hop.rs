@@ -4,7 +4,7 @@ use http::HeaderValue;
 use pingora_http::ResponseHeader;
 
 use super::{
-    Asked, Fetcher,
+    Fetcher, TracedHop,
     body::{self, Body},
     redirect::Hop,
     session::Session,
@@ -34,7 +34,7 @@ impl Hop {
         &self,
         fetcher: &Fetcher,
         etag: Option<&str>,
-        asked: &mut Asked,
+        asked: &mut TracedHop,
     ) -> Result<HopEnd, Failure> {
         upstream::check_name(self.origin())?;
         let addresses = fetcher.egress.addresses(&self.origin.host, self.origin.port).await;
@@ -71,7 +71,7 @@ impl Hop {
         session: &mut Session,
         fetcher: &Fetcher,
         etag: Option<&str>,
-        asked: &mut Asked,
+        asked: &mut TracedHop,
     ) -> Result<HopEnd, Failure> {
         let request = self.request(fetcher.options.user_agent.clone(), etag);
         let request = request.map_err(|error| Fault::from_pingora(&error))?;

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::{
     copy::FetchError,
-    origin::{Authority, Origin, Scheme, Target},
+    origin::{HostPort, Origin, Scheme, Target},
     text::plain,
 };
 
@@ -68,7 +68,7 @@ impl Hop {
             .and_then(|here| here.join(text))
             .map_err(|error| lost(&error.to_string()))?;
         let scheme = Scheme::parse(there.scheme().as_bytes()).ok_or_else(|| lost("neither http nor https"))?;
-        let authority = Authority::parse(there.authority().as_bytes()).map_err(|error| lost(&error.to_string()))?;
+        let authority = HostPort::parse(there.authority().as_bytes()).map_err(|error| lost(&error.to_string()))?;
         let query = there.query().map(|query| format!("?{query}"));
         Ok(Self {
             origin: Origin::new(scheme, authority),

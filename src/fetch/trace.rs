@@ -10,14 +10,14 @@ use super::Fetched;
 pub struct Traced {
     pub fetched: Fetched,
     /// In order; all but the first are where redirects led. None where it never began.
-    pub hops: Vec<Asked>,
+    pub hops: Vec<TracedHop>,
     /// From when its turn had come to the last byte that counts, or to the failure.
     pub took: Duration,
 }
 
 /// One URL that was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct TracedHop {
     pub url: String,
     /// The address that was connected to, or tried last; `None` where there was none to try.
     pub upstream: Option<SocketAddr>,
@@ -29,7 +29,7 @@ pub struct Asked {
 
 impl Traced {
     /// The redirects that were followed, be it in vain: the status of each, and where it led.
-    pub fn redirects(&self) -> impl Iterator<Item = (Option<u16>, &Asked)> {
+    pub fn redirects(&self) -> impl Iterator<Item = (Option<u16>, &TracedHop)> {
         std::iter::zip(&self.hops, self.hops.iter().skip(1))
             .filter(|(from, _)| from.is_redirect())
             .map(|(from, to)| (from.status, to))
@@ -48,9 +48,9 @@ impl Traced {
     }
 }
 
-// === impl Asked ===
+// === impl TracedHop ===
 
-impl Asked {
+impl TracedHop {
     fn is_redirect(&self) -> bool {
         self.status.is_some_and(|status| (300..400).contains(&status))
     }

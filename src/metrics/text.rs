@@ -18,7 +18,7 @@ use crate::text::micros_since_1970;
 
 /// A scrape.
 #[derive(Debug)]
-struct Scrape {
+struct MetricsCollector {
     metrics: Arc<Metrics>,
     snapshot: Snapshot,
     format: Format,
@@ -27,7 +27,7 @@ struct Scrape {
 /// See [`Metrics::text`].
 pub(super) fn write(metrics: &Arc<Metrics>, snapshot: Snapshot, format: Format) -> String {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Scrape {
+    registry.register_collector(Box::new(MetricsCollector {
         metrics: metrics.clone(),
         snapshot,
         format,
@@ -41,7 +41,7 @@ pub(super) fn write(metrics: &Arc<Metrics>, snapshot: Snapshot, format: Format) 
     out
 }
 
-impl Collector for Scrape {
+impl Collector for MetricsCollector {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let mut page = Page::new(encoder, self.format);
         self.requests(&mut page)?;
@@ -53,9 +53,9 @@ impl Collector for Scrape {
     }
 }
 
-// === impl Scrape ===
+// === impl MetricsCollector ===
 
-impl Scrape {
+impl MetricsCollector {
     fn requests(&self, page: &mut Page<'_>) -> fmt::Result {
         let metrics = &self.metrics;
         page.counters(

@@ -4,7 +4,7 @@
 //! come to the same wherever they stand. Whether a proxied request names its host in one way only is for
 //! [`crate::proxy`] to check.
 
-use super::{Authority, AuthorityError, MAX_TARGET, Origin, Scheme, unsendable};
+use super::{HostPort, HostPortError, MAX_TARGET, Origin, Scheme, unsendable};
 
 /// What a request is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum TargetError {
     #[error("this proxy fetches only http and https URLs, and ws and wss URLs for a WebSocket")]
     Scheme,
     #[error("the URL's host is not valid: {0}")]
-    Authority(#[from] AuthorityError),
+    HostPort(#[from] HostPortError),
     #[error("the URL is ambiguous: servers could read it in two ways")]
     Ambiguous,
     #[error("the URL has {}, which has to be percent-encoded: write %{:02X} for it", name(*.0), .0)]
@@ -42,7 +42,7 @@ pub enum TargetError {
     )]
     OriginForm,
     #[error("the Host field is not valid: {0}")]
-    Host(AuthorityError),
+    Host(HostPortError),
     #[error("the Host field names another host than the request target")]
     HostDiffers,
     #[error("the request names another host than the CONNECT that it came through")]
@@ -180,7 +180,7 @@ fn split(url: &str) -> Result<(Origin, &[u8]), TargetError> {
         TargetForm::Other => return Err(TargetError::NotAbsolute),
     };
     let scheme = Scheme::parse(scheme).ok_or(TargetError::NoRobots)?;
-    let origin = Origin::new(scheme, Authority::parse(authority)?);
+    let origin = Origin::new(scheme, HostPort::parse(authority)?);
     match origin.is_own() {
         true => Err(TargetError::Own),
         false => Ok((origin, path_and_query)),

@@ -14,7 +14,7 @@ use pingora::protocols::http::v2::server::HttpSession as Session2;
 use pingora_http::{RequestHeader, ResponseHeader};
 
 use self::{http1::Http1, http2::Http2};
-use super::{head::Head, respond::Answer};
+use super::{head::Head, respond::OwnResponse};
 use crate::{upstream::Content, wire::Wire};
 
 /// A request, and whoever sent it.
@@ -193,7 +193,7 @@ impl Client {
     ///
     /// # Errors
     /// It is gone, or has not taken it.
-    pub(super) async fn answer(&mut self, answer: Answer, within: Duration) -> Result<(), ClientFault> {
+    pub(super) async fn answer(&mut self, answer: OwnResponse, within: Duration) -> Result<(), ClientFault> {
         if !answer.keeps_connection {
             self.close_after();
         }

@@ -53,7 +53,7 @@ struct Client {
 
 /// One connection of a client, for as long as it lasts.
 #[derive(Debug)]
-pub(super) struct Visit {
+pub(super) struct ConnectionGuard {
     clients: Arc<Clients>,
     key: IpAddr,
     client: Arc<Client>,
@@ -61,7 +61,7 @@ pub(super) struct Visit {
 
 /// One request of a client, for as long as it lasts.
 #[derive(Debug)]
-pub(super) struct Asking(Arc<Visit>);
+pub(super) struct RequestGuard(Arc<ConnectionGuard>);
 
 // === impl Clients ===
 
@@ -97,7 +97,7 @@ impl Clients {
         from: SocketAddr,
         limits: &Limits,
         now: Instant,
-    ) -> Result<Arc<Visit>, Limit> {
+    ) -> Result<Arc<ConnectionGuard>, Limit> {
         let key = key_of(from.ip());
         let mut table = self.table();
         if table.connections >= limits.connections.min(table.room) {
@@ -115,7 +115,7 @@ impl Clients {
         let client = client.clone();
         table.connections += 1;
         drop(table);
-        Ok(Arc::new(Visit {
+        Ok(Arc::new(ConnectionGuard {
             clients: self.clone(),
             key,
             client,
@@ -146,21 +146,21 @@ impl Client {
     }
 }
 
-// === impl Visit ===
+// === impl ConnectionGuard ===
 
-impl Visit {
+impl ConnectionGuard {
     /// Begins a request.
     ///
     /// # Errors
     /// The client has as many under way as it may have.
-    pub(super) fn ask(self: &Arc<Self>, limits: &Limits) -> Result<Asking, Limit> {
+    pub(super) fn begin_request(self: &Arc<Self>, limits: &Limits) -> Result<RequestGuard, Limit> {
         let before = self.client.requests.fetch_add(1, Ordering::Relaxed);
         // Made first, so that it takes back what was counted.
-        let asking = Asking(self.clone());
+        let request_guard = RequestGuard(self.clone());
         if before >= limits.client_requests.min(self.clients.share) {
             return Err(Limit::ClientRequests);
         }
-        Ok(asking)
+        Ok(request_guard)
     }
 
     /// The client, as one that has robots.txt files fetched.
@@ -190,12 +190,12 @@ impl Visit {
     }
 
     /// Counts that this client came over a limit.
-    pub(super) fn came_over(&self, limit: Limit, client: SocketAddr) {
+    pub(super) fn count_exceeded(&self, limit: Limit, client: SocketAddr) {
         self.clients.tally.note(limit, client, Instant::now());
     }
 }
 
-impl Drop for Visit {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let mut table = self.clients.table();
         table.connections = table.connections.saturating_sub(1);
@@ -207,9 +207,9 @@ impl Drop for Visit {
     }
 }
 
-// === impl Asking ===
+// === impl RequestGuard ===
 
-impl Drop for Asking {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.client.requests.fetch_sub(1, Ordering::Relaxed);
     }

@@ -13,7 +13,7 @@ use super::{
     head::{ConnectHead, Head},
     intercept,
     judge::{self, identify},
-    respond::{Answer, OwnError, Problem},
+    respond::{InternalSiteError, OwnResponse, Problem},
     tunnel,
 };
 use crate::{
@@ -36,7 +36,7 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
     if origin.is_own() {
         let mut exchange = Exchange::new(generation, metrics::Method::Connect);
         exchange.is_own = true;
-        let answer = exchange.problem(&Problem::Own(&OwnError::PlainHttp), &connect.headers);
+        let answer = exchange.problem(&Problem::Own(&InternalSiteError::PlainHttp), &connect.headers);
         return answer_and_close(stream, &answer, &mut exchange).await;
     }
     let exception = generation
@@ -57,10 +57,13 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
             let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
             // A tunnel is a request that is under way for as long as it lasts.
             let limits = &generation.config.proxy.limits;
-            let _asking = match context.arrival.visit.ask(limits) {
-                Ok(asking) => asking,
+            let _request_guard = match context.connection.guard.begin_request(limits) {
+                Ok(request_guard) => request_guard,
                 Err(limit) => {
-                    context.arrival.visit.came_over(limit, context.arrival.client);
+                    context
+                        .connection
+                        .guard
+                        .count_exceeded(limit, context.connection.client);
                     let answer = exchange.problem(&Problem::Limit(limit), &connect.headers);
                     return answer_and_close(stream, &answer, &mut exchange).await;
                 }
@@ -84,8 +87,8 @@ async fn vouch(
     connect: &ConnectHead,
     origin: &Origin,
     context: &Context,
-) -> Result<(Option<Voucher>, Option<Exchange>), (Answer, Exchange)> {
-    let (proof, subject) = identify(&generation.config, &connect.headers, &context.arrival);
+) -> Result<(Option<Voucher>, Option<Exchange>), (OwnResponse, Exchange)> {
+    let (proof, subject) = identify(&generation.config, &connect.headers, &context.connection);
     let question = Question {
         subject,
         target: Target::of_connect(origin.clone()),
@@ -114,18 +117,18 @@ async fn admit(
     origin: Origin,
     exception: Option<Arc<str>>,
     context: &Context,
-) -> Result<(), Answer> {
+) -> Result<(), OwnResponse> {
     let generation: &Generation = &exchange.generation.clone();
-    let (_, subject) = identify(&generation.config, &connect.headers, &context.arrival);
+    let (_, subject) = identify(&generation.config, &connect.headers, &context.connection);
     let question = Question {
         subject,
         target: Target::of_connect(origin),
         scope: Scope::Tunnel { exception },
         terms: generation.terms,
     };
-    let requester = context.arrival.visit.requester(&generation.config.proxy.limits);
+    let requester = context.connection.guard.requester(&generation.config.proxy.limits);
     let decided = judge::decide(generation, requester, question).await;
-    let decision = decided.map_err(|error| exchange.no_decision(error, &context.arrival, &connect.headers))?;
+    let decision = decided.map_err(|error| exchange.no_decision(error, &context.connection, &connect.headers))?;
     settle(exchange, connect, decision, context).await
 }
 
@@ -135,11 +138,11 @@ async fn settle(
     connect: &ConnectHead,
     decision: Decision,
     context: &Context,
-) -> Result<(), Answer> {
+) -> Result<(), OwnResponse> {
     let request = Request {
         method: &Method::CONNECT,
         headers: &connect.headers,
-        client: context.arrival.client,
+        client: context.connection.client,
         inside: false,
     };
     match exchange.decide(&request, decision).await {

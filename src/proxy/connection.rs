@@ -14,7 +14,7 @@ use super::{
     distrust, gate,
     head::{self, Head, HeadError, HeadTimes},
     live::Live,
-    respond::{Answer, Problem},
+    respond::{OwnResponse, Problem},
     timer::Timer,
 };
 use crate::{seldom::seldom, wire::Wire};
@@ -39,7 +39,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             Err(HeadError::Gone) => {
                 // Not a byte came.
                 if left + 1 == most {
-                    distrust::tell_of_silence(begun.elapsed(), context).await;
+                    distrust::log_silent_close(begun.elapsed(), context).await;
                 }
                 return;
             }
@@ -49,7 +49,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             distrust::note_trust(context);
         }
         if head.connect.is_some() {
-            if context.arrival.through.is_some() {
+            if context.connection.outer_connect.is_some() {
                 return reject(wire, &HeadError::NestedConnect, context).await;
             }
             // Some clients begin their TLS without waiting for the answer.
@@ -64,7 +64,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
         let client = match Client::http1(wire.clone(), head, left).await {
             Ok(client) => client,
             Err(error) => {
-                head::tell_of_malformed(context.arrival.client, &error);
+                head::log_malformed(context.connection.client, &error);
                 context.live.metrics.malformed();
                 return answer_and_close(wire, &Problem::Request, &context.live).await;
             }
@@ -80,14 +80,14 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
 
 /// Answers a head that cannot be used, and closes.
 async fn reject(wire: Wire, error: &HeadError, context: &Context) {
-    let client = context.arrival.client;
+    let client = context.connection.client;
     if !matches!(error, HeadError::Gone) && error.limit().is_none() {
         context.live.metrics.malformed();
     }
-    match (error, error.limit(), &context.arrival.through) {
-        (_, Some(limit), _) => context.arrival.visit.came_over(limit, client),
-        (HeadError::Tls, _, Some(through)) => seldom!(
-            warn, %client, origin = %through.origin,
+    match (error, error.limit(), &context.connection.outer_connect) {
+        (_, Some(limit), _) => context.connection.guard.count_exceeded(limit, client),
+        (HeadError::Tls, _, Some(outer_connect)) => seldom!(
+            warn, %client, origin = %outer_connect.origin,
             "a client sent TLS inside the TLS of a CONNECT, where robotgate cannot decide, so robotgate closed it; \
              to let it pass, add the host to [[https.tunnel]]"
         ),
@@ -96,12 +96,12 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
             "TLS came to a listener that speaks plain HTTP: bots have to name the proxy as http://, or use a \
              listener of [proxy.tls]"
         ),
-        (HeadError::Syntax(_), _, Some(through)) => seldom!(
-            warn, %client, origin = %through.origin, %error,
+        (HeadError::Syntax(_), _, Some(outer_connect)) => seldom!(
+            warn, %client, origin = %outer_connect.origin, %error,
             "a client sent something malformed through a CONNECT, and robotgate refused it; to let a protocol other \
              than HTTP pass, add the host to [[https.tunnel]]"
         ),
-        _ => head::tell_of_malformed(client, error),
+        _ => head::log_malformed(client, error),
     }
     answer_and_close(wire, &Problem::Head(error), &context.live).await;
 }
@@ -109,7 +109,7 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
 /// Answers without a session of pingora's.
 pub(super) async fn answer_and_close(mut wire: Wire, problem: &Problem<'_>, live: &Live) {
     let name = live.current().config.proxy.name.clone();
-    let answer = Answer::problem(problem, &http::HeaderMap::new(), &name);
+    let answer = OwnResponse::problem(problem, &http::HeaderMap::new(), &name);
     live.metrics.turned_away(problem.error(), answer.head.status.as_u16());
     // Whoever sent this may be gone.
     let within = live.current().config.proxy.write_timeout;

@@ -10,14 +10,14 @@ use pingora::server::ShutdownWatch;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{arrival::Arrival, live::Live};
+use super::{client_connection::ClientConnection, live::Live};
 
 /// What a connection needs to be served.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) live: Arc<Live>,
     /// How its requests come.
-    pub(super) arrival: Arrival,
+    pub(super) connection: ClientConnection,
     /// Those that a stop waits for.
     pub(super) running: Running,
     /// Turns true when the proxy is to stop.
@@ -61,8 +61,8 @@ pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin), within: Durati
 impl Context {
     /// Whether the client has ended its connection of HTTP/2.
     pub(super) fn client_has_ended(&self) -> bool {
-        let through = self.arrival.through.as_deref();
-        through.is_some_and(|through| through.client_ended.load(Ordering::Relaxed))
+        let outer_connect = self.connection.outer_connect.as_deref();
+        outer_connect.is_some_and(|outer_connect| outer_connect.client_ended.load(Ordering::Relaxed))
     }
 }
 

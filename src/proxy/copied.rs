@@ -50,7 +50,7 @@ impl<'a> Copied<'a> {
         let ground = lookup.ground(policy);
         let (fetched, expires) = (ground.fetched?, ground.expires?);
         let copy = match lookup.answer(policy) {
-            Answer::Rules(copy) if copy.whole && copy.status == 200 => Some(&**copy),
+            Answer::Rules(copy) if copy.complete && copy.status == 200 => Some(&**copy),
             Answer::NoRobots if ground.status.is_some_and(|status| ABSENCES.contains(&status)) => None,
             _ => return None,
         };

@@ -13,20 +13,20 @@ use std::{
 
 use http::HeaderValue;
 
-use super::{arrival::Through, context::Context, handshake::cause};
+use super::{client_connection::OuterConnect, context::Context, handshake::cause};
 use crate::{origin::Scheme, seldom::seldom, text::plain, trust::Kind, trust::clients};
 
 /// Tells why a client broke the handshake off. pingora passes the alert on only as text.
-pub(super) async fn tell_of_handshake(error: &pingora::Error, through: &Through, context: &Context) {
+pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: &OuterConnect, context: &Context) {
     let text = error.to_string();
     let cause = cause(error);
     let is_alert = ALERTS.iter().any(|alert| text.contains(alert));
     let is_gone = GONE.iter().any(|sign| text.contains(sign));
     match (is_alert, is_gone) {
-        (true, _) => tell(Kind::Distrust, &cause, through, context),
-        (_, true) => tell_of_close(&cause, through, context).await,
+        (true, _) => tell(Kind::Distrust, &cause, outer_connect, context),
+        (_, true) => log_close(&cause, outer_connect, context).await,
         _ => {
-            let (client, origin) = (context.arrival.client, &through.origin);
+            let (client, origin) = (context.connection.client, &outer_connect.origin);
             seldom!(info, %client, %origin, error = cause, "a TLS handshake failed");
         }
     }
@@ -34,30 +34,30 @@ pub(super) async fn tell_of_handshake(error: &pingora::Error, through: &Through,
 
 /// Tells of a client that sent nothing on a connection, `after` it could. Only within TLS, and at once, does that say
 /// something.
-pub(super) async fn tell_of_silence(after: Duration, context: &Context) {
-    if let Some(through) = &context.arrival.through
-        && through.origin.scheme == Scheme::Https
+pub(super) async fn log_silent_close(after: Duration, context: &Context) {
+    if let Some(outer_connect) = &context.connection.outer_connect
+        && outer_connect.origin.scheme == Scheme::Https
         && after < AT_ONCE
     {
-        tell_of_close("closed after the handshake", through, context).await;
+        log_close("closed after the handshake", outer_connect, context).await;
     }
 }
 
 /// Notes that a client sent something on a connection inside a CONNECT.
 pub(super) fn note_trust(context: &Context) {
-    if let Some(through) = &context.arrival.through
-        && let Some(program) = program(through, context)
+    if let Some(outer_connect) = &context.connection.outer_connect
+        && let Some(program) = program(outer_connect, context)
     {
         context.live.distrust.note_trust(program, SystemTime::now());
     }
 }
 
 /// Tells of a close, unless the client's other connections say that it means nothing.
-async fn tell_of_close(cause: &str, through: &Through, context: &Context) {
-    if through.user_agent.as_ref().is_some_and(is_browser) {
+async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context) {
+    if outer_connect.user_agent.as_ref().is_some_and(is_browser) {
         return;
     }
-    if let Some(program) = program(through, context) {
+    if let Some(program) = program(outer_connect, context) {
         let mut stopping = context.shutdown.clone();
         tokio::select! {
             () = tokio::time::sleep(GRACE) => {}
@@ -68,14 +68,18 @@ async fn tell_of_close(cause: &str, through: &Through, context: &Context) {
         }
     }
     if !*context.shutdown.borrow() {
-        tell(Kind::Closed, cause, through, context);
+        tell(Kind::Closed, cause, outer_connect, context);
     }
 }
 
 /// Which program it is and what it connects to, as far as the CONNECT says. Nobody knows which one sends no User-Agent.
-fn program<'a>(through: &'a Through, context: &Context) -> Option<impl Hash + 'a> {
-    let user_agent = through.user_agent.as_ref()?;
-    Some((context.arrival.visit.key(), &through.origin, user_agent.as_bytes()))
+fn program<'a>(outer_connect: &'a OuterConnect, context: &Context) -> Option<impl Hash + 'a> {
+    let user_agent = outer_connect.user_agent.as_ref()?;
+    Some((
+        context.connection.guard.key(),
+        &outer_connect.origin,
+        user_agent.as_bytes(),
+    ))
 }
 
 /// Browsers look at the certificate within the handshake, say so by an alert, and close spare connections at any time.
@@ -84,16 +88,16 @@ fn is_browser(user_agent: &HeaderValue) -> bool {
     matches!(clients::guess(&text), Some("chromium" | "firefox"))
 }
 
-fn tell(kind: Kind, cause: &str, through: &Through, context: &Context) {
-    let client = context.arrival.client;
-    let user_agent = through
+fn tell(kind: Kind, cause: &str, outer_connect: &OuterConnect, context: &Context) {
+    let client = context.connection.client;
+    let user_agent = outer_connect
         .user_agent
         .as_ref()
         .map(|value| String::from_utf8_lossy(value.as_bytes()));
     let user_agent = user_agent.as_ref().map(|text| plain(text, MAX_USER_AGENT));
     let user_agent = user_agent.as_deref();
     context.live.metrics.distrusted(kind);
-    let origin = through.origin.to_string();
+    let origin = outer_connect.origin.to_string();
     let told = context
         .live
         .distrust

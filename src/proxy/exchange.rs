@@ -11,12 +11,12 @@ use http::{HeaderMap, header};
 use uuid::{ContextV7, Uuid, timestamp::context::ThreadLocalContext};
 
 use super::{
-    arrival::Arrival,
+    client_connection::ClientConnection,
     copied::Copied,
     generation::Generation,
     judge::NoDecision,
     limits::Limit,
-    respond::{Answer, Problem},
+    respond::{OwnResponse, Problem},
     tunnel::Count,
 };
 use crate::{
@@ -119,7 +119,7 @@ impl Exchange {
         &mut self,
         request: &Request<'_>,
         decision: Decision,
-    ) -> Result<Option<Answer>, AuditError> {
+    ) -> Result<Option<OwnResponse>, AuditError> {
         let took = self.elapsed();
         let generation = &self.generation;
         let config = &generation.config;
@@ -157,13 +157,13 @@ impl Exchange {
                 (config.proxy.annotate_allowed || !is_allowed).then(|| texts.field()),
             ),
             false => {
-                let refusal = Answer::refusal(&texts, request.headers, &config.refusals, &config.proxy.name);
+                let refusal = OwnResponse::refusal(&texts, request.headers, &config.refusals, &config.proxy.name);
                 (Some(refusal), None)
             }
         };
         // Only a decision that is in the log gets an end there, and each of them does.
         self.decided = Some(Decided { decision, field });
-        let written = enqueued.written().await;
+        let written = enqueued.wait_until_written().await;
         self.generation.meter.metrics.audit_took(handing_over.elapsed());
         written.map(|()| refusal)
     }
@@ -185,27 +185,32 @@ impl Exchange {
 
     /// The answer from the copy of the robots.txt to the bot's own request for it, where the copy was looked up and can be
     /// one. The request is not forwarded then.
-    pub(super) fn copy(&mut self, request: &HeaderMap) -> Option<Answer> {
+    pub(super) fn copy(&mut self, request: &HeaderMap) -> Option<OwnResponse> {
         let Decided { decision, field } = self.decided.as_ref()?;
         let lookup = decision.lookup.as_ref()?;
         let config = &self.generation.config;
         let copied = Copied::of(lookup, &self.generation.terms.policy, SystemTime::now())?;
-        let answer = Answer::copied(&copied, request, field.clone(), &config.proxy.name);
+        let answer = OwnResponse::copied(&copied, request, field.clone(), &config.proxy.name);
         self.from_copy = true;
         Some(answer)
     }
 
     /// The answer to something that went wrong, which the log will name.
-    pub(super) fn problem(&mut self, problem: &Problem<'_>, request: &HeaderMap) -> Answer {
+    pub(super) fn problem(&mut self, problem: &Problem<'_>, request: &HeaderMap) -> OwnResponse {
         self.failed = Some(problem.for_log());
-        Answer::problem(problem, request, &self.generation.config.proxy.name)
+        OwnResponse::problem(problem, request, &self.generation.config.proxy.name)
     }
 
     /// The answer where nothing was decided, for no reason of the site's.
-    pub(super) fn no_decision(&mut self, error: NoDecision, arrival: &Arrival, request: &HeaderMap) -> Answer {
+    pub(super) fn no_decision(
+        &mut self,
+        error: NoDecision,
+        connection: &ClientConnection,
+        request: &HeaderMap,
+    ) -> OwnResponse {
         let problem = match error {
             NoDecision::Lookup(LookupError::TooManyFetches) => {
-                arrival.visit.came_over(Limit::ClientFetches, arrival.client);
+                connection.guard.count_exceeded(Limit::ClientFetches, connection.client);
                 Problem::Limit(Limit::ClientFetches)
             }
             NoDecision::Lookup(LookupError::NotLogged) => {
@@ -214,7 +219,7 @@ impl Exchange {
                 Problem::Audit
             }
             NoDecision::Overloaded => {
-                seldom!(warn, client = %arrival.client, "a request was refused: {error}");
+                seldom!(warn, client = %connection.client, "a request was refused: {error}");
                 Problem::Overloaded
             }
         };

@@ -8,7 +8,7 @@ use crate::{
     audit::{AuditLog, Line, Redirect, Reserved, RobotsRecord},
     copy::Fetched,
     copy::Holds,
-    fetch::{Fetch, Fetcher, Landed, LookupError, Place, Requester, Traced},
+    fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, LookupError, Requester, Traced},
     metrics::{FetchResult, Metrics},
     origin::Origin,
     seldom::seldom,
@@ -30,7 +30,7 @@ pub(super) struct LoggedFetcher {
 impl Fetch for LoggedFetcher {
     type Room = Reserved;
 
-    fn enter(&self, requester: Requester) -> Result<Place, LookupError> {
+    fn enter(&self, requester: Requester) -> Result<FetchPermit, LookupError> {
         self.fetcher.enter(requester)
     }
 
@@ -39,29 +39,29 @@ impl Fetch for LoggedFetcher {
         room.map_err(|_| LookupError::NotLogged)
     }
 
-    async fn fetch(&self, place: &Place, origin: &Origin, etag: Option<&str>) -> Traced {
-        self.fetcher.trace(place, origin, etag).await
+    async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
+        self.fetcher.trace(permit, origin, etag).await
     }
 
-    fn landed(&self, landed: &Landed<'_>, room: Reserved) {
+    fn finished(&self, finished: &FinishedFetch<'_>, room: Reserved) {
         self.metrics
-            .fetched(FetchResult::from(&landed.traced.fetched), landed.traced.took);
-        room.append(&self.line(landed));
+            .fetched(FetchResult::from(&finished.traced.fetched), finished.traced.took);
+        room.append(&self.line(finished));
     }
 }
 
 // === impl LoggedFetcher ===
 
 impl LoggedFetcher {
-    fn line(&self, landed: &Landed<'_>) -> Line {
-        let Landed {
+    fn line(&self, finished: &FinishedFetch<'_>) -> Line {
+        let FinishedFetch {
             origin,
             traced,
             before,
             after,
             at,
             policy,
-        } = landed;
+        } = finished;
         let name = origin.to_string();
         let (held, holds) = (before.answer(*at, policy), after.answer(*at, policy));
         let error = match &traced.fetched {

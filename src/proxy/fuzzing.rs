@@ -8,23 +8,23 @@ use pingora::protocols::http::v1::{client::http_req_header_to_wire, server::Http
 use pingora_http::RequestHeader;
 use tokio::runtime::{Builder, Runtime};
 
-use super::{arrival::Through, head::Head, rewrite, target::target_of};
+use super::{client_connection::OuterConnect, head::Head, rewrite, target::target_of};
 use crate::{
     config::HeadLimits,
-    origin::{Authority, Origin},
+    origin::{HostPort, Origin},
 };
 
 /// What the head of a request was taken for.
 #[derive(Debug)]
 pub enum Taken {
     /// A CONNECT to here.
-    Connect(Authority),
-    Request(Asked),
+    Connect(HostPort),
+    Request(ParsedRequest),
 }
 
 /// What a request is for.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ParsedRequest {
     pub origin: Origin,
     /// The path and query on which it is decided.
     pub decided: Vec<u8>,
@@ -32,7 +32,7 @@ pub struct Asked {
     pub upstream: Vec<u8>,
 }
 
-/// Takes the head that `bytes` begin with, `through` a CONNECT to there; `None` where more has to come.
+/// Takes the head that `bytes` begin with, `=` a CONNECT to there; `None` where more has to come.
 ///
 /// # Errors
 /// Why it is refused, and by whom.
@@ -45,7 +45,7 @@ pub fn take(bytes: &[u8], through: Option<&Origin>) -> Result<Option<Taken>, Str
         return Ok(Some(Taken::Connect(connect.authority)));
     }
     let mut request = read_by_pingora(&head.bytes[..head.len]).map_err(|error| format!("pingora: {error}"))?;
-    let through = through.map(|origin| Through::new(origin.clone(), None, None, 1));
+    let through = through.map(|origin| OuterConnect::new(origin.clone(), None, None, 1));
     let target = target_of(&request, through.as_ref()).map_err(|error| format!("target: {error}"))?;
     let received = rewrite::Received {
         version: request.version,
@@ -55,7 +55,7 @@ pub fn take(bytes: &[u8], through: Option<&Origin>) -> Result<Option<Taken>, Str
     rewrite::to_origin(&mut request, received, &target, Some("robotgate"))
         .map_err(|error| format!("upstream: {error}"))?;
     let upstream = http_req_header_to_wire(&request).ok_or("upstream: it cannot be written")?;
-    Ok(Some(Taken::Request(Asked {
+    Ok(Some(Taken::Request(ParsedRequest {
         decided: target.decided_path().to_vec(),
         origin: target.origin,
         upstream: upstream.to_vec(),

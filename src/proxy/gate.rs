@@ -10,18 +10,17 @@ use http::Version;
 use self::forward::{Forwarded, forward};
 use super::{
     client::{Client, ClientFault},
-    clients::Asking,
+    clients::RequestGuard,
     context::Context,
     copied,
     exchange::{Exchange, Request},
     fields,
     generation::Generation,
-    head,
+    head, internal_site,
     judge::{self, identify},
     limits::Limit,
-    own,
     relay::Broken,
-    respond::{Answer, Problem},
+    respond::{OwnResponse, Problem},
     target::target_of,
     timer::Timer,
 };
@@ -35,7 +34,7 @@ use crate::{
 
 /// How an exchange ends that the origin's response does not end.
 enum Stop {
-    Answer(Box<Answer>),
+    Respond(Box<OwnResponse>),
     /// The client may take so long for what there is of the response.
     Cut(Duration),
 }
@@ -48,10 +47,10 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
         client.close_after();
     }
     let served = match admit(&client, &mut exchange, &generation, context).await {
-        Ok(asking) => {
-            let _asking = asking;
+        Ok(request_guard) => {
+            let _request_guard = request_guard;
             match forward(&mut client, &mut exchange, &generation, timer).await {
-                Ok(Forwarded::Whole) => Ok(()),
+                Ok(Forwarded::Complete) => Ok(()),
                 Ok(Forwarded::Websocket(server)) => {
                     forward::pass_websocket(client, server, &mut exchange, context).await;
                     exchange.complete().await;
@@ -60,13 +59,13 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
                 Err(broken) => Err(tell(&broken, &mut client, &mut exchange, context)),
             }
         }
-        Err(answer) => Err(Stop::Answer(Box::new(answer))),
+        Err(answer) => Err(Stop::Respond(Box::new(answer))),
     };
     let within = generation.config.proxy.write_timeout;
     match served {
         Ok(()) => {}
         Err(Stop::Cut(within)) => client.cut(within).await,
-        Err(Stop::Answer(answer)) => {
+        Err(Stop::Respond(answer)) => {
             let status = answer.head.status.as_u16();
             match client.answer(*answer, within).await {
                 Ok(()) => exchange.status = Some(status),
@@ -80,7 +79,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
     client.linger().await;
     exchange.passed.set(client.bytes());
     if client.is_http2() && exchange.client_is_gone() {
-        context.arrival.count_reset();
+        context.connection.count_reset();
     }
     exchange.complete().await;
     client.into_next()
@@ -92,14 +91,17 @@ async fn admit(
     exchange: &mut Exchange,
     generation: &Generation,
     context: &Context,
-) -> Result<Asking, Answer> {
+) -> Result<RequestGuard, OwnResponse> {
     let head = client.head();
-    let arrival = &context.arrival;
-    let asking = arrival.visit.ask(&generation.config.proxy.limits).map_err(|limit| {
-        arrival.visit.came_over(limit, arrival.client);
-        exchange.problem(&Problem::Limit(limit), &head.headers)
-    })?;
-    let (address, through) = (arrival.client, arrival.through.as_deref());
+    let connection = &context.connection;
+    let request_guard = connection
+        .guard
+        .begin_request(&generation.config.proxy.limits)
+        .map_err(|limit| {
+            connection.guard.count_exceeded(limit, connection.client);
+            exchange.problem(&Problem::Limit(limit), &head.headers)
+        })?;
+    let (address, outer_connect) = (connection.client, connection.outer_connect.as_deref());
     if fields::has_passed(&head.headers, &generation.config.proxy.name) {
         seldom!(warn, client = %address, "refused a request that has passed through this proxy before");
         return Err(exchange.problem(&Problem::Loop, &head.headers));
@@ -108,27 +110,27 @@ async fn admit(
         && let Err(error) = generation.config.proxy.head.check_http2(head)
     {
         match error.limit() {
-            Some(limit) => arrival.visit.came_over(limit, address),
+            Some(limit) => connection.guard.count_exceeded(limit, address),
             None => {
                 generation.meter.metrics.malformed();
-                head::tell_of_malformed(address, &error);
+                head::log_malformed(address, &error);
             }
         }
         return Err(exchange.problem(&Problem::Head(&error), &head.headers));
     }
-    let target = target_of(head, through).map_err(|error| {
+    let target = target_of(head, outer_connect).map_err(|error| {
         generation.meter.metrics.malformed();
-        head::tell_of_malformed(address, &error);
+        head::log_malformed(address, &error);
         exchange.problem(&Problem::Target(&error), &head.headers)
     })?;
     if target.origin.is_own() {
         tracing::debug!(client = %address, method = %head.method, "a request for the proxy's own pages");
         exchange.is_own = true;
-        let answer = own::answer(head, &target, arrival, generation);
+        let answer = internal_site::answer(head, &target, connection, generation);
         return Err(answer.unwrap_or_else(|error| exchange.problem(&Problem::Own(&error), &head.headers)));
     }
-    let (_, subject) = identify(&generation.config, &head.headers, arrival);
-    let requester = arrival.visit.requester(&generation.config.proxy.limits);
+    let (_, subject) = identify(&generation.config, &head.headers, connection);
+    let requester = connection.guard.requester(&generation.config.proxy.limits);
     let question = Question {
         subject,
         scope: Scope::Path {
@@ -139,7 +141,7 @@ async fn admit(
         terms: generation.terms,
     };
     let decided = judge::decide(generation, requester, question).await;
-    let decision = decided.map_err(|error| exchange.no_decision(error, arrival, &head.headers))?;
+    let decision = decided.map_err(|error| exchange.no_decision(error, connection, &head.headers))?;
     let wants_copy =
         generation.config.robots.serve_copies && decision.reason == Reason::RobotsFile && copied::can_answer(head);
     let decision = match wants_copy {
@@ -150,13 +152,13 @@ async fn admit(
         method: &head.method,
         headers: &head.headers,
         client: address,
-        inside: through.is_some(),
+        inside: outer_connect.is_some(),
     };
     match exchange.decide(&request, decision).await {
         Ok(Some(refusal)) => Err(refusal),
         Ok(None) => {
             let copy = wants_copy.then(|| exchange.copy(&head.headers)).flatten();
-            copy.map_or(Ok(asking), Err)
+            copy.map_or(Ok(request_guard), Err)
         }
         Err(error) => {
             let output = generation.audit.output();
@@ -177,16 +179,16 @@ fn tell(broken: &Broken, client: &mut Client, exchange: &mut Exchange, context: 
         }
         Broken::ClientSlow => {
             context
-                .arrival
-                .visit
-                .came_over(Limit::BodyTimeout, context.arrival.client);
+                .connection
+                .guard
+                .count_exceeded(Limit::BodyTimeout, context.connection.client);
             Problem::Slow
         }
         Broken::Server(fault) => Problem::Fault(fault),
     };
     let answer = exchange.problem(&problem, &client.head().headers);
     match exchange.status {
-        None => Stop::Answer(Box::new(answer)),
+        None => Stop::Respond(Box::new(answer)),
         Some(_) => Stop::Cut(exchange.generation.config.proxy.write_timeout),
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     decision::Terms,
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
     fair::Turns,
-    fetch::{Lanes, Name},
+    fetch::{FetchLimiter, Name},
     metrics::Meter,
     store::{Disk, DiskError, Store},
     upstream::Origins,
@@ -56,7 +56,7 @@ pub struct Generation {
     roots: Arc<Roots>,
     /// The connections to origins.
     pub(super) origins: Arc<Origins>,
-    lanes: Arc<Lanes>,
+    limiter: Arc<FetchLimiter>,
 }
 
 /// Why a configuration cannot be put in force.
@@ -130,12 +130,12 @@ impl Generation {
             None => config.proxy.tls.as_ref().map(server_tls::build).transpose()?,
         };
         // Kept even then: those that run and wait are to be counted with those that come.
-        let lanes = match before.filter(|before| before.config.robots.max_fetches == config.robots.max_fetches) {
-            Some(before) => before.lanes.clone(),
-            None => config.lanes(),
+        let limiter = match before.filter(|before| before.config.robots.max_fetches == config.robots.max_fetches) {
+            Some(before) => before.limiter.clone(),
+            None => config.fetch_limiter(),
         };
         let egress = config.way_out(resolver, listening);
-        let fetcher = config.fetcher(egress.clone(), origins.clone(), lanes.clone());
+        let fetcher = config.fetcher(egress.clone(), origins.clone(), limiter.clone());
         let store = match before.filter(|before| is_same_place(&before.config.cache, &config.cache)) {
             Some(before) => before.store.clone(),
             None => store(&config.cache, before)?,
@@ -182,7 +182,7 @@ impl Generation {
             },
             roots,
             origins,
-            lanes,
+            limiter,
             config,
         })
     }

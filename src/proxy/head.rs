@@ -21,7 +21,7 @@ use self::{
 use super::{handshake::TLS_HANDSHAKE, limits::Limit, timer::Timer};
 use crate::{
     config::HeadLimits,
-    origin::{Authority, AuthorityError, Host},
+    origin::{Host, HostPort, HostPortError},
     seldom::seldom,
     wire::Wire,
 };
@@ -40,7 +40,7 @@ pub(super) struct Head {
 /// What a CONNECT says.
 #[derive(Debug)]
 pub(super) struct ConnectHead {
-    pub(super) authority: Authority,
+    pub(super) authority: HostPort,
     pub(super) headers: http::HeaderMap,
 }
 
@@ -65,17 +65,17 @@ pub(super) enum HeadError {
     #[error("the request target has a character that has to be percent-encoded: {0}")]
     TargetCharacter(char),
     #[error("the request target's host is not valid: {0}")]
-    TargetHost(AuthorityError),
+    TargetHost(HostPortError),
     #[error("the request target's host has to be ASCII without percent-encoding: write it as {0}")]
     TargetHostEscaped(Host),
     #[error("this proxy fetches only http and https URLs, and ws and wss URLs for a WebSocket")]
     TargetScheme,
     #[error("the Host field is not valid: {0}")]
-    Host(AuthorityError),
+    Host(HostPortError),
     #[error("the Host field has to be ASCII without percent-encoding: write its host as {0}")]
     HostEscaped(Host),
     #[error("the target of the CONNECT is not valid: {0}")]
-    ConnectTarget(AuthorityError),
+    ConnectTarget(HostPortError),
     #[error("a CONNECT has to name a host and a port, as in \"CONNECT example.com:443\"")]
     ConnectPort,
     #[error("the Host field names another host than the request target")]
@@ -94,7 +94,7 @@ pub(super) struct HeadTimes {
 }
 
 /// What was found in the bytes of a head.
-struct Found {
+struct ScannedHead {
     len: usize,
     connect: Option<ConnectHead>,
     /// What the request target has to say instead.
@@ -107,7 +107,7 @@ struct Found {
 struct Size(usize);
 
 /// Tells the operator of a request that is refused as malformed.
-pub(super) fn tell_of_malformed(client: SocketAddr, error: &dyn fmt::Display) {
+pub(super) fn log_malformed(client: SocketAddr, error: &dyn fmt::Display) {
     seldom!(info, %client, %error, "a request was refused as malformed");
 }
 
@@ -167,11 +167,11 @@ impl Head {
     pub(super) fn parse(bytes: &mut BytesMut, limits: HeadLimits) -> Result<Option<Self>, HeadError> {
         let found = if limits.fields <= USUAL_FIELDS {
             let mut fields = [httparse::EMPTY_HEADER; USUAL_FIELDS];
-            Found::in_front(bytes, &mut fields[..limits.fields], limits)?
+            ScannedHead::in_front(bytes, &mut fields[..limits.fields], limits)?
         } else {
             // A task's stack is for what is usual.
             let mut fields = vec![httparse::EMPTY_HEADER; limits.fields];
-            Found::in_front(bytes, &mut fields, limits)?
+            ScannedHead::in_front(bytes, &mut fields, limits)?
         };
         let Some(found) = found else { return Ok(None) };
         let mut head = Self {
@@ -225,9 +225,9 @@ impl Head {
     }
 }
 
-// === impl Found ===
+// === impl ScannedHead ===
 
-impl Found {
+impl ScannedHead {
     /// Reads and checks the head that `bytes` begin with; `None` where more has to come.
     fn in_front<'b>(
         bytes: &'b [u8],
@@ -285,12 +285,12 @@ impl ConnectHead {
     /// Checks a CONNECT (RFC 9110 §9.3.6). Its Host may be missing or stand without the port:
     /// widespread clients send it so.
     fn new(target: &[u8], host: Option<&[u8]>, fields: &[httparse::Header<'_>]) -> Result<Self, HeadError> {
-        let authority = Authority::parse(target).map_err(HeadError::ConnectTarget)?;
+        let authority = HostPort::parse(target).map_err(HeadError::ConnectTarget)?;
         if authority.port.is_none() {
             return Err(HeadError::ConnectPort);
         }
         if let Some(host) = host {
-            let host = Authority::parse(host).map_err(HeadError::Host)?;
+            let host = HostPort::parse(host).map_err(HeadError::Host)?;
             let same_port = host.port.is_none() || host.port == authority.port;
             if host.host != authority.host || !same_port {
                 return Err(HeadError::HostDiffers);

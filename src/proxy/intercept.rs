@@ -14,7 +14,7 @@ use rustls::ServerConfig;
 use tokio::io::AsyncWriteExt as _;
 
 use super::{
-    arrival::Through,
+    client_connection::OuterConnect,
     client_stream::ClientStream,
     connect::answer::{self, ESTABLISHED},
     connection,
@@ -58,7 +58,7 @@ pub(super) async fn serve(
         let proxy = &context.live.generation().config.proxy;
         (proxy.handshake_timeout, proxy.limits.http2_resets)
     };
-    let client = context.arrival.client;
+    let client = context.connection.client;
     // Minted before the answer, so that a client which cannot be served is told in words.
     let server_config = match server_config(&origin.host, leaves, context).await {
         Ok(server_config) => server_config,
@@ -69,7 +69,7 @@ pub(super) async fn serve(
                     Problem::Leaf
                 }
                 LeafError::Limit(limit) => {
-                    context.arrival.visit.came_over(*limit, client);
+                    context.connection.guard.count_exceeded(*limit, client);
                     Problem::Limit(*limit)
                 }
             };
@@ -93,8 +93,13 @@ pub(super) async fn serve(
         Some(byte) if byte.is_ascii_uppercase() => Scheme::Http,
         _ => Scheme::Https,
     };
-    let through = Arc::new(Through::new(Origin { scheme, ..origin }, voucher, user_agent, resets));
-    let origin = &through.origin;
+    let outer_connect = Arc::new(OuterConnect::new(
+        Origin { scheme, ..origin },
+        voucher,
+        user_agent,
+        resets,
+    ));
+    let origin = &outer_connect.origin;
     match (first, scheme) {
         (Some(TLS_HANDSHAKE), _) => {
             let handshake = Acceptor::from_server_config(server_config);
@@ -102,15 +107,15 @@ pub(super) async fn serve(
             match tokio::time::timeout(within, handshake).await {
                 Ok(Ok(tls)) => {
                     if let Some(name) = tls.get_ssl().and_then(|tls| tls.server_name()) {
-                        through.asked_for(name);
+                        outer_connect.asked_for(name);
                     }
-                    serve_inside(Box::new(tls), through, context).await;
+                    serve_inside(Box::new(tls), outer_connect, context).await;
                 }
-                Ok(Err(error)) => distrust::tell_of_handshake(&error, &through, context).await,
+                Ok(Err(error)) => distrust::log_failed_handshake(&error, &outer_connect, context).await,
                 Err(_) => seldom!(info, %client, %origin, "a TLS handshake took too long"),
             }
         }
-        (Some(_), Scheme::Http) => serve_inside(Box::new(stream), through, context).await,
+        (Some(_), Scheme::Http) => serve_inside(Box::new(stream), outer_connect, context).await,
         (Some(first_byte), Scheme::Https) => seldom!(
             warn, %client, %origin, first_byte,
             "a client sent neither TLS nor HTTP through a CONNECT, so robotgate closed it; to let other protocols \
@@ -126,18 +131,18 @@ async fn server_config(host: &Host, leaves: &Leaves, context: &Context) -> Resul
         return Ok(ready);
     }
     let limits = context.live.generation().config.proxy.limits;
-    let taken = context.arrival.visit.take_leaf(&limits, Instant::now());
+    let taken = context.connection.guard.take_leaf(&limits, Instant::now());
     taken.map_err(LeafError::Limit)?;
     Ok(leaves.server_config(host.clone()).await?)
 }
 
-async fn serve_inside(stream: Stream, through: Arc<Through>, context: &Context) {
+async fn serve_inside(stream: Stream, outer_connect: Arc<OuterConnect>, context: &Context) {
     let inside = Context {
-        arrival: context.arrival.through(through.clone()),
+        connection: context.connection.inside(outer_connect.clone()),
         ..context.clone()
     };
     match stream.selected_alpn_proto() {
-        Some(ALPN::H2) => streams::serve(stream, through, &inside).await,
+        Some(ALPN::H2) => streams::serve(stream, outer_connect, &inside).await,
         // Boxed, because a connection that serves a CONNECT would else hold itself.
         _ => Box::pin(connection::serve(stream, &inside)).await,
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, header};
 
 use super::{
-    arrival::{Arrival, Through},
+    client_connection::{ClientConnection, OuterConnect},
     generation::Generation,
 };
 use crate::{
@@ -30,11 +30,15 @@ pub(crate) enum NoDecision {
 }
 
 /// Who asks and what proves it, found out once for a request.
-pub(super) fn identify<'a>(config: &'a Config, headers: &'a HeaderMap, arrival: &'a Arrival) -> (Proof<'a>, Subject) {
+pub(super) fn identify<'a>(
+    config: &'a Config,
+    headers: &'a HeaderMap,
+    connection: &'a ClientConnection,
+) -> (Proof<'a>, Subject) {
     let proof = config.bots.prove(&Presented {
-        credential: shown(headers, arrival.through.as_deref()),
-        certificate: arrival.certificate(&config.proxy, SystemTime::now),
-        address: Some(arrival.client.ip()),
+        credential: shown(headers, connection.outer_connect.as_deref()),
+        certificate: connection.certificate(&config.proxy, SystemTime::now),
+        address: Some(connection.client.ip()),
     });
     let fields = headers.get_all(header::USER_AGENT);
     let fields = fields.iter().map(http::HeaderValue::as_bytes);
@@ -44,9 +48,9 @@ pub(super) fn identify<'a>(config: &'a Config, headers: &'a HeaderMap, arrival: 
 }
 
 /// The credential that a request presents. What stands inside a CONNECT is for the origin's side, if for anybody.
-fn shown<'a>(headers: &'a HeaderMap, through: Option<&'a Through>) -> Shown<'a> {
-    if let Some(through) = through {
-        return through.voucher.as_ref().map_or(Shown::Nothing, Shown::Inherited);
+fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) -> Shown<'a> {
+    if let Some(outer_connect) = outer_connect {
+        return outer_connect.voucher.as_ref().map_or(Shown::Nothing, Shown::Inherited);
     }
     let mut fields = headers.get_all(header::PROXY_AUTHORIZATION).iter();
     match (fields.next(), fields.next()) {

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::bind::ListenError;
 use self::{
     accept::Accepting,
-    bind::{Bound, Shared, bind},
+    bind::{Bound, SharedPorts, bind},
 };
 use super::context::Running;
 use super::live::Live;
@@ -48,14 +48,14 @@ pub struct Listeners {
 pub struct Planned {
     sockets: Vec<PlannedSocket>,
     /// Undone when this is dropped.
-    _shared: Shared,
+    _shared: SharedPorts,
 }
 
 /// The same, listening. Nobody accepts on those that are new.
 #[derive(Debug)]
 pub struct Open {
     sockets: Vec<Socket>,
-    _shared: Shared,
+    _shared: SharedPorts,
 }
 
 /// A socket of a plan.
@@ -146,7 +146,7 @@ impl Listeners {
             (named, speaks, same.map(|at| others.swap_remove(at)))
         };
         let found: Vec<(SocketAddr, Speaks, Option<Socket>)> = wanted(config).map(exact).collect();
-        let mut shared = Shared::default();
+        let mut shared = SharedPorts::default();
         let mut sockets = Vec::with_capacity(found.len());
         for (named, speaks, same) in found {
             let (socket, address) = match same {

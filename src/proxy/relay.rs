@@ -47,7 +47,7 @@ pub(super) struct Times {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relayed {
     /// The response has ended. `reusable` where the request has, too.
-    Whole { reusable: bool },
+    Complete { reusable: bool },
     /// The connection is a WebSocket's from here on.
     Websocket,
 }
@@ -139,7 +139,7 @@ impl Relay<'_> {
                 // Who has the whole response need not wait for the origin to end the stream.
                 Err(Broken::Client(ClientFault::Gone)) if state.left == Some(0) && self.poll_taken(cx)? => {
                     self.exchange.passed.set(self.client.bytes());
-                    return Poll::Ready(Ok(Relayed::Whole { reusable: false }));
+                    return Poll::Ready(Ok(Relayed::Complete { reusable: false }));
                 }
                 up => up?,
             };
@@ -278,7 +278,7 @@ impl Relay<'_> {
             }
             Down::Ending(ended) => Ok(match self.poll_taken(cx)? {
                 true => Moved::Ended(match ended {
-                    Relayed::Whole { .. } => Relayed::Whole {
+                    Relayed::Complete { .. } => Relayed::Complete {
                         reusable: state.up == Up::Sent,
                     },
                     ended => ended,
@@ -308,7 +308,7 @@ impl Relay<'_> {
             Poll::Ready(Err(fault)) => return Err(Broken::Server(fault)),
             Poll::Pending => return Ok(Down::Content),
         }
-        Ok(Down::Ending(Relayed::Whole { reusable: false }))
+        Ok(Down::Ending(Relayed::Complete { reusable: false }))
     }
 
     /// Sends the head of a response on, as the client may have it.
@@ -371,7 +371,7 @@ impl Relay<'_> {
         self.client.send_head(head, end)?;
         exchange.status = Some(status.as_u16());
         Ok(match end {
-            true => Down::Ending(Relayed::Whole { reusable: false }),
+            true => Down::Ending(Relayed::Complete { reusable: false }),
             false => Down::Content,
         })
     }

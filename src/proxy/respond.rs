@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use self::accept::Body;
 pub(super) use self::accept::shows_html;
-pub(super) use self::problem::{OwnError, Problem, explained};
+pub(super) use self::problem::{InternalSiteError, Problem, explained};
 use super::{
     copied::{self, Copied},
     fields::{PROXY_STATUS, ROBOTS_DECISION, push_string},
@@ -28,7 +28,7 @@ use crate::{
 
 /// A response of robotgate's own.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct OwnResponse {
     pub(super) head: ResponseHeader,
     pub(super) body: Bytes,
     /// Whether the next request may follow on the connection: after one that nobody understood, nobody knows where the
@@ -139,9 +139,9 @@ impl DecisionTexts<'_> {
     }
 }
 
-// === impl Answer ===
+// === impl OwnResponse ===
 
-impl Answer {
+impl OwnResponse {
     /// The refusal of a request: a 403 unless `refusals` says otherwise, on which clients give up, and do not send
     /// credentials; or a 407 (RFC 9110 §15.5.8), on which they may, where a credential is what is missing.
     pub(super) fn refusal(told: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {

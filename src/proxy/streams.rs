@@ -26,8 +26,8 @@ use tokio::{
 };
 
 use super::{
-    arrival::Through,
     client::Client,
+    client_connection::OuterConnect,
     client_stream::ClientStream,
     context::{Context, last_call, linger},
     distrust, gate,
@@ -36,7 +36,7 @@ use super::{
 };
 
 /// Serves the connection to its end.
-pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Context) {
+pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, context: &Context) {
     let started = Instant::now();
     let (header_timeout, idle_timeout) = {
         let proxy = &context.live.current().config.proxy;
@@ -50,13 +50,13 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
     };
     match first {
         Ok(Ok(1..)) => distrust::note_trust(context),
-        Ok(_) => return distrust::tell_of_silence(started.elapsed(), context).await,
+        Ok(_) => return distrust::log_silent_close(started.elapsed(), context).await,
         Err(_) => return,
     }
-    let given_back = stream.lend(through.client_ended.clone());
+    let given_back = stream.lend(outer_connect.client_ended.clone());
     let stream = Box::new(stream);
     let (retire, retiring) = watch::channel(false);
-    let streams = Arc::new(Streams::new(context, retire, through.clone()));
+    let streams = Arc::new(Streams::new(context, retire, outer_connect.clone()));
     let mut stopping = context.shutdown.clone();
     let stop = {
         let streams = streams.clone();
@@ -70,8 +70,8 @@ pub(super) async fn serve(stream: Stream, through: Arc<Through>, context: &Conte
         _ = streams.process_new(stream, &retiring) => {}
         () = streams.silence(header_timeout, idle_timeout) => {}
         () = stop => {}
-        () = through.resets.enough.cancelled() => {
-            context.arrival.visit.came_over(Limit::Http2Resets, context.arrival.client);
+        () = outer_connect.resets.enough.cancelled() => {
+            context.connection.guard.count_exceeded(Limit::Http2Resets, context.connection.client);
             return;
         }
     }
@@ -99,13 +99,13 @@ struct Streams {
     retire: watch::Sender<bool>,
     /// Those of requests that have ended, for the next ones.
     timers: Mutex<Vec<Timer>>,
-    through: Arc<Through>,
+    outer_connect: Arc<OuterConnect>,
 }
 
 // === impl Streams ===
 
 impl Streams {
-    fn new(context: &Context, retire: watch::Sender<bool>, through: Arc<Through>) -> Self {
+    fn new(context: &Context, retire: watch::Sender<bool>, outer_connect: Arc<OuterConnect>) -> Self {
         let proxy = &context.live.generation().config.proxy;
         Self {
             context: Context {
@@ -121,7 +121,7 @@ impl Streams {
             left: AtomicU32::new(proxy.limits.connection_requests),
             retire,
             timers: Mutex::default(),
-            through,
+            outer_connect,
         }
     }
 
@@ -130,7 +130,7 @@ impl Streams {
         let mut within = first;
         loop {
             let changed = self.changed.notified();
-            match self.through.resets.served.load(Ordering::Relaxed) {
+            match self.outer_connect.resets.served.load(Ordering::Relaxed) {
                 0 => match tokio::time::timeout(within, changed).await {
                     Ok(()) => {}
                     Err(_) => return,
@@ -149,12 +149,12 @@ impl Streams {
             self.retire.send_replace(true);
         }
         // No more than `max_streams` are open, so the others were taken back.
-        let under_way = self.through.resets.served.fetch_add(1, Ordering::Relaxed);
+        let under_way = self.outer_connect.resets.served.fetch_add(1, Ordering::Relaxed);
         if under_way == 0 {
             self.changed.notify_one();
         }
         if under_way >= 2 * self.max_streams {
-            self.through.resets.enough.cancel();
+            self.outer_connect.resets.enough.cancel();
             return false;
         }
         true
@@ -166,7 +166,7 @@ impl Streams {
 
     /// Counts a request that has ended.
     fn end(&self) {
-        if self.through.resets.served.fetch_sub(1, Ordering::Relaxed) == 1 {
+        if self.outer_connect.resets.served.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.changed.notify_one();
         }
     }

@@ -4,26 +4,26 @@
 use http::{Method, header};
 use pingora_http::RequestHeader;
 
-use super::arrival::Through;
-use crate::origin::{Authority, MAX_METHOD, MAX_TARGET, Origin, Scheme, Target, TargetError, TargetForm};
+use super::client_connection::OuterConnect;
+use crate::origin::{HostPort, MAX_METHOD, MAX_TARGET, Origin, Scheme, Target, TargetError, TargetForm};
 
-/// What `request` is for. `through` is the CONNECT that it came by, if any.
+/// What `request` is for. `outer_connect` is the CONNECT that it came by, if any.
 ///
 /// # Errors
 /// Nobody can say, or two readers could say different things.
-pub(super) fn target_of(request: &RequestHeader, through: Option<&Through>) -> Result<Target, TargetError> {
+pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterConnect>) -> Result<Target, TargetError> {
     check_method(&request.method)?;
     if !request.raw_path_is_utf8() {
         return Err(TargetError::Encoding);
     }
-    if through.is_some_and(|through| through.other_name.get().is_some()) {
+    if outer_connect.is_some_and(|outer_connect| outer_connect.other_name.get().is_some()) {
         return Err(TargetError::NameDiffers);
     }
     let raw = request.raw_path();
     if raw.len() > MAX_TARGET {
         return Err(TargetError::TooLong);
     }
-    let (origin, path) = match (TargetForm::of(raw), through) {
+    let (origin, path) = match (TargetForm::of(raw), outer_connect) {
         (TargetForm::Ambiguous, _) => return Err(TargetError::Ambiguous),
         (
             TargetForm::Absolute {
@@ -31,11 +31,11 @@ pub(super) fn target_of(request: &RequestHeader, through: Option<&Through>) -> R
                 authority,
                 path_and_query,
             },
-            through,
+            outer_connect,
         ) => {
             let scheme = Scheme::parse(scheme).ok_or(TargetError::Scheme)?;
-            let origin = Origin::new(scheme, Authority::parse(authority)?);
-            if through.is_some_and(|through| through.origin != origin) {
+            let origin = Origin::new(scheme, HostPort::parse(authority)?);
+            if outer_connect.is_some_and(|outer_connect| outer_connect.origin != origin) {
                 return Err(TargetError::ThroughDiffers);
             }
             (origin, path_and_query)
@@ -44,7 +44,7 @@ pub(super) fn target_of(request: &RequestHeader, through: Option<&Through>) -> R
         (TargetForm::Other, Some(_)) if matches!(raw.first(), Some(b'?' | b'#')) => {
             return Err(TargetError::Ambiguous);
         }
-        (TargetForm::Other, Some(through)) => (through.origin.clone(), raw),
+        (TargetForm::Other, Some(outer_connect)) => (outer_connect.origin.clone(), raw),
         (TargetForm::Other, None) => return Err(TargetError::OriginForm),
     };
     // HTTP/2 says it in a field of its own (RFC 9113 §8.3.1).
@@ -53,7 +53,7 @@ pub(super) fn target_of(request: &RequestHeader, through: Option<&Through>) -> R
     {
         return Err(TargetError::Scheme);
     }
-    check_hosts(request, &origin, through.is_some())?;
+    check_hosts(request, &origin, outer_connect.is_some())?;
     Ok(Target {
         path: origin_form(path, &request.method)?,
         origin,
@@ -91,7 +91,7 @@ fn check_hosts(request: &RequestHeader, origin: &Origin, inside: bool) -> Result
     let hosts = host_fields.iter().map(http::HeaderValue::as_bytes);
     let authority = request.uri.authority().map(|authority| authority.as_str().as_bytes());
     for name in hosts.chain(authority) {
-        let name = Authority::parse(name).map_err(TargetError::Host)?;
+        let name = HostPort::parse(name).map_err(TargetError::Host)?;
         if !origin.is_named_by(&name) {
             return Err(differs());
         }

@@ -12,7 +12,7 @@ use std::{
 use http::HeaderMap;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
-use self::hello::{Opening, Said};
+use self::hello::{FirstBytes, Opening};
 pub(super) use self::pass::{Bounds, Count, TunnelEnd, pass};
 use super::{
     client_stream::ClientStream,
@@ -32,7 +32,7 @@ use crate::{
 /// Opens the tunnel that `exchange` was decided on, and serves it to its end.
 pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, request: &HeaderMap, context: &Context) {
     let started = Instant::now();
-    let (visit, client) = (&context.arrival.visit, context.arrival.client);
+    let (guard, client) = (&context.connection.guard, context.connection.client);
     let mut origin = match dial(&mut exchange).await {
         Ok(origin) => origin,
         Err(fault) => {
@@ -54,11 +54,11 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
             Ok(TunnelEnd::ClientBroke) => exchange.note_client_gone(),
             Ok(TunnelEnd::OriginBroke) => exchange.note_fault(&Fault::ConnectionTerminated),
             Ok(TunnelEnd::Idle) => {
-                visit.came_over(Limit::TunnelIdleTimeout, client);
+                guard.count_exceeded(Limit::TunnelIdleTimeout, client);
                 exchange.note_idle();
             }
             Ok(TunnelEnd::Old) => {
-                visit.came_over(Limit::TunnelTimeout, client);
+                guard.count_exceeded(Limit::TunnelTimeout, client);
                 exchange.note_old();
             }
             Err(said) => {
@@ -83,7 +83,7 @@ async fn pass_checked(
     origin: &mut TcpStream,
     exchange: &Exchange,
     bounds: Bounds,
-) -> Result<TunnelEnd, Said> {
+) -> Result<TunnelEnd, FirstBytes> {
     let mut opening = Opening::default();
     let reading = async {
         while opening.wants_more(stream.early()) {
@@ -102,7 +102,7 @@ async fn pass_checked(
     }
     let said = opening.said();
     let is_meant = match &said {
-        Said::Nothing => stream.early().is_empty(),
+        FirstBytes::Nothing => stream.early().is_empty(),
         said => exchange
             .decision()
             .is_some_and(|decision| said.means(&decision.target().origin.host)),

@@ -4,8 +4,8 @@
 //! has to be spelled otherwise: this is what runs for every request.
 
 use super::{
-    Choice, Explanation, Profile, RobotsTxt, RuleId, Rules, escape, explain, names, search::Search, survey::Survey,
-    whole::Whole,
+    Choice, Explanation, Profile, RobotsTxt, RuleId, Rules, escape, explain, names, path_index::PathIndex,
+    search::Search, site_access::SiteAccess,
 };
 
 /// The rules that a file has for one agent: those of all groups that name it, else those of all
@@ -116,15 +116,15 @@ impl<'a> Agent<'a> {
 
     /// What holds whatever the path, for a tunnel whose paths cannot be seen. Looks at every rule.
     #[must_use]
-    pub fn whole(&self) -> Whole {
+    pub fn site_access(&self) -> SiteAccess {
         let Some(set) = self.set else {
-            return Whole::AllAllowed;
+            return SiteAccess::AllAllowed;
         };
         match &self.robots.rules {
             Rules::Narrow(rules) => rules.reach(set, &self.robots.text),
             Rules::Wide(rules) => rules.reach(set, &self.robots.text),
         }
-        .whole()
+        .site_access()
     }
 
     /// Why [`decide`](Self::decide) says what it says of `path`. Reads the whole file again.
@@ -170,7 +170,7 @@ impl<'a> Agent<'a> {
         let mut search = Search::new(&self.robots.text, path, budget);
         self.search(&mut search);
         if search.is_long() {
-            return self.survey(search, path);
+            return self.find_indexed(search, path);
         }
         Match::new(search)
     }
@@ -187,9 +187,9 @@ impl<'a> Agent<'a> {
 
     /// A survey takes more of the stack than other decisions should.
     #[inline(never)]
-    fn survey(&self, search: Search<'_>, path: &[u8]) -> (Match, usize) {
-        let survey = Survey::new(path);
-        let mut search = search.with(&survey);
+    fn find_indexed(&self, search: Search<'_>, path: &[u8]) -> (Match, usize) {
+        let path_index = PathIndex::new(path);
+        let mut search = search.with(&path_index);
         self.search(&mut search);
         Match::new(search)
     }
@@ -221,7 +221,7 @@ mod tests {
             let robots = RobotsTxt::parse(format!("user-agent: *\n{rules}").as_bytes());
             for agent in ["a", "x"].map(|name| robots.agent(name)) {
                 let search = Search::new(&robots.text, path.as_bytes(), usize::MAX);
-                prop_assert_eq!(agent.survey(search, path.as_bytes()).0, agent.decide(path.as_bytes()));
+                prop_assert_eq!(agent.find_indexed(search, path.as_bytes()).0, agent.decide(path.as_bytes()));
             }
         }
 

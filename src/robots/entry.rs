@@ -43,7 +43,7 @@ pub(super) enum Shape {
 pub(super) struct Rank(u64);
 
 /// A stored offset or count.
-pub(super) trait Width: Copy + Into<u32> {
+pub(super) trait Offset: Copy + Into<u32> {
     /// It, to index with.
     fn at(self) -> usize {
         let wide: u32 = self.into();
@@ -123,7 +123,7 @@ impl Entry<u32> {
     }
 }
 
-impl<W: Width> Entry<W> {
+impl<W: Offset> Entry<W> {
     pub(super) fn shape(&self) -> Shape {
         match (self.link >> SHAPE) & 3 {
             0 => Shape::Prefix,
@@ -188,7 +188,7 @@ impl<W: Width> Entry<W> {
     }
 
     /// What a path must have if the pattern, which has wildcards, is to match: of few patterns
-    /// [`super::sieve::Classes`] say it, of many a [`super::sieve::Sieve`].
+    /// [`super::filter::Classes`] say it, of many a [`super::filter::PairFilter`].
     pub(super) fn needs(&self) -> u16 {
         self.link & DISTANCE
     }
@@ -241,10 +241,10 @@ impl Rank {
     }
 }
 
-// === impl Width ===
+// === impl Offset ===
 
-impl Width for u16 {}
-impl Width for u32 {}
+impl Offset for u16 {}
+impl Offset for u32 {}
 
 /// An offset or a count in its stored form. [`super::line::MAX_BODY`] keeps every one of them far
 /// below the limit, so the cast loses nothing.

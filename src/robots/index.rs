@@ -10,7 +10,7 @@
 //! when the table is laid out. So the first prefix on the way up is the best one.
 
 use super::{
-    entry::{Entry, Width},
+    entry::{Entry, Offset},
     search::Search,
 };
 
@@ -62,7 +62,7 @@ pub(super) struct Pair(pub(super) [u8; 2]);
 
 // === impl Index ===
 
-impl<W: Width> Index<W> {
+impl<W: Offset> Index<W> {
     /// Looks through one table for what beats the best that `search` has found so far.
     pub(super) fn search(&self, table: usize, search: &mut Search<'_>) {
         let (literals, wilds) = self.entries_of(table);
@@ -121,7 +121,7 @@ impl Table<u32> {
 
 // === impl Buckets ===
 
-impl<W: Width> Buckets<W> {
+impl<W: Offset> Buckets<W> {
     pub(super) fn of_table(&self, table: usize) -> Option<&[Bucket<W>]> {
         let range = self
             .ranges

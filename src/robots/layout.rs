@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use super::{
     entry::{Entry, Shape, offset},
     index::{Bucket, Buckets, Index, Pair, Range, Table},
-    sieve::{Classes, Sieve},
+    prefilter::{Classes, PairFilter},
 };
 
 /// The tables laid out so far.
@@ -148,7 +148,7 @@ impl<'t> Layout<'t> {
         let paired = |entry: &Entry<u32>| {
             let first = rarest(entry, Pair::NONE);
             let second = rarest(entry, first);
-            (first, entry.with_needs(Sieve::needs(second)))
+            (first, entry.with_needs(PairFilter::needs(second)))
         };
         let mut paired: Vec<_> = self.wilds.iter().map(paired).collect();
         paired.sort_unstable_by_key(|(pair, entry)| (*pair, Reverse(entry.rank())));

@@ -18,8 +18,8 @@ mod rules;
 pub use catalogue::{Lint, Severity};
 pub use octets::Disguise;
 
-use self::{groups::Group, lines::Reader};
-use super::{Profile, RobotsTxt, Whole, groups as texts, line::Lines};
+use self::{groups::LintGroup, lines::Reader};
+use super::{Profile, RobotsTxt, SiteAccess, groups as texts, line::Lines};
 use crate::text::plain;
 
 /// One thing that a person should know about a file.
@@ -72,14 +72,14 @@ pub fn lint(body: &[u8]) -> Vec<Finding> {
     let texts = texts::read(Profile::Google, kept);
     let groups = groups::check(&texts, &reader.breaks, &mut findings);
     rules::compare(&groups, &mut findings);
-    check_whole(body, kept, disguise, &groups, &mut findings);
+    check_file(body, kept, disguise, &groups, &mut findings);
     findings.finish(body)
 }
 
 /// Says whether the file has rules, and whether they shut everyone out. `kept` is what counts of
 /// `body`.
-fn check_whole(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[Group<'_>], findings: &mut Findings) {
-    let ruled = groups.iter().any(Group::binds);
+fn check_file(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[LintGroup<'_>], findings: &mut Findings) {
+    let ruled = groups.iter().any(LintGroup::binds);
     if let Some(disguise) = disguise {
         disguise.tell(ruled, findings);
     } else if body.is_empty() {
@@ -91,7 +91,7 @@ fn check_whole(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[G
     }
     let robots = RobotsTxt::parse(kept);
     let everyone = robots.product("");
-    if everyone.whole() == Whole::AllDisallowed
+    if everyone.site_access() == SiteAccess::AllDisallowed
         && let Some(rule) = everyone.decide(b"/").rule
     {
         let message = "This shuts every crawler that has no group of its own out of the whole site.";

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 
 use super::{
-    entry::{Width, offset},
+    entry::{Offset, offset},
     head::Head,
     record::is_space,
 };
@@ -86,7 +86,7 @@ impl Names<u32> {
     }
 }
 
-impl<W: Width> Names<W> {
+impl<W: Offset> Names<W> {
     /// The name equal to `wanted`, ignoring ASCII case, as first written, and its set.
     pub(super) fn find<'t>(&self, text: &'t [u8], wanted: &str) -> Option<(&'t str, u32)> {
         let wanted = wanted.as_bytes();
@@ -111,7 +111,7 @@ impl<W: Width> Names<W> {
 
 // === impl Name ===
 
-impl<W: Width> Name<W> {
+impl<W: Offset> Name<W> {
     fn of<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         let start = self.start.at();
         &text[start..start + usize::from(self.length)]

@@ -18,7 +18,7 @@ pub(super) struct Record<'a> {
 }
 
 /// Key and value of any line, whatever the key means; both without surrounding white space.
-pub(super) struct Parts<'a> {
+pub(super) struct KeyValue<'a> {
     /// As [`Record::text`].
     pub(super) text: &'a [u8],
     pub(super) key: &'a [u8],
@@ -38,15 +38,15 @@ impl<'a> Record<'a> {
     /// `None` for a line that decides nothing: blank, a comment, no separator, or a key that is
     /// none of ours (sitemaps and crawl delays neither decide nor end a group).
     pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
-        let Parts { text, key, value } = Parts::read(profile, line)?;
+        let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
         let key = Key::read(profile, key)?;
         Some(Self { key, value, text })
     }
 }
 
-// === impl Parts ===
+// === impl KeyValue ===
 
-impl<'a> Parts<'a> {
+impl<'a> KeyValue<'a> {
     /// `None` for a line without a separator.
     pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
         let text = trim(memchr(b'#', line).map_or(line, |at| &line[..at]));

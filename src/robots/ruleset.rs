@@ -7,12 +7,12 @@ use std::{collections::HashMap, mem::take};
 
 use super::{
     draft::Draft,
-    entry::{Width, offset},
+    entry::{Offset, offset},
     index::Index,
     layout::Layout,
     names::Names,
     search::Search,
-    whole::Reach,
+    site_access::Reach,
 };
 
 /// The compiled rules of a file; `W` is what its offsets take.
@@ -77,7 +77,7 @@ impl Ruleset<u32> {
     }
 }
 
-impl<W: Width> Ruleset<W> {
+impl<W: Offset> Ruleset<W> {
     /// Looks through the rules of `set`.
     pub(super) fn search(&self, set: u32, search: &mut Search<'_>) {
         match self.union(set) {

@@ -5,12 +5,12 @@
 
 use super::{
     RuleId,
-    entry::{Entry, Rank, Shape, Width},
+    entry::{Entry, Offset, Rank, Shape},
     head::Head,
     index::{Bucket, Pair},
     line::common_prefix,
-    sieve::{Classes, Sieve},
-    survey::Survey,
+    path_index::PathIndex,
+    prefilter::{Classes, PairFilter},
     wild,
 };
 
@@ -23,9 +23,9 @@ pub(super) struct Search<'a> {
     head: Head,
     /// The path's, made for the first table that asks; an agent may have thousands of tables.
     classes: Option<Classes>,
-    sieve: Option<Sieve>,
+    filter: Option<PairFilter>,
     /// Once a search has become long.
-    survey: Option<&'a Survey>,
+    path_index: Option<&'a PathIndex>,
     /// How many bytes have been searched for wildcards.
     searched: usize,
     /// The search ends once it has searched more than this.
@@ -44,8 +44,8 @@ impl<'a> Search<'a> {
             rule: None,
             head: Head::of(path),
             classes: None,
-            sieve: None,
-            survey: None,
+            filter: None,
+            path_index: None,
             searched: 0,
             budget,
         }
@@ -59,13 +59,13 @@ impl<'a> Search<'a> {
     /// Whether so much has been searched that nothing more was: a search [`with`](Self::with) a
     /// survey of the path has to take its place.
     pub(super) fn is_long(&self) -> bool {
-        self.survey.is_none() && self.searched > LONG
+        self.path_index.is_none() && self.searched > LONG
     }
 
     /// With a survey of the path, for a search that is long.
-    pub(super) fn with(self, survey: &'a Survey) -> Self {
+    pub(super) fn with(self, path_index: &'a PathIndex) -> Self {
         Self {
-            survey: Some(survey),
+            path_index: Some(path_index),
             ..self
         }
     }
@@ -77,7 +77,7 @@ impl<'a> Search<'a> {
     }
 
     /// Of entries without wildcards, in order of their literals.
-    pub(super) fn literals<W: Width>(&mut self, entries: &[Entry<W>]) {
+    pub(super) fn literals<W: Offset>(&mut self, entries: &[Entry<W>]) {
         // In byte order, every literal that the path begins with stands at or above the last one
         // that is not after the path.
         let after = entries.partition_point(|entry| entry.is_up_to(self.text, self.path, self.head));
@@ -108,7 +108,7 @@ impl<'a> Search<'a> {
     }
 
     /// Of a few entries with wildcards, best first.
-    pub(super) fn wilds<W: Width>(&mut self, entries: &[Entry<W>]) {
+    pub(super) fn wilds<W: Offset>(&mut self, entries: &[Entry<W>]) {
         let classes = *self.classes.get_or_insert_with(|| Classes::of(self.path));
         for entry in entries.iter().filter(|entry| classes.meet(entry.needs())) {
             if entry.rank() <= self.best {
@@ -121,49 +121,49 @@ impl<'a> Search<'a> {
     }
 
     /// Of many, in `buckets`, best first in each.
-    pub(super) fn buckets<W: Width>(&mut self, entries: &[Entry<W>], buckets: &[Bucket<W>]) {
+    pub(super) fn buckets<W: Offset>(&mut self, entries: &[Entry<W>], buckets: &[Bucket<W>]) {
         let entries_of = |bucket: usize| {
             let start = bucket.checked_sub(1).map_or(0, |before| buckets[before].end.at());
             &entries[start..buckets[bucket].end.at()]
         };
-        let sieve = *self.sieve.get_or_insert_with(|| Sieve::new(self.path));
+        let filter = *self.filter.get_or_insert_with(|| PairFilter::new(self.path));
         if self.path.len() * STEPS < buckets.len() {
             for pair in [Pair::NONE].into_iter().chain(Pair::all(self.path)) {
                 if let Ok(bucket) = buckets.binary_search_by_key(&pair, |bucket| bucket.pair) {
-                    self.first_match(&sieve, entries_of(bucket));
+                    self.first_match(&filter, entries_of(bucket));
                 }
             }
             return;
         }
         for (at, bucket) in buckets.iter().enumerate() {
-            if sieve.has(bucket.pair) {
-                self.first_match(&sieve, entries_of(at));
+            if filter.has(bucket.pair) {
+                self.first_match(&filter, entries_of(at));
             }
         }
     }
 
-    fn first_match<W: Width>(&mut self, sieve: &Sieve, entries: &[Entry<W>]) {
+    fn first_match<W: Offset>(&mut self, filter: &PairFilter, entries: &[Entry<W>]) {
         for entry in entries {
             if entry.rank() <= self.best {
                 return;
             }
-            if sieve.meets(entry.needs()) && self.matches(entry, Some(sieve)) {
+            if filter.meets(entry.needs()) && self.matches(entry, Some(filter)) {
                 return self.found(entry);
             }
         }
     }
 
-    fn matches<W: Width>(&mut self, entry: &Entry<W>, sieve: Option<&Sieve>) -> bool {
+    fn matches<W: Offset>(&mut self, entry: &Entry<W>, filter: Option<&PairFilter>) -> bool {
         if !entry.begins(self.text, self.path, self.head) || self.is_long() || self.searched > self.budget {
             return false;
         }
         let (start, tail) = (entry.literal_len(), entry.tail(self.text));
-        let let_through = match (self.survey, sieve) {
-            (Some(survey), _) => survey.lets_through(tail, start),
-            (None, Some(sieve)) => sieve.lets_through(tail),
+        let may_match = match (self.path_index, filter) {
+            (Some(path_index), _) => path_index.may_match(tail, start),
+            (None, Some(filter)) => filter.may_match(tail),
             (None, None) => true,
         };
-        if !let_through {
+        if !may_match {
             return false;
         }
         let rest = &self.path[start..];
@@ -171,7 +171,7 @@ impl<'a> Search<'a> {
         wild::matches(rest, tail, entry.shape() == Shape::WildToEnd)
     }
 
-    fn found<W: Width>(&mut self, entry: &Entry<W>) {
+    fn found<W: Offset>(&mut self, entry: &Entry<W>) {
         let rank = entry.rank();
         if rank > self.best {
             self.best = rank;

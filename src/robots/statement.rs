@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc};
 use super::{
     AgentLine, Choice, Profile,
     line::Lines,
-    record::{Key, Parts, Record, begins},
+    record::{Key, KeyValue, Record, begins},
 };
 
 /// One such line.
@@ -172,7 +172,7 @@ impl StatementKind {
 }
 
 fn read(profile: Profile, line: &[u8]) -> Option<(StatementKind, &[u8])> {
-    let Parts { key, value, .. } = Parts::read(profile, line)?;
+    let KeyValue { key, value, .. } = KeyValue::read(profile, line)?;
     Some((StatementKind::of_key(profile, key)?, value))
 }
 

@@ -34,7 +34,7 @@ struct ForPerson {
 
 /// What a line says, in text.
 #[derive(Debug, Default)]
-struct Said {
+struct EventText {
     message: String,
     fields: Vec<(&'static str, String)>,
 }
@@ -69,7 +69,7 @@ impl ForPerson {
         Self { paint }
     }
 
-    fn write(&self, out: &mut impl fmt::Write, level: Level, at: SystemTime, said: &Said) -> fmt::Result {
+    fn write(&self, out: &mut impl fmt::Write, level: Level, at: SystemTime, said: &EventText) -> fmt::Result {
         let (colour, name) = match level {
             Level::ERROR => (Colour::Bad, "ERROR"),
             Level::WARN => (Colour::Warning, "WARN "),
@@ -106,15 +106,15 @@ where
     N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let mut said = Said::default();
+        let mut said = EventText::default();
         event.record(&mut said);
         self.write(&mut out, *event.metadata().level(), SystemTime::now(), &said)
     }
 }
 
-// === impl Said ===
+// === impl EventText ===
 
-impl Visit for Said {
+impl Visit for EventText {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             MESSAGE => value.clone_into(&mut self.message),
@@ -149,7 +149,7 @@ mod tests {
 
     /// The line of these fields at some time.
     fn line(level: Level, message: &str, fields: &[(&'static str, &str)]) -> String {
-        let said = Said {
+        let said = EventText {
             message: message.to_owned(),
             fields: fields
                 .iter()

@@ -63,7 +63,7 @@ pub(super) async fn run(
 }
 
 /// Says what an operator should know of a configuration that was taken up.
-pub(super) fn tell_of_doubts(config: &Config, file: Option<&Path>) {
+pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
     for warning in file.map_or_else(Vec::new, |file| config.warnings(file, SystemTime::now())) {
         tracing::warn!("{warning}");
     }
@@ -161,7 +161,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes,
         let _ = runtime.block_on(tokio::time::timeout(MAX_WAIT, closing));
     }
     changes::tell(&changes, &generation, cause);
-    tell_of_doubts(&generation.config, Some(file));
+    log_warnings(&generation.config, Some(file));
     Ok(changes)
 }
 

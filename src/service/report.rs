@@ -125,7 +125,7 @@ fn count(connections: usize) -> String {
 }
 
 /// Tells the log again and again of a drain that lasts for `bound` at most, until the future is dropped.
-pub(super) async fn tell_of_drain(live: Arc<Live>, bound: Duration) {
+pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
     let end = Instant::now() + bound;
     // Most drains are over at once, and need no words.
     let mut pause = FIRST;

@@ -25,11 +25,11 @@ use crate::text::plain;
 
 /// Tells systemd. Clones tell the same one.
 #[derive(Debug, Clone)]
-pub struct Notifier(Option<Arc<Told>>);
+pub struct Notifier(Option<Arc<LastSent>>);
 
 /// What has been told.
 #[derive(Debug, Default)]
-struct Told {
+struct LastSent {
     status: Mutex<String>,
     trouble: AtomicBool,
 }
@@ -171,7 +171,7 @@ impl Inherited {
 
     /// Tells of those that are not `in_use`: they were closed, so that no client waits there for an answer that never
     /// comes.
-    pub fn tell_of_rest(self, in_use: &[SocketAddr], notifier: &Notifier) {
+    pub fn log_unused(self, in_use: &[SocketAddr], notifier: &Notifier) {
         for Socket { address, kept, .. } in self.0 {
             if in_use.contains(&address) {
                 continue;

@@ -30,7 +30,7 @@ pub use self::{
 use self::{
     open::{Check, guarded, open_existing, open_patiently},
     queue::Change,
-    writer::Shared,
+    writer::SharedDisk,
 };
 use crate::copy::OriginState;
 use crate::{
@@ -41,7 +41,7 @@ use crate::{
 
 /// The copies on disk.
 pub struct Disk {
-    shared: Arc<Shared>,
+    shared: Arc<SharedDisk>,
     writer: Mutex<Option<JoinHandle<()>>>,
     /// So that a crowd of readers does not become a crowd of threads.
     readers: Arc<Semaphore>,
@@ -79,8 +79,8 @@ impl Disk {
             path: path.to_owned(),
             why,
         };
-        let file = open_patiently(path, cache_bytes, Check::Whole).map_err(unusable)?;
-        let shared = Arc::new(Shared {
+        let file = open_patiently(path, cache_bytes, Check::Full).map_err(unusable)?;
+        let shared = Arc::new(SharedDisk {
             path: path.to_owned(),
             cache_bytes,
             keep: Mutex::new(options.keep),
@@ -158,8 +158,8 @@ impl Disk {
         let part = {
             let queue = self.shared.lock();
             match queue.find(&name) {
-                Some(Change::Keep { state, whole: true }) => return Ok(Some(state.clone())),
-                Some(Change::Keep { state, whole: false }) => Some(state.clone()),
+                Some(Change::Keep { state, complete: true }) => return Ok(Some(state.clone())),
+                Some(Change::Keep { state, complete: false }) => Some(state.clone()),
                 Some(Change::Forget) => return Ok(None),
                 // There will be no file any more.
                 None if queue.closed => return Ok(None),
@@ -185,10 +185,10 @@ impl Disk {
         })
     }
 
-    /// Has it written that this is known. With `whole`, that is all there is; else the file may know
+    /// Has it written that this is known. With `complete`, that is all there is; else the file may know
     /// more from before.
-    pub(super) fn keep(&self, origin: &Origin, state: Arc<OriginState>, whole: bool) {
-        self.change(origin, Change::Keep { state, whole });
+    pub(super) fn keep(&self, origin: &Origin, state: Arc<OriginState>, complete: bool) {
+        self.change(origin, Change::Keep { state, complete });
     }
 
     /// Has everything removed that is known of an origin.

@@ -10,12 +10,12 @@ use tokio::time::timeout_at;
 
 use super::{
     Query, Store, at_leisure,
-    flight::{Boarding, Joined, Landing, Waiting},
+    in_flight::{FetchGuard, FetchHandle, QueuedFetch, RunningFetch},
     slot::Slot,
 };
 use crate::{
     copy::{Answer, CacheStatus, Due, FetchError, Fetched, Lookup, OriginState, Policy},
-    fetch::{Fetch, Landed, LookupError, Place, Traced},
+    fetch::{Fetch, FetchPermit, FinishedFetch, LookupError, Traced},
     origin::Origin,
 };
 
@@ -34,16 +34,16 @@ impl Store {
     /// Fetches in the background, in the requester's turn. Where it has as many fetches as it may have, a later request
     /// does it.
     pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, slot: &Arc<Slot>, query: &Query<'_, F>) {
-        if slot.flying.load(Ordering::Relaxed) {
+        if slot.fetching.load(Ordering::Relaxed) {
             return;
         }
-        if let Ok(Boarding::Waiting(waiting)) = self.board(slot, query) {
-            slot.flying.store(true, Ordering::Relaxed);
+        if let Ok(FetchHandle::Queued(queued)) = self.join_or_queue(slot, query) {
+            slot.fetching.store(true, Ordering::Relaxed);
             let (store, slot, fetcher, policy) = (self.clone(), slot.clone(), query.fetcher.clone(), *query.policy);
             tokio::spawn(async move {
-                let begun = store.begin(&waiting, &fetcher, &policy).await;
+                let begun = store.begin(&queued, &fetcher, &policy).await;
                 if !matches!(begun, Ok((_, CacheStatus::Miss))) {
-                    slot.flying.store(false, Ordering::Relaxed);
+                    slot.fetching.store(false, Ordering::Relaxed);
                 }
             });
         }
@@ -60,24 +60,24 @@ impl Store {
         let Query { origin, policy, .. } = *query;
         let started = Instant::now();
         let deadline = tokio::time::Instant::now() + wait;
-        let (mut joined, status) = match self.board(slot, query)? {
-            Boarding::Joined(joined) => (joined, CacheStatus::Collapsed),
-            Boarding::Waiting(waiting) if timeout_at(deadline, waiting.turn()).await.is_err() => {
-                let joined = waiting.join();
+        let (mut running, status) = match self.join_or_queue(slot, query)? {
+            FetchHandle::Running(running) => (running, CacheStatus::Collapsed),
+            FetchHandle::Queued(queued) if timeout_at(deadline, queued.turn()).await.is_err() => {
+                let running = queued.join();
                 // It may have begun in another's turn at the last moment.
-                let status = match joined.has_begun() {
+                let status = match running.has_begun() {
                     true => CacheStatus::Collapsed,
                     false => CacheStatus::Queued,
                 };
-                (joined, status)
+                (running, status)
             }
-            Boarding::Waiting(waiting) => {
-                let begun = timeout_at(deadline, self.begin(&waiting, query.fetcher, policy)).await;
+            FetchHandle::Queued(queued) => {
+                let begun = timeout_at(deadline, self.begin(&queued, query.fetcher, policy)).await;
                 begun.map_err(|_| LookupError::NotLogged)??
             }
         };
-        let pending = !timeout_at(deadline, joined.landed()).await.unwrap_or(false);
-        let slot = joined.slot;
+        let pending = !timeout_at(deadline, running.finished()).await.unwrap_or(false);
+        let slot = running.slot;
         let mut found = slot.state.load_full();
         if !found.is_under(policy) {
             // The fetch was begun before a reload.
@@ -100,42 +100,49 @@ impl Store {
     }
 
     /// Joins the fetch that is wanted for the origin, or wants one.
-    fn board<F: Fetch>(&self, slot: &Arc<Slot>, query: &Query<'_, F>) -> Result<Boarding, LookupError> {
+    fn join_or_queue<F: Fetch>(&self, slot: &Arc<Slot>, query: &Query<'_, F>) -> Result<FetchHandle, LookupError> {
         // Between the caller's look and this a fetch may have landed.
         let is_due = || slot.state.load().due(SystemTime::now(), query.policy) != Due::No;
         let enter = || query.fetcher.enter(query.requester);
-        self.flights
-            .board(query.origin, slot, is_due, query.requester.name, enter)
+        self.in_flight
+            .join_or_queue(query.origin, slot, is_due, query.requester.name, enter)
     }
 
     /// Begins the fetch when its turn has come and the log has room for it.
     async fn begin<F: Fetch>(
         self: &Arc<Self>,
-        waiting: &Waiting,
+        queued: &QueuedFetch,
         fetcher: &Arc<F>,
         policy: &Policy,
-    ) -> Result<(Joined, CacheStatus), LookupError> {
-        if !waiting.turn().await {
-            return Ok((waiting.join(), CacheStatus::Collapsed));
+    ) -> Result<(RunningFetch, CacheStatus), LookupError> {
+        if !queued.turn().await {
+            return Ok((queued.join(), CacheStatus::Collapsed));
         }
         let room = fetcher.room().await?;
-        let joined = waiting.join();
-        let Some((landing, place)) = waiting.begin() else {
-            return Ok((joined, CacheStatus::Collapsed));
+        let running = queued.join();
+        let Some((guard, permit)) = queued.begin() else {
+            return Ok((running, CacheStatus::Collapsed));
         };
         let (store, fetcher, policy) = (self.clone(), fetcher.clone(), *policy);
         let stopping = self.stopping.clone();
         self.running.spawn(async move {
-            let fetch = store.fetch(&landing, place, &*fetcher, policy, room);
+            let fetch = store.fetch(&guard, permit, &*fetcher, policy, room);
             // Dropped where robotgate stops first.
             stopping.run_until_cancelled(fetch).await
         });
-        Ok((joined, CacheStatus::Miss))
+        Ok((running, CacheStatus::Miss))
     }
 
     /// Fetches, and puts what was found in place.
-    async fn fetch<F: Fetch>(&self, landing: &Landing, place: Arc<Place>, fetcher: &F, policy: Policy, room: F::Room) {
-        let (origin, slot) = (&landing.origin, landing.slot());
+    async fn fetch<F: Fetch>(
+        &self,
+        guard: &FetchGuard,
+        permit: Arc<FetchPermit>,
+        fetcher: &F,
+        policy: Policy,
+        room: F::Room,
+    ) {
+        let (origin, slot) = (&guard.origin, guard.slot());
         let mut begun = Begun {
             origin,
             slot,
@@ -145,13 +152,13 @@ impl Store {
             room: Some(room),
         };
         let etag = slot.state.load().etag().map(str::to_owned);
-        let mut traced = fetcher.fetch(&place, origin, etag.as_deref()).await;
+        let mut traced = fetcher.fetch(&permit, origin, etag.as_deref()).await;
         let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
         if is_unchanged && slot.state.load().etag().is_none() {
             // What has not changed was forgotten meanwhile.
-            traced = fetcher.fetch(&place, origin, None).await;
+            traced = fetcher.fetch(&permit, origin, None).await;
         }
-        drop(place);
+        drop(permit);
         let now = SystemTime::now();
         self.watch_clock(now);
         let (status, freshness) = (traced.fetched.status(), traced.fetched.freshness());
@@ -170,7 +177,7 @@ impl Store {
             let before = slot.state.load_full();
             let after = Arc::new(before.after(meaning.clone(), status, freshness, now, spread, &policy));
             if let Some(room) = begun.room.take() {
-                let landed = Landed {
+                let finished = FinishedFetch {
                     origin,
                     traced: &traced,
                     before: &before,
@@ -178,7 +185,7 @@ impl Store {
                     at: now,
                     policy: &policy,
                 };
-                fetcher.landed(&landed, room);
+                fetcher.finished(&finished, room);
             }
             let found = slot.state.compare_and_swap(&before, after.clone());
             // Else it was read anew meanwhile, or brought back from disk, or forgotten.
@@ -205,7 +212,7 @@ impl<F: Fetch> Drop for Begun<'_, F> {
         };
         // What is known stays as it was: the site has not failed.
         let state = self.slot.state.load_full();
-        let landed = Landed {
+        let finished = FinishedFetch {
             origin: self.origin,
             traced: &traced,
             before: &state,
@@ -213,6 +220,6 @@ impl<F: Fetch> Drop for Begun<'_, F> {
             at: SystemTime::now(),
             policy: self.policy,
         };
-        self.fetcher.landed(&landed, room);
+        self.fetcher.finished(&finished, room);
     }
 }

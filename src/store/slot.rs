@@ -23,7 +23,7 @@ pub(super) struct Slot {
     forgotten: AtomicU64,
     /// Whether a fetch runs, or waits for its turn in the background. Only a hint that spares a lock: the store's flights
     /// say it.
-    pub(super) flying: AtomicBool,
+    pub(super) fetching: AtomicBool,
     /// What it led to.
     pub(super) tally: Arc<Tally>,
     /// Held by the lookup that reads the disk, or the state anew.
@@ -50,7 +50,7 @@ impl Slot {
             state: ArcSwap::from_pointee(OriginState::unknown()),
             recalled: AtomicBool::new(recalled),
             forgotten: AtomicU64::new(0),
-            flying: AtomicBool::new(false),
+            fetching: AtomicBool::new(false),
             tally: Arc::default(),
             turn: tokio::sync::Mutex::new(()),
         }

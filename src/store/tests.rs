@@ -19,14 +19,14 @@ use crate::robots::Profile;
 use crate::{
     copy::{CacheStatus, FetchError, Fetched, Freshness, Received},
     decision::{Reason, Verdict, rules_of},
-    fetch::{Landed, Lanes, Name, Place, Traced},
-    origin::{Authority, Scheme},
+    fetch::{FetchLimiter, FetchPermit, FinishedFetch, Name, Traced},
+    origin::{HostPort, Scheme},
 };
 
 /// A fetcher whose every fetch waits for the test to say how it ends.
 struct Puppet {
     calls: mpsc::UnboundedSender<Call>,
-    lanes: Arc<Lanes>,
+    limiter: Arc<FetchLimiter>,
     /// Whether the log has room.
     logs: watch::Sender<bool>,
     /// The records of fetches: of which origin, and why it failed.
@@ -55,8 +55,8 @@ struct Bench {
 impl Fetch for Puppet {
     type Room = ();
 
-    fn enter(&self, requester: Requester) -> Result<Place, LookupError> {
-        self.lanes.enter(requester)
+    fn enter(&self, requester: Requester) -> Result<FetchPermit, LookupError> {
+        self.limiter.enter(requester)
     }
 
     async fn room(&self) -> Result<(), LookupError> {
@@ -64,7 +64,7 @@ impl Fetch for Puppet {
         waited.map_err(|_| LookupError::NotLogged)
     }
 
-    async fn fetch(&self, _place: &Place, origin: &Origin, etag: Option<&str>) -> Traced {
+    async fn fetch(&self, _permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
         let (end, ended) = oneshot::channel();
         let call = Call {
             origin: origin.clone(),
@@ -80,13 +80,13 @@ impl Fetch for Puppet {
         }
     }
 
-    fn landed(&self, landed: &Landed<'_>, _room: ()) {
-        let error = match &landed.traced.fetched {
+    fn finished(&self, finished: &FinishedFetch<'_>, _room: ()) {
+        let error = match &finished.traced.fetched {
             Fetched::Failed(failure) => Some(failure.error.clone()),
             _ => None,
         };
         let mut records = self.records.lock().expect("no test panics with it");
-        records.push((landed.origin.clone(), error));
+        records.push((finished.origin.clone(), error));
     }
 }
 
@@ -128,17 +128,17 @@ impl Bench {
     }
 
     /// With so many places for fetches.
-    fn with_places(places: usize) -> (Self, Calls) {
-        Self::with(Store::new(256 * 1024 * 1024, None), places)
+    fn with_permits(permits: usize) -> (Self, Calls) {
+        Self::with(Store::new(256 * 1024 * 1024, None), permits)
     }
 
-    fn with(store: Store, places: usize) -> (Self, Calls) {
+    fn with(store: Store, permits: usize) -> (Self, Calls) {
         let (calls, receiver) = mpsc::unbounded_channel();
         let bench = Self {
             store: Arc::new(store),
             puppet: Arc::new(Puppet {
                 calls,
-                lanes: Arc::new(Lanes::new(places)),
+                limiter: Arc::new(FetchLimiter::new(permits)),
                 logs: watch::Sender::new(true),
                 records: Mutex::default(),
             }),
@@ -209,7 +209,7 @@ fn client(number: u8) -> Requester {
 }
 
 fn origin(host: &str) -> Origin {
-    Origin::new(Scheme::Https, Authority::parse(host.as_bytes()).expect("a host"))
+    Origin::new(Scheme::Https, HostPort::parse(host.as_bytes()).expect("a host"))
 }
 
 fn tagged(body: &str, etag: &str) -> Fetched {

@@ -23,7 +23,7 @@ pub struct Client {
     pub aliases: Vec<String>,
     /// In one line.
     pub about: String,
-    pub group: Group,
+    pub group: ClientKind,
     /// How it goes through the proxy.
     proxy: String,
     /// How it trusts the authority.
@@ -32,12 +32,12 @@ pub struct Client {
     credential: Option<String>,
     /// What stands for those where files are written.
     #[serde(default)]
-    written: Written,
+    written: FileTexts,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Written {
+struct FileTexts {
     proxy: Option<String>,
     trust: Option<String>,
 }
@@ -45,7 +45,7 @@ struct Written {
 /// What belongs together in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Group {
+pub enum ClientKind {
     Client,
     Browser,
     System,
@@ -129,14 +129,14 @@ impl Client {
 
 const IN_URL: &str = "# The proxy asks who you are: write http://NAME:SECRET@{host}:{port} where its address stands.\n";
 
-// === impl Group ===
+// === impl ClientKind ===
 
-impl Group {
+impl ClientKind {
     pub fn title(self) -> &'static str {
         match self {
-            Group::Client => "Clients and languages",
-            Group::Browser => "Browsers and what drives them",
-            Group::System => "Whole systems",
+            ClientKind::Client => "Clients and languages",
+            ClientKind::Browser => "Browsers and what drives them",
+            ClientKind::System => "Whole systems",
         }
     }
 }

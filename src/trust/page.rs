@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::{
     Certificate,
-    clients::{self, Client, Group},
+    clients::{self, Client, ClientKind},
     settings::Settings,
 };
 use crate::text::Second;
@@ -110,7 +110,7 @@ fn html(certificate: Option<&Certificate>, settings: &Settings) -> String {
         ),
         None => write!(out, "<p>{}</p>", with_code(NOTHING_TO_TRUST)),
     };
-    for group in [Group::Client, Group::Browser, Group::System] {
+    for group in [ClientKind::Client, ClientKind::Browser, ClientKind::System] {
         let _ = write!(out, "<h2>{}</h2>", group.title());
         for client in clients::all().iter().filter(|client| client.group == group) {
             let _ = write!(

@@ -122,19 +122,19 @@ impl Settings {
             ("{replaces}", replaces.to_owned()),
             ("{name-text}", quoted(name)),
             ("{secret-text}", quoted(secret)),
-            ("{proxy}", word(&self.proxy)),
+            ("{proxy}", shell_word(&self.proxy)),
             ("{proxy-text}", quoted(&self.proxy)),
-            ("{server}", word(&self.server)),
+            ("{server}", shell_word(&self.server)),
             ("{server-text}", quoted(&self.server)),
-            ("{host}", word(&self.host)),
+            ("{host}", shell_word(&self.host)),
             ("{port}", self.port.clone()),
             ("{dir}", self.folder.clone().unwrap_or_default()),
             ("{env}", self.command.clone()),
             // Last: a path may hold anything, names in braces too.
             ("{roots-text}", quoted(roots.name())),
-            ("{roots}", roots.word()),
+            ("{roots}", roots.shell_word()),
             ("{ca-text}", quoted(self.ca.name())),
-            ("{ca}", self.ca.word()),
+            ("{ca}", self.ca.shell_word()),
         ] {
             out = out.replace(name, &value);
         }
@@ -152,9 +152,9 @@ impl Ca {
         }
     }
 
-    fn word(&self) -> String {
+    fn shell_word(&self) -> String {
         match self {
-            Ca::At(path) => word(path),
+            Ca::At(path) => shell_word(path),
             Ca::Here(name) => format!("\"$HOME\"/{name}"),
         }
     }
@@ -167,7 +167,7 @@ pub fn is_plain(text: &str) -> bool {
 }
 
 /// `text` as one word of a POSIX shell (XCU §2.2).
-pub fn word(text: &str) -> String {
+pub fn shell_word(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
     }

@@ -41,7 +41,7 @@ impl Http1 {
     /// It cannot stand on the wire, or the connection is broken.
     pub fn send_head(&mut self, head: Box<RequestHeader>) -> Result<(), Fault> {
         self.personal |= names_a_login(head.headers.get_all(header::AUTHORIZATION));
-        written(at_once(self.session.write_request_header(head)))
+        write_result(at_once(self.session.write_request_header(head)))
     }
 
     /// Whether more may be written before what was written has gone.
@@ -63,7 +63,7 @@ impl Http1 {
             // As a chunk it would be the last one (RFC 9112 §7.1).
             return Ok(());
         }
-        written(at_once(self.session.write_body(content)))
+        write_result(at_once(self.session.write_body(content)))
     }
 
     /// Ends the content of the request.
@@ -71,7 +71,7 @@ impl Http1 {
     /// # Errors
     /// It is shorter than its head says, or the connection is broken.
     pub fn finish(&mut self) -> Result<(), Fault> {
-        written(at_once(self.session.finish_body()))
+        write_result(at_once(self.session.finish_body()))
     }
 
     /// The head of the next response: any number of informational ones come before the final one.
@@ -139,7 +139,7 @@ impl Http1 {
     }
 }
 
-fn written<T>(done: Option<pingora::Result<T>>) -> Result<(), Fault> {
+fn write_result<T>(done: Option<pingora::Result<T>>) -> Result<(), Fault> {
     match done {
         Some(Ok(_)) => Ok(()),
         Some(Err(error)) => Err(fault(error)),

@@ -1,6 +1,6 @@
 //! HTTP/2 to an origin (RFC 9113): one connection that several exchanges share, each with a stream of its own.
 //!
-//! [`Shared`] is the connection, [`Stream`] is one request and its response on it, and `message` makes an HTTP/2
+//! [`SharedConnection`] is the connection, [`Stream`] is one request and its response on it, and `message` makes an HTTP/2
 //! request of ours and one of our responses of theirs. A task of its own (`drive`) reads and writes the connection.
 //! Nothing here connects, keeps a pool or decides whether to try again.
 //!
@@ -63,7 +63,7 @@ pub struct Bounds {
 
 /// One connection to an origin, which several exchanges share. A clone is the same connection.
 #[derive(Debug, Clone)]
-pub struct Shared(Arc<State>);
+pub struct SharedConnection(Arc<State>);
 
 /// What the connection's handles, its streams and the task that drives it share.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ struct State {
 
 /// A stream's place on its connection, which it gives back when it is dropped.
 #[derive(Debug)]
-struct Place {
+struct StreamPermit {
     state: Arc<State>,
     /// Whether the request has content.
     content: bool,
@@ -108,9 +108,9 @@ impl Default for Bounds {
     }
 }
 
-// === impl Shared ===
+// === impl SharedConnection ===
 
-impl Shared {
+impl SharedConnection {
     /// Begins HTTP/2 on a stream whose TLS agreed on `h2`, and starts the task that drives the connection. The task ends
     /// with the connection; a connection without streams is closed after `idle` (and at most [`Bounds::silence`] more).
     ///
@@ -175,7 +175,7 @@ impl Shared {
     /// No stream can be opened, and nothing was sent ([`StreamError::is_unprocessed`]). Or the request is none that
     /// HTTP/2 has.
     pub fn send(&self, request: http::Request<()>, end: bool) -> Result<Stream, StreamError> {
-        let (mut sender, place) = self.0.enter(!end)?;
+        let (mut sender, permit) = self.0.enter(!end)?;
         let sent = sender.send_request(request, end);
         let (response, content) = sent.map_err(|error| {
             let error = StreamError::of_send(&error);
@@ -185,7 +185,7 @@ impl Shared {
             }
             error
         })?;
-        Ok(Stream::new(place, response, content, end))
+        Ok(Stream::new(permit, response, content, end))
     }
 }
 
@@ -202,7 +202,7 @@ impl State {
     }
 
     /// Takes a place for a stream.
-    fn enter(self: &Arc<Self>, content: bool) -> Result<(SendRequest<Bytes>, Place), StreamError> {
+    fn enter(self: &Arc<Self>, content: bool) -> Result<(SendRequest<Bytes>, StreamPermit), StreamError> {
         let guard = self.sender();
         let sender = guard.as_ref().filter(|_| !self.is_away());
         let sender = sender.ok_or_else(StreamError::closed)?.clone();
@@ -212,12 +212,12 @@ impl State {
         }
         self.streams.fetch_add(1, Ordering::Relaxed);
         self.uploads.fetch_add(usize::from(content), Ordering::Relaxed);
-        let place = Place {
+        let permit = StreamPermit {
             state: self.clone(),
             content,
             settled: false,
         };
-        Ok((sender, place))
+        Ok((sender, permit))
     }
 
     fn sender(&self) -> MutexGuard<'_, Option<SendRequest<Bytes>>> {
@@ -226,9 +226,9 @@ impl State {
     }
 }
 
-// === impl Place ===
+// === impl StreamPermit ===
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         if !self.settled {
             self.state.cancelled.fetch_add(1, Ordering::Relaxed);

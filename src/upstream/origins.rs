@@ -16,7 +16,7 @@ use pingora::{
 
 use super::{
     Fault, Server, connect,
-    http2::{Bounds, Shared},
+    http2::{Bounds, SharedConnection},
     pool::{Key, Pool},
     share_of,
     sharing::{Sharing, Turn},
@@ -152,7 +152,7 @@ impl Origins {
             let stream = connect(&self.connector, origin, address, ALPN::H2H1, within).await?;
             let server = match stream.selected_alpn_proto() {
                 // What others ask for on a connection can break it, so this one is not shared.
-                Some(ALPN::H2) => Server::http2(Shared::open(stream, &Bounds::default(), ALONE).await?),
+                Some(ALPN::H2) => Server::http2(SharedConnection::open(stream, &Bounds::default(), ALONE).await?),
                 _ => Server::http1(stream),
             };
             return Ok((server, false));
@@ -171,7 +171,7 @@ impl Origins {
             self.look_after();
             return Ok((Server::http1(stream), false));
         }
-        let shared = Shared::open(stream, &Bounds::default(), idle).await?;
+        let shared = SharedConnection::open(stream, &Bounds::default(), idle).await?;
         self.shared.keep(&key, shared.clone(), Instant::now());
         self.look_after();
         if let Some(making) = making {

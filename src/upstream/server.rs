@@ -10,7 +10,7 @@ use pingora_http::{RequestHeader, ResponseHeader};
 
 use super::{
     Fault, Http1,
-    http2::{self, Shared, StreamError},
+    http2::{self, SharedConnection, StreamError},
 };
 use crate::{origin::Target, wire::Wire};
 
@@ -22,7 +22,7 @@ pub enum Server {
 
 /// A request on a connection that others share.
 pub struct Http2 {
-    connection: Shared,
+    connection: SharedConnection,
     stream: Option<http2::Stream>,
     again: Again,
     has_answered: bool,
@@ -52,7 +52,7 @@ impl Server {
         Self::Http1(Box::new(Http1::new(stream)))
     }
 
-    pub fn http2(connection: Shared) -> Self {
+    pub fn http2(connection: SharedConnection) -> Self {
         Self::Http2(Box::new(Http2 {
             connection,
             stream: None,

@@ -9,7 +9,7 @@ use std::{
 use tokio::sync::SetOnce;
 
 use super::{
-    http2::Shared,
+    http2::SharedConnection,
     pool::{Key, SHARDS, Shards},
 };
 
@@ -33,7 +33,7 @@ struct Known {
 
 #[derive(Debug)]
 struct Connection {
-    shared: Shared,
+    shared: SharedConnection,
     /// When it was last given out.
     used: Instant,
 }
@@ -42,7 +42,7 @@ struct Connection {
 #[derive(Debug)]
 pub enum Turn<'a> {
     /// Somebody has made one meanwhile.
-    There(Shared),
+    There(SharedConnection),
     /// It makes one that others wait for.
     First(Making<'a>),
     /// It makes one, and so may others at the same time.
@@ -70,7 +70,7 @@ impl Sharing {
     }
 
     /// A connection that takes another request, one with `content` or one without.
-    pub fn there(&self, key: &Key, content: bool, now: Instant) -> Option<Shared> {
+    pub fn there(&self, key: &Key, content: bool, now: Instant) -> Option<SharedConnection> {
         self.known.of(key).get_mut(key)?.there(content, now)
     }
 
@@ -110,7 +110,7 @@ impl Sharing {
 
     /// Shares a new connection. Where there are too many, the one without a request that was used least recently is
     /// closed; those that have requests are as many as these need.
-    pub fn keep(&self, key: &Key, shared: Shared, now: Instant) {
+    pub fn keep(&self, key: &Key, shared: SharedConnection, now: Instant) {
         let mut shard = self.known.of(key);
         let count: usize = shard.values().map(|known| known.connections.len()).sum();
         let surplus = match count >= self.max {
@@ -152,7 +152,7 @@ impl Sharing {
 }
 
 /// Takes out the connection without a request that was used least recently.
-fn least_recently_used(shard: &mut HashMap<Key, Known>) -> Option<Shared> {
+fn least_recently_used(shard: &mut HashMap<Key, Known>) -> Option<SharedConnection> {
     let idle = shard.values_mut().flat_map(|known| {
         let same = known.connections.iter().enumerate();
         let oldest = same.filter(|(_, one)| one.shared.is_idle());
@@ -166,7 +166,7 @@ fn least_recently_used(shard: &mut HashMap<Key, Known>) -> Option<Shared> {
 // === impl Known ===
 
 impl Known {
-    fn there(&mut self, content: bool, now: Instant) -> Option<Shared> {
+    fn there(&mut self, content: bool, now: Instant) -> Option<SharedConnection> {
         let mut all = self.connections.iter_mut();
         let one = all.find(|one| one.shared.has_room(content))?;
         one.used = now;

@@ -1,6 +1,6 @@
 //! The head of a request as an origin reads it.
 
-use robotgate::origin::{Authority, Origin};
+use robotgate::origin::{HostPort, Origin};
 
 /// A request, of which there is one on the wire and no more.
 pub struct OnWire {
@@ -46,7 +46,7 @@ pub fn only_request(wire: &[u8], origin: &Origin) -> OnWire {
     };
     let hosts: Vec<_> = values("host").collect();
     assert_eq!(hosts, [origin.host_field().as_bytes()]);
-    let host = Authority::parse(hosts[0]).expect("it is of an origin");
+    let host = HostPort::parse(hosts[0]).expect("it is of an origin");
     assert!(origin.is_named_by(&host), "{origin} {host:?}");
     assert!(values("content-length").chain(values("transfer-encoding")).count() <= 1);
     OnWire {

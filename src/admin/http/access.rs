@@ -8,7 +8,7 @@ use std::{net::IpAddr, sync::Arc};
 use axum::{extract::State, middleware::Next, response::Response};
 use http::{HeaderMap, Version, header, request::Parts};
 
-use super::{Context, connection::Arrival, problem::Problem};
+use super::{Context, connection::ConnectionInfo, problem::Problem};
 use crate::config::AdminToken;
 
 /// Answers, or says why not.
@@ -52,7 +52,9 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 }
 
 fn came_locally(head: &Parts) -> bool {
-    head.extensions.get::<Arrival>().is_some_and(|arrival| arrival.is_local)
+    head.extensions
+        .get::<ConnectionInfo>()
+        .is_some_and(|info| info.is_local)
 }
 
 /// Whether the host that is asked is named so that no page of another site can have it: a site's name can be made to
@@ -110,7 +112,7 @@ mod tests {
         let request = fields.iter().fold(Request::get(target), |request, (name, value)| {
             request.header(*name, *value)
         });
-        let request = request.extension(Arrival { is_local: true });
+        let request = request.extension(ConnectionInfo { is_local: true });
         request.body(()).unwrap().into_parts().0
     }
 
@@ -143,7 +145,7 @@ mod tests {
     fn without_a_token_other_machines_get_nothing() {
         let mut head = head("/api/v1/status", &[("host", "192.0.2.7:3180")]);
         assert!(may_ask(&head, None).is_ok());
-        head.extensions.insert(Arrival { is_local: false });
+        head.extensions.insert(ConnectionInfo { is_local: false });
         assert!(matches!(may_ask(&head, None), Err(Problem::Remote)));
         head.extensions.clear();
         assert!(matches!(may_ask(&head, None), Err(Problem::Remote)));

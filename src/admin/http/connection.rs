@@ -26,11 +26,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::seats::Seat;
+use super::limiter::ConnectionPermit;
 
 /// How a request came.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Arrival {
+pub(super) struct ConnectionInfo {
     /// Whether by an address that only this machine reaches.
     pub(super) is_local: bool,
 }
@@ -39,23 +39,23 @@ pub(super) struct Arrival {
 /// answer that is being given when `until` ends.
 pub(super) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
-    arrival: Arrival,
-    seat: Seat,
+    info: ConnectionInfo,
+    permit: ConnectionPermit,
     routes: Router,
     until: CancellationToken,
 ) {
-    let seat = Arc::new(seat);
+    let permit = Arc::new(permit);
     let stream = Hurried {
         stream,
-        seat: seat.clone(),
+        permit: permit.clone(),
         until: None,
     };
     let routes = TowerToHyperService::new(routes);
     let answering = service_fn(|mut request: http::Request<Incoming>| {
-        request.extensions_mut().insert(arrival);
-        let (seat, answer) = (seat.clone(), routes.call(request));
+        request.extensions_mut().insert(info);
+        let (permit, answer) = (permit.clone(), routes.call(request));
         async move {
-            let _answering = seat.answer();
+            let _answering = permit.answer();
             answer.await
         }
     });
@@ -78,14 +78,14 @@ pub(super) async fn serve(
                 tracing::debug!(%error, "an operator's connection ended");
             }
         }
-        () = seat.wanted() => tracing::debug!("an operator's idle connection was closed for another"),
+        () = permit.wanted() => tracing::debug!("an operator's idle connection was closed for another"),
     }
 }
 
 /// A stream whose client has to take each answer in time, however many bytes it takes meanwhile.
 struct Hurried<S> {
     stream: S,
-    seat: Arc<Seat>,
+    permit: Arc<ConnectionPermit>,
     /// When what waits has to have been taken.
     until: Option<Pin<Box<Sleep>>>,
 }
@@ -96,7 +96,7 @@ impl<S> Hurried<S> {
     /// Fails where the time for what waits is over.
     fn check(&mut self, context: &mut Context<'_>, waits: bool) -> io::Result<()> {
         if waits && self.until.is_none() {
-            self.seat.set_sending(true);
+            self.permit.set_sending(true);
             self.until = Some(Box::pin(tokio::time::sleep(TO_TAKE)));
         }
         let until = self.until.as_mut();
@@ -141,7 +141,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Hurried<S> {
     /// It is asked for when all that there is was written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.until.take().is_some() {
-            self.seat.set_sending(false);
+            self.permit.set_sending(false);
         }
         Pin::new(&mut self.stream).poll_flush(context)
     }

@@ -16,7 +16,7 @@ use tokio::{task::JoinSet, time::Instant};
 
 use super::{
     Context,
-    asked::{Asked, AssumedProof, Form, Question, content},
+    input::{AssumedProof, Form, Question, StrictQuery, content},
     problem::Problem,
 };
 use crate::{
@@ -67,7 +67,7 @@ struct Undecided {
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Item {
+enum ListedDecision {
     Decided(Box<Decided>),
     Undecided(Undecided),
 }
@@ -84,13 +84,13 @@ impl Form for Questions {
 
 #[derive(Serialize)]
 pub(super) struct Decisions {
-    decisions: Vec<Item>,
+    decisions: Vec<ListedDecision>,
 }
 
 /// One question.
 pub(super) async fn one(
     State(context): State<Arc<Context>>,
-    Asked(question): Asked<Question>,
+    StrictQuery(question): StrictQuery<Question>,
 ) -> Result<Json<Decided>, Problem> {
     let target = question.target().map_err(Problem::Bad)?;
     let generation = context.live.generation();
@@ -121,7 +121,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
             {
                 let decided = tokio::time::timeout_at(deadline, decide(&context, question));
                 let decided = decided.await.unwrap_or_else(|_| Err(NO_TIME.to_owned()));
-                done.push((at, Item::new(question, decided)));
+                done.push((at, ListedDecision::new(question, decided)));
             }
             done
         });
@@ -187,9 +187,9 @@ impl Decided {
     }
 }
 
-// === impl Item ===
+// === impl ListedDecision ===
 
-impl Item {
+impl ListedDecision {
     fn new(question: &Question, decided: Result<Decided, String>) -> Self {
         match decided {
             Ok(decided) => Self::Decided(Box::new(decided)),

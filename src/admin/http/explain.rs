@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::{
     Context,
-    asked::{Asked, Question},
     decide::{Decided, judge},
+    input::{Question, StrictQuery},
     problem::Problem,
 };
 use crate::{
@@ -37,7 +37,7 @@ struct File {
 /// Explains.
 pub(super) async fn explain(
     State(context): State<Arc<Context>>,
-    Asked(question): Asked<Question>,
+    StrictQuery(question): StrictQuery<Question>,
 ) -> Result<Json<Explained>, Problem> {
     let target = question.target().map_err(Problem::Bad)?;
     // It is never closed.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     Context, Warning,
-    asked::{Asked, Form},
+    input::{Form, StrictQuery},
     problem::Problem,
 };
 use crate::{
@@ -53,7 +53,7 @@ impl Form for Which {
 type Reply<T> = Result<(Option<Warning>, Json<T>), Problem>;
 
 /// A part of the list, by name. It ends early where a search takes long.
-pub(super) async fn list(State(context): State<Arc<Context>>, Asked(range): Asked<Range>) -> Reply<Page> {
+pub(super) async fn list(State(context): State<Arc<Context>>, StrictQuery(range): StrictQuery<Range>) -> Reply<Page> {
     let Range { search, after, limit } = range;
     let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
     let search = search.to_ascii_lowercase();
@@ -128,7 +128,10 @@ async fn from_memory(context: &Arc<Context>, start: String, search: String, limi
 }
 
 /// One origin.
-pub(super) async fn detail(State(context): State<Arc<Context>>, Asked(which): Asked<Which>) -> Reply<Detail> {
+pub(super) async fn detail(
+    State(context): State<Arc<Context>>,
+    StrictQuery(which): StrictQuery<Which>,
+) -> Reply<Detail> {
     let origin = which.origin()?;
     let warning = context.write_what_waits().await;
     let known = context.known(&origin).await?;
@@ -140,7 +143,7 @@ pub(super) async fn detail(State(context): State<Arc<Context>>, Asked(which): As
 /// Forgets one.
 pub(super) async fn forget(
     State(context): State<Arc<Context>>,
-    Asked(which): Asked<Which>,
+    StrictQuery(which): StrictQuery<Which>,
 ) -> Result<Json<Forgot>, Problem> {
     let origin = which.origin()?;
     let store = context.live.store();

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Context,
-    asked::{Asked, Form},
+    input::{Form, StrictQuery},
 };
 use crate::decision::Reason;
 
@@ -40,7 +40,10 @@ impl Form for Range {
     const FORM: &'static str = "?after=NUMBER&limit=NUMBER, or leave either out";
 }
 
-pub(super) async fn refusals(State(context): State<Arc<Context>>, Asked(range): Asked<Range>) -> Json<Refusals> {
+pub(super) async fn refusals(
+    State(context): State<Arc<Context>>,
+    StrictQuery(range): StrictQuery<Range>,
+) -> Json<Refusals> {
     let limit = range.limit.unwrap_or(USUAL).min(MOST);
     let tail = context.live.recent().tail(range.after, limit);
     Json(Refusals {

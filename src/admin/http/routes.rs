@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        admin::http::asked::AssumedProof,
+        admin::http::input::AssumedProof,
         bot::Enforcement,
         copy::Holds,
         decision::{Reason, Verdict},

@@ -104,12 +104,12 @@ pub(super) struct InForce {
 }
 
 pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> {
-    let (live, around) = (&context.live, &context.around);
+    let (live, service_info) = (&context.live, &context.service_info);
     let (generation, metrics) = (live.generation(), live.metrics());
     let memory = live.store().memory();
     // Where the disk cannot be read, what memory has is known.
     let disk = context.with_file(|file| Ok((file.origins()?, file.held()))).await.ok();
-    let listening = around.listeners.addresses().into_iter();
+    let listening = service_info.listeners.addresses().into_iter();
     Json(Status {
         version: env!("CARGO_PKG_VERSION"),
         started: Timestamp(context.started),
@@ -117,7 +117,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
         state: if live.is_stopping() { "draining" } else { "ready" },
         generation: generation.number,
         loaded: Timestamp(generation.made),
-        last_reload: (around.last_reload)(),
+        last_reload: (service_info.last_reload)(),
         decisions: VerdictCounts {
             allow: metrics.decisions(Verdict::Allow),
             deny: metrics.decisions(Verdict::Deny),
@@ -149,7 +149,7 @@ pub(super) async fn config(State(context): State<Arc<Context>>) -> Json<InForce>
     let settings = generation.config.settings.iter();
     Json(InForce {
         generation: generation.number,
-        file: context.around.file.clone(),
+        file: context.service_info.file.clone(),
         settings: settings
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect(),

@@ -4,19 +4,19 @@ use std::io;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::state::{Batch, Shared, Sink};
+use super::state::{Batch, SharedLog, Sink};
 
 /// The word of a request that it writes the next batch. It does so when this is dropped: a request that goes away before,
 /// or panics, leaves nobody waiting.
 pub(super) struct Lead<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedLog,
     /// Whether other requests should first have the time to add their lines.
     pub(super) gathers: bool,
 }
 
 /// A batch and the output, in the hands of the one that writes. It gives them back when it is dropped, whatever happened.
 struct Turn<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedLog,
     /// There until the drop.
     work: Option<(Sink, Batch)>,
 }
@@ -29,9 +29,9 @@ pub(super) struct Home {
     has_others: bool,
 }
 
-// === impl Shared ===
+// === impl SharedLog ===
 
-impl Shared {
+impl SharedLog {
     /// Sees to it that a line is written which is in the batch with this number: by the caller, where that gets a
     /// [`Lead`], or else by someone else.
     pub(super) fn lead(&self, batch: u64) -> Option<Lead<'_>> {

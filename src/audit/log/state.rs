@@ -23,7 +23,7 @@ pub(super) struct Sink {
     pub(super) is_file: bool,
 }
 
-pub(super) struct Shared {
+pub(super) struct SharedLog {
     /// Where the lines go, for people.
     pub(super) output: String,
     state: Mutex<State>,
@@ -100,15 +100,15 @@ impl From<File> for Sink {
     }
 }
 
-// === impl Shared ===
+// === impl SharedLog ===
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for SharedLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").finish_non_exhaustive()
     }
 }
 
-impl Shared {
+impl SharedLog {
     pub(super) fn new(sink: Sink, output: String) -> Self {
         Self {
             output,
@@ -271,7 +271,7 @@ impl Batch {
     }
 }
 
-/// Which of the two [`Shared::done`] is told of a batch.
+/// Which of the two [`SharedLog::done`] is told of a batch.
 pub(super) fn parity(batch: u64) -> usize {
     usize::from(!batch.is_multiple_of(2))
 }

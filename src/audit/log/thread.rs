@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::state::{Batch, Shared, Sink, State};
+use super::state::{Batch, SharedLog, Sink, State};
 
 /// When the thread looks after lines that nobody writes.
 struct Look {
@@ -16,9 +16,9 @@ struct Look {
     batch: u64,
 }
 
-// === impl Shared ===
+// === impl SharedLog ===
 
-impl Shared {
+impl SharedLog {
     /// Runs until the log is closed and everything is written.
     pub(super) fn run(&self) {
         let mut look = None;

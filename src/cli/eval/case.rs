@@ -39,7 +39,7 @@ struct Question<'a> {
 
 /// A decision, as it is written.
 #[derive(serde::Serialize)]
-struct Answer<'a> {
+struct EvalOutput<'a> {
     allowed: bool,
     /// 0 where no rule decided.
     line: u32,
@@ -153,7 +153,7 @@ impl<'a> Fields<'a> {
         (json.get() != "null").then_some(*json)
     }
 
-    fn write_answer(&self, answer: &Answer<'_>, output: &mut impl Write) -> io::Result<()> {
+    fn write_answer(&self, answer: &EvalOutput<'_>, output: &mut impl Write) -> io::Result<()> {
         output.write_all(b"{")?;
         self.write_others(&["allowed", "line", "rule", "group"], output)?;
         let mut json = Vec::with_capacity(128);
@@ -211,10 +211,10 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 // === impl Question ===
 
 impl Question<'_> {
-    fn answer(&self) -> Answer<'_> {
+    fn answer(&self) -> EvalOutput<'_> {
         let agent = self.robots.agent(&self.agent);
         let found = agent.decide(&path_of_url(self.url.as_bytes()));
-        Answer {
+        EvalOutput {
             allowed: found.allowed,
             line: found.rule.map_or(0, RuleId::line),
             rule: found.rule.map(|id| self.robots.rule(id).text),

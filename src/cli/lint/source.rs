@@ -30,7 +30,7 @@ pub(super) enum Source {
 }
 
 /// A robots.txt that was asked for, whether there is one or not.
-pub(super) struct Found {
+pub(super) struct LintInput {
     /// Where it stands, fit for a terminal.
     pub(super) name: String,
     /// What there is to read. Of what is longer than what counts it ends a little after that.
@@ -82,7 +82,7 @@ impl Source {
     }
 
     /// What is there. `config` is for fetching.
-    pub(super) fn find(&self, config: Option<&Path>) -> Result<Found, SourceError> {
+    pub(super) fn find(&self, config: Option<&Path>) -> Result<LintInput, SourceError> {
         let read = match self {
             Self::File(path) => source::of_file(path),
             Self::Stdin => source::of_input(),
@@ -90,7 +90,7 @@ impl Source {
         };
         let source_name = self.to_string();
         match read {
-            Ok(bytes) => Ok(Found {
+            Ok(bytes) => Ok(LintInput {
                 name: source_name,
                 body: Some(bytes),
                 live: None,
@@ -104,14 +104,14 @@ impl Source {
     }
 
     /// The robots.txt of the URL's origin, fetched by the configuration in `config`.
-    fn fetch(&self, url: &str, config: Option<&Path>) -> Result<Found, SourceError> {
+    fn fetch(&self, url: &str, config: Option<&Path>) -> Result<LintInput, SourceError> {
         let config = load(config)?;
         let origin = Target::origin_of(url).map_err(|error| SourceError::Url {
             source_name: self.to_string(),
             error,
         })?;
         let live = live::fetch(&config, &origin)?;
-        Ok(Found {
+        Ok(LintInput {
             name: plain(&origin.robots_url(), MAX_NAME).into_owned(),
             body: live.body_as_read(),
             live: Some(live),

@@ -8,7 +8,7 @@ use std::fmt::{Display, Formatter, Result};
 use super::Live;
 use crate::{
     copy::{Answer, Fetched},
-    fetch::Asked,
+    fetch::TracedHop,
     text::{Minute, Span},
     text::{plain, plain_message},
 };
@@ -21,7 +21,7 @@ pub(super) struct Way<'a>(pub(super) &'a Live);
 impl Display for Way<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let Self(live) = self;
-        for Asked { url, status, .. } in &live.traced.hops {
+        for TracedHop { url, status, .. } in &live.traced.hops {
             let url = plain(url, MAX_URL);
             match status {
                 Some(status) => writeln!(f, "  {status}  {url}")?,

@@ -120,7 +120,7 @@ impl OriginState {
                 fetched: micros_since_1970(copy.fetched),
                 status: copy.status,
                 etag: copy.etag.clone(),
-                whole: copy.whole,
+                whole: copy.complete,
             }),
         }
     }
@@ -203,7 +203,7 @@ impl SavedCopy {
             sha256: self.sha256,
             status: self.status,
             etag: self.etag.clone(),
-            whole: self.whole,
+            complete: self.whole,
             ..RobotsCopy::new(profile, text, time(self.fetched).unwrap_or(SystemTime::UNIX_EPOCH))
         }
     }

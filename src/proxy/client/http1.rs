@@ -101,7 +101,7 @@ impl Http1 {
     }
 
     pub(super) fn send_head(&mut self, head: ResponseHeader, end: bool) -> Result<(), ClientFault> {
-        written(at_once(self.session.write_response_header(Box::new(head))))?;
+        write_result(at_once(self.session.write_response_header(Box::new(head))))?;
         if end { self.finish() } else { Ok(()) }
     }
 
@@ -110,13 +110,13 @@ impl Http1 {
             // As a chunk it would be the last one (RFC 9112 §7.1).
             return Ok(());
         }
-        written(at_once(self.session.write_body(content)))?;
+        write_result(at_once(self.session.write_body(content)))?;
         self.bytes_out += content.len() as u64;
         Ok(())
     }
 
     pub(super) fn finish(&mut self) -> Result<(), ClientFault> {
-        written(at_once(self.session.finish_body()))
+        write_result(at_once(self.session.finish_body()))
     }
 
     pub(super) fn close_after(&mut self) {
@@ -178,7 +178,7 @@ impl Http1 {
 }
 
 /// What came of a write of the session's, which never waits on a [`Wire`].
-fn written<T>(done: Option<pingora::Result<T>>) -> Result<(), ClientFault> {
+fn write_result<T>(done: Option<pingora::Result<T>>) -> Result<(), ClientFault> {
     match done {
         Some(Ok(_)) => Ok(()),
         Some(Err(_)) | None => Err(ClientFault::Gone),

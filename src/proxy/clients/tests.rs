@@ -26,16 +26,16 @@ fn one_client_has_so_many_connections_and_all_have_so_many() {
     let clients = Arc::new(Clients::new(now, 1 << 20));
     let enter = |address| clients.enter(at(address), &limits(), now);
 
-    let mut visits = vec![enter("192.0.2.1").unwrap(), enter("192.0.2.1").unwrap()];
+    let mut guards = vec![enter("192.0.2.1").unwrap(), enter("192.0.2.1").unwrap()];
     assert_eq!(enter("192.0.2.1").unwrap_err(), Limit::ClientConnections);
     for address in ["192.0.2.2", "192.0.2.3", "192.0.2.4"] {
-        visits.push(enter(address).unwrap());
+        guards.push(enter(address).unwrap());
     }
     assert_eq!(enter("192.0.2.5").unwrap_err(), Limit::Connections);
 
-    drop(visits.remove(0));
+    drop(guards.remove(0));
     let again = enter("192.0.2.1").unwrap();
-    drop((visits, again));
+    drop((guards, again));
     assert_eq!(known(&clients), 0, "who has gone is forgotten");
 }
 
@@ -49,7 +49,7 @@ fn a_client_is_an_address_or_the_network_of_one_host() {
         ("2001:db8:0:1::1", "2001:db8:0:2::1", false),
     ] {
         let clients = Arc::new(Clients::new(now, 1 << 20));
-        let _visits = [one, other].map(|address| clients.enter(at(address), &limits(), now).unwrap());
+        let _guards = [one, other].map(|address| clients.enter(at(address), &limits(), now).unwrap());
         assert_eq!(known(&clients), if same { 1 } else { 2 }, "{one} {other}");
     }
 }
@@ -61,14 +61,14 @@ fn requests_of_all_connections_of_a_client_count_together() {
     let [one, other] = [(); 2].map(|()| clients.enter(at("192.0.2.1"), &limits(), now).unwrap());
     let stranger = clients.enter(at("192.0.2.2"), &limits(), now).unwrap();
 
-    let first = one.ask(&limits()).unwrap();
-    let _second = other.ask(&limits()).unwrap();
-    assert_eq!(one.ask(&limits()).unwrap_err(), Limit::ClientRequests);
-    assert_eq!(other.ask(&limits()).unwrap_err(), Limit::ClientRequests);
-    assert!(stranger.ask(&limits()).is_ok());
+    let first = one.begin_request(&limits()).unwrap();
+    let _second = other.begin_request(&limits()).unwrap();
+    assert_eq!(one.begin_request(&limits()).unwrap_err(), Limit::ClientRequests);
+    assert_eq!(other.begin_request(&limits()).unwrap_err(), Limit::ClientRequests);
+    assert!(stranger.begin_request(&limits()).is_ok());
 
     drop(first);
-    assert!(other.ask(&limits()).is_ok(), "a refusal takes no place");
+    assert!(other.begin_request(&limits()).is_ok(), "a refusal takes no place");
 }
 
 #[test]
@@ -77,10 +77,10 @@ fn coming_back_does_not_fill_an_allowance() {
     let clients = Arc::new(Clients::new(now, 1 << 20));
     let enter = |now| clients.enter(at("192.0.2.1"), &limits(), now).unwrap();
 
-    let visit = enter(now);
-    assert_eq!(visit.take_leaf(&limits(), now), Ok(()));
-    assert_eq!(visit.take_leaf(&limits(), now), Ok(()));
-    drop(visit);
+    let guard = enter(now);
+    assert_eq!(guard.take_leaf(&limits(), now), Ok(()));
+    assert_eq!(guard.take_leaf(&limits(), now), Ok(()));
+    drop(guard);
     assert_eq!(enter(now).take_leaf(&limits(), now), Err(Limit::ClientLeaves));
     let later = now + MINUTE;
     assert_eq!(enter(later).take_leaf(&limits(), later), Ok(()));
@@ -100,8 +100,8 @@ fn a_crowd_that_came_and_went_is_forgotten() {
             .unwrap()
     };
     for n in 0..MANY as u32 {
-        let visit = enter(n, now);
-        visit.take_leaf(&limits, now).unwrap();
+        let guard = enter(n, now);
+        guard.take_leaf(&limits, now).unwrap();
     }
     assert_eq!(known(&clients), MANY, "each has used something of its allowance");
     let _one_more = enter(u32::MAX, now + MINUTE);
@@ -121,14 +121,14 @@ fn where_there_are_few_files_one_client_has_a_quarter_of_the_connections_there_a
     let clients = Arc::new(Clients::new(now, OTHER_FILES + 2 * 16 + 2 * 12));
     let enter = |address| clients.enter(at(address), &many, now);
 
-    let visits = [(); 3].map(|()| enter("192.0.2.1").unwrap());
+    let guards = [(); 3].map(|()| enter("192.0.2.1").unwrap());
     assert_eq!(enter("192.0.2.1").unwrap_err(), Limit::ClientConnections);
     let _other = enter("192.0.2.2").expect("there is room for others");
-    let [visit, ..] = visits;
-    let _asking = [(); 3].map(|()| visit.ask(&many).unwrap());
-    assert_eq!(visit.ask(&many).unwrap_err(), Limit::ClientRequests);
-    assert_eq!(visit.requester(&many).max_fetches, 3);
-    assert_eq!(visit.requester(&limits()).max_fetches, 2, "what is written may be less");
+    let [guard, ..] = guards;
+    let _request_guard = [(); 3].map(|()| guard.begin_request(&many).unwrap());
+    assert_eq!(guard.begin_request(&many).unwrap_err(), Limit::ClientRequests);
+    assert_eq!(guard.requester(&many).max_fetches, 3);
+    assert_eq!(guard.requester(&limits()).max_fetches, 2, "what is written may be less");
 }
 
 #[test]
@@ -158,6 +158,6 @@ fn no_more_are_let_in_than_there_are_files_for() {
     let now = Instant::now();
     let clients = Arc::new(Clients::new(now, OTHER_FILES + 2 * 16 + 4));
     let enter = |address| clients.enter(at(address), &limits(), now);
-    let _visits = [enter("192.0.2.1").unwrap(), enter("192.0.2.2").unwrap()];
+    let _guards = [enter("192.0.2.1").unwrap(), enter("192.0.2.2").unwrap()];
     assert_eq!(enter("192.0.2.3").unwrap_err(), Limit::Connections);
 }

@@ -6,12 +6,16 @@ use crate::proxy::{
     client_stream::ClientStream,
     context::{LINGER, linger},
     exchange::Exchange,
-    respond::Answer,
+    respond::OwnResponse,
 };
 
 /// Answers a CONNECT with something other than a tunnel. What the client sent after it is for a
 /// tunnel that there is not, so the connection closes.
-pub(in crate::proxy) async fn answer_and_close(mut stream: ClientStream, answer: &Answer, exchange: &mut Exchange) {
+pub(in crate::proxy) async fn answer_and_close(
+    mut stream: ClientStream,
+    answer: &OwnResponse,
+    exchange: &mut Exchange,
+) {
     let sent = async {
         stream.write_all(&answer.to_http1(true)).await?;
         stream.flush().await

@@ -30,7 +30,7 @@ use crate::{
 /// How it went.
 pub(super) enum Forwarded {
     /// The client has the whole response.
-    Whole,
+    Complete,
     /// The connection to the origin, which is a WebSocket's from here on.
     Websocket(Wire),
 }
@@ -176,17 +176,22 @@ pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut 
         idle: proxy.tunnel_idle_timeout,
         life: proxy.tunnel_timeout,
     };
-    let came_over = |limit| context.arrival.visit.came_over(limit, context.arrival.client);
+    let count_exceeded = |limit| {
+        context
+            .connection
+            .guard
+            .count_exceeded(limit, context.connection.client)
+    };
     match tunnel::pass(client, server, bounds, &exchange.passed).await {
         TunnelEnd::Both => {}
         TunnelEnd::ClientBroke => exchange.note_client_gone(),
         TunnelEnd::OriginBroke => exchange.note_fault(&Fault::ConnectionTerminated),
         TunnelEnd::Idle => {
-            came_over(Limit::TunnelIdleTimeout);
+            count_exceeded(Limit::TunnelIdleTimeout);
             exchange.note_idle();
         }
         TunnelEnd::Old => {
-            came_over(Limit::TunnelTimeout);
+            count_exceeded(Limit::TunnelTimeout);
             exchange.note_old();
         }
     }
@@ -201,14 +206,14 @@ fn settle(
     address: SocketAddr,
 ) -> Result<Forwarded, Broken> {
     match ended {
-        Relayed::Whole { reusable } => {
+        Relayed::Complete { reusable } => {
             if reusable {
                 let generation = &exchange.generation;
                 generation
                     .origins
                     .keep(origin, address, server, generation.config.proxy.idle_timeout);
             }
-            Ok(Forwarded::Whole)
+            Ok(Forwarded::Complete)
         }
         Relayed::Websocket => Ok(Forwarded::Websocket(server.into_websocket()?)),
     }

@@ -2,7 +2,7 @@
 //! differently. Pure.
 
 use super::HeadError;
-use crate::origin::{Authority, AuthorityError, Scheme, TargetForm, unsendable};
+use crate::origin::{HostPort, HostPortError, Scheme, TargetForm, unsendable};
 
 /// See [`unsendable`].
 pub(super) fn check_target(target: &[u8]) -> Result<(), HeadError> {
@@ -63,7 +63,7 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
 /// request is for is looked at later.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
     if host.is_some_and(|host| host.contains(&b'@')) {
-        return Err(HeadError::Host(AuthorityError::UserInfo));
+        return Err(HeadError::Host(HostPortError::UserInfo));
     }
     let (scheme, authority) = match TargetForm::of(target) {
         TargetForm::Absolute { scheme, authority, .. } => (scheme, authority),
@@ -73,14 +73,14 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
         TargetForm::Other => return Ok(None),
     };
     if !is_usual(authority) {
-        let there = Authority::parse(authority).map_err(HeadError::TargetHost)?;
+        let there = HostPort::parse(authority).map_err(HeadError::TargetHost)?;
         // pingora takes no other, and says nothing of it.
         if http::uri::Authority::try_from(authority).is_err() {
             return Err(match Scheme::parse(scheme) {
                 None => HeadError::TargetScheme,
                 Some(_) if is_escaped(authority) => HeadError::TargetHostEscaped(there.host),
                 // Marks such as braces, which the URL standard lets a name have and RFC 3986 does not.
-                Some(_) => HeadError::TargetHost(AuthorityError::Host),
+                Some(_) => HeadError::TargetHost(HostPortError::Host),
             });
         }
     }
@@ -90,12 +90,12 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     let default_port = Scheme::parse(scheme)
         .map(Scheme::default_port)
         .ok_or(HeadError::TargetScheme)?;
-    let there = Authority::parse(authority).map_err(HeadError::TargetHost)?;
-    let here = Authority::parse(host).map_err(HeadError::Host)?;
+    let there = HostPort::parse(authority).map_err(HeadError::TargetHost)?;
+    let here = HostPort::parse(host).map_err(HeadError::Host)?;
     if is_escaped(host) {
         return Err(HeadError::HostEscaped(here.host));
     }
-    let port = |authority: &Authority| authority.port.unwrap_or(default_port);
+    let port = |authority: &HostPort| authority.port.unwrap_or(default_port);
     if there.host == here.host && port(&there) == port(&here) {
         Ok(Some(authority))
     } else {

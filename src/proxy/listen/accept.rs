@@ -24,7 +24,7 @@ use crate::{
     bot::ClientCertificate,
     metrics,
     proxy::{
-        arrival::{Arrival, Listener, Vouched},
+        client_connection::{ClientConnection, Listener, Vouched},
         connection,
         context::{Context, Running},
         generation::Generation,
@@ -95,10 +95,10 @@ impl Accepting {
         let generation = live.generation();
         let limits = generation.config.proxy.limits;
         match live.clients.enter(client, &limits, Instant::now()) {
-            Ok(visit) => {
+            Ok(guard) => {
                 let mut context = Context {
                     live: live.clone(),
-                    arrival: Arrival::direct(client, visit, Listener::default()),
+                    connection: ClientConnection::direct(client, guard, Listener::default()),
                     running: self.running.clone(),
                     shutdown: self.shutdown.clone(),
                 };
@@ -110,7 +110,7 @@ impl Accepting {
                     Speaks::Http | Speaks::Admin => self.running.spawn(async move {
                         let _open = open;
                         let (stream, socket) = prepare(stream, client);
-                        context.arrival.listener = Listener { socket, tls: false };
+                        context.connection.listener = Listener { socket, tls: false };
                         connection::serve(Box::new(stream), &context).await;
                     }),
                     Speaks::Tls => self.running.spawn(async move {
@@ -171,9 +171,9 @@ async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: 
 
 /// Ends the TLS by the configuration that was in force when the connection came, and serves what is inside.
 async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: Context) {
-    let client = context.arrival.client;
+    let client = context.connection.client;
     let (stream, socket) = prepare(stream, client);
-    context.arrival.listener = Listener { socket, tls: true };
+    context.connection.listener = Listener { socket, tls: true };
     let (Some(server_tls), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
         // Who accepts TLS is told to stop before the configuration changes.
         seldom!(error, %client, "the configuration in force has no proxy.tls, so a connection was closed");
@@ -186,7 +186,7 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
         Ok(Ok(tls)) => {
             drop(generation);
             let certificate = tls.get_ssl().and_then(|tls| tls.peer_certificate_der());
-            context.arrival.certificate = match certificate.map(ClientCertificate::from_der).transpose() {
+            context.connection.certificate = match certificate.map(ClientCertificate::from_der).transpose() {
                 Ok(certificate) => certificate.map(|certificate| Arc::new(Vouched { certificate, roots })),
                 Err(error) => return seldom!(info, %client, %error, "a connection was closed"),
             };

@@ -27,7 +27,7 @@ pub(super) enum Bound {
 /// Sockets that were made to share their ports. When this is dropped they share them no more: another program of the
 /// same user could take a part of the connections.
 #[derive(Debug, Default)]
-pub(super) struct Shared(Vec<Arc<TcpListener>>);
+pub(super) struct SharedPorts(Vec<Arc<TcpListener>>);
 
 /// Binds a socket, beside `all` that are there, of which `leaving` are not named any
 /// more. For that, some may be `shared`.
@@ -36,7 +36,7 @@ pub(super) fn bind(
     speaks: Speaks,
     all: &[Socket],
     leaving: &[Socket],
-    shared: &mut Shared,
+    shared: &mut SharedPorts,
 ) -> Result<(Bound, SocketAddr), ListenError> {
     let bound = silent(address, all, leaving, shared).and_then(|socket| {
         let address = socket.local_addr()?;
@@ -54,7 +54,7 @@ pub(super) fn check(address: SocketAddr, speaks: Speaks) -> Result<bool, ListenE
     }
 }
 
-fn silent(address: SocketAddr, all: &[Socket], leaving: &[Socket], shared: &mut Shared) -> io::Result<TcpSocket> {
+fn silent(address: SocketAddr, all: &[Socket], leaving: &[Socket], shared: &mut SharedPorts) -> io::Result<TcpSocket> {
     let bound = socket(address).and_then(|socket| socket.bind(address).map(|()| socket));
     let has_port = |socket: &&Socket| socket.address.port() == address.port();
     match bound {
@@ -100,16 +100,16 @@ impl Bound {
     }
 }
 
-// === impl Shared ===
+// === impl SharedPorts ===
 
-impl Shared {
+impl SharedPorts {
     fn share(&mut self, socket: &Arc<TcpListener>) -> io::Result<()> {
         self.0.push(socket.clone());
         Ok(set_socket_reuseport(&**socket, true)?)
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedPorts {
     fn drop(&mut self) {
         self.0.iter().for_each(stop_sharing);
     }

@@ -16,7 +16,7 @@ pub(in crate::proxy) enum Problem<'a> {
     Head(&'a HeadError),
     Target(&'a TargetError),
     /// It is for robotgate itself, which has nothing there.
-    Own(&'a OwnError),
+    Own(&'a InternalSiteError),
     Fault(&'a Fault),
     /// The request has come by here before.
     Loop,
@@ -36,7 +36,7 @@ pub(in crate::proxy) enum Problem<'a> {
 
 /// Why there is no answer of robotgate's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(in crate::proxy) enum OwnError {
+pub(in crate::proxy) enum InternalSiteError {
     #[error("robotgate.internal is this proxy itself; it answers only at http://robotgate.internal/, over plain HTTP")]
     PlainHttp,
     #[error("only GET and HEAD are served here")]
@@ -75,18 +75,20 @@ impl Problem<'_> {
                 };
                 (fault.status(), fault.proxy_error(), title)
             }
-            Problem::Own(OwnError::Method) => (
+            Problem::Own(InternalSiteError::Method) => (
                 StatusCode::METHOD_NOT_ALLOWED,
                 ProxyError::HttpRequestError,
                 "Method Not Allowed",
             ),
             // The phrase is all that clients show of an answer to a CONNECT.
-            Problem::Own(OwnError::PlainHttp) => (
+            Problem::Own(InternalSiteError::PlainHttp) => (
                 StatusCode::NOT_FOUND,
                 ProxyError::HttpRequestError,
                 "Only at http://robotgate.internal/",
             ),
-            Problem::Own(OwnError::Missing(_)) => (StatusCode::NOT_FOUND, ProxyError::HttpRequestError, "Not Found"),
+            Problem::Own(InternalSiteError::Missing(_)) => {
+                (StatusCode::NOT_FOUND, ProxyError::HttpRequestError, "Not Found")
+            }
             Problem::Loop => (
                 StatusCode::BAD_GATEWAY,
                 ProxyError::ProxyLoopDetected,

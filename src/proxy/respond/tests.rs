@@ -61,28 +61,28 @@ fn expected(value: &str, params: &[(&str, &str)]) -> Field {
     (value.to_owned(), params.collect())
 }
 
-fn header<'a>(answer: &'a Answer, name: &str) -> &'a str {
+fn header<'a>(answer: &'a OwnResponse, name: &str) -> &'a str {
     let mut values = answer.head.headers.get_all(name).iter();
     let value = values.next().unwrap_or_else(|| panic!("it has no {name}"));
     assert_eq!(values.next(), None, "{name} stands there once");
     value.to_str().expect("printable ASCII")
 }
 
-fn has(answer: &Answer, name: &str) -> bool {
+fn has(answer: &OwnResponse, name: &str) -> bool {
     answer.head.headers.contains_key(name)
 }
 
-fn json(answer: &Answer) -> serde_json::Value {
+fn json(answer: &OwnResponse) -> serde_json::Value {
     assert_eq!(header(answer, "content-type"), "application/problem+json");
     serde_json::from_slice(&answer.body).expect("JSON")
 }
 
-fn html(answer: &Answer) -> &str {
+fn html(answer: &OwnResponse) -> &str {
     assert_eq!(header(answer, "content-type"), "text/html; charset=utf-8");
     std::str::from_utf8(&answer.body).expect("UTF-8")
 }
 
-fn text(answer: &Answer) -> &str {
+fn text(answer: &OwnResponse) -> &str {
     assert_eq!(header(answer, "content-type"), "text/plain; charset=utf-8");
     std::str::from_utf8(&answer.body).expect("UTF-8")
 }

@@ -1,7 +1,7 @@
 mod refuse;
 
 use super::*;
-use crate::origin::AuthorityError;
+use crate::origin::HostPortError;
 
 /// A request with these fields, its target as it came off the wire.
 fn request(method: &str, target: &[u8], hosts: &[&str]) -> RequestHeader {
@@ -23,16 +23,16 @@ fn http2_request(uri: &str, hosts: &[&str]) -> RequestHeader {
 }
 
 fn origin(scheme: Scheme, authority: &str) -> Origin {
-    Origin::new(scheme, Authority::parse(authority.as_bytes()).expect("an authority"))
+    Origin::new(scheme, HostPort::parse(authority.as_bytes()).expect("an authority"))
 }
 
-fn through(scheme: Scheme, authority: &str) -> Through {
-    Through::new(origin(scheme, authority), None, None, 1)
+fn outer_connect(scheme: Scheme, authority: &str) -> OuterConnect {
+    OuterConnect::new(origin(scheme, authority), None, None, 1)
 }
 
 /// The origin and the path, as text.
-fn read(request: &RequestHeader, through: Option<&Through>) -> Result<(String, String), TargetError> {
-    let target = target_of(request, through)?;
+fn read(request: &RequestHeader, outer_connect: Option<&OuterConnect>) -> Result<(String, String), TargetError> {
+    let target = target_of(request, outer_connect)?;
     let path = String::from_utf8(target.path).expect("UTF-8");
     Ok((target.origin.to_string(), path))
 }
@@ -76,9 +76,9 @@ fn an_absolute_form_names_its_origin_and_its_path() {
 
 #[test]
 fn inside_a_tunnel_the_origin_is_the_tunnels() {
-    let https = through(Scheme::Https, "a.example");
-    let plain = through(Scheme::Http, "a.example:8080");
-    for (through, target, host, origin, path) in [
+    let https = outer_connect(Scheme::Https, "a.example");
+    let plain = outer_connect(Scheme::Http, "a.example:8080");
+    for (outer_connect, target, host, origin, path) in [
         (&https, "/p?q", "a.example", "https://a.example", "/p?q"),
         (&https, "/", "a.example:443", "https://a.example", "/"),
         (
@@ -99,7 +99,7 @@ fn inside_a_tunnel_the_origin_is_the_tunnels() {
             "/p",
         ),
     ] {
-        let found = read(&request("GET", target.as_bytes(), &[host]), Some(through));
+        let found = read(&request("GET", target.as_bytes(), &[host]), Some(outer_connect));
         assert_eq!(found, Ok((origin.to_owned(), path.to_owned())), "{target} {host}");
     }
     let found = read(&request("GET", b"/p", &[]), Some(&https));
@@ -112,7 +112,7 @@ fn inside_a_tunnel_the_origin_is_the_tunnels() {
 
 #[test]
 fn an_http2_request_is_checked_by_its_authority() {
-    let tunnel = through(Scheme::Https, "a.example");
+    let tunnel = outer_connect(Scheme::Https, "a.example");
     for (uri, hosts, found) in [
         ("https://a.example/p?q", &[][..], Ok("/p?q")),
         ("https://A.example:443/p", &[], Ok("/p")),
@@ -126,7 +126,7 @@ fn an_http2_request_is_checked_by_its_authority() {
         (
             "https://user@a.example/p",
             &[],
-            Err(TargetError::Host(AuthorityError::UserInfo)),
+            Err(TargetError::Host(HostPortError::UserInfo)),
         ),
     ] {
         let found = found.map(|path: &str| ("https://a.example".to_owned(), path.to_owned()));
@@ -160,8 +160,8 @@ fn a_host_spelled_differently_is_the_same_host() {
 
 #[test]
 fn options_may_be_of_the_server_as_a_whole_which_is_decided_as_its_root() {
-    let tunnel = through(Scheme::Https, "a.example");
-    for (target, through, path, decided) in [
+    let tunnel = outer_connect(Scheme::Https, "a.example");
+    for (target, outer_connect, path, decided) in [
         ("*", Some(&tunnel), "*", "/"),
         ("http://a.example", None, "*", "/"),
         ("https://a.example", Some(&tunnel), "*", "/"),
@@ -171,7 +171,7 @@ fn options_may_be_of_the_server_as_a_whole_which_is_decided_as_its_root() {
         ("/p", Some(&tunnel), "/p", "/p"),
     ] {
         let request = request("OPTIONS", target.as_bytes(), &["a.example"]);
-        let target_read = target_of(&request, through).expect("a target");
+        let target_read = target_of(&request, outer_connect).expect("a target");
         assert_eq!(target_read.path, path.as_bytes(), "{target}");
         assert_eq!(target_read.decided_path(), decided.as_bytes(), "{target}");
     }

@@ -13,12 +13,12 @@ pub(super) struct Opening {
     acceptor: Acceptor,
     /// How many of the bytes the acceptor has been given.
     given: usize,
-    said: Said,
+    said: FirstBytes,
 }
 
 /// What was said. Its `Display` is for where that ends the tunnel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum FirstBytes {
     /// Nothing that is whole.
     #[default]
     Nothing,
@@ -42,36 +42,36 @@ impl Opening {
             Some(&TLS_HANDSHAKE) => {}
             // Other records of TLS, which some servers pass over to find the hello behind them, and the hello of old,
             // which cannot name a host.
-            Some(0x14..=0x18 | 0x80..) => self.said = Said::Unreadable,
-            Some(_) => self.said = Said::OtherProtocol,
+            Some(0x14..=0x18 | 0x80..) => self.said = FirstBytes::Unreadable,
+            Some(_) => self.said = FirstBytes::OtherProtocol,
         }
-        while self.said == Said::Nothing {
+        while self.said == FirstBytes::Nothing {
             let mut rest = &bytes[self.given.min(bytes.len())..];
             if rest.is_empty() {
                 return true;
             }
             match self.acceptor.read_tls(&mut rest) {
                 Ok(1..) => self.given = bytes.len() - rest.len(),
-                Ok(0) | Err(_) => self.said = Said::Unreadable,
+                Ok(0) | Err(_) => self.said = FirstBytes::Unreadable,
             }
             match self.acceptor.accept() {
                 Ok(None) => {}
                 // rustls has checked the message, but gives no name where an address is written.
-                Ok(Some(_)) => self.said = server_name(bytes).map_or(Said::NoName, Said::Name),
-                Err(_) => self.said = Said::Unreadable,
+                Ok(Some(_)) => self.said = server_name(bytes).map_or(FirstBytes::NoName, FirstBytes::Name),
+                Err(_) => self.said = FirstBytes::Unreadable,
             }
         }
         false
     }
 
-    pub(super) fn said(self) -> Said {
+    pub(super) fn said(self) -> FirstBytes {
         self.said
     }
 }
 
-// === impl Said ===
+// === impl FirstBytes ===
 
-impl Said {
+impl FirstBytes {
     /// Whether a server that reads this can take it for no other host than `host`. Without a name a server answers for
     /// the site that it has at its address, which need not be the one that a CONNECT to a name was decided for.
     pub(super) fn means(&self, host: &Host) -> bool {
@@ -79,13 +79,13 @@ impl Said {
             (Self::OtherProtocol, _) => true,
             (Self::NoName, host) => matches!(host, Host::Ip(_)),
             (Self::Name(name), Host::Ip(address)) => name.parse::<IpAddr>().is_ok_and(|named| named == *address),
-            (Self::Name(name), host) => host.is_meant_by(name),
+            (Self::Name(name), host) => host.matches(name),
             (Self::Nothing | Self::Unreadable, _) => false,
         }
     }
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for FirstBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => write!(
@@ -170,7 +170,7 @@ mod tests {
         message.chunks(7).flat_map(record).collect()
     }
 
-    fn said(bytes: &[u8]) -> Said {
+    fn said(bytes: &[u8]) -> FirstBytes {
         let mut opening = Opening::default();
         // Byte by byte, as the network may bring them.
         for end in 0..=bytes.len() {
@@ -190,11 +190,11 @@ mod tests {
 
     #[test]
     fn the_name_is_read_however_the_hello_comes() {
-        let name = Said::Name("a.example".to_owned());
+        let name = FirstBytes::Name("a.example".to_owned());
         assert_eq!(said(&hello("a.example")), name);
         assert_eq!(said(&in_pieces(&hello("a.example"))), name);
         let and_more = [hello("A.Example"), b"more".to_vec()].concat();
-        assert_eq!(said(&and_more), Said::Name("A.Example".to_owned()));
+        assert_eq!(said(&and_more), FirstBytes::Name("A.Example".to_owned()));
     }
 
     /// The message of a client that writes an address where only names may stand.
@@ -208,27 +208,27 @@ mod tests {
     #[test]
     fn an_address_is_read_where_rustls_keeps_it_back() {
         let hello = hello_with_address("192.0.2.77");
-        assert_eq!(said(&hello), Said::Name("192.0.2.77".to_owned()));
-        assert_eq!(said(&in_pieces(&hello)), Said::Name("192.0.2.77".to_owned()));
+        assert_eq!(said(&hello), FirstBytes::Name("192.0.2.77".to_owned()));
+        assert_eq!(said(&in_pieces(&hello)), FirstBytes::Name("192.0.2.77".to_owned()));
     }
 
     #[test]
     fn only_the_host_of_the_connect_is_meant() {
-        let host = |host: &str| crate::origin::Authority::parse(host.as_bytes()).unwrap().host;
-        let name = |name: &str| Said::Name(name.to_owned());
+        let host = |host: &str| crate::origin::HostPort::parse(host.as_bytes()).unwrap().host;
+        let name = |name: &str| FirstBytes::Name(name.to_owned());
         for (said, connect, means) in [
             (name("a.example"), "a.example", true),
             (name("A.example."), "a.example", true),
             (name("b.example"), "a.example", false),
-            (Said::NoName, "a.example", false),
+            (FirstBytes::NoName, "a.example", false),
             (name("192.0.2.7"), "a.example", false),
             (name("192.0.2.7"), "192.0.2.7", true),
             (name("2001:db8::7"), "[2001:db8::7]", true),
             (name("192.0.2.8"), "192.0.2.7", false),
             (name("a.example"), "192.0.2.7", false),
-            (Said::NoName, "192.0.2.7", true),
-            (Said::Unreadable, "192.0.2.7", false),
-            (Said::OtherProtocol, "a.example", true),
+            (FirstBytes::NoName, "192.0.2.7", true),
+            (FirstBytes::Unreadable, "192.0.2.7", false),
+            (FirstBytes::OtherProtocol, "a.example", true),
         ] {
             assert_eq!(
                 said.means(&host(connect)),
@@ -241,21 +241,21 @@ mod tests {
     #[test]
     fn what_names_no_host_is_told_from_what_cannot_be_read() {
         for (bytes, wanted) in [
-            (b"".to_vec(), Said::Nothing),
-            (hello("a.example")[..40].to_vec(), Said::Nothing),
-            (hello("192.0.2.7"), Said::NoName),
-            (b"SSH-2.0-x\r\n".to_vec(), Said::OtherProtocol),
-            (b"\x16\x03\x01\xff\xff".to_vec(), Said::Unreadable),
+            (b"".to_vec(), FirstBytes::Nothing),
+            (hello("a.example")[..40].to_vec(), FirstBytes::Nothing),
+            (hello("192.0.2.7"), FirstBytes::NoName),
+            (b"SSH-2.0-x\r\n".to_vec(), FirstBytes::OtherProtocol),
+            (b"\x16\x03\x01\xff\xff".to_vec(), FirstBytes::Unreadable),
             (
                 [b"\x15\x03\x03\x00\x02\x01\x5a".to_vec(), hello("a.example")].concat(),
-                Said::Unreadable,
+                FirstBytes::Unreadable,
             ),
             (
                 [b"\x14\x03\x03\x00\x01\x01".to_vec(), hello("a.example")].concat(),
-                Said::Unreadable,
+                FirstBytes::Unreadable,
             ),
-            (b"\x80\x2e\x01\x03\x01\x00".to_vec(), Said::Unreadable),
-            (b"\x16GET / HTTP/1.1\r\n\r\n".to_vec(), Said::Unreadable),
+            (b"\x80\x2e\x01\x03\x01\x00".to_vec(), FirstBytes::Unreadable),
+            (b"\x16GET / HTTP/1.1\r\n\r\n".to_vec(), FirstBytes::Unreadable),
         ] {
             assert_eq!(said(&bytes), wanted, "{:?}", String::from_utf8_lossy(&bytes));
         }

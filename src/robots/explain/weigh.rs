@@ -36,7 +36,7 @@ pub(super) struct Weighing<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Fit {
     /// The pattern matches.
-    Whole,
+    Full,
     /// Only so many bytes of the pattern do, from its first one on.
     Part(usize),
     /// The pattern matches no path.
@@ -55,15 +55,15 @@ impl<'p> Scale<'p> {
 
     pub(super) fn weigh<'a>(&self, rule: &RuleText<'a>) -> Weighing<'a> {
         let pattern = escape::of_pattern(self.profile, rule.pattern);
-        let whole = fit(&pattern, &self.path);
-        let directory = (self.profile == Profile::Google && rule.kind == RuleKind::Allow && whole != Fit::Whole)
+        let full = fit(&pattern, &self.path);
+        let directory = (self.profile == Profile::Google && rule.kind == RuleKind::Allow && full != Fit::Full)
             .then(|| index_directory(pattern.as_bytes()))
             .flatten()
             .map(|end| format!("{}$", &pattern[..end]))
-            .filter(|directory| fit(directory, &self.path) == Fit::Whole);
+            .filter(|directory| fit(directory, &self.path) == Fit::Full);
         let (pattern, directory, fit) = match directory {
-            Some(directory) => (Cow::Owned(directory), true, Fit::Whole),
-            None => (pattern, false, whole),
+            Some(directory) => (Cow::Owned(directory), true, Fit::Full),
+            None => (pattern, false, full),
         };
         Weighing {
             rule: Weighed {
@@ -98,7 +98,7 @@ impl Weighing<'_> {
             (Fit::Part(_), Some(winner)) if self.rule.pattern.len() < winner.rule.pattern.len() => None,
             (Fit::Part(fits), _) => Some(Lost::DoesNotMatch { fits }),
             // The longest of those that match is the winner.
-            (Fit::Whole, winner) => Some(match winner {
+            (Fit::Full, winner) => Some(match winner {
                 Some(winner) if winner.rule.pattern.len() > self.rule.pattern.len() => Lost::ShorterMatch,
                 Some(winner) if winner.rule.kind != self.rule.kind => Lost::TieAllowWins,
                 _ => Lost::TieEarlier,
@@ -109,7 +109,7 @@ impl Weighing<'_> {
 
 /// Which of `weighings`, in the file's order, decides.
 pub(super) fn winner(weighings: &[Weighing<'_>]) -> Option<usize> {
-    let matching = weighings.iter().enumerate().filter(|(_, rule)| rule.fit == Fit::Whole);
+    let matching = weighings.iter().enumerate().filter(|(_, rule)| rule.fit == Fit::Full);
     // Of equal ones, the first.
     matching.min_by_key(|(_, rule)| rule.rank()).map(|(at, _)| at)
 }
@@ -170,7 +170,7 @@ fn fit(pattern: &str, path: &[u8]) -> Fit {
     while let Some(piece) = pieces.next() {
         fitting += 1;
         if anchored && pieces.peek().is_none() && rest.ends_with(piece.as_bytes()) {
-            return Fit::Whole;
+            return Fit::Full;
         }
         let Some(at) = memmem::find(rest, piece.as_bytes()) else {
             return Fit::Part(fitting);
@@ -181,7 +181,7 @@ fn fit(pattern: &str, path: &[u8]) -> Fit {
         }
         rest = &rest[at + piece.len()..];
     }
-    Fit::Whole
+    Fit::Full
 }
 
 #[cfg(test)]
@@ -190,30 +190,30 @@ mod tests {
 
     #[test]
     fn a_pattern_fits_as_far_as_it_fits() {
-        use Fit::{Never, Part, Whole};
+        use Fit::{Full, Never, Part};
         for (pattern, path, expected) in [
-            ("", "/", Whole),
-            ("/", "/", Whole),
-            ("/a", "/ab", Whole),
+            ("", "/", Full),
+            ("/", "/", Full),
+            ("/a", "/ab", Full),
             ("/ab", "/a", Part(2)),
             ("/ab", "/ac", Part(2)),
-            ("/a$", "/a", Whole),
+            ("/a$", "/a", Full),
             ("/a$", "/ab", Part(2)),
-            ("/a$b", "/a$bc", Whole),
-            ("*", "/", Whole),
-            ("/*", "/", Whole),
-            ("/**$", "/x", Whole),
-            ("/a*c", "/abc", Whole),
+            ("/a$b", "/a$bc", Full),
+            ("*", "/", Full),
+            ("/*", "/", Full),
+            ("/**$", "/x", Full),
+            ("/a*c", "/abc", Full),
             ("/a*d", "/abc", Part(3)),
             ("/a*c*e", "/abcd", Part(5)),
-            ("/a*c$", "/abcc", Whole),
+            ("/a*c$", "/abcc", Full),
             ("/a*c$", "/abcd", Part(4)),
             ("/a*c$", "/abd", Part(3)),
-            ("*.gif$", "/a.gif", Whole),
+            ("*.gif$", "/a.gif", Full),
             ("*.gif$", "/a.gif?x", Part(5)),
             // Greedy and leftmost is enough: the second piece must not reuse the first one's bytes.
             ("/*aa*aa", "/xaaa", Part(5)),
-            ("/*aa*aa", "/xaaaa", Whole),
+            ("/*aa*aa", "/xaaaa", Full),
             ("a", "/a", Never),
             ("$", "/", Never),
         ] {

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// Consecutive user-agents and the rules that follow.
-pub(super) struct Group<'a> {
+pub(super) struct LintGroup<'a> {
     pub(super) agents: Vec<UserAgent>,
     pub(super) rules: &'a [RuleText<'a>],
 }
@@ -54,11 +54,11 @@ struct Seen {
 }
 
 /// Reads the groups and says what is odd about whom they are for. `breaks` are the lines that look like the end of a group.
-pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &mut Findings) -> Vec<Group<'a>> {
+pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &mut Findings) -> Vec<LintGroup<'a>> {
     let mut groups = Vec::with_capacity(texts.len());
     for text in texts {
         let agents = text.agents.iter();
-        let group = Group {
+        let group = LintGroup {
             agents: agents
                 .map(|agent| UserAgent::read(agent.line, agent.value, findings))
                 .collect(),
@@ -73,9 +73,9 @@ pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &m
     groups
 }
 
-// === impl Group ===
+// === impl LintGroup ===
 
-impl Group<'_> {
+impl LintGroup<'_> {
     /// Whether it has a rule for anybody.
     pub(super) fn binds(&self) -> bool {
         !self.rules.is_empty() && self.agents.iter().any(|agent| agent.id.is_some())
@@ -126,7 +126,7 @@ impl Group<'_> {
 }
 
 /// Says where a name comes again.
-fn check_repeated(groups: &[Group<'_>], findings: &mut Findings) {
+fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
     let mut names: HashMap<&Id, Seen> = HashMap::new();
     let agents = groups.iter().enumerate();
     for (group, agent) in agents.flat_map(|(at, group)| group.agents.iter().map(move |agent| (at, agent))) {
@@ -159,7 +159,7 @@ fn check_repeated(groups: &[Group<'_>], findings: &mut Findings) {
 }
 
 /// Of the last group, where it ends without a rule, who has none elsewhere either.
-fn check_last(groups: &[Group<'_>], findings: &mut Findings) {
+fn check_last(groups: &[LintGroup<'_>], findings: &mut Findings) {
     let Some(last) = groups.last().filter(|group| group.rules.is_empty()) else {
         return;
     };

@@ -12,7 +12,7 @@ use super::{
     super::{
         Profile, RuleKind, StatementKind,
         line::{BYTE_ORDER_MARK, content},
-        record::{Key, Parts, Record, is_space, trim},
+        record::{Key, KeyValue, Record, is_space, trim},
     },
     Findings, Lint, octets, patterns, quoted,
 };
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
             // That has been told.
             return;
         }
-        let Some(Parts { key, value, .. }) = Parts::read(Profile::Google, text) else {
+        let Some(KeyValue { key, value, .. }) = KeyValue::read(Profile::Google, text) else {
             return tell_prose(number, text, findings);
         };
         let has_colon = memchr(b':', text).is_some();

@@ -17,7 +17,7 @@ use super::{
         groups::RuleText,
     },
     Findings, Lint,
-    groups::{Group, Id},
+    groups::{Id, LintGroup},
     quoted,
 };
 
@@ -30,7 +30,7 @@ struct Scope<'a> {
 }
 
 /// Says which rules do nothing beside others.
-pub(super) fn compare(groups: &[Group<'_>], findings: &mut Findings) {
+pub(super) fn compare(groups: &[LintGroup<'_>], findings: &mut Findings) {
     let mut scopes: BTreeMap<BTreeSet<&Id>, Vec<&RuleText<'_>>> = BTreeMap::new();
     for group in groups {
         let names = group.agents.iter().flat_map(|agent| &agent.ids).collect();

@@ -20,7 +20,7 @@ use crate::text::Timestamp;
 /// Whether the whole file is checked when it is opened, which reads all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
-    Whole,
+    Full,
     Skip,
 }
 
@@ -85,7 +85,7 @@ fn open_database(file: File, path: &Path, cache_bytes: usize, check: Check) -> R
     });
     guarded(|| {
         let mut database = builder.create_file(file)?;
-        if check == Check::Whole && !database.check_integrity()? {
+        if check == Check::Full && !database.check_integrity()? {
             tracing::warn!(path = %path.display(), "the copies on disk were damaged and have been repaired");
         }
         CopyFile::new(database)

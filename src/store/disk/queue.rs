@@ -13,8 +13,8 @@ use crate::copy::OriginState;
 /// A change of what is known of an origin.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// This is known. Where it is not the `whole`, the file may know more from before.
-    Keep { state: Arc<OriginState>, whole: bool },
+    /// This is known. Where it is not the `complete`, the file may know more from before.
+    Keep { state: Arc<OriginState>, complete: bool },
     /// Nothing is known any more.
     Forget,
 }
@@ -48,11 +48,17 @@ impl Change {
     /// This change on top of an earlier one, as one.
     fn after(self, earlier: &Self) -> Self {
         match (self, earlier) {
-            (Self::Keep { state, whole: false }, Self::Keep { state: earlier, whole }) => Self::Keep {
+            (
+                Self::Keep { state, complete: false },
+                Self::Keep {
+                    state: earlier,
+                    complete,
+                },
+            ) => Self::Keep {
                 state: Arc::new(state.resuming(earlier)),
-                whole: *whole,
+                complete: *complete,
             },
-            (Self::Keep { state, .. }, Self::Forget) => Self::Keep { state, whole: true },
+            (Self::Keep { state, .. }, Self::Forget) => Self::Keep { state, complete: true },
             (change, _) => change,
         }
     }
@@ -109,7 +115,7 @@ impl Queue {
     }
 
     /// What was taken stands in the file.
-    pub(super) fn written(&mut self) {
+    pub(super) fn mark_written(&mut self) {
         self.writing = Arc::default();
         self.overflowed = false;
     }

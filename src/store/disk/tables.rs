@@ -44,8 +44,8 @@ impl<'t> Tables<'t> {
                 self.origins.remove(origin)?;
                 None
             }
-            Change::Keep { state, whole: true } => self.keep(origin, state)?,
-            Change::Keep { state, whole: false } => match known(origin, &self.origins, &self.texts)? {
+            Change::Keep { state, complete: true } => self.keep(origin, state)?,
+            Change::Keep { state, complete: false } => match known(origin, &self.origins, &self.texts)? {
                 Some(earlier) => self.keep(origin, &state.resuming(&earlier))?,
                 None => self.keep(origin, state)?,
             },

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     copy::{Fetched, Freshness, Policy, Received, Saved},
-    origin::{Authority, Scheme},
+    origin::{HostPort, Scheme},
 };
 
 /// A folder with one file of copies in it.
@@ -67,7 +67,7 @@ impl Disk {
 }
 
 fn origin(host: &str) -> Origin {
-    Origin::new(Scheme::Https, Authority::parse(host.as_bytes()).expect("a host"))
+    Origin::new(Scheme::Https, HostPort::parse(host.as_bytes()).expect("a host"))
 }
 
 /// After one fetch more.

@@ -20,7 +20,7 @@ use super::{
 use crate::seldom::seldom;
 
 /// See the module's text.
-pub(super) struct Shared {
+pub(super) struct SharedDisk {
     pub(super) path: PathBuf,
     pub(super) cache_bytes: usize,
     pub(super) keep: Mutex<Duration>,
@@ -38,10 +38,10 @@ pub(super) struct Shared {
     pub(super) failures: AtomicU64,
 }
 
-// === impl Shared ===
+// === impl SharedDisk ===
 
 /// For all.
-impl Shared {
+impl SharedDisk {
     pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
         // A panic inside can at worst lose what waits, and that is fetched again.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
@@ -90,7 +90,7 @@ impl Shared {
 }
 
 /// For the writer.
-impl Shared {
+impl SharedDisk {
     pub(super) fn write_until_closed(&self) {
         let mut collecting = Collecting::new();
         let mut pause = Pause::default();
@@ -152,7 +152,7 @@ impl Shared {
             return Ok(());
         }
         let check = match self.is_suspect.load(Ordering::Relaxed) {
-            true => Check::Whole,
+            true => Check::Full,
             false => Check::Skip,
         };
         // One who reads may have the file that was closed for a moment longer.
@@ -200,7 +200,7 @@ impl Shared {
             self.lock().give_back(batch);
             return Err(error);
         }
-        self.lock().written();
+        self.lock().mark_written();
         self.make_room()?;
         for flushed in batch.flushing {
             // Whoever went away needs no word.

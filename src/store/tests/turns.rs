@@ -4,7 +4,7 @@ use super::*;
 
 /// One place, which a fetch of the first client has; it ends when the call does.
 async fn taken() -> (Bench, Calls, Call) {
-    let (bench, mut calls) = Bench::with_places(1);
+    let (bench, mut calls) = Bench::with_permits(1);
     drop(bench.spawn(&origin("dead.example")));
     let call = calls.next().await;
     (bench, calls, call)

@@ -12,7 +12,7 @@ use h2::{Reason, RecvStream, SendStream, client::ResponseFuture};
 use http::HeaderMap;
 use pingora_http::ResponseHeader;
 
-use super::{Place, StreamError, message};
+use super::{StreamError, StreamPermit, message};
 use crate::upstream::Fault;
 
 /// One request and its response. Dropped before the response has ended, it cancels both.
@@ -32,7 +32,7 @@ pub struct Stream {
     /// Informational responses so far.
     informational: usize,
     /// Behind the others: the place is free when they are gone.
-    place: Place,
+    permit: StreamPermit,
 }
 
 /// The response, as far as it has come.
@@ -56,7 +56,7 @@ enum Left {
 // === impl Stream ===
 
 impl Stream {
-    pub(super) fn new(place: Place, response: ResponseFuture, content: SendStream<Bytes>, end: bool) -> Self {
+    pub(super) fn new(permit: StreamPermit, response: ResponseFuture, content: SendStream<Bytes>, end: bool) -> Self {
         Self {
             response: Response::Awaited(response),
             content,
@@ -64,7 +64,7 @@ impl Stream {
             left: if end { Left::Nothing } else { Left::More },
             handed: 0,
             informational: 0,
-            place,
+            permit,
         }
     }
 
@@ -104,7 +104,7 @@ impl Stream {
             Err(error) => return Poll::Ready(Err(self.failed_head(&error))),
         };
         let (parts, body) = response.into_parts();
-        self.place.settled = body.is_end_stream();
+        self.permit.settled = body.is_end_stream();
         self.response = Response::Begun(body);
         let head = message::response(http::Response::from_parts(parts, ()));
         Poll::Ready(head.map_err(|_| self.malformed()))
@@ -126,11 +126,11 @@ impl Stream {
         Poll::Ready(match ready!(body.poll_data(cx)) {
             Some(Ok(part)) => {
                 self.handed = part.len();
-                self.place.settled = body.is_end_stream();
+                self.permit.settled = body.is_end_stream();
                 Ok(Some(part))
             }
             None => {
-                self.place.settled = true;
+                self.permit.settled = true;
                 Ok(None)
             }
             Some(Err(_)) => Err(self.failed_content()),
@@ -146,7 +146,7 @@ impl Stream {
             return Poll::Ready(Err(StreamError::internal("it asked for trailers before the head")));
         };
         let trailers = ready!(body.poll_trailers(cx));
-        self.place.settled |= trailers.is_ok();
+        self.permit.settled |= trailers.is_ok();
         Poll::Ready(trailers.map_err(|_| self.failed_content()))
     }
 
@@ -213,8 +213,8 @@ impl Stream {
     /// Cancels the request and its response.
     pub fn reset(&mut self) {
         self.end(Reason::CANCEL);
-        if !std::mem::replace(&mut self.place.settled, true) {
-            self.place.state.cancelled.fetch_add(1, Ordering::Relaxed);
+        if !std::mem::replace(&mut self.permit.settled, true) {
+            self.permit.state.cancelled.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -230,28 +230,28 @@ impl Stream {
     }
 
     fn failed_head(&mut self, error: &h2::Error) -> StreamError {
-        self.place.settled = true;
+        self.permit.settled = true;
         let failed = StreamError::of_head(error, self.is_silent());
         if error.is_go_away() || error.is_io() {
             // As where no stream can be opened.
-            self.place.state.away.store(true, Ordering::Relaxed);
+            self.permit.state.away.store(true, Ordering::Relaxed);
         }
         failed
     }
 
     fn failed_content(&mut self) -> StreamError {
-        self.place.settled = true;
+        self.permit.settled = true;
         StreamError::of_content(self.is_silent())
     }
 
     fn malformed(&mut self) -> StreamError {
-        self.place.settled = true;
+        self.permit.settled = true;
         self.end(Reason::PROTOCOL_ERROR);
         Fault::HttpProtocol.into()
     }
 
     fn is_silent(&self) -> bool {
-        self.place.state.silent.load(Ordering::Relaxed)
+        self.permit.state.silent.load(Ordering::Relaxed)
     }
 }
 

@@ -31,11 +31,11 @@ struct Raw(DuplexStream);
 // === impl Origin ===
 
 impl Origin {
-    async fn start(bounds: Bounds, configure: impl FnOnce(&mut h2::server::Builder)) -> (Shared, Self) {
+    async fn start(bounds: Bounds, configure: impl FnOnce(&mut h2::server::Builder)) -> (SharedConnection, Self) {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let mut builder = h2::server::Builder::new();
         configure(&mut builder);
-        let (shared, server) = tokio::join!(Shared::open(ours, &bounds, IDLE), builder.handshake(theirs));
+        let (shared, server) = tokio::join!(SharedConnection::open(ours, &bounds, IDLE), builder.handshake(theirs));
         let mut server = server.expect("a handshake");
         let (give, asked) = mpsc::unbounded_channel();
         tokio::spawn(async move {
@@ -55,9 +55,9 @@ impl Origin {
 
 impl Raw {
     /// The connection preface and the settings of both sides are done.
-    async fn start(bounds: Bounds) -> (Shared, Self) {
+    async fn start(bounds: Bounds) -> (SharedConnection, Self) {
         let (ours, theirs) = tokio::io::duplex(1024 * 1024);
-        let shared = Shared::open(ours, &bounds, IDLE).await.expect("a connection");
+        let shared = SharedConnection::open(ours, &bounds, IDLE).await.expect("a connection");
         let mut raw = Self(theirs);
         let mut preface = [0; 24];
         raw.0.read_exact(&mut preface).await.expect("a preface");

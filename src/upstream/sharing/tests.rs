@@ -14,9 +14,9 @@ fn key() -> Key {
 }
 
 /// A connection, and its far end.
-async fn connection() -> (Shared, DuplexStream) {
+async fn connection() -> (SharedConnection, DuplexStream) {
     let (near, far) = tokio::io::duplex(64 * 1024);
-    let shared = Shared::open(near, &Bounds::default(), MINUTE).await;
+    let shared = SharedConnection::open(near, &Bounds::default(), MINUTE).await;
     (shared.expect("it takes bytes"), far)
 }
 
@@ -31,7 +31,7 @@ fn sharing(each: usize) -> Arc<Sharing> {
 }
 
 /// As many requests that wait for a turn, all of them waiting by now.
-async fn waiting(sharing: &Arc<Sharing>, count: usize) -> Vec<tokio::task::JoinHandle<Option<Shared>>> {
+async fn waiting(sharing: &Arc<Sharing>, count: usize) -> Vec<tokio::task::JoinHandle<Option<SharedConnection>>> {
     let wait = || {
         let sharing = sharing.clone();
         tokio::spawn(async move {
@@ -137,7 +137,7 @@ async fn a_request_waits_for_two_connections_at_most_where_each_is_full_at_once(
     for _ in 0..2 {
         assert!(!request.is_finished());
         let (near, far) = tokio::io::duplex(64 * 1024);
-        let shared = Shared::open(near, &one_stream, MINUTE).await.expect("it takes bytes");
+        let shared = SharedConnection::open(near, &one_stream, MINUTE).await.expect("it takes bytes");
         full.push((shared.send(get(), true).expect("it has room"), far));
         sharing.keep(&key(), shared, Instant::now());
         making.share();

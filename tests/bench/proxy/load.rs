@@ -94,19 +94,19 @@ impl Plan {
         proxy: Proxy,
         warm_up: Duration,
         time: Duration,
-        mut look: impl FnMut(Moment),
+        mut look: impl FnMut(Phase),
     ) -> Outcome<Measured> {
         let (elapsed, tally) = self.perform(proxy, |stage| {
             // Proxies open their connections to the origin meanwhile.
             stage.wait(&stage.warm, || false);
             thread::sleep(warm_up);
-            look(Moment::Before);
+            look(Phase::Before);
             let started = Instant::now();
             stage.measuring.store(true, Ordering::Relaxed);
             thread::sleep(time);
             stage.measuring.store(false, Ordering::Relaxed);
             let elapsed = started.elapsed();
-            look(Moment::After);
+            look(Phase::After);
             elapsed
         })?;
         Ok(Measured { elapsed, tally })
@@ -155,7 +155,7 @@ impl Plan {
 
 /// The ends of the time that is measured.
 #[derive(Clone, Copy)]
-pub enum Moment {
+pub enum Phase {
     Before,
     After,
 }

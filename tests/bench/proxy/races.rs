@@ -5,7 +5,7 @@ use std::{collections::HashMap, path::Path, thread, time::Duration};
 use super::{
     Outcome,
     cases::{Case, Lane},
-    load::Moment,
+    load::Phase,
     options::Options,
     origin::Origin,
     process,
@@ -102,8 +102,8 @@ fn take_turn(lane: &Lane, proxy: Option<&Running>, options: &Options, origin: &O
     let (mut before, mut after, mut memory) = (Duration::ZERO, Duration::ZERO, 0);
     let (warm_up, time) = turn(lane, options);
     let measured = lane.plan.measure(address, warm_up, time, |moment| match moment {
-        Moment::Before => before = cpu(),
-        Moment::After => {
+        Phase::Before => before = cpu(),
+        Phase::After => {
             after = cpu();
             memory = proxy.map_or(0, |proxy| proxy.process().memory());
         }

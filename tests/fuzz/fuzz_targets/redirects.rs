@@ -8,7 +8,7 @@
 use libfuzzer_sys::{Corpus, fuzz_target};
 use robotgate::{
     egress::Guard,
-    fuzzing::{Hop, written},
+    fuzzing::{Hop, request_bytes},
     origin::{Host, Origin},
 };
 use url::Url;
@@ -50,7 +50,7 @@ fn asks_what_it_logs(hop: &Hop) {
     whatwg::names(&url, hop.origin());
     assert_eq!(url.fragment(), None);
 
-    let wire = written(hop).expect("a request");
+    let wire = request_bytes(hop).expect("a request");
     let asked = wire::only_request(&wire, hop.origin());
     assert_eq!(asked.method, "GET");
     let asked = format!(

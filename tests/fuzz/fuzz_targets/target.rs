@@ -9,8 +9,8 @@
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use robotgate::{
-    fuzzing::{Asked, Taken, take},
-    origin::{Authority, Origin, Reading, readings},
+    fuzzing::{ParsedRequest, Taken, take},
+    origin::{HostPort, Origin, Reading, readings},
 };
 use url::Url;
 
@@ -73,9 +73,9 @@ fn absolute(target: &str) -> Option<(&str, &str)> {
     is_scheme.then(|| rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())))
 }
 
-fn names_one_host(target: &str, authority: &Authority) {
+fn names_one_host(target: &str, authority: &HostPort) {
     let port = authority.port.expect("a CONNECT has a port");
-    let again = Authority::parse(format!("{}:{port}", authority.host).as_bytes());
+    let again = HostPort::parse(format!("{}:{port}", authority.host).as_bytes());
     assert_eq!(again.as_ref(), Ok(authority));
     if let Ok(url) = Url::parse(&format!("https://{target}")) {
         let origin = format!("https://{}:{port}", authority.host).parse().expect("an origin");
@@ -83,12 +83,12 @@ fn names_one_host(target: &str, authority: &Authority) {
     }
 }
 
-fn is_for_one_origin(head: &[u8], through: Option<&Origin>, asked: &Asked) {
+fn is_for_one_origin(head: &[u8], through: Option<&Origin>, asked: &ParsedRequest) {
     let (target, _) = target_of(head);
     let origin = &asked.origin;
     assert!(through.is_none_or(|through| through == origin));
     assert_eq!(origin.to_string().parse().as_ref(), Ok(origin));
-    let field = Authority::parse(origin.host_field().as_bytes()).expect("a Host");
+    let field = HostPort::parse(origin.host_field().as_bytes()).expect("a Host");
     assert_eq!(field.host, origin.host);
     assert!(origin.is_named_by(&field));
 
@@ -110,11 +110,11 @@ fn is_for_one_origin(head: &[u8], through: Option<&Origin>, asked: &Asked) {
     let hosts: Vec<_> = hosts.collect();
     assert!(hosts.len() <= 1);
     for host in hosts {
-        assert!(origin.is_named_by(&Authority::parse(host.value).expect("a Host")));
+        assert!(origin.is_named_by(&HostPort::parse(host.value).expect("a Host")));
     }
 }
 
-fn is_one_request(head: &[u8], asked: &Asked) {
+fn is_one_request(head: &[u8], asked: &ParsedRequest) {
     let (target, method) = target_of(head);
     let sent = wire::only_request(&asked.upstream, &asked.origin);
     assert_eq!(sent.method, method);
@@ -129,7 +129,7 @@ fn is_one_request(head: &[u8], asked: &Asked) {
     assert_eq!(String::from_utf8_lossy(&sent.path), wanted);
 }
 
-fn has_sound_readings(asked: &Asked) {
+fn has_sound_readings(asked: &ParsedRequest) {
     let read = readings(&asked.decided, true);
     assert!(read.sent.starts_with(b"/") && !read.sent.contains(&b'#'));
     for reading in [&read.resolved, &read.upper].into_iter().flatten() {

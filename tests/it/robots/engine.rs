@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use robotgate::robots::{RobotsTxt, RuleKind, Whole};
+use robotgate::robots::{RobotsTxt, RuleKind, SiteAccess};
 use rustix::time::{ClockId, clock_gettime};
 
 #[test]
@@ -43,7 +43,7 @@ fn the_group_is_the_one_that_rules_were_picked_under() {
     }
     let nobody = RobotsTxt::parse(b"Disallow: /");
     assert_eq!(nobody.agent("a").group(), None);
-    assert_eq!(nobody.agent("a").whole(), Whole::AllAllowed);
+    assert_eq!(nobody.agent("a").site_access(), SiteAccess::AllAllowed);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_token_with_digits_finds_its_first_word() {
 
 #[test]
 fn a_whole_origin() {
-    use Whole::{AllAllowed, AllDisallowed, Mixed};
+    use SiteAccess::{AllAllowed, AllDisallowed, Mixed};
     for (rules, whole) in [
         ("", AllAllowed),
         ("disallow:", AllAllowed),
@@ -96,7 +96,7 @@ fn a_whole_origin() {
         ("disallow: /\nallow: /index.html", Mixed),
     ] {
         let robots = RobotsTxt::parse(format!("user-agent: *\n{rules}").as_bytes());
-        assert_eq!(robots.agent("a").whole(), whole, "{rules}");
+        assert_eq!(robots.agent("a").site_access(), whole, "{rules}");
     }
 }
 

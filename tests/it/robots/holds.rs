@@ -2,7 +2,7 @@
 //!
 //! Panics where something does not hold, and says what.
 
-use robotgate::robots::{Match, Profile, RobotsTxt, Whole, path_of_url};
+use robotgate::robots::{Match, Profile, RobotsTxt, SiteAccess, path_of_url};
 
 use super::{model, rfc9309};
 
@@ -91,17 +91,17 @@ fn rules_are_quoted_from_their_lines(way: &Way, robots: &RobotsTxt, body: &[u8],
 fn the_whole_is_of_each_path(way: &Way, robots: &RobotsTxt, agent: &str, url: &[u8]) {
     for picked in [robots.agent(agent), robots.product(agent)] {
         let allowed = picked.decide(&path_of_url(url)).allowed;
-        let holds = match picked.whole() {
-            Whole::AllAllowed => allowed,
+        let holds = match picked.site_access() {
+            SiteAccess::AllAllowed => allowed,
             // No rule can forbid the robots.txt, where the profile knows of it.
-            Whole::AllDisallowed => !allowed || *path_of_url(url) == *b"/robots.txt",
-            Whole::Mixed => true,
+            SiteAccess::AllDisallowed => !allowed || *path_of_url(url) == *b"/robots.txt",
+            SiteAccess::Mixed => true,
         };
         assert!(
             holds,
             "{}: {:?} is not so for {}",
             way.name,
-            picked.whole(),
+            picked.site_access(),
             url.escape_ascii()
         );
     }

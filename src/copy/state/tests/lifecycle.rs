@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::*;
 use crate::{
     egress::{EgressError, Guard, ResolveError},
-    origin::Authority,
+    origin::HostPort,
     upstream::Fault,
 };
 
@@ -110,7 +110,7 @@ fn failure(error: &str) -> Failure {
 /// What the egress guard says of a hop to an address that bots may not reach.
 fn refused_hop(to: &str) -> Failure {
     let url = url::Url::parse(to).expect("a URL");
-    let authority = Authority::parse(url.authority().as_bytes()).expect("a host");
+    let authority = HostPort::parse(url.authority().as_bytes()).expect("a host");
     let prohibited = Guard::default()
         .screen(&authority.host, 80)
         .expect_err("a private address");

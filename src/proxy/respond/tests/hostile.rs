@@ -5,13 +5,13 @@ use proptest::prelude::*;
 use super::*;
 
 /// Refuses by this rule and reads back what was sent.
-fn refuse(rule: &str, group: &str) -> Answer {
+fn refuse(rule: &str, group: &str) -> OwnResponse {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let grounds = DecisionTexts {
         group: Some(group.into()),
         ..by_rule(&decision, rule)
     };
-    let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
+    let answer = OwnResponse::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
     let decision = header(&answer, "robots-decision");
     let (value, params) = item(decision);
     assert_eq!(value, "deny", "{rule:?}");
@@ -76,7 +76,7 @@ fn an_error_of_an_origin_cannot_break_a_header_either() {
     let texts = ["\r\nX: y", "\"; error=none; x=\"", "é\0", &"x".repeat(100_000)];
     for text in texts {
         let fault = Fault::TlsCertificate(text.to_owned());
-        let answer = Answer::problem(&Problem::Fault(&fault), &HeaderMap::new(), "robotgate");
+        let answer = OwnResponse::problem(&Problem::Fault(&fault), &HeaderMap::new(), "robotgate");
         let (name, params) = only_member(header(&answer, "proxy-status"));
         assert_eq!(name, "robotgate");
         assert_eq!(params[0], ("error".to_owned(), "tls_certificate_error".to_owned()));

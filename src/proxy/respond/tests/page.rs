@@ -2,12 +2,12 @@
 
 use super::*;
 
-fn page(grounds: &DecisionTexts<'_>) -> Answer {
+fn page(grounds: &DecisionTexts<'_>) -> OwnResponse {
     let browser = accepting(&["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"]);
-    Answer::refusal(grounds, &browser, &Refusals::default(), "robotgate")
+    OwnResponse::refusal(grounds, &browser, &Refusals::default(), "robotgate")
 }
 
-fn title(answer: &Answer) -> &str {
+fn title(answer: &OwnResponse) -> &str {
     let (_, rest) = html(answer).split_once("<title>").expect("a title");
     rest.split_once("</title>").expect("its end").0
 }
@@ -39,7 +39,7 @@ fn its_title_says_why() {
     }
     let browser = accepting(&["text/html"]);
     let refused = Problem::Fault(&Fault::ConnectionRefused);
-    let answer = Answer::problem(&refused, &browser, "robotgate");
+    let answer = OwnResponse::problem(&refused, &browser, "robotgate");
     assert_eq!(title(&answer), "Bad Gateway: the server refused the connection");
     assert!(html(&answer).contains("<p>The server refused the connection.</p>"));
 }
@@ -107,7 +107,7 @@ fn what_a_site_says_stays_text() {
     assert!(body.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;"), "{body}");
 
     let fault = Fault::TlsCertificate("<i>\0".to_owned());
-    let answer = Answer::problem(&Problem::Fault(&fault), &accepting(&["text/html"]), "robotgate");
+    let answer = OwnResponse::problem(&Problem::Fault(&fault), &accepting(&["text/html"]), "robotgate");
     assert!(!html(&answer).contains("<i>") && !html(&answer).contains('\0'));
 }
 

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use super::*;
 use crate::{
     egress::{EgressError, Guard, ResolveError},
-    origin::{AuthorityError, Host},
+    origin::{Host, HostPortError},
     proxy::limits::Limit,
 };
 
 fn told(problem: &Problem<'_>) -> (u16, String, String) {
-    let answer = Answer::problem(problem, &HeaderMap::new(), "robotgate");
+    let answer = OwnResponse::problem(problem, &HeaderMap::new(), "robotgate");
     assert!(!has(&answer, "robots-decision"), "an error is no verdict");
     assert_eq!(header(&answer, "cache-control"), "no-store");
     assert_eq!(header(&answer, "content-length"), answer.body.len().to_string());
@@ -50,7 +50,7 @@ fn a_head_that_cannot_be_used_is_the_clients_error() {
         (HeadError::TooManyFields(1), 431, "Request Header Fields Too Large"),
         (HeadError::Syntax("x"), 400, "Bad Request"),
         (HeadError::TargetCharacter('<'), 400, "Bad Request"),
-        (HeadError::ConnectTarget(AuthorityError::Host), 400, "Bad Request"),
+        (HeadError::ConnectTarget(HostPortError::Host), 400, "Bad Request"),
         (
             HeadError::TargetHostEscaped(Host::Name("a.example".into())),
             400,
@@ -76,8 +76,8 @@ fn a_target_that_cannot_be_used_is_the_clients_error() {
     for error in [
         TargetError::OriginForm,
         TargetError::Scheme,
-        TargetError::Authority(AuthorityError::UserInfo),
-        TargetError::Host(AuthorityError::Port),
+        TargetError::HostPort(HostPortError::UserInfo),
+        TargetError::Host(HostPortError::Port),
         TargetError::HostDiffers,
         TargetError::ThroughDiffers,
         TargetError::Encoding,
@@ -150,11 +150,11 @@ fn what_passes_says_when_to_come_back_and_keeps_the_connection() {
         (Problem::Slow, false),
         (Problem::Leaf, false),
     ] {
-        let answer = Answer::problem(&problem, &HeaderMap::new(), "robotgate");
+        let answer = OwnResponse::problem(&problem, &HeaderMap::new(), "robotgate");
         assert_eq!(has(&answer, "retry-after"), passes, "{problem:?}");
         assert_eq!(answer.keeps_connection, passes, "{problem:?}");
     }
-    let answer = Answer::problem(&Problem::Overloaded, &HeaderMap::new(), "robotgate");
+    let answer = OwnResponse::problem(&Problem::Overloaded, &HeaderMap::new(), "robotgate");
     assert_eq!(header(&answer, "retry-after"), "10");
     assert!(
         json(&answer)["detail"]
@@ -165,7 +165,7 @@ fn what_passes_says_when_to_come_back_and_keeps_the_connection() {
 
 #[test]
 fn a_person_gets_a_problem_as_text() {
-    let answer = Answer::problem(
+    let answer = OwnResponse::problem(
         &Problem::Fault(&Fault::ConnectionRefused),
         &accepting(&["text/plain"]),
         "robotgate",

@@ -8,7 +8,7 @@ use super::*;
 fn a_refusal_by_a_rule_says_which() {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let grounds = by_rule(&decision, "Disallow: /private");
-    let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
+    let answer = OwnResponse::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
 
     assert_eq!(answer.head.status, 403);
     assert_eq!(answer.head.get_reason_phrase(), Some("Disallowed by robots.txt"));
@@ -46,7 +46,7 @@ fn a_person_gets_the_same_as_text() {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let grounds = by_rule(&decision, "Disallow: /private");
     let request = accepting(&["text/plain"]);
-    let answer = Answer::refusal(&grounds, &request, &Refusals::default(), "robotgate");
+    let answer = OwnResponse::refusal(&grounds, &request, &Refusals::default(), "robotgate");
     assert_eq!(
         text(&answer),
         "403 Disallowed by robots.txt\n\n\
@@ -55,7 +55,7 @@ fn a_person_gets_the_same_as_text() {
          The decision's id in the audit log: 0192f0c1-2345-7abc-8def-0123456789ab\n"
     );
     assert_eq!(header(&answer, "content-length"), answer.body.len().to_string());
-    let as_json = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
+    let as_json = OwnResponse::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
     for name in ["robots-decision", "proxy-status", "cache-control"] {
         assert_eq!(header(&answer, name), header(&as_json, name));
     }
@@ -65,7 +65,7 @@ fn a_person_gets_the_same_as_text() {
 fn a_parser_of_structured_fields_reads_what_was_written() {
     let decision = decided(Verdict::Deny, Reason::LastCopy);
     let grounds = by_rule(&decision, r#"Disallow: /"quoted"\path"#);
-    let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "gate-1.example");
+    let answer = OwnResponse::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "gate-1.example");
     assert_eq!(
         item(header(&answer, "robots-decision")),
         expected(
@@ -117,7 +117,7 @@ fn a_refusal_without_a_rule_gives_its_cause() {
         ),
     ] {
         let decision = decided(verdict, reason);
-        let answer = Answer::refusal(&decision.clone(), &HeaderMap::new(), &Refusals::default(), "robotgate");
+        let answer = OwnResponse::refusal(&decision.clone(), &HeaderMap::new(), &Refusals::default(), "robotgate");
         assert_eq!(answer.head.status, 403, "{reason:?}");
         assert_eq!(answer.head.get_reason_phrase(), Some(title), "{reason:?}");
         let (value, params) = item(header(&answer, "robots-decision"));
@@ -143,7 +143,7 @@ fn a_robots_file_that_cannot_be_had_is_told_with_the_error() {
         robots_error: Some("the server answered 503".to_owned()),
         ..decision.clone()
     };
-    let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
+    let answer = OwnResponse::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
     let (_, params) = only_member(header(&answer, "proxy-status"));
     let details = "\"Disallowed: robots.txt is unreachable: the server answered 503\"";
     assert_eq!(params[1].1, details);
@@ -164,7 +164,7 @@ fn a_place_where_bots_may_not_go_is_told_with_what_it_is() {
         robots_error: Some(error.to_owned()),
         ..decision.clone()
     };
-    let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
+    let answer = OwnResponse::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
     let (_, params) = only_member(header(&answer, "proxy-status"));
     let error_type = ("error".to_owned(), "destination_ip_prohibited".to_owned());
     assert_eq!(params, [error_type, ("details".to_owned(), format!("\"{error}\""))]);
@@ -212,7 +212,7 @@ fn who_has_to_prove_something_is_asked_for_it_where_that_helps() {
             challenge,
             ..decision.clone()
         };
-        let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
+        let answer = OwnResponse::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
         assert_eq!(answer.head.status, status);
         assert_eq!(answer.head.get_reason_phrase(), Some(phrase));
         let asked = answer.head.headers.get(header::PROXY_AUTHENTICATE);
@@ -241,7 +241,7 @@ fn the_operator_chooses_the_status_of_what_robots_txt_refuses() {
     };
     for reason in Reason::ALL {
         let decision = decided(Verdict::Deny, reason);
-        let answer = Answer::refusal(&decision.clone(), &HeaderMap::new(), &refusals, "robotgate");
+        let answer = OwnResponse::refusal(&decision.clone(), &HeaderMap::new(), &refusals, "robotgate");
         let status = match reason {
             Reason::Rule | Reason::LastCopy => 451,
             Reason::Unreachable => 503,
@@ -256,7 +256,7 @@ fn the_operator_chooses_the_status_of_what_robots_txt_refuses() {
             challenge: true,
             ..decision.clone()
         };
-        let answer = Answer::refusal(&challenged, &HeaderMap::new(), &refusals, "robotgate");
+        let answer = OwnResponse::refusal(&challenged, &HeaderMap::new(), &refusals, "robotgate");
         assert_eq!(answer.head.status, 407, "{reason:?}");
     }
 }
@@ -270,7 +270,7 @@ fn a_refusal_that_ends_by_itself_says_when_to_come_back() {
             ..decision.clone()
         };
         let request = accepting(&["text/plain"]);
-        let answer = Answer::refusal(&grounds, &request, &Refusals::default(), "robotgate");
+        let answer = OwnResponse::refusal(&grounds, &request, &Refusals::default(), "robotgate");
         let found = answer.head.headers.get(header::RETRY_AFTER);
         assert_eq!(found.map(|value| value.as_bytes()), field.map(str::as_bytes));
         assert_eq!(text(&answer).contains("\nTry again in 60 s.\n"), field.is_some());

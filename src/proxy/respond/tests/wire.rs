@@ -32,7 +32,7 @@ fn values<'a>(fields: &'a [(String, String)], name: &str) -> Vec<&'a str> {
 fn a_refusal_is_a_whole_response() {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let grounds = by_rule(&decision, "Disallow: /\r\n\"é");
-    let answer = Answer::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
+    let answer = OwnResponse::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
     let bytes = answer.to_http1(true);
     assert!(bytes.starts_with(b"HTTP/1.1 403 Disallowed by robots.txt\r\n"));
     let (status, phrase, fields, content) = read(&bytes);
@@ -52,7 +52,7 @@ fn a_refusal_is_a_whole_response() {
 
 #[test]
 fn without_content_its_length_is_told_all_the_same() {
-    let answer = Answer::problem(&Problem::Audit, &HeaderMap::new(), "robotgate");
+    let answer = OwnResponse::problem(&Problem::Audit, &HeaderMap::new(), "robotgate");
     let bytes = answer.to_http1(false);
     let (status, phrase, fields, content) = read(&bytes);
     assert_eq!((status, phrase.as_str()), (503, "Audit Log Unavailable"));
@@ -73,7 +73,7 @@ fn every_title_makes_a_status_line() {
         Problem::Leaf,
         Problem::Request,
     ] {
-        let answer = Answer::problem(&problem, &HeaderMap::new(), "robotgate");
+        let answer = OwnResponse::problem(&problem, &HeaderMap::new(), "robotgate");
         let bytes = answer.to_http1(true);
         let (status, phrase, _, content) = read(&bytes);
         assert_eq!(status, answer.head.status.as_u16(), "{problem:?}");

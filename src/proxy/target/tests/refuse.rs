@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn another_host_is_not() {
-    let tunnel = through(Scheme::Https, "a.example");
+    let tunnel = outer_connect(Scheme::Https, "a.example");
     for hosts in [
         &["b.example"][..],
         &["a.example:81"],
@@ -26,7 +26,7 @@ fn another_host_is_not() {
 
 #[test]
 fn an_absolute_form_inside_a_tunnel_cannot_lead_out_of_it() {
-    let tunnel = through(Scheme::Https, "a.example");
+    let tunnel = outer_connect(Scheme::Https, "a.example");
     for target in [
         "https://b.example/",
         "http://a.example/",
@@ -40,7 +40,7 @@ fn an_absolute_form_inside_a_tunnel_cannot_lead_out_of_it() {
 
 #[test]
 fn a_path_that_does_not_begin_as_one_is_ambiguous() {
-    let tunnel = through(Scheme::Https, "a.example");
+    let tunnel = outer_connect(Scheme::Https, "a.example");
     let found = read(&request("GET", b"?q", &["a.example"]), Some(&tunnel));
     assert_eq!(found, Err(TargetError::Ambiguous));
 }
@@ -57,32 +57,24 @@ fn what_nobody_can_say_is_refused_with_its_cause() {
         (
             b"http://user:secret@a.example/",
             &["a.example"],
-            TargetError::Authority(AuthorityError::UserInfo),
+            TargetError::HostPort(HostPortError::UserInfo),
         ),
-        (b"http://a..example/", &[], TargetError::Authority(AuthorityError::Host)),
-        (b"http://:80/", &[], TargetError::Authority(AuthorityError::NoHost)),
-        (
-            b"http://a.example:0/",
-            &[],
-            TargetError::Authority(AuthorityError::Port),
-        ),
-        (
-            b"http://a.example:x/",
-            &[],
-            TargetError::Authority(AuthorityError::Port),
-        ),
+        (b"http://a..example/", &[], TargetError::HostPort(HostPortError::Host)),
+        (b"http://:80/", &[], TargetError::HostPort(HostPortError::NoHost)),
+        (b"http://a.example:0/", &[], TargetError::HostPort(HostPortError::Port)),
+        (b"http://a.example:x/", &[], TargetError::HostPort(HostPortError::Port)),
         (
             b"http://a.example/",
             &["a.example:x"],
-            TargetError::Host(AuthorityError::Port),
+            TargetError::Host(HostPortError::Port),
         ),
         (
             b"http://a.example/",
             &["user@a.example"],
-            TargetError::Host(AuthorityError::UserInfo),
+            TargetError::Host(HostPortError::UserInfo),
         ),
-        (b"http://a.example/", &[""], TargetError::Host(AuthorityError::NoHost)),
-        (b"http://a.example/", &["a b"], TargetError::Host(AuthorityError::Host)),
+        (b"http://a.example/", &[""], TargetError::Host(HostPortError::NoHost)),
+        (b"http://a.example/", &["a b"], TargetError::Host(HostPortError::Host)),
         (b"http://a.example/\xFF", &["a.example"], TargetError::Encoding),
         (b"/\xFF", &["a.example"], TargetError::Encoding),
         (b"http:a.example/", &["a.example"], TargetError::Ambiguous),
@@ -98,7 +90,7 @@ fn what_nobody_can_say_is_refused_with_its_cause() {
 
 #[test]
 fn inside_a_tunnel_only_the_forms_for_an_origin_are_read() {
-    let tunnel = through(Scheme::Https, "a.example");
+    let tunnel = outer_connect(Scheme::Https, "a.example");
     for (method, target, error) in [
         ("GET", &b"*"[..], TargetError::Ambiguous),
         ("POST", b"*", TargetError::Ambiguous),
@@ -120,10 +112,10 @@ fn each_error_tells_the_sender_what_to_change() {
         (TargetError::OriginForm, "http_proxy"),
         (TargetError::Scheme, "http and https"),
         (
-            TargetError::Authority(AuthorityError::UserInfo),
+            TargetError::HostPort(HostPortError::UserInfo),
             "send credentials in a header",
         ),
-        (TargetError::Host(AuthorityError::Port), "Host field"),
+        (TargetError::Host(HostPortError::Port), "Host field"),
         (TargetError::HostDiffers, "Host field"),
         (TargetError::ThroughDiffers, "CONNECT"),
         (TargetError::Encoding, "percent-encode"),

@@ -25,13 +25,13 @@ fn state(bytes: usize) -> Arc<OriginState> {
 fn keep(state: &Arc<OriginState>) -> Change {
     Change::Keep {
         state: state.clone(),
-        whole: true,
+        complete: true,
     }
 }
 
 fn known(queue: &Queue, origin: &str) -> Option<Arc<OriginState>> {
     match queue.find(origin) {
-        Some(Change::Keep { state, whole: true }) => Some(state.clone()),
+        Some(Change::Keep { state, complete: true }) => Some(state.clone()),
         _ => None,
     }
 }
@@ -46,10 +46,10 @@ fn the_latest_counts_while_it_waits_and_while_it_is_written() {
     queue.put("a".to_owned(), keep(&second));
     assert!(known(&queue, "a").is_some_and(|found| Arc::ptr_eq(&found, &second)));
     assert_eq!(batch.changes.len(), 1);
-    queue.written();
+    queue.mark_written();
     assert!(known(&queue, "a").is_some_and(|found| Arc::ptr_eq(&found, &second)));
     queue.take();
-    queue.written();
+    queue.mark_written();
     assert!(queue.find("a").is_none(), "the file has it");
 }
 
@@ -86,7 +86,7 @@ fn what_has_no_room_is_forgotten_and_never_older_than_it_was() {
     // It is known again, by a change that finds room.
     let batch = queue.take();
     assert_eq!(batch.changes.len(), 200);
-    queue.written();
+    queue.mark_written();
     assert!(queue.put("site-199".to_owned(), keep(&state(10))));
     assert!(known(&queue, "site-199").is_some());
 }
@@ -95,7 +95,7 @@ fn what_has_no_room_is_forgotten_and_never_older_than_it_was() {
 fn a_part_is_never_taken_for_the_whole() {
     let part = |state: &Arc<OriginState>| Change::Keep {
         state: state.clone(),
-        whole: false,
+        complete: false,
     };
     let mut queue = Queue::default();
     queue.put("a".to_owned(), part(&state(10)));
@@ -125,12 +125,12 @@ fn the_books_balance() {
         assert_eq!(queue.bytes, 0);
         queue.give_back(batch);
     }
-    let whole: usize = queue
+    let complete: usize = queue
         .waiting
         .iter()
         .map(|(origin, change)| weight(origin, change))
         .sum();
-    assert_eq!(queue.bytes, whole);
+    assert_eq!(queue.bytes, complete);
     queue.clear();
     assert_eq!((queue.bytes, queue.len()), (0, 0));
 }

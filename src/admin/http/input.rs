@@ -14,7 +14,7 @@ use super::problem::Problem;
 use crate::origin::Target;
 
 /// A query, all of which is understood.
-pub(super) struct Asked<T>(pub(super) T);
+pub(super) struct StrictQuery<T>(pub(super) T);
 
 /// What a query or a content can ask for.
 pub(super) trait Form: DeserializeOwned {
@@ -44,9 +44,9 @@ pub(super) enum AssumedProof {
     None,
 }
 
-// === impl Asked ===
+// === impl StrictQuery ===
 
-impl<T: Form, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+impl<T: Form, S: Send + Sync> FromRequestParts<S> for StrictQuery<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(head: &mut Parts, state: &S) -> Result<Self, Problem> {

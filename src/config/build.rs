@@ -10,7 +10,7 @@ use crate::{
     bot::Proof,
     decision::{Question, Subject, Terms},
     egress::{Egress, Listening, Prohibited, Resolver, screen},
-    fetch::{Fetcher, Lanes},
+    fetch::{FetchLimiter, Fetcher},
     origin::{Origin, Target},
     upstream::Origins,
 };
@@ -71,12 +71,12 @@ impl Config {
     }
 
     /// Room for as many fetches at once as there may be.
-    pub fn lanes(&self) -> Arc<Lanes> {
-        Arc::new(Lanes::new(self.robots.max_fetches))
+    pub fn fetch_limiter(&self) -> Arc<FetchLimiter> {
+        Arc::new(FetchLimiter::new(self.robots.max_fetches))
     }
 
-    /// What fetches robots.txt files, by `egress`, on connections of `origins`, and in turn with all else that has `lanes`.
-    pub fn fetcher(&self, egress: Egress, origins: Arc<Origins>, lanes: Arc<Lanes>) -> Fetcher {
+    /// What fetches robots.txt files, by `egress`, on connections of `origins`, and in turn with all else that has `limiter`.
+    pub fn fetcher(&self, egress: Egress, origins: Arc<Origins>, limiter: Arc<FetchLimiter>) -> Fetcher {
         Fetcher::new(
             egress,
             origins,
@@ -84,7 +84,7 @@ impl Config {
             self.https.upstream_http2,
             self.proxy.connect_timeout,
             self.proxy.idle_timeout,
-            lanes,
+            limiter,
         )
     }
 }

@@ -11,14 +11,14 @@ use super::Host;
 
 /// A host and, where it was written, a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Authority {
+pub struct HostPort {
     pub host: Host,
     pub port: Option<u16>,
 }
 
 /// Why an authority cannot be used. Each says what the sender has to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AuthorityError {
+pub enum HostPortError {
     #[error("the host is missing")]
     NoHost,
     #[error("the target has user information before the host; send credentials in a header")]
@@ -29,21 +29,21 @@ pub enum AuthorityError {
     Port,
 }
 
-// === impl Authority ===
+// === impl HostPort ===
 
-impl Authority {
+impl HostPort {
     /// Reads `bytes` as `host[:port]`.
     ///
     /// # Errors
     /// An empty host, user information (RFC 9110 §4.2.4), a host that is neither a name nor an
     /// address by the URL standard, a port outside 1–65535.
-    pub fn parse(bytes: &[u8]) -> Result<Self, AuthorityError> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, HostPortError> {
         if bytes.contains(&b'@') {
-            return Err(AuthorityError::UserInfo);
+            return Err(HostPortError::UserInfo);
         }
         let (host, port) = split_port(bytes)?;
         if host.is_empty() {
-            return Err(AuthorityError::NoHost);
+            return Err(HostPortError::NoHost);
         }
         Ok(Self {
             host: parse_host(host)?,
@@ -54,33 +54,33 @@ impl Authority {
 
 /// Splits at the port's colon; an IPv6 address keeps its brackets. An empty port, which RFC 3986
 /// §3.2.3 allows, is none.
-fn split_port(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), AuthorityError> {
+fn split_port(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), HostPortError> {
     let host_end = match bytes.first() {
-        Some(b'[') => 1 + memchr::memchr(b']', bytes).ok_or(AuthorityError::Host)?,
+        Some(b'[') => 1 + memchr::memchr(b']', bytes).ok_or(HostPortError::Host)?,
         _ => memchr::memchr(b':', bytes).unwrap_or(bytes.len()),
     };
     let (host, rest) = bytes.split_at(host_end);
     match rest {
         [] | [b':'] => Ok((host, None)),
         [b':', port @ ..] => Ok((host, Some(port))),
-        _ => Err(AuthorityError::Host),
+        _ => Err(HostPortError::Host),
     }
 }
 
-fn parse_port(digits: &[u8]) -> Result<u16, AuthorityError> {
+fn parse_port(digits: &[u8]) -> Result<u16, HostPortError> {
     // Only digits: `u16::from_str` would take a sign too.
     if !digits.iter().all(u8::is_ascii_digit) {
-        return Err(AuthorityError::Port);
+        return Err(HostPortError::Port);
     }
     std::str::from_utf8(digits)
         .ok()
         .and_then(|digits| digits.parse().ok())
         .filter(|port| *port != 0)
-        .ok_or(AuthorityError::Port)
+        .ok_or(HostPortError::Port)
 }
 
-fn parse_host(bytes: &[u8]) -> Result<Host, AuthorityError> {
-    let text = std::str::from_utf8(bytes).map_err(|_| AuthorityError::Host)?;
+fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| HostPortError::Host)?;
     if is_plain_name(bytes) {
         return Ok(Host::Name(Arc::from(text)));
     }
@@ -90,12 +90,12 @@ fn parse_host(bytes: &[u8]) -> Result<Host, AuthorityError> {
     }
     // The URL standard's host parser: percent-decoding, IDN to punycode, numbers that browsers
     // and C libraries take for IPv4 addresses, forbidden code points.
-    match url::Host::parse(text).map_err(|_| AuthorityError::Host)? {
+    match url::Host::parse(text).map_err(|_| HostPortError::Host)? {
         url::Host::Ipv4(address) => Ok(Host::Ip(IpAddr::V4(address))),
         url::Host::Ipv6(address) => Ok(Host::Ip(IpAddr::V6(address))),
         url::Host::Domain(name) => match name.strip_suffix('.').unwrap_or(&name) {
-            "" => Err(AuthorityError::NoHost),
-            name if name.split('.').any(str::is_empty) || name.len() > MAX_NAME => Err(AuthorityError::Host),
+            "" => Err(HostPortError::NoHost),
+            name if name.split('.').any(str::is_empty) || name.len() > MAX_NAME => Err(HostPortError::Host),
             name => Ok(Host::Name(Arc::from(name))),
         },
     }
@@ -127,8 +127,8 @@ const MAX_NAME: usize = 253;
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<(String, Option<u16>), AuthorityError> {
-        Authority::parse(text.as_bytes()).map(|authority| (authority.host.to_string(), authority.port))
+    fn parsed(text: &str) -> Result<(String, Option<u16>), HostPortError> {
+        HostPort::parse(text.as_bytes()).map(|authority| (authority.host.to_string(), authority.port))
     }
 
     #[test]
@@ -232,9 +232,9 @@ mod tests {
             let found = parsed(spelling).ok().map(|(host, _)| host);
             assert_eq!(found.as_deref(), host, "{spelling:?}");
             // An address, and no name that looks like one.
-            if let Ok(Authority {
+            if let Ok(HostPort {
                 host: Host::Name(name), ..
-            }) = Authority::parse(spelling.as_bytes())
+            }) = HostPort::parse(spelling.as_bytes())
             {
                 assert_eq!(&*name, "localhost", "{spelling:?}");
             }
@@ -248,28 +248,28 @@ mod tests {
         assert_eq!(parsed("[::1]:443"), Ok(("[::1]".into(), Some(443))));
         for port in ["0", "65536", "+80", "80a", "8 0", "-1"] {
             let authority = format!("a.example:{port}");
-            assert_eq!(parsed(&authority), Err(AuthorityError::Port), "{port}");
+            assert_eq!(parsed(&authority), Err(HostPortError::Port), "{port}");
         }
     }
 
     #[test]
     fn what_two_readers_could_take_apart_is_refused() {
         for (authority, error) in [
-            ("", AuthorityError::NoHost),
-            (":80", AuthorityError::NoHost),
-            (".", AuthorityError::NoHost),
-            ("user@a.example", AuthorityError::UserInfo),
-            ("user:secret@a.example:80", AuthorityError::UserInfo),
-            ("a.example:80:90", AuthorityError::Port),
-            ("[::1", AuthorityError::Host),
-            ("[::1]x", AuthorityError::Host),
-            ("::1", AuthorityError::NoHost),
-            ("a b.example", AuthorityError::Host),
-            ("a/b.example", AuthorityError::Host),
-            ("a..example", AuthorityError::Host),
-            ("300.0.0.1", AuthorityError::Host),
-            ("a%00.example", AuthorityError::Host),
-            ("xn--a", AuthorityError::Host),
+            ("", HostPortError::NoHost),
+            (":80", HostPortError::NoHost),
+            (".", HostPortError::NoHost),
+            ("user@a.example", HostPortError::UserInfo),
+            ("user:secret@a.example:80", HostPortError::UserInfo),
+            ("a.example:80:90", HostPortError::Port),
+            ("[::1", HostPortError::Host),
+            ("[::1]x", HostPortError::Host),
+            ("::1", HostPortError::NoHost),
+            ("a b.example", HostPortError::Host),
+            ("a/b.example", HostPortError::Host),
+            ("a..example", HostPortError::Host),
+            ("300.0.0.1", HostPortError::Host),
+            ("a%00.example", HostPortError::Host),
+            ("xn--a", HostPortError::Host),
         ] {
             assert_eq!(parsed(authority), Err(error), "{authority:?}");
         }
@@ -278,6 +278,6 @@ mod tests {
     #[test]
     fn a_name_too_long_for_dns_is_refused() {
         let name = format!("{}.example", "a.".repeat(130));
-        assert_eq!(parsed(&name), Err(AuthorityError::Host));
+        assert_eq!(parsed(&name), Err(HostPortError::Host));
     }
 }

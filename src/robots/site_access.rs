@@ -1,16 +1,16 @@
 //! What can be said of an origin as a whole, when the path is out of sight.
 //!
-//! Never looks at a path. It errs to [`Whole::Mixed`]: patterns are looked at one by one, not at
+//! Never looks at a path. It errs to [`SiteAccess::Mixed`]: patterns are looked at one by one, not at
 //! what several cover together.
 
 use super::{
-    entry::{Entry, Rank, Shape, Width},
+    entry::{Entry, Offset, Rank, Shape},
     wild,
 };
 
 /// What holds whatever the path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Whole {
+pub enum SiteAccess {
     /// Every path is allowed.
     AllAllowed,
     /// Every path is disallowed (but `/robots.txt`, which no rule can forbid).
@@ -40,7 +40,7 @@ impl Reach {
     };
 
     /// Of these patterns and `entry`.
-    pub(super) fn with<W: Width>(mut self, entry: &Entry<W>, text: &[u8]) -> Self {
+    pub(super) fn with<W: Offset>(mut self, entry: &Entry<W>, text: &[u8]) -> Self {
         let rank = entry.rank();
         if is_universal(entry, text) {
             self.universal = self.universal.max(rank);
@@ -55,20 +55,20 @@ impl Reach {
 
     /// A pattern that matches every path hides all that rank below it, so what matters is which
     /// kinds stand above it, itself included.
-    pub(super) fn whole(self) -> Whole {
+    pub(super) fn site_access(self) -> SiteAccess {
         if self.disallow == Rank::NONE || self.disallow < self.universal {
-            Whole::AllAllowed
+            SiteAccess::AllAllowed
         } else if self.allow < self.universal {
-            Whole::AllDisallowed
+            SiteAccess::AllDisallowed
         } else {
-            Whole::Mixed
+            SiteAccess::Mixed
         }
     }
 }
 
 /// Whether the pattern matches every path, as `/`, `*` and `/*$` do. What is not held to the end
 /// and matches the shortest path matches every longer one, since all begin with it.
-fn is_universal<W: Width>(entry: &Entry<W>, text: &[u8]) -> bool {
+fn is_universal<W: Offset>(entry: &Entry<W>, text: &[u8]) -> bool {
     match entry.shape() {
         Shape::Exact | Shape::WildToEnd => false,
         Shape::Prefix => b"/".starts_with(entry.literal(text)),

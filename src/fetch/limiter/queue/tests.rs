@@ -9,8 +9,8 @@ fn client(number: u8) -> Requester {
 }
 
 /// A queue in which each client, by its number, has asked for so many fetches, one client after the other.
-fn queue(places: usize, asked: &[(u8, usize)]) -> Queue<u8> {
-    let mut queue = Queue::new(places);
+fn queue(permits: usize, asked: &[(u8, usize)]) -> Queue<u8> {
+    let mut queue = Queue::new(permits);
     for (number, count) in asked {
         for _ in 0..*count {
             queue.enter(client(*number), *number).expect("there is room");
@@ -46,9 +46,9 @@ fn the_fetches_of_one_requester_start_in_their_order() {
 
 #[test]
 fn however_much_one_requester_asks_for_a_quarter_of_the_places_is_left_to_others() {
-    for (places, most) in [(1, 1), (2, 2), (4, 3), (16, 12), (1024, 768)] {
-        let mut queue = queue(places, &[(1, 2 * places)]);
-        assert_eq!(started(&mut queue).len(), most, "of {places}");
+    for (permits, most) in [(1, 1), (2, 2), (4, 3), (16, 12), (1024, 768)] {
+        let mut queue = queue(permits, &[(1, 2 * permits)]);
+        assert_eq!(started(&mut queue).len(), most, "of {permits}");
     }
     let mut queue = queue(1024, &[(1, 5000)]);
     started(&mut queue);

@@ -12,7 +12,7 @@ use http::HeaderValue;
 use pingora::protocols::SocketDigest;
 use rustls::pki_types::CertificateDer;
 
-use super::{clients::Visit, limits::Resets};
+use super::{clients::ConnectionGuard, limits::Resets};
 use crate::{
     bot::{ClientCertificate, Voucher},
     config::Proxy,
@@ -21,13 +21,13 @@ use crate::{
 
 /// How requests come by one connection, or by one CONNECT over it.
 #[derive(Debug, Clone)]
-pub(super) struct Arrival {
+pub(super) struct ClientConnection {
     pub(super) client: SocketAddr,
     pub(super) certificate: Option<Arc<Vouched>>,
     /// The client's place among those that are connected.
-    pub(super) visit: Arc<Visit>,
+    pub(super) guard: Arc<ConnectionGuard>,
     pub(super) listener: Listener,
-    pub(super) through: Option<Arc<Through>>,
+    pub(super) outer_connect: Option<Arc<OuterConnect>>,
 }
 
 /// The proxy, as the client has reached it.
@@ -49,7 +49,7 @@ pub(super) struct Vouched {
 
 /// The CONNECT that a request came through.
 #[derive(Debug)]
-pub(super) struct Through {
+pub(super) struct OuterConnect {
     /// What it named.
     pub(super) origin: Origin,
     /// Of the credential that it came with: it says who is inside, and nothing of what they may.
@@ -64,24 +64,24 @@ pub(super) struct Through {
     pub(super) client_ended: Arc<AtomicBool>,
 }
 
-// === impl Arrival ===
+// === impl ClientConnection ===
 
-impl Arrival {
+impl ClientConnection {
     /// For requests that come over a connection of their own.
-    pub(super) fn direct(client: SocketAddr, visit: Arc<Visit>, listener: Listener) -> Self {
+    pub(super) fn direct(client: SocketAddr, guard: Arc<ConnectionGuard>, listener: Listener) -> Self {
         Self {
             client,
             listener,
             certificate: None,
-            visit,
-            through: None,
+            guard,
+            outer_connect: None,
         }
     }
 
     /// For requests of the same client that come through a CONNECT.
-    pub(super) fn through(&self, through: Arc<Through>) -> Self {
+    pub(super) fn inside(&self, outer_connect: Arc<OuterConnect>) -> Self {
         Self {
-            through: Some(through),
+            outer_connect: Some(outer_connect),
             ..self.clone()
         }
     }
@@ -96,15 +96,15 @@ impl Arrival {
 
     /// Counts a request that its client took back, which HTTP/2 makes cheap.
     pub(super) fn count_reset(&self) {
-        if let Some(through) = &self.through {
-            through.resets.count(Instant::now());
+        if let Some(outer_connect) = &self.outer_connect {
+            outer_connect.resets.count(Instant::now());
         }
     }
 }
 
-// === impl Through ===
+// === impl OuterConnect ===
 
-impl Through {
+impl OuterConnect {
     pub(super) fn new(
         origin: Origin,
         voucher: Option<Voucher>,
@@ -125,7 +125,7 @@ impl Through {
     /// is no name that requests can be decided under. TLS without a name does no harm here: the requests inside are
     /// decided on the CONNECT's host, and robotgate names that host to the site itself.
     pub(super) fn asked_for(&self, name: &str) {
-        if !self.origin.host.is_meant_by(name) {
+        if !self.origin.host.matches(name) {
             // Each connection is asked for one name.
             let _ = self.other_name.set(name.into());
         }

@@ -1,5 +1,5 @@
 //! Quick tests that most wildcard patterns fail, at next to no cost: does the path have the bytes, or the pairs of
-//! neighbouring bytes, that the pattern asks for? [`Classes`] are for the few patterns of a small file, a [`Sieve`] for
+//! neighbouring bytes, that the pattern asks for? [`Classes`] are for the few patterns of a small file, a [`PairFilter`] for
 //! many.
 //!
 //! Neither says no to a path that matches; both may say yes to one that does not.
@@ -12,7 +12,7 @@ pub(super) struct Classes(u64);
 
 /// The pairs of neighbouring bytes of a path, each folded into one of 1,024 bits.
 #[derive(Clone, Copy)]
-pub(super) struct Sieve([u64; 16]);
+pub(super) struct PairFilter([u64; 16]);
 
 // === impl Classes ===
 
@@ -50,9 +50,9 @@ impl Classes {
     }
 }
 
-// === impl Sieve ===
+// === impl PairFilter ===
 
-impl Sieve {
+impl PairFilter {
     pub(super) fn new(path: &[u8]) -> Self {
         let mut bits = [0; 16];
         for pair in path.array_windows() {
@@ -82,7 +82,7 @@ impl Sieve {
     }
 
     /// Whether the path may match a pattern with this body.
-    pub(super) fn lets_through(&self, body: &[u8]) -> bool {
+    pub(super) fn may_match(&self, body: &[u8]) -> bool {
         Pair::all(body).all(|pair| self.has(pair))
     }
 }
@@ -209,10 +209,10 @@ mod tests {
 
     #[test]
     fn a_path_has_its_own_pairs() {
-        let sieve = Sieve::new(b"/shop/list?sort=price&page=2");
-        assert!(sieve.lets_through(b"/shop*?sort=*&page="));
-        assert!(sieve.lets_through(b"**x*"), "a single byte is no pair");
-        assert!(!sieve.lets_through(b"*.pdf"));
-        assert!(!sieve.lets_through(b"*shoppish"));
+        let filter = PairFilter::new(b"/shop/list?sort=price&page=2");
+        assert!(filter.may_match(b"/shop*?sort=*&page="));
+        assert!(filter.may_match(b"**x*"), "a single byte is no pair");
+        assert!(!filter.may_match(b"*.pdf"));
+        assert!(!filter.may_match(b"*shoppish"));
     }
 }

@@ -11,9 +11,9 @@ use pingora::protocols::l4::socket::SocketAddr as PeerAddr;
 use pingora_http::RequestHeader;
 
 use super::{
-    arrival::{Arrival, Listener},
+    client_connection::{ClientConnection, Listener},
     generation::Generation,
-    respond::{Answer, OwnError, shows_html},
+    respond::{InternalSiteError, OwnResponse, shows_html},
 };
 use crate::{
     origin::{Scheme, Target},
@@ -27,14 +27,14 @@ use crate::{
 pub(super) fn answer(
     request: &RequestHeader,
     target: &Target,
-    arrival: &Arrival,
+    connection: &ClientConnection,
     generation: &Generation,
-) -> Result<Answer, OwnError> {
+) -> Result<OwnResponse, InternalSiteError> {
     if target.origin.scheme != Scheme::Http || target.origin.port != Scheme::Http.default_port() {
-        return Err(OwnError::PlainHttp);
+        return Err(InternalSiteError::PlainHttp);
     }
     if !matches!(request.method, Method::GET | Method::HEAD) {
-        return Err(OwnError::Method);
+        return Err(InternalSiteError::Method);
     }
     let form = match shows_html(&request.headers) {
         true => Form::Html,
@@ -44,14 +44,14 @@ pub(super) fn answer(
     let path = String::from_utf8_lossy(&target.path);
     if path.split('?').next() == Some("/problems") {
         let document = problems::page(form);
-        return Ok(Answer::document(document.content_type, document.body));
+        return Ok(OwnResponse::document(document.content_type, document.body));
     }
     let certificate = generation.authority().map(Certificate::from);
-    let settings = Settings::new(&proxy(&arrival.listener, generation), Ca::Here(CA_NAME));
+    let settings = Settings::new(&proxy(&connection.listener, generation), Ca::Here(CA_NAME));
     // An IP address and a port make an address of a proxy.
-    let settings = settings.map_err(|_| OwnError::Missing(trust::Missing::Page))?;
+    let settings = settings.map_err(|_| InternalSiteError::Missing(trust::Missing::Page))?;
     let document = trust::page(&path, form, certificate.as_ref(), &settings)?;
-    Ok(Answer::document(document.content_type, document.body))
+    Ok(OwnResponse::document(document.content_type, document.body))
 }
 
 /// The proxy as the client reached it.

@@ -6,41 +6,41 @@
 //! a search that has become long makes one, on its stack.
 
 /// Which runs of three, four and eight bytes a path has, and where each byte first and last occurs.
-pub(super) struct Survey {
+pub(super) struct PathIndex {
     runs: [u64; WORDS],
     /// [`NOWHERE`] for a byte that does not occur.
     first: [u32; 256],
     last: [u32; 256],
 }
 
-// === impl Survey ===
+// === impl PathIndex ===
 
-impl Survey {
+impl PathIndex {
     pub(super) fn new(path: &[u8]) -> Self {
-        let mut survey = Self {
+        let mut path_index = Self {
             runs: [0; WORDS],
             first: [NOWHERE; 256],
             last: [0; 256],
         };
         for (at, byte) in (0..NOWHERE).zip(path) {
             let byte = usize::from(*byte);
-            survey.first[byte] = survey.first[byte].min(at);
-            survey.last[byte] = at;
+            path_index.first[byte] = path_index.first[byte].min(at);
+            path_index.last[byte] = at;
         }
         for run in path.array_windows() {
-            survey.add(three(*run));
+            path_index.add(three(*run));
         }
         for run in path.array_windows() {
-            survey.add(four(*run));
+            path_index.add(four(*run));
         }
         for run in path.array_windows() {
-            survey.add(eight(*run));
+            path_index.add(eight(*run));
         }
-        survey
+        path_index
     }
 
     /// Whether a pattern's `tail` may match what follows the first `from` bytes of the path.
-    pub(super) fn lets_through(&self, tail: &[u8], from: usize) -> bool {
+    pub(super) fn may_match(&self, tail: &[u8], from: usize) -> bool {
         let mut from = from;
         for piece in tail.split(|byte| *byte == b'*').take(PIECES) {
             let [head, ..] = piece else {
@@ -115,15 +115,15 @@ mod tests {
         ) {
             let from = from.min(path.len());
             if wild::matches(&path.as_bytes()[from..], tail.as_bytes(), to_end) {
-                prop_assert!(Survey::new(path.as_bytes()).lets_through(tail.as_bytes(), from));
+                prop_assert!(PathIndex::new(path.as_bytes()).may_match(tail.as_bytes(), from));
             }
         }
     }
 
     #[test]
     fn what_the_path_lacks_or_has_too_early_is_not() {
-        let survey = Survey::new(b"/cccbbbaaa-1234");
-        for (tail, lets_through) in [
+        let path_index = PathIndex::new(b"/cccbbbaaa-1234");
+        for (tail, may_match) in [
             ("*c*b*a", true),
             ("*a*b", false),
             ("*b*a*c", false),
@@ -136,7 +136,7 @@ mod tests {
             ("*baaa-1234", true),
             ("*aaaa-1234", false),
         ] {
-            assert_eq!(survey.lets_through(tail.as_bytes(), 1), lets_through, "{tail}");
+            assert_eq!(path_index.may_match(tail.as_bytes(), 1), may_match, "{tail}");
         }
     }
 }

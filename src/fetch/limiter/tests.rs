@@ -8,7 +8,7 @@ use super::*;
 
 /// Fetches that are begun and ended by hand.
 struct Bench {
-    lanes: Arc<Lanes>,
+    limiter: Arc<FetchLimiter>,
     begun: mpsc::UnboundedSender<(usize, oneshot::Sender<()>)>,
     /// The numbers of those that have begun, and what ends them.
     running: mpsc::UnboundedReceiver<(usize, oneshot::Sender<()>)>,
@@ -22,10 +22,10 @@ const ANYBODY: Requester = Requester {
 };
 
 impl Bench {
-    fn new(places: usize) -> Self {
+    fn new(permits: usize) -> Self {
         let (begun, running) = mpsc::unbounded_channel();
         Self {
-            lanes: Arc::new(Lanes::new(places)),
+            limiter: Arc::new(FetchLimiter::new(permits)),
             begun,
             running,
             ends: Vec::new(),
@@ -34,16 +34,16 @@ impl Bench {
 
     /// Asks for a turn, behind those who have asked before.
     async fn ask(&self, number: usize) -> JoinHandle<Result<(), FetchError>> {
-        let (lanes, begun) = (self.lanes.clone(), self.begun.clone());
+        let (limiter, begun) = (self.limiter.clone(), self.begun.clone());
         let asked = tokio::spawn(async move {
-            let place = lanes.enter(ANYBODY).expect("there is room");
-            place.turn().await;
+            let permit = limiter.enter(ANYBODY).expect("there is room");
+            permit.turn().await;
             let fetch = async {
                 let (end, ended) = oneshot::channel();
                 begun.send((number, end)).expect("the bench is there");
                 ended.await.expect("the test ends it");
             };
-            place.run(fetch).await
+            permit.run(fetch).await
         });
         settle().await;
         asked
@@ -150,7 +150,7 @@ async fn where_slow_ones_take_more_than_their_room_they_give_way() {
 #[test]
 fn half_of_the_places_is_never_for_slow_ones() {
     for (max_fetches, slow) in [(0, 0), (1, 0), (2, 1), (5, 2), (1024, 512)] {
-        let found = Lanes::new(max_fetches).slow.available_permits();
+        let found = FetchLimiter::new(max_fetches).slow.available_permits();
         assert_eq!(found, slow, "{max_fetches}");
     }
 }
@@ -172,17 +172,17 @@ async fn one_that_is_cancelled_gives_back_what_it_had() {
     assert_eq!(bench.begun(), [4], "the third has gone");
     slow.abort();
     settle().await;
-    assert_eq!(bench.lanes.slow.available_permits(), 1);
+    assert_eq!(bench.limiter.slow.available_permits(), 1);
     drop(bench.ask(5).await);
     assert_eq!(bench.begun(), [5]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn all_who_share_a_place_see_its_turn_however_late_they_look() {
-    let lanes = Arc::new(Lanes::new(1));
-    let first = lanes.enter(ANYBODY).expect("there is room");
+    let limiter = Arc::new(FetchLimiter::new(1));
+    let first = limiter.enter(ANYBODY).expect("there is room");
     first.turn().await;
-    let second = lanes.enter(ANYBODY).expect("there is room");
+    let second = limiter.enter(ANYBODY).expect("there is room");
     assert!(!second.turn.initialized());
     drop(first);
     tokio::join!(second.turn(), second.turn());

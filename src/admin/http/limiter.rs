@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The seats, and who has one.
 #[derive(Debug)]
-pub(super) struct Seats {
+pub(super) struct ConnectionLimiter {
     taken: Arc<Mutex<Vec<Arc<State>>>>,
     free: Arc<Semaphore>,
     /// Those that may wait for a seat.
@@ -21,10 +21,10 @@ pub(super) struct Seats {
 
 /// A seat that is had, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct ConnectionPermit {
     state: Arc<State>,
     taken: Arc<Mutex<Vec<Arc<State>>>>,
-    _place: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
 }
 
 #[derive(Debug)]
@@ -47,17 +47,17 @@ struct Doing {
 }
 
 /// Held while an answer is made.
-pub(super) struct Answering<'a>(&'a Seat);
+pub(super) struct ResponseGuard<'a>(&'a ConnectionPermit);
 
-// === impl Seats ===
+// === impl ConnectionLimiter ===
 
-impl Seats {
+impl ConnectionLimiter {
     /// A seat for a client at `address`, perhaps after a moment. `None` where nobody gets up for it, or who comes from there
     /// has as many as one place may.
-    pub(super) async fn take(&self, address: Option<IpAddr>) -> Option<Seat> {
+    pub(super) async fn take(&self, address: Option<IpAddr>) -> Option<ConnectionPermit> {
         tokio::time::timeout(MAX_WAIT, self.make_room_for(address)).await.ok()?;
-        let place = match self.free.clone().try_acquire_owned() {
-            Ok(place) => place,
+        let slot = match self.free.clone().try_acquire_owned() {
+            Ok(slot) => slot,
             Err(_) => {
                 let _turn = self.waiting.try_acquire().ok()?;
                 self.ask_somebody_to_leave(|_| true);
@@ -76,10 +76,10 @@ impl Seats {
             leave: CancellationToken::new(),
         });
         lock(&self.taken).push(state.clone());
-        Some(Seat {
+        Some(ConnectionPermit {
             state,
             taken: self.taken.clone(),
-            _place: place,
+            _slot: slot,
         })
     }
 
@@ -102,24 +102,24 @@ impl Seats {
     }
 }
 
-impl Default for Seats {
+impl Default for ConnectionLimiter {
     fn default() -> Self {
         Self {
             taken: Arc::default(),
-            free: Arc::new(Semaphore::new(SEATS)),
-            waiting: Semaphore::new(SEATS),
+            free: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            waiting: Semaphore::new(MAX_CONNECTIONS),
         }
     }
 }
 
-// === impl Seat ===
+// === impl ConnectionPermit ===
 
-impl Seat {
+impl ConnectionPermit {
     /// Notes that an answer is being made.
-    pub(super) fn answer(&self) -> Answering<'_> {
+    pub(super) fn answer(&self) -> ResponseGuard<'_> {
         let mut now = lock(&self.state.doing);
         (now.last, now.answering) = (Instant::now(), true);
-        Answering(self)
+        ResponseGuard(self)
     }
 
     /// Notes whether some of an answer waits to be taken.
@@ -133,13 +133,13 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         lock(&self.taken).retain(|state| !Arc::ptr_eq(state, &self.state));
     }
 }
 
-impl Drop for Answering<'_> {
+impl Drop for ResponseGuard<'_> {
     fn drop(&mut self) {
         lock(&self.0.state.doing).answering = false;
     }
@@ -162,9 +162,9 @@ fn lock<T>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Connections at once, and as many that wait.
-const SEATS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 /// Of which so many may be of one address.
-const MAX_OF_ONE: usize = SEATS / 2;
+const MAX_OF_ONE: usize = MAX_CONNECTIONS / 2;
 /// In which a client takes what is sent to it, where others wait for its seat.
 const TO_TAKE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);

@@ -18,7 +18,7 @@ use crate::fetch::LookupError;
 /// Room for so many fetches at once. Slow ones may have half of it, so that sites that never answer leave places to
 /// others; the slow ones beyond that are ended early where others wait.
 #[derive(Debug)]
-pub struct Lanes {
+pub struct FetchLimiter {
     queue: Mutex<Queue<Arc<SetOnce<()>>>>,
     /// Places of slow fetches.
     slow: Semaphore,
@@ -26,17 +26,17 @@ pub struct Lanes {
 
 /// The place of a fetch: among those that wait, and then among those that run, until it is dropped.
 #[derive(Debug)]
-pub struct Place {
-    lanes: Arc<Lanes>,
+pub struct FetchPermit {
+    limiter: Arc<FetchLimiter>,
     name: Name,
     number: u64,
     /// Set when the fetch may run.
     turn: Arc<SetOnce<()>>,
 }
 
-// === impl Lanes ===
+// === impl FetchLimiter ===
 
-impl Lanes {
+impl FetchLimiter {
     /// Room for `max_fetches` at once, one at the least.
     pub fn new(max_fetches: usize) -> Self {
         Self {
@@ -49,13 +49,13 @@ impl Lanes {
     ///
     /// # Errors
     /// The requester has as many fetches as it may have.
-    pub fn enter(self: &Arc<Self>, requester: Requester) -> Result<Place, LookupError> {
+    pub fn enter(self: &Arc<Self>, requester: Requester) -> Result<FetchPermit, LookupError> {
         let turn = Arc::new(SetOnce::new());
         let mut queue = self.queue();
         let number = queue.enter(requester, turn.clone())?;
         start(&mut queue);
-        Ok(Place {
-            lanes: self.clone(),
+        Ok(FetchPermit {
+            limiter: self.clone(),
             name: requester.name,
             number,
             turn,
@@ -76,9 +76,9 @@ fn start(queue: &mut Queue<Arc<SetOnce<()>>>) {
     }
 }
 
-// === impl Place ===
+// === impl FetchPermit ===
 
-impl Place {
+impl FetchPermit {
     /// Waits until the fetch may run.
     pub async fn turn(&self) {
         self.turn.wait().await;
@@ -96,7 +96,7 @@ impl Place {
         tokio::select! {
             biased;
             done = &mut fetch => Ok(done),
-            Ok(_slow) = self.lanes.slow.acquire() => Ok(fetch.await),
+            Ok(_slow) = self.limiter.slow.acquire() => Ok(fetch.await),
             () = self.is_wanted() => Err(FetchError::GaveWay),
         }
     }
@@ -104,15 +104,15 @@ impl Place {
     /// Ends when a slow fetch without a place among the slow ones has to give way. Nobody waits for it as long.
     async fn is_wanted(&self) {
         sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
-        while !self.lanes.queue().is_in_need(self.name) {
+        while !self.limiter.queue().is_in_need(self.name) {
             sleep(SLOW_AFTER).await;
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for FetchPermit {
     fn drop(&mut self) {
-        let mut queue = self.lanes.queue();
+        let mut queue = self.limiter.queue();
         queue.leave(self.name, self.number);
         start(&mut queue);
     }

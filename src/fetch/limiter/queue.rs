@@ -31,7 +31,7 @@ pub enum Name {
 /// gets leaves a quarter of the places to others, and several share what they take.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
-    places: usize,
+    permits: usize,
     running: usize,
     /// The number of the last fetch that came.
     last: u64,
@@ -50,9 +50,9 @@ struct Share<T> {
 // === impl Queue ===
 
 impl<T> Queue<T> {
-    pub(super) fn new(places: usize) -> Self {
+    pub(super) fn new(permits: usize) -> Self {
         Self {
-            places,
+            permits,
             running: 0,
             last: 0,
             shares: HashMap::new(),
@@ -101,7 +101,7 @@ impl<T> Queue<T> {
 
     /// The next fetch that may start, which counts as running from here on.
     pub(super) fn start(&mut self) -> Option<T> {
-        let most = LEEWAY * (self.places - self.running);
+        let most = LEEWAY * (self.permits - self.running);
         let may_run = |name: &Name| self.running_of(*name) < most;
         let next = self.round.iter().position(may_run)?;
         let name = self.round.remove(next)?;
