@@ -11,16 +11,16 @@ use serde::Deserialize;
 
 use crate::text::words;
 
+mod bots;
 mod certificate;
 mod credentials;
-mod known;
 mod pattern;
 mod product;
 mod proof;
 
+pub use bots::Bots;
 pub use certificate::{BadCertificateName, CertificateName, ClientCertificate, UnreadableCertificate};
 pub use credentials::{BadLine, Credentials, LineFault, SALT, SecretHash, Verified, Voucher, is_name, name_of};
-pub use known::Bots;
 pub use pattern::{AgentPattern, EmptyPattern};
 pub use product::{is_token, is_token_byte};
 pub use proof::{Bindings, Presented, Proof, Shown};

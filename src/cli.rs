@@ -29,9 +29,8 @@ use std::{
 use clap::{Parser, Subcommand};
 
 use crate::{
-    columns,
+    colour, columns,
     config::{Config, ConfigError},
-    paint,
 };
 
 /// A forward proxy that checks every request of your bots against the site's robots.txt

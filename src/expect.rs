@@ -169,9 +169,9 @@ mod tests {
         }
         let unseen = loaded(&case("Bot/1", "https://a.example/private", "unverifiable"));
         assert!(unseen.is_err(), "inside an interception each path is seen");
-        let own = loaded(&case("Bot/1", "http://robotgate.internal/", "allow"));
-        let own = own.expect_err("nothing is decided there").to_string();
-        assert!(own.contains("robotgate.internal is the proxy itself"), "{own}");
+        let error = loaded(&case("Bot/1", "http://robotgate.internal/", "allow"));
+        let error = error.expect_err("nothing is decided there").to_string();
+        assert!(error.contains("robotgate.internal is the proxy itself"), "{error}");
     }
 
     #[test]

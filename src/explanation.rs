@@ -40,7 +40,7 @@ pub(crate) struct Why<'a> {
 
 /// A statement, and whether it is for the bot; `None` where there is no bot.
 pub(crate) struct Heard<'a> {
-    pub(crate) said: Statement<'a>,
+    pub(crate) statement: Statement<'a>,
     pub(crate) applies: Option<bool>,
 }
 
@@ -102,8 +102,8 @@ fn heard<'a>(statements: Vec<Statement<'a>>, identity: &Identity<'_>, choice: Ch
     let is_bot = matches!(identity, Identity::Bot(_) | Identity::Token(_));
     let audience: Vec<bool> = audience(&statements, choice).collect();
     std::iter::zip(statements, audience)
-        .map(|(said, applies)| Heard {
-            said,
+        .map(|(statement, applies)| Heard {
+            statement,
             applies: is_bot.then_some(applies),
         })
         .collect()

@@ -192,8 +192,8 @@ fn hint(error: &io::Error) -> &'static str {
 
 impl Display for Unreadable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let said = self.0.to_string();
-        let said = said.split(" (os error ").next().unwrap_or(&said);
+        let text = self.0.to_string();
+        let text = text.split(" (os error ").next().unwrap_or(&text);
         let hint = match self.0.kind() {
             ErrorKind::NotFound => "; look whether its name is right",
             ErrorKind::PermissionDenied => {
@@ -202,7 +202,7 @@ impl Display for Unreadable<'_> {
             ErrorKind::IsADirectory => "; name a file in it",
             _ => "",
         };
-        write!(f, "{said}{hint}")
+        write!(f, "{text}{hint}")
     }
 }
 
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn what_to_do_stands_behind_the_cause_and_no_number() {
-        for (number, said) in [
+        for (number, text) in [
             (2, "No such file or directory; look whether its name is right"),
             (
                 13,
@@ -278,7 +278,7 @@ mod tests {
             (21, "Is a directory; name a file in it"),
             (5, "Input/output error"),
         ] {
-            assert_eq!(Unreadable(&io::Error::from_raw_os_error(number)).to_string(), said);
+            assert_eq!(Unreadable(&io::Error::from_raw_os_error(number)).to_string(), text);
         }
     }
 }

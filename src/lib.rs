@@ -49,7 +49,7 @@
 //! - `explanation`: why a URL would be allowed or refused, of the rules that won and lost.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
 //! - `files`: reading files: no pipe, which could take for ever, and no secret that others can read.
-//! - `fair`: turns at work that only a few may do at once. `seldom`: log lines that are written once a second at most.
+//! - `fair`: turns at work that only a few may do at once. `ratelimited`: log lines that are written once a second at most.
 //!   `paint`: colour, where a terminal shows it. `columns`: a terminal's width, and texts that fit into it. [`text`]: text from outside made fit to show, and times as text.
 //! - [`service`]: the daemon around all this: start, reload, stop; what came of the last reload; what systemd is told of
 //!   it, and the sockets that come from there.
@@ -104,6 +104,7 @@ pub mod audit;
 pub mod authority;
 pub mod bot;
 pub mod cli;
+mod colour;
 mod columns;
 pub mod config;
 pub mod copy;
@@ -111,18 +112,17 @@ pub mod decision;
 pub mod egress;
 pub mod expect;
 mod explanation;
-mod fair;
+mod fair_semaphore;
 pub mod fetch;
 mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod metrics;
 pub mod origin;
-mod paint;
 mod pem;
 pub mod proxy;
+mod ratelimited;
 pub mod robots;
-mod seldom;
 pub mod service;
 pub mod store;
 pub mod text;

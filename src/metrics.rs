@@ -36,7 +36,8 @@ pub use self::{
     process::Process,
 };
 use crate::{
-    audit::AuditCounts, decision::Verdict, store::Memory, text::micros_since_1970, trust::Kind, upstream::ProxyError,
+    audit::AuditCounts, decision::Verdict, store::Memory, text::micros_since_1970, trust::RejectionKind,
+    upstream::ProxyError,
 };
 
 /// What has been counted since the start, over all reloads.
@@ -66,7 +67,7 @@ pub struct Metrics {
     connections_accepted: Counts<Listener>,
     tunnels: Gauges<Tunnel>,
     tunnels_opened: Counts<Tunnel>,
-    distrust: Counts<Kind>,
+    distrust: Counts<RejectionKind>,
     /// What the audit logs count.
     pub audit: Arc<AuditCounts>,
     pub reloads: Reloads,
@@ -234,7 +235,7 @@ impl Metrics {
     }
 
     /// A client would not take the authority's certificate, or left when it saw it.
-    pub fn distrusted(&self, kind: Kind) {
+    pub fn distrusted(&self, kind: RejectionKind) {
         self.distrust.add(kind);
     }
 

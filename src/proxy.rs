@@ -16,9 +16,10 @@
 //!    a connection of [`crate::upstream`], and `relay` passes heads (`rewrite`, `fields`, `websocket`) and content both
 //!    ways. What waits, waits for one `timer`.
 //!
-//! `distrust` tells of clients that turn the interception's certificates down. What is counted on the way is in
+//! `rejections` tells of clients that turn the interception's certificates down. What is counted on the way is in
 //! [`crate::metrics`]; what a scrape looks up beside it, `scrape` does.
 
+mod cached_response;
 mod check;
 mod client;
 mod client_connection;
@@ -28,8 +29,6 @@ mod connect;
 mod connection;
 mod content;
 mod context;
-mod copied;
-mod distrust;
 mod exchange;
 mod fetching;
 mod fields;
@@ -45,6 +44,7 @@ mod judge;
 mod limits;
 mod listen;
 mod live;
+mod rejections;
 mod relay;
 mod respond;
 mod rewrite;

@@ -215,7 +215,7 @@ impl RobotsTxt {
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Rule<'_> {
         let body = self.body();
-        let line = line::line_at(body, self.written_at(id));
+        let line = line::line_at(body, self.offset_of(id));
         let Some(Record {
             key: Key::Rule(kind),
             value,
@@ -273,12 +273,12 @@ impl RobotsTxt {
     }
 
     /// Where in the file the pattern of a rule is written.
-    fn written_at(&self, id: RuleId) -> usize {
+    fn offset_of(&self, id: RuleId) -> usize {
         let (file, spelled) = self.text.split_at(self.length as usize);
         let start = id.start as usize;
         // A pattern in another spelling has the place of what is written before it.
         let before = start.checked_sub(file.len()).and_then(|at| spelled[..at].last_chunk());
-        before.map_or(start, |place| u32::from_le_bytes(*place) as usize)
+        before.map_or(start, |offset| u32::from_le_bytes(*offset) as usize)
     }
 }
 

@@ -193,7 +193,7 @@ impl Service {
         let reporting = tokio::spawn(report.clone().keep_up());
         let reloading = tokio::spawn(reload::run(daemon.clone(), source, hangup, stopping, report.clone()));
         let signal = tokio::select! {
-            signal = stop.asked() => signal,
+            signal = stop.requested() => signal,
             // Listening ends by itself only when its task fails.
             () = listeners.failed() => {
                 daemon.close_socket().await;
@@ -224,7 +224,7 @@ impl Service {
         tokio::pin!(ending);
         tokio::select! {
             () = &mut ending => {}
-            signal = stop.asked() => {
+            signal = stop.requested() => {
                 tracing::warn!(signal, "a second signal: stopping at once");
                 cut_off.cancel();
                 ending.await;
@@ -284,8 +284,8 @@ async fn log_slow_opening() {
 
 /// Opens the audit log anew on each signal, after someone has moved its file away. No configuration is read for it, so a
 /// file with a mistake in it does not keep a full disk from being cleared.
-async fn reopen_logs(live: Arc<Live>, mut asked: Signal) {
-    while asked.recv().await.is_some() {
+async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
+    while requests.recv().await.is_some() {
         // Those that a reload has replaced write what is left, to where it belongs.
         let generation = live.generation();
         // A disk is asked: not on a thread that serves requests.
@@ -330,7 +330,7 @@ impl Stop {
         })
     }
 
-    async fn asked(&mut self) -> &'static str {
+    async fn requested(&mut self) -> &'static str {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return "SIGTERM",

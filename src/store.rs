@@ -310,7 +310,7 @@ impl Store {
             .iter()
             .fold(earlier, |earlier, jump| Arc::new(earlier.after_jump(jump)));
         let is_mended = earlier
-            .asked()
+            .last_fetch()
             .is_some_and(|asked| asked < SystemTime::UNIX_EPOCH + retry_from);
         let earlier = match is_mended {
             true => Arc::new(earlier.retrying_now()),

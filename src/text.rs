@@ -181,10 +181,10 @@ impl Display for Timestamp {
 fn digits(time: UtcDateTime) -> [u8; 27] {
     let mut text = *b"0000-00-00T00:00:00.000000Z";
     let mut put = |end: usize, mut number: u32| {
-        let mut place = end;
+        let mut index = end;
         while number > 0 {
-            place -= 1;
-            text[place] = b"0123456789"[(number % 10) as usize];
+            index -= 1;
+            text[index] = b"0123456789"[(number % 10) as usize];
             number /= 10;
         }
     };
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn spans_are_said_as_people_do() {
-        for (seconds, said) in [
+        for (seconds, expected) in [
             (0, "0 s"),
             (59, "59 s"),
             (60, "1 min"),
@@ -323,7 +323,7 @@ mod tests {
             (48 * 3600, "2 d"),
             (30 * 86_400 + 3 * 3600 + 62, "30 d 3 h"),
         ] {
-            assert_eq!(Span(Duration::from_secs(seconds)).to_string(), said);
+            assert_eq!(Span(Duration::from_secs(seconds)).to_string(), expected);
         }
     }
 }

@@ -3,24 +3,24 @@
 //! - [`clients`]: what has to be set for each client and system, as text that a shell takes.
 //! - [`jks`]: certificates as Java's programs take them.
 //! - [`page()`]: the same for a person who opens `http://robotgate.internal/`, and the authority's certificate itself.
-//! - [`Distrust`]: which clients turned the authority's certificates down lately.
+//! - [`Rejections`]: which clients turned the authority's certificates down lately.
 //!
 //! Pure: it takes the certificate's facts, the proxy's address and the time, and returns text. It reads no file, opens
 //! no socket, and knows no private key.
 
 pub mod clients;
-mod distrust;
 mod keystore;
 mod page;
+mod rejections;
 mod settings;
 
 use std::time::SystemTime;
 
 pub(crate) use self::page::{escaped, facts, with_code};
 pub use self::{
-    distrust::{Distrust, Kind, Rejection},
     keystore::jks,
     page::{CA_NAME, Document, Form, Missing, page},
+    rejections::{Rejection, RejectionKind, Rejections},
     settings::{BadProxy, Ca, Settings, is_plain, shell_word},
 };
 

@@ -37,7 +37,7 @@ pub struct Copies {
     path: PathBuf,
     policy: Policy,
     source: Source,
-    tell: fn(&str),
+    warn: fn(&str),
 }
 
 /// Who knows them.
@@ -56,7 +56,7 @@ struct Proxy {
 struct Talk {
     socket: PathBuf,
     sender: SendRequest<String>,
-    tell: fn(&str),
+    warn: fn(&str),
 }
 
 /// Why there is no answer.
@@ -93,7 +93,7 @@ pub enum AdminError {
     )]
     Foreign,
     #[error("{0}")]
-    Told(String),
+    Proxy(String),
 }
 
 /// What is read of a problem (RFC 9457).
@@ -105,15 +105,15 @@ struct Problem {
 // === impl Copies ===
 
 impl Copies {
-    /// Finds them. What else the person should know is told by `tell`, now or with the answer.
+    /// Finds them. What else the person should know is told by `warn`, now or with the answer.
     ///
     /// # Errors
     /// There are none, or they cannot be had.
-    pub fn find(config: &Config, tell: fn(&str)) -> Result<Self, AdminError> {
+    pub fn find(config: &Config, warn: fn(&str)) -> Result<Self, AdminError> {
         let path = config.cache.path.as_deref().ok_or(AdminError::NotKept)?;
         let started = Instant::now();
         loop {
-            let found = Self::look(path, config.robots.policy, tell);
+            let found = Self::look(path, config.robots.policy, warn);
             match found {
                 // A proxy that starts has the file before it answers, and another command is done soon.
                 Err(AdminError::Locked { .. }) if started.elapsed() < TO_BE_FREE => std::thread::sleep(PAUSE),
@@ -122,12 +122,12 @@ impl Copies {
         }
     }
 
-    fn look(path: &Path, policy: Policy, tell: fn(&str)) -> Result<Self, AdminError> {
+    fn look(path: &Path, policy: Policy, warn: fn(&str)) -> Result<Self, AdminError> {
         let found = |source| Self {
             path: path.to_owned(),
             policy,
             source,
-            tell,
+            warn,
         };
         if let Some(proxy) = Proxy::beside(path)? {
             return Ok(found(Source::Proxy(proxy)));
@@ -232,7 +232,7 @@ impl Copies {
         of_proxy: impl AsyncFnOnce(&mut Talk) -> Result<T, AdminError>,
     ) -> Result<T, AdminError> {
         match self.source {
-            Source::Proxy(proxy) => proxy.talk(self.tell, of_proxy),
+            Source::Proxy(proxy) => proxy.talk(self.warn, of_proxy),
             Source::File(file) => Disk::guarded(file, |file| of_file(file, &self.policy))
                 .map_err(|error| AdminError::File { path: self.path, error }),
         }
@@ -260,7 +260,7 @@ impl Proxy {
     /// Asks by `questions`, and closes the connection.
     fn talk<T>(
         self,
-        tell: fn(&str),
+        warn: fn(&str),
         questions: impl AsyncFnOnce(&mut Talk) -> Result<T, AdminError>,
     ) -> Result<T, AdminError> {
         let Self { socket, stream } = self;
@@ -280,7 +280,7 @@ impl Proxy {
             let (sender, connection) = handshake(stream).await.map_err(of_http)?;
             // What goes wrong with it, the questions get to know.
             tokio::spawn(connection);
-            questions(&mut Talk { socket, sender, tell }).await
+            questions(&mut Talk { socket, sender, warn }).await
         })
     }
 }
@@ -306,7 +306,7 @@ impl Talk {
                 .map_err(|_| AdminError::Foreign),
             StatusCode::NOT_FOUND => Ok(None),
             _ => Err(serde_json::from_slice(&answer)
-                .map_or(AdminError::Foreign, |Problem { detail }| AdminError::Told(detail))),
+                .map_or(AdminError::Foreign, |Problem { detail }| AdminError::Proxy(detail))),
         }
     }
 
@@ -331,7 +331,7 @@ impl Talk {
             .await
             .map_err(|_| AdminError::Cut)?;
         if head.headers.contains_key(header::WARNING) {
-            (self.tell)("the disk cannot be written now, so this may not be the latest state");
+            (self.warn)("the disk cannot be written now, so this may not be the latest state");
         }
         Ok((head.status, answer))
     }

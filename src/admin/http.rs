@@ -40,7 +40,7 @@ pub use self::status::LastReload;
 use self::{connection::ConnectionInfo, limiter::ConnectionLimiter, problem::Problem};
 use crate::{
     proxy::{Listeners, Live},
-    seldom::seldom,
+    ratelimited::ratelimited,
     store::{CopyFile, Disk, FileError},
 };
 
@@ -139,7 +139,7 @@ impl Endpoint {
     ) {
         let Some(permit) = self.limiter.take(address).await else {
             let peer = address.map(tracing::field::display);
-            return seldom!(
+            return ratelimited!(
                 info,
                 peer,
                 "the admin listener has too many connections; one was closed"

@@ -152,7 +152,7 @@ impl Detail {
             row: Row::full(origin, &state, policy, now),
             robots_url: origin.robots_url(),
             profile: policy.profile.as_str().into(),
-            asked: state.asked().map(Timestamp),
+            asked: state.last_fetch().map(Timestamp),
             etag: state.etag().map(str::to_owned),
             last_copy: state.last_copy().map(|copy| LastCopy {
                 status: copy.status,

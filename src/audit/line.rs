@@ -57,10 +57,10 @@ mod tests {
     #[test]
     fn lines_one_after_the_other_share_their_memory_and_nothing_else() {
         let first = line("first");
-        let place = first.as_ptr();
+        let pointer = first.as_ptr();
         drop(first);
         let second = line("2");
-        assert_eq!((&*second, second.as_ptr()), (&b"2\n"[..], place));
+        assert_eq!((&*second, second.as_ptr()), (&b"2\n"[..], pointer));
         let third = line("3");
         assert_eq!((&*second, &*third), (&b"2\n"[..], &b"3\n"[..]), "two at a time");
     }

@@ -13,8 +13,8 @@ use serde::Deserialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::{
+    colour::{Colour, Paint},
     columns::{columns, cut_end, cut_middle},
-    paint::{Colour, Paint},
     text::plain_message,
 };
 

@@ -27,15 +27,15 @@ pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<New
     if now < SystemTime::UNIX_EPOCH + EARLIEST {
         return Err(AuthorityError::Clock(Second(now)));
     }
-    let moment = |time: Option<SystemTime>| {
+    let date_time = |time: Option<SystemTime>| {
         time.and_then(calendar)
             .map(Into::into)
             .ok_or(AuthorityError::Clock(Second(now)))
     };
 
     let mut params = CertificateParams::default();
-    params.not_before = moment(now.checked_sub(BACKDATE))?;
-    params.not_after = moment(now.checked_add(LIFE))?;
+    params.not_before = date_time(now.checked_sub(BACKDATE))?;
+    params.not_after = date_time(now.checked_add(LIFE))?;
     params.serial_number = Some(SerialNumber::from_slice(&serial(random).map_err(make)?));
     params.distinguished_name = subject(random)?;
     // It signs leaves and nothing between (RFC 5280 §4.2.1.9).

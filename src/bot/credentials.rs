@@ -70,8 +70,8 @@ impl Credentials {
             .filter(|known| !known.bots.is_empty());
         let mut found = None;
         // As often for each name, so that the time tells nothing.
-        for place in 0..self.most {
-            let candidate = known.and_then(|known| Some((known, known.secrets.get(place)?)));
+        for index in 0..self.most {
+            let candidate = known.and_then(|known| Some((known, known.secrets.get(index)?)));
             let compared = candidate.map_or(&*NOBODYS, |(_, secret)| secret);
             if bool::from(compared.fits(secret)) {
                 found = candidate.or(found);

@@ -97,14 +97,14 @@ impl Bots {
             }
         }
         if let Some(proof) = presented.certificate.map(Proof::Certificate)
-            && self.by_certificate().any(|(place, bot)| proof.covers(place, bot))
+            && self.by_certificate().any(|(index, bot)| proof.covers(index, bot))
         {
             return proof;
         }
         // An IPv4 client of an IPv6 listener has an address of both kinds.
         let address = presented.address.map(|address| address.to_canonical());
         if let Some(proof) = address.map(Proof::Network)
-            && self.by_network().any(|(place, bot)| proof.covers(place, bot))
+            && self.by_network().any(|(index, bot)| proof.covers(index, bot))
         {
             return proof;
         }
@@ -138,8 +138,8 @@ impl Bots {
         }
     }
 
-    fn unproven<'h>(&self, said: Identity<'h>) -> Identity<'h> {
-        let claimed = match &said {
+    fn unproven<'h>(&self, identity: Identity<'h>) -> Identity<'h> {
+        let claimed = match &identity {
             Identity::Bot(bot) => Some(bot).filter(|bot| bot.bindings.bind()),
             Identity::Token(token) => self.claimed_by(token),
             Identity::Unidentified(_) | Identity::Refused(_) => None,
@@ -148,30 +148,30 @@ impl Bots {
             Some(bot) => Identity::Refused(Misfit::Unproven {
                 by_credential: !bot.bindings.credentials.is_empty(),
             }),
-            None => said,
+            None => identity,
         }
     }
 
     fn proven<'h>(&self, user_agents: impl IntoIterator<Item = &'h [u8]>, proof: &Proof<'_>) -> Identity<'h> {
         let mut user_agents = user_agents.into_iter();
         let field = user_agents.next();
-        let said = self.identify(field.into_iter().chain(user_agents));
+        let identity = self.identify(field.into_iter().chain(user_agents));
         let mut candidates = self
             .bound()
-            .filter(|(place, bot)| proof.covers(*place, bot))
+            .filter(|(index, bot)| proof.covers(*index, bot))
             .map(|(_, bot)| bot);
-        let found = match &said {
-            Identity::Unidentified(Cause::Several) => return said,
+        let found = match &identity {
+            Identity::Unidentified(Cause::Several) => return identity,
             Identity::Unidentified(_) => match (candidates.next(), candidates.next()) {
                 (Some(only), None) => Some(only),
-                _ => return said,
+                _ => return identity,
             },
             // The first bot in the file that a field names need not be one that is proven.
             Identity::Bot(named) => candidates.find(|bot| {
                 let field = field.unwrap_or_default().trim_ascii();
                 Arc::ptr_eq(bot, named) || bot.user_agents.iter().any(|pattern| pattern.matches(field))
             }),
-            Identity::Token(token) => candidates.find(|bot| bot.goes_by().any(|own| own.eq_ignore_ascii_case(token))),
+            Identity::Token(token) => candidates.find(|bot| bot.goes_by().any(|name| name.eq_ignore_ascii_case(token))),
             Identity::Refused(_) => None,
         };
         found.map_or(Identity::Refused(Misfit::Agent), |bot| Identity::Bot(bot.clone()))
@@ -182,11 +182,11 @@ impl Bots {
 
 impl<'a> Proof<'a> {
     /// Whether a bot, by its place in the configuration, is one that this stands for.
-    pub(super) fn covers(&self, place: usize, bot: &Bot) -> bool {
+    pub(super) fn covers(&self, index: usize, bot: &Bot) -> bool {
         match self {
             Proof::None | Proof::Failed => false,
             Proof::Assumed => true,
-            Proof::Credential(verified) => verified.known.bots.contains(&place),
+            Proof::Credential(verified) => verified.known.bots.contains(&index),
             Proof::Certificate(certificate) => bot.bindings.certificates.iter().any(|name| certificate.is(name)),
             Proof::Network(address) => bot.bindings.networks.iter().any(|network| network.contains(address)),
         }
@@ -208,7 +208,7 @@ impl<'a> Proof<'a> {
     pub fn name(&self, bots: &Bots, bot: Option<&Arc<Bot>>) -> Option<String> {
         let first = || {
             bots.bound()
-                .find(|(place, bot)| self.covers(*place, bot))
+                .find(|(index, bot)| self.covers(*index, bot))
                 .map(|(_, bot)| bot)
         };
         let bindings = || bot.or_else(first).map(|bot| &bot.bindings);

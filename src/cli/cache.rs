@@ -14,7 +14,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::{fail, load, paint::Paint, progress::Progress};
+use super::{colour::Paint, fail, load, progress::Progress};
 use crate::{
     admin::{AdminError, Copies},
     config::ConfigError,
@@ -119,34 +119,34 @@ impl ForgetArgs {
             (false, _) => Err(unknown(&origin, &self.origin)),
             (true, true) => Ok(()),
             (true, false) => {
-                let said = format!("{origin} is forgotten; the next request for it fetches its robots.txt\n");
-                print(said.as_bytes())
+                let message = format!("{origin} is forgotten; the next request for it fetches its robots.txt\n");
+                print(message.as_bytes())
             }
         }
     }
 }
 
 /// The origin that a person means by an origin, by any URL of it, or by its host.
-fn origin_of(written: &str) -> Result<Origin, CacheError> {
-    let url = match written.contains("://") {
-        true => written.to_owned(),
-        false => format!("https://{written}"),
+fn origin_of(argument: &str) -> Result<Origin, CacheError> {
+    let url = match argument.contains("://") {
+        true => argument.to_owned(),
+        false => format!("https://{argument}"),
     };
     Target::origin_of(&url).map_err(|error| CacheError::Url { url, error })
 }
 
 /// What to say of an origin of which nothing is known.
-fn unknown(origin: &Origin, written: &str) -> CacheError {
-    let hint = match written.contains("://") {
+fn unknown(origin: &Origin, argument: &str) -> CacheError {
+    let hint = match argument.contains("://") {
         true => String::new(),
-        false => format!("; if you mean http, write http://{written}"),
+        false => format!("; if you mean http, write http://{argument}"),
     };
     CacheError::Unknown(format!("nothing is known about {origin}{hint}"))
 }
 
 /// Prints one JSON object.
-fn print_json(said: &impl Serialize) -> Result<(), CacheError> {
-    let mut line = serde_json::to_vec(said).map_err(io::Error::from)?;
+fn print_json(value: &impl Serialize) -> Result<(), CacheError> {
+    let mut line = serde_json::to_vec(value).map_err(io::Error::from)?;
     line.push(b'\n');
     print(&line)
 }
@@ -179,18 +179,18 @@ mod tests {
 
     #[test]
     fn a_site_is_named_by_its_origin_a_url_or_its_host() {
-        for (written, origin) in [
+        for (argument, origin) in [
             ("https://example.com", "https://example.com"),
             ("http://Example.com:80/page?x=1#y", "http://example.com"),
             ("example.com", "https://example.com"),
             ("example.com:8443/robots.txt", "https://example.com:8443"),
             ("[::1]", "https://[::1]"),
         ] {
-            let found = origin_of(written).map(|origin| origin.to_string());
-            assert_eq!(found.ok().as_deref(), Some(origin), "{written}");
+            let found = origin_of(argument).map(|origin| origin.to_string());
+            assert_eq!(found.ok().as_deref(), Some(origin), "{argument}");
         }
-        for written in ["", "ftp://example.com", "a b", "https://"] {
-            assert!(matches!(origin_of(written), Err(CacheError::Url { .. })), "{written}");
+        for argument in ["", "ftp://example.com", "a b", "https://"] {
+            assert!(matches!(origin_of(argument), Err(CacheError::Url { .. })), "{argument}");
         }
     }
 }

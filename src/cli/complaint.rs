@@ -7,8 +7,8 @@ use std::{
 };
 
 use crate::{
+    colour::{Colour, Paint},
     columns::{columns_of, cut_end, filled},
-    paint::{Colour, Paint},
     text::plain_lines,
 };
 

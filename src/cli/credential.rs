@@ -87,13 +87,13 @@ enum CredentialError {
 
 /// Does what was asked, or says why not.
 pub fn run(args: &CredentialArgs) -> ExitCode {
-    let told = configured(args.config.as_deref()).and_then(|(config, path)| match &args.action {
+    let output = configured(args.config.as_deref()).and_then(|(config, path)| match &args.action {
         Action::Add { name, stdin } => add(&config, &path, name, *stdin),
         Action::Remove { name, all_but_last } => remove(&path, name, *all_but_last),
         Action::List => list(&config, &path),
     });
-    match told {
-        Ok(told) => print(told),
+    match output {
+        Ok(output) => print(output),
         Err(error) => fail(&error),
     }
 }
@@ -133,25 +133,25 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool) -> Result<String, 
              credentials = [\"{name}\"] into a [[bot]]"
         );
     }
-    let mut told = format!("{name} has a new secret; its hash is in {}.\n", path.display());
+    let mut output = format!("{name} has a new secret; its hash is in {}.\n", path.display());
     if secrets > 0 {
         let older = if secrets == 1 {
             "Its older secret"
         } else {
             "Its older secrets"
         };
-        told += &format!(
+        output += &format!(
             "{older} can still be used. To remove all but the new one: robotgate credential remove {name} --all-but-last\n"
         );
     }
     if before.is_none() && rustix::process::geteuid().is_root() {
-        told += &format!(
+        output += &format!(
             "The file is new. Let robotgate's group read it: chgrp robotgate {}\n",
             path.display()
         );
     }
     let proxy = &config.proxy;
-    told += &match &secret {
+    output += &match &secret {
         Secret::Random(text) => format!(
             "This is the only time that the secret is shown. Set this as the client's proxy:\n\n    {}\n",
             secret::url(name, text, proxy)
@@ -162,12 +162,12 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool) -> Result<String, 
         ),
     };
     if let (Some(_), Some(plain)) = (&proxy.tls, proxy.listen.first()) {
-        told += &format!(
+        output += &format!(
             "\nDo not use the listener without TLS ({plain}): the client would send the secret in clear text.\n"
         );
     }
-    told += NEXT;
-    Ok(told)
+    output += NEXT;
+    Ok(output)
 }
 
 fn remove(path: &Path, name: &str, all_but_last: bool) -> Result<String, CredentialError> {
@@ -214,7 +214,7 @@ fn parsed(path: &Path, text: &str) -> Result<Credentials, CredentialError> {
 
 /// The bots that a credential stands for.
 fn bots_of<'c>(config: &'c Config, name: &str) -> Vec<&'c str> {
-    let takes = |credentials: &[Box<str>]| credentials.iter().any(|own| **own == *name);
+    let takes = |credentials: &[Box<str>]| credentials.iter().any(|credential| **credential == *name);
     let bots = config.bots.iter().filter(|bot| takes(&bot.bindings.credentials));
     bots.map(|bot| &*bot.name).collect()
 }

@@ -56,7 +56,7 @@ pub fn run(args: &EvalArgs) -> ExitCode {
     // Answers that are seen are all the progress there need be.
     let progress = (!io::stdout().is_terminal()).then(|| {
         let (read, all) = (read.clone(), size_of_input());
-        Progress::begin(move || said(read.load(Ordering::Relaxed), all))
+        Progress::begin(move || progress_text(read.load(Ordering::Relaxed), all))
     });
     let input = BufReader::with_capacity(BUFFER, Counted(io::stdin().lock(), read));
     let output = BufWriter::with_capacity(BUFFER, io::stdout().lock());
@@ -113,7 +113,7 @@ fn size_of_input() -> Option<u64> {
     is_file.then(|| u64::try_from(state.st_size).unwrap_or(0))
 }
 
-fn said(read: u64, all: Option<u64>) -> String {
+fn progress_text(read: u64, all: Option<u64>) -> String {
     let shown = |bytes: u64| format!("{}.{}", bytes / MIB, bytes % MIB * 10 / MIB);
     match all {
         Some(all) => format!("deciding, {} of {} MiB", shown(read), shown(all)),

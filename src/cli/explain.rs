@@ -15,7 +15,7 @@ use std::{
 };
 
 use self::source::{Source, SourceError};
-use super::{fail, load, paint::Paint};
+use super::{colour::Paint, fail, load};
 use crate::{
     config::Config,
     copy::Policy,

@@ -16,9 +16,9 @@ use std::{
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use super::{
+    colour::{Colour, Paint},
     fail,
     live::Live,
-    paint::{Colour, Paint},
 };
 use crate::{
     explanation::FetchRecord,

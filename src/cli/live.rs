@@ -133,7 +133,7 @@ impl Live {
         if !matches!(self.traced.fetched, Fetched::TooManyRedirects { .. }) {
             return None;
         }
-        let urls: HashSet<&str> = self.traced.hops.iter().map(|asked| &*asked.url).collect();
+        let urls: HashSet<&str> = self.traced.hops.iter().map(|hop| &*hop.url).collect();
         Some(if urls.len() < self.traced.hops.len() {
             "redirects in a circle"
         } else {

@@ -32,12 +32,12 @@ impl Progress {
         let terminal = Terminal::named(std::env::var("TERM").ok().as_deref());
         let (end, ended) = mpsc::channel();
         let telling = move || {
-            let mut told = false;
+            let mut shown = false;
             while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                terminal.show(&text(), told);
-                told = true;
+                terminal.show(&text(), shown);
+                shown = true;
             }
-            if told && terminal == Terminal::Moves {
+            if shown && terminal == Terminal::Moves {
                 print("\r\x1b[K");
             }
         };

@@ -40,12 +40,10 @@ impl Admin {
     pub(super) fn read(table: &Table<'_>, proxy: &Proxy) -> Self {
         let checker = table.checker;
         let listen = table.texts("listen");
-        let written = table.text("token-file");
-        let token_file = written.as_ref().and_then(|path| checker.path(path));
-        let token = match (&written, &token_file) {
-            (Some(written), Some(path)) if checker.reads_credentials => {
-                checker.taken(written.span(), AdminToken::read(path))
-            }
+        let raw = table.text("token-file");
+        let token_file = raw.as_ref().and_then(|path| checker.path(path));
+        let token = match (&raw, &token_file) {
+            (Some(raw), Some(path)) if checker.reads_credentials => checker.taken(raw.span(), AdminToken::read(path)),
             _ => None,
         };
         let listen = match listen {
@@ -54,7 +52,7 @@ impl Admin {
             Some(listen) => {
                 let span = listen.span();
                 let addresses = proxy::addresses(listen, checker);
-                check_reach(&addresses, &span, written.is_some(), checker);
+                check_reach(&addresses, &span, raw.is_some(), checker);
                 check_apart(&addresses, &span, proxy, checker);
                 addresses
             }

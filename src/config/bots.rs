@@ -83,14 +83,14 @@ impl IdentityRules {
     fn read(table: &Table<'_>) -> (Self, Named) {
         let unidentified = table.choice("unidentified").value_or_default();
         let checker = table.checker;
-        let written = table.text("credentials");
-        let path = written.as_ref().and_then(|written| checker.path(written));
-        let named = match (written, &path) {
+        let raw = table.text("credentials");
+        let path = raw.as_ref().and_then(|raw| checker.path(raw));
+        let named = match (raw, &path) {
             (Some(_), _) if !checker.reads_credentials => Named::Unread,
-            (Some(written), Some(path)) => {
+            (Some(raw), Some(path)) => {
                 let read = read_credentials(path).map_err(|complaints| {
                     for complaint in complaints {
-                        checker.complain(written.span(), complaint);
+                        checker.complain(raw.span(), complaint);
                     }
                 });
                 Named::File(read.ok())
@@ -114,15 +114,15 @@ impl Taken {
         // All are checked before the first that fails ends the matter, so that all mistakes are reported.
         let name = table.required("name", r#""AcmeBot""#, Table::text);
         let name = name.and_then(|name| self.name(&name, table));
-        let own = name.as_deref().unwrap_or_default();
+        let bot_name = name.as_deref().unwrap_or_default();
         let user_agents = table.required("user-agents", r#"["AcmeBot"]"#, Table::list);
-        let user_agents = user_agents.map(|list| self.user_agents(list, own, table));
+        let user_agents = user_agents.map(|list| self.user_agents(list, bot_name, table));
         let robots_agents = match table.list("robots-agents") {
             Some(list) => Some(robots_agents(list, table)),
             None => name.as_deref().and_then(|name| name_as_agent(name, table)),
         };
         let enforcement = table.choice("enforcement").value_or_default();
-        let bindings = self.bindings(own, table);
+        let bindings = self.bindings(bot_name, table);
         Some(Bot {
             name: name?,
             user_agents: user_agents?,
@@ -132,8 +132,8 @@ impl Taken {
         })
     }
 
-    fn name(&mut self, written: &Text<'_>, table: &Table<'_>) -> Option<Arc<str>> {
-        let name = table.checker.parsed(written, |text| {
+    fn name(&mut self, raw: &Text<'_>, table: &Table<'_>) -> Option<Arc<str>> {
+        let name = table.checker.parsed(raw, |text| {
             if text.trim().is_empty() {
                 Err("a bot needs a name, which the log calls it by".to_owned())
             } else if text.trim() != text || text.chars().any(char::is_control) {
@@ -144,10 +144,10 @@ impl Taken {
                 Ok(text.to_owned())
             }
         })?;
-        let line = table.checker.line(&written.span());
+        let line = table.checker.line(&raw.span());
         if let Some(first) = self.names.insert(name.to_lowercase(), line) {
             table.checker.complain(
-                written.span(),
+                raw.span(),
                 format!("line {first} has a bot of this name already; write another name"),
             );
         }
@@ -180,10 +180,10 @@ impl Taken {
     }
 
     /// What proves that a client is the bot of this name.
-    fn bindings(&self, own: &str, table: &Table<'_>) -> Bindings {
+    fn bindings(&self, bot_name: &str, table: &Table<'_>) -> Bindings {
         let credentials = match table.list("credentials") {
             Some(list) => table.checker.each(Some(list), |text| credential(text, &self.named)),
-            None => Vec::from_iter(own_credential(own, &self.named)),
+            None => Vec::from_iter(default_credential(bot_name, &self.named)),
         };
         let [certificates, networks] = ["certificates", "networks"].map(|key| table.list(key));
         for list in [&certificates, &networks].into_iter().flatten() {
@@ -277,9 +277,9 @@ fn credential(text: &str, named: &Named) -> Result<Box<str>, String> {
 }
 
 /// Without `credentials`, a bot is known by the one of its own name, whether or not it is there.
-fn own_credential(own: &str, named: &Named) -> Option<Box<str>> {
+fn default_credential(bot_name: &str, named: &Named) -> Option<Box<str>> {
     match named {
-        Named::File(_) | Named::Unread => is_name(own).then(|| own.into()),
+        Named::File(_) | Named::Unread => is_name(bot_name).then(|| bot_name.into()),
         Named::None => None,
     }
 }

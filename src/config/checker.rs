@@ -85,12 +85,8 @@ impl<'c> Checker<'c> {
     }
 
     /// What a parser makes of the text; a complaint and nothing where it fails.
-    pub(super) fn parsed<T, E: Display>(
-        &self,
-        written: &Text<'_>,
-        parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Option<T> {
-        self.taken(written.span(), parse(written.get_ref()))
+    pub(super) fn parsed<T, E: Display>(&self, raw: &Text<'_>, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
+        self.taken(raw.span(), parse(raw.get_ref()))
     }
 
     /// The value, or a complaint of why there is none.
@@ -105,8 +101,8 @@ impl<'c> Checker<'c> {
     }
 
     /// A path, counted from the folder of the file.
-    pub(super) fn path(&self, written: &Text<'_>) -> Option<PathBuf> {
-        self.parsed(written, |text| match text {
+    pub(super) fn path(&self, raw: &Text<'_>) -> Option<PathBuf> {
+        self.parsed(raw, |text| match text {
             "" => Err("an empty path names no file; leave the key out for the default".to_owned()),
             _ if text.starts_with('~') => Err(format!("\"{text}\": a ~ is not expanded here; write the path in full")),
             _ if text.contains('\0') => Err("a path cannot hold a NUL".to_owned()),
@@ -115,9 +111,8 @@ impl<'c> Checker<'c> {
     }
 
     /// A path, or a file of the state directory.
-    pub(super) fn path_or_state(&self, written: Option<Text<'_>>, file: &str) -> PathBuf {
-        written
-            .and_then(|written| self.path(&written))
+    pub(super) fn path_or_state(&self, raw: Option<Text<'_>>, file: &str) -> PathBuf {
+        raw.and_then(|raw| self.path(&raw))
             .unwrap_or_else(|| self.environment.state_dir.join(file))
     }
 

@@ -106,16 +106,16 @@ fn canonical(network: IpNet) -> IpNet {
 }
 
 fn ports(table: &Table<'_>) -> Ports {
-    let Some(written) = table.ports("ports") else {
+    let Some(raw) = table.ports("ports") else {
         return Ports::default();
     };
-    if written.get_ref().is_empty() {
+    if raw.get_ref().is_empty() {
         table.checker.complain(
-            written.span(),
+            raw.span(),
             "an empty list would open no port; leave the key out for the default",
         );
     }
-    let items = written.get_ref().iter();
+    let items = raw.get_ref().iter();
     let ranges = items.filter_map(|item| table.checker.taken(item.span(), port_range(item.get_ref())));
     Ports::only(ranges.collect())
 }

@@ -135,18 +135,18 @@ fn parse_reason(text: &str) -> Result<String, String> {
 }
 
 /// The first moment past the end: a date holds through its day, in UTC.
-fn end(written: &Datetime) -> Result<SystemTime, String> {
+fn end(raw: &Datetime) -> Result<SystemTime, String> {
     let unusable =
-        || format!("{written} does not say when; write a date like 2027-01-31, which holds through that day in UTC");
-    let date = written.date.ok_or_else(unusable)?;
+        || format!("{raw} does not say when; write a date like 2027-01-31, which holds through that day in UTC");
+    let date = raw.date.ok_or_else(unusable)?;
     let date = Month::try_from(date.month)
         .and_then(|month| Date::from_calendar_date(i32::from(date.year), month, date.day))
         .map_err(|_| unusable())?;
-    let (date_time, offset) = match (written.time, written.offset) {
+    let (date_time, offset) = match (raw.time, raw.offset) {
         (None, _) => (date.next_day().ok_or_else(unusable)?.midnight(), UtcOffset::UTC),
         (Some(_), None) => {
             return Err(format!(
-                "{written} has no time zone; write \"Z\" behind it, or the date alone"
+                "{raw} has no time zone; write \"Z\" behind it, or the date alone"
             ));
         }
         (Some(time), Some(offset)) => {
@@ -161,6 +161,6 @@ fn end(written: &Datetime) -> Result<SystemTime, String> {
             (PrimitiveDateTime::new(date, time), offset)
         }
     };
-    let moment: OffsetDateTime = date_time.assume_offset(offset);
-    Ok(moment.into())
+    let end_time: OffsetDateTime = date_time.assume_offset(offset);
+    Ok(end_time.into())
 }

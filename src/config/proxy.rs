@@ -128,10 +128,7 @@ impl Proxy {
     pub(super) fn read(table: &Table<'_>) -> Self {
         let timeout = |key, seconds| table.duration(key, Duration::from_secs(seconds), TIMEOUTS);
         let listen = table.texts("listen");
-        let listen = listen.map_or_else(
-            || vec![Self::DEFAULT_LISTEN],
-            |written| addresses(written, table.checker),
-        );
+        let listen = listen.map_or_else(|| vec![Self::DEFAULT_LISTEN], |raw| addresses(raw, table.checker));
         let cores = table.checker.environment.cores.clamp(*THREADS.start(), *THREADS.end());
         let of_threads = [" threads", ", or leave it out for one for each core"];
         Self {
@@ -194,11 +191,11 @@ impl Tls {
             });
         let certificate = table.required("certificate", r#""proxy.pem""#, Table::text);
         let certificate = certificate.and_then(|path| checker.path(&path));
-        let written_key = table.required("key", r#""proxy-key.pem""#, Table::text);
-        let key = written_key.as_ref().and_then(|path| checker.path(path));
-        if let Some(written) = written_key.filter(|_| key.is_some() && key == certificate) {
+        let raw_key = table.required("key", r#""proxy-key.pem""#, Table::text);
+        let key = raw_key.as_ref().and_then(|path| checker.path(path));
+        if let Some(raw) = raw_key.filter(|_| key.is_some() && key == certificate) {
             checker.complain(
-                written.span(),
+                raw.span(),
                 "certificate and key name the same file; the key needs one of its own",
             );
         }
@@ -213,16 +210,16 @@ impl Tls {
 }
 
 /// Addresses to listen on, at least one, each once.
-pub(super) fn addresses(written: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr> {
-    if written.get_ref().is_empty() {
+pub(super) fn addresses(raw: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr> {
+    if raw.get_ref().is_empty() {
         checker.complain(
-            written.span(),
+            raw.span(),
             "an empty list would listen nowhere; write at least one address",
         );
         return vec![Proxy::DEFAULT_LISTEN];
     }
     let mut addresses = Vec::new();
-    for item in written.into_inner() {
+    for item in raw.into_inner() {
         let Some(address) = checker.parsed(&item, address) else {
             continue;
         };

@@ -84,11 +84,11 @@ impl Robots {
 /// one does not: it is raised only by saying so.
 fn ttls(table: &Table<'_>, policy: &Policy) -> [Duration; 3] {
     let keys = ["default-ttl", "min-ttl", "max-ttl"];
-    let [written_default, written_min, max] = keys.map(|key| table.time(key, TTLS));
-    let [default_at, min_at] = [&written_default, &written_min].map(|written| written.as_ref().map(Spanned::span));
+    let [raw_default, raw_min, max] = keys.map(|key| table.time(key, TTLS));
+    let [default_at, min_at] = [&raw_default, &raw_min].map(|raw| raw.as_ref().map(Spanned::span));
     let max = max.value_or(policy.max_ttl);
-    let default = written_default.value_or(policy.default_ttl.min(max));
-    let min = written_min.value_or(policy.min_ttl.min(default));
+    let default = raw_default.value_or(policy.default_ttl.min(max));
+    let min = raw_min.value_or(policy.min_ttl.min(default));
     let default = if default_at.is_none() {
         default.max(min)
     } else {
@@ -131,12 +131,12 @@ fn retry(table: &Table<'_>, default: &Retry) -> Retry {
     let keys = ["retry-first", "retry-busy", "retry-longest"];
     let [first, busy, longest] = keys.map(|key| table.time(key, RETRIES));
     let longest = longest.value_or(default.longest);
-    let no_longer = |written: Option<Spanned<Duration>>, default: Duration| {
-        if let Some(wait) = written.as_ref().filter(|wait| *wait.get_ref() > longest) {
+    let no_longer = |raw: Option<Spanned<Duration>>, default: Duration| {
+        if let Some(wait) = raw.as_ref().filter(|wait| *wait.get_ref() > longest) {
             let message = too_long(*wait.get_ref(), "retry-longest", longest);
             table.checker.complain(wait.span(), message);
         }
-        written.value_or(default.min(longest))
+        raw.value_or(default.min(longest))
     };
     Retry {
         first: no_longer(first, default.first),

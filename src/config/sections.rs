@@ -80,17 +80,17 @@ impl Default for Refusals {
 
 /// The written one of two statuses, of which the first is the default.
 fn one_of(table: &Table<'_>, key: &'static str, [default, other]: [StatusCode; 2]) -> StatusCode {
-    let Some(written) = table.integer(key) else {
+    let Some(raw) = table.integer(key) else {
         return default;
     };
-    let number = *written.get_ref();
+    let number = *raw.get_ref();
     let chosen = [default, other]
         .into_iter()
         .find(|status| i128::from(status.as_u16()) == number);
     chosen.unwrap_or_else(|| {
         let (one, two) = (default.as_u16(), other.as_u16());
         let message = format!("the status cannot be {number}; write {one} or {two}");
-        table.checker.complain(written.span(), message);
+        table.checker.complain(raw.span(), message);
         default
     })
 }

@@ -63,9 +63,9 @@ impl Settings {
     /// The tables of `[[key]]`.
     fn add_entries(&mut self, key: &str, entries: Vec<Value>) {
         let mut names: Vec<Value> = Vec::with_capacity(entries.len());
-        for (place, entry) in entries.into_iter().enumerate() {
+        for (index, entry) in entries.into_iter().enumerate() {
             let name = NAMES.iter().find_map(|name| entry.get(name)?.as_str());
-            let name = name.map_or_else(|| (place + 1).to_string(), str::to_owned);
+            let name = name.map_or_else(|| (index + 1).to_string(), str::to_owned);
             // Cases have no names, and their order means nothing.
             if NAMED.contains(&key) {
                 names.push(name.clone().into());
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_is_set_otherwise_is_told_key_by_key() {
-        for (before, after, told) in [
+        for (before, after, expected) in [
             ("", "", &[] as &[&str]),
             ("# a\n[proxy]\nname = 'a'", "proxy.name = \"a\" # b", &[]),
             (
@@ -150,7 +150,7 @@ mod tests {
                 &["egress.ports: [80, \"8000-8999\"] -> default"],
             ),
         ] {
-            assert_eq!(changes(before, after), told, "{before} / {after}");
+            assert_eq!(changes(before, after), expected, "{before} / {after}");
         }
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Table<'c> {
     pub checker: &'c Checker<'c>,
     /// Dotted, without the numbers of lists; empty for the file itself.
     name: String,
-    written: Option<Spanned<&'c DeTable<'c>>>,
+    raw: Option<Spanned<&'c DeTable<'c>>>,
     /// The keys that were asked for.
     known: RefCell<Vec<&'static str>>,
 }
@@ -54,18 +54,18 @@ impl<'c> Table<'c> {
     fn read<T>(
         checker: &'c Checker<'c>,
         name: String,
-        written: Option<Spanned<&'c DeTable<'c>>>,
+        raw: Option<Spanned<&'c DeTable<'c>>>,
         read: impl FnOnce(&Table<'c>) -> T,
     ) -> T {
         let table = Self {
             checker,
             name,
-            written,
+            raw,
             known: RefCell::default(),
         };
         let taken = read(&table);
         let known = table.known.into_inner();
-        for key in table.written.iter().flat_map(|table| table.get_ref().keys()) {
+        for key in table.raw.iter().flat_map(|table| table.get_ref().keys()) {
             let name = &**key.get_ref();
             if !known.contains(&name) {
                 checker.unread(key.span(), reader::unknown_key(name, &known));
@@ -77,7 +77,7 @@ impl<'c> Table<'c> {
     /// The table at a key, as `read` takes it, whether or not it is written.
     pub(super) fn table<T>(&self, key: &'static str, read: impl FnOnce(&Table<'c>) -> T) -> T {
         let name = self.name_of(key);
-        let written = self.value(key).and_then(|value| match value.get_ref() {
+        let raw = self.value(key).and_then(|value| match value.get_ref() {
             DeValue::Array(_) => {
                 let message = format!("there is only one of these; write [{name}], in single brackets");
                 self.checker.unread(value.span(), message);
@@ -85,7 +85,7 @@ impl<'c> Table<'c> {
             }
             _ => self.typed(value, TABLE, DeValue::as_table),
         });
-        Self::read(self.checker, name, written, read)
+        Self::read(self.checker, name, raw, read)
     }
 
     /// The tables of `[[key]]`, each as `read` takes it.
@@ -112,13 +112,13 @@ impl<'c> Table<'c> {
 
     /// Where the table's header is; `None` where it is not written.
     pub(super) fn span(&self) -> Option<Range<usize>> {
-        self.written.as_ref().map(Spanned::span)
+        self.raw.as_ref().map(Spanned::span)
     }
 
     /// Where the value at a dotted key is, of whatever type; that does not count as asking for it.
     pub(super) fn span_of(&self, dotted: &str) -> Option<Range<usize>> {
         let mut keys = dotted.split('.');
-        let first = self.written.as_ref()?.get_ref().get(keys.next()?)?;
+        let first = self.raw.as_ref()?.get_ref().get(keys.next()?)?;
         Some(keys.try_fold(first, |value, key| value.get_ref().get(key))?.span())
     }
 
@@ -143,7 +143,7 @@ impl<'c> Table<'c> {
 
     fn value(&self, key: &'static str) -> Option<&'c Value<'c>> {
         self.known.borrow_mut().push(key);
-        self.written.as_ref()?.get_ref().get(key)
+        self.raw.as_ref()?.get_ref().get(key)
     }
 
     /// What `take` makes of a value of the expected type.
@@ -268,18 +268,18 @@ impl<'c> Table<'c> {
     where
         T: TryFrom<i128> + PartialOrd + Display,
     {
-        let Some(written) = self.integer(key) else {
+        let Some(raw) = self.integer(key) else {
             return default;
         };
-        match T::try_from(*written.get_ref()) {
+        match T::try_from(*raw.get_ref()) {
             Ok(number) if range.contains(&number) => number,
             _ => {
                 let (low, high) = (range.start(), range.end());
                 let message = format!(
                     "{}{things} cannot be; write a number from {low} to {high}{or}",
-                    written.get_ref()
+                    raw.get_ref()
                 );
-                self.checker.complain(written.span(), message);
+                self.checker.complain(raw.span(), message);
                 default
             }
         }
@@ -311,9 +311,9 @@ impl<'c> Table<'c> {
 
     /// A size in bytes within limits, which are also said in words; a bare number counts bytes.
     pub(super) fn size(&self, key: &'static str, default: u64, (limits, in_words): (RangeInclusive<u64>, &str)) -> u64 {
-        let written = self.value(key).and_then(|value| self.typed(value, AMOUNT, amount));
-        let Some(written) = written else { return default };
-        let (shown, size) = match written.get_ref() {
+        let raw = self.value(key).and_then(|value| self.typed(value, AMOUNT, amount));
+        let Some(raw) = raw else { return default };
+        let (shown, size) = match raw.get_ref() {
             Amount::Text(text) => (format!("\"{text}\""), units::size(text)),
             Amount::Number(number) => (number.to_string(), u64::try_from(*number).map_err(|_| UnitError::Size)),
         };
@@ -322,7 +322,7 @@ impl<'c> Table<'c> {
             Ok(size) if !limits.contains(&size) => Err(format!("{shown} is out of range; write a size {in_words}")),
             Ok(size) => Ok(size),
         };
-        self.checker.taken(written.span(), size).unwrap_or(default)
+        self.checker.taken(raw.span(), size).unwrap_or(default)
     }
 }
 

@@ -267,12 +267,12 @@ fn directories(path: &Path) -> BTreeSet<PathBuf> {
     while let Some(path) = paths.get(next).cloned() {
         next += 1;
         found.extend(path.ancestors().skip(1).find_map(|parent| parent.canonicalize().ok()));
-        for place in path.ancestors() {
-            let (Ok(target), Some(parent)) = (place.read_link(), place.parent()) else {
+        for ancestor in path.ancestors() {
+            let (Ok(target), Some(parent)) = (ancestor.read_link(), ancestor.parent()) else {
                 continue;
             };
             found.extend(parent.canonicalize());
-            let rest = path.strip_prefix(place).unwrap_or(Path::new(""));
+            let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
             // Joined by parts: an empty rest would add a slash, and a file is no directory.
             let real: PathBuf = parent.join(target).components().chain(rest.components()).collect();
             if paths.len() < MAX_LINKS && !paths.contains(&real) {

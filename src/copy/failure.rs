@@ -95,8 +95,8 @@ impl Failure {
     /// a second where robotgate itself failed; `retry.first` where bots may not go; `retry.busy` after 429 and 503, whose senders are
     /// busy; else `retry.first`, doubled each time.
     pub fn retry_delay(&self, attempt: u32, retry: &Retry) -> Duration {
-        if let Some(asked) = self.retry_after {
-            return asked.max(MIN_RETRY_AFTER).min(retry.longest);
+        if let Some(requested) = self.retry_after {
+            return requested.max(MIN_RETRY_AFTER).min(retry.longest);
         }
         match self.error {
             // The origin is not at fault: robotgate has too many files open, say.
@@ -129,7 +129,7 @@ mod tests {
             of(FetchError::Network { kind, text })
         };
         let local = network(NetworkError::Internal);
-        let asked = Failure {
+        let requested = Failure {
             retry_after: Some(Duration::from_secs(20)),
             ..of(FetchError::Status(503))
         };
@@ -143,7 +143,7 @@ mod tests {
             (&network(NetworkError::Connect), 1, 60),
             (&of(FetchError::Prohibited(String::new())), 1, 60),
             (&of(FetchError::Prohibited(String::new())), 9, 60),
-            (&asked, 1, 20),
+            (&requested, 1, 20),
         ] {
             assert_eq!(
                 failure.retry_delay(attempt, &Retry::default()).as_secs(),

@@ -53,15 +53,15 @@ pub struct Tally([AtomicU64; 3]);
 
 impl Tally {
     /// Counts one more of the verdict at this place.
-    pub fn add(&self, place: usize) {
-        if let Some(count) = self.0.get(place) {
+    pub fn add(&self, index: usize) {
+        if let Some(count) = self.0.get(index) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// How many there were of it.
-    pub fn count(&self, place: usize) -> u64 {
-        self.0.get(place).map_or(0, |count| count.load(Ordering::Relaxed))
+    pub fn count(&self, index: usize) -> u64 {
+        self.0.get(index).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 }
 

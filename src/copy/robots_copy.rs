@@ -59,8 +59,8 @@ impl RobotsCopy {
     /// The bytes of memory that the copy holds.
     pub fn weight(&self) -> usize {
         // `RobotsTxt` counts itself.
-        let own = size_of::<Self>() - size_of::<RobotsTxt>();
-        own + self.robots.weight() + self.etag.as_deref().map_or(0, str::len)
+        let overhead = size_of::<Self>() - size_of::<RobotsTxt>();
+        overhead + self.robots.weight() + self.etag.as_deref().map_or(0, str::len)
     }
 }
 

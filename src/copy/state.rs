@@ -278,11 +278,11 @@ impl OriginState {
         let answered = self.answered.as_ref();
         let answered = answered.and_then(|answered| answered.fetched.checked_add(answered.life));
         let copied = self.last_good.as_ref().map(|copy| copy.fetched);
-        answered.max(self.asked()).max(copied)
+        answered.max(self.last_fetch()).max(copied)
     }
 
     /// When the origin was last asked.
-    pub fn asked(&self) -> Option<SystemTime> {
+    pub fn last_fetch(&self) -> Option<SystemTime> {
         self.answered().max(self.failing.as_ref().map(|failing| failing.tried))
     }
 

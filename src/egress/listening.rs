@@ -38,11 +38,13 @@ impl Listening {
     pub fn is_reached_by(&self, address: SocketAddr) -> bool {
         let there = reached(address.ip());
         let addresses = self.0.load();
-        let mut own = (addresses.iter())
-            .filter(|own| own.port() == address.port())
-            .map(|own| own.ip().to_canonical());
+        let mut listeners = (addresses.iter())
+            .filter(|listener| listener.port() == address.port())
+            .map(|listener| listener.ip().to_canonical());
         // To connect to the unspecified address is to connect to the machine itself.
-        own.any(|own| own == there || there.is_unspecified() || accepts_for(own, there) && is_local(there))
+        listeners.any(|listener| {
+            listener == there || there.is_unspecified() || accepts_for(listener, there) && is_local(there)
+        })
     }
 }
 
@@ -54,10 +56,10 @@ impl FromIterator<SocketAddr> for Listening {
     }
 }
 
-/// Whether a listener at `own` takes connections to every address of the machine, that of `there`'s
+/// Whether a listener at `listener` takes connections to every address of the machine, that of `there`'s
 /// family included.
-fn accepts_for(own: IpAddr, there: IpAddr) -> bool {
-    own.is_unspecified() && (own.is_ipv6() || there.is_ipv4())
+fn accepts_for(listener: IpAddr, there: IpAddr) -> bool {
+    listener.is_unspecified() && (listener.is_ipv6() || there.is_ipv4())
 }
 
 fn is_local(address: IpAddr) -> bool {
@@ -70,7 +72,7 @@ mod tests {
 
     #[test]
     fn what_comes_back_is_known_however_it_is_addressed() {
-        for (own, address, is_own) in [
+        for (listener, address, is_own) in [
             ("127.0.0.1:3128", "127.0.0.1:3128", true),
             ("127.0.0.1:3128", "127.0.0.1:3129", false),
             ("127.0.0.1:3128", "127.0.0.2:3128", false),
@@ -86,9 +88,9 @@ mod tests {
             ("[::]:3128", "127.0.0.1:3128", true),
             ("[::]:3128", "[2001:db8::1]:3128", false),
         ] {
-            let listening: Listening = [own.parse().expect("an address")].into_iter().collect();
+            let listening: Listening = [listener.parse().expect("an address")].into_iter().collect();
             let address = address.parse().expect("an address");
-            assert_eq!(listening.is_reached_by(address), is_own, "{own}: {address}");
+            assert_eq!(listening.is_reached_by(address), is_own, "{listener}: {address}");
         }
     }
 }

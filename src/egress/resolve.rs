@@ -92,10 +92,10 @@ impl Resolver {
         if let Some(found) = found.filter(|found| found.until > Instant::now()) {
             return Ok(found.addresses);
         }
-        let mut asked = Name::from_ascii(&**name)
+        let mut name_to_resolve = Name::from_ascii(&**name)
             .map_err(|error| ResolveError::Other(format!("the name cannot be asked for: {error}")))?;
-        asked.set_fqdn(true);
-        let answer = self.0.resolver.lookup_ip(asked).await?;
+        name_to_resolve.set_fqdn(true);
+        let answer = self.0.resolver.lookup_ip(name_to_resolve).await?;
         let mut addresses: Vec<IpAddr> = answer.iter().collect();
         addresses.sort_by_key(IpAddr::is_ipv6);
         let found = Resolved {

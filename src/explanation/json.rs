@@ -278,13 +278,13 @@ impl<'a> Robots<'a> {
 
 impl<'a> StatementRow<'a> {
     fn new(heard: &'a Heard<'a>) -> Self {
-        let said = &heard.said;
+        let statement = &heard.statement;
         Self {
-            kind: said.kind.as_str(),
-            value: cut(Cow::Borrowed(&said.value), MAX_TEXT),
-            line: said.line,
-            agents: said.agents.iter().take(MAX_AGENTS).map(Agent::new).collect(),
-            agents_total: said.agents.len(),
+            kind: statement.kind.as_str(),
+            value: cut(Cow::Borrowed(&statement.value), MAX_TEXT),
+            line: statement.line,
+            agents: statement.agents.iter().take(MAX_AGENTS).map(Agent::new).collect(),
+            agents_total: statement.agents.len(),
             applies: heard.applies,
         }
     }

@@ -29,12 +29,12 @@ pub(super) enum HopEnd {
 
 impl Hop {
     /// Asks this URL; with `etag`, whether what it gave under that tag has changed. The address and the status are noted
-    /// in `asked` as soon as they are known, whatever comes after.
+    /// in `hop` as soon as they are known, whatever comes after.
     pub(super) async fn ask(
         &self,
         fetcher: &Fetcher,
         etag: Option<&str>,
-        asked: &mut TracedHop,
+        hop: &mut TracedHop,
     ) -> Result<HopEnd, Failure> {
         upstream::check_name(self.origin())?;
         let addresses = fetcher.egress.addresses(&self.origin.host, self.origin.port).await;
@@ -48,9 +48,9 @@ impl Hop {
         let mut tries_left = MAX_TRIES;
         loop {
             tries_left -= 1;
-            let connecting = Session::connect(fetcher, &self.origin, &addresses, wanted, &mut asked.upstream);
+            let connecting = Session::connect(fetcher, &self.origin, &addresses, wanted, &mut hop.upstream);
             let mut session = connecting.await?;
-            let ended = self.ask_on(&mut session, fetcher, etag, asked).await;
+            let ended = self.ask_on(&mut session, fetcher, etag, hop).await;
             match session.again() {
                 Again::Anyhow if ended.is_err() && tries_left > 0 => {}
                 Again::Http1 if ended.is_err() && tries_left > 0 => wanted.http2 = false,
@@ -61,7 +61,7 @@ impl Hop {
                 }
             }
             wanted.fresh = true;
-            asked.status = None;
+            hop.status = None;
         }
     }
 
@@ -71,7 +71,7 @@ impl Hop {
         session: &mut Session,
         fetcher: &Fetcher,
         etag: Option<&str>,
-        asked: &mut TracedHop,
+        hop: &mut TracedHop,
     ) -> Result<HopEnd, Failure> {
         let request = self.request(fetcher.options.user_agent.clone(), etag);
         let request = request.map_err(|error| Fault::from_pingora(&error))?;
@@ -79,7 +79,7 @@ impl Hop {
         let head = final_head(session).await?;
 
         let status = head.status.as_u16();
-        asked.status = Some(status);
+        hop.status = Some(status);
         if matches!(status, 301 | 302 | 303 | 307 | 308) {
             let location = head.headers.get(http::header::LOCATION);
             let to = self.redirected(location.map(HeaderValue::as_bytes))?;

@@ -38,13 +38,13 @@ impl Traced {
     /// The address at which the origin itself was asked.
     pub fn upstream(&self) -> Option<SocketAddr> {
         // It may have been asked twice, with a condition and then without.
-        let own = self.hops.iter().find(|asked| asked.is_redirect()).or(self.hops.last());
-        own.and_then(|asked| asked.upstream)
+        let origin_hop = self.hops.iter().find(|hop| hop.is_redirect()).or(self.hops.last());
+        origin_hop.and_then(|hop| hop.upstream)
     }
 
     /// The status of the last URL that was asked, where one came.
     pub fn status(&self) -> Option<u16> {
-        self.hops.last().and_then(|asked| asked.status)
+        self.hops.last().and_then(|hop| hop.status)
     }
 }
 

@@ -51,8 +51,8 @@ impl Decisions {
 
     /// Those of any reason and enforcement.
     pub(super) fn of(&self, verdict: Verdict) -> u64 {
-        let own = self.iter().filter(|counted| counted.verdict == verdict);
-        own.map(|counted| counted.count).sum()
+        let counts = self.iter().filter(|counted| counted.verdict == verdict);
+        counts.map(|counted| counted.count).sum()
     }
 
     /// What was decided, and how often.
@@ -75,8 +75,8 @@ impl Decisions {
 }
 
 fn cell(verdict: Verdict, reason: Reason, enforcement: Enforcement, forwarded: bool) -> usize {
-    let place = (verdict.index() * Reason::ALL.len() + reason.index()) * Enforcement::ALL.len() + enforcement.index();
-    place * 2 + usize::from(forwarded)
+    let index = (verdict.index() * Reason::ALL.len() + reason.index()) * Enforcement::ALL.len() + enforcement.index();
+    index * 2 + usize::from(forwarded)
 }
 
 const CELLS: usize = Verdict::ALL.len() * Reason::ALL.len() * Enforcement::ALL.len() * 2;
@@ -106,7 +106,7 @@ impl Meter {
                     .bots
                     .binary_search_by_key(&Arc::as_ptr(bot), |(bot, _)| Arc::as_ptr(bot));
                 // One of another configuration is never asked about.
-                found.map_or(&self.metrics.other, |place| &self.bots[place].1)
+                found.map_or(&self.metrics.other, |index| &self.bots[index].1)
             }
             Identity::Token(_) => &self.metrics.other,
             Identity::Unidentified(_) | Identity::Refused(_) => &self.metrics.unidentified,

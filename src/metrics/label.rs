@@ -14,7 +14,7 @@ use crate::{
     bot::Enforcement,
     decision::{Reason, Verdict},
     text::words,
-    trust::Kind,
+    trust::RejectionKind,
     upstream::ProxyError,
 };
 
@@ -68,7 +68,7 @@ take!(
     Reason,
     Enforcement,
     ProxyError,
-    Kind,
+    RejectionKind,
     Method,
     Outcome,
     Class,
@@ -232,8 +232,8 @@ mod tests {
     use super::*;
 
     fn check<L: Label>() {
-        for (place, label) in L::ALL.iter().enumerate() {
-            assert_eq!(label.index(), place, "{}", label.as_str());
+        for (index, label) in L::ALL.iter().enumerate() {
+            assert_eq!(label.index(), index, "{}", label.as_str());
             let same = L::ALL.iter().filter(|other| other.as_str() == label.as_str());
             assert_eq!(same.count(), 1, "{}", label.as_str());
         }
@@ -250,7 +250,7 @@ mod tests {
         check::<Class>();
         check::<Listener>();
         check::<Tunnel>();
-        check::<Kind>();
+        check::<RejectionKind>();
         check::<FetchResult>();
     }
 

@@ -21,7 +21,7 @@ use crate::{
     decision::{Decision, Question, Reason, Scope},
     metrics,
     origin::{Origin, Scheme, Target},
-    seldom::seldom,
+    ratelimited::ratelimited,
 };
 use http::{Method, header};
 
@@ -150,7 +150,7 @@ async fn settle(
         Ok(Some(refusal)) => Err(refusal),
         Err(error) => {
             let output = exchange.generation.audit.output();
-            seldom!(error, %error, output, id = exchange.id(), "a tunnel was not opened");
+            ratelimited!(error, %error, output, id = exchange.id(), "a tunnel was not opened");
             Err(exchange.problem(&Problem::Audit, request.headers))
         }
     }

@@ -11,13 +11,14 @@ use super::{
     client_stream::ClientStream,
     connect,
     context::{Context, LINGER, last_call, linger},
-    distrust, gate,
+    gate,
     head::{self, Head, HeadError, HeadTimes},
     live::Live,
+    rejections,
     respond::{OwnResponse, Problem},
     timer::Timer,
 };
-use crate::{seldom::seldom, wire::Wire};
+use crate::{ratelimited::ratelimited, wire::Wire};
 
 /// Serves HTTP/1 requests until the connection ends.
 pub(super) async fn serve(stream: Stream, context: &Context) {
@@ -39,14 +40,14 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             Err(HeadError::Gone) => {
                 // Not a byte came.
                 if left + 1 == most {
-                    distrust::log_silent_close(begun.elapsed(), context).await;
+                    rejections::log_silent_close(begun.elapsed(), context).await;
                 }
                 return;
             }
             Err(error) => return reject(wire, &error, context).await,
         };
         if left + 1 == most {
-            distrust::note_trust(context);
+            rejections::note_trust(context);
         }
         if head.connect.is_some() {
             if context.connection.outer_connect.is_some() {
@@ -86,17 +87,17 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
     }
     match (error, error.limit(), &context.connection.outer_connect) {
         (_, Some(limit), _) => context.connection.guard.count_exceeded(limit, client),
-        (HeadError::Tls, _, Some(outer_connect)) => seldom!(
+        (HeadError::Tls, _, Some(outer_connect)) => ratelimited!(
             warn, %client, origin = %outer_connect.origin,
             "a client sent TLS inside the TLS of a CONNECT, where robotgate cannot decide, so robotgate closed it; \
              to let it pass, add the host to [[https.tunnel]]"
         ),
-        (HeadError::Tls, _, None) => seldom!(
+        (HeadError::Tls, _, None) => ratelimited!(
             warn, %client,
             "TLS came to a listener that speaks plain HTTP: bots have to name the proxy as http://, or use a \
              listener of [proxy.tls]"
         ),
-        (HeadError::Syntax(_), _, Some(outer_connect)) => seldom!(
+        (HeadError::Syntax(_), _, Some(outer_connect)) => ratelimited!(
             warn, %client, origin = %outer_connect.origin, %error,
             "a client sent something malformed through a CONNECT, and robotgate refused it; to let a protocol other \
              than HTTP pass, add the host to [[https.tunnel]]"

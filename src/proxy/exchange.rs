@@ -11,8 +11,8 @@ use http::{HeaderMap, header};
 use uuid::{ContextV7, Uuid, timestamp::context::ThreadLocalContext};
 
 use super::{
+    cached_response::CachedResponse,
     client_connection::ClientConnection,
-    copied::Copied,
     generation::Generation,
     judge::NoDecision,
     limits::Limit,
@@ -25,7 +25,7 @@ use crate::{
     decision::{Decision, DecisionTexts, Verdict},
     fetch::LookupError,
     metrics::{ExchangeEnd, Method, Outcome, Present, Tunnel},
-    seldom::seldom,
+    ratelimited::ratelimited,
     text::{Timestamp, micros},
     upstream::{Fault, ProxyError},
 };
@@ -189,8 +189,8 @@ impl Exchange {
         let Decided { decision, field } = self.decided.as_ref()?;
         let lookup = decision.lookup.as_ref()?;
         let config = &self.generation.config;
-        let copied = Copied::of(lookup, &self.generation.terms.policy, SystemTime::now())?;
-        let answer = OwnResponse::copied(&copied, request, field.clone(), &config.proxy.name);
+        let cached = CachedResponse::of(lookup, &self.generation.terms.policy, SystemTime::now())?;
+        let answer = OwnResponse::cached(&cached, request, field.clone(), &config.proxy.name);
         self.from_copy = true;
         Some(answer)
     }
@@ -215,11 +215,11 @@ impl Exchange {
             }
             NoDecision::Lookup(LookupError::NotLogged) => {
                 let output = self.generation.audit.output();
-                seldom!(error, %error, output, id = self.id(), "a request was not forwarded");
+                ratelimited!(error, %error, output, id = self.id(), "a request was not forwarded");
                 Problem::Audit
             }
             NoDecision::Overloaded => {
-                seldom!(warn, client = %connection.client, "a request was refused: {error}");
+                ratelimited!(warn, client = %connection.client, "a request was refused: {error}");
                 Problem::Overloaded
             }
         };

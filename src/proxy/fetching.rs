@@ -11,7 +11,7 @@ use crate::{
     fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, LookupError, Requester, Traced},
     metrics::{FetchResult, Metrics},
     origin::Origin,
-    seldom::seldom,
+    ratelimited::ratelimited,
     text::{Timestamp, micros, plain, plain_message},
 };
 
@@ -72,7 +72,7 @@ impl LoggedFetcher {
             }
         };
         if let Some(error) = &error {
-            seldom!(info, %origin, %error, "the robots.txt could not be fetched");
+            ratelimited!(info, %origin, %error, "the robots.txt could not be fetched");
         }
         RobotsRecord {
             time: Timestamp(*at),

@@ -9,10 +9,10 @@ use http::Version;
 
 use self::forward::{Forwarded, forward};
 use super::{
+    cached_response,
     client::{Client, ClientFault},
     clients::RequestGuard,
     context::Context,
-    copied,
     exchange::{Exchange, Request},
     fields,
     generation::Generation,
@@ -28,7 +28,7 @@ use crate::{
     decision::{Question, Reason, Scope},
     metrics::Method,
     origin::asks_for_robots_txt,
-    seldom::seldom,
+    ratelimited::ratelimited,
     wire::Wire,
 };
 
@@ -56,7 +56,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
                     exchange.complete().await;
                     return None;
                 }
-                Err(broken) => Err(tell(&broken, &mut client, &mut exchange, context)),
+                Err(broken) => Err(stop_broken(&broken, &mut client, &mut exchange, context)),
             }
         }
         Err(answer) => Err(Stop::Respond(Box::new(answer))),
@@ -103,7 +103,7 @@ async fn admit(
         })?;
     let (address, outer_connect) = (connection.client, connection.outer_connect.as_deref());
     if fields::has_passed(&head.headers, &generation.config.proxy.name) {
-        seldom!(warn, client = %address, "refused a request that has passed through this proxy before");
+        ratelimited!(warn, client = %address, "refused a request that has passed through this proxy before");
         return Err(exchange.problem(&Problem::Loop, &head.headers));
     }
     if head.version == Version::HTTP_2
@@ -142,8 +142,9 @@ async fn admit(
     };
     let decided = judge::decide(generation, requester, question).await;
     let decision = decided.map_err(|error| exchange.no_decision(error, connection, &head.headers))?;
-    let wants_copy =
-        generation.config.robots.serve_copies && decision.reason == Reason::RobotsFile && copied::can_answer(head);
+    let wants_copy = generation.config.robots.serve_copies
+        && decision.reason == Reason::RobotsFile
+        && cached_response::can_answer(head);
     let decision = match wants_copy {
         true => judge::with_copy(generation, requester, decision).await,
         false => decision,
@@ -162,14 +163,14 @@ async fn admit(
         }
         Err(error) => {
             let output = generation.audit.output();
-            seldom!(error, %error, output, id = exchange.id(), "a request was not forwarded");
+            ratelimited!(error, %error, output, id = exchange.id(), "a request was not forwarded");
             Err(exchange.problem(&Problem::Audit, &head.headers))
         }
     }
 }
 
 /// What is left to do for the client of an exchange that broke, which the log will name.
-fn tell(broken: &Broken, client: &mut Client, exchange: &mut Exchange, context: &Context) -> Stop {
+fn stop_broken(broken: &Broken, client: &mut Client, exchange: &mut Exchange, context: &Context) -> Stop {
     let problem = match broken {
         Broken::Client(ClientFault::Malformed) => Problem::Request,
         Broken::Client(fault) => {

@@ -21,7 +21,7 @@ use crate::{
     config::{Cache, Config, HttpsMode},
     decision::Terms,
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
-    fair::Turns,
+    fair_semaphore::FairSemaphore,
     fetch::{FetchLimiter, Name},
     metrics::Meter,
     store::{Disk, DiskError, Store},
@@ -52,7 +52,7 @@ pub struct Generation {
     /// What was not allowed of late.
     pub(super) recent: Arc<Recent>,
     /// Turns at the decisions that take long, by who asks.
-    pub(super) long_decisions: Arc<Turns<Name>>,
+    pub(super) long_decisions: Arc<FairSemaphore<Name>>,
     roots: Arc<Roots>,
     /// The connections to origins.
     pub(super) origins: Arc<Origins>,
@@ -136,7 +136,7 @@ impl Generation {
         };
         let egress = config.way_out(resolver, listening);
         let fetcher = config.fetcher(egress.clone(), origins.clone(), limiter.clone());
-        let store = match before.filter(|before| is_same_place(&before.config.cache, &config.cache)) {
+        let store = match before.filter(|before| is_same_file(&before.config.cache, &config.cache)) {
             Some(before) => before.store.clone(),
             None => store(&config.cache, before)?,
         };
@@ -178,7 +178,7 @@ impl Generation {
             recent: before.map(|before| before.recent.clone()).unwrap_or_default(),
             long_decisions: match before {
                 Some(before) => before.long_decisions.clone(),
-                None => Turns::new(half_of_the_cores()),
+                None => FairSemaphore::new(half_of_the_cores()),
             },
             roots,
             origins,
@@ -260,15 +260,15 @@ fn leaves(config: &Config, minted: Arc<AtomicU64>) -> Result<Option<Leaves>, Set
 }
 
 /// Whether both keep the copies in one file, by whatever path.
-fn is_same_place(before: &Cache, after: &Cache) -> bool {
-    let place = |cache: &Cache| {
+fn is_same_file(before: &Cache, after: &Cache) -> bool {
+    let resolved = |cache: &Cache| {
         let path = cache.path.as_deref()?;
         let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
         let file = folder.and_then(|folder| Some(folder.join(path.file_name()?)));
         // The last link, too, where there is one.
         Some(path.canonicalize().ok().or(file).unwrap_or_else(|| path.to_owned()))
     };
-    before.path == after.path || place(before) == place(after)
+    before.path == after.path || resolved(before) == resolved(after)
 }
 
 /// The copies, on disk where they are to be kept there. At the start, a disk that cannot be had is no reason to serve

@@ -22,7 +22,7 @@ use super::{handshake::TLS_HANDSHAKE, limits::Limit, timer::Timer};
 use crate::{
     config::HeadLimits,
     origin::{Host, HostPort, HostPortError},
-    seldom::seldom,
+    ratelimited::ratelimited,
     wire::Wire,
 };
 
@@ -108,7 +108,7 @@ struct Size(usize);
 
 /// Tells the operator of a request that is refused as malformed.
 pub(super) fn log_malformed(client: SocketAddr, error: &dyn fmt::Display) {
-    seldom!(info, %client, %error, "a request was refused as malformed");
+    ratelimited!(info, %client, %error, "a request was refused as malformed");
 }
 
 // === impl Head ===

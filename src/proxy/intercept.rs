@@ -19,10 +19,10 @@ use super::{
     connect::answer::{self, ESTABLISHED},
     connection,
     context::Context,
-    distrust,
     exchange::Exchange,
     handshake::TLS_HANDSHAKE,
     limits::Limit,
+    rejections,
     respond::Problem,
     streams,
 };
@@ -31,7 +31,7 @@ use crate::{
     bot::Voucher,
     metrics::{Method, Tunnel},
     origin::{Host, Origin, Scheme},
-    seldom::seldom,
+    ratelimited::ratelimited,
 };
 
 /// Why the TLS of a CONNECT cannot be ended here.
@@ -65,7 +65,7 @@ pub(super) async fn serve(
         Err(error) => {
             let problem = match &error {
                 LeafError::Mint(error) => {
-                    seldom!(warn, %origin, %error, "no leaf certificate could be made");
+                    ratelimited!(warn, %origin, %error, "no leaf certificate could be made");
                     Problem::Leaf
                 }
                 LeafError::Limit(limit) => {
@@ -111,12 +111,12 @@ pub(super) async fn serve(
                     }
                     serve_inside(Box::new(tls), outer_connect, context).await;
                 }
-                Ok(Err(error)) => distrust::log_failed_handshake(&error, &outer_connect, context).await,
-                Err(_) => seldom!(info, %client, %origin, "a TLS handshake took too long"),
+                Ok(Err(error)) => rejections::log_failed_handshake(&error, &outer_connect, context).await,
+                Err(_) => ratelimited!(info, %client, %origin, "a TLS handshake took too long"),
             }
         }
         (Some(_), Scheme::Http) => serve_inside(Box::new(stream), outer_connect, context).await,
-        (Some(first_byte), Scheme::Https) => seldom!(
+        (Some(first_byte), Scheme::Https) => ratelimited!(
             warn, %client, %origin, first_byte,
             "a client sent neither TLS nor HTTP through a CONNECT, so robotgate closed it; to let other protocols \
              pass, add the host to [[https.tunnel]]"

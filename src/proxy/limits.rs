@@ -10,7 +10,7 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{fetch::TOO_MANY_FETCHES, seldom::Count};
+use crate::{fetch::TOO_MANY_FETCHES, ratelimited::EventCounter};
 
 /// A limit of the configuration that something came over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) enum Limit {
 #[derive(Debug)]
 pub(super) struct Tally {
     since: Instant,
-    counts: [Count; Limit::ALL.len()],
+    counts: [EventCounter; Limit::ALL.len()],
 }
 
 /// So much of something in so much time. What was not taken is there later, but never more than that.
@@ -151,7 +151,7 @@ impl Tally {
     pub(super) fn new(since: Instant) -> Self {
         Self {
             since,
-            counts: [const { Count::new() }; Limit::ALL.len()],
+            counts: [const { EventCounter::new() }; Limit::ALL.len()],
         }
     }
 
@@ -236,8 +236,8 @@ mod tests {
 
     #[test]
     fn every_limit_has_a_place_and_a_key_of_its_own() {
-        for (place, limit) in Limit::ALL.into_iter().enumerate() {
-            assert_eq!(limit as usize, place);
+        for (index, limit) in Limit::ALL.into_iter().enumerate() {
+            assert_eq!(limit as usize, index);
             let same = Limit::ALL.into_iter().filter(|other| other.key() == limit.key());
             assert_eq!(same.count(), 1, "{limit:?}");
             assert!(limit.sentence().contains(limit.key()), "{limit:?}");

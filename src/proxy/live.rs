@@ -20,7 +20,7 @@ use crate::{
     egress::Listening,
     metrics::Metrics,
     store::Store,
-    trust::Distrust,
+    trust::Rejections,
 };
 
 /// The generation in force, and what outlives every generation.
@@ -29,7 +29,7 @@ pub struct Live {
     pub(super) clients: Arc<Clients>,
     pub(super) metrics: Arc<Metrics>,
     /// Clients that turned the authority's certificates down.
-    pub(super) distrust: Arc<Distrust>,
+    pub(super) rejections: Arc<Rejections>,
     /// Those that a reload has replaced and that a request may still write to.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
     /// Whether the proxy is stopping. Each request looks at it, so it is no channel, which would have a lock.
@@ -50,7 +50,7 @@ impl Live {
             current: ArcSwap::new(generation),
             clients: Arc::new(Clients::new(Instant::now(), open_files())),
             metrics,
-            distrust: Arc::default(),
+            rejections: Arc::default(),
             audit_logs: Mutex::new(Vec::new()),
             stopping: AtomicBool::new(false),
         }))
@@ -87,8 +87,8 @@ impl Live {
     }
 
     /// Clients that turned the authority's certificates down.
-    pub fn distrust(&self) -> &Arc<Distrust> {
-        &self.distrust
+    pub fn rejections(&self) -> &Arc<Rejections> {
+        &self.rejections
     }
 
     /// What was not allowed of late.

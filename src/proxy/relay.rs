@@ -316,9 +316,9 @@ impl Relay<'_> {
         let exchange = &mut *self.exchange;
         let elapsed = exchange.elapsed();
         exchange.timings.first_byte.get_or_insert(elapsed);
-        let asked = self.client.head();
-        let received = asked.version;
-        let upgrade = self.client.asks_to_upgrade().then_some(&asked.headers);
+        let request = self.client.head();
+        let received = request.version;
+        let upgrade = self.client.asks_to_upgrade().then_some(&request.headers);
         rewrite::check_answer(upgrade, &head).map_err(Broken::Server)?;
         let proxy = &exchange.generation.config.proxy;
         let status = head.status;
@@ -348,7 +348,7 @@ impl Relay<'_> {
         // The request is sent for good.
         self.content.forget();
         let has_content =
-            asked.method != Method::HEAD && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+            request.method != Method::HEAD && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         state.discards = !has_content;
         let end = self.server.is_ended();
         let length = head.headers.get(header::CONTENT_LENGTH);

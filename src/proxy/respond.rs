@@ -14,7 +14,7 @@ use self::accept::Body;
 pub(super) use self::accept::shows_html;
 pub(super) use self::problem::{InternalSiteError, Problem, explained};
 use super::{
-    copied::{self, Copied},
+    cached_response::{self, CachedResponse},
     fields::{PROXY_STATUS, ROBOTS_DECISION, push_string},
 };
 use crate::{
@@ -144,41 +144,41 @@ impl DecisionTexts<'_> {
 impl OwnResponse {
     /// The refusal of a request: a 403 unless `refusals` says otherwise, on which clients give up, and do not send
     /// credentials; or a 407 (RFC 9110 §15.5.8), on which they may, where a credential is what is missing.
-    pub(super) fn refusal(told: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
-        let reason = told.reason;
-        let (cause, detail) = (told.cause(), told.detail());
-        let (status, title) = match told.challenge {
+    pub(super) fn refusal(texts: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
+        let reason = texts.reason;
+        let (cause, detail) = (texts.cause(), texts.detail());
+        let (status, title) = match texts.challenge {
             true => (StatusCode::PROXY_AUTHENTICATION_REQUIRED, AUTHENTICATION_REQUIRED),
             false => (status_of(reason, refusals), reason.phrase()),
         };
         let details = Details {
             r#type: type_of(reason.as_str()),
             cause: &cause,
-            summary: match &told.rule {
+            summary: match &texts.rule {
                 Some(_) => reason.sentence(),
                 None => &detail,
             },
             todo: reason.what_to_do(),
-            retry_after: told.retry_after,
+            retry_after: texts.retry_after,
             title,
             status: status.as_u16(),
             detail: &detail,
-            instance: Some(format!("urn:uuid:{}", told.id)),
+            instance: Some(format!("urn:uuid:{}", texts.id)),
             reason: Some(reason.as_str()),
-            rule: told.rule.as_deref(),
-            line: told.line,
-            group: told.rule_group(),
-            robots: Some(&told.robots_url),
+            rule: texts.rule.as_deref(),
+            line: texts.line,
+            group: texts.rule_group(),
+            robots: Some(&texts.robots_url),
         };
         let mut answer = Self::new(status, &details, request);
         answer.keeps_connection = true;
-        if told.challenge {
+        if texts.challenge {
             answer.set("Proxy-Authenticate", CHALLENGE.to_owned());
         }
-        if let Some(seconds) = told.retry_after {
+        if let Some(seconds) = texts.retry_after {
             answer.set("Retry-After", seconds.to_string());
         }
-        answer.set(ROBOTS_DECISION, told.field());
+        answer.set(ROBOTS_DECISION, texts.field());
         let error = match reason {
             Reason::Egress => ProxyError::DestinationIpProhibited,
             _ => ProxyError::HttpRequestDenied,
@@ -232,15 +232,20 @@ impl OwnResponse {
     }
 
     /// A robots.txt from its copy, with what a cache says of it (RFC 9111 §4, RFC 9211).
-    pub(super) fn copied(copied: &Copied<'_>, request: &HeaderMap, decision: Option<String>, name: &str) -> Self {
-        let etag = copied.copy.and_then(|copy| copy.etag.as_deref());
-        let is_known = etag.is_some_and(|etag| copied::is_known(request, etag));
+    pub(super) fn cached(
+        cached: &CachedResponse<'_>,
+        request: &HeaderMap,
+        decision: Option<String>,
+        name: &str,
+    ) -> Self {
+        let etag = cached.copy.and_then(|copy| copy.etag.as_deref());
+        let is_known = etag.is_some_and(|etag| cached_response::is_known(request, etag));
         let status = if is_known {
             StatusCode::NOT_MODIFIED
         } else {
-            copied.status
+            cached.status
         };
-        let body = match copied.copy {
+        let body = match cached.copy {
             Some(copy) if !is_known => Bytes::copy_from_slice(copy.robots.body()),
             _ => Bytes::new(),
         };
@@ -252,12 +257,12 @@ impl OwnResponse {
         }
         if let Some(etag) = etag {
             // The tag may be of the compressed form, which this is not (RFC 9110 §8.8.3.3).
-            answer.set("ETag", format!("W/{}", copied::opaque(etag)));
+            answer.set("ETag", format!("W/{}", cached_response::opaque(etag)));
         }
-        let (age, life) = (copied.age.as_secs(), copied.life.as_secs());
+        let (age, life) = (cached.age.as_secs(), cached.life.as_secs());
         answer.set("Age", age.to_string());
         answer.set("Cache-Control", format!("max-age={life}"));
-        let found = match copied.found {
+        let found = match cached.found {
             CacheStatus::Hit | CacheStatus::Stale => "hit",
             // One that was queued brought no copy.
             CacheStatus::Miss | CacheStatus::Queued => "fwd=miss; stored",

@@ -77,14 +77,14 @@ pub(super) fn to_origin(
     Ok(())
 }
 
-/// Whether an origin's answer may go on. `asked` are the fields of a request that asked for another protocol.
+/// Whether an origin's answer may go on. `upgrade` are the fields of a request that asked for another protocol.
 ///
 /// # Errors
 /// It changes to a protocol that nobody asked for (RFC 9110 §15.2.2), passes for a proxy's (§15.5.8), or can be read in
 /// two ways.
-pub(super) fn check_answer(asked: Option<&HeaderMap>, response: &ResponseHeader) -> Result<(), Fault> {
+pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeader) -> Result<(), Fault> {
     match response.status {
-        StatusCode::SWITCHING_PROTOCOLS => match asked {
+        StatusCode::SWITCHING_PROTOCOLS => match upgrade {
             Some(request) if websocket::is_accepted(request, &response.headers) => Ok(()),
             _ => Err(Fault::HttpProtocol),
         },

@@ -30,8 +30,9 @@ use super::{
     client_connection::OuterConnect,
     client_stream::ClientStream,
     context::{Context, last_call, linger},
-    distrust, gate,
+    gate,
     limits::Limit,
+    rejections,
     timer::Timer,
 };
 
@@ -49,8 +50,8 @@ pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, cont
         () = last_call(context.shutdown.clone()) => return,
     };
     match first {
-        Ok(Ok(1..)) => distrust::note_trust(context),
-        Ok(_) => return distrust::log_silent_close(started.elapsed(), context).await,
+        Ok(Ok(1..)) => rejections::note_trust(context),
+        Ok(_) => return rejections::log_silent_close(started.elapsed(), context).await,
         Err(_) => return,
     }
     let given_back = stream.lend(outer_connect.client_ended.clone());

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     decision::Decision,
     metrics::Tunnel,
-    seldom::seldom,
+    ratelimited::ratelimited,
     upstream::{self, Fault},
 };
 
@@ -61,9 +61,9 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
                 guard.count_exceeded(Limit::TunnelTimeout, client);
                 exchange.note_old();
             }
-            Err(said) => {
-                let what = said.to_string();
-                seldom!(warn, %client, id = exchange.id(), "a tunnel was closed: {what}");
+            Err(first_bytes) => {
+                let what = first_bytes.to_string();
+                ratelimited!(warn, %client, id = exchange.id(), "a tunnel was closed: {what}");
                 exchange.note_request_error(what);
             }
         }
@@ -100,15 +100,15 @@ async fn pass_checked(
         // No server of TLS speaks first; one of another protocol may.
         readable = origin.readable() => drop(readable),
     }
-    let said = opening.said();
-    let is_meant = match &said {
+    let first_bytes = opening.first_bytes();
+    let is_meant = match &first_bytes {
         FirstBytes::Nothing => stream.early().is_empty(),
-        said => exchange
+        first_bytes => exchange
             .decision()
-            .is_some_and(|decision| said.means(&decision.target().origin.host)),
+            .is_some_and(|decision| first_bytes.means(&decision.target().origin.host)),
     };
     if !is_meant {
-        return Err(said);
+        return Err(first_bytes);
     }
     Ok(pass(stream, origin, bounds, &exchange.passed).await)
 }

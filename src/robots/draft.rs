@@ -83,7 +83,7 @@ impl<'a> Draft<'a> {
             Named::Everyone if self.everyone.last() == Some(&group) => {}
             Named::Everyone => self.everyone.push(group),
             Named::Agent { token, word } => {
-                let start = self.place(value);
+                let start = self.offset_of(value);
                 self.tokens.push(Mention::new(start, token, group));
                 self.words.extend(word.map(|word| Mention::new(start, word, group)));
             }
@@ -96,11 +96,11 @@ impl<'a> Draft<'a> {
             return;
         }
         self.open = false;
-        let written = self.place(value);
+        let start_in_body = self.offset_of(value);
         let (start, length) = match escape::of_pattern(self.profile, value) {
-            Cow::Borrowed(same) => (written, same.len()),
+            Cow::Borrowed(same) => (start_in_body, same.len()),
             Cow::Owned(spelled) => {
-                self.text.extend_from_slice(&offset(written).to_le_bytes());
+                self.text.extend_from_slice(&offset(start_in_body).to_le_bytes());
                 let start = self.text.len();
                 self.text.extend_from_slice(spelled.as_bytes());
                 (start, spelled.len())
@@ -113,10 +113,10 @@ impl<'a> Draft<'a> {
     }
 
     /// Where in the body `part` of it stands.
-    fn place(&self, part: &[u8]) -> usize {
-        let place = part.as_ptr().addr().wrapping_sub(self.body.as_ptr().addr());
-        debug_assert!(place <= self.body.len());
-        place
+    fn offset_of(&self, part: &[u8]) -> usize {
+        let offset = part.as_ptr().addr().wrapping_sub(self.body.as_ptr().addr());
+        debug_assert!(offset <= self.body.len());
+        offset
     }
 }
 

@@ -173,9 +173,9 @@ impl<W: Offset> Entry<W> {
     pub(super) fn is_up_to(&self, text: &[u8], path: &[u8], head: Head) -> bool {
         let start = self.start.at();
         let length = self.literal_len();
-        let (own, other) = (Head::at(text, start).first(length), head.first(length));
-        if own != other {
-            return own < other;
+        let (this, other) = (Head::at(text, start).first(length), head.first(length));
+        if this != other {
+            return this < other;
         }
         length <= Head::BYTES || self.literal(text) <= path
     }

@@ -125,8 +125,8 @@ pub fn explain<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>, path: &
     let choice = if named { choice } else { Choice::Everyone };
     let groups: Vec<_> = all.iter().filter(|group| group.names(choice)).collect();
     let scale = Scale::new(profile, path);
-    let asked = !profile.always_allows(path);
-    let rules = groups.iter().flat_map(|group| &group.rules).filter(|_| asked);
+    let is_matched = !profile.always_allows(path);
+    let rules = groups.iter().flat_map(|group| &group.rules).filter(|_| is_matched);
     let weighings: Vec<Weighing<'a>> = rules.map(|rule| scale.weigh(rule)).collect();
     let winner = weigh::winner(&weighings);
     Explanation {

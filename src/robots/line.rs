@@ -55,9 +55,9 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// The content of the line in which the byte at `place` stands.
-pub(super) fn line_at(body: &[u8], place: usize) -> &[u8] {
-    let start = memrchr2(b'\n', b'\r', &body[..place]).map(|end| end + 1);
+/// The content of the line in which the byte at `offset` stands.
+pub(super) fn line_at(body: &[u8], offset: usize) -> &[u8] {
+    let start = memrchr2(b'\n', b'\r', &body[..offset]).map(|end| end + 1);
     let line = match start {
         Some(start) => &body[start..],
         None => without_mark(body),

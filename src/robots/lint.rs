@@ -81,7 +81,7 @@ pub fn lint(body: &[u8]) -> Vec<Finding> {
 fn check_file(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[LintGroup<'_>], findings: &mut Findings) {
     let ruled = groups.iter().any(LintGroup::binds);
     if let Some(disguise) = disguise {
-        disguise.tell(ruled, findings);
+        disguise.report(ruled, findings);
     } else if body.is_empty() {
         let message = "The file is empty: every crawler may fetch everything.";
         findings.add(0, Lint::EmptyFile, message);

@@ -92,10 +92,12 @@ impl<W: Offset> Names<W> {
         let wanted = wanted.as_bytes();
         let head = Head::of(wanted).lower();
         let order = |name: &Name<W>| {
-            let own = Head::at(text, name.start.at()).first(name.length.into()).lower();
-            let own = own.cmp(&head).then_with(|| caseless(rest(name.of(text)), rest(wanted)));
+            let ordering = Head::at(text, name.start.at()).first(name.length.into()).lower();
+            let ordering = ordering
+                .cmp(&head)
+                .then_with(|| caseless(rest(name.of(text)), rest(wanted)));
             // The zeros of a head may be what is wanted.
-            own.then(usize::from(name.length).cmp(&wanted.len()))
+            ordering.then(usize::from(name.length).cmp(&wanted.len()))
         };
         let at = self.0.binary_search_by(order).ok()?;
         let name = &self.0[at];

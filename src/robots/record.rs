@@ -62,14 +62,14 @@ impl<'a> KeyValue<'a> {
 // === impl Key ===
 
 impl Key {
-    pub(super) fn read(profile: Profile, written: &[u8]) -> Option<Self> {
+    pub(super) fn read(profile: Profile, text: &[u8]) -> Option<Self> {
         if profile == Profile::Rfc9309 {
-            let is = |spelling: &[u8]| written.eq_ignore_ascii_case(spelling);
+            let is = |spelling: &[u8]| text.eq_ignore_ascii_case(spelling);
             return GRAMMAR.iter().find_map(|&(spelling, key)| is(spelling).then_some(key));
         }
         SPELLINGS
             .iter()
-            .find_map(|&(spelling, key)| begins(written, spelling).then_some(key))
+            .find_map(|&(spelling, key)| begins(text, spelling).then_some(key))
     }
 }
 

@@ -10,8 +10,8 @@ use std::{
 
 use crate::{
     audit::LogFormat,
+    colour::{Colour, Paint},
     config::{Config, HttpsMode, Output},
-    paint::{Colour, Paint},
     proxy::Speaks,
     text::plain,
 };

@@ -21,7 +21,7 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    paint::{Colour, Paint},
+    colour::{Colour, Paint},
     text::{Second, plain_lines, plain_message},
 };
 
@@ -69,7 +69,7 @@ impl ForPerson {
         Self { paint }
     }
 
-    fn write(&self, out: &mut impl fmt::Write, level: Level, at: SystemTime, said: &EventText) -> fmt::Result {
+    fn write(&self, out: &mut impl fmt::Write, level: Level, at: SystemTime, event_text: &EventText) -> fmt::Result {
         let (colour, name) = match level {
             Level::ERROR => (Colour::Bad, "ERROR"),
             Level::WARN => (Colour::Warning, "WARN "),
@@ -82,9 +82,9 @@ impl ForPerson {
             "{} {} {}",
             self.paint.in_colour(Colour::Faint, Second(at)),
             self.paint.in_colour(colour, name),
-            plain_lines(&said.message, INDENT)
+            plain_lines(&event_text.message, INDENT)
         )?;
-        let (below, beside): (Vec<_>, Vec<_>) = said.fields.iter().partition(|(_, value)| value.contains('\n'));
+        let (below, beside): (Vec<_>, Vec<_>) = event_text.fields.iter().partition(|(_, value)| value.contains('\n'));
         for (name, value) in beside {
             let value = plain_message(value, usize::MAX);
             write!(out, " {}=", self.paint.in_colour(Colour::Faint, name))?;
@@ -106,9 +106,9 @@ where
     N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let mut said = EventText::default();
-        event.record(&mut said);
-        self.write(&mut out, *event.metadata().level(), SystemTime::now(), &said)
+        let mut event_text = EventText::default();
+        event.record(&mut event_text);
+        self.write(&mut out, *event.metadata().level(), SystemTime::now(), &event_text)
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
 
     /// The line of these fields at some time.
     fn line(level: Level, message: &str, fields: &[(&'static str, &str)]) -> String {
-        let said = EventText {
+        let event_text = EventText {
             message: message.to_owned(),
             fields: fields
                 .iter()
@@ -158,7 +158,9 @@ mod tests {
         };
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         let mut out = String::new();
-        ForPerson::new(Paint::none()).write(&mut out, level, at, &said).unwrap();
+        ForPerson::new(Paint::none())
+            .write(&mut out, level, at, &event_text)
+            .unwrap();
         out
     }
 

@@ -91,7 +91,7 @@ async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: &'static str) {
         let (daemon, file) = (daemon.clone(), file.to_owned());
         move || attempt(&daemon, &file, cause)
     });
-    let outcome = match tell_if_long(attempt).await {
+    let outcome = match log_if_slow(attempt).await {
         Ok(attempt) => attempt.map_err(|error| error.to_string()),
         Err(error) => Err(format!("internal error in robotgate: {error}")),
     };
@@ -115,7 +115,7 @@ async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: &'static str) {
 }
 
 /// Waits for an attempt, and says so where that takes long: no other begins before it ends.
-async fn tell_if_long<T>(attempt: impl Future<Output = T>) -> T {
+async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     tokio::pin!(attempt);
     match tokio::time::timeout(LONG, &mut attempt).await {
         Ok(ended) => ended,
@@ -160,7 +160,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes,
         let closing = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
         let _ = runtime.block_on(tokio::time::timeout(MAX_WAIT, closing));
     }
-    changes::tell(&changes, &generation, cause);
+    changes::log(&changes, &generation, cause);
     log_warnings(&generation.config, Some(file));
     Ok(changes)
 }

@@ -44,7 +44,7 @@ impl Report {
             live,
             reloads,
         };
-        report.tell();
+        report.update();
         report.notifier.ready();
         Arc::new(report)
     }
@@ -56,7 +56,7 @@ impl Report {
 
     /// Behind which it has ended, whichever way.
     pub fn reloaded(&self) {
-        self.tell();
+        self.update();
         self.notifier.ready();
     }
 
@@ -64,7 +64,7 @@ impl Report {
     pub async fn keep_up(self: Arc<Self>) {
         loop {
             tokio::time::sleep(PERIOD).await;
-            self.tell();
+            self.update();
         }
     }
 
@@ -82,7 +82,7 @@ impl Report {
         }
     }
 
-    fn tell(&self) {
+    fn update(&self) {
         let last = self.reloads.load_full();
         let rejected = last.and_then(|last| Some((last.time.0, last.error.clone()?)));
         let status = Status::Serving {

@@ -58,13 +58,13 @@ impl Notifier {
 
     /// Clients are served, by a configuration that is in force. Also said when a reload has ended, whichever way.
     pub fn ready(&self) {
-        self.tell(&[NotifyState::Ready]);
+        self.notify(&[NotifyState::Ready]);
     }
 
     /// The configuration is being read again; [`Notifier::ready`] has to follow.
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
-            Ok(now) => self.tell(&[NotifyState::Reloading, now]),
+            Ok(now) => self.notify(&[NotifyState::Reloading, now]),
             // Newer systemds end a service that says the one without the other.
             Err(error) => tracing::debug!(%error, "cannot tell systemd about a reload"),
         }
@@ -72,20 +72,20 @@ impl Notifier {
 
     /// No more clients are taken.
     pub fn stopping(&self) {
-        self.tell(&[NotifyState::Stopping]);
+        self.notify(&[NotifyState::Stopping]);
     }
 
     /// The line that `systemctl status` shows. It may be set often: what has not changed is not told again.
     pub fn status(&self, text: &str) {
-        let Some(told) = &self.0 else { return };
+        let Some(sent) = &self.0 else { return };
         // Of an error with several lines the first says what is wrong.
         let text = plain(text.lines().next().unwrap_or_default(), MAX_STATUS);
-        let mut last = told.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = sent.status.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != text {
             last.clear();
             last.push_str(&text);
             drop(last);
-            self.tell(&[NotifyState::Status(&text)]);
+            self.notify(&[NotifyState::Status(&text)]);
         }
     }
 
@@ -99,12 +99,12 @@ impl Notifier {
             NotifyState::FdName(&name),
             NotifyState::Custom("FDPOLL=0"),
         ];
-        self.tell_with(|| sd_notify::notify_with_fds(&state, &[socket]));
+        self.notify_with(|| sd_notify::notify_with_fds(&state, &[socket]));
     }
 
     /// Has systemd close a socket that it kept. While it does not, clients connect to it and wait for nobody.
     pub fn release(&self, address: SocketAddr) {
-        self.tell(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name_of(address))]);
+        self.notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name_of(address))]);
     }
 
     /// Tells systemd that the daemon lives, for as long as it does: twice in the time after which systemd would kill it
@@ -120,19 +120,19 @@ impl Notifier {
         loop {
             beat.tick().await;
             if tokio::spawn(tokio::task::yield_now()).await.is_ok() {
-                self.tell(&[NotifyState::Watchdog]);
+                self.notify(&[NotifyState::Watchdog]);
             }
         }
     }
 
-    fn tell(&self, state: &[NotifyState<'_>]) {
-        self.tell_with(|| sd_notify::notify(state));
+    fn notify(&self, state: &[NotifyState<'_>]) {
+        self.notify_with(|| sd_notify::notify(state));
     }
 
-    fn tell_with(&self, send: impl FnOnce() -> io::Result<()>) {
-        let Some(told) = &self.0 else { return };
+    fn notify_with(&self, send: impl FnOnce() -> io::Result<()>) {
+        let Some(sent) = &self.0 else { return };
         if let Err(error) = send()
-            && !told.trouble.swap(true, Ordering::Relaxed)
+            && !sent.trouble.swap(true, Ordering::Relaxed)
         {
             tracing::warn!(%error, "cannot report the status to systemd");
         }

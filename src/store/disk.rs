@@ -36,7 +36,7 @@ use crate::copy::OriginState;
 use crate::{
     files::{self, may_make_in},
     origin::Origin,
-    seldom::seldom,
+    ratelimited::ratelimited,
 };
 
 /// The copies on disk.
@@ -209,7 +209,7 @@ impl Disk {
         }
         drop(queue);
         if !has_room {
-            seldom!(
+            ratelimited!(
                 error,
                 path = %self.path().display(),
                 "too many copies wait to be written to the disk; copies beyond these are only in memory, and \

@@ -103,8 +103,8 @@ impl InFlightFetches {
             if entry.fetch.stage() != Stage::Queued {
                 return Ok(FetchHandle::Running(entry.fetch.join()));
             }
-            let own = entry.permits.iter().find(|(other, _)| *other == name);
-            if let Some(permit) = own.and_then(|(_, permit)| permit.upgrade()) {
+            let existing = entry.permits.iter().find(|(other, _)| *other == name);
+            if let Some(permit) = existing.and_then(|(_, permit)| permit.upgrade()) {
                 return Ok(wait(entry, permit));
             }
             let permit = Arc::new(enter()?);

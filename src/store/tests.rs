@@ -309,10 +309,10 @@ async fn each_origin_is_fetched_on_its_own() {
     }
     let [first, second, third] = begun;
     // The last one ends first, and nobody waits for the others.
-    let own = format!("User-agent: *\nDisallow: /{}\n", third.origin);
+    let text = format!("User-agent: *\nDisallow: /{}\n", third.origin);
     let last = third.origin.clone();
-    third.ends(rules(&own));
-    assert!(holds(&bench.lookup(&last).await, &own));
+    third.ends(rules(&text));
+    assert!(holds(&bench.lookup(&last).await, &text));
     assert_eq!(lookups.iter().filter(|lookup| lookup.is_finished()).count(), 1);
     first.ends(rules(OLD));
     second.ends(rules(OLD));

@@ -155,7 +155,7 @@ pub(crate) fn escaped(text: &str) -> String {
 /// `text` in HTML. What stands between backticks is code.
 pub(crate) fn with_code(text: &str) -> String {
     let parts = text.split('`').enumerate();
-    let part = |(place, part): (usize, &str)| match place % 2 {
+    let part = |(index, part): (usize, &str)| match index % 2 {
         0 => escaped(part),
         _ => format!("<code>{}</code>", escaped(part)),
     };

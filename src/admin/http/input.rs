@@ -52,7 +52,7 @@ impl<T: Form, S: Send + Sync> FromRequestParts<S> for StrictQuery<T> {
     async fn from_request_parts(head: &mut Parts, state: &S) -> Result<Self, Problem> {
         let query = Query::from_request_parts(head, state).await;
         match query {
-            Ok(Query(asked)) => Ok(Self(asked)),
+            Ok(Query(query)) => Ok(Self(query)),
             Err(rejection) => {
                 let why = rejection.body_text();
                 // Before the colon axum says only that something is wrong.
@@ -96,12 +96,12 @@ pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
         _ => Problem::Bad("the content did not come whole".to_owned()),
     })?;
     serde_json::from_slice(&content).map_err(|error| {
-        let place = format!("line {}, column {}", error.line(), error.column());
+        let position = format!("line {}, column {}", error.line(), error.column());
         let why = match error.is_data() {
             true => {
-                in_words(&error.to_string()).unwrap_or_else(|| format!("a value of the wrong type ends at {place}"))
+                in_words(&error.to_string()).unwrap_or_else(|| format!("a value of the wrong type ends at {position}"))
             }
-            false => format!("the content is not JSON ({place})"),
+            false => format!("the content is not JSON ({position})"),
         };
         Problem::Bad(format!("{why}; send {}", T::FORM))
     })
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn reasons_are_told_without_the_words_of_libraries() {
-        for (why, told) in [
+        for (why, expected) in [
             ("missing field `url`", Some("url is missing")),
             (
                 "missing field `requests` at line 1 column 2",
@@ -176,7 +176,7 @@ mod tests {
             ("invalid type: integer `1`, expected a string at line 1 column 23", None),
             ("invalid type: string \"a digit\", expected a number", None),
         ] {
-            assert_eq!(in_words(why).as_deref(), told, "{why}");
+            assert_eq!(in_words(why).as_deref(), expected, "{why}");
         }
     }
 }

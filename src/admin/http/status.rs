@@ -87,7 +87,7 @@ struct TrustProblem {
     client: IpAddr,
     user_agent: Option<String>,
     origin: String,
-    /// `distrust`, or `closed` where it went without a word.
+    /// `rejections`, or `closed` where it went without a word.
     kind: &'static str,
     first: Timestamp,
     last: Timestamp,
@@ -140,7 +140,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
         },
         listen: listening.map(|(address, speaks)| Listens { address, speaks }).collect(),
         authority: generation.authority().map(Signer::of),
-        trust_problems: live.distrust().list().into_iter().map(TrustProblem::of).collect(),
+        trust_problems: live.rejections().list().into_iter().map(TrustProblem::of).collect(),
     })
 }
 

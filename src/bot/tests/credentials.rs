@@ -68,9 +68,9 @@ fn a_bad_line_is_told_by_its_number_and_never_quoted() {
         let found: Vec<_> = bad.iter().map(|bad| (bad.line, bad.fault)).collect();
         assert_eq!(found, faults, "{text}");
         for bad in bad {
-            let told = bad.to_string();
-            assert!(!told.contains("hunter2") && !told.contains(hash), "{told}");
-            assert!(told.contains("robotgate credential add NAME"), "{told}");
+            let message = bad.to_string();
+            assert!(!message.contains("hunter2") && !message.contains(hash), "{message}");
+            assert!(message.contains("robotgate credential add NAME"), "{message}");
         }
     }
 }

@@ -61,7 +61,7 @@ fn certificate(name: &str) -> ClientCertificate {
 }
 
 /// The outcome in a word or two: a bot or token, a cause, or what is not proven.
-fn told(identity: &Identity<'_>) -> String {
+fn describe(identity: &Identity<'_>) -> String {
     match identity {
         Identity::Bot(bot) => bot.name.to_string(),
         Identity::Token(token) => format!("token {token}"),
@@ -77,7 +77,7 @@ fn identify(bots: &Bots, proof: &Proof<'_>, user_agent: &str, required: bool) ->
         .split('|')
         .filter(|field| *field != "none")
         .map(str::as_bytes);
-    told(&bots.identify_by(fields, proof, required))
+    describe(&bots.identify_by(fields, proof, required))
 }
 
 /// What each User-Agent comes to with a proof of `a` alone, with one of `a` and `b`, and with none.
@@ -322,7 +322,7 @@ fn who_would_get_the_rules_of_a_bound_bot_has_to_prove_to_be_it() {
         let identity = bots.identify_by([field.as_bytes()], &Proof::None, false);
         let found = match &identity {
             Identity::Refused(Misfit::Unproven { .. }) => "unproven".to_owned(),
-            other => told(other),
+            other => describe(other),
         };
         assert_eq!(found, wanted, "{field}");
     }
@@ -346,7 +346,7 @@ fn a_proof_that_is_taken_for_granted_is_one_that_would_count() {
         let identity = bots.identify_by([field.as_bytes()], &Proof::Assumed, required);
         let found = match &identity {
             Identity::Refused(Misfit::Agent) => "misfit".to_owned(),
-            other => told(other),
+            other => describe(other),
         };
         assert_eq!(found, wanted, "{field} {required}");
     }

@@ -9,8 +9,8 @@ use super::{CacheArgs, CacheError, paint, print};
 use crate::{
     admin::Row,
     cli::{
+        colour::{Colour, Paint},
         columns::{columns, cut, padded, widest},
-        paint::{Colour, Paint},
     },
     text::{Minute, Timestamp, plain},
 };

@@ -9,7 +9,7 @@ use std::{
 use super::{CacheArgs, CacheError, origin_of, paint, print, print_json, unknown};
 use crate::{
     admin::{Detail, LastCopy},
-    cli::paint::{Colour, Paint},
+    cli::colour::{Colour, Paint},
     copy::Due,
     robots::numbered_lines,
     text::{Minute, Span, Timestamp, plain, plain_message},

@@ -92,14 +92,14 @@ mod tests {
 
     #[test]
     fn sizes_are_said_in_the_unit_that_fits() {
-        for (bytes, said) in [
+        for (bytes, expected) in [
             (0, "0 bytes"),
             (1023, "1023 bytes"),
             (1536, "1.5 KiB"),
             (3 << 19, "1.5 MiB"),
             (5 << 30, "5120.0 MiB"),
         ] {
-            assert_eq!(Size(bytes).to_string(), said);
+            assert_eq!(Size(bytes).to_string(), expected);
         }
     }
 }

@@ -71,15 +71,15 @@ impl Store {
     /// Puts `text` in the place of what was there before.
     pub(super) fn write(&self, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let unfinished = unfinished(&self.path);
-        let written = self.write_unfinished(&unfinished, text, before).and_then(|()| {
+        let result = self.write_unfinished(&unfinished, text, before).and_then(|()| {
             let renamed = fs::rename(&unfinished, &self.path).and_then(|()| self.lock.sync_all());
             renamed.map_err(|source| write_error(&self.path, source))
         });
-        if written.is_err() {
+        if result.is_err() {
             // It may never have been there.
             let _ = fs::remove_file(&unfinished);
         }
-        written
+        result
     }
 
     fn write_unfinished(&self, unfinished: &Path, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
@@ -133,15 +133,15 @@ pub(super) fn with_line(text: &str, line: &str) -> String {
 /// `text` without the lines of `name`, or with none of them but the last, and how many went; `None` where there is
 /// no such line.
 pub(super) fn without(text: &str, name: &str, all_but_last: bool) -> (String, Option<usize>) {
-    let is_meant = |line: &str| name_of(line) == Some(name);
+    let is_of_name = |line: &str| name_of(line) == Some(name);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let Some(last) = lines.iter().rposition(|line| is_meant(line)) else {
+    let Some(last) = lines.iter().rposition(|line| is_of_name(line)) else {
         return (text.to_owned(), None);
     };
     let kept: Vec<&str> = lines
         .iter()
         .enumerate()
-        .filter(|(at, line)| !is_meant(line) || (all_but_last && *at == last))
+        .filter(|(at, line)| !is_of_name(line) || (all_but_last && *at == last))
         .map(|(_, line)| *line)
         .collect();
     (kept.concat(), Some(lines.len() - kept.len()))

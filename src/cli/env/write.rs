@@ -76,16 +76,16 @@ fn contents(
     system: Option<(&str, &str)>,
 ) -> Result<Vec<u8>, WriteError> {
     // Not the file as it is: it may have a private key in it too.
-    let own: String = authority.iter().map(pem::certificate).collect();
+    let authority_pem: String = authority.iter().map(pem::certificate).collect();
     Ok(match (contents, system) {
         (Contents::Text(text), _) => text.clone().into_bytes(),
-        (Contents::Authority, _) => format!("Written by {MARK}: robotgate's authority.\n{own}").into_bytes(),
+        (Contents::Authority, _) => format!("Written by {MARK}: robotgate's authority.\n{authority_pem}").into_bytes(),
         (Contents::Roots, Some((_, roots))) => {
-            format!("Written by {MARK}: robotgate's authority, and the roots of this system.\n{own}\n{roots}")
+            format!("Written by {MARK}: robotgate's authority, and the roots of this system.\n{authority_pem}\n{roots}")
                 .into_bytes()
         }
         (Contents::Roots, None) => format!(
-            "Written by {MARK}: robotgate's authority alone, as no file of this system's roots was found.\n{own}"
+            "Written by {MARK}: robotgate's authority alone, as no file of this system's roots was found.\n{authority_pem}"
         )
         .into_bytes(),
         (Contents::KeyStore, system) => {

@@ -99,6 +99,6 @@ fn an_answer_is_out_before_more_is_asked_for() {
 
 #[test]
 fn how_far_it_is_is_said_in_mebibytes() {
-    assert_eq!(said(3 << 19, Some(12 << 20)), "deciding, 1.5 of 12.0 MiB");
-    assert_eq!(said(0, None), "deciding, 0.0 MiB so far");
+    assert_eq!(progress_text(3 << 19, Some(12 << 20)), "deciding, 1.5 of 12.0 MiB");
+    assert_eq!(progress_text(0, None), "deciding, 0.0 MiB so far");
 }

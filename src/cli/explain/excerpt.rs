@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::{
     cli::{
+        colour::{Colour, Paint},
         columns::cut,
-        paint::{Colour, Paint},
     },
     robots::numbered_lines,
 };

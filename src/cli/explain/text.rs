@@ -10,8 +10,8 @@ use super::source::Source;
 use crate::{
     bot::{Enforcement, Identity},
     cli::{
+        colour::{Colour, Paint},
         columns::{columns, cut},
-        paint::{Colour, Paint},
     },
     decision::{Reason, Scope, Verdict},
     explanation::{Heard, Report},
@@ -151,11 +151,11 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
         paint.in_colour(Colour::Strong, "The file also says, deciding nothing:")
     )?;
     // Those for this bot first, so that they are not among those that are left out.
-    let (own, others): (Vec<_>, Vec<_>) = report.statements.iter().partition(|heard| heard.applies == Some(true));
-    for heard in own.iter().chain(&others).take(MAX_STATEMENTS) {
-        let said = &heard.said;
-        let text = plain(&said.value, MAX_VALUE);
-        write!(out, "  line {:<4} {}: {text}", said.line, said.kind.as_str())?;
+    let (applying, others): (Vec<_>, Vec<_>) = report.statements.iter().partition(|heard| heard.applies == Some(true));
+    for heard in applying.iter().chain(&others).take(MAX_STATEMENTS) {
+        let statement = &heard.statement;
+        let text = plain(&statement.value, MAX_VALUE);
+        write!(out, "  line {:<4} {}: {text}", statement.line, statement.kind.as_str())?;
         match whom(heard) {
             Some(whom) => writeln!(out, "  {}", paint.in_colour(Colour::Faint, format_args!("({whom})")))?,
             None => writeln!(out)?,
@@ -166,15 +166,15 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
 
 /// For whom a statement is, where it is not for the whole file.
 fn whom(heard: &Heard<'_>) -> Option<String> {
-    let said = &heard.said;
-    if !said.kind.is_of_a_group() {
+    let statement = &heard.statement;
+    if !statement.kind.is_of_a_group() {
         return None;
     }
     Some(match heard.applies {
-        _ if said.agents.is_empty() => "for no bot: it stands before the first user-agent".to_owned(),
+        _ if statement.agents.is_empty() => "for no bot: it stands before the first user-agent".to_owned(),
         Some(true) => "for this bot".to_owned(),
-        Some(false) => format!("only for {}", names(&said.agents)),
-        None => format!("for {}", names(&said.agents)),
+        Some(false) => format!("only for {}", names(&statement.agents)),
+        None => format!("for {}", names(&statement.agents)),
     })
 }
 

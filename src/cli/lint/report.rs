@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    cli::paint::{Colour, Paint},
+    cli::colour::{Colour, Paint},
     robots::{Finding, Lint, Severity},
 };
 

@@ -127,15 +127,15 @@ fn is_like_a_site(name: &str) -> bool {
 }
 
 impl From<OsString> for Source {
-    fn from(written: OsString) -> Self {
+    fn from(argument: OsString) -> Self {
         let is_url = |text: &str| {
             text.split_once("://")
                 .is_some_and(|(scheme, _)| ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)))
         };
-        match written.to_str() {
+        match argument.to_str() {
             Some("-") => Self::Stdin,
             Some(text) if is_url(text) => Self::Url(text.to_owned()),
-            _ => Self::File(written.into()),
+            _ => Self::File(argument.into()),
         }
     }
 }

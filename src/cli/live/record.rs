@@ -17,7 +17,7 @@ impl<'a> From<&'a Live> for FetchRecord<'a> {
         let answer = live.answer();
         Self {
             fetched: Some(Timestamp(live.at)),
-            status: traced.hops.last().and_then(|asked| asked.status),
+            status: traced.hops.last().and_then(|hop| hop.status),
             redirects: traced
                 .redirects()
                 .map(|(status, to)| Redirect {

@@ -31,8 +31,8 @@ fn decisions() -> impl Iterator<Item = (&'static str, &'static str, &'static str
 }
 
 fn errors() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    let told = ProxyError::ALL.into_iter();
-    told.filter_map(|error| explained(error).map(|(meaning, todo)| (error.as_str(), meaning, todo)))
+    let errors = ProxyError::ALL.into_iter();
+    errors.filter_map(|error| explained(error).map(|(meaning, todo)| (error.as_str(), meaning, todo)))
 }
 
 fn text() -> String {
@@ -93,8 +93,8 @@ mod tests {
     fn every_kind_has_a_place_and_a_meaning() {
         let body = html();
         for reason in Reason::ALL {
-            let place = format!("<dt id=\"{}\">", reason.as_str());
-            assert_eq!(body.matches(&place).count(), 1, "{reason:?}");
+            let anchor = format!("<dt id=\"{}\">", reason.as_str());
+            assert_eq!(body.matches(&anchor).count(), 1, "{reason:?}");
         }
         for (name, meaning, _) in errors() {
             assert_eq!(body.matches(&format!("<dt id=\"{name}\">")).count(), 1, "{name}");

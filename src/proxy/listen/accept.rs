@@ -33,7 +33,7 @@ use crate::{
         live::Live,
         respond::Problem,
     },
-    seldom::seldom,
+    ratelimited::ratelimited,
     wire::Wire,
 };
 
@@ -66,7 +66,7 @@ impl Accepting {
                 Err(error) => {
                     // Most often the process has too many files open. The waiting connections stay
                     // in the kernel's queue meanwhile.
-                    seldom!(
+                    ratelimited!(
                         error, %error,
                         "cannot accept connections; if too many files are open, raise the limit \
                          (LimitNOFILE of the unit, ulimit -n) or lower proxy.max-connections"
@@ -176,7 +176,7 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
     context.connection.listener = Listener { socket, tls: true };
     let (Some(server_tls), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
         // Who accepts TLS is told to stop before the configuration changes.
-        seldom!(error, %client, "the configuration in force has no proxy.tls, so a connection was closed");
+        ratelimited!(error, %client, "the configuration in force has no proxy.tls, so a connection was closed");
         return;
     };
     let roots = tls.client_roots.clone();
@@ -188,15 +188,15 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
             let certificate = tls.get_ssl().and_then(|tls| tls.peer_certificate_der());
             context.connection.certificate = match certificate.map(ClientCertificate::from_der).transpose() {
                 Ok(certificate) => certificate.map(|certificate| Arc::new(Vouched { certificate, roots })),
-                Err(error) => return seldom!(info, %client, %error, "a connection was closed"),
+                Err(error) => return ratelimited!(info, %client, %error, "a connection was closed"),
             };
             connection::serve(Box::new(tls), &context).await;
         }
         Ok(Err(error)) => {
             let error = handshake::cause(&error);
-            seldom!(info, %client, error, "a client's TLS handshake with the proxy failed");
+            ratelimited!(info, %client, error, "a client's TLS handshake with the proxy failed");
         }
-        Err(_) => seldom!(info, %client, "a client's TLS handshake with the proxy took too long"),
+        Err(_) => ratelimited!(info, %client, "a client's TLS handshake with the proxy took too long"),
     }
 }
 

@@ -116,12 +116,12 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
 }
 
 /// The same of one that a rule decided.
-fn by_rule<'a>(told: &DecisionTexts<'a>, rule: &'a str) -> DecisionTexts<'a> {
+fn by_rule<'a>(texts: &DecisionTexts<'a>, rule: &'a str) -> DecisionTexts<'a> {
     DecisionTexts {
         rule: Some(rule.into()),
         line: Some(3),
         group: Some("*".into()),
-        ..told.clone()
+        ..texts.clone()
     }
 }
 

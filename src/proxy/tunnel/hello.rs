@@ -13,7 +13,7 @@ pub(super) struct Opening {
     acceptor: Acceptor,
     /// How many of the bytes the acceptor has been given.
     given: usize,
-    said: FirstBytes,
+    first_bytes: FirstBytes,
 }
 
 /// What was said. Its `Display` is for where that ends the tunnel.
@@ -42,30 +42,30 @@ impl Opening {
             Some(&TLS_HANDSHAKE) => {}
             // Other records of TLS, which some servers pass over to find the hello behind them, and the hello of old,
             // which cannot name a host.
-            Some(0x14..=0x18 | 0x80..) => self.said = FirstBytes::Unreadable,
-            Some(_) => self.said = FirstBytes::OtherProtocol,
+            Some(0x14..=0x18 | 0x80..) => self.first_bytes = FirstBytes::Unreadable,
+            Some(_) => self.first_bytes = FirstBytes::OtherProtocol,
         }
-        while self.said == FirstBytes::Nothing {
+        while self.first_bytes == FirstBytes::Nothing {
             let mut rest = &bytes[self.given.min(bytes.len())..];
             if rest.is_empty() {
                 return true;
             }
             match self.acceptor.read_tls(&mut rest) {
                 Ok(1..) => self.given = bytes.len() - rest.len(),
-                Ok(0) | Err(_) => self.said = FirstBytes::Unreadable,
+                Ok(0) | Err(_) => self.first_bytes = FirstBytes::Unreadable,
             }
             match self.acceptor.accept() {
                 Ok(None) => {}
                 // rustls has checked the message, but gives no name where an address is written.
-                Ok(Some(_)) => self.said = server_name(bytes).map_or(FirstBytes::NoName, FirstBytes::Name),
-                Err(_) => self.said = FirstBytes::Unreadable,
+                Ok(Some(_)) => self.first_bytes = server_name(bytes).map_or(FirstBytes::NoName, FirstBytes::Name),
+                Err(_) => self.first_bytes = FirstBytes::Unreadable,
             }
         }
         false
     }
 
-    pub(super) fn said(self) -> FirstBytes {
-        self.said
+    pub(super) fn first_bytes(self) -> FirstBytes {
+        self.first_bytes
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
         message.chunks(7).flat_map(record).collect()
     }
 
-    fn said(bytes: &[u8]) -> FirstBytes {
+    fn first_bytes(bytes: &[u8]) -> FirstBytes {
         let mut opening = Opening::default();
         // Byte by byte, as the network may bring them.
         for end in 0..=bytes.len() {
@@ -181,20 +181,20 @@ mod tests {
         let all_at_once = {
             let mut opening = Opening::default();
             opening.wants_more(bytes);
-            opening.said()
+            opening.first_bytes()
         };
-        let said = opening.said();
-        assert_eq!(said, all_at_once);
-        said
+        let first_bytes = opening.first_bytes();
+        assert_eq!(first_bytes, all_at_once);
+        first_bytes
     }
 
     #[test]
     fn the_name_is_read_however_the_hello_comes() {
         let name = FirstBytes::Name("a.example".to_owned());
-        assert_eq!(said(&hello("a.example")), name);
-        assert_eq!(said(&in_pieces(&hello("a.example"))), name);
+        assert_eq!(first_bytes(&hello("a.example")), name);
+        assert_eq!(first_bytes(&in_pieces(&hello("a.example"))), name);
         let and_more = [hello("A.Example"), b"more".to_vec()].concat();
-        assert_eq!(said(&and_more), FirstBytes::Name("A.Example".to_owned()));
+        assert_eq!(first_bytes(&and_more), FirstBytes::Name("A.Example".to_owned()));
     }
 
     /// The message of a client that writes an address where only names may stand.
@@ -208,15 +208,18 @@ mod tests {
     #[test]
     fn an_address_is_read_where_rustls_keeps_it_back() {
         let hello = hello_with_address("192.0.2.77");
-        assert_eq!(said(&hello), FirstBytes::Name("192.0.2.77".to_owned()));
-        assert_eq!(said(&in_pieces(&hello)), FirstBytes::Name("192.0.2.77".to_owned()));
+        assert_eq!(first_bytes(&hello), FirstBytes::Name("192.0.2.77".to_owned()));
+        assert_eq!(
+            first_bytes(&in_pieces(&hello)),
+            FirstBytes::Name("192.0.2.77".to_owned())
+        );
     }
 
     #[test]
     fn only_the_host_of_the_connect_is_meant() {
         let host = |host: &str| crate::origin::HostPort::parse(host.as_bytes()).unwrap().host;
         let name = |name: &str| FirstBytes::Name(name.to_owned());
-        for (said, connect, means) in [
+        for (first_bytes, connect, means) in [
             (name("a.example"), "a.example", true),
             (name("A.example."), "a.example", true),
             (name("b.example"), "a.example", false),
@@ -231,9 +234,9 @@ mod tests {
             (FirstBytes::OtherProtocol, "a.example", true),
         ] {
             assert_eq!(
-                said.means(&host(connect)),
+                first_bytes.means(&host(connect)),
                 means,
-                "{said:?} through a CONNECT to {connect}"
+                "{first_bytes:?} through a CONNECT to {connect}"
             );
         }
     }
@@ -257,7 +260,7 @@ mod tests {
             (b"\x80\x2e\x01\x03\x01\x00".to_vec(), FirstBytes::Unreadable),
             (b"\x16GET / HTTP/1.1\r\n\r\n".to_vec(), FirstBytes::Unreadable),
         ] {
-            assert_eq!(said(&bytes), wanted, "{:?}", String::from_utf8_lossy(&bytes));
+            assert_eq!(first_bytes(&bytes), wanted, "{:?}", String::from_utf8_lossy(&bytes));
         }
     }
 }

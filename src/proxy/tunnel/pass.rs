@@ -139,17 +139,17 @@ mod tests {
         let ends = async {
             client.write_all(b"ping").await.unwrap();
             client.shutdown().await.unwrap();
-            let mut asked = String::new();
-            origin.read_to_string(&mut asked).await.unwrap();
+            let mut request = String::new();
+            origin.read_to_string(&mut request).await.unwrap();
             origin.write_all(b"pong!").await.unwrap();
             drop(origin);
-            let mut answered = String::new();
-            client.read_to_string(&mut answered).await.unwrap();
-            (asked, answered)
+            let mut response = String::new();
+            client.read_to_string(&mut response).await.unwrap();
+            (request, response)
         };
-        let (ended, said) = tokio::join!(pass(near, far, BOUNDS, &count), ends);
+        let (ended, received) = tokio::join!(pass(near, far, BOUNDS, &count), ends);
         assert_eq!(ended, TunnelEnd::Both);
-        assert_eq!(said, ("ping".into(), "pong!".into()));
+        assert_eq!(received, ("ping".into(), "pong!".into()));
         assert_eq!(count.both(), (4, 5));
     }
 

@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
             return;
         }
         let Some(KeyValue { key, value, .. }) = KeyValue::read(Profile::Google, text) else {
-            return tell_prose(number, text, findings);
+            return report_prose(number, text, findings);
         };
         let has_colon = memchr(b':', text).is_some();
         match StatementKind::of_key(Profile::Google, key) {
@@ -91,8 +91,8 @@ impl<'a> Reader<'a> {
                 check_swallowed(number, value, findings);
                 self.sitemap(number, value, findings);
             }
-            Some(_) => tell_ignored(number, key, findings),
-            None => tell_key(number, key, has_colon, text, findings),
+            Some(_) => report_ignored(number, key, findings),
+            None => report_key(number, key, has_colon, text, findings),
         }
     }
 
@@ -186,10 +186,10 @@ fn check_hash(number: u32, content: &[u8], hash: Option<usize>, value: &[u8], fi
 }
 
 /// Of a key that Google's parser does not know.
-fn tell_key(number: u32, key: &[u8], has_colon: bool, text: &[u8], findings: &mut Findings) {
+fn report_key(number: u32, key: &[u8], has_colon: bool, text: &[u8], findings: &mut Findings) {
     let is = |name: &&str| key.eq_ignore_ascii_case(name.as_bytes());
     if IGNORED.iter().any(is) {
-        tell_ignored(number, key, findings);
+        report_ignored(number, key, findings);
     } else if INDEX.iter().any(is) {
         let message = format!(
             "Google ignores {} in a robots.txt: use a robots meta tag or an X-Robots-Tag field, on pages that are not \
@@ -207,11 +207,11 @@ fn tell_key(number: u32, key: &[u8], has_colon: bool, text: &[u8], findings: &mu
         let message = format!("The key {} is unknown, and crawlers ignore the line.", quoted(key));
         findings.add(number, Lint::UnknownKey, message);
     } else {
-        tell_prose(number, text, findings);
+        report_prose(number, text, findings);
     }
 }
 
-fn tell_ignored(number: u32, key: &[u8], findings: &mut Findings) {
+fn report_ignored(number: u32, key: &[u8], findings: &mut Findings) {
     let message = format!(
         "Google ignores {}, and so does robotgate; other crawlers may heed it.",
         quoted(key)
@@ -220,7 +220,7 @@ fn tell_ignored(number: u32, key: &[u8], findings: &mut Findings) {
 }
 
 /// Of a line that has nothing that ends a key, or no key.
-fn tell_prose(number: u32, text: &[u8], findings: &mut Findings) {
+fn report_prose(number: u32, text: &[u8], findings: &mut Findings) {
     let first = text.split(|b| is_space(*b)).next().unwrap_or_default();
     let known = KEYS.iter().find(|name| first.eq_ignore_ascii_case(name.as_bytes()));
     match known {
@@ -248,8 +248,8 @@ fn near(key: &[u8]) -> Option<&'static str> {
     if key.len() > MAX_NEAR {
         return None;
     }
-    let written = String::from_utf8_lossy(key).to_lowercase();
-    let slips = |name: &str| strsim::osa_distance(&written, &name.to_lowercase());
+    let lowercase = String::from_utf8_lossy(key).to_lowercase();
+    let slips = |name: &str| strsim::osa_distance(&lowercase, &name.to_lowercase());
     KEYS.into_iter()
         .find(|name| slips(name) <= if name.len() > 5 { 2 } else { 1 })
 }

@@ -48,7 +48,7 @@ impl Disguise {
     }
 
     /// Says so. `ruled` is whether there are rules that bind somebody in spite of it.
-    pub(super) fn tell(self, ruled: bool, findings: &mut Findings) {
+    pub(super) fn report(self, ruled: bool, findings: &mut Findings) {
         let (code, what, advice) = match self {
             Self::Html => (
                 Lint::Html,

@@ -74,9 +74,9 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Says which rules others leave nothing to decide, and, where it is `asked`, which decide only what would be decided
+    /// Says which rules others leave nothing to decide, and, where it is `are_asked`, which decide only what would be decided
     /// the same way without them.
-    fn check(&self, asked: bool, budget: &mut usize, findings: &mut Findings) {
+    fn check(&self, are_asked: bool, budget: &mut usize, findings: &mut Findings) {
         let all = 0..self.rules.len();
         let winners: Vec<Option<usize>> = all.map(|at| self.winner(at, budget)).collect();
         // The rules that leave nothing to one that says the opposite, which would decide without them.
@@ -109,7 +109,7 @@ impl<'a> Scope<'a> {
             findings.relate(rule.line, line, code, message);
         }
         // With no budget left, some rules that never decide may not have been found.
-        if !asked || *budget == 0 {
+        if !are_asked || *budget == 0 {
             return;
         }
         let lengths = self.lengths();
@@ -134,9 +134,9 @@ impl<'a> Scope<'a> {
 
     /// Another rule that always wins where the one at `at` matches.
     fn winner(&self, at: usize, budget: &mut usize) -> Option<usize> {
-        let own = samples(&self.patterns[at]);
+        let samples_at = samples(&self.patterns[at]);
         let directory = self.directory(at).map(|pattern| samples(&pattern));
-        let mut deciders = own
+        let mut deciders = samples_at
             .iter()
             .chain(directory.iter().flatten())
             .map(|path| self.decider(path, budget));

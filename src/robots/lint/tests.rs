@@ -480,11 +480,11 @@ fn a_finding_says_all_that_a_reader_needs() {
 fn a_name_that_comes_again_may_be_more_of_one() {
     let findings = lint(b"User-agent: a\nDisallow: /a\nUser-agent: a\nUser-agent: A\nUser-agent: a*\nDisallow: /b");
     let repeated = findings.iter().filter(|finding| finding.code == RepeatedAgent);
-    let told: Vec<_> = repeated
+    let reported: Vec<_> = repeated
         .map(|finding| (finding.line, finding.related, &*finding.message))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (4, Some(3), "The group names `A` twice: remove this line."),
             (5, Some(4), "The group names `a` twice."),

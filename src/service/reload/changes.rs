@@ -53,7 +53,7 @@ pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -
 }
 
 /// Tells the operator what is in force now, key by key.
-pub(super) fn tell(Changes { changes, restart }: &Changes, generation: &Generation, cause: &'static str) {
+pub(super) fn log(Changes { changes, restart }: &Changes, generation: &Generation, cause: &'static str) {
     for change in changes.iter().take(MAX_TOLD) {
         match &change.how {
             How::Value { before, after } => tracing::info!(

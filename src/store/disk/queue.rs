@@ -147,10 +147,10 @@ impl Queue {
 }
 
 fn weight(origin: &str, change: &Change) -> usize {
-    let own = origin.len() + size_of::<(String, Change)>();
+    let overhead = origin.len() + size_of::<(String, Change)>();
     match change {
-        Change::Keep { state, .. } => own + state.weight(),
-        Change::Forget => own,
+        Change::Keep { state, .. } => overhead + state.weight(),
+        Change::Forget => overhead,
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     open::{Check, guarded, open_patiently},
     queue::Queue,
 };
-use crate::seldom::seldom;
+use crate::ratelimited::ratelimited;
 
 /// See the module's text.
 pub(super) struct SharedDisk {
@@ -79,7 +79,7 @@ impl SharedDisk {
         if let Err(error) = &read
             && !matches!(error, FileError::Closed)
         {
-            seldom!(
+            ratelimited!(
                 warn,
                 path = %self.path.display(),
                 "cannot read the copies on disk: {error}. robotgate opens the file again"
@@ -97,8 +97,8 @@ impl SharedDisk {
         loop {
             let closing = self.wait_for_work(&collecting, &pause);
             let opened = self.reopen();
-            let written = opened.and_then(|()| self.write_batch());
-            match written.and_then(|()| self.collect(&mut collecting)) {
+            let result = opened.and_then(|()| self.write_batch());
+            match result.and_then(|()| self.collect(&mut collecting)) {
                 Ok(()) => {
                     pause = Pause::default();
                     self.succeeded();
@@ -192,11 +192,11 @@ impl SharedDisk {
 
     fn write_batch(&self) -> Result<(), FileError> {
         let batch = self.lock().take();
-        let written = match batch.changes.is_empty() {
+        let result = match batch.changes.is_empty() {
             true => Ok(()),
             false => self.with_file(|file| file.write(&batch.changes)),
         };
-        if let Err(error) = written {
+        if let Err(error) = result {
             self.lock().give_back(batch);
             return Err(error);
         }

@@ -24,7 +24,7 @@ async fn close(bench: Bench) {
         .expect("it closes");
 }
 
-fn own(number: usize) -> String {
+fn robots_of(number: usize) -> String {
     format!("User-agent: *\nDisallow: /{number}\n{}", "# filler\n".repeat(100))
 }
 
@@ -37,7 +37,7 @@ async fn what_had_to_leave_the_memory_comes_back_without_a_fetch() {
     let folder = tempfile::tempdir().expect("a folder");
     let (bench, mut calls) = bench(folder.path(), 128 * 1024);
     for number in 0..200 {
-        let lookup = bench.fetch(&mut calls, &nth(number), rules(&own(number))).await;
+        let lookup = bench.fetch(&mut calls, &nth(number), rules(&robots_of(number))).await;
         assert_eq!(lookup.status, CacheStatus::Miss, "{number}");
     }
     let held = bench.store.memory();
@@ -45,7 +45,7 @@ async fn what_had_to_leave_the_memory_comes_back_without_a_fetch() {
     for number in 0..200 {
         let lookup = bench.lookup(&nth(number)).await;
         assert_eq!(lookup.status, CacheStatus::Hit, "{number}");
-        assert!(holds(&lookup, &own(number)), "{number}");
+        assert!(holds(&lookup, &robots_of(number)), "{number}");
     }
     let held = bench.store.memory();
     assert!(held.bytes <= held.max_bytes, "{held:?}");
@@ -163,7 +163,7 @@ async fn one_fetch_runs_even_where_the_memory_cannot_hold_its_place() {
     let first = bench.spawn(&nth(0));
     let call = calls.next().await;
     for number in 1..100 {
-        bench.fetch(&mut calls, &nth(number), rules(&own(number))).await;
+        bench.fetch(&mut calls, &nth(number), rules(&robots_of(number))).await;
     }
     let second = bench.spawn(&nth(0));
     tokio::task::yield_now().await;

@@ -38,14 +38,14 @@ pub fn files(text: &str, settings: &Settings) -> Vec<File> {
     let Some(folder) = settings.folder() else {
         return Vec::new();
     };
-    let mut told = text.to_owned();
+    let mut searched = text.to_owned();
     let mut files = Vec::new();
     for file in every(settings) {
-        if !told.contains(&format!("{folder}/{}", file.name)) {
+        if !searched.contains(&format!("{folder}/{}", file.name)) {
             continue;
         }
         if let Contents::Text(text) = &file.contents {
-            told.push_str(text);
+            searched.push_str(text);
         }
         files.push(file);
     }

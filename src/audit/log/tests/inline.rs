@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn written(log: &AuditLog, line: &str) {
+async fn write_line(log: &AuditLog, line: &str) {
     log.write(line.as_bytes()).await.expect("it is written");
 }
 
@@ -11,7 +11,7 @@ async fn a_file_is_written_to_by_the_request_and_anything_else_by_the_logs_threa
     for (is_file, by_thread) in [(true, false), (false, true)] {
         let sink = Sink::default();
         let log = AuditLog::to_sink(sink.output(is_file), None).expect("a thread");
-        written(&log, "line\n").await;
+        write_line(&log, "line\n").await;
         assert_eq!(sink.is_written_by_thread(), by_thread, "{is_file}");
     }
 }
@@ -26,7 +26,7 @@ fn where_one_thread_serves_all_requests_the_logs_thread_writes() {
             .expect("a runtime");
         let sink = Sink::default();
         let log = sink.log_as_file();
-        runtime.block_on(written(&log, "line\n"));
+        runtime.block_on(write_line(&log, "line\n"));
         assert_eq!(sink.is_written_by_thread(), by_thread, "{threads} threads");
     }
 }
@@ -47,7 +47,11 @@ fn a_regular_file_is_a_file_and_nothing_else_is() {
 async fn requests_that_are_ready_share_a_write() {
     let sink = Sink::default();
     let log = sink.log_as_file();
-    tokio::join!(written(&log, "1\n"), written(&log, "2\n"), written(&log, "3\n"));
+    tokio::join!(
+        write_line(&log, "1\n"),
+        write_line(&log, "2\n"),
+        write_line(&log, "3\n")
+    );
     assert_eq!(sink.text(), "1\n2\n3\n");
     assert_eq!(sink.lock().writers.len(), 1);
 }
@@ -57,7 +61,7 @@ async fn lines_that_nobody_waits_for_ride_along_with_the_next_batch() {
     let sink = Sink::default();
     let log = sink.log_as_file();
     log.append(b"1\n").await.expect("there is room");
-    written(&log, "2\n").await;
+    write_line(&log, "2\n").await;
     assert_eq!(sink.text(), "1\n2\n");
     assert!(!sink.is_written_by_thread());
 }
@@ -95,7 +99,7 @@ async fn a_request_that_goes_away_as_it_is_about_to_write_leaves_nobody_waiting(
 
     assert!(matches!(ask_once(second).await, Poll::Ready(Ok(()))));
     assert_eq!(sink.text(), "first\nsecond\n");
-    written(&log, "third\n").await;
+    write_line(&log, "third\n").await;
     assert!(!sink.is_written_by_thread());
 }
 
@@ -113,7 +117,7 @@ async fn a_request_that_panics_as_it_is_about_to_write_leaves_nobody_waiting() {
     });
     assert!(panics.await.is_err());
     assert_eq!(sink.text(), "first\n");
-    written(&log, "second\n").await;
+    write_line(&log, "second\n").await;
 }
 
 #[tokio::test]
@@ -122,7 +126,7 @@ async fn a_request_that_never_goes_on_leaves_nobody_waiting() {
     let log = sink.log_as_file();
     let mut first = pin!(log.write(b"first\n"));
     assert!(ask_once(first.as_mut()).await.is_pending());
-    written(&log, "second\n").await;
+    write_line(&log, "second\n").await;
     assert!(sink.is_written_by_thread());
     assert_eq!(sink.text(), "first\nsecond\n");
     first.await.expect("it is written");
@@ -138,7 +142,7 @@ async fn a_panic_in_the_write_itself_costs_no_line() {
         async move { log.write(b"first\n").await }
     });
     assert!(panics.await.is_err());
-    written(&log, "second\n").await;
+    write_line(&log, "second\n").await;
     assert_eq!(sink.text(), "first\nsecond\n");
 }
 
@@ -147,9 +151,9 @@ async fn after_an_error_the_logs_thread_goes_on_from_the_byte_where_it_stopped()
     for kind in [io::ErrorKind::StorageFull, io::ErrorKind::WouldBlock] {
         let sink = Sink::with_troubles([Trouble::Short(3), Trouble::Error(kind)]);
         let log = sink.log_as_file();
-        written(&log, "first\n").await;
+        write_line(&log, "first\n").await;
         assert!(sink.is_written_by_thread());
-        written(&log, "second\n").await;
+        write_line(&log, "second\n").await;
         assert_eq!(sink.text(), "first\nsecond\n", "{kind}");
     }
 }
@@ -159,7 +163,7 @@ async fn an_interruption_or_a_short_write_needs_no_other_thread() {
     let interrupted = Trouble::Error(io::ErrorKind::Interrupted);
     let sink = Sink::with_troubles([Trouble::Short(3), interrupted, Trouble::Short(1)]);
     let log = sink.log_as_file();
-    written(&log, "a line of some bytes\n").await;
+    write_line(&log, "a line of some bytes\n").await;
     assert_eq!(sink.text(), "a line of some bytes\n");
     assert!(!sink.is_written_by_thread());
 }
@@ -169,12 +173,12 @@ async fn an_interruption_or_a_short_write_needs_no_other_thread() {
 async fn a_file_that_is_fast_again_goes_back_to_the_requests() {
     let sink = Sink::with_troubles([Trouble::Error(io::ErrorKind::WouldBlock)]);
     let log = sink.log_as_file();
-    written(&log, "line\n").await;
+    write_line(&log, "line\n").await;
     assert!(sink.is_written_by_thread());
     let started = std::time::Instant::now();
     while sink.is_written_by_thread() {
         assert!(started.elapsed() < DEADLINE, "it stays with the log's thread");
-        written(&log, "line\n").await;
+        write_line(&log, "line\n").await;
     }
 }
 
@@ -198,10 +202,10 @@ async fn after_a_change_of_the_output_requests_write_to_the_new_one() {
     assert!(ask_once(first.as_mut()).await.is_pending());
     log.go_on_with(new.output(true));
     first.await.expect("it is written");
-    written(&log, "2\n").await;
+    write_line(&log, "2\n").await;
     let lines = old.text() + &new.text();
     assert_eq!(lines, "1\n2\n");
     assert!(new.text().ends_with("2\n"), "what comes from then on");
-    written(&log, "3\n").await;
+    write_line(&log, "3\n").await;
     assert!(!new.is_written_by_thread());
 }

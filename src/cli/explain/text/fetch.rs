@@ -4,8 +4,8 @@ use std::fmt::{Result, Write as _};
 
 use super::count;
 use crate::cli::{
+    colour::{Colour, Paint},
     explain::source::Source,
-    paint::{Colour, Paint},
 };
 
 pub(super) fn write(source: &Source, paint: Paint, out: &mut String) -> Result {

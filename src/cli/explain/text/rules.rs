@@ -5,9 +5,9 @@ use std::fmt::{Result, Write as _};
 use super::{MAX_NAMES, count, more, names};
 use crate::{
     cli::{
+        colour::{Colour, Paint},
         columns::{cut, padded, widest},
         explain::excerpt::Excerpt,
-        paint::{Colour, Paint},
     },
     explanation::{Report, Why},
     robots::{Choice, Competitor, Explanation, Lost},

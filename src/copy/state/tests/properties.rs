@@ -106,12 +106,12 @@ enum Word {
 struct Outcome {
     second: u64,
     /// `None` where it failed.
-    answer: Option<Told>,
+    answer: Option<OriginAnswer>,
 }
 
 /// An answer of the origin.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct OriginAnswer {
     says: Word,
     /// Seconds for which it holds.
     life: u64,
@@ -122,18 +122,18 @@ fn outcomes(events: &[Event]) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (second, fetched) in events {
         let before = outcomes.iter().rev().find_map(|outcome| outcome.answer);
-        let told = match fetched.meaning(&Policy::default(), at(*second)) {
+        let answered = match fetched.meaning(&Policy::default(), at(*second)) {
             Meaning::Rules(_) => Some((Word::Rules(*second), DAYS)),
             Meaning::NoRobots => Some((Word::NoRobots, HOUR)),
             Meaning::Soft404 => Some((Word::Soft404, HOUR)),
             Meaning::Unchanged => before
-                .filter(|told| matches!(told.says, Word::Rules(_)))
-                .map(|told| (told.says, told.life)),
+                .filter(|answered| matches!(answered.says, Word::Rules(_)))
+                .map(|answered| (answered.says, answered.life)),
             Meaning::Failed(_) => None,
         };
-        let answer = told.map(|(says, default)| {
+        let answer = answered.map(|(says, default)| {
             let life = fetched.freshness().0.map_or(default, |life| life.as_secs());
-            Told {
+            OriginAnswer {
                 says,
                 life: life.clamp(5 * MINUTE, DAYS),
             }
@@ -155,17 +155,17 @@ fn failures(outcomes: &[Outcome]) -> &[Outcome] {
     &outcomes[answers..]
 }
 
-fn last_answer(outcomes: &[Outcome]) -> Option<(u64, Told)> {
+fn last_answer(outcomes: &[Outcome]) -> Option<(u64, OriginAnswer)> {
     let mut answers = outcomes.iter().rev();
     answers.find_map(|outcome| Some((outcome.second, outcome.answer?)))
 }
 
 /// Whether `now` lies within the life of `answer`, or before it by what clocks differ at most.
-fn holds(answer: (u64, Told), now: u64) -> bool {
+fn holds(answer: (u64, OriginAnswer), now: u64) -> bool {
     (answer.0.saturating_sub(MINUTE)..answer.0 + answer.1.life).contains(&now)
 }
 
-fn said_by(answer: Told) -> Says {
+fn what_it_says(answer: OriginAnswer) -> Says {
     match answer.says {
         Word::Rules(second) => Says::Rules(second),
         Word::NoRobots => Says::NoRobots,
@@ -181,7 +181,7 @@ fn table(events: &[Event], now: u64) -> Says {
 fn table_under(policy: &Policy, events: &[Event], now: u64) -> Says {
     let outcomes = outcomes(events);
     if let Some(answer) = last_answer(&outcomes).filter(|answer| holds(*answer, now)) {
-        return said_by(answer.1);
+        return what_it_says(answer.1);
     }
     let Some(first) = failures(&outcomes).first() else {
         return Says::Unreachable;
@@ -252,7 +252,7 @@ proptest! {
             if failures(&outcomes).is_empty() {
                 prop_assert_eq!(history.due(now), Due::Now);
             } else {
-                prop_assert_ne!(says(history.answer(now)), said_by(answer.1));
+                prop_assert_ne!(says(history.answer(now)), what_it_says(answer.1));
             }
         }
     }

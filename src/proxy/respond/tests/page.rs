@@ -17,9 +17,9 @@ fn its_title_says_why() {
     let rule = decided(Verdict::Deny, Reason::Rule);
     let unreachable = decided(Verdict::Deny, Reason::Unreachable);
     let egress = decided(Verdict::Deny, Reason::Egress);
-    let with_error = |told: &DecisionTexts<'static>, error: &str| DecisionTexts {
+    let with_error = |texts: &DecisionTexts<'static>, error: &str| DecisionTexts {
         robots_error: Some(error.to_owned()),
-        ..told.clone()
+        ..texts.clone()
     };
     for (grounds, expected) in [
         (

@@ -9,7 +9,7 @@ use crate::{
     proxy::limits::Limit,
 };
 
-fn told(problem: &Problem<'_>) -> (u16, String, String) {
+fn response_to(problem: &Problem<'_>) -> (u16, String, String) {
     let answer = OwnResponse::problem(problem, &HeaderMap::new(), "robotgate");
     assert!(!has(&answer, "robots-decision"), "an error is no verdict");
     assert_eq!(header(&answer, "cache-control"), "no-store");
@@ -67,7 +67,7 @@ fn a_head_that_cannot_be_used_is_the_clients_error() {
         (HeadError::NestedConnect, 400, "Bad Request"),
     ] {
         let expected = (status, "http_request_error".to_owned(), title.to_owned());
-        assert_eq!(told(&Problem::Head(&error)), expected, "{error:?}");
+        assert_eq!(response_to(&Problem::Head(&error)), expected, "{error:?}");
     }
 }
 
@@ -84,7 +84,7 @@ fn a_target_that_cannot_be_used_is_the_clients_error() {
         TargetError::Ambiguous,
     ] {
         let expected = (400, "http_request_error".to_owned(), "Bad Request".to_owned());
-        assert_eq!(told(&Problem::Target(&error)), expected, "{error:?}");
+        assert_eq!(response_to(&Problem::Target(&error)), expected, "{error:?}");
     }
 }
 
@@ -120,7 +120,7 @@ fn a_fault_on_the_way_has_the_type_and_the_status_of_rfc_9209() {
             _ => "Gateway Timeout",
         };
         let expected = (status, error.to_owned(), title.to_owned());
-        assert_eq!(told(&Problem::Fault(&fault)), expected, "{fault:?}");
+        assert_eq!(response_to(&Problem::Fault(&fault)), expected, "{fault:?}");
     }
 }
 
@@ -134,7 +134,7 @@ fn what_goes_wrong_in_the_proxy_itself_is_told_apart() {
         (Problem::Overloaded, 503, "http_request_denied", "Service Unavailable"),
     ] {
         let expected = (status, error.to_owned(), title.to_owned());
-        assert_eq!(told(&problem), expected, "{problem:?}");
+        assert_eq!(response_to(&problem), expected, "{problem:?}");
     }
 }
 

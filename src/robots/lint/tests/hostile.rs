@@ -21,11 +21,11 @@ fn time(name: &str, piece: impl Fn(usize) -> String) -> Duration {
     let findings = lint(file.as_bytes());
     let taken = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime) - start).expect("time goes on");
     println!("{name}: {} findings in {taken:?}", findings.len());
-    let said: usize = findings
+    let length: usize = findings
         .iter()
         .map(|finding| finding.message.len() + finding.text.len())
         .sum();
-    assert!(said < 200 * LIMIT, "{name}: {said}");
+    assert!(length < 200 * LIMIT, "{name}: {length}");
     taken
 }
 

@@ -236,10 +236,10 @@ fn what_lines_are_said_to_mean_they_mean() {
 
 /// The lines of which a finding says to remove them, whatever it is about.
 fn told_to_go(findings: &[Finding]) -> BTreeSet<u32> {
-    let told = findings
+    let reported = findings
         .iter()
         .filter(|finding| finding.message.to_lowercase().contains("remove "));
-    told.map(|finding| finding.line).collect()
+    reported.map(|finding| finding.line).collect()
 }
 
 /// The file without `lines`.

@@ -213,12 +213,12 @@ proptest! {
     /// that of a later version.
     #[test]
     fn damage_makes_nothing_known_that_was_not(
-        places in proptest::collection::vec((0.0..1.0_f64, 1_u8..=255), 1..40),
+        flips in proptest::collection::vec((0.0..1.0_f64, 1_u8..=255), 1..40),
         run in 1_usize..2000,
     ) {
         let (bench, known) = filled();
         let mut bytes = fs::read(bench.path()).expect("read");
-        for (at, flip) in places {
+        for (at, flip) in flips {
             // Most of a new file is empty; what counts stands at its start.
             let at = (at.powi(3) * bytes.len() as f64) as usize;
             let end = (at + run).min(bytes.len());

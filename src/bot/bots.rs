@@ -40,29 +40,29 @@ impl Bots {
     pub fn new(bots: Vec<Arc<Bot>>) -> Self {
         let mut names = vec![Vec::new(); if bots.is_empty() { 0 } else { 256 }];
         let mut globs = Vec::new();
-        for (place, bot) in bots.iter().enumerate() {
+        for (index, bot) in bots.iter().enumerate() {
             for pattern in &bot.user_agents {
                 if pattern.is_glob() {
-                    globs.push((place, pattern.clone()));
+                    globs.push((index, pattern.clone()));
                 } else if let Some(first) = pattern.as_str().bytes().next() {
                     let name = Name {
                         text: pattern.as_str().as_bytes().into(),
-                        bot: place,
+                        bot: index,
                     };
                     names[usize::from(first.to_ascii_lowercase())].push(name);
                 }
             }
         }
-        let places = |has: fn(&Bindings) -> bool| -> Box<[usize]> {
+        let indices = |has: fn(&Bindings) -> bool| -> Box<[usize]> {
             let those = bots.iter().enumerate().filter(|(_, bot)| has(&bot.bindings));
-            those.map(|(place, _)| place).collect()
+            those.map(|(index, _)| index).collect()
         };
-        let bound = places(Bindings::bind);
+        let bound = indices(Bindings::bind);
         Self {
             claims: claims(&bots, &bound),
             bound,
-            by_certificate: places(|bindings| !bindings.certificates.is_empty()),
-            by_network: places(|bindings| !bindings.networks.is_empty()),
+            by_certificate: indices(|bindings| !bindings.certificates.is_empty()),
+            by_network: indices(|bindings| !bindings.networks.is_empty()),
             bots: bots.into(),
             names: names.into(),
             globs,
@@ -73,10 +73,10 @@ impl Bots {
     /// With the credentials that clients may present.
     #[must_use]
     pub fn with_credentials(mut self, mut credentials: Credentials) -> Self {
-        let takes = |bot: &Bot, name: &str| bot.bindings.credentials.iter().any(|own| **own == *name);
+        let takes = |bot: &Bot, name: &str| bot.bindings.credentials.iter().any(|credential| **credential == *name);
         credentials.assign(|name| {
             let bound = self.bound().filter(|(_, bot)| takes(bot, name));
-            bound.map(|(place, _)| place).collect()
+            bound.map(|(index, _)| index).collect()
         });
         self.credentials = Some(credentials);
         self
@@ -126,8 +126,8 @@ impl Bots {
         self.at(&self.by_network)
     }
 
-    fn at<'a>(&'a self, places: &'a [usize]) -> impl Iterator<Item = (usize, &'a Arc<Bot>)> {
-        places.iter().filter_map(|&place| Some((place, self.bots.get(place)?)))
+    fn at<'a>(&'a self, indices: &'a [usize]) -> impl Iterator<Item = (usize, &'a Arc<Bot>)> {
+        indices.iter().filter_map(|&index| Some((index, self.bots.get(index)?)))
     }
 
     /// The first of those bound that goes by this product token.
@@ -213,15 +213,15 @@ impl Bots {
 }
 
 /// What the bots at these places go by.
-fn claims(bots: &[Arc<Bot>], places: &[usize]) -> Box<[Vec<Name>]> {
-    let mut claims = vec![Vec::new(); if places.is_empty() { 0 } else { 256 }];
-    for &place in places {
-        for token in bots.get(place).into_iter().flat_map(|bot| bot.goes_by()) {
+fn claims(bots: &[Arc<Bot>], indices: &[usize]) -> Box<[Vec<Name>]> {
+    let mut claims = vec![Vec::new(); if indices.is_empty() { 0 } else { 256 }];
+    for &index in indices {
+        for token in bots.get(index).into_iter().flat_map(|bot| bot.goes_by()) {
             // A robots.txt names it by the letters that it begins with, too, so whoever goes by those would get its rules.
             for text in [token, letters(token)] {
                 if let Some(first) = text.bytes().next() {
                     let text = text.as_bytes().into();
-                    claims[usize::from(first.to_ascii_lowercase())].push(Name { text, bot: place });
+                    claims[usize::from(first.to_ascii_lowercase())].push(Name { text, bot: index });
                 }
             }
         }

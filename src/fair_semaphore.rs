@@ -11,25 +11,25 @@ use std::{
 use tokio::sync::oneshot;
 
 /// A fixed number of turns. `K` says for whom one is taken.
-pub(crate) struct Turns<K: Eq + Hash + Clone> {
+pub(crate) struct FairSemaphore<K: Eq + Hash + Clone> {
     state: Mutex<State<K>>,
 }
 
 /// One turn, which ends when it is dropped.
-pub(crate) struct Turn<K: Eq + Hash + Clone>(Arc<Turns<K>>);
+pub(crate) struct FairPermit<K: Eq + Hash + Clone>(Arc<FairSemaphore<K>>);
 
 struct State<K: Eq + Hash + Clone> {
     /// Turns that nobody has. While there is one, nobody waits.
     free: usize,
     /// Those who wait, by key, each list in order of arrival and never empty.
-    waiting: HashMap<K, VecDeque<oneshot::Sender<Turn<K>>>>,
+    waiting: HashMap<K, VecDeque<oneshot::Sender<FairPermit<K>>>>,
     /// The keys of `waiting`, the next one first.
     round: VecDeque<K>,
 }
 
-// === impl Turns ===
+// === impl FairSemaphore ===
 
-impl<K: Eq + Hash + Clone> Turns<K> {
+impl<K: Eq + Hash + Clone> FairSemaphore<K> {
     pub(crate) fn new(count: usize) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
@@ -41,17 +41,17 @@ impl<K: Eq + Hash + Clone> Turns<K> {
     }
 
     /// Waits for a turn. Whoever stops waiting loses nothing for the others.
-    pub(crate) async fn take(self: &Arc<Self>, key: K) -> Turn<K> {
-        let told = {
+    pub(crate) async fn take(self: &Arc<Self>, key: K) -> FairPermit<K> {
+        let receiver = {
             let mut state = self.state();
             if state.free > 0 {
                 state.free -= 1;
-                return Turn(self.clone());
+                return FairPermit(self.clone());
             }
             state.wait(key)
         };
-        match told.await {
-            Ok(turn) => turn,
+        match receiver.await {
+            Ok(permit) => permit,
             // A waiting list outlives everyone on it: `self` holds it.
             Err(_) => unreachable!("a turn is sent before its sender is dropped"),
         }
@@ -62,7 +62,7 @@ impl<K: Eq + Hash + Clone> Turns<K> {
     }
 }
 
-impl<K: Eq + Hash + Clone> fmt::Debug for Turns<K> {
+impl<K: Eq + Hash + Clone> fmt::Debug for FairSemaphore<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Turns").finish_non_exhaustive()
     }
@@ -71,20 +71,20 @@ impl<K: Eq + Hash + Clone> fmt::Debug for Turns<K> {
 // === impl State ===
 
 impl<K: Eq + Hash + Clone> State<K> {
-    fn wait(&mut self, key: K) -> oneshot::Receiver<Turn<K>> {
-        let (tell, told) = oneshot::channel();
+    fn wait(&mut self, key: K) -> oneshot::Receiver<FairPermit<K>> {
+        let (sender, receiver) = oneshot::channel();
         if !self.waiting.contains_key(&key) {
             self.round.push_back(key.clone());
         }
-        self.waiting.entry(key).or_default().push_back(tell);
-        told
+        self.waiting.entry(key).or_default().push_back(sender);
+        receiver
     }
 
     /// Takes the next one who still waits off the lists.
-    fn next(&mut self) -> Option<oneshot::Sender<Turn<K>>> {
+    fn next(&mut self) -> Option<oneshot::Sender<FairPermit<K>>> {
         while let Some(key) = self.round.pop_front() {
             let list = self.waiting.get_mut(&key)?;
-            let next = std::iter::from_fn(|| list.pop_front()).find(|tell| !tell.is_closed());
+            let next = std::iter::from_fn(|| list.pop_front()).find(|sender| !sender.is_closed());
             match list.is_empty() {
                 true => drop(self.waiting.remove(&key)),
                 false => self.round.push_back(key),
@@ -97,9 +97,9 @@ impl<K: Eq + Hash + Clone> State<K> {
     }
 }
 
-// === impl Turn ===
+// === impl FairPermit ===
 
-impl<K: Eq + Hash + Clone> Drop for Turn<K> {
+impl<K: Eq + Hash + Clone> Drop for FairPermit<K> {
     fn drop(&mut self) {
         let next = {
             let mut state = self.0.state();
@@ -111,7 +111,7 @@ impl<K: Eq + Hash + Clone> Drop for Turn<K> {
         };
         if let Some(next) = next {
             // One who has just stopped waiting hands it back: that drops it, which comes here again.
-            drop(next.send(Turn(self.0.clone())));
+            drop(next.send(FairPermit(self.0.clone())));
         }
     }
 }
@@ -125,30 +125,30 @@ mod tests {
 
     use super::*;
 
-    type Waiting = Pin<Box<dyn Future<Output = Turn<char>>>>;
+    type Waiting = Pin<Box<dyn Future<Output = FairPermit<char>>>>;
 
-    fn wait(turns: &Arc<Turns<char>>, key: char) -> Waiting {
-        let turns = turns.clone();
-        let mut waiting: Waiting = Box::pin(async move { turns.take(key).await });
+    fn wait(semaphore: &Arc<FairSemaphore<char>>, key: char) -> Waiting {
+        let semaphore = semaphore.clone();
+        let mut waiting: Waiting = Box::pin(async move { semaphore.take(key).await });
         assert!(poll(&mut waiting).is_none(), "no turn is free");
         waiting
     }
 
-    fn poll(waiting: &mut Waiting) -> Option<Turn<char>> {
+    fn poll(waiting: &mut Waiting) -> Option<FairPermit<char>> {
         match waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(turn) => Some(turn),
+            Poll::Ready(permit) => Some(permit),
             Poll::Pending => None,
         }
     }
 
     /// In which order those who wait get the only turn.
-    fn order(turn: Turn<char>, waiting: Vec<(&'static str, Waiting)>) -> Vec<&'static str> {
-        let (mut turn, mut waiting, mut order) = (Some(turn), waiting, Vec::new());
-        while turn.take().is_some() {
+    fn order(permit: FairPermit<char>, waiting: Vec<(&'static str, Waiting)>) -> Vec<&'static str> {
+        let (mut permit, mut waiting, mut order) = (Some(permit), waiting, Vec::new());
+        while permit.take().is_some() {
             waiting.retain_mut(|(name, waiting)| match poll(waiting) {
                 Some(got) => {
-                    assert!(turn.is_none(), "there is one turn");
-                    turn = Some(got);
+                    assert!(permit.is_none(), "there is one turn");
+                    permit = Some(got);
                     order.push(*name);
                     false
                 }
@@ -161,36 +161,39 @@ mod tests {
 
     #[tokio::test]
     async fn keys_take_turns_however_many_each_waits_for() {
-        let turns = Turns::new(1);
-        let turn = turns.take('a').await;
+        let semaphore = FairSemaphore::new(1);
+        let permit = semaphore.take('a').await;
         let names = ["a1", "a2", "a3", "a4", "b1", "b2", "c1"];
-        let waiting = names.map(|name| (name, wait(&turns, char::from(name.as_bytes()[0]))));
-        assert_eq!(order(turn, waiting.into()), ["a1", "b1", "c1", "a2", "b2", "a3", "a4"]);
-        let _free_again = turns.take('a').await;
+        let waiting = names.map(|name| (name, wait(&semaphore, char::from(name.as_bytes()[0]))));
+        assert_eq!(
+            order(permit, waiting.into()),
+            ["a1", "b1", "c1", "a2", "b2", "a3", "a4"]
+        );
+        let _free_again = semaphore.take('a').await;
     }
 
     #[tokio::test]
     async fn who_stops_waiting_keeps_no_turn() {
-        let turns = Turns::new(1);
-        let turn = turns.take('a').await;
-        let (gone, told, last) = (wait(&turns, 'a'), wait(&turns, 'b'), wait(&turns, 'c'));
+        let semaphore = FairSemaphore::new(1);
+        let permit = semaphore.take('a').await;
+        let (gone, receiver, last) = (wait(&semaphore, 'a'), wait(&semaphore, 'b'), wait(&semaphore, 'c'));
         drop(gone);
-        drop(turn);
+        drop(permit);
         // Its turn has been sent, but not yet received.
-        drop(told);
+        drop(receiver);
         let [mut last] = [last];
-        let turn = poll(&mut last);
-        assert!(turn.is_some());
-        drop(turn);
-        let _free_again = turns.take('a').await;
+        let permit = poll(&mut last);
+        assert!(permit.is_some());
+        drop(permit);
+        let _free_again = semaphore.take('a').await;
     }
 
     #[tokio::test]
     async fn so_many_turns_are_taken_at_once() {
-        let turns = Turns::new(2);
-        let first = turns.take('a').await;
-        let _second = turns.take('a').await;
-        let mut third = wait(&turns, 'a');
+        let semaphore = FairSemaphore::new(2);
+        let first = semaphore.take('a').await;
+        let _second = semaphore.take('a').await;
+        let mut third = wait(&semaphore, 'a');
         drop(first);
         assert!(poll(&mut third).is_some());
     }

@@ -14,7 +14,7 @@ use crate::text::words;
 
 /// The table. See the module's text.
 #[derive(Debug, Default)]
-pub struct Distrust {
+pub struct Rejections {
     /// The one that was heard of last stands last.
     table: Mutex<Vec<Entry>>,
     /// When each program, by its hash, last showed that it trusts the certificate.
@@ -24,7 +24,7 @@ pub struct Distrust {
 
 words! {
     /// What a client did on seeing the certificate.
-    pub enum Kind {
+    pub enum RejectionKind {
         /// It said by a TLS alert that it does not trust the certificate.
         Distrust = "distrust",
         /// It closed without a word, as many do that do not trust it.
@@ -41,7 +41,7 @@ pub struct Rejection {
     pub user_agent: Option<String>,
     /// Where it went the last time.
     pub origin: String,
-    pub kind: Kind,
+    pub kind: RejectionKind,
     pub first: SystemTime,
     pub last: SystemTime,
     pub count: u64,
@@ -50,12 +50,12 @@ pub struct Rejection {
 #[derive(Debug)]
 struct Entry {
     rejection: Rejection,
-    told: SystemTime,
+    last_logged: SystemTime,
 }
 
-// === impl Distrust ===
+// === impl Rejections ===
 
-impl Distrust {
+impl Rejections {
     /// Notes that a client turned a certificate down. Where the log should tell, which is at most once a minute for each
     /// client and kind, gives how often the client has done this, this time included. `user_agent` is plain text already.
     pub fn note(
@@ -63,7 +63,7 @@ impl Distrust {
         client: IpAddr,
         user_agent: Option<&str>,
         origin: &str,
-        kind: Kind,
+        kind: RejectionKind,
         now: SystemTime,
     ) -> Option<u64> {
         let client = key_of(client);
@@ -85,7 +85,7 @@ impl Distrust {
                     last: now,
                     count: 1,
                 },
-                told: now,
+                last_logged: now,
             });
             return Some(1);
         };
@@ -100,9 +100,11 @@ impl Distrust {
         }
         let count = rejection.count;
         // A clock that was set back tells too early, and never falls silent.
-        let is_due = now.duration_since(entry.told).map_or(true, |since| since >= TELL_AGAIN);
+        let is_due = now
+            .duration_since(entry.last_logged)
+            .map_or(true, |since| since >= LOG_INTERVAL);
         if is_due {
-            entry.told = now;
+            entry.last_logged = now;
         }
         table.push(entry);
         is_due.then_some(count)
@@ -165,7 +167,7 @@ const MAX_TRUSTING: usize = 4096;
 /// Clients and kinds that are remembered.
 const MAX_CLIENTS: usize = 256;
 /// How long the log is silent about a client.
-const TELL_AGAIN: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -181,8 +183,16 @@ mod tests {
 
     #[test]
     fn a_client_is_told_of_once_a_minute_with_its_count() {
-        let distrust = Distrust::default();
-        let note = |seconds| distrust.note(ip("10.0.0.7"), None, "https://a.example", Kind::Distrust, at(seconds));
+        let rejections = Rejections::default();
+        let note = |seconds| {
+            rejections.note(
+                ip("10.0.0.7"),
+                None,
+                "https://a.example",
+                RejectionKind::Distrust,
+                at(seconds),
+            )
+        };
         assert_eq!(note(0), Some(1));
         assert_eq!(note(1), None);
         assert_eq!(note(59), None);
@@ -190,17 +200,23 @@ mod tests {
         assert_eq!(note(61), None);
         // The clock was set back.
         assert_eq!(note(5), Some(6));
-        let other = distrust.note(ip("10.0.0.7"), None, "https://a.example", Kind::Closed, at(61));
+        let other = rejections.note(ip("10.0.0.7"), None, "https://a.example", RejectionKind::Closed, at(61));
         assert_eq!(other, Some(1), "another kind is told of");
     }
 
     #[test]
     fn the_table_names_the_last_origin_and_what_to_do() {
-        let distrust = Distrust::default();
+        let rejections = Rejections::default();
         let client = ip("10.0.0.7");
-        distrust.note(client, Some("curl/8.5.0"), "https://a.example", Kind::Distrust, at(1));
-        distrust.note(client, None, "https://b.example", Kind::Distrust, at(2));
-        let list = distrust.list();
+        rejections.note(
+            client,
+            Some("curl/8.5.0"),
+            "https://a.example",
+            RejectionKind::Distrust,
+            at(1),
+        );
+        rejections.note(client, None, "https://b.example", RejectionKind::Distrust, at(2));
+        let list = rejections.list();
         let [rejection] = list.as_slice() else {
             panic!("one client: {list:?}");
         };
@@ -212,8 +228,8 @@ mod tests {
 
     #[test]
     fn trust_is_remembered_for_a_while_and_of_that_program_alone() {
-        let distrust = Distrust::default();
-        distrust.note_trust((ip("10.0.0.7"), "Bot/1"), at(100));
+        let rejections = Rejections::default();
+        rejections.note_trust((ip("10.0.0.7"), "Bot/1"), at(100));
         for (program, seconds, trusts) in [
             ((ip("10.0.0.7"), "Bot/1"), 109, true),
             ((ip("10.0.0.7"), "Bot/1"), 110, false),
@@ -221,25 +237,25 @@ mod tests {
             ((ip("10.0.0.7"), "Bot/2"), 101, false),
             ((ip("10.0.0.8"), "Bot/1"), 101, false),
         ] {
-            assert_eq!(distrust.trusts(program, at(seconds)), trusts, "{program:?} {seconds}");
+            assert_eq!(rejections.trusts(program, at(seconds)), trusts, "{program:?} {seconds}");
         }
         for number in 0..2 * MAX_TRUSTING {
-            distrust.note_trust(number, at(101));
+            rejections.note_trust(number, at(101));
         }
-        assert!(distrust.trusts(2 * MAX_TRUSTING - 1, at(101)), "old ones made room");
-        assert!(!distrust.trusts(0_usize, at(101)));
+        assert!(rejections.trusts(2 * MAX_TRUSTING - 1, at(101)), "old ones made room");
+        assert!(!rejections.trusts(0_usize, at(101)));
     }
 
     #[test]
     fn the_table_is_bounded_and_a_network_of_ipv6_is_one_client() {
-        let distrust = Distrust::default();
+        let rejections = Rejections::default();
         for number in 0..1000_u32 {
             let client = IpAddr::from(number.to_be_bytes());
-            distrust.note(client, None, "https://a.example", Kind::Distrust, at(1));
+            rejections.note(client, None, "https://a.example", RejectionKind::Distrust, at(1));
             let client = IpAddr::V6(Ipv6Addr::from_bits((0x2001_0db8_u128 << 96) | u128::from(number)));
-            distrust.note(client, None, "https://a.example", Kind::Distrust, at(1));
+            rejections.note(client, None, "https://a.example", RejectionKind::Distrust, at(1));
         }
-        let list = distrust.list();
+        let list = rejections.list();
         assert_eq!(list.len(), MAX_CLIENTS);
         assert_eq!(list[0].client, ip("2001:db8::"));
         assert_eq!(list[0].count, 1000);

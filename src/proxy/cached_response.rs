@@ -10,7 +10,7 @@ use crate::copy::{Answer, CacheStatus, Lookup, Policy, RobotsCopy};
 
 /// A fresh answer of the origin, as it was fetched.
 #[derive(Debug)]
-pub(super) struct Copied<'a> {
+pub(super) struct CachedResponse<'a> {
     pub(super) status: StatusCode,
     /// `None` where the origin said that there is no robots.txt.
     pub(super) copy: Option<&'a RobotsCopy>,
@@ -42,9 +42,9 @@ pub(super) fn opaque(etag: &str) -> &str {
     etag.strip_prefix("W/").unwrap_or(etag)
 }
 
-// === impl Copied ===
+// === impl CachedResponse ===
 
-impl<'a> Copied<'a> {
+impl<'a> CachedResponse<'a> {
     /// What `lookup` found, where it is fresh at `now` and the whole of what the origin said.
     pub(super) fn of(lookup: &'a Lookup, policy: &Policy, now: SystemTime) -> Option<Self> {
         let ground = lookup.ground(policy);

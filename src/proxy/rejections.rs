@@ -14,7 +14,7 @@ use std::{
 use http::HeaderValue;
 
 use super::{client_connection::OuterConnect, context::Context, handshake::cause};
-use crate::{origin::Scheme, seldom::seldom, text::plain, trust::Kind, trust::clients};
+use crate::{origin::Scheme, ratelimited::ratelimited, text::plain, trust::RejectionKind, trust::clients};
 
 /// Tells why a client broke the handshake off. pingora passes the alert on only as text.
 pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: &OuterConnect, context: &Context) {
@@ -23,11 +23,11 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
     let is_alert = ALERTS.iter().any(|alert| text.contains(alert));
     let is_gone = GONE.iter().any(|sign| text.contains(sign));
     match (is_alert, is_gone) {
-        (true, _) => tell(Kind::Distrust, &cause, outer_connect, context),
+        (true, _) => log_rejection(RejectionKind::Distrust, &cause, outer_connect, context),
         (_, true) => log_close(&cause, outer_connect, context).await,
         _ => {
             let (client, origin) = (context.connection.client, &outer_connect.origin);
-            seldom!(info, %client, %origin, error = cause, "a TLS handshake failed");
+            ratelimited!(info, %client, %origin, error = cause, "a TLS handshake failed");
         }
     }
 }
@@ -48,7 +48,7 @@ pub(super) fn note_trust(context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && let Some(program) = program(outer_connect, context)
     {
-        context.live.distrust.note_trust(program, SystemTime::now());
+        context.live.rejections.note_trust(program, SystemTime::now());
     }
 }
 
@@ -63,12 +63,12 @@ async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context)
             () = tokio::time::sleep(GRACE) => {}
             _ = stopping.wait_for(|stop| *stop) => {}
         }
-        if context.live.distrust.trusts(program, SystemTime::now()) {
+        if context.live.rejections.trusts(program, SystemTime::now()) {
             return;
         }
     }
     if !*context.shutdown.borrow() {
-        tell(Kind::Closed, cause, outer_connect, context);
+        log_rejection(RejectionKind::Closed, cause, outer_connect, context);
     }
 }
 
@@ -88,7 +88,7 @@ fn is_browser(user_agent: &HeaderValue) -> bool {
     matches!(clients::guess(&text), Some("chromium" | "firefox"))
 }
 
-fn tell(kind: Kind, cause: &str, outer_connect: &OuterConnect, context: &Context) {
+fn log_rejection(kind: RejectionKind, cause: &str, outer_connect: &OuterConnect, context: &Context) {
     let client = context.connection.client;
     let user_agent = outer_connect
         .user_agent
@@ -98,21 +98,21 @@ fn tell(kind: Kind, cause: &str, outer_connect: &OuterConnect, context: &Context
     let user_agent = user_agent.as_deref();
     context.live.metrics.distrusted(kind);
     let origin = outer_connect.origin.to_string();
-    let told = context
+    let due = context
         .live
-        .distrust
+        .rejections
         .note(client.ip(), user_agent, &origin, kind, SystemTime::now());
-    let Some(count) = told else {
+    let Some(count) = due else {
         return;
     };
     let fix = clients::fix(user_agent);
     match kind {
-        Kind::Distrust => seldom!(
+        RejectionKind::Distrust => ratelimited!(
             warn, %client, user_agent, origin, alert = cause, count, fix,
             "a client does not trust robotgate's certificate: `{fix}` shows what to set in the client; or let the \
              host through with [[https.tunnel]]"
         ),
-        Kind::Closed => seldom!(
+        RejectionKind::Closed => ratelimited!(
             warn, %client, user_agent, origin, alert = cause, count, fix,
             "a client closed the connection when it saw robotgate's certificate, often because it does not trust it: \
              `{fix}` shows what to set in the client; or let the host through with [[https.tunnel]]"
