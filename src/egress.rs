@@ -87,7 +87,7 @@ impl Egress {
     /// It has.
     pub fn check_again(&self, address: SocketAddr) -> Result<(), EgressError> {
         match self.listening.is_reached_by(address) {
-            true => Err(Prohibited::Own(address).into()),
+            true => Err(Prohibited::OwnListener(address).into()),
             false => Ok(()),
         }
     }
@@ -112,7 +112,7 @@ pub fn screen(guard: &Guard, listening: &Listening, host: &Host, port: u16) -> R
 fn check(guard: &Guard, listening: &Listening, host: &Host, address: SocketAddr) -> Result<(), Prohibited> {
     guard.check(host, address.ip())?;
     if listening.is_reached_by(address) {
-        return Err(Prohibited::Own(address));
+        return Err(Prohibited::OwnListener(address));
     }
     Ok(())
 }

@@ -136,8 +136,8 @@ impl Origin {
 
     /// Whether this is the proxy itself, by whatever scheme and port: a name that the world's DNS never has (ICANN's
     /// resolution of 29 July 2024 reserves `.internal`). It has no robots.txt, and nothing is decided on it.
-    pub fn is_own(&self) -> bool {
-        matches!(&self.host, Host::Name(name) if **name == *OWN_NAME)
+    pub fn is_internal_site(&self) -> bool {
+        matches!(&self.host, Host::Name(name) if **name == *INTERNAL_SITE)
     }
 
     /// Whether `authority`, read under this origin's scheme, names this origin.
@@ -171,7 +171,7 @@ impl FromStr for Origin {
 }
 
 /// The host at which the proxy serves its own pages.
-const OWN_NAME: &str = "robotgate.internal";
+const INTERNAL_SITE: &str = "robotgate.internal";
 
 #[cfg(test)]
 mod tests {

@@ -311,7 +311,7 @@ impl Store {
             .fold(earlier, |earlier, jump| Arc::new(earlier.after_jump(jump)));
         let is_mended = earlier
             .last_fetch()
-            .is_some_and(|asked| asked < SystemTime::UNIX_EPOCH + retry_from);
+            .is_some_and(|last| last < SystemTime::UNIX_EPOCH + retry_from);
         let earlier = match is_mended {
             true => Arc::new(earlier.retrying_now()),
             false => earlier,

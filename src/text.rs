@@ -149,8 +149,8 @@ pub(crate) fn calendar(time: SystemTime) -> Option<UtcDateTime> {
 /// Writes `time` without allocating.
 fn write_time(f: &mut fmt::Formatter<'_>, time: SystemTime, format: &[BorrowedFormatItem<'_>]) -> fmt::Result {
     let mut text = [0; 32];
-    let written = calendar(time).and_then(|calendar| calendar.format_into(&mut &mut text[..], format).ok());
-    match written.map(|length| std::str::from_utf8(&text[..length])) {
+    let formatted = calendar(time).and_then(|calendar| calendar.format_into(&mut &mut text[..], format).ok());
+    match formatted.map(|length| std::str::from_utf8(&text[..length])) {
         Some(Ok(text)) => f.write_str(text),
         _ => f.write_str("a time beyond the calendar"),
     }
@@ -305,8 +305,8 @@ mod tests {
     #[test]
     fn a_time_that_was_written_reads_as_the_same() {
         let time = Timestamp(SystemTime::UNIX_EPOCH + Duration::new(784_111_777, 42_000));
-        let written = serde_json::to_string(&time).unwrap();
-        assert_eq!(serde_json::from_str::<Timestamp>(&written).unwrap(), time);
+        let formatted = serde_json::to_string(&time).unwrap();
+        assert_eq!(serde_json::from_str::<Timestamp>(&formatted).unwrap(), time);
         assert!(serde_json::from_str::<Timestamp>("\"yesterday\"").is_err());
     }
 

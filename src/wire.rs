@@ -172,8 +172,8 @@ impl Wire {
     pub fn into_stream(self) -> Option<(Stream, BytesMut)> {
         let inner = Arc::into_inner(self.0)?;
         let inner = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let whole = inner.out.is_empty() && !inner.flushes && inner.broken.is_none();
-        whole.then_some((inner.stream, inner.ahead))
+        let is_idle = inner.out.is_empty() && !inner.flushes && inner.broken.is_none();
+        is_idle.then_some((inner.stream, inner.ahead))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -170,8 +170,8 @@ impl Context {
     async fn write_what_waits(&self) -> Option<Warning> {
         let store = self.live.store();
         let disk = store.disk().filter(|disk| disk.waiting() > 0)?;
-        let written = tokio::time::timeout(TO_WRITE, Disk::flush(disk)).await;
-        (written != Ok(true)).then_some([(header::WARNING, NOT_LATEST)])
+        let flushed = tokio::time::timeout(TO_WRITE, Disk::flush(disk)).await;
+        (flushed != Ok(true)).then_some([(header::WARNING, NOT_LATEST)])
     }
 }
 

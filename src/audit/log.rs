@@ -232,7 +232,7 @@ impl AuditLog {
     /// # Errors
     /// There is no room for [`MAX_WAIT`]; the line is not in the log and will not be.
     pub async fn enqueue(&self, line: &[u8]) -> Result<Enqueued<'_>, AuditError> {
-        let line = &*self.written_as(line);
+        let line = &*self.formatted(line);
         let state = self.room().await?;
         let batch = self.shared.push(state, line, true);
         self.counts.add(line);
@@ -247,7 +247,7 @@ impl AuditLog {
     /// # Errors
     /// As [`AuditLog::write`], where the wait for room took as long.
     pub async fn append(&self, line: &[u8]) -> Result<(), AuditError> {
-        let line = &*self.written_as(line);
+        let line = &*self.formatted(line);
         if line.is_empty() {
             return Ok(());
         }
@@ -259,7 +259,7 @@ impl AuditLog {
 
     /// As [`AuditLog::append`], whether there is room or not: for what cannot wait.
     pub fn append_now(&self, line: &[u8]) {
-        let line = &*self.written_as(line);
+        let line = &*self.formatted(line);
         self.shared.push(self.shared.lock(), line, false);
         self.counts.add(line);
     }
@@ -276,7 +276,7 @@ impl AuditLog {
     }
 
     /// The line as the output gets it; empty where it gets none.
-    fn written_as<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
+    fn formatted<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
         self.text.as_ref().map_or(Cow::Borrowed(line), |text| text.of(line))
     }
 

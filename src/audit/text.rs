@@ -80,7 +80,7 @@ enum Record {
 }
 
 /// The parts of a line.
-struct Parts {
+struct LineFields {
     time: String,
     label: (Colour, String),
     request: Request,
@@ -120,8 +120,8 @@ impl TextLines {
 
     fn fitted<'r>(&self, record: &'r [u8], columns: Option<usize>) -> Cow<'r, [u8]> {
         match serde_json::from_slice(record) {
-            Ok(parsed) => match self.parts(parsed) {
-                Some(parts) => self.line(&parts, columns).into_bytes().into(),
+            Ok(parsed) => match self.fields(parsed) {
+                Some(fields) => self.line(&fields, columns).into_bytes().into(),
                 None => Cow::Borrowed(&[]),
             },
             // It cannot be: the record is ours. Still, nothing is lost.
@@ -129,7 +129,7 @@ impl TextLines {
         }
     }
 
-    fn parts(&self, record: Record) -> Option<Parts> {
+    fn fields(&self, record: Record) -> Option<LineFields> {
         Some(match record {
             Record::Decision {
                 time,
@@ -171,7 +171,7 @@ impl TextLines {
                     url,
                 };
                 self.opened(id, request.clone());
-                Parts {
+                LineFields {
                     time,
                     label: (colour, verdict),
                     request,
@@ -189,7 +189,7 @@ impl TextLines {
                 let error = error?;
                 let status = status.map_or_else(String::new, |status| format!("{status} "));
                 let detail = error_detail.map_or_else(String::new, |detail| format!(": {detail}"));
-                Parts {
+                LineFields {
                     time,
                     label: (Colour::Warning, "error".to_owned()),
                     request: request.unwrap_or_else(|| Request {
@@ -213,7 +213,7 @@ impl TextLines {
                     Colour::Faint
                 };
                 let error = error.map_or_else(String::new, |error| format!(": {error}"));
-                Parts {
+                LineFields {
                     time,
                     label: (colour, "robots".to_owned()),
                     request: Request {
@@ -227,14 +227,14 @@ impl TextLines {
     }
 
     /// In so many columns, if the URL can be shortened to that.
-    fn line(&self, parts: &Parts, columns: Option<usize>) -> String {
+    fn line(&self, fields: &LineFields, columns: Option<usize>) -> String {
         let shown = |text| plain_message(text, usize::MAX);
-        let Parts {
+        let LineFields {
             time,
             label: (colour, label),
             request,
             why,
-        } = parts;
+        } = fields;
         // Of the day; the lines of the operational log beside it have the date, and all are in UTC.
         let time = format!("{}Z", time.get(11..19).unwrap_or(time));
         let (who, mut url, why) = (shown(&request.who), shown(&request.url), shown(why));

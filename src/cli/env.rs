@@ -178,7 +178,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     if let Some(folder) = &args.write {
         let folder = write::folder(folder)?;
         let _ = write!(options, " --write {folder}");
-        settings = settings.written_to(&folder);
+        settings = settings.with_folder(&folder);
     }
 
     let text = if intercepts {

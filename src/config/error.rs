@@ -135,9 +135,9 @@ impl Problem {
         let source_line = text[from..to].trim_end_matches('\r');
         let column = text[from..start].chars().count();
         let shown = source_line.chars().count();
-        let meant = text
+        let marked = text
             .get(start..end.min(to))
-            .map_or(1, |meant| meant.trim_end().chars().count());
+            .map_or(1, |marked| marked.trim_end().chars().count());
         let mut key = Search::key(document, &(start..end));
         if let Some(missing) = complaint.missing {
             let dot = if key.is_empty() { "" } else { "." };
@@ -151,7 +151,7 @@ impl Problem {
             key,
             message: printable(&complaint.message),
             source_line: source_line.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}"),
-            width: meant.min(shown.saturating_sub(column)).max(1),
+            width: marked.min(shown.saturating_sub(column)).max(1),
         }
     }
 }

@@ -65,12 +65,12 @@ impl Watch {
         let passed = running.saturating_sub(self.running);
         let expected = self.wall + passed;
         let difference = wall.duration_since(expected).unwrap_or_else(|behind| behind.duration());
-        difference <= SLACK && passed < MOMENT
+        difference <= SLACK && passed < CHECK_PERIOD
     }
 }
 
 /// How long nobody need look, where the clocks go together.
-const MOMENT: Duration = Duration::from_secs(60);
+const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// How long after its start a machine may be without the right time.
 const LEARNING: Duration = Duration::from_secs(15 * 60);
 /// What clocks are corrected by as they run is less.

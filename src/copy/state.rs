@@ -211,7 +211,7 @@ impl OriginState {
             (Some(answered), None) if answered.is_old(now, policy) => Due::Background,
             (Some(_), _) => Due::No,
             (None, Some(failing)) if !failing.retry_is_due(now, policy) => Due::No,
-            (None, Some(failing)) if failing.is_asked_hourly(now, policy) => Due::Background,
+            (None, Some(failing)) if failing.is_retried_hourly(now, policy) => Due::Background,
             (None, _) => Due::Now,
         }
     }
@@ -361,7 +361,7 @@ impl Answered {
 impl Failing {
     /// Whether the last try of a long series is of the last hours. When nobody has asked since, one
     /// failure of long ago is no reason to go on without a try.
-    fn is_asked_hourly(&self, now: SystemTime, policy: &Policy) -> bool {
+    fn is_retried_hourly(&self, now: SystemTime, policy: &Policy) -> bool {
         let Unreachable { deny_for, retry, .. } = &policy.unreachable;
         self.lasts(now) >= *deny_for && elapsed(self.tried, now) < self.retry_under(policy) + retry.longest
     }

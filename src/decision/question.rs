@@ -223,7 +223,7 @@ impl Question {
         let (_, agent) = self.asker().pick(robots);
         if let Scope::Tunnel { exception } = &self.scope {
             let passes = exception.is_some() || self.terms.unverifiable == Unverifiable::Allow;
-            return Some(find_whole(agent, by_last_copy, passes));
+            return Some(find_site_access(agent, by_last_copy, passes));
         }
         let readings = readings(self.target.decided_path(), self.terms.strict_paths);
         let (reading, Match { allowed, rule }) = strictest(agent, &readings, budget)?;
@@ -303,7 +303,7 @@ impl Ruling {
 }
 
 /// What can be said of the whole origin. `passes` settles what happens where that is neither yes nor no.
-fn find_whole(agent: Agent<'_>, by_last_copy: bool, passes: bool) -> Ruling {
+fn find_site_access(agent: Agent<'_>, by_last_copy: bool, passes: bool) -> Ruling {
     // The root's rule stands for the whole origin where every path has the same verdict.
     let rule = agent.decide(b"/").rule;
     let reason = reason_of(rule, by_last_copy);

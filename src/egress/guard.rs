@@ -50,7 +50,7 @@ pub enum Prohibited {
     #[error("port {0} is closed to bots unless egress.ports has it")]
     Port(u16),
     #[error("{0} is an address of this proxy itself, which bots may not reach through it")]
-    Own(SocketAddr),
+    OwnListener(SocketAddr),
 }
 
 // === impl Guard ===

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn what_comes_back_is_known_however_it_is_addressed() {
-        for (listener, address, is_own) in [
+        for (listener, address, is_reached) in [
             ("127.0.0.1:3128", "127.0.0.1:3128", true),
             ("127.0.0.1:3128", "127.0.0.1:3129", false),
             ("127.0.0.1:3128", "127.0.0.2:3128", false),
@@ -90,7 +90,7 @@ mod tests {
         ] {
             let listening: Listening = [listener.parse().expect("an address")].into_iter().collect();
             let address = address.parse().expect("an address");
-            assert_eq!(listening.is_reached_by(address), is_own, "{listener}: {address}");
+            assert_eq!(listening.is_reached_by(address), is_reached, "{listener}: {address}");
         }
     }
 }

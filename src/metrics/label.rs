@@ -102,7 +102,7 @@ words! {
         /// It was for a robots.txt, and was answered from the copy.
         Copy = "copy",
         /// It was for robotgate itself.
-        Own = "own",
+        InternalSite = "own",
         /// It went wrong, before a decision or after it.
         Error = "error",
     }

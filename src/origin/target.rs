@@ -56,7 +56,7 @@ pub enum TargetError {
     #[error("a CONNECT inside a CONNECT is not supported")]
     NestedConnect,
     #[error("robotgate.internal is the proxy itself, so no robots.txt applies to it")]
-    Own,
+    InternalSite,
 }
 
 /// The forms of a request target (RFC 9112 §3.2) that matter here.
@@ -181,8 +181,8 @@ fn split(url: &str) -> Result<(Origin, &[u8]), TargetError> {
     };
     let scheme = Scheme::parse(scheme).ok_or(TargetError::NoRobots)?;
     let origin = Origin::new(scheme, HostPort::parse(authority)?);
-    match origin.is_own() {
-        true => Err(TargetError::Own),
+    match origin.is_internal_site() {
+        true => Err(TargetError::InternalSite),
         false => Ok((origin, path_and_query)),
     }
 }

@@ -124,7 +124,7 @@ impl OuterConnect {
     /// Notes the name that the TLS inside asks for. What two readers could take for another host than the CONNECT named
     /// is no name that requests can be decided under. TLS without a name does no harm here: the requests inside are
     /// decided on the CONNECT's host, and robotgate names that host to the site itself.
-    pub(super) fn asked_for(&self, name: &str) {
+    pub(super) fn note_server_name(&self, name: &str) {
         if !self.origin.host.matches(name) {
             // Each connection is asked for one name.
             let _ = self.other_name.set(name.into());

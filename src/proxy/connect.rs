@@ -33,10 +33,10 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
     };
     let generation = context.live.generation();
     let origin = Origin::new(Scheme::Https, connect.authority.clone());
-    if origin.is_own() {
+    if origin.is_internal_site() {
         let mut exchange = Exchange::new(generation, metrics::Method::Connect);
-        exchange.is_own = true;
-        let answer = exchange.problem(&Problem::Own(&InternalSiteError::PlainHttp), &connect.headers);
+        exchange.is_internal_site = true;
+        let answer = exchange.problem(&Problem::InternalSite(&InternalSiteError::PlainHttp), &connect.headers);
         return answer_and_close(stream, &answer, &mut exchange).await;
     }
     let exception = generation

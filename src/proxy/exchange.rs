@@ -54,7 +54,7 @@ pub(super) struct Exchange {
     /// Bytes of content from the client, and to it.
     pub(super) passed: Count,
     /// Whether it is for robotgate itself.
-    pub(super) is_own: bool,
+    pub(super) is_internal_site: bool,
     /// Whether the copy of the robots.txt is the answer.
     from_copy: bool,
     /// Whether the end stands in the log.
@@ -103,7 +103,7 @@ impl Exchange {
             failed: None,
             status: None,
             passed: Count::default(),
-            is_own: false,
+            is_internal_site: false,
             from_copy: false,
             completed: false,
             tunnel: None,
@@ -163,9 +163,9 @@ impl Exchange {
         };
         // Only a decision that is in the log gets an end there, and each of them does.
         self.decided = Some(Decided { decision, field });
-        let written = enqueued.wait_until_written().await;
+        let result = enqueued.wait_until_written().await;
         self.generation.meter.metrics.audit_took(handing_over.elapsed());
-        written.map(|()| refusal)
+        result.map(|()| refusal)
     }
 
     /// What was decided, once that is in the log.
@@ -305,7 +305,7 @@ impl Exchange {
     fn count(&self) {
         let error = self.failed.as_ref().map(|(error, _)| *error);
         let outcome = match error {
-            _ if self.is_own => Outcome::Own,
+            _ if self.is_internal_site => Outcome::InternalSite,
             None if self.from_copy => Outcome::Copy,
             None if self.forwards() => Outcome::Forwarded,
             None if self.decided.is_some() => Outcome::Refused,

@@ -36,7 +36,7 @@ pub struct ParsedRequest {
 ///
 /// # Errors
 /// Why it is refused, and by whom.
-pub fn take(bytes: &[u8], through: Option<&Origin>) -> Result<Option<Taken>, String> {
+pub fn take(bytes: &[u8], outer_connect: Option<&Origin>) -> Result<Option<Taken>, String> {
     let mut bytes = BytesMut::from(bytes);
     let Some(head) = Head::parse(&mut bytes, LIMITS).map_err(|error| format!("head: {error}"))? else {
         return Ok(None);
@@ -45,8 +45,8 @@ pub fn take(bytes: &[u8], through: Option<&Origin>) -> Result<Option<Taken>, Str
         return Ok(Some(Taken::Connect(connect.authority)));
     }
     let mut request = read_by_pingora(&head.bytes[..head.len]).map_err(|error| format!("pingora: {error}"))?;
-    let through = through.map(|origin| OuterConnect::new(origin.clone(), None, None, 1));
-    let target = target_of(&request, through.as_ref()).map_err(|error| format!("target: {error}"))?;
+    let outer_connect = outer_connect.map(|origin| OuterConnect::new(origin.clone(), None, None, 1));
+    let target = target_of(&request, outer_connect.as_ref()).map_err(|error| format!("target: {error}"))?;
     let received = rewrite::Received {
         version: request.version,
         has_content: false,

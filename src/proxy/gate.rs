@@ -123,11 +123,11 @@ async fn admit(
         head::log_malformed(address, &error);
         exchange.problem(&Problem::Target(&error), &head.headers)
     })?;
-    if target.origin.is_own() {
+    if target.origin.is_internal_site() {
         tracing::debug!(client = %address, method = %head.method, "a request for the proxy's own pages");
-        exchange.is_own = true;
+        exchange.is_internal_site = true;
         let answer = internal_site::answer(head, &target, connection, generation);
-        return Err(answer.unwrap_or_else(|error| exchange.problem(&Problem::Own(&error), &head.headers)));
+        return Err(answer.unwrap_or_else(|error| exchange.problem(&Problem::InternalSite(&error), &head.headers)));
     }
     let (_, subject) = identify(&generation.config, &head.headers, connection);
     let requester = connection.guard.requester(&generation.config.proxy.limits);

@@ -107,7 +107,7 @@ pub(super) async fn serve(
             match tokio::time::timeout(within, handshake).await {
                 Ok(Ok(tls)) => {
                     if let Some(name) = tls.get_ssl().and_then(|tls| tls.server_name()) {
-                        outer_connect.asked_for(name);
+                        outer_connect.note_server_name(name);
                     }
                     serve_inside(Box::new(tls), outer_connect, context).await;
                 }

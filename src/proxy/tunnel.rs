@@ -101,13 +101,13 @@ async fn pass_checked(
         readable = origin.readable() => drop(readable),
     }
     let first_bytes = opening.first_bytes();
-    let is_meant = match &first_bytes {
+    let is_expected = match &first_bytes {
         FirstBytes::Nothing => stream.early().is_empty(),
         first_bytes => exchange
             .decision()
             .is_some_and(|decision| first_bytes.means(&decision.target().origin.host)),
     };
-    if !is_meant {
+    if !is_expected {
         return Err(first_bytes);
     }
     Ok(pass(stream, origin, bounds, &exchange.passed).await)

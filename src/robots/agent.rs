@@ -234,11 +234,11 @@ mod tests {
             let robots = RobotsTxt::parse(format!("user-agent: *\n{rules}").as_bytes());
             let (agent, path) = (robots.agent("a"), path.as_bytes());
             let mut left = usize::MAX;
-            let whole = agent.decide_within(path, &mut left);
-            prop_assert_eq!(whole, Some(agent.decide(path)));
+            let unbounded = agent.decide_within(path, &mut left);
+            prop_assert_eq!(unbounded, Some(agent.decide(path)));
             let work = usize::MAX - left;
             let mut left = budget;
-            prop_assert_eq!(agent.decide_within(path, &mut left), whole.filter(|_| work <= budget));
+            prop_assert_eq!(agent.decide_within(path, &mut left), unbounded.filter(|_| work <= budget));
             prop_assert!(work > budget || left == budget - work);
         }
     }

@@ -169,7 +169,7 @@ mod tests {
 
     /// What is printed for a client: with and without files.
     fn texts(client: &Client) -> [String; 2] {
-        [settings(), settings().written_to("/srv/trust")]
+        [settings(), settings().with_folder("/srv/trust")]
             .map(|settings| client.settings(&settings) + &client.credential(&settings))
     }
 
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn what_is_written_is_no_shell_function() {
         for client in all() {
-            let text = client.settings(&settings().written_to("/srv/trust"));
+            let text = client.settings(&settings().with_folder("/srv/trust"));
             assert!(
                 !text.contains("() {") && !text.contains("() ("),
                 "{}: {text}",

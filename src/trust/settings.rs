@@ -88,7 +88,7 @@ impl Settings {
     /// The same where files are written to a folder, copies of the certificate among them. [`is_plain`] holds of its
     /// path.
     #[must_use]
-    pub fn written_to(self, folder: &str) -> Self {
+    pub fn with_folder(self, folder: &str) -> Self {
         Self {
             ca: Ca::At(format!("{folder}/ca.pem")),
             folder: Some(folder.to_owned()),

@@ -70,11 +70,11 @@ async fn a_head_is_read_once_it_is_whole_and_nothing_behind_it() {
             std::future::pending::<()>().await;
         };
         let reading = std::future::poll_fn(|cx| wire.poll_head(&mut seen, 100, cx));
-        let whole = tokio::select! {
-            whole = reading => whole.expect("a head"),
+        let complete = tokio::select! {
+            complete = reading => complete.expect("a head"),
             () = sending => unreachable!("it does not end"),
         };
-        assert_eq!(whole, Awaited::Head, "{sent:?}");
+        assert_eq!(complete, Awaited::Head, "{sent:?}");
         let length = at_once(wire.read(&mut read)).expect("it is there").expect("it is open");
         assert_eq!(&read[..length], head.as_bytes());
         assert!(at_once(wire.read(&mut read)).is_none(), "not before it may: {sent:?}");

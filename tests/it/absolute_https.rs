@@ -20,10 +20,10 @@ async fn they_are_forwarded_over_tls_and_decided_like_any_other() {
     let decision = refused(&denied, "rule");
     assert_eq!(decision.param("robots"), Some(origin.url("/robots.txt")));
     assert_eq!(denied.status_line(), "HTTP/1.1 403 Disallowed by robots.txt");
-    let asked = origin.only_request_for("/x");
-    assert_eq!(asked.sni.as_deref(), Some(NAME));
+    let forwarded = origin.only_request_for("/x");
+    assert_eq!(forwarded.sni.as_deref(), Some(NAME));
     assert_eq!(
-        (asked.target.as_str(), asked.field("Host")),
+        (forwarded.target.as_str(), forwarded.field("Host")),
         ("/x", Some(origin.authority().as_str()))
     );
     assert_eq!(origin.count("/robots.txt"), 1);

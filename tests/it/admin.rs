@@ -24,11 +24,11 @@ pub async fn get(gate: &Gate, path: &str) -> Value {
 
 /// The answer to a POST of `content`.
 pub async fn post(gate: &Gate, path: &str, content: &Value) -> Value {
-    let asked = gate
+    let request = gate
         .ask_admin("POST", path)
         .header("Content-Type", "application/json")
         .body(content.to_string().as_bytes());
-    answer(asked.await, "post", path, 200)
+    answer(request.await, "post", path, 200)
 }
 
 /// The problem that a GET gets.

@@ -55,11 +55,11 @@ impl Operator {
         let place = std::panic::Location::caller();
         async move {
             let line = format!("{step}\n");
-            let told = async {
+            let reply = async {
                 self.steps.write_all(line.as_bytes()).await.ok()?;
                 self.answers.next_line().await.ok()?
             };
-            let answer = told.await.unwrap_or_else(|| "the driver has ended".to_owned());
+            let answer = reply.await.unwrap_or_else(|| "the driver has ended".to_owned());
             assert!(answer == "ok", "{place}: {step}: {}", answer.replace(" ⏎ ", "\n"));
         }
     }

@@ -11,7 +11,7 @@ use toml::Table;
 
 use crate::{
     admin::{escaped, get, post, problem},
-    support::{Alpn, Ask, Connected, Gate, NAME, Origin, Reply, Told},
+    support::{Alpn, Ask, CliOutput, Connected, Gate, NAME, Origin, Reply},
 };
 
 /// Who asks, and what each of the [`GATES`] answers, the last excepted; one answer where all say the same.
@@ -261,9 +261,12 @@ async fn ask_all(number: usize) {
     gate.dns().point("inside.example", [10, 0, 0, 1]);
     let rows: Vec<Row> = ROWS.iter().map(|row| Row::new(row, number, &sites, &gate)).collect();
     let mut wrong = Vec::new();
-    let mut compare = |whom: &str, row: &Row, said: &Value, own: &Value| {
-        if said != own {
-            wrong.push(format!("{} {}: {whom} says {said}, and not {own}", row.agent, row.url));
+    let mut compare = |whom: &str, row: &Row, answer: &Value, expected: &Value| {
+        if answer != expected {
+            wrong.push(format!(
+                "{} {}: {whom} says {answer}, and not {expected}",
+                row.agent, row.url
+            ));
         }
     };
 
@@ -281,7 +284,7 @@ async fn ask_all(number: usize) {
     };
     let config = command_config(&gate, &rows);
     let commands = explain_all(&config, &rows).await;
-    let check = Told::by(&["check", &config], "").await;
+    let check = CliOutput::of(&["check", &config], "").await;
 
     for (at, row) in rows.iter().enumerate() {
         let expected = row.outcome();
@@ -293,51 +296,51 @@ async fn ask_all(number: usize) {
         compare("the proxy", row, &outcome(proxy), &expected);
         let explain = format!("/api/v1/explain?{}", row.query());
         let explained = get(&gate, &explain).await;
-        for (whom, said) in [("decide", &decided[at]), ("explain's decision", &explained["decision"])] {
-            compare(whom, row, &said_of(said), &said_of(proxy));
-            compare(whom, row, &by_rule(said), &by_rule(proxy));
+        for (whom, answer) in [("decide", &decided[at]), ("explain's decision", &explained["decision"])] {
+            compare(whom, row, &decision_of(answer), &decision_of(proxy));
+            compare(whom, row, &by_rule(answer), &by_rule(proxy));
         }
         // Reports tell of rules only where they decided on a path.
-        for (whom, said) in [
+        for (whom, answer) in [
             ("explain's report", &explained["report"]),
             ("the command", &commands[at].json()),
         ] {
-            compare(whom, row, &said_of(said), &said_of(proxy));
+            compare(whom, row, &decision_of(answer), &decision_of(proxy));
         }
         if let Some(comes_to) = row.comes_to() {
-            let told = check.errors.contains(&comes_to);
-            compare("check", row, &json!(told), &json!(true));
+            let warns = check.errors.contains(&comes_to);
+            compare("check", row, &json!(warns), &json!(true));
         }
     }
     for (at, row) in rows.iter().enumerate().filter(|(_, row)| row.expected == "own") {
-        let own = "robotgate.internal is the proxy itself";
+        let expected = "robotgate.internal is the proxy itself";
         let explained = problem(&gate, &format!("/api/v1/explain?{}", row.query()), 400).await;
         let decided = decided[at]["error"].as_str().unwrap_or_default();
         let checked = check.errors.lines().find(|line| line.contains(&row.url));
-        for (whom, said) in [
+        for (whom, answer) in [
             ("decide", decided),
             ("explain", &explained),
             ("the command", &commands[at].errors),
             ("check", checked.unwrap_or_default()),
         ] {
-            compare(whom, row, &json!(said.contains(own)), &json!(true));
+            compare(whom, row, &json!(answer.contains(expected)), &json!(true));
         }
     }
     assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), check.errors);
 }
 
 /// Verdict, reason and whether it is forwarded.
-fn outcome(said: &Value) -> Value {
-    json!([said["verdict"], said["reason"], said["forwarded"]])
+fn outcome(answer: &Value) -> Value {
+    json!([answer["verdict"], answer["reason"], answer["forwarded"]])
 }
 
 /// The same, and who it is taken to be.
-fn said_of(said: &Value) -> Value {
-    json!([outcome(said), said["enforcement"], said["bot"]])
+fn decision_of(answer: &Value) -> Value {
+    json!([outcome(answer), answer["enforcement"], answer["bot"]])
 }
 
-fn by_rule(said: &Value) -> Value {
-    json!([said["rule"], said["line"], said["group"]])
+fn by_rule(answer: &Value) -> Value {
+    json!([answer["rule"], answer["line"], answer["group"]])
 }
 
 async fn start(of: &GateOf) -> Gate {
@@ -401,7 +404,7 @@ async fn ask_proxy(gate: &Gate, mode: &str, row: &Row) -> Option<Value> {
     } else {
         let (host, port) = authority.split_once(':').unwrap_or((authority, "443"));
         let connect = gate.connect(&format!("{host}:{port}"));
-        let connected = connect.asking(|ask| row.dress(ask, true)).await;
+        let connected = connect.with_ask(|ask| row.dress(ask, true)).await;
         if let Connected::Tunnel(tunnel) = connected
             && mode == "intercept"
             && host != "other.example"
@@ -426,8 +429,8 @@ async fn decide(gate: &Gate, rows: &[Row]) -> Vec<Value> {
 }
 
 /// What the command tells, a few at a time.
-async fn explain_all(config: &str, rows: &[Row]) -> Vec<Told> {
-    let mut told = Vec::new();
+async fn explain_all(config: &str, rows: &[Row]) -> Vec<CliOutput> {
+    let mut outputs = Vec::new();
     for rows in rows.chunks(4) {
         let mut running = JoinSet::new();
         for (at, row) in rows.iter().cloned().enumerate() {
@@ -435,14 +438,14 @@ async fn explain_all(config: &str, rows: &[Row]) -> Vec<Told> {
             running.spawn(async move {
                 let mut args = vec!["explain", "--config", &config, "--json", "--agent", row.agent, &row.url];
                 args.extend(row.credential.is_none().then_some("--unproven"));
-                (at, Told::by(&args, "").await)
+                (at, CliOutput::of(&args, "").await)
             });
         }
         let mut done = running.join_all().await;
         done.sort_by_key(|(at, _)| *at);
-        told.extend(done.into_iter().map(|(_, told)| told));
+        outputs.extend(done.into_iter().map(|(_, output)| output));
     }
-    told
+    outputs
 }
 
 // === impl Sites ===

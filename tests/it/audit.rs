@@ -203,12 +203,12 @@ async fn a_decision_tells_whether_its_request_went_on() {
         ),
     ] {
         let case = format!("{method} {target} {agent} {reason}");
-        let asked = plain.count("/x") + plain.count("/private");
+        let count = plain.count("/x") + plain.count("/private");
         let went_on = match method {
             "CONNECT" => matches!(gate.connect(target).user_agent(agent).await, Connected::Tunnel(_)),
             _ => {
                 gate.get(target).user_agent(agent).await;
-                plain.count("/x") + plain.count("/private") > asked
+                plain.count("/x") + plain.count("/private") > count
             }
         };
         assert_eq!(went_on, forwarded, "{case}");

@@ -28,15 +28,15 @@ mod leaves;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A directory with the paths of a pair, which may or may not be there.
-struct Place {
+struct CaFiles {
     directory: TempDir,
     certificate: PathBuf,
     key: PathBuf,
 }
 
-// === impl Place ===
+// === impl CaFiles ===
 
-impl Place {
+impl CaFiles {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         Self {
@@ -48,10 +48,10 @@ impl Place {
 
     /// A place that holds a pair of the caller's.
     fn with(certificates: &[String], key: &KeyPair) -> Self {
-        let place = Self::new();
-        fs::write(&place.certificate, certificates.concat()).unwrap();
-        place.write_key(&key.serialize_pem());
-        place
+        let files = Self::new();
+        fs::write(&files.certificate, certificates.concat()).unwrap();
+        files.write_key(&key.serialize_pem());
+        files
     }
 
     fn write_key(&self, pem: &str) {
@@ -90,7 +90,7 @@ impl Place {
 }
 
 fn authority() -> Authority {
-    Place::new().create()
+    CaFiles::new().create()
 }
 
 /// Parameters that a certificate authority's certificate may well have.

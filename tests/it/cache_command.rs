@@ -5,23 +5,23 @@ mod file;
 
 use serde_json::{Value, json};
 
-use crate::support::{Gate, NAME, Origin, Reply, Signal, Told, allowed, refused};
+use crate::support::{CliOutput, Gate, NAME, Origin, Reply, Signal, allowed, refused};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
 /// Runs `robotgate cache` by the configuration of a gate.
-async fn cache(gate: &Gate, args: &[&str]) -> Told {
+async fn cache(gate: &Gate, args: &[&str]) -> CliOutput {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");
-    Told::by(&[&["cache"], args, &["--config", config]].concat(), "").await
+    CliOutput::of(&[&["cache"], args, &["--config", config]].concat(), "").await
 }
 
 /// The lines of `cache list --json`.
 async fn rows(gate: &Gate) -> Vec<Value> {
-    let told = cache(gate, &["list", "--json"]).await;
-    assert_eq!((told.code, &*told.errors), (Some(0), ""), "{told:?}");
+    let output = cache(gate, &["list", "--json"]).await;
+    assert_eq!((output.code, &*output.errors), (Some(0), ""), "{output:?}");
     let row = |line| serde_json::from_str(line).expect("an object a line");
-    told.out.lines().map(row).collect()
+    output.out.lines().map(row).collect()
 }
 
 /// What is in the memory of a proxy alone is not known when it has ended.
@@ -89,8 +89,8 @@ async fn what_was_known_when_the_proxy_was_killed_is_shown() {
 #[tokio::test]
 async fn a_person_gets_a_table_that_a_word_narrows() {
     let (site, broken, gate) = known().await;
-    let told = cache(&gate, &["list"]).await;
-    let heads: Vec<_> = told.out.lines().next().unwrap_or_default().split("  ").collect();
+    let output = cache(&gate, &["list"]).await;
+    let heads: Vec<_> = output.out.lines().next().unwrap_or_default().split("  ").collect();
     let heads: Vec<_> = heads
         .iter()
         .filter(|head| !head.is_empty())
@@ -100,17 +100,17 @@ async fn a_person_gets_a_table_that_a_word_narrows() {
         heads,
         ["ORIGIN", "HOLDS", "STATUS", "FETCHED", "UNTIL", "FAILING SINCE"]
     );
-    assert_eq!((told.out.lines().count(), told.code), (3, Some(0)), "{told:?}");
+    assert_eq!((output.out.lines().count(), output.code), (3, Some(0)), "{output:?}");
 
-    let told = cache(&gate, &["list", &broken.port().to_string()]).await;
-    assert!(told.out.contains("unreachable  503"), "{told:?}");
-    assert!(!told.out.contains(&site.port().to_string()), "{told:?}");
+    let output = cache(&gate, &["list", &broken.port().to_string()]).await;
+    assert!(output.out.contains("unreachable  503"), "{output:?}");
+    assert!(!output.out.contains(&site.port().to_string()), "{output:?}");
 
-    let told = cache(&gate, &["list", &"x".repeat(10_000)]).await;
-    assert_eq!((told.code, &*told.out), (Some(0), ""), "{told:?}");
-    let told = cache(&gate, &["list", "nowhere"]).await;
-    assert_eq!((told.code, &*told.out), (Some(0), ""));
-    assert!(told.errors.contains("no known site has \"nowhere\""), "{told:?}");
+    let output = cache(&gate, &["list", &"x".repeat(10_000)]).await;
+    assert_eq!((output.code, &*output.out), (Some(0), ""), "{output:?}");
+    let output = cache(&gate, &["list", "nowhere"]).await;
+    assert_eq!((output.code, &*output.out), (Some(0), ""));
+    assert!(output.errors.contains("no known site has \"nowhere\""), "{output:?}");
 }
 
 #[tokio::test]
@@ -120,19 +120,21 @@ async fn one_site_is_shown_with_its_text() {
         if !runs {
             gate.stop().await;
         }
-        let told = cache(&gate, &["show", &site.url("/any/page?x=1")]).await;
+        let output = cache(&gate, &["show", &site.url("/any/page?x=1")]).await;
         assert!(
-            told.out
+            output
+                .out
                 .starts_with(&format!("Origin:        {}\nHolds:         rules\n", site.url("")))
         );
         assert!(
-            told.out
+            output
+                .out
                 .ends_with("\n\n  1 | User-agent: *\n  2 | Disallow: /private\n"),
-            "{told:?}"
+            "{output:?}"
         );
 
-        let told = cache(&gate, &["show", "--text", &site.url("")]).await;
-        assert_eq!((&*told.out, &*told.errors, told.code), (ROBOTS, "", Some(0)));
+        let output = cache(&gate, &["show", "--text", &site.url("")]).await;
+        assert_eq!((&*output.out, &*output.errors, output.code), (ROBOTS, "", Some(0)));
 
         let detail = cache(&gate, &["show", "--json", &site.url("")]).await.json();
         assert_eq!(
@@ -142,19 +144,22 @@ async fn one_site_is_shown_with_its_text() {
         assert_eq!(detail["robots"], ROBOTS);
         assert_eq!(detail["last_copy"]["bytes"], ROBOTS.len());
 
-        let told = cache(&gate, &["show", &broken.url("")]).await;
+        let output = cache(&gate, &["show", &broken.url("")]).await;
         assert!(
-            told.out.contains("\nLast failure:  the server answered 503\n"),
-            "{told:?}"
+            output.out.contains("\nLast failure:  the server answered 503\n"),
+            "{output:?}"
         );
-        let told = cache(&gate, &["show", "--text", &broken.url("")]).await;
-        assert!(told.errors.contains("never had a robots.txt with rules"), "{told:?}");
-        assert_eq!((told.code, &*told.out), (Some(1), ""));
+        let output = cache(&gate, &["show", "--text", &broken.url("")]).await;
+        assert!(
+            output.errors.contains("never had a robots.txt with rules"),
+            "{output:?}"
+        );
+        assert_eq!((output.code, &*output.out), (Some(1), ""));
 
-        let told = cache(&gate, &["show", "nowhere.example"]).await;
-        let said = "robotgate: nothing is known about https://nowhere.example; if you mean http, write \
+        let output = cache(&gate, &["show", "nowhere.example"]).await;
+        let expected = "robotgate: nothing is known about https://nowhere.example; if you mean http, write \
                     http://nowhere.example\n";
-        assert_eq!((&*told.errors, told.code), (said, Some(1)));
+        assert_eq!((&*output.errors, output.code), (expected, Some(1)));
     }
 }
 
@@ -166,10 +171,12 @@ async fn a_list_that_comes_in_parts_is_whole_and_in_order() {
         .map(|number| site.url_at(&format!("h{number:03}.{NAME}"), "/"))
         .collect();
     let questions: Vec<_> = urls.iter().map(|url| json!({"agent": "TestBot", "url": url})).collect();
-    let asked = gate
+    let request = gate
         .ask_admin("POST", "/api/v1/decide")
         .header("Content-Type", "application/json");
-    let decided = asked.body(json!({"requests": questions}).to_string().as_bytes()).await;
+    let decided = request
+        .body(json!({"requests": questions}).to_string().as_bytes())
+        .await;
     assert_eq!(decided.status, 200);
     gate.get(&site.url_at(&format!("h{}.{NAME}", "999x"), "/")).await;
 
@@ -194,25 +201,25 @@ async fn what_is_forgotten_is_fetched_again() {
     };
     assert_eq!(status("/1").await, "miss");
     assert_eq!(status("/2").await, "hit");
-    let told = cache(&gate, &["forget", &site.url("")]).await;
-    let said = format!(
+    let output = cache(&gate, &["forget", &site.url("")]).await;
+    let expected = format!(
         "{} is forgotten; the next request for it fetches its robots.txt\n",
         site.url("")
     );
-    assert_eq!((&*told.out, &*told.errors, told.code), (&*said, "", Some(0)));
+    assert_eq!((&*output.out, &*output.errors, output.code), (&*expected, "", Some(0)));
     assert!(rows(&gate).await.is_empty());
     assert_eq!(status("/3").await, "miss");
     assert_eq!(site.count("/robots.txt"), 2);
 
     gate.stop().await;
-    let told = cache(&gate, &["forget", "--json", &site.url("/page")]).await;
-    assert_eq!(told.json(), json!({"origin": site.url(""), "forgotten": true}));
+    let output = cache(&gate, &["forget", "--json", &site.url("/page")]).await;
+    assert_eq!(output.json(), json!({"origin": site.url(""), "forgotten": true}));
     assert!(rows(&gate).await.is_empty());
-    let told = cache(&gate, &["forget", &site.url("")]).await;
-    assert_eq!((told.code, &*told.out), (Some(1), ""));
+    let output = cache(&gate, &["forget", &site.url("")]).await;
+    assert_eq!((output.code, &*output.out), (Some(1), ""));
     assert!(
-        told.errors.starts_with("robotgate: nothing is known about http://"),
-        "{told:?}"
+        output.errors.starts_with("robotgate: nothing is known about http://"),
+        "{output:?}"
     );
 }
 
@@ -239,14 +246,17 @@ async fn numbers_are_told_by_the_proxy_and_without_it() {
     let size = std::fs::metadata(gate.file("robots.redb")).expect("a file").len();
     assert!(stats["file_bytes"].as_u64() > Some(0) && size > 0, "{stats}");
 
-    let told = cache(&gate, &["stats"]).await;
-    assert!(told.out.contains("\nOrigins:  3 (3 rules)\n"), "{told:?}");
+    let output = cache(&gate, &["stats"]).await;
+    assert!(output.out.contains("\nOrigins:  3 (3 rules)\n"), "{output:?}");
     assert!(
-        told.out.contains("\nTexts:    1, 33 bytes; 3 origins share them\n"),
-        "{told:?}"
+        output.out.contains("\nTexts:    1, 33 bytes; 3 origins share them\n"),
+        "{output:?}"
     );
-    assert!(told.out.contains("\nMemory:   3 origins, "), "{told:?}");
+    assert!(output.out.contains("\nMemory:   3 origins, "), "{output:?}");
     gate.stop().await;
-    let told = cache(&gate, &["stats"]).await;
-    assert!(told.out.ends_with("\nProxy:    none runs with this file\n"), "{told:?}");
+    let output = cache(&gate, &["stats"]).await;
+    assert!(
+        output.out.ends_with("\nProxy:    none runs with this file\n"),
+        "{output:?}"
+    );
 }

@@ -148,7 +148,13 @@ fn every_value_is_taken() {
     assert_eq!(config.cache.disk.keep, Duration::from_secs(3650 * 86_400));
     assert_eq!(config.cache.max_bytes, 1 << 20);
     assert_eq!(config.cache.disk.max_bytes, 1 << 50);
-    let networks = |written: &Destinations| written.networks.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let networks = |destinations: &Destinations| {
+        destinations
+            .networks
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(
         networks(&config.egress.guard.allow),
         ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8", "10.9.0.0/16"]
@@ -278,12 +284,12 @@ fn a_tunnel_exception_covers_its_host_until_its_end() {
         ("[2001:db8::1]", "2001:db8::1", true),
         (".bank.example", "ük.example", false),
     ];
-    for (host, asked, expected) in covered {
+    for (host, named, expected) in covered {
         let https = entry(host, "2027-01-31");
         assert_eq!(
-            https.tunnel_exception(asked, january_31).is_some(),
+            https.tunnel_exception(named, january_31).is_some(),
             expected,
-            "{host} {asked}"
+            "{host} {named}"
         );
     }
 

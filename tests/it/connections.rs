@@ -97,7 +97,7 @@ async fn over_http_1_1_a_robots_txt_is_the_first_that_is_asked_on_its_connection
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::with(BRIEF).await;
 
-    wait::until_told("three fetches", async || {
+    wait::until_async("three fetches", async || {
         gate.get(&origin.url("/x")).await;
         (origin.count("/robots.txt") == 3).then_some(())
     })
@@ -112,10 +112,10 @@ async fn over_http_1_1_a_robots_txt_is_the_first_that_is_asked_on_its_connection
 
 /// Asks for twenty pages at once.
 async fn crowd(gate: &Gate, origin: &Origin) {
-    let asked: Vec<_> = (0..20)
+    let responses: Vec<_> = (0..20)
         .map(|n| tokio::spawn(gate.get(&origin.url(&format!("/{n}"))).into_future()))
         .collect();
-    for response in asked {
+    for response in responses {
         allowed(&response.await.expect("no panic"), "no-rule");
     }
 }
@@ -146,7 +146,7 @@ async fn over_http_2_a_robots_txt_is_asked_for_on_the_connection_that_is_there()
     let origin = origin.spawn().await;
     let gate = Gate::with(BRIEF).await;
 
-    wait::until_told("three fetches", async || {
+    wait::until_async("three fetches", async || {
         gate.get(&origin.url("/x")).await;
         (origin.count("/robots.txt") == 3).then_some(())
     })
@@ -175,7 +175,7 @@ async fn a_silent_connection_that_is_there_leaves_a_fetch_time_for_a_new_one() {
     let gate = Gate::with(&format!("{BRIEF}{times}")).await;
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");
 
-    let fetches = wait::until_told("the second fetch", async || {
+    let fetches = wait::until_async("the second fetch", async || {
         drop(gate.get(&origin.url("/x")).await);
         Some(gate.fetches_of(&origin.url(""))).filter(|fetches| fetches.len() > 1)
     })
@@ -205,14 +205,14 @@ async fn a_request_that_breaks_its_connection_cannot_break_the_retry_of_a_fetch(
     let gate = Gate::with("[robots]\nwait = \"1m\"\nfetch-idle-timeout = \"1m\"\nfetch-timeout = \"1m\"").await;
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");
 
-    let asking = tokio::spawn(gate.get(&other.url("/x")).into_future());
+    let pending = tokio::spawn(gate.get(&other.url("/x")).into_future());
     // More than the tries that a fetch has.
     for _ in 0..10 {
         wait::until("the fetch to be on a connection", || {
             let broken = connections_of(&origin, "/break");
             let fetching = connections_of(&origin, "/rules.txt");
             let is_open = fetching.iter().any(|connection| !broken.contains(connection));
-            (is_open || asking.is_finished()).then_some(())
+            (is_open || pending.is_finished()).then_some(())
         })
         .await;
         // Whether it has an answer does not matter.
@@ -220,7 +220,7 @@ async fn a_request_that_breaks_its_connection_cannot_break_the_retry_of_a_fetch(
     }
     latch.open();
 
-    allowed(&asking.await.expect("no panic"), "no-rule");
+    allowed(&pending.await.expect("no panic"), "no-rule");
     let fetching = connections_of(&origin, "/rules.txt");
     let broken = connections_of(&origin, "/break");
     assert_eq!(fetching.len(), 2, "{fetching:?}, broken: {broken:?}");
@@ -236,7 +236,7 @@ async fn a_crowd_at_an_origin_that_speaks_http_1_1_waits_for_nobody() {
     let origin = origin.spawn().await;
     let gate = Gate::start().await;
 
-    let asked: Vec<_> = (0..5)
+    let responses: Vec<_> = (0..5)
         .map(|n| tokio::spawn(gate.get(&origin.url(&format!("/{n}"))).into_future()))
         .collect();
 
@@ -244,7 +244,7 @@ async fn a_crowd_at_an_origin_that_speaks_http_1_1_waits_for_nobody() {
     wait::until("all to be asked", || (origin.requests().len() == 6).then_some(())).await;
     assert_eq!(origin.connections(), 5, "one of them on that of the robots.txt");
     latch.open();
-    for response in asked {
+    for response in responses {
         allowed(&response.await.expect("no panic"), "no-rule");
     }
 }

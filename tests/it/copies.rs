@@ -155,9 +155,9 @@ async fn who_asks_for_the_sites_own_answer_gets_it() {
         gate.get(&url).header("Authorization", "Basic YTpi"),
         gate.get(&url).body(b"content"),
     ];
-    for (asked, ask) in asks.into_iter().enumerate() {
+    for (count, ask) in asks.into_iter().enumerate() {
         allowed(&ask.await, "robots-file");
-        assert_eq!(origin.count("/robots.txt"), asked + 1);
+        assert_eq!(origin.count("/robots.txt"), count + 1);
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use robotgate::{bot::Credentials, config::Config};
 use tempfile::TempDir;
 
-use crate::support::Told;
+use crate::support::CliOutput;
 
 const CONFIG: &str = r#"
     [proxy]
@@ -58,23 +58,23 @@ impl Folder {
         fs::set_permissions(self.path("credentials"), Permissions::from_mode(mode)).unwrap();
     }
 
-    async fn run(&self, args: &[&str], input: &str) -> Told {
+    async fn run(&self, args: &[&str], input: &str) -> CliOutput {
         let config = self.path("robotgate.toml");
         let args = [&["credential"], args, &["--config", config.to_str().unwrap()]].concat();
-        Told::by(&args, input).await
+        CliOutput::of(&args, input).await
     }
 
     /// As [`run`](Self::run), where it has to succeed without a warning.
-    async fn told(&self, args: &[&str]) -> String {
-        let told = self.run(args, "").await;
-        assert_eq!((told.code, told.errors.as_str()), (Some(0), ""), "{}", told.out);
-        told.out
+    async fn stdout_of(&self, args: &[&str]) -> String {
+        let output = self.run(args, "").await;
+        assert_eq!((output.code, output.errors.as_str()), (Some(0), ""), "{}", output.out);
+        output.out
     }
 }
 
 /// The secret in the one URL of a text.
-fn secret_in(told: &str) -> &str {
-    let (_, rest) = told.split_once("    http://").expect("a URL");
+fn secret_in(output: &str) -> &str {
+    let (_, rest) = output.split_once("    http://").expect("a URL");
     let (userinfo, _) = rest.split_once('@').expect("a proxy");
     userinfo.split_once(':').expect("a secret").1
 }
@@ -83,17 +83,17 @@ fn secret_in(told: &str) -> &str {
 async fn add_shows_the_secret_once_and_keeps_its_hash() {
     let folder = Folder::new();
 
-    let told = folder.told(&["add", "AcmeBot"]).await;
+    let output = folder.stdout_of(&["add", "AcmeBot"]).await;
 
-    let secret = secret_in(&told);
+    let secret = secret_in(&output);
     assert!(
-        told.contains(&format!("    http://AcmeBot:{secret}@127.0.0.1:3128\n")),
-        "{told}"
+        output.contains(&format!("    http://AcmeBot:{secret}@127.0.0.1:3128\n")),
+        "{output}"
     );
-    assert_eq!(told.matches(secret).count(), 1, "{told}");
+    assert_eq!(output.matches(secret).count(), 1, "{output}");
     assert!(
-        told.contains("systemctl reload robotgate") && told.contains("SIGHUP"),
-        "{told}"
+        output.contains("systemctl reload robotgate") && output.contains("SIGHUP"),
+        "{output}"
     );
     assert_eq!(secret.len(), 43);
     assert!(!folder.text().contains(secret));
@@ -103,7 +103,7 @@ async fn add_shows_the_secret_once_and_keeps_its_hash() {
 
     // The other names are still missing, and each gets a secret of its own.
     for name in ["acme-prod", "shared"] {
-        assert_ne!(secret_in(&folder.told(&["add", name]).await), secret);
+        assert_ne!(secret_in(&folder.stdout_of(&["add", name]).await), secret);
     }
     let config = Config::load(&folder.path("robotgate.toml")).unwrap();
     assert_eq!(config.bots.named("AcmeBot").unwrap().bindings.credentials.len(), 1);
@@ -118,45 +118,45 @@ async fn where_the_proxy_speaks_tls_the_url_is_one_for_tls() {
     fs::write(folder.path("robotgate.toml"), format!("{CONFIG}\n{tls}")).unwrap();
     let secret = "correct horse battery staple";
 
-    for told in [
-        folder.told(&["add", "AcmeBot"]).await,
+    for output in [
+        folder.stdout_of(&["add", "AcmeBot"]).await,
         folder.run(&["add", "AcmeBot", "--stdin"], secret).await.out,
     ] {
-        assert_eq!(told.matches("    https://AcmeBot:").count(), 1, "{told}");
-        assert!(told.contains("@127.0.0.1:3129\n"), "{told}");
-        assert!(!told.contains("http://"), "{told}");
+        assert_eq!(output.matches("    https://AcmeBot:").count(), 1, "{output}");
+        assert!(output.contains("@127.0.0.1:3129\n"), "{output}");
+        assert!(!output.contains("http://"), "{output}");
         let plain =
             "Do not use the listener without TLS (127.0.0.1:3128): the client would send the secret in clear text.\n";
-        assert!(told.contains(plain), "{told}");
+        assert!(output.contains(plain), "{output}");
     }
 }
 
 #[tokio::test]
 async fn a_name_may_have_several_secrets_until_the_old_ones_are_removed() {
     let folder = Folder::new();
-    folder.told(&["add", "AcmeBot"]).await;
+    folder.stdout_of(&["add", "AcmeBot"]).await;
     fs::write(folder.path("credentials"), format!("# ours\n{}", folder.text())).unwrap();
-    folder.told(&["add", "shared"]).await;
+    folder.stdout_of(&["add", "shared"]).await;
 
-    let told = folder.told(&["add", "AcmeBot"]).await;
+    let output = folder.stdout_of(&["add", "AcmeBot"]).await;
     assert!(
-        told.contains("robotgate credential remove AcmeBot --all-but-last"),
-        "{told}"
+        output.contains("robotgate credential remove AcmeBot --all-but-last"),
+        "{output}"
     );
     assert_eq!(
-        folder.told(&["list"]).await,
+        folder.stdout_of(&["list"]).await,
         "AcmeBot  2 secrets  AcmeBot\nshared   1 secret   images, news\n"
     );
     let newest = folder.text().lines().last().unwrap().to_owned();
 
-    let told = folder.told(&["remove", "AcmeBot", "--all-but-last"]).await;
-    assert!(told.starts_with("1 secret of AcmeBot removed.\n"), "{told}");
+    let output = folder.stdout_of(&["remove", "AcmeBot", "--all-but-last"]).await;
+    assert!(output.starts_with("1 secret of AcmeBot removed.\n"), "{output}");
     assert!(folder.text().starts_with("# ours\nshared:"), "{}", folder.text());
     assert_eq!(folder.text().lines().last(), Some(&*newest));
-    let told = folder.told(&["remove", "AcmeBot", "--all-but-last"]).await;
-    assert_eq!(told, "AcmeBot has only one secret; nothing was removed.\n");
+    let output = folder.stdout_of(&["remove", "AcmeBot", "--all-but-last"]).await;
+    assert_eq!(output, "AcmeBot has only one secret; nothing was removed.\n");
 
-    folder.told(&["remove", "AcmeBot"]).await;
+    folder.stdout_of(&["remove", "AcmeBot"]).await;
     assert_eq!(folder.text().lines().count(), 2);
     let gone = folder.run(&["remove", "AcmeBot"], "").await;
     assert_eq!(gone.code, Some(1));
@@ -174,13 +174,13 @@ async fn adds_at_the_same_time_lose_none() {
     let runs = names.iter().map(|name| {
         let config = folder.path("robotgate.toml");
         let name = name.clone();
-        tokio::spawn(
-            async move { Told::by(&["credential", "add", &name, "--config", config.to_str().unwrap()], "").await },
-        )
+        tokio::spawn(async move {
+            CliOutput::of(&["credential", "add", &name, "--config", config.to_str().unwrap()], "").await
+        })
     });
     for run in runs.collect::<Vec<_>>() {
-        let told = run.await.unwrap();
-        assert_eq!(told.code, Some(0), "{told:?}");
+        let output = run.await.unwrap();
+        assert_eq!(output.code, Some(0), "{output:?}");
     }
     let credentials = Credentials::parse(&folder.text()).unwrap();
     assert_eq!(credentials.names().len(), names.len());
@@ -191,14 +191,14 @@ async fn an_own_secret_comes_from_standard_input_and_is_not_repeated() {
     let folder = Folder::new();
     let secret = "correct horse battery staple";
 
-    let told = folder.run(&["add", "AcmeBot", "--stdin"], &format!("{secret}\n")).await;
-    assert_eq!((told.code, told.errors.as_str()), (Some(0), ""));
+    let output = folder.run(&["add", "AcmeBot", "--stdin"], &format!("{secret}\n")).await;
+    assert_eq!((output.code, output.errors.as_str()), (Some(0), ""));
     assert!(
-        told.out.contains("    http://AcmeBot:SECRET@127.0.0.1:3128\n"),
+        output.out.contains("    http://AcmeBot:SECRET@127.0.0.1:3128\n"),
         "{}",
-        told.out
+        output.out
     );
-    assert!(!told.out.contains("horse") && !folder.text().contains("horse"));
+    assert!(!output.out.contains("horse") && !folder.text().contains("horse"));
 
     let short = folder.run(&["add", "AcmeBot", "--stdin"], "hunter2\n").await;
     assert_eq!(short.code, Some(1));
@@ -209,28 +209,28 @@ async fn an_own_secret_comes_from_standard_input_and_is_not_repeated() {
 #[tokio::test]
 async fn the_file_keeps_its_mode_and_its_place_and_is_never_left_open_to_others() {
     let folder = Folder::new();
-    folder.told(&["add", "AcmeBot"]).await;
+    folder.stdout_of(&["add", "AcmeBot"]).await;
     folder.chmod(0o600);
-    folder.told(&["add", "shared"]).await;
+    folder.stdout_of(&["add", "shared"]).await;
     assert_eq!(folder.mode(), 0o600);
 
     // Where it is a link, the file behind it changes.
     fs::rename(folder.path("credentials"), folder.path("real")).unwrap();
     symlink("real", folder.path("credentials")).unwrap();
-    folder.told(&["add", "acme-prod"]).await;
+    folder.stdout_of(&["add", "acme-prod"]).await;
     assert!(folder.path("credentials").is_symlink());
     assert_eq!(folder.text().lines().count(), 3);
 
     folder.chmod(0o644);
     for action in [&["add", "shared"][..], &["remove", "shared"], &["list"]] {
-        let told = folder.run(action, "").await;
-        assert_eq!(told.code, Some(1));
+        let output = folder.run(action, "").await;
+        assert_eq!(output.code, Some(1));
         assert!(
-            told.errors.contains("its mode is 0644") && told.errors.contains("chmod 640 "),
+            output.errors.contains("its mode is 0644") && output.errors.contains("chmod 640 "),
             "{}",
-            told.errors
+            output.errors
         );
-        assert_eq!(told.out, "");
+        assert_eq!(output.out, "");
     }
     assert_eq!(folder.text().lines().count(), 3);
 }
@@ -239,16 +239,16 @@ async fn the_file_keeps_its_mode_and_its_place_and_is_never_left_open_to_others(
 async fn what_cannot_be_meant_is_told() {
     let folder = Folder::new();
     for name in ["a:b", "two words", "", "#a", "a\u{7}", "a\u{202e}b", "a\u{200b}"] {
-        let told = folder.run(&["add", name], "").await;
-        assert_eq!(told.code, Some(1), "{name:?}");
+        let output = folder.run(&["add", name], "").await;
+        assert_eq!(output.code, Some(1), "{name:?}");
         assert!(
-            told.errors.contains("cannot be the name of a credential"),
+            output.errors.contains("cannot be the name of a credential"),
             "{}",
-            told.errors
+            output.errors
         );
     }
     assert!(!folder.path("credentials").exists());
-    assert_eq!(folder.told(&["list"]).await, "");
+    assert_eq!(folder.stdout_of(&["list"]).await, "");
 
     let unknown = folder.run(&["add", "nobody"], "").await;
     assert_eq!(unknown.code, Some(0));
@@ -262,7 +262,7 @@ async fn what_cannot_be_meant_is_told() {
         "{}",
         unknown.errors
     );
-    assert_eq!(folder.told(&["list"]).await, "nobody  1 secret   no bot\n");
+    assert_eq!(folder.stdout_of(&["list"]).await, "nobody  1 secret   no bot\n");
 
     fs::write(folder.path("credentials"), "hunter2\n").unwrap();
     let bad = folder.run(&["add", "AcmeBot"], "").await;
@@ -278,7 +278,7 @@ async fn what_cannot_be_meant_is_told() {
         "{}",
         none.errors
     );
-    let none = Told::by(&["credential", "list"], "").await;
+    let none = CliOutput::of(&["credential", "list"], "").await;
     assert!(
         none.errors.contains("name the configuration with --config FILE"),
         "{}",
@@ -290,30 +290,30 @@ async fn what_cannot_be_meant_is_told() {
 async fn check_warns_of_a_name_that_stands_for_no_bot_and_of_a_bot_that_nobody_can_be() {
     let folder = Folder::new();
     for name in ["acme-prod", "shared"] {
-        folder.told(&["add", name]).await;
+        folder.stdout_of(&["add", name]).await;
     }
     folder.run(&["add", "old"], "").await;
     let config = folder.path("robotgate.toml");
 
-    let told = Told::by(&["check", config.to_str().unwrap()], "").await;
+    let output = CliOutput::of(&["check", config.to_str().unwrap()], "").await;
 
-    assert_eq!(told.code, Some(0));
+    assert_eq!(output.code, Some(0));
     assert!(
-        told.errors.contains("the credential \"old\" stands for no bot"),
+        output.errors.contains("the credential \"old\" stands for no bot"),
         "{}",
-        told.errors
+        output.errors
     );
     assert!(
-        told.errors.contains("robotgate credential remove old --config "),
+        output.errors.contains("robotgate credential remove old --config "),
         "{}",
-        told.errors
+        output.errors
     );
     // And the other way round.
     assert!(
-        told.errors
+        output.errors
             .contains("the bot \"AcmeBot\" has to prove itself with the credential \"AcmeBot\", which is not in the credentials file"),
         "{}",
-        told.errors
+        output.errors
     );
-    assert_eq!(told.errors.lines().count(), 2);
+    assert_eq!(output.errors.lines().count(), 2);
 }

@@ -41,13 +41,13 @@ async fn they_tell_decisions_apart_by_labels_that_decisions_have() {
         ("grafana.json", DASHBOARD.replace('\\', "")),
         ("prometheus-alerts.yml", ALERTS.to_owned()),
     ] {
-        let asked: BTreeSet<&str> = text
+        let used: BTreeSet<&str> = text
             .split("robotgate_decisions_total{")
             .skip(1)
             .flat_map(labels)
             .collect();
-        assert!(asked.contains("forwarded"), "{file} asks by {asked:?}");
-        assert!(asked.is_subset(&known), "{file} asks by {asked:?}, of {known:?}");
+        assert!(used.contains("forwarded"), "{file} asks by {used:?}");
+        assert!(used.is_subset(&known), "{file} asks by {used:?}, of {known:?}");
     }
 }
 

@@ -68,14 +68,14 @@ fn every_configuration_can_be_used() {
         for block in page.blocks().filter(|block| block.info == "toml") {
             let folder = tempfile::tempdir().expect("a folder");
             fs::write(folder.path().join("robotgate.toml"), &block.text).expect("a file");
-            let told = Command::new(env!("CARGO_BIN_EXE_robotgate"))
+            let output = Command::new(env!("CARGO_BIN_EXE_robotgate"))
                 .args(["check", "robotgate.toml"])
                 .current_dir(&folder)
                 .env("STATE_DIRECTORY", folder.path())
                 .output()
                 .expect("the binary is there");
-            if !told.status.success() {
-                let why = String::from_utf8_lossy(&told.stderr);
+            if !output.status.success() {
+                let why = String::from_utf8_lossy(&output.stderr);
                 let _ = writeln!(bad, "{}:{}: {why}", page.path.display(), block.line);
             }
             checked += 1;
@@ -90,11 +90,11 @@ fn all_json_can_be_parsed() {
     let mut checked = 0;
     for page in pages() {
         for block in page.blocks().filter(|block| block.info == "json") {
-            let is_whole = serde_json::from_str::<Value>(&block.text).is_ok();
+            let is_complete = serde_json::from_str::<Value>(&block.text).is_ok();
             let mut lines = block.text.lines().filter(|line| !line.is_empty());
             let (path, line) = (page.path.display(), block.line);
             assert!(
-                is_whole || lines.all(|line| serde_json::from_str::<Value>(line).is_ok()),
+                is_complete || lines.all(|line| serde_json::from_str::<Value>(line).is_ok()),
                 "{path}:{line}: neither one value nor one a line"
             );
             checked += 1;

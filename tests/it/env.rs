@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, process::Stdio};
 
 use tokio::process::Command;
 
-use crate::support::{Gate, Origin, Reply, Told, programs::needs};
+use crate::support::{CliOutput, Gate, Origin, Reply, programs::needs};
 
 /// What is printed for a client of this gate, whose folder has a space in its name for the client. `more` are further
 /// arguments; `@DIR@` in them is a folder beside it.
@@ -13,16 +13,16 @@ async fn settings(gate: &Gate, client: &str, more: &[&str]) -> (tempfile::TempDi
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("it's a ca.pem");
     // Where https is not intercepted there is no authority; any certificate does.
-    let own = Some(gate.file("ca.pem")).filter(|path| path.exists());
-    fs::copy(own.unwrap_or_else(|| gate.file("origin-ca.pem")), &ca).unwrap();
+    let ca_file = Some(gate.file("ca.pem")).filter(|path| path.exists());
+    fs::copy(ca_file.unwrap_or_else(|| gate.file("origin-ca.pem")), &ca).unwrap();
     let (proxy, ca) = (format!("http://{}", gate.address()), ca.display().to_string());
     let files = folder.path().join("files").display().to_string();
     let more: Vec<_> = more.iter().map(|text| text.replace("@DIR@", &files)).collect();
     let arguments = ["env", client, "--proxy", &proxy, "--ca", &ca].into_iter();
     let arguments: Vec<_> = arguments.chain(more.iter().map(String::as_str)).collect();
-    let told = Told::by(&arguments, "").await;
-    assert_eq!(told.code, Some(0), "{told:?}");
-    (folder, told.out)
+    let output = CliOutput::of(&arguments, "").await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    (folder, output.out)
 }
 
 /// What a shell prints that was given the settings and then a line of its own.
@@ -135,12 +135,12 @@ async fn files_of_others_are_left_alone_and_its_own_are_written_again() {
     );
     let arguments = ["env", "wget", "--ca", &ca, "--write", &files];
     for _ in 0..2 {
-        let told = Told::by(&arguments, "").await;
-        assert_eq!(told.code, Some(0), "{told:?}");
+        let output = CliOutput::of(&arguments, "").await;
+        assert_eq!(output.code, Some(0), "{output:?}");
         assert!(
-            told.out.contains(&format!("export WGETRC={files}/wgetrc")),
+            output.out.contains(&format!("export WGETRC={files}/wgetrc")),
             "{}",
-            told.out
+            output.out
         );
         let roots = fs::read_to_string(at("files/roots.pem")).unwrap();
         assert!(roots.contains(&block) && roots.matches("BEGIN").count() > 1, "{roots}");
@@ -151,12 +151,13 @@ async fn files_of_others_are_left_alone_and_its_own_are_written_again() {
         );
     }
     fs::write(at("files/wgetrc"), "mine").unwrap();
-    let told = Told::by(&arguments, "").await;
-    assert_eq!((told.code, told.out.as_str()), (Some(1), ""), "{told:?}");
+    let output = CliOutput::of(&arguments, "").await;
+    assert_eq!((output.code, output.out.as_str()), (Some(1), ""), "{output:?}");
     assert!(
-        told.errors
+        output
+            .errors
             .contains("wgetrc exists, and robotgate env did not write it"),
-        "{told:?}"
+        "{output:?}"
     );
     assert_eq!(fs::read_to_string(at("files/wgetrc")).unwrap(), "mine");
 
@@ -176,20 +177,24 @@ async fn files_of_others_are_left_alone_and_its_own_are_written_again() {
         fs::write(&none, contents).unwrap();
         for client in ["wget", "curl", "java", "node", "docker"] {
             let files = at("none").display().to_string();
-            let told = Told::by(&["env", client, "--ca", &none, "--write", &files], "").await;
-            assert_eq!((told.code, told.out.as_str()), (Some(1), ""), "{client}: {told:?}");
+            let output = CliOutput::of(&["env", client, "--ca", &none, "--write", &files], "").await;
+            assert_eq!(
+                (output.code, output.out.as_str()),
+                (Some(1), ""),
+                "{client}: {output:?}"
+            );
             assert!(
-                told.errors.contains(&format!("{none} ")) && told.errors.contains(why),
-                "{client}: {told:?}"
+                output.errors.contains(&format!("{none} ")) && output.errors.contains(why),
+                "{client}: {output:?}"
             );
             assert!(!at("none").exists(), "{client}: nothing is written");
         }
     }
 
-    let told = Told::by(&["env", "wget", "--ca", "/nowhere.pem", "--write", &files], "").await;
+    let output = CliOutput::of(&["env", "wget", "--ca", "/nowhere.pem", "--write", &files], "").await;
     assert!(
-        told.code == Some(1) && told.errors.contains("/nowhere.pem does not exist"),
-        "{told:?}"
+        output.code == Some(1) && output.errors.contains("/nowhere.pem does not exist"),
+        "{output:?}"
     );
 }
 
@@ -206,9 +211,9 @@ async fn scrapy_says_why_it_was_refused_and_does_not_try_again() {
     let (allowed, refused) = (origin.url("/x.txt"), origin.url("/private/x"));
     let shown = scrape(&gate, &format!("{allowed} {refused}")).await;
     assert!(shown.contains("Hello, bot."), "{shown}");
-    let told = format!("robotgate refused {refused}: deny; reason=rule; line=2");
+    let refusal = format!("robotgate refused {refused}: deny; reason=rule; line=2");
     assert!(
-        shown.contains(&told) && shown.contains("'robotgate/refused/rule': 1"),
+        shown.contains(&refusal) && shown.contains("'robotgate/refused/rule': 1"),
         "{shown}"
     );
     assert_eq!(decisions(&gate, &refused), 1, "{:#?}", gate.audit());
@@ -240,9 +245,9 @@ async fn scrapy_tries_again_what_ends_by_itself_and_no_refused_connect() {
     let gate = Gate::with(&format!("{statuses}{tunnel}")).await;
     for (origin, status) in [(&refusing, 451), (&broken, 503)] {
         let shown = scrape(&gate, &origin.url("/x")).await;
-        let told = format!("[{{'status': {status}, 'reason': b'Disallowed");
+        let refusal = format!("[{{'status': {status}, 'reason': b'Disallowed");
         assert!(
-            shown.contains(&told) && shown.contains("'robotgate/refused/connect': 1"),
+            shown.contains(&refusal) && shown.contains("'robotgate/refused/connect': 1"),
             "{shown}"
         );
         assert!(!shown.contains("retry/count"), "{shown}");
@@ -329,8 +334,8 @@ async fn a_secret_is_told_to_those_that_take_none_with_an_address() {
         ),
         ("selenium", "Browsers take no secret with the address"),
     ] {
-        let told = Told::by(&["env", client, "--proxy", proxy], "").await;
-        assert!(told.out.contains(expected), "{client}: {}", told.out);
+        let output = CliOutput::of(&["env", client, "--proxy", proxy], "").await;
+        assert!(output.out.contains(expected), "{client}: {}", output.out);
     }
 }
 
@@ -371,36 +376,38 @@ async fn advice_repeats_the_options_that_were_given() {
     let (config, ca) = (at("it's a gate.toml"), at("ca.pem"));
     fs::write(&config, "# All defaults.\n").unwrap();
     let shown = format!("--config '{}'", config.replace('\'', r"'\''"));
-    let told = Told::by(
+    let output = CliOutput::of(
         &["env", "curl", "--config", &config, "--ca", &ca, "--proxy", "gate:1"],
         "",
     )
     .await;
     let eval = format!("eval \"$(robotgate env {shown} --proxy gate:1 --ca {ca} curl)\"\n");
-    assert!(told.out.starts_with('#') && told.out.contains(&eval), "{}", told.out);
     assert!(
-        told.errors
+        output.out.starts_with('#') && output.out.contains(&eval),
+        "{}",
+        output.out
+    );
+    assert!(
+        output
+            .errors
             .contains(&format!("robotgate ca export {shown} > robotgate-ca.pem")),
         "{}",
-        told.errors
+        output.errors
     );
 
     let files = at("files");
-    let written = Told::by(
+    let output = CliOutput::of(
         &["env", "macos", "--config", &config, "--ca", &ca, "--write", &files],
         "",
     )
     .await;
     let export = format!("robotgate ca export {shown} > robotgate-ca.pem");
-    assert!(
-        written.code == Some(1) && written.errors.contains(&export),
-        "{written:?}"
-    );
+    assert!(output.code == Some(1) && output.errors.contains(&export), "{output:?}");
 
     // Where a shell runs it without a Node.js that reads the variables. A log is no place for a secret.
     let secret = "http://acme:open-sesame@gate:1";
-    let told = Told::by(&["env", "node", "--config", &config, "--proxy", secret], "").await;
-    let script = told.out.clone() + "\n:";
+    let output = CliOutput::of(&["env", "node", "--config", &config, "--proxy", secret], "").await;
+    let script = output.out.clone() + "\n:";
     let run = Command::new("sh")
         .args(["-euc", &script])
         .env_clear()
@@ -413,8 +420,8 @@ async fn advice_repeats_the_options_that_were_given() {
     assert!(errors.contains(&masked) && !errors.contains("open-sesame"), "{errors}");
 
     // A line break in an option ends no comment.
-    let told = Told::by(&["env", "curl", "--proxy", "http://a\nexit:1"], "").await;
-    assert!(told.code == Some(0) && !told.out.contains("\nexit"), "{told:?}");
+    let output = CliOutput::of(&["env", "curl", "--proxy", "http://a\nexit:1"], "").await;
+    assert!(output.code == Some(0) && !output.out.contains("\nexit"), "{output:?}");
 }
 
 #[tokio::test]
@@ -450,28 +457,32 @@ async fn what_is_set_already_stays() {
 
 #[tokio::test]
 async fn every_name_prints_something_and_a_wrong_one_is_told_the_nearest() {
-    let list = Told::by(&["env"], "").await;
+    let list = CliOutput::of(&["env"], "").await;
     assert_eq!(list.code, Some(0));
     for client in robotgate::trust::clients::all() {
         assert!(list.out.contains(&format!("  {} ", client.name)), "{}", list.out);
         for name in client.aliases.iter().chain([&client.name]) {
-            let told = Told::by(&["env", name, "--proxy", "gate.example:3128"], "").await;
-            assert_eq!(told.code, Some(0), "{name}: {told:?}");
-            assert!(told.out.contains("gate.example"), "{name}: {}", told.out);
+            let output = CliOutput::of(&["env", name, "--proxy", "gate.example:3128"], "").await;
+            assert_eq!(output.code, Some(0), "{name}: {output:?}");
+            assert!(output.out.contains("gate.example"), "{name}: {}", output.out);
         }
     }
-    let wrong = Told::by(&["env", "pyton"], "").await;
+    let wrong = CliOutput::of(&["env", "pyton"], "").await;
     assert_eq!(
         (wrong.code, wrong.errors.contains("'python'")),
         (Some(2), true),
         "{wrong:?}"
     );
-    let unknown = Told::by(&["env", "nosuch"], "").await;
+    let unknown = CliOutput::of(&["env", "nosuch"], "").await;
     assert!(unknown.errors.contains("lists all clients"), "{unknown:?}");
     assert!(!unknown.errors.contains("firefox"), "{unknown:?}");
     for bad in ["socks5://gate:1", "http://"] {
-        let told = Told::by(&["env", "curl", "--proxy", bad], "").await;
-        assert_eq!((told.code, told.errors.contains("proxy")), (Some(1), true), "{told:?}");
+        let output = CliOutput::of(&["env", "curl", "--proxy", bad], "").await;
+        assert_eq!(
+            (output.code, output.errors.contains("proxy")),
+            (Some(1), true),
+            "{output:?}"
+        );
     }
 }
 
@@ -479,24 +490,31 @@ async fn every_name_prints_something_and_a_wrong_one_is_told_the_nearest() {
 async fn the_configuration_says_where_the_proxy_is_and_whether_there_is_something_to_trust() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("robotgate.toml");
-    let told = async |config: &str| {
+    let with_config = async |config: &str| {
         fs::write(&file, config).unwrap();
-        Told::by(&["env", "curl", "--config", file.to_str().unwrap()], "").await
+        CliOutput::of(&["env", "curl", "--config", file.to_str().unwrap()], "").await
     };
-    let own = told("[proxy]\nlisten = \"127.0.0.1:4000\"\n[https]\nca-certificate = \"ca.pem\"\nca-key = \"k\"").await;
-    assert!(own.out.contains("https_proxy=http://127.0.0.1:4000"), "{}", own.out);
-    assert!(own.out.contains("CURL_CA_BUNDLE="), "{}", own.out);
+    let generated =
+        with_config("[proxy]\nlisten = \"127.0.0.1:4000\"\n[https]\nca-certificate = \"ca.pem\"\nca-key = \"k\"").await;
     assert!(
-        own.errors
+        generated.out.contains("https_proxy=http://127.0.0.1:4000"),
+        "{}",
+        generated.out
+    );
+    assert!(generated.out.contains("CURL_CA_BUNDLE="), "{}", generated.out);
+    assert!(
+        generated
+            .errors
             .contains("does not exist. If you have not started robotgate yet"),
         "{}",
-        own.errors
+        generated.errors
     );
 
     fs::write(folder.path().join("ca.pem"), "").unwrap();
     fs::set_permissions(folder.path().join("ca.pem"), fs::Permissions::from_mode(0o644)).unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    let all = told("[proxy]\nlisten = \"0.0.0.0:4000\"\n[https]\nca-certificate = \"ca.pem\"\nca-key = \"k\"").await;
+    let all =
+        with_config("[proxy]\nlisten = \"0.0.0.0:4000\"\n[https]\nca-certificate = \"ca.pem\"\nca-key = \"k\"").await;
     assert!(!all.out.contains("http_proxy=http://0.0.0.0"), "{}", all.out);
     assert!(all.errors.contains("listens on all addresses"), "{}", all.errors);
     let ca = folder.path().join("ca.pem");
@@ -507,14 +525,14 @@ async fn the_configuration_says_where_the_proxy_is_and_whether_there_is_somethin
     );
     assert!(all.out.contains(&note), "{}", all.out);
     fs::set_permissions(&ca, fs::Permissions::from_mode(0o600)).unwrap();
-    let mine = Told::by(&["env", "curl", "--ca", ca.to_str().unwrap()], "").await;
+    let mine = CliOutput::of(&["env", "curl", "--ca", ca.to_str().unwrap()], "").await;
     let note = format!(
         "# NOTE: Only you can read {0}. For bots of other users, make a copy and name it with --ca FILE: cp {0} robotgate-ca.pem\n",
         ca.display()
     );
     assert!(mine.out.contains(&note), "{}", mine.out);
 
-    let tunnel = told("[https]\nmode = \"tunnel\"").await;
+    let tunnel = with_config("[https]\nmode = \"tunnel\"").await;
     assert!(
         !tunnel.out.contains("CA_BUNDLE") && tunnel.out.contains("no authority to trust"),
         "{}",
@@ -522,6 +540,6 @@ async fn the_configuration_says_where_the_proxy_is_and_whether_there_is_somethin
     );
 
     let bound = "[identity]\ncredentials = \"c\"\nrequired = true\n[[bot]]\nname = \"A\"\nuser-agents = [\"A\"]";
-    let bound = told(bound).await;
+    let bound = with_config(bound).await;
     assert!(bound.out.contains("NAME:SECRET@127.0.0.1:3128"), "{}", bound.out);
 }

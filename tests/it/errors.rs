@@ -8,7 +8,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{Answer, Blackhole, Certificate, End, Gate, NAME, Origin, Reply, Response, Step, failed};
+use crate::support::{Blackhole, Certificate, DnsAnswer, End, Gate, NAME, Origin, Reply, Response, Step, failed};
 
 /// An origin that allows everything and keeps no connection, so that each request makes its own.
 async fn origin(tls: bool) -> Origin {
@@ -126,10 +126,10 @@ async fn a_connection_that_is_never_made() {
 #[tokio::test]
 async fn a_name_that_is_gone() {
     for (answer, status, errors) in [
-        (Answer::NoSuchName, 502, &["dns_error"]),
-        (Answer::ServerFailure, 502, &["dns_error"]),
-        (Answer::Addresses(vec![]), 502, &["dns_error"]),
-        (Answer::Silence, 504, &["dns_timeout"]),
+        (DnsAnswer::NoSuchName, 502, &["dns_error"]),
+        (DnsAnswer::ServerFailure, 502, &["dns_error"]),
+        (DnsAnswer::Addresses(vec![]), 502, &["dns_error"]),
+        (DnsAnswer::Silence, 504, &["dns_timeout"]),
     ] {
         println!("{errors:?}");
         let origin = origin(false).await;

@@ -9,20 +9,20 @@ mod text;
 
 use std::path::Path;
 
-use crate::support::Told;
+use crate::support::CliOutput;
 
 /// Runs the program without a terminal.
-async fn explain(args: &[&str]) -> Told {
+async fn explain(args: &[&str]) -> CliOutput {
     explain_input(args, "").await
 }
 
 /// As [`explain`], with a text on standard input.
-async fn explain_input(args: &[&str], input: &str) -> Told {
-    Told::by(&[&["explain"], args].concat(), input).await
+async fn explain_input(args: &[&str], input: &str) -> CliOutput {
+    CliOutput::of(&[&["explain"], args].concat(), input).await
 }
 
 /// The explanation of a URL by the rules in `robots`.
-async fn of_file(robots: &str, agent: &str, url: &str) -> Told {
+async fn of_file(robots: &str, agent: &str, url: &str) -> CliOutput {
     explain_input(&["--robots", "-", "--agent", agent, url], robots).await
 }
 

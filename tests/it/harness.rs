@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 
 use crate::support::{
-    Alpn, Answer, Ask, Blackhole, Certificate, Connection, Dns, End, Field, Latch, NAME, Origin, Reply, Roots, Step,
+    Alpn, Ask, Blackhole, Certificate, Connection, Dns, DnsAnswer, End, Field, Latch, NAME, Origin, Reply, Roots, Step,
     wait,
 };
 
@@ -29,18 +29,18 @@ async fn an_origin_serves_pages_and_remembers_what_it_was_asked() {
     );
     assert_eq!((missing.status, robots.status, chunked.status), (404, 200, 200));
     assert_eq!((robots.body.len(), robots.field("Content-Length")), (0, Some("33")));
-    let asked = origin.requests();
+    let requests = origin.requests();
     assert_eq!(
-        asked.iter().map(|r| r.method.as_str()).collect::<Vec<_>>(),
+        requests.iter().map(|r| r.method.as_str()).collect::<Vec<_>>(),
         ["GET", "POST", "HEAD", "POST"]
     );
     assert_eq!(
-        (asked[0].target.as_str(), asked[0].field("x-odd")),
+        (requests[0].target.as_str(), requests[0].field("x-odd")),
         ("/x?a=1", Some("yes"))
     );
-    assert_eq!((asked[0].version.as_str(), asked[3].connection), ("HTTP/1.1", 0));
+    assert_eq!((requests[0].version.as_str(), requests[3].connection), ("HTTP/1.1", 0));
     assert_eq!(
-        (asked[1].body.as_slice(), asked[3].body.as_slice()),
+        (requests[1].body.as_slice(), requests[3].body.as_slice()),
         (&b"abc"[..], &b"hello"[..])
     );
     assert_eq!((origin.count("/robots.txt"), origin.connections()), (1, 1));
@@ -122,7 +122,7 @@ async fn a_client_speaks_http_2() {
     tokio::spawn(async move {
         let mut server = h2::server::handshake(far).await.unwrap();
         while let Some(Ok((request, mut respond))) = server.accept().await {
-            let said = format!("{} {}", request.method(), request.uri());
+            let echo = format!("{} {}", request.method(), request.uri());
             let head = http::Response::builder()
                 .status(403)
                 .header("robots-decision", "deny")
@@ -131,7 +131,7 @@ async fn a_client_speaks_http_2() {
             respond
                 .send_response(head, false)
                 .unwrap()
-                .send_data(said.into_bytes().into(), true)
+                .send_data(echo.into_bytes().into(), true)
                 .unwrap();
         }
     });
@@ -148,12 +148,12 @@ async fn a_client_speaks_http_2() {
 #[tokio::test]
 async fn a_name_server_answers_as_told() {
     let dns = Dns::start().await;
-    dns.answer("gone.example", Answer::NoSuchName);
-    dns.answer("broken.example", Answer::ServerFailure);
-    dns.answer("mute.example", Answer::Silence);
+    dns.answer("gone.example", DnsAnswer::NoSuchName);
+    dns.answer("broken.example", DnsAnswer::ServerFailure);
+    dns.answer("mute.example", DnsAnswer::Silence);
     dns.answer(
         "moving.example",
-        Answer::Changing(vec![vec![[192, 0, 2, 1].into()], vec![[192, 0, 2, 2].into()]]),
+        DnsAnswer::Changing(vec![vec![[192, 0, 2, 1].into()], vec![[192, 0, 2, 2].into()]]),
     );
 
     assert_eq!(lookup(&dns, "Shop.Example", 1).await, (0, vec![127, 0, 0, 1]));

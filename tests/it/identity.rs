@@ -257,8 +257,12 @@ fn basic(credential: &str) -> String {
 /// Status and reason of an answer.
 fn outcome(response: &crate::support::Response) -> (u16, String) {
     let reason = response.decision().param("reason").unwrap_or_default();
-    let asked = response.field("Proxy-Authenticate");
+    let challenged_by = response.field("Proxy-Authenticate");
     let challenge = "Basic realm=\"robotgate\", charset=\"UTF-8\"";
-    assert_eq!(asked, (response.status == 407).then_some(challenge), "{response:#?}");
+    assert_eq!(
+        challenged_by,
+        (response.status == 407).then_some(challenge),
+        "{response:#?}"
+    );
     (response.status, reason)
 }

@@ -19,7 +19,7 @@ fn over(response: &Response, status: u16, key: &str) {
 }
 
 /// Waits until the log has told of `key`, and returns the count it told last.
-async fn told(gate: &Gate, key: &str) -> u64 {
+async fn logged_total(gate: &Gate, key: &str) -> u64 {
     let line = gate.wait_for_log(key, |line| line.field("limit") == Some(key)).await;
     assert_eq!(line.level(), "WARN", "{line:?}");
     line.json["total"].as_u64().expect("a count")
@@ -59,7 +59,7 @@ async fn one_connection_more_than_a_client_may_have_is_told_and_closed() {
         allowed(&response, "no-robots");
 
         over(&gate.get(&url).await, status, key);
-        assert_eq!(told(&gate, key).await, 1);
+        assert_eq!(logged_total(&gate, key).await, 1);
         allowed(&second.get(&url).await, "no-robots");
 
         drop(first);
@@ -67,7 +67,7 @@ async fn one_connection_more_than_a_client_may_have_is_told_and_closed() {
             let response = gate.get(&url).send().await.ok()?;
             (response.status == 200).then_some(())
         };
-        crate::support::wait::until_told("a place to be free", again).await;
+        crate::support::wait::until_async("a place to be free", again).await;
     }
 }
 
@@ -124,7 +124,7 @@ async fn past_its_bound_a_client_has_no_more_sites_fetched_and_known_ones_go_on(
         429,
         "max-client-fetches",
     );
-    assert_eq!(told(&gate, "max-client-fetches").await, 1);
+    assert_eq!(logged_total(&gate, "max-client-fetches").await, 1);
     allowed(&gate.get(&origin.url("/y")).await, "no-robots");
     let joined = tokio::spawn(gate.get(&slow.url("/y")).send());
 
@@ -150,7 +150,7 @@ async fn a_tunnel_is_a_request_under_way() {
         crate::support::Connected::Tunnel(tunnel) => Some(tunnel),
         crate::support::Connected::Refused(_) => None,
     };
-    crate::support::wait::until_told("the place to be free", again).await;
+    crate::support::wait::until_async("the place to be free", again).await;
 }
 
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn a_client_has_certificates_made_for_so_many_new_hosts_in_a_minute() {
     let refusal = gate.connect(&at("third.example")).await.refused();
 
     over(&refusal, 429, "max-client-leaves");
-    assert_eq!(told(&gate, "max-client-leaves").await, 1);
+    assert_eq!(logged_total(&gate, "max-client-leaves").await, 1);
     // Known hosts go on.
     gate.connect(&at(NAME)).await.opened().tls(NAME, Alpn::Http1).await;
 }

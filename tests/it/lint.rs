@@ -31,11 +31,11 @@ fn lint(file: &[u8], arguments: &[&str]) -> (String, Output) {
 
 #[test]
 fn a_person_is_told_by_line_and_the_line_is_shown() {
-    let (said, output) = lint(
+    let (text, output) = lint(
         b"User-agent: *\nDisallow: tmp/\n\nAllow: /shop\nDisallow: /shop\n",
         &["robots.txt"],
     );
-    insta::assert_snapshot!(said, @r"
+    insta::assert_snapshot!(text, @r"
     robots.txt:2: error: Paths begin with `/`, so `tmp/` never matches: begin it with `/`, or with `*` if it may stand anywhere in the path. [no-leading-slash]
          2 | Disallow: tmp/
 
@@ -49,24 +49,24 @@ fn a_person_is_told_by_line_and_the_line_is_shown() {
 
 #[test]
 fn a_file_without_a_fault_is_fine() {
-    let (said, output) = lint(b"User-agent: *\nDisallow: /a\n", &["robots.txt"]);
-    assert_eq!(said, "robots.txt: nothing to remark\n");
+    let (text, output) = lint(b"User-agent: *\nDisallow: /a\n", &["robots.txt"]);
+    assert_eq!(text, "robots.txt: nothing to remark\n");
     assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]
 fn notes_are_no_failure() {
-    let (said, output) = lint(b"User-agent: *\nDisallow: /a\nCrawl-delay: 1\n", &["-"]);
-    assert!(said.starts_with("standard input:3: note: "), "{said}");
+    let (text, output) = lint(b"User-agent: *\nDisallow: /a\nCrawl-delay: 1\n", &["-"]);
+    assert!(text.starts_with("standard input:3: note: "), "{text}");
     assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]
 fn a_program_gets_one_object() {
     let file = [&b"User-agent: *\n"[..], &b"Disallow: /a\x1b\n".repeat(50)].concat();
-    let (said, output) = lint(&file, &["--json", "robots.txt"]);
-    assert_eq!(said.matches('\n').count(), 1);
-    let report: Value = serde_json::from_str(&said).unwrap();
+    let (text, output) = lint(&file, &["--json", "robots.txt"]);
+    assert_eq!(text.matches('\n').count(), 1);
+    let report: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(report["source"], "robots.txt");
     assert_eq!(
         (&report["warnings"], &report["notes"]),
@@ -86,22 +86,22 @@ fn a_program_gets_one_object() {
 #[test]
 fn what_is_there_hundreds_of_times_is_shown_ten_times() {
     let file = [&b"User-agent: *\nDisallow: /a\n"[..], &b"Disallow: b\n".repeat(330)].concat();
-    let (said, _) = lint(&file, &["robots.txt"]);
-    assert_eq!(said.matches("Paths begin with `/`").count(), 10);
+    let (text, _) = lint(&file, &["robots.txt"]);
+    assert_eq!(text.matches("Paths begin with `/`").count(), 10);
     assert!(
-        said.contains("robots.txt: error: 320 more in lines 13 to 332 (see --all) [no-leading-slash]\n"),
-        "{said}"
+        text.contains("robots.txt: error: 320 more in lines 13 to 332 (see --all) [no-leading-slash]\n"),
+        "{text}"
     );
-    assert!(said.ends_with("robots.txt: 330 errors\n"), "{said}");
-    let (said, _) = lint(&file, &["--all", "robots.txt"]);
-    assert_eq!(said.matches("Paths begin with `/`").count(), 330);
+    assert!(text.ends_with("robots.txt: 330 errors\n"), "{text}");
+    let (text, _) = lint(&file, &["--all", "robots.txt"]);
+    assert_eq!(text.matches("Paths begin with `/`").count(), 330);
 }
 
 #[test]
 fn notes_of_one_code_are_one_finding_that_counts_them() {
     let file = b"User-agent: *\nDisallow: /a*\nDisallow: /b*\nHost: a\nCrawl-delay: 1\nDisallow: /c*\n";
-    let (said, _) = lint(file, &["robots.txt"]);
-    insta::assert_snapshot!(said, @r"
+    let (text, _) = lint(file, &["robots.txt"]);
+    insta::assert_snapshot!(text, @r"
     robots.txt:2: note: A pattern matches every path that begins with it, with or without a `*` at the end. It only makes the pattern longer, and of two patterns the longer wins. [useless-wildcard]
          2 | Disallow: /a*
            | … and 2 more in lines 3 to 6 (--all shows each)
@@ -112,9 +112,9 @@ fn notes_of_one_code_are_one_finding_that_counts_them() {
 
     robots.txt: 5 notes
     ");
-    let (said, _) = lint(file, &["--all", "robots.txt"]);
-    assert_eq!(said.matches("[useless-wildcard]").count(), 3, "{said}");
-    assert!(!said.contains("more"), "{said}");
+    let (text, _) = lint(file, &["--all", "robots.txt"]);
+    assert_eq!(text.matches("[useless-wildcard]").count(), 3, "{text}");
+    assert!(!text.contains("more"), "{text}");
 }
 
 #[test]
@@ -133,9 +133,9 @@ fn nothing_of_the_file_reaches_the_terminal_raw() {
         .copied()
         .chain(0..=255)
         .collect();
-    let (said, _) = lint(&file, &["--all", "robots.txt"]);
-    assert!(said.chars().all(|char| char == '\n' || !char.is_control()), "{said:?}");
-    assert!(!said.contains('\u{202e}'), "{said:?}");
+    let (text, _) = lint(&file, &["--all", "robots.txt"]);
+    assert!(text.chars().all(|char| char == '\n' || !char.is_control()), "{text:?}");
+    assert!(!text.contains('\u{202e}'), "{text:?}");
 }
 
 #[test]
@@ -147,10 +147,10 @@ fn more_than_what_counts_is_told() {
     ]
     .concat();
     for name in ["robots.txt", "-"] {
-        let (said, output) = lint(&file, &["--json", name]);
-        let report: Value = serde_json::from_str(&said).unwrap();
+        let (text, output) = lint(&file, &["--json", name]);
+        let report: Value = serde_json::from_str(&text).unwrap();
         let findings = report["findings"].as_array().unwrap();
-        assert_eq!(findings.len(), 1, "{said}");
+        assert_eq!(findings.len(), 1, "{text}");
         assert_eq!(
             (&findings[0]["code"], &findings[0]["line"]),
             (&"too-large".into(), &511_977.into())
@@ -161,13 +161,13 @@ fn more_than_what_counts_is_told() {
 
 #[test]
 fn what_cannot_be_read_is_an_error() {
-    for (name, said) in [
+    for (name, text) in [
         ("nothing.txt", "robotgate: cannot read nothing.txt: No such file"),
         (".", "robotgate: cannot read .: "),
     ] {
         let (out, output) = lint(b"", &[name]);
         let error = String::from_utf8(output.stderr).unwrap();
-        assert!(error.starts_with(said), "{error}");
+        assert!(error.starts_with(text), "{error}");
         assert_eq!((&*out, output.status.code()), ("", Some(1)));
     }
     assert_eq!(lint(b"", &[]).1.status.code(), Some(2));

@@ -7,8 +7,8 @@ use tokio::{io::AsyncWriteExt as _, process::Command};
 use tokio_rustls::TlsConnector;
 
 use crate::support::{
-    Alpn, Answer, Ask, Gate, NAME, Origin, Reply, Response, Roots, Step, allowed, failed, programs::needs, refused,
-    wait::until_told,
+    Alpn, Ask, DnsAnswer, Gate, NAME, Origin, Reply, Response, Roots, Step, allowed, failed, programs::needs, refused,
+    wait::until_async,
 };
 
 const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"\n";
@@ -40,7 +40,7 @@ fn value(text: &str, series: &str) -> Option<f64> {
 #[track_caller]
 fn shows<'a>(gate: &'a Gate, series: &'a str, wanted: f64) -> impl Future<Output = ()> + 'a {
     let shown = async move || (value(&scrape(gate).await, series) == Some(wanted)).then_some(());
-    async move { until_told(&format!("{series} {wanted}"), shown).await }
+    async move { until_async(&format!("{series} {wanted}"), shown).await }
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn what_became_of_requests_is_counted() {
     let response = gate.get(&origin.url("/x")).user_agent("crawler/1.0").await;
     allowed(&response, "no-rule");
     refused(&gate.get(&origin.url("/private")).await, "rule");
-    gate.dns().answer("nowhere.example", Answer::NoSuchName);
+    gate.dns().answer("nowhere.example", DnsAnswer::NoSuchName);
     let response = gate.get("http://nowhere.example/robots.txt").await;
     failed(&response, 502, &["dns_error"]);
     gate.raw("GET http://a.example/ HTTP/1.1\r\nno field\r\n\r\n").await;
@@ -226,6 +226,6 @@ async fn the_format_is_the_one_that_is_asked_for_and_promtool_finds_no_fault() {
     input.write_all(older.text().as_bytes()).await.expect("promtool reads");
     drop(input);
     let output = promtool.wait_with_output().await.expect("promtool ends");
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success() && printed.is_empty(), "{printed}");
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Gate, Origin, Record, Reply, Told, allowed, refused, wait};
+use crate::support::{CliOutput, Gate, Origin, Record, Reply, allowed, refused, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
@@ -31,7 +31,7 @@ async fn origin() -> Origin {
 /// Asks for `path` until it is decided for `reason`, and returns that decision's record.
 async fn until_decided(gate: &Gate, origin: &Origin, path: &str, reason: &str) -> Record {
     let mut attempts = 0..;
-    wait::until_told(&format!("a decision for {reason}"), async || {
+    wait::until_async(&format!("a decision for {reason}"), async || {
         // A URL of its own, so that its record can be told.
         let url = origin.url(&format!("{path}?{reason}-{}", attempts.next()?));
         gate.get(&url).await;
@@ -108,15 +108,15 @@ async fn failing_since(gate: &Gate) -> Record {
 async fn stored(gate: &Gate) -> Vec<Record> {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");
-    let told = Told::by(&["cache", "list", "--json", "--config", config], "").await;
-    assert_eq!((told.code, &*told.errors), (Some(0), ""), "{told:?}");
+    let output = CliOutput::of(&["cache", "list", "--json", "--config", config], "").await;
+    assert_eq!((output.code, &*output.errors), (Some(0), ""), "{output:?}");
     let row = |line| {
         let mut row: Record = serde_json::from_str(line).expect("an object a line");
         // They are counted in memory alone.
         row["verdicts"] = Record::Null;
         row
     };
-    told.out.lines().map(row).collect()
+    output.out.lines().map(row).collect()
 }
 
 #[tokio::test]
@@ -140,12 +140,12 @@ async fn what_was_said_to_be_stored_outlives_any_kill() {
             listed
         };
         let before = origin.count("/robots.txt");
-        let asking: Vec<_> = (5..10)
+        let lookups: Vec<_> = (5..10)
             .map(|number| tokio::spawn(gate.get(&origin.url_at(&site(round, number), "/x")).into_future()))
             .collect();
         wait::until("a fetch", || (origin.count("/robots.txt") > before).then_some(())).await;
         gate.kill().await;
-        asking.into_iter().for_each(|asking| asking.abort());
+        lookups.into_iter().for_each(|lookups| lookups.abort());
         gate.start_again().await;
     }
     let listed = stored(&gate).await;
@@ -190,12 +190,12 @@ async fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
     fs::write(gate.file("robots.redb"), &noise).expect("the folder is ours");
     gate.start_again().await;
 
-    let told = gate
+    let line = gate
         .wait_for_log("the damage", |line| line.message().contains("were damaged"))
         .await;
-    assert_eq!(told.level(), "ERROR", "{told:?}");
-    assert!(told.message().contains("moved the file aside"), "{told:?}");
-    let aside = told.field("moved_to").expect("where it is");
+    assert_eq!(line.level(), "ERROR", "{line:?}");
+    assert!(line.message().contains("moved the file aside"), "{line:?}");
+    let aside = line.field("moved_to").expect("where it is");
     assert!(aside.contains("/robots.redb.damaged-2"), "{aside}");
     assert_eq!(fs::read(aside).expect("it is there"), noise);
     assert_eq!(gate.admin("/readyz").await.text(), "ready\n");
@@ -214,15 +214,15 @@ async fn beside_one_that_has_the_file_open_copies_are_kept_in_memory_and_that_is
     let mut first = Gate::start().await;
     let path = first.file("robots.redb");
     let mut second = Gate::with(&format!("[cache]\npath = {path:?}")).await;
-    let told = second
+    let line = second
         .wait_for_log("the trouble", |line| {
             line.message().contains("keeps robots.txt copies in memory only")
         })
         .await;
-    assert_eq!((told.level(), told.field("path")), ("ERROR", path.to_str()), "{told:?}");
+    assert_eq!((line.level(), line.field("path")), ("ERROR", path.to_str()), "{line:?}");
     let ready = second.admin("/readyz").await;
     assert_eq!(ready.status, 200);
-    for text in [told.message(), &ready.text()] {
+    for text in [line.message(), &ready.text()] {
         for part in [
             "until the next start",
             "another process has it open",
@@ -275,12 +275,12 @@ async fn without_a_file_copies_are_kept_in_memory() {
 async fn where_no_file_can_be_had_the_gate_starts_all_the_same() {
     let origin = origin().await;
     let gate = Gate::with("[cache]\npath = \"robotgate.toml/robots.redb\"").await;
-    let told = gate
+    let line = gate
         .wait_for_log("the trouble", |line| {
             line.message().contains("keeps robots.txt copies in memory only")
         })
         .await;
-    assert!(told.message().contains("not a directory"), "{}", told.message());
+    assert!(line.message().contains("not a directory"), "{}", line.message());
     let ready = gate.admin("/readyz").await;
     assert_eq!(ready.status, 200);
     assert!(ready.text().contains("check cache.path"), "{}", ready.text());

@@ -218,10 +218,10 @@ async fn python_clients_prove_who_they_are_and_are_told_when_they_do_not() {
             );
             let none = proxy(&gate);
             for settings in [&wrong, &none] {
-                let told = python_by(client, settings, &gate, &origin.url("/x")).await.to_string();
+                let printed = python_by(client, settings, &gate, &origin.url("/x")).await.to_string();
                 assert!(
-                    told.contains("407") && told.contains("Authentication Required"),
-                    "{client}: {told}"
+                    printed.contains("407") && printed.contains("Authentication Required"),
+                    "{client}: {printed}"
                 );
             }
         }
@@ -248,8 +248,11 @@ async fn curl_proves_who_it_is_at_once_or_when_asked() {
 
         for settings in [&wrong, &none] {
             for more in [&["-i"][..], &["-i", "--proxy-anyauth"]] {
-                let told = curl(settings, more).await;
-                assert!(told.contains("407") && !told.contains("Hello"), "{more:?}: {told}");
+                let printed = curl(settings, more).await;
+                assert!(
+                    printed.contains("407") && !printed.contains("Hello"),
+                    "{more:?}: {printed}"
+                );
             }
         }
     }
@@ -279,8 +282,8 @@ async fn wget_proves_who_it_is() {
                 "TestBot/1.0",
                 &url,
             ];
-            let told = output("wget", &arguments).await;
-            assert!(told.contains(shown), "{told}");
+            let printed = output("wget", &arguments).await;
+            assert!(printed.contains(shown), "{printed}");
         }
     }
 }

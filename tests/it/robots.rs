@@ -3,7 +3,7 @@
 mod cases;
 mod engine;
 mod explain;
-mod holds;
+mod invariants;
 mod model;
 mod properties;
 mod rfc9309;

@@ -250,8 +250,8 @@ async fn what_is_disallowed_is_refused_however_it_is_written() {
             for target in *targets {
                 refused_by(&site.get(target).await, rules);
             }
-            let asked = site.origin.requests();
-            assert_eq!(asked.len(), 1, "only robots.txt: {asked:#?}");
+            let requests = site.origin.requests();
+            assert_eq!(requests.len(), 1, "only robots.txt: {requests:#?}");
             sites.push(site);
         }
     }
@@ -285,8 +285,8 @@ async fn a_refusal_names_the_reading_that_is_disallowed() {
         for (target, read_as) in AS_SERVERS_READ_THEM {
             let response = site.get(target).await;
             refused_by(&response, "Disallow: /private");
-            let told = format!("(the path as servers read it: {read_as})");
-            assert!(response.text().contains(&told), "{target}: {response:#?}");
+            let note = format!("(the path as servers read it: {read_as})");
+            assert!(response.text().contains(&note), "{target}: {response:#?}");
         }
     }
     for (target, reading, read_as) in [

@@ -4,6 +4,7 @@
 //! Nothing here knows what robotgate decides. Nothing sleeps to wait for something: see [`wait`].
 
 mod blackhole;
+mod cli_output;
 mod client;
 mod dns;
 mod expect;
@@ -15,15 +16,15 @@ mod origin;
 pub mod programs;
 pub mod terminal;
 mod tls;
-mod told;
 pub mod wait;
 mod wire;
 
 pub use self::{
     blackhole::Blackhole,
+    cli_output::CliOutput,
     client::frames,
     client::{Alpn, Ask, Connected, Connection, End, Frames, Outcome, Response, Tunnel},
-    dns::{Answer, Dns},
+    dns::{Dns, DnsAnswer},
     expect::{allowed, failed, refused, same_members},
     fields::Field,
     gate::{Builder, Gate, Record, Signal},
@@ -31,6 +32,5 @@ pub use self::{
     latch::Latch,
     origin::{NAME, Origin, Reply, Request, Step},
     tls::{Certificate, Roots, origin_root_pem},
-    told::Told,
     wire::Fields,
 };

@@ -31,9 +31,9 @@ impl Systemd {
     }
 
     /// The next message that says `text`; those before it are gone then.
-    async fn told(&self, text: &str) -> String {
+    async fn wait_for(&self, text: &str) -> String {
         wait::until(&format!("{text:?} to be told"), || {
-            self.next().filter(|told| told.contains(text))
+            self.next().filter(|message| message.contains(text))
         })
         .await
     }
@@ -55,29 +55,29 @@ async fn it_is_told_of_the_start_of_reloads_and_of_the_end() {
     let socket = systemd.path();
     let mut gate = Gate::builder().env("NOTIFY_SOCKET", path_text(&socket)).start().await;
     let kept = gate.address().to_string().replace(':', "_");
-    systemd.told(&format!("FDSTORE=1\nFDNAME={kept}\n")).await;
-    systemd.told("STATUS=configuration 1, 0 connections\n").await;
-    systemd.told("READY=1\n").await;
+    systemd.wait_for(&format!("FDSTORE=1\nFDNAME={kept}\n")).await;
+    systemd.wait_for("STATUS=configuration 1, 0 connections\n").await;
+    systemd.wait_for("READY=1\n").await;
 
     gate.rewrite_config("[proxy]\nlisten = 5\n");
-    let reloading = systemd.told("RELOADING=1\n").await;
+    let reloading = systemd.wait_for("RELOADING=1\n").await;
     assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
-    let rejected = systemd.told("STATUS=").await;
+    let rejected = systemd.wait_for("STATUS=").await;
     assert!(
         rejected.starts_with("STATUS=configuration 1, 0 connections; the file was rejected at "),
         "{rejected}"
     );
     assert!(rejected.contains("listen"), "{rejected}");
-    systemd.told("READY=1\n").await;
+    systemd.wait_for("READY=1\n").await;
 
     gate.reconfigure("");
-    systemd.told("RELOADING=1\n").await;
-    systemd.told("STATUS=configuration 2, 0 connections\n").await;
-    systemd.told("READY=1\n").await;
+    systemd.wait_for("RELOADING=1\n").await;
+    systemd.wait_for("STATUS=configuration 2, 0 connections\n").await;
+    systemd.wait_for("READY=1\n").await;
 
     gate.stop().await;
-    systemd.told("STOPPING=1\n").await;
-    systemd.told("STATUS=draining, 0 connections left, ").await;
+    systemd.wait_for("STOPPING=1\n").await;
+    systemd.wait_for("STATUS=draining, 0 connections left, ").await;
 }
 
 #[tokio::test]
@@ -86,8 +86,8 @@ async fn it_is_told_why_there_is_no_start() {
     let socket = systemd.path();
     let builder = Gate::builder().env("NOTIFY_SOCKET", path_text(&socket));
     builder.file("[proxy]\nlisten = 5\n").fail().await;
-    let told = systemd.told("STATUS=failed: ").await;
-    assert!(told.contains("listen"), "{told}");
+    let message = systemd.wait_for("STATUS=failed: ").await;
+    assert!(message.contains("listen"), "{message}");
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn it_is_told_that_the_gate_lives() {
         .start()
         .await;
     for _ in 0..3 {
-        systemd.told("WATCHDOG=1\n").await;
+        systemd.wait_for("WATCHDOG=1\n").await;
     }
 }
 

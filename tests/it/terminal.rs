@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use crate::support::{
-    Blackhole, Latch, Origin, Reply, Signal, Told,
+    Blackhole, CliOutput, Latch, Origin, Reply, Signal,
     terminal::AtTerminal,
     wait::{until, within},
 };
@@ -53,7 +53,7 @@ fn proxy(shown: &str) -> String {
 }
 
 /// Has ExampleBot ask the proxy at `address` for `url`, and gives what it got.
-async fn asked(address: &str, url: &str) -> String {
+async fn send_request(address: &str, url: &str) -> String {
     let mut client = TcpStream::connect(address.trim_start_matches("http://")).await.unwrap();
     let host = url.split('/').nth(2).unwrap();
     let request = format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: ExampleBot\r\nConnection: close\r\n\r\n");
@@ -80,10 +80,10 @@ async fn at_a_terminal_each_decision_and_each_failure_is_a_readable_line() {
     let gate = running(&folder, &file, &[("NO_COLOR", "1")]);
     let address = proxy(&gate.until("Each decision follows as a line. --log-format=json").await);
     for page in ["/page", "/private/x", "/broken"] {
-        asked(&address, &format!("{site}{page}")).await;
+        send_request(&address, &format!("{site}{page}")).await;
     }
     let long = format!("{site}/private/{}/end", "x".repeat(200));
-    asked(&address, &long).await;
+    send_request(&address, &long).await;
     let shown = gate.until("/end  line 2: Disallow: /private\n").await;
     let lines: Vec<_> = shown.lines().skip_while(|line| !line.contains("Z robots")).collect();
     for (line, expected) in lines.iter().zip([
@@ -117,7 +117,7 @@ async fn the_format_of_the_log_is_as_asked_for_wherever_it_goes() {
         let output = (!at_terminal).then(|| fs::File::create(&path).unwrap().into());
         let gate = running_with(&folder, &file, &[], args, output);
         let address = proxy(&plain(&gate.until("Set up a client").await));
-        asked(&address, &url).await;
+        send_request(&address, &url).await;
         let text = format!("deny   ExampleBot GET {url}  line 2: Disallow: /private\n");
         let shown = until(&format!("a decision with {args:?}"), || {
             let shown = match at_terminal {
@@ -181,12 +181,13 @@ async fn check_marks_mistakes_in_colour_and_breaks_lines_between_words() {
         shown.contains("\n    https://a.example/xxx") && shown.contains("…xxx") && shown.contains("xx/end\n    as"),
         "{shown}"
     );
-    let told = Told::by(&["check", &file], "").await;
+    let output = CliOutput::of(&["check", &file], "").await;
     assert!(
-        told.errors
+        output
+            .errors
             .contains(&format!(" for {url} as \"ExampleBot\", but it comes to")),
         "{}",
-        told.errors
+        output.errors
     );
 }
 
@@ -196,13 +197,13 @@ async fn a_start_says_where_to_connect_and_a_stop_that_it_has_ended() {
     let mut gate = running(&folder, &file, &[("NO_COLOR", "1")]);
     let shown = gate.until("Each decision follows as a line").await;
     let proxy = proxy(&shown);
-    for said in [
+    for message in [
         "is ready; Ctrl-C stops it.\n",
         "  See what they do    http://127.0.0.1:",
         &format!("  Try it              curl -i -x {proxy} -A ExampleBot/1.0 http://example.com/\n"),
         &format!("  Set up a client     robotgate env curl --config {file}\n"),
     ] {
-        assert!(shown.contains(said), "{said:?} in\n{shown}");
+        assert!(shown.contains(message), "{message:?} in\n{shown}");
     }
     assert!(!shown.contains('\u{1b}'), "{shown}");
     gate.signal(Signal::INT);
@@ -237,8 +238,8 @@ async fn the_mistakes_of_a_reload_stand_in_lines() {
     gate.until("is ready").await;
     fs::write(&file, text("[robots]\nprofil = \"google\"\n")).unwrap();
     let shown = gate.until("^^^^^^").await;
-    let said = "robots.profil: there is no such key; did you mean \"profile\"?\n        8 | profil = \"google\"\n";
-    assert!(shown.contains(said), "{shown}");
+    let message = "robots.profil: there is no such key; did you mean \"profile\"?\n        8 | profil = \"google\"\n";
+    assert!(shown.contains(message), "{shown}");
     assert!(
         shown.contains("ERROR configuration rejected cause=\"the file changed\" in_force=1\n"),
         "{shown}"
@@ -295,23 +296,23 @@ async fn a_fetch_that_takes_long_is_told_at_a_terminal_alone() {
     let (_folder, file) = configured("");
     let url = format!("http://{}/page", origin.address());
     let args = ["explain", "--config", &file, "--agent", "ExampleBot", &url];
-    let told = format!("robotgate: fetching http://{}/robots.txt …", origin.address());
+    let line = format!("robotgate: fetching http://{}/robots.txt …", origin.address());
 
     let mut seen = AtTerminal::run(&args, &[], Some(Stdio::null()));
     let mut plain = AtTerminal::run(&args, &[("TERM", "dumb")], Some(Stdio::null()));
-    seen.until(&format!("\r{told}\u{1b}[K")).await;
-    plain.until(&told).await;
+    seen.until(&format!("\r{line}\u{1b}[K")).await;
+    plain.until(&line).await;
     latch.open();
     seen.ended().await;
     seen.until("\r\u{1b}[K").await;
     plain.ended().await;
-    assert_eq!(plain.shown(), format!("{told}\n"));
+    assert_eq!(plain.shown(), format!("{line}\n"));
 
     let hole = Blackhole::start().await;
     let (_folder, file) = configured("[robots]\nfetch-timeout = \"1500ms\"\nfetch-idle-timeout = \"1500ms\"\n");
     let url = format!("http://{}/page", hole.address());
     let args = ["explain", "--config", &file, "--agent", "ExampleBot", &url];
-    assert_eq!(Told::by(&args, "").await.errors, "");
+    assert_eq!(CliOutput::of(&args, "").await.errors, "");
 }
 
 #[tokio::test]
@@ -329,5 +330,5 @@ async fn who_has_to_type_is_told_so() {
         asks.types("\u{4}");
         asks.ended().await;
     }
-    assert_eq!(Told::by(&["eval"], "").await.errors, "");
+    assert_eq!(CliOutput::of(&["eval"], "").await.errors, "");
 }

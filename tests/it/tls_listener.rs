@@ -362,11 +362,11 @@ async fn check_says_what_a_start_would() {
         let output = command.arg("check").arg(gate.file("robotgate.toml")).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    let (code, told) = check();
-    assert_eq!(code, Some(0), "{told}");
+    let (code, output) = check();
+    assert_eq!(code, Some(0), "{output}");
     let (_, key) = Certificate::of(&[PROXY]).to_pem();
     fs::write(gate.file("proxy-key.pem"), key).unwrap();
-    let (code, told) = check();
+    let (code, output) = check();
     assert_eq!(code, Some(1));
-    assert!(told.contains("is not the key of the certificate in"), "{told}");
+    assert!(output.contains("is not the key of the certificate in"), "{output}");
 }

@@ -2,7 +2,7 @@
 //! what the audit log says of it. `transcripts/*.txt` has the scripts ([`script`] says how they are written), and
 //! `transcripts/recorded/*.txt` how they went.
 //!
-//! `RECORD=1` writes the recordings anew, `RECORD=meant` only those of cases that have a `may-change`, `RECORD=spelling` only
+//! `RECORD=1` writes the recordings anew, `RECORD=permitted` only those of cases that have a `may-change`, `RECORD=spelling` only
 //! those that differ in no more than the order and spelling of fields. `TRANSCRIPT=text` plays the cases whose names hold
 //! the text.
 
@@ -29,7 +29,7 @@ async fn exchanges_go_as_recorded() {
         let ledger = Ledger::of(gate.file("audit.jsonl"));
         (gate, ledger)
     }));
-    let places = Arc::new(Semaphore::new(PLACES));
+    let permits = Arc::new(Semaphore::new(AT_ONCE));
     let wanted = std::env::var("TRANSCRIPT").unwrap_or_default();
     let mut files = BTreeMap::new();
     for path in scripts() {
@@ -49,9 +49,9 @@ async fn exchanges_go_as_recorded() {
     let mut playing = JoinSet::new();
     for cases in files.values() {
         for case in cases.iter().filter(|case| case.name.contains(&wanted)).cloned() {
-            let (gates, places) = (gates.clone(), places.clone());
+            let (gates, permits) = (gates.clone(), permits.clone());
             playing.spawn(async move {
-                let _place = places.acquire().await.expect("it is never closed");
+                let _permit = permits.acquire().await.expect("it is never closed");
                 // Once: what hangs on which of two things comes first belongs in no script.
                 let played = tokio::spawn({
                     let case = case.clone();
@@ -73,7 +73,7 @@ async fn exchanges_go_as_recorded() {
         went.insert(name, text);
     }
 
-    let (mut wrong, mut meant, mut spelling) = (String::new(), String::new(), String::new());
+    let (mut wrong, mut permitted, mut spelling) = (String::new(), String::new(), String::new());
     for (path, cases) in &files {
         let before = &known[path];
         let mut after = before.clone();
@@ -95,11 +95,11 @@ async fn exchanges_go_as_recorded() {
                 after.insert(case.name.clone(), now.clone());
                 continue;
             }
-            let told = format!("=== {}\n{}", case.name, difference(then, now));
+            let shown = format!("=== {}\n{}", case.name, difference(then, now));
             match &case.may_change {
-                _ if is_spelling => spelling += &told,
-                None => wrong += &told,
-                Some(why) => meant += &format!("{told}may change: {why}\n"),
+                _ if is_spelling => spelling += &shown,
+                None => wrong += &shown,
+                Some(why) => permitted += &format!("{shown}may change: {why}\n"),
             }
         }
         if !record.is_empty() {
@@ -107,9 +107,9 @@ async fn exchanges_go_as_recorded() {
         }
     }
     assert!(
-        wrong.is_empty() && meant.is_empty() && spelling.is_empty(),
+        wrong.is_empty() && permitted.is_empty() && spelling.is_empty(),
         "- as recorded, + as it went now\n\n# ONLY THE ORDER OR SPELLING OF FIELDS (RECORD=spelling takes it over)\n{spelling}\n\
-         # MAY CHANGE (RECORD=meant takes it over)\n{meant}\n# REGRESSIONS\n{wrong}"
+         # MAY CHANGE (RECORD=meant takes it over)\n{permitted}\n# REGRESSIONS\n{wrong}"
     );
 }
 
@@ -208,4 +208,4 @@ fn difference(then: &str, now: &str) -> String {
 const QUICK: &str = "[proxy]\nread-timeout = \"2500ms\"\nbody-timeout = \"1s\"\nheader-timeout = \"2s\"";
 const COPIES: &str = "[robots]\nserve-copies = true";
 /// Cases that are played at the same time.
-const PLACES: usize = 32;
+const AT_ONCE: usize = 32;

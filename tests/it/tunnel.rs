@@ -122,12 +122,12 @@ async fn an_entry_lets_one_host_through_until_its_date() {
     let ended = Gate::with(&entry("2020-01-01")).await;
     let elsewhere = format!("other.example:{}", origin.port());
 
-    let through = lasting
+    let stream = lasting
         .connect(&origin.authority())
         .user_agent("TestBot/1.0")
         .await
         .opened();
-    assert_eq!(page(through).await, "secret");
+    assert_eq!(page(stream).await, "secret");
 
     for (gate, authority, name) in [
         (&lasting, &elsewhere, "other.example"),

@@ -34,7 +34,7 @@ fn may_ask(head: &Parts, token: Option<&AdminToken>) -> Result<(), Problem> {
             Some(_) => Err(Problem::WrongToken),
         },
         // Whoever took the token out of the configuration did not mean everybody.
-        None if !came_locally(head) => Err(Problem::Remote),
+        None if !is_from_this_host(head) => Err(Problem::Remote),
         None if !is_local_name(head) => Err(Problem::Host),
         None if !OPEN.contains(&path) && is_of_another_page(&head.headers) => Err(Problem::CrossSite),
         None => Ok(()),
@@ -51,7 +51,7 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
 }
 
-fn came_locally(head: &Parts) -> bool {
+fn is_from_this_host(head: &Parts) -> bool {
     head.extensions
         .get::<ConnectionInfo>()
         .is_some_and(|info| info.is_local)

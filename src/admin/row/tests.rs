@@ -79,8 +79,8 @@ fn past_its_time_a_copy_is_kept_and_does_not_decide() {
 fn a_text_that_is_no_utf_8_comes_byte_for_byte() {
     let text = b"User-agent: \xff\xfe\n";
     let detail = detail(rules(text, noon()), noon());
-    let written = serde_json::to_string(&detail).unwrap();
-    let read: Detail = serde_json::from_str(&written).unwrap();
+    let json = serde_json::to_string(&detail).unwrap();
+    let read: Detail = serde_json::from_str(&json).unwrap();
     assert_eq!(read, detail);
     assert_eq!(&*read.text().unwrap(), text);
     assert_eq!(read.robots.as_deref(), Some("User-agent: \u{fffd}\u{fffd}\n"));
@@ -104,8 +104,8 @@ fn a_row_is_in_the_reading_that_is_in_force() {
 #[test]
 fn every_field_stands_in_every_row() {
     let row = detail(rules(TEXT, noon()), noon()).row;
-    let written = serde_json::to_value(&row).unwrap();
-    let fields: Vec<&String> = written.as_object().unwrap().keys().collect();
+    let json = serde_json::to_value(&row).unwrap();
+    let fields: Vec<&String> = json.as_object().unwrap().keys().collect();
     assert_eq!(fields.len(), 12, "{fields:?}");
-    assert_eq!(serde_json::from_value::<Row>(written).unwrap(), row);
+    assert_eq!(serde_json::from_value::<Row>(json).unwrap(), row);
 }

@@ -86,8 +86,8 @@ fn report(detail: &Detail, now: SystemTime, paint: Paint) -> String {
     if let Some(error) = &row.error {
         say("Last failure", plain_message(error, MAX_VALUE).into_owned());
     }
-    if let (Some(Timestamp(asked)), true) = (detail.asked, detail.asked != row.fetched) {
-        say("Last asked", ago(asked, now));
+    if let (Some(Timestamp(last_fetch)), true) = (detail.asked, detail.asked != row.fetched) {
+        say("Last asked", ago(last_fetch, now));
     }
     if let Some(etag) = &detail.etag {
         say("ETag", plain(etag, MAX_VALUE).into_owned());
@@ -130,14 +130,14 @@ fn ago(then: SystemTime, now: SystemTime) -> String {
 }
 
 fn until(then: SystemTime, now: SystemTime, due: Due) -> String {
-    let asked = match due {
+    let how = match due {
         Due::No => "",
         Due::Background => "; refreshed in the background when a bot next needs it",
         Due::Now => "; fetched again when a bot next needs it",
     };
     match then.duration_since(now) {
-        Ok(left) => format!("{}, in {}{asked}", Minute(then), Span(left)),
-        Err(_) => format!("{}{asked}", Minute(then)),
+        Ok(left) => format!("{}, in {}{how}", Minute(then), Span(left)),
+        Err(_) => format!("{}{how}", Minute(then)),
     }
 }
 

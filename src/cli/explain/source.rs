@@ -64,17 +64,17 @@ impl File {
 
 impl Source {
     pub(super) fn read(path: &Path) -> Result<Self, SourceError> {
-        let whole = if path == Path::new(INPUT) {
+        let content = if path == Path::new(INPUT) {
             source::of_input()
         } else {
             source::of_file(path)
         };
-        let whole = whole.map_err(|error| SourceError::File {
+        let content = content.map_err(|error| SourceError::File {
             name: named(path),
             error,
         })?;
-        let length = whole.len();
-        let body = within_limit(whole);
+        let length = content.len();
+        let body = within_limit(content);
         Ok(Self::File(File {
             path: path.to_owned(),
             cut: body.len() < length,

@@ -17,7 +17,7 @@ impl OriginState {
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
         // On disk, times end at the microsecond.
-        let is_as_late = self.last_fetch() <= earlier.last_fetch().map(|asked| asked + Duration::from_millis(1));
+        let is_as_late = self.last_fetch() <= earlier.last_fetch().map(|last| last + Duration::from_millis(1));
         if !self.is_known() || (is_as_late && self.profile == earlier.profile) {
             let last_good = earlier.last_good.clone().or_else(|| self.last_good.clone());
             return Self {

@@ -51,7 +51,7 @@ fn received_for(status: u16, life: u64) -> Fetched {
     })
 }
 
-fn asked_to_wait(status: u16, seconds: u64) -> Fetched {
+fn with_retry_after(status: u16, seconds: u64) -> Fetched {
     Fetched::Received(Received {
         redirected: false,
         status,

@@ -4,9 +4,9 @@ use super::*;
 
 /// A guard by lists as they are written, networks and hosts.
 fn guard(allow: &[&str], deny: &[&str]) -> Guard {
-    let destinations = |written: &[&str]| {
+    let destinations = |entries: &[&str]| {
         let mut destinations = Destinations::default();
-        for text in written {
+        for text in entries {
             match text
                 .parse::<IpNet>()
                 .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
@@ -325,17 +325,17 @@ fn the_bad_ports_are_in_order() {
 
 #[test]
 fn what_is_written_decides_and_a_bad_port_has_to_be_written_alone() {
-    let written = |ranges: &[RangeInclusive<u16>]| Ports::only(ranges.to_vec());
+    let only = |ranges: &[RangeInclusive<u16>]| Ports::only(ranges.to_vec());
     for (ports, open, closed) in [
         (
             Ports::default(),
             &[80, 443, 8080, 24, 65535][..],
             &[0, 22, 25, 6667, 10080][..],
         ),
-        (written(&[80..=80, 443..=443]), &[80, 443], &[0, 22, 81, 8080]),
-        (written(&[20..=90, 0..=10]), &[24, 80, 2], &[0, 1, 22, 25, 443]),
-        (written(&[1..=65535, 22..=22]), &[22, 80, 65535], &[0, 21, 25, 6000]),
-        (written(&[0..=0]), &[], &[0, 80]),
+        (only(&[80..=80, 443..=443]), &[80, 443], &[0, 22, 81, 8080]),
+        (only(&[20..=90, 0..=10]), &[24, 80, 2], &[0, 1, 22, 25, 443]),
+        (only(&[1..=65535, 22..=22]), &[22, 80, 65535], &[0, 21, 25, 6000]),
+        (only(&[0..=0]), &[], &[0, 80]),
     ] {
         for port in open {
             assert!(ports.contains(*port), "{ports:?}: {port}");

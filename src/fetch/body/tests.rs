@@ -112,8 +112,8 @@ fn what_was_cut_off_is_told() {
         (20, &sent[..10], b"Disallow: /\nA"),
         (5, b"", b"Allow: /"),
     ] {
-        let whole = gzip(sent);
-        for (codings, sent) in [(&[][..], &sent[..]), (&["gzip"], &whole)] {
+        let complete = gzip(sent);
+        for (codings, sent) in [(&[][..], &sent[..]), (&["gzip"], &complete)] {
             let mut decoder = decoder(codings, limit).expect("a known coding");
             let body = match decoder.push(sent).expect("no error") {
                 Room::Full => decoder.into_body(),

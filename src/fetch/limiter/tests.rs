@@ -35,7 +35,7 @@ impl Bench {
     /// Asks for a turn, behind those who have asked before.
     async fn ask(&self, number: usize) -> JoinHandle<Result<(), FetchError>> {
         let (limiter, begun) = (self.limiter.clone(), self.begun.clone());
-        let asked = tokio::spawn(async move {
+        let lookup = tokio::spawn(async move {
             let permit = limiter.enter(ANYBODY).expect("there is room");
             permit.turn().await;
             let fetch = async {
@@ -46,7 +46,7 @@ impl Bench {
             permit.run(fetch).await
         });
         settle().await;
-        asked
+        lookup
     }
 
     /// The numbers of those that have begun since this was asked last, in order.

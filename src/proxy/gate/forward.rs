@@ -76,7 +76,7 @@ pub(super) async fn forward(
         }
         let fault = match ask(client, &mut content, exchange, timer, &mut server, address, &target).await {
             Err(Broken::Server(fault)) => fault,
-            asked => return settle(asked?, server, exchange, origin, address),
+            outcome => return settle(outcome?, server, exchange, origin, address),
         };
         if tries_left == 0 || exchange.status.is_some() || !content.rewind() {
             return Err(fault.into());

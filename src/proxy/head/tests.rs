@@ -152,7 +152,7 @@ async fn an_empty_line_before_the_request_is_no_error() {
 
 #[tokio::test]
 async fn a_host_in_other_letters_is_written_as_in_the_target() {
-    for (target, host, written) in [
+    for (target, host, expected) in [
         ("http://a.example/", "A.EXAMPLE", "Host: a.example"),
         ("http://A.Example/", "a.example", "Host: A.Example"),
         ("http://a.example/", "a.example:80", "Host: a.example"),
@@ -165,7 +165,7 @@ async fn a_host_in_other_letters_is_written_as_in_the_target() {
     ] {
         let sent = |host: &str| format!("GET {target} HTTP/1.1\r\nX-Host: {host}\r\n{host}\r\nY: 1\r\n\r\ncontent");
         let before = sent(&format!("hOsT:{host}")).replace("X-Host: hOsT:", "X-Host: ");
-        let after = sent(written).replace(&format!("X-Host: {written}"), &format!("X-Host: {host}"));
+        let after = sent(expected).replace(&format!("X-Host: {expected}"), &format!("X-Host: {host}"));
         let head = read(&before)
             .await
             .unwrap_or_else(|error| panic!("{error}: {target} {host}"));

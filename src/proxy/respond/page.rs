@@ -58,12 +58,12 @@ pub(super) fn page(details: &Details<'_>) -> String {
 }
 
 fn title(details: &Details<'_>) -> String {
-    let whole = match (details.rule, details.line) {
+    let full_title = match (details.rule, details.line) {
         (Some(rule), Some(line)) => format!("{}: {} (line {line})", details.title, plain_message(rule, MAX_RULE)),
         _ if details.cause.starts_with(details.title) => details.cause.to_owned(),
         _ => format!("{}: {}", details.title, details.cause),
     };
-    plain_message(&whole, MAX_TITLE).into_owned()
+    plain_message(&full_title, MAX_TITLE).into_owned()
 }
 
 /// Nothing for a value that there is not.

@@ -16,7 +16,7 @@ pub(in crate::proxy) enum Problem<'a> {
     Head(&'a HeadError),
     Target(&'a TargetError),
     /// It is for robotgate itself, which has nothing there.
-    Own(&'a InternalSiteError),
+    InternalSite(&'a InternalSiteError),
     Fault(&'a Fault),
     /// The request has come by here before.
     Loop,
@@ -75,18 +75,18 @@ impl Problem<'_> {
                 };
                 (fault.status(), fault.proxy_error(), title)
             }
-            Problem::Own(InternalSiteError::Method) => (
+            Problem::InternalSite(InternalSiteError::Method) => (
                 StatusCode::METHOD_NOT_ALLOWED,
                 ProxyError::HttpRequestError,
                 "Method Not Allowed",
             ),
             // The phrase is all that clients show of an answer to a CONNECT.
-            Problem::Own(InternalSiteError::PlainHttp) => (
+            Problem::InternalSite(InternalSiteError::PlainHttp) => (
                 StatusCode::NOT_FOUND,
                 ProxyError::HttpRequestError,
                 "Only at http://robotgate.internal/",
             ),
-            Problem::Own(InternalSiteError::Missing(_)) => {
+            Problem::InternalSite(InternalSiteError::Missing(_)) => {
                 (StatusCode::NOT_FOUND, ProxyError::HttpRequestError, "Not Found")
             }
             Problem::Loop => (
@@ -131,7 +131,7 @@ impl Problem<'_> {
             Problem::Head(error) => error.to_string(),
             Problem::Target(error) => error.to_string(),
             Problem::Fault(fault) => fault.to_string(),
-            Problem::Own(error) => error.to_string(),
+            Problem::InternalSite(error) => error.to_string(),
             Problem::Loop => "the request has passed through this proxy before (see its Via field); check the proxy settings along the way, or give this proxy \
                               another proxy.name"
                 .to_owned(),

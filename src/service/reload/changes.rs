@@ -54,7 +54,7 @@ pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -
 
 /// Tells the operator what is in force now, key by key.
 pub(super) fn log(Changes { changes, restart }: &Changes, generation: &Generation, cause: &'static str) {
-    for change in changes.iter().take(MAX_TOLD) {
+    for change in changes.iter().take(MAX_LOGGED) {
         match &change.how {
             How::Value { before, after } => tracing::info!(
                 key = change.key,
@@ -73,7 +73,7 @@ pub(super) fn log(Changes { changes, restart }: &Changes, generation: &Generatio
             How::Unseen(how) => tracing::info!(key = change.key, how, "a setting changed"),
         }
     }
-    if let Some(more @ 1..) = changes.len().checked_sub(MAX_TOLD) {
+    if let Some(more @ 1..) = changes.len().checked_sub(MAX_LOGGED) {
         tracing::info!(more, "more settings changed");
     }
     for key in restart {
@@ -94,5 +94,5 @@ const EXTRA_ROOTS: &str = "https.extra-roots";
 const TOKEN: &str = "admin.token-file";
 const THREADS: &str = "proxy.threads";
 /// Settings that the log tells of, of one reload, and bytes of the values of each.
-const MAX_TOLD: usize = 200;
+const MAX_LOGGED: usize = 200;
 const MAX_VALUE: usize = 256;

@@ -107,7 +107,7 @@ mod tests {
     fn settings() -> Settings {
         let ca = Ca::At("/etc/ca.pem".to_owned());
         let settings = Settings::new("http://127.0.0.1:3128", ca).unwrap_or_else(|error| panic!("{error}"));
-        settings.written_to("/srv/trust")
+        settings.with_folder("/srv/trust")
     }
 
     fn names(client: &str) -> Vec<&'static str> {

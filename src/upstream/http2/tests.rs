@@ -18,11 +18,11 @@ use super::*;
 const IDLE: Duration = Duration::from_secs(60);
 
 /// What the origin was asked.
-type Asked = (Request<h2::RecvStream>, SendResponse<Bytes>);
+type Received = (Request<h2::RecvStream>, SendResponse<Bytes>);
 
 /// An origin that speaks HTTP/2 as it should, and gives out what it is asked.
 struct Origin {
-    asked: mpsc::UnboundedReceiver<Asked>,
+    requests: mpsc::UnboundedReceiver<Received>,
 }
 
 /// An origin that writes frames by hand.
@@ -37,17 +37,17 @@ impl Origin {
         configure(&mut builder);
         let (shared, server) = tokio::join!(SharedConnection::open(ours, &bounds, IDLE), builder.handshake(theirs));
         let mut server = server.expect("a handshake");
-        let (give, asked) = mpsc::unbounded_channel();
+        let (give, requests) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Some(Ok(request)) = server.accept().await {
                 give.send(request).ok();
             }
         });
-        (shared.expect("a connection"), Self { asked })
+        (shared.expect("a connection"), Self { requests })
     }
 
-    async fn asked(&mut self) -> Asked {
-        within(self.asked.recv()).await.expect("a request")
+    async fn next_request(&mut self) -> Received {
+        within(self.requests.recv()).await.expect("a request")
     }
 }
 
@@ -73,7 +73,7 @@ impl Raw {
     }
 
     /// Waits for the heads of as many requests.
-    async fn asked(&mut self, count: usize) {
+    async fn wait_for_requests(&mut self, count: usize) {
         for _ in 0..count {
             self.next(&[HEADERS]).await.expect("a request");
         }

@@ -18,8 +18,8 @@ pub fn instructions(work: &str, times: u64) -> u64 {
         .args([work, &times.to_string()])
         .output()
         .expect("valgrind counts instructions: install it");
-    let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{work} under valgrind: {}\n{said}", ran.status);
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{work} under valgrind: {}\n{stderr}", ran.status);
     let counted = std::fs::read_to_string(out).expect("callgrind writes what it counted");
     let total = counted.lines().find_map(|line| line.strip_prefix("totals: "));
     total.expect("callgrind sums up").trim().parse().unwrap()

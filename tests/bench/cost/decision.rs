@@ -13,13 +13,13 @@ use super::peers::ROBOTS;
 
 /// Decides as often, and tells by how much `counter` goes up meanwhile.
 pub fn run(times: u64, counter: fn() -> u64) -> u64 {
-    let mut asked = (
+    let mut input = (
         question(),
         Lookup::given(ROBOTS.as_bytes(), SystemTime::now(), &Policy::default()),
     );
     let before = counter();
     for _ in 0..times {
-        asked = black_box(decide(asked));
+        input = black_box(decide(input));
     }
     counter() - before
 }

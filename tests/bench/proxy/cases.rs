@@ -13,7 +13,7 @@ pub struct Case {
     pub name: &'static str,
     pub title: String,
     pub measures: Measures,
-    pub lanes: Vec<Lane>,
+    pub contenders: Vec<Contender>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -25,13 +25,13 @@ pub enum Measures {
 }
 
 /// A proxy's part in a case.
-pub struct Lane {
+pub struct Contender {
     pub kind: Kind,
     pub label: String,
     pub plan: Plan,
 }
 
-impl Lane {
+impl Contender {
     fn is_robotgate(&self) -> bool {
         matches!(self.kind, Kind::Robotgate(..))
     }
@@ -118,16 +118,16 @@ pub fn all(origin: &Origin, crowd: usize) -> Vec<Case> {
             "http2",
             "1 KiB answers over intercepted HTTP/2, 8 kept connections with 4 requests each",
             {
-                let mut lanes = vec![lane(Kind::Nothing, http2), lane(Kind::ROBOTGATE, http2)];
+                let mut contenders = vec![contender(Kind::Nothing, http2), contender(Kind::ROBOTGATE, http2)];
                 // squid ends no HTTP/2, so it does what it can.
                 for kind in [Kind::SQUID, Kind::Squid { workers: 2 }] {
-                    lanes.extend(
+                    contenders.extend(
                         kind.intercepts()
                             .then(|| named(format!("{kind} (HTTP/1.1)"), kind, http1)),
                     );
                 }
-                lanes.push(lane(Kind::Mitmproxy, http2));
-                lanes
+                contenders.push(contender(Kind::Mitmproxy, http2));
+                contenders
             },
         ),
         race(
@@ -160,37 +160,37 @@ pub fn all(origin: &Origin, crowd: usize) -> Vec<Case> {
                 ..plain
             };
             let kinds = [Kind::ROBOTGATE, Kind::SQUID, Kind::Squid { workers: 2 }, Kind::HaProxy];
-            let mut lanes = vec![named(FORWARDED.to_owned(), Kind::ROBOTGATE, plain)];
-            lanes.extend(kinds.map(|kind| lane(kind, refused)));
-            lanes
+            let mut contenders = vec![named(FORWARDED.to_owned(), Kind::ROBOTGATE, plain)];
+            contenders.extend(kinds.map(|kind| contender(kind, refused)));
+            contenders
         }),
         race(
             "cold",
             "each request to another origin, 32 kept connections to the proxy",
-            through(quick(clear(cold))),
+            intercepted(quick(clear(cold))),
         ),
         race(
             "many-512",
             "1 KiB answers over plain HTTP, 512 kept connections",
-            through(quick(clear(crowded(plain, 512)))),
+            intercepted(quick(clear(crowded(plain, 512)))),
         ),
         race("many-4096", "1 KiB answers over plain HTTP, 4,096 kept connections", {
-            through(quick(clear(crowded(plain, 4096.min(crowd)))))
+            intercepted(quick(clear(crowded(plain, 4096.min(crowd)))))
         }),
         race("audit", "as kept, by where robotgate's audit log goes", {
-            let lanes = [
+            let contenders = [
                 ("a file", Audit::File),
                 ("a pipe", Audit::Pipe),
                 ("/dev/null", Audit::Null),
             ];
-            let lane = |(to, audit)| {
+            let contender = |(to, audit)| {
                 named(
                     format!("robotgate, to {to}"),
                     Kind::Robotgate(audit, Https::Intercept),
                     plain,
                 )
             };
-            lanes.map(lane).into()
+            contenders.map(contender).into()
         }),
         crowd_of(
             "idle",
@@ -199,7 +199,7 @@ pub fn all(origin: &Origin, crowd: usize) -> Vec<Case> {
         ),
         crowd_of("tunnels", "idle tunnels with TLS in them, each after one request", {
             let tunnel = Kind::Robotgate(Audit::File, Https::Tunnel);
-            vec![lane(tunnel, tunnels), lane(Kind::SQUID, tunnels)]
+            vec![contender(tunnel, tunnels), contender(Kind::SQUID, tunnels)]
         }),
         crowd_of(
             "unread",
@@ -210,26 +210,26 @@ pub fn all(origin: &Origin, crowd: usize) -> Vec<Case> {
 }
 
 /// All proxies, over plain HTTP.
-fn clear(plan: Plan) -> Vec<Lane> {
-    Kind::ALL.map(|kind| lane(kind, plan)).into()
+fn clear(plan: Plan) -> Vec<Contender> {
+    Kind::ALL.map(|kind| contender(kind, plan)).into()
 }
 
 /// The proxies that end TLS.
-fn tls(plan: Plan) -> Vec<Lane> {
+fn tls(plan: Plan) -> Vec<Contender> {
     let kinds = Kind::ALL.into_iter().filter(|kind| kind.intercepts());
-    kinds.map(|kind| lane(kind, plan)).collect()
+    kinds.map(|kind| contender(kind, plan)).collect()
 }
 
 /// Without mitmproxy, which has shown in other cases how slow it is.
-fn quick(mut lanes: Vec<Lane>) -> Vec<Lane> {
-    lanes.retain(|lane| lane.kind != Kind::Mitmproxy);
-    lanes
+fn quick(mut contenders: Vec<Contender>) -> Vec<Contender> {
+    contenders.retain(|contender| contender.kind != Kind::Mitmproxy);
+    contenders
 }
 
 /// Without asking the origin itself.
-fn through(mut lanes: Vec<Lane>) -> Vec<Lane> {
-    lanes.retain(|lane| lane.kind != Kind::Nothing);
-    lanes
+fn intercepted(mut contenders: Vec<Contender>) -> Vec<Contender> {
+    contenders.retain(|contender| contender.kind != Kind::Nothing);
+    contenders
 }
 
 fn large(plan: Plan) -> Plan {
@@ -248,31 +248,33 @@ fn crowded(plan: Plan, connections: usize) -> Plan {
     Plan { connections, ..plan }
 }
 
-fn lane(kind: Kind, plan: Plan) -> Lane {
+fn contender(kind: Kind, plan: Plan) -> Contender {
     named(kind.to_string(), kind, plan)
 }
 
-fn named(label: String, kind: Kind, plan: Plan) -> Lane {
-    Lane { kind, label, plan }
+fn named(label: String, kind: Kind, plan: Plan) -> Contender {
+    Contender { kind, label, plan }
 }
 
-fn race(name: &'static str, title: &str, lanes: Vec<Lane>) -> Case {
+fn race(name: &'static str, title: &str, contenders: Vec<Contender>) -> Case {
     Case {
         name,
         title: title.to_owned(),
         measures: Measures::Rate,
-        lanes,
+        contenders,
     }
 }
 
-fn crowd_of(name: &'static str, title: &str, mut lanes: Vec<Lane>) -> Case {
-    lanes.retain(|lane| [Kind::Bare, Kind::SQUID, Kind::HaProxy].contains(&lane.kind) || lane.is_robotgate());
-    let connections = lanes.first().map_or(0, |lane| lane.plan.connections);
+fn crowd_of(name: &'static str, title: &str, mut contenders: Vec<Contender>) -> Case {
+    contenders.retain(|contender| {
+        [Kind::Bare, Kind::SQUID, Kind::HaProxy].contains(&contender.kind) || contender.is_robotgate()
+    });
+    let connections = contenders.first().map_or(0, |contender| contender.plan.connections);
     Case {
         name,
         title: format!("{connections} {title}"),
         measures: Measures::Memory,
-        lanes,
+        contenders,
     }
 }
 

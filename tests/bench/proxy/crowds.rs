@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Outcome,
-    cases::{Case, Lane},
+    cases::{Case, Contender},
     load::Plan,
     proxies::Running,
 };
@@ -31,20 +31,21 @@ pub struct Row {
 /// Runs a case: the proxies start together, and take their turns one after the other.
 pub fn run(case: &Case, folder: &Path) -> Vec<Row> {
     thread::scope(|scope| {
-        let start = |lane: &Lane| {
-            let kind = lane.kind;
+        let start = |contender: &Contender| {
+            let kind = contender.kind;
             scope.spawn(move || kind.start(folder))
         };
-        let starting: Vec<_> = case.lanes.iter().map(start).collect();
+        let starting: Vec<_> = case.contenders.iter().map(start).collect();
         let mut measuring = Vec::new();
-        for (lane, starting) in case.lanes.iter().zip(starting) {
+        for (contender, starting) in case.contenders.iter().zip(starting) {
             let crowded = starting.join().unwrap_or_else(|_| Err("it did not start".into()));
-            let crowded = crowded.and_then(|proxy| gather(&lane.plan, proxy.ok_or("there is no proxy to look at")?));
+            let crowded =
+                crowded.and_then(|proxy| gather(&contender.plan, proxy.ok_or("there is no proxy to look at")?));
             // The next need not wait until this one has been looked at again.
-            measuring.push((lane, scope.spawn(move || crowded.map(disperse))));
+            measuring.push((contender, scope.spawn(move || crowded.map(disperse))));
         }
-        let row = |(lane, measuring): (&Lane, thread::ScopedJoinHandle<'_, Outcome<Memory>>)| Row {
-            label: lane.label.clone(),
+        let row = |(contender, measuring): (&Contender, thread::ScopedJoinHandle<'_, Outcome<Memory>>)| Row {
+            label: contender.label.clone(),
             memory: measuring
                 .join()
                 .unwrap_or_else(|_| Err("it could not be measured".into())),

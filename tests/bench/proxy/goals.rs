@@ -54,7 +54,7 @@ pub fn judge_race(goals: &mut Goals, case: &str, rows: &[Row]) -> Vec<String> {
     let find = |label: &str| rows.iter().find(|row| row.label == label);
     let mut lines = Vec::new();
     for share in SHARES.iter().filter(|share| share.case == case) {
-        let (Some(own), Some(other)) = (find("robotgate"), find(share.than)) else {
+        let (Some(ours), Some(other)) = (find("robotgate"), find(share.than)) else {
             continue;
         };
         let number = |sample: &Sample| match share.of {
@@ -62,7 +62,7 @@ pub fn judge_race(goals: &mut Goals, case: &str, rows: &[Row]) -> Vec<String> {
             Of::Cpu => sample.cpu.as_secs_f64(),
             Of::P99 => sample.p99.as_secs_f64(),
         };
-        let Some(ratio) = own.ratio(other, number) else {
+        let Some(ratio) = ours.ratio(other, number) else {
             continue;
         };
         let what = match share.of {
@@ -84,8 +84,8 @@ pub fn judge_race(goals: &mut Goals, case: &str, rows: &[Row]) -> Vec<String> {
 /// Holds what a crowd found against its goal.
 pub fn judge_crowd(goals: &mut Goals, case: &str, rows: &[crowds::Row]) -> Option<String> {
     let (_, bound) = MEMORY.into_iter().find(|(of, _)| *of == case)?;
-    let own = rows.iter().find(|row| row.label == "robotgate")?;
-    let each = own.memory.as_ref().ok()?.each() as f64 / 1024.0;
+    let ours = rows.iter().find(|row| row.label == "robotgate")?;
+    let each = ours.memory.as_ref().ok()?.each() as f64 / 1024.0;
     let number = format!("{} KiB", digits(each));
     let verdict = goals.judge(
         &format!("{case}, memory each"),

@@ -16,7 +16,7 @@ pub struct Options {
 }
 
 /// What a command line can ask for.
-pub enum Asked {
+pub enum Command {
     Run(Options),
     Help,
     List,
@@ -37,7 +37,7 @@ cargo bench --bench proxy -- [CASE...] [--proxies NAME,...] [--rounds N] [--seco
 // === impl Options ===
 
 impl Options {
-    pub fn from_arguments(arguments: &[String]) -> Outcome<Asked> {
+    pub fn from_arguments(arguments: &[String]) -> Outcome<Command> {
         let mut options = Self {
             cases: Vec::new(),
             proxies: Vec::new(),
@@ -51,8 +51,8 @@ impl Options {
             let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
                 "--bench" => benches = true,
-                "--list" => return Ok(Asked::List),
-                "--help" => return Ok(Asked::Help),
+                "--list" => return Ok(Command::List),
+                "--help" => return Ok(Command::Help),
                 "--rounds" => options.rounds = value()?.parse::<usize>()?.max(1),
                 "--seconds" => options.time = Duration::try_from_secs_f64(value()?.parse()?)?,
                 "--crowd" => options.connections = value()?.parse()?,
@@ -61,7 +61,11 @@ impl Options {
                 case => options.cases.push(case.to_owned()),
             }
         }
-        Ok(if benches { Asked::Run(options) } else { Asked::Nothing })
+        Ok(if benches {
+            Command::Run(options)
+        } else {
+            Command::Nothing
+        })
     }
 
     pub fn wants_case(&self, name: &str) -> bool {

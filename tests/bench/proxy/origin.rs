@@ -92,12 +92,12 @@ pub fn run(folder: &Path) -> Outcome<()> {
         ports.push(listener.local_addr()?.port().to_string());
     }
     for _ in 0..process::threads() {
-        let mut own = Vec::new();
+        let mut cloned = Vec::new();
         for (port, listener) in &listeners {
-            own.push((*port, listener.try_clone()?));
+            cloned.push((*port, listener.try_clone()?));
         }
         let acceptor = acceptor.clone();
-        thread::spawn(move || serve(own, &acceptor));
+        thread::spawn(move || serve(cloned, &acceptor));
     }
     println!("{}", ports.join(" "));
     // The benchmark holds the other end, and it closes however the benchmark ends.

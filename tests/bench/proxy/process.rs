@@ -93,7 +93,7 @@ fn signal(id: u32, signal: Signal) {
 }
 
 /// The processor time of the benchmark itself, which is the load generator.
-pub fn own_cpu() -> Duration {
+pub fn self_cpu() -> Duration {
     cpu(std::process::id())
 }
 

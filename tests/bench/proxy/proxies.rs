@@ -81,30 +81,30 @@ impl Kind {
     /// Starts it in a folder of its own below `folder`, which has the files of [`certificates`](super::certificates),
     /// and waits until it listens. `None` is no proxy.
     pub fn start(self, folder: &Path) -> Outcome<Option<Running>> {
-        let own = tempfile::Builder::new().prefix("proxy-").tempdir_in(folder)?.keep();
+        let proxy_folder = tempfile::Builder::new().prefix("proxy-").tempdir_in(folder)?.keep();
         // squid gives up root's rights.
-        std::fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
-        let place = Place {
+        std::fs::set_permissions(&proxy_folder, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+        let setup = Setup {
             shared: folder.to_owned(),
-            own,
+            folder: proxy_folder,
             plain: free_address()?,
             intercepting: free_address()?,
         };
         let (process, intercepting) = match self {
             Self::Nothing => return Ok(None),
-            Self::Robotgate(audit, https) => (robotgate::start(&place, audit, https)?, place.plain),
-            Self::Bare => (bare::start(&place)?, place.plain),
-            Self::Squid { workers } if squid::intercepts() => (squid::start(&place, workers)?, place.intercepting),
-            Self::Squid { workers } => (squid::start(&place, workers)?, place.plain),
-            Self::HaProxy => (haproxy::start(&place)?, place.plain),
-            Self::Mitmproxy => (mitmproxy::start(&place)?, place.plain),
+            Self::Robotgate(audit, https) => (robotgate::start(&setup, audit, https)?, setup.plain),
+            Self::Bare => (bare::start(&setup)?, setup.plain),
+            Self::Squid { workers } if squid::intercepts() => (squid::start(&setup, workers)?, setup.intercepting),
+            Self::Squid { workers } => (squid::start(&setup, workers)?, setup.plain),
+            Self::HaProxy => (haproxy::start(&setup)?, setup.plain),
+            Self::Mitmproxy => (mitmproxy::start(&setup)?, setup.plain),
         };
         let mut running = Running {
             process,
-            plain: place.plain,
+            plain: setup.plain,
             intercepting,
         };
-        running.wait(self, &place)?;
+        running.wait(self, &setup)?;
         Ok(Some(running))
     }
 }
@@ -138,12 +138,12 @@ impl Running {
         }
     }
 
-    fn wait(&mut self, kind: Kind, place: &Place) -> Outcome<()> {
+    fn wait(&mut self, kind: Kind, setup: &Setup) -> Outcome<()> {
         let patience = Instant::now() + PATIENCE;
         for address in [self.plain, self.intercepting] {
             while TcpStream::connect(address).is_err() {
                 if self.process.ended() || Instant::now() > patience {
-                    let log = std::fs::read_to_string(place.log()).unwrap_or_default();
+                    let log = std::fs::read_to_string(setup.log()).unwrap_or_default();
                     return Err(format!("{kind} did not start:\n{log}").into());
                 }
                 thread::sleep(Duration::from_millis(5));
@@ -154,24 +154,24 @@ impl Running {
 }
 
 /// Where a proxy has its files and listens.
-struct Place {
+struct Setup {
     /// With the certificates.
     shared: PathBuf,
-    own: PathBuf,
+    folder: PathBuf,
     plain: SocketAddr,
     intercepting: SocketAddr,
 }
 
-// === impl Place ===
+// === impl Setup ===
 
-impl Place {
+impl Setup {
     fn log(&self) -> PathBuf {
-        self.own.join("errors.log")
+        self.folder.join("errors.log")
     }
 
     /// Writes the proxy's configuration.
     fn write(&self, name: &str, text: &str) -> Outcome<PathBuf> {
-        let path = self.own.join(name);
+        let path = self.folder.join(name);
         std::fs::write(&path, text)?;
         Ok(path)
     }

@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::Path, thread, time::Duration};
 
 use super::{
     Outcome,
-    cases::{Case, Lane},
+    cases::{Case, Contender},
     load::Phase,
     options::Options,
     origin::Origin,
@@ -44,19 +44,19 @@ type Found = (Sample, Option<String>);
 /// Runs a case.
 pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Vec<Row> {
     let proxies = start(case, folder);
-    let row = |lane: &Lane| Row {
-        label: lane.label.clone(),
-        kind: lane.kind,
+    let row = |contender: &Contender| Row {
+        label: contender.label.clone(),
+        kind: contender.kind,
         samples: Vec::new(),
         problem: None,
     };
-    let mut rows: Vec<Row> = case.lanes.iter().map(row).collect();
+    let mut rows: Vec<Row> = case.contenders.iter().map(row).collect();
     for round in 0..rounds(case, options) {
-        for turn in 0..case.lanes.len() {
+        for turn in 0..case.contenders.len() {
             // Nobody always comes after the same.
-            let at = (turn + round) % case.lanes.len();
-            let found = match &proxies[&case.lanes[at].kind] {
-                Ok(proxy) => take_turn(&case.lanes[at], proxy.as_ref(), options, origin),
+            let at = (turn + round) % case.contenders.len();
+            let found = match &proxies[&case.contenders[at].kind] {
+                Ok(proxy) => take_turn(&case.contenders[at], proxy.as_ref(), options, origin),
                 Err(problem) => Err(problem.clone().into()),
             };
             rows[at].add(found);
@@ -74,9 +74,9 @@ pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Ve
 /// Starts each proxy of a case, all at once.
 fn start(case: &Case, folder: &Path) -> Proxies {
     let mut kinds: Vec<Kind> = Vec::new();
-    for lane in &case.lanes {
-        if !kinds.contains(&lane.kind) {
-            kinds.push(lane.kind);
+    for contender in &case.contenders {
+        if !kinds.contains(&contender.kind) {
+            kinds.push(contender.kind);
         }
     }
     thread::scope(|scope| {
@@ -93,15 +93,15 @@ fn start(case: &Case, folder: &Path) -> Proxies {
 }
 
 /// One turn of one proxy.
-fn take_turn(lane: &Lane, proxy: Option<&Running>, options: &Options, origin: &Origin) -> Outcome<Found> {
-    let address = proxy.map(|proxy| proxy.address(lane.plan.protocol));
+fn take_turn(contender: &Contender, proxy: Option<&Running>, options: &Options, origin: &Origin) -> Outcome<Found> {
+    let address = proxy.map(|proxy| proxy.address(contender.plan.protocol));
     let cpu = || match proxy {
         Some(proxy) => proxy.process().cpu(),
-        None => process::own_cpu() + origin.process().cpu(),
+        None => process::self_cpu() + origin.process().cpu(),
     };
     let (mut before, mut after, mut memory) = (Duration::ZERO, Duration::ZERO, 0);
-    let (warm_up, time) = turn(lane, options);
-    let measured = lane.plan.measure(address, warm_up, time, |moment| match moment {
+    let (warm_up, time) = turn(contender, options);
+    let measured = contender.plan.measure(address, warm_up, time, |phase| match phase {
         Phase::Before => before = cpu(),
         Phase::After => {
             after = cpu();
@@ -151,15 +151,15 @@ impl Row {
     /// The median over rounds of this row's share of another's.
     pub fn ratio(&self, other: &Self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
         let rounds = self.samples.iter().zip(&other.samples);
-        let ratios = rounds.filter_map(|(own, other)| Some(of(&(*own)?) / of(&(*other)?)));
+        let ratios = rounds.filter_map(|(ours, other)| Some(of(&(*ours)?) / of(&(*other)?)));
         median(ratios.collect())
     }
 }
 
 /// How long a proxy is driven before it is measured, and how long it is measured. With thousands of connections, a
 /// request takes as long as a turn of few.
-fn turn(lane: &Lane, options: &Options) -> (Duration, Duration) {
-    let time = if lane.plan.connections > MANY {
+fn turn(contender: &Contender, options: &Options) -> (Duration, Duration) {
+    let time = if contender.plan.connections > MANY {
         options.time.max(LONG)
     } else {
         options.time
@@ -169,7 +169,10 @@ fn turn(lane: &Lane, options: &Options) -> (Duration, Duration) {
 
 /// Long turns are fewer.
 fn rounds(case: &Case, options: &Options) -> usize {
-    let is_long = case.lanes.iter().any(|lane| lane.plan.connections > MANY);
+    let is_long = case
+        .contenders
+        .iter()
+        .any(|contender| contender.plan.connections > MANY);
     if is_long {
         options.rounds.div_ceil(3)
     } else {

@@ -9,7 +9,7 @@ use super::{
     cases::{self, Case, Measures},
     certificates, crowds, goals, machine,
     numbers::Goals,
-    options::{Asked, HELP, Options},
+    options::{Command, HELP, Options},
     origin::Origin,
     process,
     proxies::Kind,
@@ -17,15 +17,15 @@ use super::{
 };
 
 pub fn run(arguments: &[String]) -> Outcome<()> {
-    let asked = Options::from_arguments(arguments)?;
-    let options = match asked {
-        Asked::Run(ref options) => Some(options),
-        Asked::List => None,
-        Asked::Help => {
+    let command = Options::from_arguments(arguments)?;
+    let options = match command {
+        Command::Run(ref options) => Some(options),
+        Command::List => None,
+        Command::Help => {
             println!("{HELP}");
             return Ok(());
         }
-        Asked::Nothing => return Ok(()),
+        Command::Nothing => return Ok(()),
     };
     let folder = TempDir::new()?;
     // squid gives up root's rights, and then has to get in.
@@ -62,9 +62,10 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     let mut goals = Goals::default();
     let mut any = false;
     for mut case in cases::all(&origin, room.min(options.connections)) {
-        let lanes = |kind: &Kind, label: &str| options.wants_proxy(label) && !skipped.contains(kind);
-        case.lanes.retain(|lane| lanes(&lane.kind, &lane.label));
-        if options.wants_case(case.name) && !case.lanes.is_empty() {
+        let contenders = |kind: &Kind, label: &str| options.wants_proxy(label) && !skipped.contains(kind);
+        case.contenders
+            .retain(|contender| contenders(&contender.kind, &contender.label));
+        if options.wants_case(case.name) && !case.contenders.is_empty() {
             any = true;
             println!("\n{}: {}", case.name, case.title);
             for line in perform(&case, options, &folder, &origin, &mut goals) {

@@ -8,7 +8,7 @@ use super::{
     engines::{Engine, Robotgate, Robotxt, TextingRobots},
     files::{Size, Subject},
     generate::Random,
-    race::{Lane, Pace, Time},
+    race::{Contender, Pace, Time},
     run::Run,
     table::{bytes, digits, duration},
 };
@@ -35,17 +35,17 @@ pub fn report(run: &mut Run, subjects: &[Subject]) {
         TextingRobots::NAME,
         "times faster",
     ]));
-    let mut asked = 0;
+    let mut decisions = 0;
     let mut others = [0, 0];
     for subject in wanted {
         measure(run, subject);
-        asked += subject.paths.len();
+        decisions += subject.paths.len();
         let differ = differ(subject);
         others = [others[0] + differ[0], others[1] + differ[1]];
     }
     let [robotxt, texting] = others;
     run.say(&format!(
-        "\nAnswers unlike robotgate's: {robotxt} of {asked} by robotxt, {texting} by texting_robots."
+        "\nAnswers unlike robotgate's: {robotxt} of {decisions} by robotxt, {texting} by texting_robots."
     ));
 }
 
@@ -55,7 +55,7 @@ fn measure(run: &mut Run, subject: &Subject) {
     let robotxt = Robotxt::parse(&subject.file, subject.agent);
     let texting = TextingRobots::parse(&subject.file, subject.agent);
     let sequence = sequence(&subject.paths);
-    let lanes = [
+    let contenders = [
         ours.as_ref()
             .map(|parsed| picked::<Robotgate>(parsed, subject, &sequence)),
         ours.as_ref().map(|parsed| looked_up(parsed, subject, &sequence)),
@@ -67,7 +67,7 @@ fn measure(run: &mut Run, subject: &Subject) {
             .map(|parsed| picked::<TextingRobots>(parsed, subject, &sequence)),
     ];
     let times = run
-        .race(Pace::MEASURE, lanes)
+        .race(Pace::MEASURE, contenders)
         .map(|time| time.map(|time| time.each(subject.paths.len())));
 
     let of = |time: Option<Time>| time.map_or(f64::INFINITY, |time| time.median);
@@ -102,7 +102,7 @@ fn measure(run: &mut Run, subject: &Subject) {
     run.say(&row([&size, "min", &min[0], &min[1], &min[2], &min[3], &second]));
 }
 
-fn picked<'a, E: Engine>(parsed: &'a E::Parsed, subject: &Subject, sequence: &'a [&str]) -> Lane<'a> {
+fn picked<'a, E: Engine>(parsed: &'a E::Parsed, subject: &Subject, sequence: &'a [&str]) -> Contender<'a> {
     let picked = E::pick(parsed, subject.agent);
     let mut at = 0;
     Box::new(move |units| {
@@ -115,7 +115,7 @@ fn picked<'a, E: Engine>(parsed: &'a E::Parsed, subject: &Subject, sequence: &'a
     })
 }
 
-fn looked_up<'a>(parsed: &'a RobotsTxt, subject: &Subject, sequence: &'a [&str]) -> Lane<'a> {
+fn looked_up<'a>(parsed: &'a RobotsTxt, subject: &Subject, sequence: &'a [&str]) -> Contender<'a> {
     let agent = subject.agent;
     let mut at = 0;
     Box::new(move |units| {

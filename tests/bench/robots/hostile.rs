@@ -6,7 +6,7 @@ use super::{
     attacks::{self, Attack},
     engines::{Engine, Robotgate, Robotxt, TextingRobots},
     heap,
-    race::{Lane, Pace, Time},
+    race::{Contender, Pace, Time},
     run::{Run, SHORT},
     table::{bytes, digits, duration},
 };
@@ -62,8 +62,8 @@ fn decisions(run: &mut Run, attack: &Attack, worst: &mut [Time; 3]) {
     let mut tired = [robotxt.is_none(), texting.is_none()];
     for path in &attack.paths {
         if let Some(parsed) = &ours {
-            let mut lane = decision::<Robotgate>(parsed, attack, path);
-            assert_eq!(heap::requests(|| lane(1)), 0, "a decision never allocates");
+            let mut contender = decision::<Robotgate>(parsed, attack, path);
+            assert_eq!(heap::requests(|| contender(1)), 0, "a decision never allocates");
         }
         let robotxt = robotxt.as_ref().filter(|_| !tired[0]);
         let texting = texting.as_ref().filter(|_| !tired[1]);
@@ -95,12 +95,12 @@ fn decisions(run: &mut Run, attack: &Attack, worst: &mut [Time; 3]) {
 }
 
 fn parsing(run: &mut Run, attack: &Attack) {
-    let lanes = [
-        lane::<Robotgate>(attack),
-        lane::<Robotxt>(attack),
-        lane::<TextingRobots>(attack),
+    let contenders = [
+        contender::<Robotgate>(attack),
+        contender::<Robotxt>(attack),
+        contender::<TextingRobots>(attack),
     ];
-    let [ours, robotxt, texting] = run.race(Pace::BRIEF, lanes.map(Some)).map(|time| cell(time, ""));
+    let [ours, robotxt, texting] = run.race(Pace::BRIEF, contenders.map(Some)).map(|time| cell(time, ""));
     let (_parsed, kept) = heap::kept(|| Box::new(Robotgate::parse(&attack.file, attack.agent)));
     let memory = digits(kept as f64 / attack.file.len() as f64) + "x";
     run.say(&row([
@@ -113,7 +113,7 @@ fn parsing(run: &mut Run, attack: &Attack) {
     ]));
 }
 
-fn decision<'a, E: Engine>(parsed: &'a E::Parsed, attack: &'a Attack, path: &'a str) -> Lane<'a> {
+fn decision<'a, E: Engine>(parsed: &'a E::Parsed, attack: &'a Attack, path: &'a str) -> Contender<'a> {
     Box::new(|units| {
         let picked = E::pick(parsed, attack.agent);
         for _ in 0..units {
@@ -122,7 +122,7 @@ fn decision<'a, E: Engine>(parsed: &'a E::Parsed, attack: &'a Attack, path: &'a 
     })
 }
 
-fn lane<E: Engine>(attack: &Attack) -> Lane<'_> {
+fn contender<E: Engine>(attack: &Attack) -> Contender<'_> {
     Box::new(|units| {
         for _ in 0..units {
             black_box(E::parse(black_box(&attack.file), attack.agent));

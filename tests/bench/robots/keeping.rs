@@ -6,7 +6,7 @@ use super::{
     engines::{Engine, Robotgate, Robotxt, TextingRobots},
     files::{Size, Subject},
     heap,
-    race::{Lane, Pace},
+    race::{Contender, Pace},
     run::Run,
     table::{bytes, digits},
 };
@@ -29,12 +29,12 @@ pub fn parsing(run: &mut Run, subjects: &[Subject]) {
         "",
     ]));
     for subject in wanted {
-        let lanes = [
-            lane::<Robotgate>(subject),
-            lane::<Robotxt>(subject),
-            lane::<TextingRobots>(subject),
+        let contenders = [
+            contender::<Robotgate>(subject),
+            contender::<Robotxt>(subject),
+            contender::<TextingRobots>(subject),
         ];
-        let speed = run.race(Pace::MEASURE, lanes.map(Some)).map(|time| {
+        let speed = run.race(Pace::MEASURE, contenders.map(Some)).map(|time| {
             let nanoseconds = time.map_or(f64::INFINITY, |time| time.median);
             subject.file.len() as f64 / nanoseconds * 1e3
         });
@@ -75,7 +75,7 @@ pub fn memory(run: &mut Run, subjects: &[Subject]) {
         "",
     ]));
     let mut requests = [0; 3];
-    let mut asked = 0;
+    let mut decisions = 0;
     for subject in wanted {
         let found = [
             ask::<Robotgate>(subject),
@@ -86,7 +86,7 @@ pub fn memory(run: &mut Run, subjects: &[Subject]) {
         for (sum, (_, count)) in requests.iter_mut().zip(found) {
             *sum += count;
         }
-        asked += subject.paths.len();
+        decisions += subject.paths.len();
         let goal = match subject.size {
             Size::Typical => {
                 let what = format!("memory, {}", subject.name);
@@ -107,12 +107,12 @@ pub fn memory(run: &mut Run, subjects: &[Subject]) {
     let [ours, robotxt, texting] = requests;
     assert_eq!(ours, 0, "a decision never allocates");
     run.say(&format!(
-        "\nAllocations in {asked} decisions: robotgate 0, robotxt {robotxt}, texting_robots {texting}."
+        "\nAllocations in {decisions} decisions: robotgate 0, robotxt {robotxt}, texting_robots {texting}."
     ));
 }
 
 /// A unit of work is a file.
-pub fn lane<E: Engine>(subject: &Subject) -> Lane<'_> {
+pub fn contender<E: Engine>(subject: &Subject) -> Contender<'_> {
     Box::new(|units| {
         for _ in 0..units {
             black_box(E::parse(black_box(&subject.file), subject.agent));

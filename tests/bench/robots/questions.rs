@@ -12,13 +12,13 @@ use robotgate::{
 use super::{
     files::{Size, Subject as File},
     heap,
-    race::{Lane, Pace},
+    race::{Contender, Pace},
     run::Run,
     table::duration,
 };
 
 /// A question with what is known of the origin. A decision takes both, and gives them back.
-type Asked = Option<(Question, Lookup)>;
+type Prepared = Option<(Question, Lookup)>;
 
 pub fn report(run: &mut Run, files: &[File]) {
     let wanted = files.iter().filter(|file| file.size == Size::Typical);
@@ -28,23 +28,23 @@ pub fn report(run: &mut Run, files: &[File]) {
     }
     run.say("\nQUESTION, per path as above: a configured bot's question, decided on a copy in memory.\n");
     for file in wanted {
-        let mut asked: Vec<Asked> = file.paths.iter().map(|path| Some(question(file, path))).collect();
-        let paths = asked.len();
-        let lane: Lane<'_> = Box::new(|units| {
+        let mut prepared: Vec<Prepared> = file.paths.iter().map(|path| Some(question(file, path))).collect();
+        let paths = prepared.len();
+        let contender: Contender<'_> = Box::new(|units| {
             for _ in 0..units {
-                for asked in &mut asked {
-                    black_box(decide(asked));
+                for prepared in &mut prepared {
+                    black_box(decide(prepared));
                 }
             }
         });
-        let [time] = run.race(Pace::MEASURE, [Some(lane)]);
-        let plain = file.paths.iter().zip(&mut asked).filter(|(path, _)| is_plain(path));
-        let plain: Vec<&mut Asked> = plain.map(|(_, asked)| asked).collect();
+        let [time] = run.race(Pace::MEASURE, [Some(contender)]);
+        let plain = file.paths.iter().zip(&mut prepared).filter(|(path, _)| is_plain(path));
+        let plain: Vec<&mut Prepared> = plain.map(|(_, prepared)| prepared).collect();
         let count = plain.len();
         assert!(count > paths / 2, "most paths are written in one way");
         let requests = heap::requests(|| {
-            for asked in plain {
-                black_box(decide(asked));
+            for prepared in plain {
+                black_box(decide(prepared));
             }
         });
         assert_eq!(requests, 0, "{}: a decision allocates", file.name);
@@ -70,8 +70,8 @@ fn is_plain(path: &str) -> bool {
 }
 
 /// Whether the request goes on.
-fn decide(asked: &mut Asked) -> bool {
-    let Some((question, lookup)) = asked.take() else {
+fn decide(prepared: &mut Prepared) -> bool {
+    let Some((question, lookup)) = prepared.take() else {
         return false;
     };
     let decided = match question.begin(None) {
@@ -82,7 +82,7 @@ fn decide(asked: &mut Asked) -> bool {
         panic!("this takes long");
     };
     let forwarded = decision.forwarded;
-    *asked = decision.lookup.map(|lookup| (decision.question, lookup));
+    *prepared = decision.lookup.map(|lookup| (decision.question, lookup));
     forwarded
 }
 

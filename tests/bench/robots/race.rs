@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::generate::Random;
 
 /// Does the given number of units of work.
-pub type Lane<'a> = Box<dyn FnMut(usize) + 'a>;
+pub type Contender<'a> = Box<dyn FnMut(usize) + 'a>;
 
 /// What a unit took, in nanoseconds of the processor's time.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ pub struct Pace {
 const SLOW: Duration = Duration::from_millis(400);
 
 struct Runner<'a> {
-    lane: Lane<'a>,
+    contender: Contender<'a>,
     first: Duration,
     /// That fill a turn; none if the first took too long.
     units: usize,
@@ -64,9 +64,9 @@ impl Pace {
     };
 
     /// What each lane takes for a unit; `None` for an empty lane.
-    pub fn race<const LANES: usize>(&self, lanes: [Option<Lane<'_>>; LANES]) -> [Option<Time>; LANES] {
-        let mut runners = lanes.map(|lane| lane.map(|lane| self.warm_up(lane)));
-        let mut order: Vec<usize> = (0..LANES).collect();
+    pub fn race<const N: usize>(&self, contenders: [Option<Contender<'_>>; N]) -> [Option<Time>; N] {
+        let mut runners = contenders.map(|contender| contender.map(|contender| self.warm_up(contender)));
+        let mut order: Vec<usize> = (0..N).collect();
         let mut random = Random::new(7);
         let start = Instant::now();
         for round in 0..self.rounds {
@@ -75,8 +75,8 @@ impl Pace {
             }
             // Who runs after whom matters, too: each leaves the processor's caches as it needs them.
             random.shuffle(&mut order);
-            for &lane in &order {
-                if let Some(runner) = &mut runners[lane] {
+            for &contender in &order {
+                if let Some(runner) = &mut runners[contender] {
                     runner.turn();
                 }
             }
@@ -84,16 +84,16 @@ impl Pace {
         runners.map(|runner| runner.map(Runner::time))
     }
 
-    fn warm_up<'a>(&self, mut lane: Lane<'a>) -> Runner<'a> {
-        let first = took(&mut lane, 1);
+    fn warm_up<'a>(&self, mut contender: Contender<'a>) -> Runner<'a> {
+        let first = took(&mut contender, 1);
         let units = if self.rounds == 0 || first > SLOW {
             0
         } else {
-            let unit = took(&mut lane, 1).as_nanos().max(1);
+            let unit = took(&mut contender, 1).as_nanos().max(1);
             usize::try_from(self.turn.as_nanos().div_ceil(unit)).unwrap_or(1)
         };
         Runner {
-            lane,
+            contender,
             first,
             units,
             times: Vec::new(),
@@ -108,9 +108,9 @@ impl Runner<'_> {
         if self.units > 0 {
             if self.units > 1 {
                 // The lane before has used the caches for itself.
-                (self.lane)(1);
+                (self.contender)(1);
             }
-            let time = took(&mut self.lane, self.units);
+            let time = took(&mut self.contender, self.units);
             self.times.push(time.as_secs_f64() * 1e9 / self.units as f64);
         }
     }
@@ -144,9 +144,9 @@ impl Time {
     }
 }
 
-fn took(lane: &mut Lane<'_>, units: usize) -> Duration {
+fn took(contender: &mut Contender<'_>, units: usize) -> Duration {
     let start = spent();
-    lane(units);
+    contender(units);
     spent().saturating_sub(start)
 }
 

@@ -1,6 +1,6 @@
 //! One run of the benchmark: what was asked for, and what is said of it.
 
-use super::race::{Lane, Pace, Time};
+use super::race::{Contender, Pace, Time};
 use super::table::Goals;
 
 /// What was asked for on the command line.
@@ -55,9 +55,9 @@ impl Run {
         }
     }
 
-    pub fn race<const LANES: usize>(&self, pace: Pace, lanes: [Option<Lane<'_>>; LANES]) -> [Option<Time>; LANES] {
+    pub fn race<const N: usize>(&self, pace: Pace, contenders: [Option<Contender<'_>>; N]) -> [Option<Time>; N] {
         let pace = if self.measures { pace } else { Pace::SMOKE };
-        pace.race(lanes)
+        pace.race(contenders)
     }
 
     /// Cuts work where nothing is measured, for then the build is seldom optimised.

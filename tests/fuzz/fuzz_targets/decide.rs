@@ -1,5 +1,5 @@
 //! Holds the engine, in each profile, against the plain, slow model of the tests and against all else that holds for any file
-//! (`tests/it/robots/holds.rs`), and against work and memory out of proportion.
+//! (`tests/it/robots/invariants.rs`), and against work and memory out of proportion.
 //!
 //! An input is text that can be read and written: the agent in the first line, the URL in the second, and from the
 //! third on the file. The corpus starts from the stated cases, which are put into it at each start.
@@ -11,14 +11,14 @@ use std::time::Duration;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use robotgate::robots::path_of_url;
 
-use holds::{WAYS, Way, holds, likely_urls};
+use invariants::{WAYS, Way, holds, likely_urls};
 use input::Input;
 use timed::timed;
 
 #[path = "../cases.rs"]
 mod cases;
-#[path = "../../it/robots/holds.rs"]
-mod holds;
+#[path = "../../it/robots/invariants.rs"]
+mod invariants;
 #[path = "../input.rs"]
 mod input;
 #[path = "../../it/robots/model.rs"]

@@ -51,17 +51,17 @@ fn asks_what_it_logs(hop: &Hop) {
     assert_eq!(url.fragment(), None);
 
     let wire = request_bytes(hop).expect("a request");
-    let asked = wire::only_request(&wire, hop.origin());
-    assert_eq!(asked.method, "GET");
-    let asked = format!(
+    let request = wire::only_request(&wire, hop.origin());
+    assert_eq!(request.method, "GET");
+    let request = format!(
         "{}://{}{}",
         hop.origin().scheme,
         hop.origin().host_field(),
-        String::from_utf8_lossy(&asked.path)
+        String::from_utf8_lossy(&request.path)
     );
-    assert_eq!(asked, hop.url());
+    assert_eq!(request, hop.url());
     // What a redirect to there would be taken for.
-    assert_eq!(hop.redirected(Some(asked.as_bytes())).as_ref(), Ok(hop));
+    assert_eq!(hop.redirected(Some(request.as_bytes())).as_ref(), Ok(hop));
 }
 
 fn is_refused_where_its_address_is(origin: &Origin) {

@@ -22,15 +22,15 @@ mod whatwg;
 mod wire;
 
 fuzz_target!(init: seeds::write("target", SEEDS), |data: &[u8]| -> Corpus {
-    let Some((through, head)) = input(data) else {
+    let Some((outer_connect, head)) = input(data) else {
         return Corpus::Reject;
     };
-    match take(&head, through.as_ref()) {
+    match take(&head, outer_connect.as_ref()) {
         Ok(Some(Taken::Connect(authority))) => names_one_host(target_of(&head).0, &authority),
-        Ok(Some(Taken::Request(asked))) => {
-            is_for_one_origin(&head, through.as_ref(), &asked);
-            is_one_request(&head, &asked);
-            has_sound_readings(&asked);
+        Ok(Some(Taken::Request(parsed))) => {
+            is_for_one_origin(&head, outer_connect.as_ref(), &parsed);
+            is_one_request(&head, &parsed);
+            has_sound_readings(&parsed);
         }
         Ok(None) => {}
         // Whoever looks at a request first has the last word: from others comes no answer that says what is wrong.
@@ -41,7 +41,7 @@ fuzz_target!(init: seeds::write("target", SEEDS), |data: &[u8]| -> Corpus {
 
 fn input(data: &[u8]) -> Option<(Option<Origin>, Vec<u8>)> {
     let mut parts = data.splitn(3, |byte| *byte == b'\n');
-    let through = str::from_utf8(parts.next()?).ok()?;
+    let outer_connect = str::from_utf8(parts.next()?).ok()?;
     let name = parts.next()?;
     let mut head = Vec::with_capacity(2 * data.len());
     for byte in parts.next()? {
@@ -51,10 +51,10 @@ fn input(data: &[u8]) -> Option<(Option<Origin>, Vec<u8>)> {
         }
     }
     head.extend_from_slice(b"\r\n\r\n");
-    let through = (!through.is_empty()).then(|| through.parse().ok());
-    match through {
+    let outer_connect = (!outer_connect.is_empty()).then(|| outer_connect.parse().ok());
+    match outer_connect {
         Some(None) => None,
-        through => Some((through.flatten(), head)),
+        outer_connect => Some((outer_connect.flatten(), head)),
     }
 }
 
@@ -83,10 +83,10 @@ fn names_one_host(target: &str, authority: &HostPort) {
     }
 }
 
-fn is_for_one_origin(head: &[u8], through: Option<&Origin>, asked: &ParsedRequest) {
+fn is_for_one_origin(head: &[u8], outer_connect: Option<&Origin>, parsed: &ParsedRequest) {
     let (target, _) = target_of(head);
-    let origin = &asked.origin;
-    assert!(through.is_none_or(|through| through == origin));
+    let origin = &parsed.origin;
+    assert!(outer_connect.is_none_or(|outer_connect| outer_connect == origin));
     assert_eq!(origin.to_string().parse().as_ref(), Ok(origin));
     let field = HostPort::parse(origin.host_field().as_bytes()).expect("a Host");
     assert_eq!(field.host, origin.host);
@@ -94,7 +94,7 @@ fn is_for_one_origin(head: &[u8], through: Option<&Origin>, asked: &ParsedReques
 
     if absolute(target).is_none() {
         assert!(
-            through.is_some() && (target.starts_with(['/', '?', '#']) || target == "*"),
+            outer_connect.is_some() && (target.starts_with(['/', '?', '#']) || target == "*"),
             "{target}"
         );
     } else if let Ok(url) = Url::parse(target) {
@@ -114,9 +114,9 @@ fn is_for_one_origin(head: &[u8], through: Option<&Origin>, asked: &ParsedReques
     }
 }
 
-fn is_one_request(head: &[u8], asked: &ParsedRequest) {
+fn is_one_request(head: &[u8], parsed: &ParsedRequest) {
     let (target, method) = target_of(head);
-    let sent = wire::only_request(&asked.upstream, &asked.origin);
+    let sent = wire::only_request(&parsed.upstream, &parsed.origin);
     assert_eq!(sent.method, method);
 
     let after = absolute(target).map_or(target, |(_, after)| after);
@@ -129,8 +129,8 @@ fn is_one_request(head: &[u8], asked: &ParsedRequest) {
     assert_eq!(String::from_utf8_lossy(&sent.path), wanted);
 }
 
-fn has_sound_readings(asked: &ParsedRequest) {
-    let read = readings(&asked.decided, true);
+fn has_sound_readings(parsed: &ParsedRequest) {
+    let read = readings(&parsed.decided, true);
     assert!(read.sent.starts_with(b"/") && !read.sent.contains(&b'#'));
     for reading in [&read.resolved, &read.upper].into_iter().flatten() {
         assert!(reading.starts_with(b"/"));
@@ -160,8 +160,8 @@ fn has_sound_readings(asked: &ParsedRequest) {
     let path = path_of(&read.sent);
     if path.iter().all(is_usual) {
         let path = str::from_utf8(path).expect("ASCII");
-        let url = Url::parse(&format!("{}{path}", asked.origin)).expect("a URL");
-        whatwg::names(&url, &asked.origin);
+        let url = Url::parse(&format!("{}{path}", parsed.origin)).expect("a URL");
+        whatwg::names(&url, &parsed.origin);
         assert_eq!(resolved(url.path().as_bytes()), resolved(path.as_bytes()), "{path}");
     }
 }

@@ -62,18 +62,18 @@ fn bots(credential: &str, file: &str) -> Bots {
 }
 
 fn says_who(bots: &Bots, agents: &[&[u8]]) {
-    let said = bots.identify(agents.iter().copied());
+    let identity = bots.identify(agents.iter().copied());
     let [field] = agents else {
         let cause = if agents.is_empty() {
             Cause::Missing
         } else {
             Cause::Several
         };
-        assert_eq!(said, Identity::Unidentified(cause));
+        assert_eq!(identity, Identity::Unidentified(cause));
         return;
     };
     let trimmed = field.trim_ascii();
-    match &said {
+    match &identity {
         Identity::Token(token) => {
             assert!(
                 is_token(token) && token.bytes().any(|byte| byte.is_ascii_alphabetic()),
@@ -87,7 +87,7 @@ fn says_who(bots: &Bots, agents: &[&[u8]]) {
             // By itself it says the same, unless a pattern for the whole field then fits.
             match bots.identify([token.as_bytes()]) {
                 Identity::Bot(bot) => assert_eq!(&*bot.name, "like"),
-                alone => assert_eq!(alone, said),
+                alone => assert_eq!(alone, identity),
             }
         }
         Identity::Bot(bot) => {
@@ -103,12 +103,12 @@ fn says_who(bots: &Bots, agents: &[&[u8]]) {
     let first = bots
         .iter()
         .find(|bot| bot.user_agents.iter().any(|pattern| pattern.matches(trimmed)));
-    assert_eq!(named(&said), first.map(|bot| &*bot.name));
+    assert_eq!(named(&identity), first.map(|bot| &*bot.name));
     for spelt in [field.to_ascii_lowercase(), field.to_ascii_uppercase()] {
         let again = bots.identify([&*spelt]);
-        match (&said, &again) {
+        match (&identity, &again) {
             (Identity::Token(token), Identity::Token(again)) => assert!(token.eq_ignore_ascii_case(again)),
-            _ => assert_eq!(said, again),
+            _ => assert_eq!(identity, again),
         }
     }
     let twice = bots.identify([*field, *field]);

@@ -36,8 +36,8 @@ async fn a_token_is_needed_for_all_that_tells_something() {
         (format!("Bearer {TOKEN}x"), 401),
         ("Bearer".to_owned(), 401),
     ] {
-        let asked = gate.admin("/api/v1/openapi.json");
-        let response = asked.header("Authorization", &authorization).await;
+        let request = gate.admin("/api/v1/openapi.json");
+        let response = request.header("Authorization", &authorization).await;
         assert_eq!(response.status, status, "{authorization}");
     }
 }
@@ -54,8 +54,8 @@ async fn a_wrong_token_is_told_from_none_and_stands_nowhere() {
     assert!(wrong.field("WWW-Authenticate").unwrap().contains("invalid_token"));
     assert_eq!(wrong.json()["status"], 401);
     let log: Vec<_> = gate.log().into_iter().map(|line| line.text).collect();
-    let told = format!("{} {} {}", none.text(), wrong.text(), log.join("\n"));
-    assert!(!told.contains(TOKEN) && !told.contains("a-guess"), "{told}");
+    let message = format!("{} {} {}", none.text(), wrong.text(), log.join("\n"));
+    assert!(!message.contains(TOKEN) && !message.contains("a-guess"), "{message}");
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn without_a_token_no_name_of_another_leads_here() {
 
 #[tokio::test]
 async fn a_token_that_is_none_is_refused_and_not_shown() {
-    for (token, told) in [
+    for (token, message) in [
         ("short", "16 to 4096"),
         ("sixteen is it and with spaces", "16 to 4096"),
         ("", "16 to 4096"),
@@ -86,7 +86,7 @@ async fn a_token_that_is_none_is_refused_and_not_shown() {
             .config("[admin]\ntoken-file = 'admin-token'")
             .fail()
             .await;
-        assert!(failed.errors.contains(told), "{}", failed.errors);
+        assert!(failed.errors.contains(message), "{}", failed.errors);
         assert!(token.is_empty() || !failed.errors.contains(token), "{}", failed.errors);
     }
 }

@@ -11,12 +11,12 @@ use crate::support::{Gate, Origin, allowed, wait};
 async fn those_who_take_nothing_keep_nobody_waiting() {
     let origin = Origin::start().page("/", "page").spawn().await;
     let gate = Gate::start().await;
-    let asking = "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
+    let requests = "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
     let mut crowd = Vec::new();
     // More than one address has seats for, and answers that no buffer has room for.
     for _ in 0..40 {
         let mut connection = TcpStream::connect(gate.admin_address()).await.unwrap();
-        connection.write_all(asking.as_bytes()).await.unwrap();
+        connection.write_all(requests.as_bytes()).await.unwrap();
         crowd.push(connection);
     }
     allowed(&gate.get(&origin.url("/")).await, "no-robots");

@@ -7,7 +7,7 @@ use crate::support::{Gate, NAME, Origin, Reply, allowed, refused, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n\nUser-agent: OtherBot\nDisallow: /\n";
 
-fn asking(agent: &str, url: &str) -> String {
+fn decide_path(agent: &str, url: &str) -> String {
     format!("/api/v1/decide?agent={}&url={}", escaped(agent), escaped(url))
 }
 
@@ -15,7 +15,7 @@ fn asking(agent: &str, url: &str) -> String {
 async fn one_answer_tells_all_that_a_refusal_would() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
-    let decided = get(&gate, &asking("TestBot/1.0", &origin.url("/private/x"))).await;
+    let decided = get(&gate, &decide_path("TestBot/1.0", &origin.url("/private/x"))).await;
     for (field, value) in [
         ("verdict", json!("deny")),
         ("reason", json!("rule")),
@@ -50,7 +50,7 @@ async fn it_decides_as_the_proxy_and_by_the_same_copy() {
         ("Mozilla/5.0", "/open", "deny", "unidentified"),
     ] {
         let url = origin.url(path);
-        let decided = get(&gate, &asking(agent, &url)).await;
+        let decided = get(&gate, &decide_path(agent, &url)).await;
         assert_eq!(
             (&decided["verdict"], &decided["reason"]),
             (&json!(verdict), &json!(reason)),
@@ -71,7 +71,7 @@ async fn asking_is_no_decision_in_the_log_but_its_fetch_is() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
     let url = origin.url("/private");
-    get(&gate, &asking("TestBot", &url)).await;
+    get(&gate, &decide_path("TestBot", &url)).await;
     get(&gate, &format!("/api/v1/explain?agent=TestBot&url={}", escaped(&url))).await;
     let records = wait::until("the fetch in the log", || {
         Some(gate.audit()).filter(|records| !records.is_empty())
@@ -101,8 +101,11 @@ async fn many_are_answered_in_order_and_bad_ones_in_their_place() {
     let answer = post(&gate, "/api/v1/decide", &json!({ "requests": requests })).await;
     let decisions = answer["decisions"].as_array().unwrap();
     assert_eq!(decisions.len(), requests.len());
-    for (number, (asked, decided)) in requests.iter().zip(decisions).enumerate() {
-        assert_eq!((&asked["agent"], &asked["url"]), (&decided["agent"], &decided["url"]));
+    for (number, (request, decided)) in requests.iter().zip(decisions).enumerate() {
+        assert_eq!(
+            (&request["agent"], &request["url"]),
+            (&decided["agent"], &decided["url"])
+        );
         match number {
             7 => assert!(decided["error"].as_str().unwrap().contains("not a whole URL")),
             8 => assert!(decided["error"].as_str().unwrap().contains("control character")),
@@ -118,7 +121,7 @@ async fn a_bot_that_has_to_prove_itself_is_told_so() {
     let origin = Origin::start().robots("").spawn().await;
     let config = "[[bot]]\nname = 'AcmeBot'\nuser-agents = ['AcmeBot']\nnetworks = ['192.0.2.0/24']";
     let gate = Gate::with(config).await;
-    let decided = get(&gate, &asking("AcmeBot/2", &origin.url("/"))).await;
+    let decided = get(&gate, &decide_path("AcmeBot/2", &origin.url("/"))).await;
     assert_eq!(
         (&decided["verdict"], &decided["needs_proof"]),
         (&json!("allow"), &json!(true))
@@ -144,7 +147,7 @@ async fn a_client_that_proves_nothing_can_be_asked_for() {
             escaped(&url)
         );
         for decided in [
-            &get(&gate, &format!("{}&proof={proof}", asking(agent, &url))).await,
+            &get(&gate, &format!("{}&proof={proof}", decide_path(agent, &url))).await,
             &post(&gate, "/api/v1/decide", &json!({"requests": [question]})).await["decisions"][0],
             &get(&gate, &explain).await["decision"],
             &get(&gate, &explain).await["report"],
@@ -168,7 +171,7 @@ async fn where_a_path_is_not_seen_the_connect_decides() {
         ("refuse", "TestBot", "deny", "connect-refused"),
     ] {
         let gate = Gate::with(&format!("[https]\nmode = '{mode}'")).await;
-        let decided = get(&gate, &asking(agent, &url)).await;
+        let decided = get(&gate, &decide_path(agent, &url)).await;
         assert_eq!(
             (&decided["verdict"], &decided["reason"]),
             (&json!(verdict), &json!(reason)),
@@ -184,7 +187,7 @@ async fn where_a_path_is_not_seen_the_connect_decides() {
 async fn a_place_where_bots_may_not_go_is_told_and_not_asked() {
     let gate = Gate::with(&format!("[egress]\nallow = []\ndeny = ['{NAME}']")).await;
     for url in ["http://127.0.0.1:1/", &format!("http://{NAME}/")] {
-        let decided = get(&gate, &asking("TestBot", url)).await;
+        let decided = get(&gate, &decide_path("TestBot", url)).await;
         assert_eq!(
             (&decided["reason"], &decided["forwarded"]),
             (&json!("egress"), &json!(false)),
@@ -198,7 +201,7 @@ async fn a_place_where_bots_may_not_go_is_told_and_not_asked() {
 async fn a_robots_txt_that_cannot_be_had_is_no_error_of_asking() {
     let origin = Origin::start().reply("/robots.txt", Reply::status(503)).spawn().await;
     let gate = Gate::start().await;
-    let decided = get(&gate, &asking("TestBot", &origin.url("/"))).await;
+    let decided = get(&gate, &decide_path("TestBot", &origin.url("/"))).await;
     assert_eq!(decided["reason"], "unreachable");
     assert!(decided["robots_error"].as_str().unwrap().contains("503"), "{decided:#}");
 }
@@ -206,7 +209,7 @@ async fn a_robots_txt_that_cannot_be_had_is_no_error_of_asking() {
 #[tokio::test]
 async fn what_cannot_be_asked_is_told() {
     let gate = Gate::start().await;
-    for (path, told) in [
+    for (path, expected) in [
         ("/api/v1/decide", "agent is missing; write ?agent=BOT"),
         ("/api/v1/decide?agent=a", "url is missing"),
         ("/api/v1/decide?agent=a&url=b", "not a whole URL"),
@@ -222,7 +225,7 @@ async fn what_cannot_be_asked_is_told() {
         ),
     ] {
         let detail = problem(&gate, path, 400).await;
-        assert!(detail.contains(told), "{path}: {detail}");
+        assert!(detail.contains(expected), "{path}: {detail}");
     }
     let json = |body: &str| {
         let ask = gate.ask_admin("POST", "/api/v1/decide");
@@ -230,7 +233,7 @@ async fn what_cannot_be_asked_is_told() {
             .body(body.as_bytes())
     };
     let many = json!({"requests": vec![json!({"agent": "a", "url": "http://a.example"}); 1001]}).to_string();
-    for (body, status, told) in [
+    for (body, status, expected) in [
         ("{}", 400, "requests is missing; send {\"requests\""),
         ("[", 400, "the content is not JSON (line 1, column 1); send"),
         (
@@ -242,9 +245,9 @@ async fn what_cannot_be_asked_is_told() {
         (&*"x".repeat(1024 * 1024 + 1), 413, "1 MiB"),
     ] {
         let response = json(body).await;
-        assert_eq!(response.status, status, "{told}");
+        assert_eq!(response.status, status, "{expected}");
         assert!(
-            response.json()["detail"].as_str().unwrap().contains(told),
+            response.json()["detail"].as_str().unwrap().contains(expected),
             "{response:#?}"
         );
     }
@@ -277,10 +280,10 @@ async fn a_query_that_cannot_be_read_is_answered_with_how_it_is_written() {
         ),
         ("origins/detail", "origin is missing", "write ?origin=ORIGIN"),
     ] {
-        let told = problem(&gate, &format!("/api/v1/{path}"), 400).await;
+        let expected = problem(&gate, &format!("/api/v1/{path}"), 400).await;
         assert!(
-            told.starts_with(wrong) && told.contains(right) && !told.contains('`'),
-            "{told}"
+            expected.starts_with(wrong) && expected.contains(right) && !expected.contains('`'),
+            "{expected}"
         );
     }
 }

@@ -50,7 +50,7 @@ fn fits(schema: &'static Value, value: &Value) -> Result<(), String> {
         Value::Array(types) => types.iter().collect(),
         one => vec![one],
     };
-    let own = match value {
+    let kind = match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
         Value::Number(_) => "integer",
@@ -58,7 +58,7 @@ fn fits(schema: &'static Value, value: &Value) -> Result<(), String> {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    if !types.iter().any(|known| **known == own) {
+    if !types.iter().any(|known| **known == kind) {
         return Err(format!("{value} is not one of {types:?}"));
     }
     if let Some(words) = schema["enum"].as_array()

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{escaped, get};
-use crate::support::{Gate, Origin, Told};
+use crate::support::{CliOutput, Gate, Origin};
 
 const ROBOTS: &str = "User-agent: *\nAllow: /private/open\nDisallow: /private\nCrawl-delay: 5\n";
 
@@ -28,7 +28,7 @@ async fn it_tells_what_the_command_tells() {
         "TestBot",
         &url,
     ];
-    let mut command: Value = serde_json::from_str(&Told::by(&args, "").await.out).unwrap();
+    let mut command: Value = serde_json::from_str(&CliOutput::of(&args, "").await.out).unwrap();
     let mut report = explained["report"].clone();
     for report in [&mut command, &mut report] {
         // Of two fetches, and only the command knows how long its own took and whether more was sent than counts.

@@ -39,7 +39,7 @@ async fn while_the_audit_log_takes_nothing_it_is_not_ready() {
     assert_eq!(gate.admin("/readyz").await.status, 200);
     let bot = tokio::spawn(gate.get(&origin.url("/x")).into_future());
 
-    let ready = wait::until_told("it to be not ready", async || {
+    let ready = wait::until_async("it to be not ready", async || {
         let ready = gate.admin("/readyz").await;
         (ready.status == 503).then_some(ready)
     })

@@ -8,7 +8,7 @@ use crate::support::{Gate, NAME, Origin, wait};
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
 /// On disk, and in memory alone.
-const PLACES: [&str; 2] = ["", "[cache]\npersist = false"];
+const CACHES: [&str; 2] = ["", "[cache]\npersist = false"];
 
 async fn gate_with(cache: &str) -> Gate {
     let builder = Gate::builder().config(cache);
@@ -25,7 +25,7 @@ fn names(list: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn an_origin_is_told_with_its_file_and_the_verdicts_that_it_caused() {
-    for cache in PLACES {
+    for cache in CACHES {
         let origin = Origin::start().robots(ROBOTS).page("/", "page").spawn().await;
         let gate = gate_with(cache).await;
         for path in ["/", "/", "/private"] {
@@ -64,7 +64,7 @@ async fn an_origin_is_told_with_its_file_and_the_verdicts_that_it_caused() {
 
 #[tokio::test]
 async fn the_list_comes_in_parts_each_origin_once() {
-    for cache in PLACES {
+    for cache in CACHES {
         let origin = Origin::start().robots(ROBOTS).page("/", "page").spawn().await;
         let gate = gate_with(cache).await;
         let hosts: Vec<String> = (0..7).map(|number| format!("h{number}.{NAME}")).collect();
@@ -101,7 +101,7 @@ async fn the_list_comes_in_parts_each_origin_once() {
 
 #[tokio::test]
 async fn what_is_not_known_is_not_found() {
-    for cache in PLACES {
+    for cache in CACHES {
         let gate = gate_with(cache).await;
         assert_eq!(
             get(&gate, "/api/v1/origins").await,
@@ -122,7 +122,7 @@ async fn a_failure_is_told_beside_what_holds() {
     origin.shut_down().await;
     gate.get(&url).await;
     let path = format!("/api/v1/origins/detail?origin={}", escaped(url.trim_end_matches('/')));
-    let detail = wait::until_told("the origin", async || {
+    let detail = wait::until_async("the origin", async || {
         let response = gate.admin(&path).await;
         (response.status == 200).then(|| response.json())
     })

@@ -30,9 +30,9 @@ async fn what_was_not_allowed_is_told_as_it_was_logged() {
         .filter(|record| record["event"] == "decision" && record["verdict"] != "allow")
         .collect();
     assert_eq!(logged.len(), 3);
-    for (number, (told, mut logged)) in tail["refusals"].as_array().unwrap().iter().zip(logged).enumerate() {
+    for (number, (listed, mut logged)) in tail["refusals"].as_array().unwrap().iter().zip(logged).enumerate() {
         logged["seq"] = json!(number + 1);
-        assert_eq!(*told, logged);
+        assert_eq!(*listed, logged);
     }
     assert!(!tail.to_string().contains("secret"));
     assert_eq!(tail["refusals"][1]["enforcement"], "report");

@@ -15,7 +15,7 @@ async fn dial(gate: &Gate) -> Connection {
 }
 
 /// The answer on the socket, which is as it is documented.
-async fn told(gate: &Gate, method: &str, path: &str, status: u16) -> Value {
+async fn ask_socket(gate: &Gate, method: &str, path: &str, status: u16) -> Value {
     let mut socket = dial(gate).await;
     let response = socket.ask(method, path).await;
     answer(response, method, path, status)
@@ -55,7 +55,11 @@ async fn it_tells_the_same_as_the_listener() {
         "/api/v1/config",
         "/api/v1/refusals",
     ] {
-        assert_eq!(told(&gate, "GET", path, 200).await, get(&gate, path).await, "{path}");
+        assert_eq!(
+            ask_socket(&gate, "GET", path, 200).await,
+            get(&gate, path).await,
+            "{path}"
+        );
     }
 }
 
@@ -77,11 +81,11 @@ async fn what_changes_something_is_asked_there_alone() {
     assert_eq!(known[0]["origin"], name);
 
     for forgotten in [true, false] {
-        let told = told(&gate, "POST", &forget, 200).await;
-        assert_eq!(told, json!({"origin": name, "forgotten": forgotten}));
+        let answered = ask_socket(&gate, "POST", &forget, 200).await;
+        assert_eq!(answered, json!({"origin": name, "forgotten": forgotten}));
     }
     assert_eq!(get(&gate, "/api/v1/origins").await["origins"], json!([]));
-    let problem = told(&gate, "POST", "/api/v1/origins/forget?origin=a.example", 400).await;
+    let problem = ask_socket(&gate, "POST", "/api/v1/origins/forget?origin=a.example", 400).await;
     assert!(problem["detail"].as_str().unwrap().contains("is not an origin like"));
     assert_eq!(dial(&gate).await.get(&forget).await.status, 405);
 }

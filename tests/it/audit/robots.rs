@@ -43,14 +43,14 @@ fn sha256(text: &str) -> String {
 /// The record with its times told by the minute and from its own on, so that it is the same in each run.
 fn masked(record: &Record) -> Value {
     let time = |name: &str| Some(OffsetDateTime::parse(record[name].as_str()?, &Rfc3339).expect("a time"));
-    let own = time("time").expect("every record has one");
+    let logged_at = time("time").expect("every record has one");
     let mut masked = record.clone();
     masked["time"] = "TIME".into();
     masked["duration_us"] = record["duration_us"].as_u64().map(|_| "TIME").into();
     for name in ["robots_expires", "failing_since"] {
         // What is tried again comes up to a tenth late.
         masked[name] = time(name)
-            .map(|time| format!("in {} min", (time - own).whole_minutes()))
+            .map(|time| format!("in {} min", (time - logged_at).whole_minutes()))
             .into();
     }
     masked
@@ -235,7 +235,7 @@ async fn a_failure_while_a_copy_holds_changes_nothing_yet() {
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");
     origin.change("/robots.txt", Reply::status(503));
 
-    let records = wait::until_told("a second fetch", async || {
+    let records = wait::until_async("a second fetch", async || {
         refused(&gate.get(&origin.url_at(NAME, "/private")).await, "rule");
         let records = gate.fetches_of(&origin.url(""));
         (records.len() == 2).then_some(records)

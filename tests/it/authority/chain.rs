@@ -8,16 +8,16 @@ use x509_parser::{certificate::X509Certificate, prelude::FromDer};
 
 use super::*;
 
-fn self_signed(params: &CertificateParams, key: &KeyPair) -> Place {
-    Place::with(&[params.self_signed(key).unwrap().pem()], key)
+fn self_signed(params: &CertificateParams, key: &KeyPair) -> CaFiles {
+    CaFiles::with(&[params.self_signed(key).unwrap().pem()], key)
 }
 
 #[track_caller]
 fn refusal(change: impl FnOnce(&mut CertificateParams)) -> AuthorityError {
     let mut params = ca_params("an authority");
     change(&mut params);
-    let place = self_signed(&params, &KeyPair::generate().unwrap());
-    place.load_or_create().unwrap_err()
+    let files = self_signed(&params, &KeyPair::generate().unwrap());
+    files.load_or_create().unwrap_err()
 }
 
 #[test]
@@ -63,8 +63,8 @@ fn a_certificate_outside_its_time_is_refused() {
 
 #[test]
 fn what_is_no_certificate_is_refused() {
-    let place = Place::new();
-    place.create();
+    let files = CaFiles::new();
+    files.create();
     let block = |content| format!("# mine\n-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n");
     for (contents, why) in [
         (String::new(), "it has no such block"),
@@ -72,8 +72,8 @@ fn what_is_no_certificate_is_refused() {
         (block("MAA="), ": the certificate at line 2 is damaged"),
         (block("!"), ": line 3 is not base64"),
     ] {
-        fs::write(&place.certificate, contents).unwrap();
-        let error = place.load().unwrap_err();
+        fs::write(&files.certificate, contents).unwrap();
+        let error = files.load().unwrap_err();
         assert!(matches!(error, AuthorityError::Certificate { .. }), "{error}");
         assert!(error.to_string().contains(why), "{error}");
     }
@@ -81,11 +81,11 @@ fn what_is_no_certificate_is_refused() {
 
 #[test]
 fn only_certificates_are_shown_of_a_file_that_holds_more() {
-    let place = Place::new();
-    let pem = place.create().certificate_pem().to_owned();
-    let key = fs::read_to_string(&place.key).unwrap();
-    fs::write(&place.certificate, format!("a comment\n{key}{pem}")).unwrap();
-    assert_eq!(place.load().unwrap().certificate_pem(), pem);
+    let files = CaFiles::new();
+    let pem = files.create().certificate_pem().to_owned();
+    let key = fs::read_to_string(&files.key).unwrap();
+    fs::write(&files.certificate, format!("a comment\n{key}{pem}")).unwrap();
+    assert_eq!(files.load().unwrap().certificate_pem(), pem);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn an_intermediate_is_sent_and_its_root_is_not() {
     let root = CertifiedIssuer::self_signed(ca_params("root"), KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();
     let intermediate = ca_params("intermediate").signed_by(&key, &root).unwrap();
-    let authority = Place::with(&[intermediate.pem(), root.pem()], &key).load().unwrap();
+    let authority = CaFiles::with(&[intermediate.pem(), root.pem()], &key).load().unwrap();
     assert_eq!(authority.certificate_der(), intermediate.der());
     assert_eq!(authority.subject(), "CN=intermediate");
     assert_eq!(
@@ -111,12 +111,14 @@ fn certificates_out_of_order_are_refused() {
     let root = CertifiedIssuer::self_signed(ca_params("root"), KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();
     let intermediate = ca_params("intermediate").signed_by(&key, &root).unwrap();
-    let error = Place::with(&[root.pem(), intermediate.pem()], &key).load().unwrap_err();
+    let error = CaFiles::with(&[root.pem(), intermediate.pem()], &key)
+        .load()
+        .unwrap_err();
     assert!(
         matches!(&error, AuthorityError::Chain { subject, .. } if subject == "CN=root"),
         "{error}"
     );
-    let error = Place::with(&[intermediate.pem(), root.pem()], root.key())
+    let error = CaFiles::with(&[intermediate.pem(), root.pem()], root.key())
         .load()
         .unwrap_err();
     assert!(matches!(error, AuthorityError::Mismatch { .. }), "{error}");
@@ -129,7 +131,7 @@ fn leaves_end_with_the_first_certificate_of_the_chain_to_end() {
     let root = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();
     let intermediate = ca_params("intermediate").signed_by(&key, &root).unwrap();
-    let authority = Place::with(&[intermediate.pem(), root.pem()], &key).load().unwrap();
+    let authority = CaFiles::with(&[intermediate.pem(), root.pem()], &key).load().unwrap();
     assert!(authority.not_after() < SystemTime::now() + 11 * DAY);
     let leaf = authority.mint(&dns("example.com"), SystemTime::now()).unwrap();
     let (_, leaf) = X509Certificate::from_der(&leaf.cert[0]).unwrap();

@@ -17,13 +17,13 @@ async fn connect(gate: &Gate) -> UnixStream {
 }
 
 /// What comes back of `bytes`.
-async fn said(gate: &Gate, bytes: &[u8]) -> String {
+async fn response_to(gate: &Gate, bytes: &[u8]) -> String {
     let mut client = connect(gate).await;
     // It may be closed before all is sent, or read.
     drop(client.write_all(bytes).await);
-    let mut said = Vec::new();
-    drop(wait::within("the end of the answer", client.read_to_end(&mut said)).await);
-    String::from_utf8(said).expect("text")
+    let mut received = Vec::new();
+    drop(wait::within("the end of the answer", client.read_to_end(&mut received)).await);
+    String::from_utf8(received).expect("text")
 }
 
 #[tokio::test]
@@ -37,16 +37,16 @@ async fn hostile_clients_disturb_nobody() {
         b"{\"ask\":\"list\",\"filter\":\"\"}\n",
         &[b'x'; 100_000],
     ] {
-        let said = said(&gate, nonsense).await;
-        assert!(said.is_empty() || said.starts_with("HTTP/1.1 4"), "{said}");
+        let received = response_to(&gate, nonsense).await;
+        assert!(received.is_empty() || received.starts_with("HTTP/1.1 4"), "{received}");
     }
     // More of each than there are seats for.
     let (mut silent, mut deaf) = (Vec::new(), Vec::new());
-    let asking = "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
+    let requests = "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
     for _ in 0..40 {
         silent.push(connect(&gate).await);
         let mut client = connect(&gate).await;
-        client.write_all(asking.as_bytes()).await.expect("it listens");
+        client.write_all(requests.as_bytes()).await.expect("it listens");
         deaf.push(client);
     }
 
@@ -105,13 +105,13 @@ async fn what_another_version_or_a_proxy_in_trouble_says_is_told() {
     ] {
         let serving = async {
             let (mut client, _) = listener.accept().await.expect("the command connects");
-            let asked = client.read(&mut [0; 4096]).await;
-            assert!(asked.expect("a request") > 0);
+            let read = client.read(&mut [0; 4096]).await;
+            assert!(read.expect("a request") > 0);
             client.write_all(answer.as_bytes()).await.expect("it reads");
         };
         let args = ["list", "--json"];
-        let ((), told) = tokio::join!(serving, cache(&gate, &args));
-        assert_eq!((told.code, &*told.errors), (Some(code), errors), "{answer}");
-        assert_eq!(told.out, "");
+        let ((), output) = tokio::join!(serving, cache(&gate, &args));
+        assert_eq!((output.code, &*output.errors), (Some(code), errors), "{answer}");
+        assert_eq!(output.out, "");
     }
 }

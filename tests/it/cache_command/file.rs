@@ -16,12 +16,12 @@ async fn nothing_kept_yet_is_told_and_nothing_is_made() {
         &["show", "a.example"],
         &["forget", "a.example"],
     ] {
-        let told = cache(&gate, args).await;
+        let output = cache(&gate, args).await;
         assert!(
-            told.errors.starts_with("robotgate: there is no file of copies at /"),
-            "{told:?}"
+            output.errors.starts_with("robotgate: there is no file of copies at /"),
+            "{output:?}"
         );
-        assert_eq!((told.code, &*told.out), (Some(1), ""));
+        assert_eq!((output.code, &*output.out), (Some(1), ""));
     }
     assert!(!gate.file("state").exists());
 }
@@ -33,13 +33,14 @@ async fn without_a_file_by_choice_the_choice_is_told() {
         .config("[cache]\npersist = false")
         .start()
         .await;
-    let told = cache(&gate, &["list"]).await;
+    let output = cache(&gate, &["list"]).await;
     assert!(
-        told.errors
+        output
+            .errors
             .starts_with("robotgate: with cache.persist = false the proxy keeps nothing on disk"),
-        "{told:?}"
+        "{output:?}"
     );
-    assert_eq!(told.code, Some(1));
+    assert_eq!(output.code, Some(1));
 }
 
 #[tokio::test]
@@ -53,8 +54,8 @@ async fn what_is_no_use_is_a_usage_error() {
     ] {
         assert_eq!(cache(&gate, args).await.code, Some(2), "{args:?}");
     }
-    let told = cache(&gate, &["show", "ftp://a.example"]).await;
-    assert_eq!((told.code, &*told.out), (Some(1), ""));
+    let output = cache(&gate, &["show", "ftp://a.example"]).await;
+    assert_eq!((output.code, &*output.out), (Some(1), ""));
 }
 
 #[tokio::test]
@@ -90,12 +91,12 @@ async fn of_two_with_one_file_the_one_that_has_it_open_answers() {
 async fn a_file_in_use_by_one_that_does_not_answer_is_told() {
     let gate = Gate::start().await;
     fs::remove_file(gate.file("robots.redb.sock")).expect("a socket");
-    let told = cache(&gate, &["list"]).await;
+    let output = cache(&gate, &["list"]).await;
     assert!(
-        told.errors.contains("is in use by a process that does not answer"),
-        "{told:?}"
+        output.errors.contains("is in use by a process that does not answer"),
+        "{output:?}"
     );
-    assert_eq!((told.code, &*told.out), (Some(1), ""));
+    assert_eq!((output.code, &*output.out), (Some(1), ""));
 }
 
 #[tokio::test]
@@ -106,11 +107,11 @@ async fn a_socket_that_cannot_be_made_stops_nothing() {
     allowed(&gate.get(&site.url("/x")).await, "no-rule");
     let warned = wait::until("a warning", || {
         let lines = gate.log();
-        let told: Vec<_> = lines
+        let output: Vec<_> = lines
             .into_iter()
             .filter(|line| line.says("cannot create the socket for"))
             .collect();
-        (!told.is_empty()).then_some(told)
+        (!output.is_empty()).then_some(output)
     })
     .await;
     assert_eq!(warned.len(), 1, "{warned:?}");
@@ -124,8 +125,8 @@ async fn a_damaged_file_is_told_and_not_touched() {
     let file = gate.file("robots.redb");
     let damaged = vec![b'x'; 100_000];
     fs::write(&file, &damaged).expect("the folder is ours");
-    let told = cache(&gate, &["list"]).await;
-    assert_eq!((told.code, &*told.out), (Some(1), ""));
-    assert!(told.errors.contains("robots.redb cannot be used: "), "{told:?}");
+    let output = cache(&gate, &["list"]).await;
+    assert_eq!((output.code, &*output.out), (Some(1), ""));
+    assert!(output.errors.contains("robots.redb cannot be used: "), "{output:?}");
     assert_eq!(fs::read(&file).expect("it is there"), damaged);
 }

@@ -146,7 +146,7 @@ const BAD: &[&str] = &[
 
 #[test]
 fn every_mistake_is_told_with_its_place() {
-    let mut told = String::new();
+    let mut errors = String::new();
     for text in BAD {
         let error = parse(text).expect_err(text);
         let ConfigError::Invalid(problems) = &error else {
@@ -161,14 +161,14 @@ fn every_mistake_is_told_with_its_place() {
             // What would ring a bell is shown as a place holder.
             assert_eq!(line.replace('\u{7}', "\u{fffd}"), problem.source_line, "{problem:?}");
         }
-        told.push_str(&format!("{error}\n\n"));
+        errors.push_str(&format!("{error}\n\n"));
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(errors);
 }
 
 #[test]
 fn a_value_without_quotes_is_told_how_to_be_written() {
-    for (text, told) in [
+    for (text, expected) in [
         (
             "[https]\nmode = intercept",
             r#"https.mode: put it in quotes: "intercept""#,
@@ -231,13 +231,13 @@ fn a_value_without_quotes_is_told_how_to_be_written() {
         ("[egress]\nallow = ['a']\nports, 80", "this is not TOML"),
     ] {
         let error = parse(text).expect_err(text).to_string();
-        assert!(error.contains(&format!(": {told}")), "{text:?}: {error}");
+        assert!(error.contains(&format!(": {expected}")), "{text:?}: {error}");
     }
 }
 
 #[test]
 fn what_is_found_is_told_as_what_it_is() {
-    for (text, told) in [
+    for (text, expected) in [
         (
             "[proxy]\nname = 2027-01-31",
             "proxy.name: found a date, but expected a text in quotes",
@@ -256,7 +256,7 @@ fn what_is_found_is_told_as_what_it_is() {
         ),
     ] {
         let error = parse(text).expect_err(text).to_string();
-        assert!(error.contains(&format!(": {told}")), "{text:?}: {error}");
+        assert!(error.contains(&format!(": {expected}")), "{text:?}: {error}");
     }
 }
 
@@ -311,8 +311,8 @@ fn roots_without_a_certificate_are_refused() {
             format!("cannot be used: the certificate at line {line} is damaged"),
         ),
     ] {
-        let told = refused(&bad);
-        assert!(told.contains(&why), "{why:?} is not in {told}");
+        let error = refused(&bad);
+        assert!(error.contains(&why), "{why:?} is not in {error}");
     }
 }
 

@@ -103,7 +103,7 @@ fn a_name_that_is_not_in_the_file_stands_for_a_bot_that_nobody_can_be() {
 fn a_file_that_others_can_get_at_is_refused() {
     let file = ["acme-prod", "acme-staging"].map(line).join("\n");
     let folder = Folder::with(BOTS, &file);
-    for (mode, told) in [
+    for (mode, message) in [
         (0o600, None),
         (0o640, None),
         (0o400, None),
@@ -124,10 +124,10 @@ fn a_file_that_others_can_get_at_is_refused() {
         (0o777, Some("run: chmod 640 DIR/credentials")),
     ] {
         folder.chmod(mode);
-        match (folder.load(), told) {
+        match (folder.load(), message) {
             (Ok(_), None) => {}
-            (Err(error), Some(told)) => {
-                assert!(error.contains(told), "{mode:o}: {error}");
+            (Err(error), Some(message)) => {
+                assert!(error.contains(message), "{mode:o}: {error}");
                 assert!(
                     error.contains("robotgate.toml:3:19: identity.credentials: DIR/credentials: "),
                     "{error}"
@@ -141,22 +141,25 @@ fn a_file_that_others_can_get_at_is_refused() {
 #[test]
 fn bad_lines_are_told_with_file_and_number_and_not_quoted() {
     let file = format!("{}\nacme-staging:hunter2\n\nhunter3\n", line("acme-prod"));
-    let told = Folder::with(BOTS, &file).load().unwrap_err();
-    assert!(told.contains("DIR/credentials:2: no hash that is known here"), "{told}");
+    let message = Folder::with(BOTS, &file).load().unwrap_err();
     assert!(
-        told.contains("DIR/credentials:4: no name that a credential can have"),
-        "{told}"
+        message.contains("DIR/credentials:2: no hash that is known here"),
+        "{message}"
     );
-    assert!(!told.contains("hunter"), "{told}");
+    assert!(
+        message.contains("DIR/credentials:4: no name that a credential can have"),
+        "{message}"
+    );
+    assert!(!message.contains("hunter"), "{message}");
 
     let folder = Folder::with(BOTS, "");
     fs::write(folder.credentials(), b"acme\xff:x").unwrap();
-    let told = folder.load().unwrap_err();
-    assert!(told.contains("DIR/credentials is not UTF-8"), "{told}");
+    let message = folder.load().unwrap_err();
+    assert!(message.contains("DIR/credentials is not UTF-8"), "{message}");
 
     fs::remove_file(folder.credentials()).unwrap();
-    let told = folder.load().unwrap_err();
-    assert!(told.contains("cannot read DIR/credentials: "), "{told}");
+    let message = folder.load().unwrap_err();
+    assert!(message.contains("cannot read DIR/credentials: "), "{message}");
 }
 
 #[test]

@@ -31,12 +31,12 @@ fn the_example_loads() {
 
 #[test]
 fn the_defaults_in_the_example_are_the_defaults() {
-    let written = good(&uncommented());
-    assert_eq!(written, good(EXAMPLE));
+    let parsed = good(&uncommented());
+    assert_eq!(parsed, good(EXAMPLE));
     let built_in = Config::built_in(&environment());
-    let (bots, expect) = (written.bots.clone(), written.expect.clone());
+    let (bots, expect) = (parsed.bots.clone(), parsed.expect.clone());
     assert_eq!(
-        written,
+        parsed,
         Config {
             bots,
             expect,
@@ -132,8 +132,8 @@ fn the_presets_set_what_holds_of_a_failing_origin_and_nothing_else() {
 #[test]
 fn the_presets_say_what_they_mean_though_it_is_the_default() {
     for preset in [CACHED_COPY, TWELVE_HOURS] {
-        let written: toml::Table = preset.parse().unwrap();
-        let section = written["robots"]["unreachable"].as_table().unwrap();
+        let parsed: toml::Table = preset.parse().unwrap();
+        let section = parsed["robots"]["unreachable"].as_table().unwrap();
         for key in ["deny-for", "then", "without-copy"] {
             assert!(section.contains_key(key), "{key} is not in {preset}");
         }

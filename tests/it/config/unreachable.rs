@@ -6,20 +6,20 @@ use robotgate::copy::{Policy, Retry, Then, Unreachable, WithoutCopy};
 
 use super::good;
 
-fn written(text: &str) -> Unreachable {
+fn parse(text: &str) -> Unreachable {
     good(&format!("[robots.unreachable]\n{text}")).robots.policy.unreachable
 }
 
 #[test]
 fn the_defaults_are_those_of_the_cache() {
     assert_eq!(good("").robots.policy, Policy::default());
-    assert_eq!(written(""), Unreachable::default());
+    assert_eq!(parse(""), Unreachable::default());
     assert_eq!(good("").robots.policy.unreachable, Unreachable::default());
 }
 
 #[test]
 fn every_value_is_taken() {
-    let unreachable = written(
+    let unreachable = parse(
         r#"
         deny-for = "2h"
         then = "last-copy"
@@ -42,7 +42,7 @@ fn every_value_is_taken() {
     assert_eq!(unreachable, expected);
 
     for (text, then) in [("allow", Then::Allow), ("deny", Then::Deny)] {
-        let unreachable = written(&format!("then = '{text}'"));
+        let unreachable = parse(&format!("then = '{text}'"));
         assert_eq!(
             unreachable,
             Unreachable {
@@ -51,19 +51,19 @@ fn every_value_is_taken() {
             }
         );
     }
-    assert_eq!(written("without-copy = 'deny'").without_copy, WithoutCopy::Deny);
+    assert_eq!(parse("without-copy = 'deny'").without_copy, WithoutCopy::Deny);
 }
 
 #[test]
 fn the_time_of_denial_may_be_none_and_a_year() {
-    assert_eq!(written("deny-for = '0s'").deny_for, Duration::ZERO);
-    assert_eq!(written("deny-for = '365d'").deny_for, Duration::from_secs(365 * 86_400));
+    assert_eq!(parse("deny-for = '0s'").deny_for, Duration::ZERO);
+    assert_eq!(parse("deny-for = '365d'").deny_for, Duration::from_secs(365 * 86_400));
 }
 
 #[test]
 fn waits_that_are_not_written_give_way_to_the_longest() {
     let waits = |text: &str| {
-        let retry = written(text).retry;
+        let retry = parse(text).retry;
         [retry.first, retry.busy, retry.longest].map(|wait| wait.as_secs())
     };
     assert_eq!(waits(""), [60, 300, 3600]);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Gate, Told};
+use crate::support::{CliOutput, Gate};
 
 const TUNNELS: &str = "[[https.tunnel]]\nhost = \".ended.example\"\nreason = \"r\"\nuntil = 2020-01-31\n\
                        [[https.tunnel]]\nhost = \"lasting.example\"\nreason = \"r\"\nuntil = 2999-01-01\n";
@@ -27,9 +27,9 @@ async fn a_tunnel_past_its_date_and_a_log_in_a_watched_folder_are_named() {
     ] {
         let cache = "[cache]\npersist = false\n[admin]\nlisten = \"127.0.0.1:0\"\n[proxy]\nlisten = \"127.0.0.1:0\"\n";
         fs::write(&file, format!("{ca}{more}{cache}[audit]\npath = {audit:?}\n")).unwrap();
-        let told = Told::by(&["check", file.to_str().unwrap()], "").await;
-        assert_eq!(told.code, Some(0), "{}", told.errors);
-        let lines: Vec<&str> = told.errors.lines().collect();
+        let output = CliOutput::of(&["check", file.to_str().unwrap()], "").await;
+        assert_eq!(output.code, Some(0), "{}", output.errors);
+        let lines: Vec<&str> = output.errors.lines().collect();
         assert_eq!(lines.len(), warnings.len(), "{lines:#?}");
         for (line, warning) in lines.iter().zip(warnings) {
             assert!(
@@ -52,7 +52,7 @@ async fn a_file_that_cannot_be_used_is_told_with_the_key_that_names_it() {
         .unwrap();
     }
     let pair = |certificate: &str| format!("[https]\nca-certificate = \"{certificate}\"\nca-key = \"key.pem\"\n");
-    for (text, told) in [
+    for (text, warning) in [
         (
             "[audit]\npath = \"none/audit.jsonl\"\n[https]\nmode = \"tunnel\"",
             "audit.path: cannot open the audit log",
@@ -65,11 +65,11 @@ async fn a_file_that_cannot_be_used_is_told_with_the_key_that_names_it() {
             format!("[cache]\npersist = false\n[proxy]\nlisten = \"127.0.0.1:0\"\n{text}"),
         )
         .unwrap();
-        let checked = Told::by(&["check", file.to_str().unwrap()], "").await;
+        let checked = CliOutput::of(&["check", file.to_str().unwrap()], "").await;
         assert_eq!(checked.code, Some(1), "{text}");
         assert!(
-            checked.errors.starts_with(&format!("robotgate: {told}")),
-            "{told}: {}",
+            checked.errors.starts_with(&format!("robotgate: {warning}")),
+            "{warning}: {}",
             checked.errors
         );
     }
@@ -99,16 +99,16 @@ async fn who_mixes_up_how_check_and_run_take_the_file_is_told_what_to_type() {
         (&["check", "-c", "gate.toml"], "robotgate check gate.toml"),
         (&["run", "gate.toml"], "robotgate run --config gate.toml"),
     ] {
-        let told = Told::by(args, "").await;
-        assert_eq!((told.code, &*told.out), (Some(2), ""), "{args:?}");
+        let output = CliOutput::of(args, "").await;
+        assert_eq!((output.code, &*output.out), (Some(2), ""), "{args:?}");
         assert!(
-            told.errors.ends_with(&format!(": {text}\n")),
+            output.errors.ends_with(&format!(": {text}\n")),
             "{args:?}: {}",
-            told.errors
+            output.errors
         );
     }
     for args in [&["check", "--help"][..], &["run", "--help"]] {
-        let told = Told::by(args, "").await;
-        assert!(!told.out.contains("Caught to"), "{}", told.out);
+        let output = CliOutput::of(args, "").await;
+        assert!(!output.out.contains("Caught to"), "{}", output.out);
     }
 }

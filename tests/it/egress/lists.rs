@@ -12,13 +12,13 @@ async fn names_open_and_close_and_deny_wins() {
         deny = ['pay.corp.example', '.closed.example', 'both.example', '127.0.0.7']",
     )
     .await;
-    let told = |host: &str| gate.get(&origin.url_at(host, "/x"));
+    let fetch = |host: &str| gate.get(&origin.url_at(host, "/x"));
     let metadata = [169, 254, 169, 254];
     gate.dns().point("metadata.corp.example", metadata);
     gate.dns().point("seven.corp.example", [127, 0, 0, 7]);
 
     for host in ["intranet.example", "corp.example", "git.corp.example", "127.0.0.1"] {
-        allowed(&told(host).await, "no-robots");
+        allowed(&fetch(host).await, "no-robots");
     }
     for (host, cause) in [
         ("pay.corp.example", "pay.corp.example is closed to bots by egress.deny"),
@@ -31,7 +31,7 @@ async fn names_open_and_close_and_deny_wins() {
         ("127.0.0.7", "127.0.0.7 is closed to bots by egress.deny"),
         ("127.0.0.2", "127.0.0.2 is a loopback address"),
     ] {
-        let response = told(host).await;
+        let response = fetch(host).await;
         refused(&response, "egress");
         let details = response.proxy_status().param("details").unwrap();
         assert!(details.contains(cause), "{host}: {details}");

@@ -3,15 +3,15 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::open_origin;
-use crate::support::{Answer, Gate, NAME, Origin, allowed, failed, refused};
+use crate::support::{DnsAnswer, Gate, NAME, Origin, allowed, failed, refused};
 
 const HERE: [u8; 4] = [127, 0, 0, 1];
 const PRIVATE: [u8; 4] = [10, 0, 0, 1];
 
 /// One set of addresses after the other.
-fn changing(sets: &[&[[u8; 4]]]) -> Answer {
+fn changing(sets: &[&[[u8; 4]]]) -> DnsAnswer {
     let set = |set: &&[[u8; 4]]| set.iter().map(|address| IpAddr::from(*address)).collect();
-    Answer::Changing(sets.iter().map(set).collect())
+    DnsAnswer::Changing(sets.iter().map(set).collect())
 }
 
 async fn upstream(gate: &Gate, url: &str) -> Option<String> {
@@ -77,7 +77,7 @@ async fn a_name_that_comes_from_a_closed_address_has_to_be_open_at_the_time() {
 async fn addresses_are_used_for_their_time_to_live() {
     let origin = open_origin().await;
     let gate = Gate::start().await;
-    let answer = Answer::ForAnHour {
+    let answer = DnsAnswer::ForAnHour {
         ipv4: Some(HERE.into()),
         ipv6: None,
     };
@@ -94,7 +94,7 @@ async fn addresses_are_used_for_their_time_to_live() {
 async fn where_the_ipv4_lookup_fails_the_ipv6_addresses_are_used_only_once() {
     let (origin, earlier) = (open_origin().await, open_origin().await);
     let gate = Gate::start().await;
-    let answer = Answer::ForAnHour {
+    let answer = DnsAnswer::ForAnHour {
         ipv4: None,
         ipv6: Some(Ipv6Addr::LOCALHOST),
     };

@@ -1,6 +1,6 @@
 //! A robots.txt that redirects to where bots may not go is one that cannot be had.
 
-use crate::support::{Answer, Gate, Origin, Reply, refused};
+use crate::support::{DnsAnswer, Gate, Origin, Reply, refused};
 
 /// An origin whose robots.txt comes to `place` with its `hops`-th redirect.
 async fn leading_to(place: String, hops: usize) -> Origin {
@@ -25,7 +25,7 @@ async fn every_hop_is_checked_however_its_place_is_written() {
     gate.dns().point("private.example", [10, 0, 0, 1]);
     gate.dns().answer(
         "metadata.example",
-        Answer::Addresses(vec!["fe80::a9fe:a9fe".parse().unwrap()]),
+        DnsAnswer::Addresses(vec!["fe80::a9fe:a9fe".parse().unwrap()]),
     );
     for (hop, place, cause) in [
         (1, "http://127.0.0.2:PORT/", "127.0.0.2 is a loopback address"),

@@ -253,8 +253,8 @@ async fn a_blind_tunnel_to_a_name_is_refused_when_its_address_is_known() {
     let exempt = "[[bot]]\nname = 'b'\nuser-agents = ['ExemptBot']\nenforcement = 'exempt'\n";
     let gate = Gate::with(&format!("{CLOSED}\n[https]\nmode = 'tunnel'\n{exempt}")).await;
 
-    let asked = gate.connect(&origin.authority()).user_agent("TestBot/1.0").await;
-    refused(&asked.refused(), "egress");
+    let connected = gate.connect(&origin.authority()).user_agent("TestBot/1.0").await;
+    refused(&connected.refused(), "egress");
     let exempt = gate.connect(&origin.authority()).user_agent("ExemptBot/1.0").await;
     failed(&exempt.refused(), 502, &["destination_ip_prohibited"]);
     assert_eq!(origin.connections(), 0);

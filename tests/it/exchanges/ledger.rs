@@ -104,12 +104,12 @@ impl Known {
         file.seek(SeekFrom::Start(self.offset)).expect("a file that grows");
         let read = file.read_to_end(&mut self.begun).expect("a file that can be read");
         self.offset += read as u64;
-        let whole = self
+        let complete = self
             .begun
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |end| end + 1);
-        let rest = self.begun.split_off(whole);
+        let rest = self.begun.split_off(complete);
         let lines = std::mem::replace(&mut self.begun, rest);
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             self.take(serde_json::from_slice(line).expect("a record"));

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{
     ledger::Entry,
-    scenario::{Answer, Ask, Fault, Framing, Scenario},
+    scenario::{Ask, Fault, Framing, OriginAnswer, Scenario},
     site::{Seen, parse, path},
     strict::{self, End, Message, Rest},
 };
@@ -32,18 +32,18 @@ pub struct Went<'w> {
 /// # Errors
 /// What does not.
 pub fn check(went: &Went<'_>) -> Result<(), String> {
-    let asked = went.asked();
-    decisions_are_of_requests(went, &asked)?;
+    let requests = went.requests();
+    decisions_are_of_requests(went, &requests)?;
     the_origin_sees_what_was_decided(went)?;
-    content_goes_up_as_it_is(went, &asked)?;
-    let finals = answers_are_of_their_requests(went, &asked)?;
-    every_request_is_answered(went, &asked, &finals)?;
+    content_goes_up_as_it_is(went, &requests)?;
+    let finals = answers_are_of_their_requests(went, &requests)?;
+    every_request_is_answered(went, &requests, &finals)?;
     completions_tell_what_was_sent(went, &finals)
 }
 
 /// Only what the client's bytes hold as a request is decided on, in its order, once: nothing behind a broken framing, and
 /// nothing out of content.
-fn decisions_are_of_requests(went: &Went<'_>, asked: &[Message]) -> Result<(), String> {
+fn decisions_are_of_requests(went: &Went<'_>, requests: &[Message]) -> Result<(), String> {
     for (at, entry) in went.entries.iter().enumerate() {
         ensure(entry.completions.len() == 1, || {
             format!("{} completions: {entry:#?}", entry.completions.len())
@@ -54,8 +54,12 @@ fn decisions_are_of_requests(went: &Went<'_>, asked: &[Message]) -> Result<(), S
             went.scenario.asks.get(at).is_some_and(|ask| ask.refused),
         );
         let url = format!("http://{}{wanted}", went.authority);
-        ensure(entry.decision["url"] == url && at < asked.len(), || {
-            format!("decision {at} is none of {} requests: {}", asked.len(), entry.decision)
+        ensure(entry.decision["url"] == url && at < requests.len(), || {
+            format!(
+                "decision {at} is none of {} requests: {}",
+                requests.len(),
+                entry.decision
+            )
         })?;
         let ask = &went.scenario.asks[at];
         ensure(entry.decision["method"] == ask.method, || {
@@ -107,18 +111,20 @@ fn the_origin_sees_what_was_decided(went: &Went<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn content_goes_up_as_it_is(went: &Went<'_>, asked: &[Message]) -> Result<(), String> {
+fn content_goes_up_as_it_is(went: &Went<'_>, requests: &[Message]) -> Result<(), String> {
     for seen in went.seen {
-        let Some(asked) = asked.get(seen.ask) else { continue };
-        let (got, sent) = (&seen.message.content, &asked.content);
+        let Some(request) = requests.get(seen.ask) else {
+            continue;
+        };
+        let (got, sent) = (&seen.message.content, &request.content);
         ensure(sent.starts_with(got), || {
             format!("the content of {} was changed", seen.message.start)
         })?;
-        if seen.message.end == End::Whole {
-            ensure(asked.end == End::Whole && got == sent, || {
+        if seen.message.end == End::Complete {
+            ensure(request.end == End::Complete && got == sent, || {
                 format!(
                     "{} seems whole at the origin: {} of {} bytes",
-                    asked.start,
+                    request.start,
                     got.len(),
                     sent.len()
                 )
@@ -130,10 +136,10 @@ fn content_goes_up_as_it_is(went: &Went<'_>, asked: &[Message]) -> Result<(), St
 
 /// Each answer of an origin's is of the request that it is an answer to, and has the content that was sent, or its
 /// beginning where either side broke off. The final answers.
-fn answers_are_of_their_requests(went: &Went<'_>, asked: &[Message]) -> Result<Vec<Message>, String> {
+fn answers_are_of_their_requests(went: &Went<'_>, requests: &[Message]) -> Result<Vec<Message>, String> {
     // A request that is none is answered too, and the last one.
     let mut methods: Vec<String> = went.scenario.asks.iter().map(|ask| ask.method.to_owned()).collect();
-    methods.truncate(asked.len() + 1);
+    methods.truncate(requests.len() + 1);
     let read = strict::responses(went.got, &methods, went.ended);
     let is_cut = matches!(read.rest, Rest::Nothing | Rest::PartOfHead);
     ensure(is_cut, || format!("the client got what is no answer ({:?})", read.rest))?;
@@ -172,7 +178,7 @@ fn the_answer_is_true(ask: &Ask, id: &str, got: &Message) -> Result<(), String> 
         format!("the content of {id} was changed: {:?}", got.content)
     })?;
     // Nobody can tell the end of a connection from the end of such an answer.
-    if got.end != End::Whole || got.framing == strict::Framing::UntilClose {
+    if got.end != End::Complete || got.framing == strict::Framing::UntilClose {
         return Ok(());
     }
     if answer.ends_by_close(ask.method) {
@@ -184,31 +190,33 @@ fn the_answer_is_true(ask: &Ask, id: &str, got: &Message) -> Result<(), String> 
         )
     } else {
         let is_bare = content.is_empty() && !matches!(answer.framing, Framing::Chunks(_));
-        let is_whole = sent == wire.len() || is_bare || is_without_content(answer, ask.method);
-        ensure(is_whole && got.content == content, || {
+        let is_complete = sent == wire.len() || is_bare || is_without_content(answer, ask.method);
+        ensure(is_complete && got.content == content, || {
             format!("{id} seems whole: {} of {} bytes", got.content.len(), content.len())
         })
     }
 }
 
 /// Where a client has sent a whole request and waits, it gets an answer, unless the connection was said to end before.
-fn every_request_is_answered(went: &Went<'_>, asked: &[Message], finals: &[Message]) -> Result<(), String> {
-    let is_whole = asked.len() == went.scenario.asks.len() && asked.iter().all(|message| message.end == End::Whole);
+fn every_request_is_answered(went: &Went<'_>, requests: &[Message], finals: &[Message]) -> Result<(), String> {
+    let is_complete =
+        requests.len() == went.scenario.asks.len() && requests.iter().all(|message| message.end == End::Complete);
     if went.scenario.break_off.is_some() {
         return Ok(());
     }
-    if finals.len() == asked.len() && is_whole {
+    if finals.len() == requests.len() && is_complete {
         return Ok(());
     }
     let Some(last) = finals.last() else {
         return Err("a client that waits got no answer".to_owned());
     };
-    let said = last.all("connection").any(|value| value.eq_ignore_ascii_case("close"));
-    let ends = said || last.end != End::Whole || last.framing == strict::Framing::UntilClose;
+    let says_close = last.all("connection").any(|value| value.eq_ignore_ascii_case("close"));
+    let ends = says_close || last.end != End::Complete || last.framing == strict::Framing::UntilClose;
     // Without pipelining, a request that comes too early is lost.
-    ensure(ends || went.scenario.pipelined || finals.len() >= asked.len(), || {
-        format!("only {} of {} requests were answered", finals.len(), asked.len())
-    })
+    ensure(
+        ends || went.scenario.pipelined || finals.len() >= requests.len(),
+        || format!("only {} of {} requests were answered", finals.len(), requests.len()),
+    )
 }
 
 /// The log has the status that the client got, and as many bytes, where it got all.
@@ -226,8 +234,8 @@ fn completions_tell_what_was_sent(went: &Went<'_>, finals: &[Message]) -> Result
                 answer.content.len()
             )
         })?;
-        let asked = &went.scenario.asks[at];
-        let most = asked.content.0.len();
+        let ask = &went.scenario.asks[at];
+        let most = ask.content.0.len();
         ensure(
             end["bytes_in"].as_u64().is_some_and(|bytes| bytes <= most as u64),
             || format!("{most} bytes of content are logged as {end}"),
@@ -240,10 +248,10 @@ fn completions_tell_what_was_sent(went: &Went<'_>, finals: &[Message]) -> Result
 
 impl Went<'_> {
     /// The requests that a strict reader finds in what the client sent, up to the first that is none.
-    fn asked(&self) -> Vec<Message> {
-        let mut asked = strict::requests(self.sent).messages;
+    fn requests(&self) -> Vec<Message> {
+        let mut requests = strict::requests(self.sent).messages;
         // A connection ends behind a request that says so.
-        let last = asked.iter().position(|message| {
+        let last = requests.iter().position(|message| {
             let says = |option: &str| {
                 message
                     .all("connection")
@@ -252,7 +260,7 @@ impl Went<'_> {
             let is_old = message.start.ends_with("HTTP/1.0") && !says("keep-alive");
             says("close") || is_old || matches!(message.end, End::Broken(_))
         });
-        asked.truncate(last.map_or(asked.len(), |last| last + 1));
+        requests.truncate(last.map_or(requests.len(), |last| last + 1));
         let mine = |message: &Message| {
             let target = message.request_line().map_or("", |(_, target, _)| target);
             let path = target
@@ -260,8 +268,8 @@ impl Went<'_> {
                 .and_then(|rest| rest.strip_prefix(self.authority));
             path.and_then(parse).is_some_and(|(number, _)| number == self.number)
         };
-        asked.retain(mine);
-        asked
+        requests.retain(mine);
+        requests
     }
 }
 
@@ -295,14 +303,14 @@ fn shortened(bytes: &[u8]) -> String {
 }
 
 fn is_known_to_be_whole(answer: &Message) -> bool {
-    answer.end == End::Whole && answer.framing != strict::Framing::UntilClose
+    answer.end == End::Complete && answer.framing != strict::Framing::UntilClose
 }
 
 fn is_idempotent(method: &str) -> bool {
     matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE")
 }
 
-fn is_without_content(answer: &Answer, method: &str) -> bool {
+fn is_without_content(answer: &OriginAnswer, method: &str) -> bool {
     method == "HEAD" || matches!(answer.status, 204 | 304)
 }
 

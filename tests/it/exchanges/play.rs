@@ -229,8 +229,8 @@ async fn read(mut reader: OwnedReadHalf, got: watch::Sender<Got>) {
 /// How many final answers are whole.
 fn finals(bytes: &[u8], methods: &[String], ended: bool) -> usize {
     let read = strict::responses(bytes, methods, ended);
-    let whole = |message: &&strict::Message| message.is_final() && message.end == strict::End::Whole;
-    read.messages.iter().filter(whole).count()
+    let complete = |message: &&strict::Message| message.is_final() && message.end == strict::End::Complete;
+    read.messages.iter().filter(complete).count()
 }
 
 /// When a scenario is given up: one that goes well comes nowhere near it.

@@ -24,7 +24,7 @@ pub struct Ask {
     pub framing: Framing,
     pub content: Content,
     pub fault: Option<Fault>,
-    pub answer: Answer,
+    pub answer: OriginAnswer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub enum How {
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct OriginAnswer {
     pub interim: usize,
     pub status: u16,
     pub framing: Framing,
@@ -170,7 +170,7 @@ fn ask(choices: &mut Choices<'_>) -> Ask {
     }
 }
 
-fn answer(choices: &mut Choices<'_>) -> Answer {
+fn answer(choices: &mut Choices<'_>) -> OriginAnswer {
     let framing = choices.one(&[
         Framing::Length,
         Framing::Length,
@@ -178,7 +178,7 @@ fn answer(choices: &mut Choices<'_>) -> Answer {
         Framing::Chunks(3),
         Framing::UntilClose,
     ]);
-    Answer {
+    OriginAnswer {
         interim: choices.one(&[0, 0, 0, 1, 3, 40]),
         status: choices.one(&[200, 200, 200, 404, 204, 304, 500]),
         framing,
@@ -233,9 +233,9 @@ impl Ask {
     }
 }
 
-// === impl Answer ===
+// === impl OriginAnswer ===
 
-impl Answer {
+impl OriginAnswer {
     /// The bytes of the answer to the request with this id, without what is behind it; where its final head ends; and its
     /// content, in so far as it has one.
     pub fn bytes(&self, method: &str, id: &str) -> (Vec<u8>, usize, Vec<u8>) {

@@ -142,14 +142,14 @@ impl Site {
                 all.push(seen);
                 all.len() - 1
             };
-            let place = Place {
+            let seen_at = SeenAt {
                 site: self,
                 number,
                 ask,
                 at,
             };
             if !self
-                .exchange(&mut stream, &mut bytes, &place, &scenario, &target)
+                .exchange(&mut stream, &mut bytes, &seen_at, &scenario, &target)
                 .await?
             {
                 // Not before the peer has: bytes that are unread when it closes would take the answer from it.
@@ -164,14 +164,14 @@ impl Site {
         &self,
         stream: &mut TcpStream,
         bytes: &mut Vec<u8>,
-        place: &Place<'_>,
+        seen_at: &SeenAt<'_>,
         scenario: &Scenario,
         target: &str,
     ) -> io::Result<bool> {
-        let ask = &scenario.asks[place.ask];
+        let ask = &scenario.asks[seen_at.ask];
         let answer = &ask.answer;
         let taken = !answer.early;
-        if taken && !take_content(stream, bytes, place).await? {
+        if taken && !take_content(stream, bytes, seen_at).await? {
             return Ok(false);
         }
         let (mut wire, _, _) = answer.bytes(ask.method, target);
@@ -187,47 +187,47 @@ impl Site {
         // The end goes with what is behind it, so that it is there when the connection is kept.
         let tail = wire.split_off(wire.len().saturating_sub(20));
         for piece in pieces(&wire, scenario.piece) {
-            place.answered();
+            seen_at.answered();
             stream.write_all(piece).await?;
             tokio::task::yield_now().await;
         }
         if !tail.is_empty() || !behind.is_empty() {
-            place.answered();
+            seen_at.answered();
             stream.write_all(&[&tail, behind.as_bytes()].concat()).await?;
         }
         if answer.cut.is_some() && answer.reset {
             stream.set_zero_linger()?;
             return Ok(false);
         }
-        let says_close = place.says_close();
+        let says_close = seen_at.says_close();
         if answer.cut.is_some() || ends_by_close || answer.closes || answer.says_close || answer.fault.is_some() {
             stream.shutdown().await?;
             // Until the peer has closed as well.
             let mut rest = Vec::new();
             let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
             bytes.extend(rest);
-            if (taken || place.take(bytes))
+            if (taken || seen_at.take(bytes))
                 && let Rest::Broken(why) = strict::requests(bytes).rest
             {
                 self.state().wrong.push(format!("{why}: {}", bytes.escape_ascii()));
             }
             return Ok(false);
         }
-        Ok((taken || take_content(stream, bytes, place).await?) && !says_close)
+        Ok((taken || take_content(stream, bytes, seen_at).await?) && !says_close)
     }
 }
 
 /// Where a request is remembered.
-struct Place<'s> {
+struct SeenAt<'s> {
     site: &'s Site,
     number: u64,
     ask: usize,
     at: usize,
 }
 
-// === impl Place ===
+// === impl SeenAt ===
 
-impl Place<'_> {
+impl SeenAt<'_> {
     /// `None` where it is not looked at any more.
     fn with<T>(&self, work: impl FnOnce(&mut Seen) -> T) -> Option<T> {
         let mut state = self.site.state();
@@ -254,23 +254,23 @@ impl Place<'_> {
         let Some(message) = read.messages.into_iter().next() else {
             return true;
         };
-        let is_whole = message.end == End::Whole;
+        let is_complete = message.end == End::Complete;
         if let End::Broken(why) = message.end {
             self.site.state().wrong.push(format!("{why}: {}", bytes.escape_ascii()));
         }
         let until = message.until;
         self.with(|seen| seen.message = message);
-        if is_whole {
+        if is_complete {
             bytes.drain(..until);
         }
-        is_whole
+        is_complete
     }
 }
 
 /// Reads the content of the request that `bytes` begin with. Whether all of it came.
-async fn take_content(stream: &mut TcpStream, bytes: &mut Vec<u8>, place: &Place<'_>) -> io::Result<bool> {
+async fn take_content(stream: &mut TcpStream, bytes: &mut Vec<u8>, seen_at: &SeenAt<'_>) -> io::Result<bool> {
     loop {
-        if bytes.is_empty() || place.take(bytes) {
+        if bytes.is_empty() || seen_at.take(bytes) {
             return Ok(true);
         }
         if stream.read_buf(bytes).await? == 0 {

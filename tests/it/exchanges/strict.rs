@@ -53,7 +53,7 @@ pub enum Framing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    Whole,
+    Complete,
     /// More content has to come.
     Open,
     /// The chunks are broken.
@@ -84,7 +84,7 @@ pub fn responses(bytes: &[u8], methods: &[String], ended: bool) -> Read {
     if ended {
         for message in &mut read.messages {
             if message.framing == Framing::UntilClose {
-                message.end = End::Whole;
+                message.end = End::Complete;
             }
         }
     }
@@ -118,7 +118,7 @@ fn read(bytes: &[u8], mut framing_of: impl FnMut(&Message) -> Result<(Framing, b
             break Rest::Upgraded;
         }
         match end {
-            End::Whole => {}
+            End::Complete => {}
             End::Open => break Rest::Nothing,
             End::Broken(why) => break Rest::Broken(why),
         }
@@ -157,7 +157,7 @@ fn head(bytes: &[u8]) -> Result<Message, &'static str> {
         content: Vec::new(),
         framing: Framing::Nothing,
         trailers: Vec::new(),
-        end: End::Whole,
+        end: End::Complete,
         until: 0,
     })
 }
@@ -195,7 +195,7 @@ fn take_chunks(message: &mut Message, bytes: &[u8]) -> usize {
         if ended {
             at += length + 2;
             if line.is_empty() {
-                message.end = End::Whole;
+                message.end = End::Complete;
                 return at;
             }
             message.trailers.push(line);

@@ -30,8 +30,8 @@ async fn the_proxy_and_the_program_agree() {
             "/robots.txt",
         ] {
             let url = origin.url(path);
-            let said = compare(&gate, agent, &url, &format!("{url}?{}", agent.len())).await;
-            println!("{agent} {path}: {} {}", said["verdict"], said["reason"]);
+            let explained = compare(&gate, agent, &url, &format!("{url}?{}", agent.len())).await;
+            println!("{agent} {path}: {} {}", explained["verdict"], explained["reason"]);
         }
     }
 }
@@ -80,40 +80,40 @@ async fn what_the_proxy_does_not_take_is_not_explained() {
             let sent = format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: a\r\nConnection: close\r\n\r\n");
             let answer = gate.raw(sent).await;
             let taken = !answer.starts_with(b"HTTP/1.1 400");
-            let told = explain(&["--config", text(&config), "--agent", "a", &url]).await;
-            assert_eq!(told.errors.is_empty(), taken, "{url:?}: {}", told.errors);
+            let output = explain(&["--config", text(&config), "--agent", "a", &url]).await;
+            assert_eq!(output.errors.is_empty(), taken, "{url:?}: {}", output.errors);
         }
     }
 }
 
-/// Asks both, the proxy for `asked`, and returns what the program said.
-async fn compare(gate: &Gate, agent: &str, url: &str, asked: &str) -> Value {
+/// Asks both, the proxy for `fetched`, and returns what the program said.
+async fn compare(gate: &Gate, agent: &str, url: &str, fetched: &str) -> Value {
     // A query tells the proxy's records apart; only of the robots.txt itself it would make another path.
-    let asked = if url.ends_with("/robots.txt") { url } else { asked };
-    gate.get(asked).user_agent(agent).await;
+    let fetched = if url.ends_with("/robots.txt") { url } else { fetched };
+    gate.get(fetched).user_agent(agent).await;
     let records = gate.audit();
     let about =
-        |record: &&Record| record["event"] == "decision" && record["url"] == asked && record["user_agent"] == agent;
+        |record: &&Record| record["event"] == "decision" && record["url"] == fetched && record["user_agent"] == agent;
     let decided = records.iter().find(about).expect("the proxy has decided");
 
     let config = gate.file("robotgate.toml");
-    let told = explain(&["--config", text(&config), "--json", "--agent", agent, asked]).await;
-    let said = told.json();
+    let output = explain(&["--config", text(&config), "--json", "--agent", agent, fetched]).await;
+    let explained = output.json();
     for field in ["verdict", "reason", "enforcement", "agent", "profile"] {
-        assert_eq!(said[field], decided[field], "{field}\n{said:#}\n{decided:#}");
+        assert_eq!(explained[field], decided[field], "{field}\n{explained:#}\n{decided:#}");
     }
-    assert_eq!(said["rule"]["text"], decided["rule"], "{said:#}\n{decided:#}");
-    assert_eq!(said["rule"]["line"], decided["line"], "{said:#}\n{decided:#}");
-    assert_eq!(said["robots"]["url"], decided["robots_url"]);
+    assert_eq!(explained["rule"]["text"], decided["rule"], "{explained:#}\n{decided:#}");
+    assert_eq!(explained["rule"]["line"], decided["line"], "{explained:#}\n{decided:#}");
+    assert_eq!(explained["robots"]["url"], decided["robots_url"]);
     assert_eq!(
-        said["robots"]["sha256"], decided["robots_sha256"],
-        "{said:#}\n{decided:#}"
+        explained["robots"]["sha256"], decided["robots_sha256"],
+        "{explained:#}\n{decided:#}"
     );
-    assert_eq!(told.code, Some(i32::from(decided["verdict"] != "allow")));
+    assert_eq!(output.code, Some(i32::from(decided["verdict"] != "allow")));
     if decided["robots_error"] != Value::Null {
-        assert_eq!(said["robots"]["error"], decided["robots_error"]);
+        assert_eq!(explained["robots"]["error"], decided["robots_error"]);
     }
-    said
+    explained
 }
 
 const RULES: &str = "\

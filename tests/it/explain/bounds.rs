@@ -3,7 +3,7 @@
 
 use std::{path::Path, time::Duration};
 
-use crate::support::Told;
+use crate::support::CliOutput;
 
 /// The explanation of `robots`, of which each output has to be bounded. Gives the longer one's processor time.
 async fn time(name: &str, robots: &str, path: &str) -> Duration {
@@ -15,14 +15,14 @@ async fn time(name: &str, robots: &str, path: &str) -> Duration {
     let url = format!("https://shop.example{path}");
     for format in [&["--json"][..], &[]] {
         let args = ["explain", "--robots", text(&file), "--agent", "ExampleBot", &url];
-        let (told, took) = Told::timed(&[&args, format].concat()).await;
-        let length = told.out.len();
+        let (output, took) = CliOutput::timed(&[&args, format].concat()).await;
+        let length = output.out.len();
         println!("{name} {format:?}: {took:?}, {length} bytes");
-        assert_eq!(told.errors, "", "{name}");
+        assert_eq!(output.errors, "", "{name}");
         assert!(length < 1_000_000, "{name} {format:?}: {length} bytes");
         longest = longest.max(took);
         if !format.is_empty() {
-            told.json();
+            output.json();
         }
     }
     longest

@@ -1,10 +1,10 @@
 //! What is said of a fetch: its way, what came of it, and for how long it holds.
 
 use super::{explain, text};
-use crate::support::{Gate, Latch, Origin, Reply, Told};
+use crate::support::{CliOutput, Gate, Latch, Origin, Reply};
 
 /// The explanation of `/private` by what the origin answers now.
-async fn fetched(gate: &Gate, origin: &Origin, more: &[&str]) -> Told {
+async fn fetched(gate: &Gate, origin: &Origin, more: &[&str]) -> CliOutput {
     let (config, url) = (gate.file("robotgate.toml"), origin.url("/private"));
     let args = ["--config", text(&config), "--agent", "ExampleBot", &url];
     explain(&[&args, more].concat()).await
@@ -19,7 +19,7 @@ async fn redirects_are_shown_hop_by_hop() {
         .spawn()
         .await;
     let gate = Gate::start().await;
-    let told = fetched(&gate, &origin, &[]).await;
+    let output = fetched(&gate, &origin, &[]).await;
     let expected = "\
 REFUSED  http://shop.example:PORT/private
 line 2: Disallow: /private
@@ -38,8 +38,8 @@ Fetched:
   33 bytes in TIME s
   holds for 24 h
 ";
-    assert_eq!(told.masked(&origin), expected);
-    assert_eq!(told.code, Some(1));
+    assert_eq!(output.masked(&origin), expected);
+    assert_eq!(output.code, Some(1));
 
     let json = fetched(&gate, &origin, &["--json"]).await.json();
     let robots = &json["robots"];
@@ -56,7 +56,7 @@ Fetched:
 async fn no_robots_txt_is_told_with_its_status() {
     let origin = Origin::start().spawn().await;
     let gate = Gate::start().await;
-    let told = fetched(&gate, &origin, &[]).await;
+    let output = fetched(&gate, &origin, &[]).await;
     let expected = "\
 ALLOWED  http://shop.example:PORT/private
 for ExampleBot
@@ -67,8 +67,8 @@ Fetched:
   answered in TIME s
   holds for 1 h
 ";
-    assert_eq!(told.masked(&origin), expected);
-    assert_eq!(told.code, Some(0));
+    assert_eq!(output.masked(&origin), expected);
+    assert_eq!(output.code, Some(0));
     let robots = &fetched(&gate, &origin, &["--json"]).await.json()["robots"];
     assert_eq!(robots["status"], 404);
     assert!(robots["bytes"].is_null() && robots["cut"].is_null(), "{robots:#}");
@@ -79,9 +79,9 @@ async fn what_the_limit_cuts_is_told() {
     let robots = format!("User-agent: *\n{}Disallow: /\n", "# filling\n".repeat(52_000));
     let origin = Origin::start().robots(&robots).spawn().await;
     let gate = Gate::start().await;
-    let told = fetched(&gate, &origin, &[]).await;
-    let said = "  the file is longer, but only its first 500 KiB count\n";
-    assert!(told.out.contains(said), "{}", told.out);
+    let output = fetched(&gate, &origin, &[]).await;
+    let sentence = "  the file is longer, but only its first 500 KiB count\n";
+    assert!(output.out.contains(sentence), "{}", output.out);
     let json = fetched(&gate, &origin, &["--json"]).await.json();
     assert_eq!(json["robots"]["cut"], true);
 }
@@ -91,9 +91,9 @@ async fn a_web_page_is_told() {
     let page = Reply::ok("text/html", "<html>\n<body>Welcome\n");
     let origin = Origin::start().reply("/robots.txt", page).spawn().await;
     let gate = Gate::start().await;
-    let told = fetched(&gate, &origin, &[]).await;
-    let said = "What the site sent is a web page, not a robots.txt: it has no rules for this bot.\n";
-    assert!(told.out.contains(said), "{}", told.out);
+    let output = fetched(&gate, &origin, &[]).await;
+    let sentence = "What the site sent is a web page, not a robots.txt: it has no rules for this bot.\n";
+    assert!(output.out.contains(sentence), "{}", output.out);
     let json = fetched(&gate, &origin, &["--json"]).await.json();
     assert_eq!(json["robots"]["looks_like"], "web-page");
     assert_eq!(json["robots"]["cut"], false);
@@ -106,7 +106,7 @@ async fn a_failure_is_told_with_its_cause_and_the_next_try() {
         .spawn()
         .await;
     let gate = Gate::start().await;
-    let told = fetched(&gate, &origin, &[]).await;
+    let output = fetched(&gate, &origin, &[]).await;
     let expected = "\
 REFUSED  http://shop.example:PORT/private
 for ExampleBot
@@ -117,7 +117,7 @@ Fetched:
   answered in TIME s
   would be tried again after 1 min 30 s
 ";
-    assert_eq!(told.masked(&origin), expected);
+    assert_eq!(output.masked(&origin), expected);
     let json = fetched(&gate, &origin, &["--json"]).await.json();
     assert_eq!(json["robots"]["error"], "the server answered 503");
     assert_eq!(json["reason"], "unreachable");
@@ -149,13 +149,14 @@ async fn a_loop_is_told() {
         .spawn()
         .await;
     let gate = Gate::start().await;
-    let told = fetched(&gate, &origin, &[]).await.masked(&origin);
-    let said = "  redirects in a circle, which counts as no robots.txt; that took TIME s\n";
-    assert!(told.contains(said), "{told}");
-    let said = "The site's robots.txt redirects in a circle, which counts as no robots.txt: everything is allowed.\n";
-    assert!(told.contains(said), "{told}");
-    assert_eq!(told.matches("\n  302  ").count(), 6, "{told}");
-    assert!(told.starts_with("ALLOWED"), "{told}");
+    let output = fetched(&gate, &origin, &[]).await.masked(&origin);
+    let sentence = "  redirects in a circle, which counts as no robots.txt; that took TIME s\n";
+    assert!(output.contains(sentence), "{output}");
+    let sentence =
+        "The site's robots.txt redirects in a circle, which counts as no robots.txt: everything is allowed.\n";
+    assert!(output.contains(sentence), "{output}");
+    assert_eq!(output.matches("\n  302  ").count(), 6, "{output}");
+    assert!(output.starts_with("ALLOWED"), "{output}");
     let json = fetched(&gate, &origin, &["--json"]).await.json();
     assert_eq!(json["robots"]["error"], "redirects in a circle");
 }
@@ -168,9 +169,9 @@ async fn more_redirects_than_are_followed_are_told() {
     }
     let origin = origin.spawn().await;
     let gate = Gate::start().await;
-    let told = fetched(&gate, &origin, &[]).await;
-    let said = "The site's robots.txt redirects too often, which counts as no robots.txt: everything is allowed.\n";
-    assert!(told.out.contains(said), "{}", told.out);
+    let output = fetched(&gate, &origin, &[]).await;
+    let sentence = "The site's robots.txt redirects too often, which counts as no robots.txt: everything is allowed.\n";
+    assert!(output.out.contains(sentence), "{}", output.out);
 }
 
 #[tokio::test]
@@ -181,11 +182,11 @@ async fn a_server_that_never_answers_is_told_after_the_time_out() {
         .spawn()
         .await;
     let gate = Gate::with("[robots]\nfetch-timeout = '1s'").await;
-    let told = fetched(&gate, &origin, &[]).await.masked(&origin);
+    let output = fetched(&gate, &origin, &[]).await.masked(&origin);
     let expected = "  ---  http://shop.example:PORT/robots.txt\n  \
                     after TIME s: the answer was not complete within 1 s\n";
-    assert!(told.contains(expected), "{told}");
-    assert!(told.starts_with("REFUSED"), "{told}");
+    assert!(output.contains(expected), "{output}");
+    assert!(output.starts_with("REFUSED"), "{output}");
 }
 
 #[tokio::test]
@@ -211,7 +212,7 @@ async fn a_place_where_no_bot_may_go_is_told_with_the_key_that_opens_it() {
     let origin = Origin::start().spawn().await;
     let bots = "[[bot]]\nname = 'scan'\nuser-agents = ['ScanBot']\nenforcement = 'exempt'\n";
     let gate = Gate::with(&format!("[egress]\nallow = []\n{bots}")).await;
-    let told = fetched(&gate, &origin, &[]).await;
+    let output = fetched(&gate, &origin, &[]).await;
     let expected = "\
 REFUSED  http://shop.example:PORT/private
 for ExampleBot
@@ -221,14 +222,14 @@ Fetched:
   ---  http://shop.example:PORT/robots.txt
   after TIME s: 127.0.0.1 is a loopback address, which bots may not reach unless egress.allow has it
 ";
-    assert_eq!(told.masked(&origin), expected);
-    assert_eq!(told.code, Some(1));
+    assert_eq!(output.masked(&origin), expected);
+    assert_eq!(output.code, Some(1));
 
     // Whoever asks, where it can be told from the URL alone.
     let (config, url) = (gate.file("robotgate.toml"), origin.url_at("127.0.0.1", "/private"));
     for agent in ["ExampleBot", "ScanBot", "Mozilla/5.0"] {
-        let told = explain(&["--config", text(&config), "--json", "--agent", agent, &url]).await;
-        let json = told.json();
+        let output = explain(&["--config", text(&config), "--json", "--agent", agent, &url]).await;
+        let json = output.json();
         assert_eq!(json["reason"], "egress", "{agent}");
         let error = json["robots"]["error"].as_str().unwrap_or_default();
         assert!(error.contains("a loopback address"), "{error}");
@@ -246,8 +247,8 @@ async fn what_needs_no_robots_txt_fetches_none() {
         ("ExampleBot", "/robots.txt", "robots-file"),
     ] {
         let url = origin.url(path);
-        let told = explain(&["--config", text(&config), "--json", "--agent", agent, &url]).await;
-        let json = told.json();
+        let output = explain(&["--config", text(&config), "--json", "--agent", agent, &url]).await;
+        let json = output.json();
         assert_eq!(json["reason"], reason);
         assert_eq!(json["robots"]["fetched"], serde_json::Value::Null);
         assert_eq!(json["unidentified"].is_string(), reason == "unidentified");
@@ -262,7 +263,7 @@ async fn who_would_have_to_prove_something_is_told_so() {
                 [[bot]]\nname = \"free\"\nuser-agents = [\"FreeBot\"]\n";
     let some = Gate::with(bots).await;
     let all = Gate::with(&format!("[identity]\nrequired = true\n{bots}")).await;
-    for (gate, agent, needs_proof, told_first) in [
+    for (gate, agent, needs_proof, beginning) in [
         (&some, "LanBot/1.0", true, "ALLOWED"),
         // By its name, as a product token.
         (&some, "lan", true, "ALLOWED"),
@@ -275,15 +276,15 @@ async fn who_would_have_to_prove_something_is_told_so() {
     ] {
         let (config, url) = (gate.file("robotgate.toml"), origin.url("/x"));
         let args = ["--config", text(&config), "--agent", agent, &url];
-        let told = explain(&args).await;
-        assert!(told.out.starts_with(told_first), "{agent}: {}", told.out);
-        let note = told.out.contains("Note: the client has to prove");
+        let output = explain(&args).await;
+        assert!(output.out.starts_with(beginning), "{agent}: {}", output.out);
+        let note = output.out.contains("Note: the client has to prove");
         let json = explain(&[&args[..], &["--json"]].concat()).await.json();
         assert_eq!(
             (note, json["needs_proof"].as_bool()),
             (needs_proof, Some(needs_proof)),
             "{agent}: {}",
-            told.out
+            output.out
         );
         assert_eq!(
             gate.get(&url).user_agent(agent).await.status == 403,

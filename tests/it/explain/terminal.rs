@@ -74,7 +74,7 @@ fn a_pipe_has_colour_only_where_it_is_asked_for() {
         (&[("CLICOLOR_FORCE", "1")], true),
         (&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], false),
     ] {
-        let told = Command::new(env!("CARGO_BIN_EXE_robotgate"))
+        let output = Command::new(env!("CARGO_BIN_EXE_robotgate"))
             .args(["explain", "--robots", "/dev/null", "--agent", "ExampleBot"])
             .arg("https://shop.example/")
             .env_remove("CI")
@@ -84,7 +84,7 @@ fn a_pipe_has_colour_only_where_it_is_asked_for() {
             .envs(variables.iter().copied())
             .output()
             .expect("the binary is there");
-        let shown = String::from_utf8(told.stdout).expect("text");
+        let shown = String::from_utf8(output.stdout).expect("text");
         assert!(shown.contains("ALLOWED"), "{shown}");
         assert_eq!(shown.contains('\u{1b}'), coloured, "{variables:?}:\n{shown}");
     }

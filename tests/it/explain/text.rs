@@ -4,8 +4,8 @@ use super::{explain, explain_input, of_file};
 
 #[tokio::test]
 async fn an_allowed_url_is_told_with_its_rule_and_the_losers() {
-    let told = of_file(SHOP, "ExampleBot/1.0", "https://shop.example/shop/sale/1").await;
-    assert_eq!(told.code, Some(0), "{}", told.errors);
+    let output = of_file(SHOP, "ExampleBot/1.0", "https://shop.example/shop/sale/1").await;
+    assert_eq!(output.code, Some(0), "{}", output.errors);
     let expected = "\
 ALLOWED  https://shop.example/shop/sale/1
 line 12: Allow: /shop/sale/
@@ -35,14 +35,14 @@ The file also says, deciding nothing:
   line 5    Crawl-delay: 10  (only for GPTBot, CCBot)
   line 6    Content-Signal: search=yes, ai-train=no  (only for GPTBot, CCBot)
 ";
-    assert_eq!(told.out, expected);
-    assert_eq!(told.errors, "");
+    assert_eq!(output.out, expected);
+    assert_eq!(output.errors, "");
 }
 
 #[tokio::test]
 async fn a_refused_url_is_told_by_its_first_word_and_the_exit_status() {
-    let told = of_file(SHOP, "gptbot", "https://shop.example/").await;
-    assert_eq!(told.code, Some(1), "{}", told.errors);
+    let output = of_file(SHOP, "gptbot", "https://shop.example/").await;
+    assert_eq!(output.code, Some(1), "{}", output.errors);
     let expected = "\
 REFUSED  https://shop.example/
 line 7: Disallow: /
@@ -61,52 +61,52 @@ A rule of the site's robots.txt decides this.
 
 Considered 1 rule in the group of GPTBot, CCBot (line 3).
 ";
-    assert!(told.out.starts_with(expected), "{}", told.out);
+    assert!(output.out.starts_with(expected), "{}", output.out);
 }
 
 #[tokio::test]
 async fn another_reading_that_decides_is_shown() {
-    let told = of_file(SHOP, "ExampleBot", "https://shop.example/ok/../%73hop?q").await;
-    assert_eq!(told.code, Some(1), "{}", told.errors);
+    let output = of_file(SHOP, "ExampleBot", "https://shop.example/ok/../%73hop?q").await;
+    assert_eq!(output.code, Some(1), "{}", output.errors);
     let note = "What decides is the path, normalized: /shop?q\n";
-    assert!(told.out.contains(note), "{}", told.out);
+    assert!(output.out.contains(note), "{}", output.out);
 }
 
 #[tokio::test]
 async fn who_has_no_group_and_what_no_rule_matches_is_said() {
-    let told = of_file("User-agent: b\nDisallow: /", "a", "https://shop.example/").await;
-    assert_eq!(told.code, Some(0));
-    let said = "The file has no group for a and none for *, so it forbids nothing.";
-    assert!(told.out.contains(said), "{}", told.out);
+    let output = of_file("User-agent: b\nDisallow: /", "a", "https://shop.example/").await;
+    assert_eq!(output.code, Some(0));
+    let sentence = "The file has no group for a and none for *, so it forbids nothing.";
+    assert!(output.out.contains(sentence), "{}", output.out);
 
-    let told = of_file("User-agent: *\nDisallow: /a/b", "a", "https://shop.example/a/c").await;
-    assert_eq!(told.code, Some(0));
-    let said = "The nearest rules:\n  line 2    Disallow: /a/b  does not match: fits only up to /a/\n";
-    assert!(told.out.contains(said), "{}", told.out);
+    let output = of_file("User-agent: *\nDisallow: /a/b", "a", "https://shop.example/a/c").await;
+    assert_eq!(output.code, Some(0));
+    let sentence = "The nearest rules:\n  line 2    Disallow: /a/b  does not match: fits only up to /a/\n";
+    assert!(output.out.contains(sentence), "{}", output.out);
 }
 
 #[tokio::test]
 async fn a_fragment_is_not_sent_and_may_hold_anything() {
-    let told = of_file(SHOP, "a", "https://shop.example/shop#a b<").await;
-    assert_eq!((told.code, &*told.errors), (Some(1), ""));
+    let output = of_file(SHOP, "a", "https://shop.example/shop#a b<").await;
+    assert_eq!((output.code, &*output.errors), (Some(1), ""));
 }
 
 #[tokio::test]
 async fn what_only_a_wildcard_brings_near_is_not_shown() {
     let robots = "User-agent: *\nDisallow: /*/*?*ls=\nDisallow: *.css$\nDisallow: /b\nDisallow: /private/x\n";
-    let told = of_file(robots, "a", "https://shop.example/private/a/b?q").await;
-    let said = "The nearest rules:\n  line 5    Disallow: /private/x  does not match: fits only up to /private/\n  \
+    let output = of_file(robots, "a", "https://shop.example/private/a/b?q").await;
+    let sentence = "The nearest rules:\n  line 5    Disallow: /private/x  does not match: fits only up to /private/\n  \
                 and 3 more\n";
-    assert!(told.out.contains(said), "{}", told.out);
+    assert!(output.out.contains(sentence), "{}", output.out);
 
-    let told = of_file("User-agent: *\nDisallow: /b\n", "a", "https://shop.example/private").await;
-    assert!(!told.out.contains("nearest"), "{}", told.out);
+    let output = of_file("User-agent: *\nDisallow: /b\n", "a", "https://shop.example/private").await;
+    assert!(!output.out.contains("nearest"), "{}", output.out);
 }
 
 #[tokio::test]
 async fn what_is_no_robots_txt_is_told_so() {
     let page = "<!doctype html>\n<title>Shop</title>\n";
-    for (file, agent, said, code) in [
+    for (file, agent, sentence, code) in [
         (
             page.to_owned(),
             "a",
@@ -138,25 +138,29 @@ async fn what_is_no_robots_txt_is_told_so() {
             "binary",
         ),
     ] {
-        let told = of_file(&file, agent, "https://shop.example/").await;
-        assert!(told.out.contains(said), "{}", told.out);
+        let output = of_file(&file, agent, "https://shop.example/").await;
+        assert!(output.out.contains(sentence), "{}", output.out);
         let args = ["--json", "--robots", "-", "--agent", agent, "https://shop.example/"];
         assert_eq!(explain_input(&args, &file).await.json()["robots"]["looks_like"], code);
     }
-    let told = of_file(SHOP, "a", "https://shop.example/").await;
-    assert!(!told.out.contains("not a robots.txt"), "{}", told.out);
+    let output = of_file(SHOP, "a", "https://shop.example/").await;
+    assert!(!output.out.contains("not a robots.txt"), "{}", output.out);
 }
 
 #[tokio::test]
 async fn what_a_hostile_file_or_url_holds_moves_no_cursor() {
     let robots = "User-agent: *\nDisallow: /[2J\u{1b}[2J\u{202e}\nCrawl-delay: \u{9b}31m\nAllow: /a\u{7}\n";
-    let told = of_file(robots, "a (\u{1b}b)", "https://shop.example/[2J\u{202e}\u{9b}").await;
-    let controls = told
+    let output = of_file(robots, "a (\u{1b}b)", "https://shop.example/[2J\u{202e}\u{9b}").await;
+    let controls = output
         .out
         .chars()
         .find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
-    assert_eq!(controls, None, "{}", told.out);
-    assert!(told.out.contains("Disallow: /[2J\\u{1b}[2J\\u{202e}"), "{}", told.out);
+    assert_eq!(controls, None, "{}", output.out);
+    assert!(
+        output.out.contains("Disallow: /[2J\\u{1b}[2J\\u{202e}"),
+        "{}",
+        output.out
+    );
 }
 
 #[tokio::test]
@@ -199,10 +203,10 @@ async fn bad_input_and_bad_usage_are_told_apart() {
         ),
         (&long, "robotgate: the URL is longer than 16 KiB"),
     ] {
-        let told = of_file("", "a", url).await;
-        assert_eq!(told.code, Some(1), "{url}");
-        assert!(told.errors.starts_with(error), "{url}: {}", told.errors);
-        assert_eq!(told.out, "", "{url}");
+        let output = of_file("", "a", url).await;
+        assert_eq!(output.code, Some(1), "{url}");
+        assert!(output.errors.starts_with(error), "{url}: {}", output.errors);
+        assert_eq!(output.out, "", "{url}");
     }
     let missing = explain(&["--agent", "a", "http://a.example/", "--robots", "/nowhere/robots.txt"]).await;
     assert_eq!(missing.code, Some(1));
@@ -220,9 +224,9 @@ async fn bad_input_and_bad_usage_are_told_apart() {
 #[tokio::test]
 async fn what_is_beyond_the_limit_does_not_count() {
     let robots = format!("User-agent: *\n{}Disallow: /\n", "# filling\n".repeat(52_000));
-    let told = of_file(&robots, "a", "https://shop.example/").await;
-    assert_eq!(told.code, Some(0), "{}", told.errors);
-    assert!(told.out.contains("only its first 500 KiB count"), "{}", told.out);
+    let output = of_file(&robots, "a", "https://shop.example/").await;
+    assert_eq!(output.code, Some(0), "{}", output.errors);
+    assert!(output.out.contains("only its first 500 KiB count"), "{}", output.out);
     let args = ["--json", "--robots", "-", "--agent", "a", "https://shop.example/"];
     assert_eq!(explain_input(&args, &robots).await.json()["robots"]["cut"], true);
     assert_eq!(explain_input(&args, SHOP).await.json()["robots"]["cut"], false);
@@ -230,7 +234,7 @@ async fn what_is_beyond_the_limit_does_not_count() {
 
 #[tokio::test]
 async fn a_file_without_an_end_is_read_so_far() {
-    for told in [
+    for output in [
         explain(&["--robots", "/dev/zero", "--agent", "a", "https://shop.example/"]).await,
         explain(&[
             "--robots",
@@ -242,7 +246,7 @@ async fn a_file_without_an_end_is_read_so_far() {
         ])
         .await,
     ] {
-        assert_eq!((told.code, &*told.errors), (Some(0), ""));
+        assert_eq!((output.code, &*output.errors), (Some(0), ""));
     }
 }
 
@@ -250,8 +254,8 @@ async fn a_file_without_an_end_is_read_so_far() {
 async fn many_losers_are_counted() {
     let rules: String = (0..2000).map(|n| format!("Disallow: /a/{n}\n")).collect();
     let robots = format!("User-agent: *\nAllow: /a\n{rules}");
-    let told = of_file(&robots, "a", "https://shop.example/a/x").await;
-    assert!(told.out.contains("  and 1995 more\n"), "{}", told.out);
+    let output = of_file(&robots, "a", "https://shop.example/a/x").await;
+    assert!(output.out.contains("  and 1995 more\n"), "{}", output.out);
 
     let args = ["--json", "--robots", "-", "--agent", "a", "https://shop.example/a/x"];
     let json = explain_input(&args, &robots).await.json();
@@ -263,17 +267,20 @@ async fn many_losers_are_counted() {
 #[tokio::test]
 async fn who_is_no_bot_is_not_spoken_to() {
     for agent in ["Mozilla/5.0", "", "*"] {
-        let told = of_file(SHOP, agent, "https://shop.example/").await;
-        assert!(told.out.contains("for no bot: "), "{}", told.out);
-        assert!(!told.out.contains("this bot)"), "{}", told.out);
-        let said = "  line 10   Crawl-delay: 1  (for *)\n";
-        assert!(told.out.contains(said), "{}", told.out);
+        let output = of_file(SHOP, agent, "https://shop.example/").await;
+        assert!(output.out.contains("for no bot: "), "{}", output.out);
+        assert!(!output.out.contains("this bot)"), "{}", output.out);
+        let sentence = "  line 10   Crawl-delay: 1  (for *)\n";
+        assert!(output.out.contains(sentence), "{}", output.out);
 
         let args = ["--json", "--robots", "-", "--agent", agent, "https://shop.example/"];
         let json = explain_input(&args, SHOP).await.json();
         let statements = json["statements"].as_array().expect("a list");
         assert_eq!(statements.len(), 4);
-        assert!(statements.iter().all(|said| said["applies"].is_null()), "{json:#}");
+        assert!(
+            statements.iter().all(|sentence| sentence["applies"].is_null()),
+            "{json:#}"
+        );
     }
 }
 
@@ -297,10 +304,10 @@ Disallow: private
 #[tokio::test]
 async fn a_file_that_is_given_says_for_whom_its_lines_are_even_where_it_decides_nothing() {
     let robots = "User-agent: FooBot\nCrawl-delay: 5\n\nUser-agent: *\nCrawl-delay: 1\n";
-    let told = of_file(robots, "FooBot", "https://shop.example/robots.txt").await;
-    assert_eq!(told.code, Some(0));
-    assert!(told.out.contains("5  (for this bot)"), "{}", told.out);
-    assert!(told.out.contains("1  (only for *)"), "{}", told.out);
+    let output = of_file(robots, "FooBot", "https://shop.example/robots.txt").await;
+    assert_eq!(output.code, Some(0));
+    assert!(output.out.contains("5  (for this bot)"), "{}", output.out);
+    assert!(output.out.contains("1  (only for *)"), "{}", output.out);
 }
 
 #[tokio::test]
@@ -311,6 +318,9 @@ async fn of_a_tunnel_the_rule_for_the_whole_site_is_told() {
     let config = config.to_str().unwrap();
     let url = "https://shop.example/page";
     let args = ["--config", config, "--robots", "-", "--agent", "FooBot", "--json", url];
-    let told = explain_input(&args, "User-agent: *\nDisallow: /\n").await.json();
-    assert_eq!((&told["reason"], &told["rule"]["line"]), (&"rule".into(), &2.into()));
+    let output = explain_input(&args, "User-agent: *\nDisallow: /\n").await.json();
+    assert_eq!(
+        (&output["reason"], &output["rule"]["line"]),
+        (&"rule".into(), &2.into())
+    );
 }

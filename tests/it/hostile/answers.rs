@@ -93,7 +93,7 @@ async fn a_robots_txt_that_is_none_closes_the_site_and_the_log_says_why() {
             assert_eq!(response.status, 200, "{}: {response:#?}", case.name);
             continue;
         };
-        told(&response, why, case.name);
+        is_refused_with(&response, why, case.name);
         let decision = gate.decision_for(&url).await;
         let error = decision["robots_error"].as_str().unwrap_or_default();
         assert!(!error.is_empty() && error.contains(why), "{}: {decision:#}", case.name);
@@ -111,7 +111,7 @@ async fn hurry(gate: &Gate, case: &Case) {
 }
 
 async fn others_are_served(gate: &Gate, origin: &Origin) {
-    wait::until_told("another to be served", async || {
+    wait::until_async("another to be served", async || {
         let response = gate.get(&origin.url("/other")).await;
         (response.status == 200).then(|| drop(allowed(&response, "no-robots")))
     })
@@ -120,7 +120,7 @@ async fn others_are_served(gate: &Gate, origin: &Origin) {
 
 /// A refusal that says why the robots.txt cannot be had.
 #[track_caller]
-fn told(response: &Response, why: &str, name: &str) {
+fn is_refused_with(response: &Response, why: &str, name: &str) {
     assert_eq!(response.status, 403, "{name}: {response:#?}");
     refused(response, "unreachable");
     let details = response.proxy_status().param("details").unwrap_or_default();
@@ -315,9 +315,13 @@ async fn what_may_have_been_done_is_not_asked_for_again() {
         let response = gate.ask(method, &origin.url("/x")).body(b"order one").await;
 
         assert_eq!(response.status, 502, "{method}: {response:#?}");
-        let asked = origin.requests_for("/x");
-        assert_eq!(asked.len(), 2 * (round + 1), "{method}");
+        let forwarded = origin.requests_for("/x");
+        assert_eq!(forwarded.len(), 2 * (round + 1), "{method}");
         // A connection that the origin may be about to close is for requests that can be asked again.
-        assert_ne!(asked[2 * round].connection, asked[2 * round + 1].connection, "{method}");
+        assert_ne!(
+            forwarded[2 * round].connection,
+            forwarded[2 * round + 1].connection,
+            "{method}"
+        );
     }
 }

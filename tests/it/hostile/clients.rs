@@ -61,7 +61,7 @@ async fn a_client_that_does_not_trust_us_is_named_with_what_to_do() {
 /// Each kind of line is written once a second at most, with how often it came to that.
 #[tokio::test]
 async fn a_flood_of_bad_requests_is_no_flood_of_log_lines() {
-    const ASKED: usize = 30;
+    const REQUESTS: usize = 30;
     let mut gone = Origin::start().spawn().await;
     gone.shut_down().await;
     let gate = Gate::with("[proxy]\nname = \"gate\"").await;
@@ -99,19 +99,19 @@ async fn a_flood_of_bad_requests_is_no_flood_of_log_lines() {
         }),
     ];
     for (message, bytes) in bytes {
-        for at in 0..ASKED {
+        for at in 0..REQUESTS {
             ask(bytes(at)).await;
         }
-        let told = wait::until(message, || Some(totals(message)).filter(|told| !told.is_empty())).await;
-        assert!(told.len() < ASKED && told[0] == 1, "{message}: {told:?}");
-        let mut at = ASKED;
-        let total = wait::until_told("the next line", async || {
+        let logged = wait::until(message, || Some(totals(message)).filter(|logged| !logged.is_empty())).await;
+        assert!(logged.len() < REQUESTS && logged[0] == 1, "{message}: {logged:?}");
+        let mut at = REQUESTS;
+        let total = wait::until_async("the next line", async || {
             at += 1;
             ask(bytes(at)).await;
-            totals(message).get(told.len()).copied()
+            totals(message).get(logged.len()).copied()
         })
         .await;
-        assert!(total > ASKED as u64 || told.len() > 1, "{message}: {total}");
+        assert!(total > REQUESTS as u64 || logged.len() > 1, "{message}: {total}");
     }
 }
 

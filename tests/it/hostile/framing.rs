@@ -55,8 +55,8 @@ async fn what_is_no_http_is_refused_or_dropped() {
         // The gate may close before it has read everything.
         connection.try_send(&bytes).await;
         connection.finish().await;
-        let came = connection.read_to_end().await;
-        if let Some(response) = parse(came).await {
+        let received = connection.read_to_end().await;
+        if let Some(response) = parse(received).await {
             assert!((400..600).contains(&response.status), "{way}: {response:#?}");
         }
     }
@@ -104,17 +104,17 @@ async fn a_body_with_two_lengths_reaches_the_origin_with_one_or_not_at_all() {
         let mut connection = gate.dial().await;
         connection.try_send(format!("{head}{rest}").as_bytes()).await;
         connection.finish().await;
-        let came = connection.read_to_end().await;
-        for asked in origin.requests_for("/x") {
-            let both = asked.headers.has("Content-Length") && asked.headers.has("Transfer-Encoding");
-            let lengths = asked.headers.all("Content-Length").count();
-            assert!(!both && lengths <= 1, "{way}: {asked:#?}");
+        let received = connection.read_to_end().await;
+        for forwarded in origin.requests_for("/x") {
+            let both = forwarded.headers.has("Content-Length") && forwarded.headers.has("Transfer-Encoding");
+            let lengths = forwarded.headers.all("Content-Length").count();
+            assert!(!both && lengths <= 1, "{way}: {forwarded:#?}");
         }
         assert_eq!(
             origin.count("/smuggled"),
             0,
             "{way}: {}",
-            String::from_utf8_lossy(&came)
+            String::from_utf8_lossy(&received)
         );
     }
     is_well(&mut gate, &origin).await;

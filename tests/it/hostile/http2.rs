@@ -239,7 +239,7 @@ async fn an_origin_that_breaks_http_2_is_a_true_error() {
         println!("{name}");
         let origin = Http2Origin::start(script).await;
         // The time for reading is short, and may be over before an answer where the machine is busy.
-        let next = wait::until_told("another to be served", async || {
+        let next = wait::until_async("another to be served", async || {
             let response = gate.get(&other.url("/other")).await;
             (response.status == 200).then(|| drop(allowed(&response, "no-robots")))
         });
@@ -376,10 +376,10 @@ async fn a_robots_txt_that_was_turned_away_unread_is_asked_for_again() {
         let gate = Gate::start().await;
         let origin = Http2Origin::with(turned_away, sends(LAST_NOT_FOUND)).await;
         // The page may go where the robots.txt was refused, and nothing is answered there.
-        let asking = tokio::spawn(gate.get(&origin.url()).into_future());
+        let request = tokio::spawn(gate.get(&origin.url()).into_future());
         let decision = gate.decision_for(&origin.url()).await;
         assert_eq!(decision["reason"], "no-robots", "{name}: {decision:#}");
-        asking.abort();
+        request.abort();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Request targets that name no origin, or more than one.
 
 use super::{is_well, start};
-use crate::support::{Alpn, Answer, Connected, Gate, Origin, Response, refused};
+use crate::support::{Alpn, Connected, DnsAnswer, Gate, Origin, Response, refused};
 
 #[tokio::test]
 async fn a_target_that_names_no_origin_is_a_bad_request() {
@@ -98,7 +98,7 @@ async fn a_host_that_disagrees_with_the_target_is_refused() {
 #[tokio::test]
 async fn a_connect_to_nowhere_is_answered_in_time() {
     let (origin, mut gate) = start().await;
-    gate.dns().answer("nowhere.example", Answer::NoSuchName);
+    gate.dns().answer("nowhere.example", DnsAnswer::NoSuchName);
 
     for (authority, reason) in [
         ("nowhere.example:443", "unreachable"),

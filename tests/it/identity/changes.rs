@@ -43,7 +43,7 @@ async fn a_credential_that_is_revoked_holds_no_more_inside_an_open_connect() {
     for alpn in [Alpn::Http1, Alpn::Http2] {
         let gate = bound("").await;
         let connect = gate.connect(&origin.authority());
-        let connect = connect.asking(|ask| ask.header("Proxy-Authorization", &basic(ACME)));
+        let connect = connect.with_ask(|ask| ask.header("Proxy-Authorization", &basic(ACME)));
         let mut inside = connect.await.opened().tls(NAME, alpn).await;
         allowed(&inside.get("/x").user_agent("AcmeBot/1").await, "no-robots");
 
@@ -98,10 +98,10 @@ async fn a_file_that_is_no_good_changes_nothing() {
     // A name that is no bot's is only told.
     gate.replace_credentials(&(file(&[ACME]) + &credentials(&["idle:a-Secret-of-nobody"])));
     gate.reloaded(1).await;
-    let told = gate
+    let line = gate
         .wait_for_log("the idle name", |line| line.says("stands for no bot"))
         .await;
-    assert_eq!((told.level(), told.field("name")), ("WARN", Some("idle")));
+    assert_eq!((line.level(), line.field("name")), ("WARN", Some("idle")));
     assert_eq!(with(gate.get(&url), "idle:a-Secret-of-nobody").await.status, 407);
 }
 
@@ -148,10 +148,10 @@ async fn a_credential_that_is_taken_away_opens_the_bot_to_nobody() {
     assert_eq!(with(gate.get(&url), ACME).await.status, 407);
     let without = gate.get(&url).user_agent("AcmeBot/1").await;
     assert_eq!(outcome(&without), (407, "unauthenticated".to_owned()));
-    let told = gate
+    let line = gate
         .wait_for_log("a word to the operator", |line| {
             line.says("that is not in the credentials file")
         })
         .await;
-    assert_eq!((told.level(), told.field("name")), ("WARN", Some("acme")));
+    assert_eq!((line.level(), line.field("name")), ("WARN", Some("acme")));
 }

@@ -6,7 +6,7 @@ use crate::support::{Alpn, Connected, Connection, NAME};
 async fn inside(gate: &Gate, origin: &Origin, credential: &str, alpn: Alpn) -> Connection {
     let connect = gate.connect(&origin.authority());
     let tunnel = connect
-        .asking(|ask| ask.header("Proxy-Authorization", &basic(credential)))
+        .with_ask(|ask| ask.header("Proxy-Authorization", &basic(credential)))
         .await
         .opened();
     tunnel.tls(NAME, alpn).await
@@ -57,7 +57,7 @@ async fn plain_http_inside_a_connect_inherits_too() {
     let gate = bound("").await;
     let connect = gate.connect(&origin.authority());
     let tunnel = connect
-        .asking(|ask| ask.header("Proxy-Authorization", &basic(ACME)))
+        .with_ask(|ask| ask.header("Proxy-Authorization", &basic(ACME)))
         .await
         .opened();
     let mut acme = tunnel.plain();
@@ -75,7 +75,7 @@ async fn a_connect_that_does_not_prove_what_it_has_to_is_answered_at_once() {
     ] {
         let gate = bound(overrides).await;
         for (credential, user_agent) in [("acme:wrong", None), (ACME, Some("|")), ("", Some("AcmeBot/1"))] {
-            let connect = gate.connect(&origin.authority()).asking(|ask| {
+            let connect = gate.connect(&origin.authority()).with_ask(|ask| {
                 let ask = match credential {
                     "" => ask,
                     _ => ask.header("Proxy-Authorization", &basic(credential)),
@@ -124,12 +124,12 @@ async fn a_host_that_is_let_through_still_wants_its_proof() {
     let connect = || gate.connect(&origin.authority());
     connect().await.opened();
     connect()
-        .asking(|ask| ask.header("Proxy-Authorization", &basic(DUO)))
+        .with_ask(|ask| ask.header("Proxy-Authorization", &basic(DUO)))
         .await
         .opened();
-    let wrong = connect().asking(|ask| ask.header("Proxy-Authorization", &basic("duo:wrong")));
+    let wrong = connect().with_ask(|ask| ask.header("Proxy-Authorization", &basic("duo:wrong")));
     assert_eq!(outcome(&wrong.await.refused()), (407, "unauthenticated".to_owned()));
-    let misfit = connect().asking(|ask| ask.header("Proxy-Authorization", &basic(DUO)).user_agent("FreeBot"));
+    let misfit = connect().with_ask(|ask| ask.header("Proxy-Authorization", &basic(DUO)).user_agent("FreeBot"));
     assert_eq!(outcome(&misfit.await.refused()), (403, "identity".to_owned()));
 }
 

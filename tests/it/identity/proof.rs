@@ -93,7 +93,7 @@ async fn ask(gate: &Gate, origin: &Origin, way: Way, path: &str, credential: &st
         Way::Inside(alpn) => {
             // As most clients, which send the User-Agent only inside.
             let connect = gate.connect(&origin.authority());
-            match connect.asking(|ask| dressed(ask, credential, None)).await {
+            match connect.with_ask(|ask| dressed(ask, credential, None)).await {
                 crate::support::Connected::Refused(response) => response,
                 crate::support::Connected::Tunnel(tunnel) => {
                     let mut inside = tunnel.tls(NAME, alpn).await;
@@ -103,7 +103,7 @@ async fn ask(gate: &Gate, origin: &Origin, way: Way, path: &str, credential: &st
         }
         Way::Tunnel => {
             let connect = gate.connect(&origin.authority());
-            match connect.asking(|ask| dressed(ask, credential, agent)).await {
+            match connect.with_ask(|ask| dressed(ask, credential, agent)).await {
                 crate::support::Connected::Refused(response) => response,
                 crate::support::Connected::Tunnel(tunnel) => {
                     let mut inside = tunnel.trusting(Roots::of_origins()).tls(NAME, Alpn::Http1).await;

@@ -26,7 +26,7 @@ async fn neither_right_nor_wrong_secrets_are_seen_anywhere() {
     let gate = builder(BOUND).log("trace").start().await;
     let file = std::fs::read_to_string(gate.file("credentials")).unwrap();
     let hash = file.lines().next().and_then(|line| line.rsplit('$').next()).unwrap();
-    let mut told = Vec::new();
+    let mut responses = Vec::new();
     for value in [
         basic(ACME),
         basic(DUO),
@@ -42,26 +42,26 @@ async fn neither_right_nor_wrong_secrets_are_seen_anywhere() {
         for user_agent in ["AcmeBot/1", "FreeBot/1", ""] {
             for url in [plain.url("/x"), tls.url("/x")] {
                 let ask = gate.get(&url).without("User-Agent").header("User-Agent", user_agent);
-                told.push(format!("{:?}", ask.header("Proxy-Authorization", &value).await));
+                responses.push(format!("{:?}", ask.header("Proxy-Authorization", &value).await));
             }
             let connect = gate
                 .connect(&tls.authority())
-                .asking(|ask| ask.header("Proxy-Authorization", &value));
+                .with_ask(|ask| ask.header("Proxy-Authorization", &value));
             match connect.await {
-                crate::support::Connected::Refused(response) => told.push(format!("{response:?}")),
+                crate::support::Connected::Refused(response) => responses.push(format!("{response:?}")),
                 crate::support::Connected::Tunnel(tunnel) => {
                     let mut inside = tunnel.tls(NAME, Alpn::Http1).await;
                     let ask = inside.get("/y").user_agent(user_agent);
-                    told.push(format!("{:?}", ask.header("Proxy-Authorization", &value).await));
+                    responses.push(format!("{:?}", ask.header("Proxy-Authorization", &value).await));
                 }
             }
         }
         // Heads that cannot be read.
         let head =
             format!("GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\nProxy-Authorization: {value}\r\n\r\n");
-        told.push(String::from_utf8_lossy(&gate.raw(head).await).into_owned());
+        responses.push(String::from_utf8_lossy(&gate.raw(head).await).into_owned());
     }
-    for text in &told {
+    for text in &responses {
         assert!(!leaks(text) && !text.contains(hash), "a client is told: {text}");
     }
     for request in [plain.requests(), tls.requests()].concat() {

@@ -115,7 +115,7 @@ async fn nothing_is_asked_of_an_origin_with_a_bad_certificate() {
     for (name, bad, words) in bad_ones() {
         let origin = Origin::start().page("/x", "secret").certificate(bad).spawn().await;
 
-        let response = through(&gate, &origin, "/x").await;
+        let response = get_intercepted(&gate, &origin, "/x").await;
 
         // Its robots.txt cannot be had either, so everything is disallowed.
         refused(&response, "unreachable");
@@ -143,10 +143,10 @@ async fn a_certificate_that_turns_bad_is_a_502_that_says_how() {
         // No connection is kept, so that each request sees the certificate of its time.
         let closing = |_: &Request| Reply::status(404).header("Connection", "close").then(Step::Close);
         let origin = Origin::start().otherwise(closing).tls().spawn().await;
-        assert_eq!(through(&gate, &origin, "/warm").await.status, 404);
+        assert_eq!(get_intercepted(&gate, &origin, "/warm").await.status, 404);
         origin.present(&bad);
 
-        let response = through(&gate, &origin, "/x").await;
+        let response = get_intercepted(&gate, &origin, "/x").await;
 
         failed(&response, 502, &["tls_certificate_error"]);
         let details = response.proxy_status().param("details").unwrap_or_default();
@@ -198,7 +198,7 @@ async fn without_the_extra_root_an_origin_is_a_stranger() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
     let gate = Gate::builder().without("https.extra-roots").start().await;
 
-    let response = through(&gate, &origin, "/x").await;
+    let response = get_intercepted(&gate, &origin, "/x").await;
     refused(&response, "unreachable");
     let details = response.proxy_status().param("details").unwrap_or_default();
     assert!(
@@ -231,7 +231,7 @@ async fn http_2_is_agreed_on_where_the_client_offers_it() {
 }
 
 /// The answer to a page, be it the refused CONNECT's or the one inside.
-async fn through(gate: &Gate, origin: &Origin, path: &str) -> Response {
+async fn get_intercepted(gate: &Gate, origin: &Origin, path: &str) -> Response {
     match gate.connect(&origin.authority()).user_agent("TestBot/1.0").await {
         Connected::Refused(response) => response,
         Connected::Tunnel(tunnel) => tunnel.tls(NAME, Alpn::Http1).await.get(path).await,

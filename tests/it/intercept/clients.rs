@@ -37,7 +37,7 @@ async fn every_way_to_write_a_connect_is_understood() {
 
     for (way, change) in ways {
         println!("{way}");
-        let tunnel = gate.connect(&origin.authority()).asking(change).await.opened();
+        let tunnel = gate.connect(&origin.authority()).with_ask(change).await.opened();
         let mut inside = tunnel.tls(NAME, Alpn::Http1).await;
         allowed(&inside.get("/x").await, "no-robots");
     }

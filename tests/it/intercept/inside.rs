@@ -128,25 +128,25 @@ async fn the_origin_sees_an_ordinary_request() {
             .header("Cookie", "a=b")
             .await;
 
-        let asked = origin.only_request_for("/x");
+        let forwarded = origin.only_request_for("/x");
         assert_eq!(
-            (asked.method.as_str(), asked.target.as_str()),
+            (forwarded.method.as_str(), forwarded.target.as_str()),
             ("GET", "/x?a=%2f"),
             "{alpn:?}"
         );
         assert_eq!(
-            asked.headers.all("Host").collect::<Vec<_>>(),
+            forwarded.headers.all("Host").collect::<Vec<_>>(),
             [origin.authority()],
             "{alpn:?}"
         );
         assert_eq!(
-            (asked.field("Cookie"), asked.sni.as_deref()),
+            (forwarded.field("Cookie"), forwarded.sni.as_deref()),
             (Some("a=b"), Some(NAME)),
             "{alpn:?}"
         );
         assert!(
-            asked.field("Via").is_some_and(|via| via.contains("robotgate")),
-            "{alpn:?}: {asked:#?}"
+            forwarded.field("Via").is_some_and(|via| via.contains("robotgate")),
+            "{alpn:?}: {forwarded:#?}"
         );
     }
 }

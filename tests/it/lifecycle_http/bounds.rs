@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::RULES;
 use crate::support::{
-    Answer, Blackhole, Connection, Gate, Latch, NAME, Origin, Reply, Signal, Step, allowed, refused, wait,
+    Blackhole, Connection, DnsAnswer, Gate, Latch, NAME, Origin, Reply, Signal, Step, allowed, refused, wait,
 };
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
@@ -73,7 +73,7 @@ async fn an_address_that_never_answers_leaves_time_for_the_next() {
     let hole = Blackhole::at([127, 0, 0, 2], origin.port()).await;
     let gate = Gate::with("[proxy]\nconnect-timeout = \"4s\"\n[robots]\nwait = \"1m\"").await;
     let addresses = vec![hole.address().ip(), origin.address().ip()];
-    gate.dns().answer(NAME, Answer::Addresses(addresses));
+    gate.dns().answer(NAME, DnsAnswer::Addresses(addresses));
 
     // Had the first address had all of the time, there would have been none for the second.
     refused(&gate.get(&origin.url("/p")).await, "rule");

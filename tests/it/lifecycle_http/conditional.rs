@@ -18,7 +18,7 @@ const BRIEF: &str = r#"
 
 /// Asks for pages under `host` until `count` fetches have ended, and gives their records.
 async fn fetches_at(gate: &Gate, origin: &Origin, host: &str, count: usize) -> Vec<Record> {
-    wait::until_told(&format!("{count} fetches"), async || {
+    wait::until_async(&format!("{count} fetches"), async || {
         gate.get(&origin.url_at(host, "/again")).await;
         let records = gate.fetches_of(&origin.url_at(host, ""));
         (records.len() >= count).then_some(records)
@@ -228,12 +228,12 @@ async fn a_client_error_is_asked_again_without_the_condition_and_that_answer_cou
 
     let (records, of_gone) = tokio::join!(fetches(&gate, &refusing, 2), fetches(&gate, &gone, 2));
 
-    let asked = [None, Some("\"v1\"".to_owned()), None];
-    assert_eq!(conditions(&refusing, "/robots.txt")[..3], asked);
-    assert_eq!(conditions(&gone, "/robots.txt")[..3], asked);
-    let told = |record: &Record| (record["status"].clone(), record["holds"].clone());
-    assert_eq!(told(&records[1]), (200.into(), "rules".into()));
-    assert_eq!(told(&of_gone[1]), (404.into(), "no-robots".into()));
+    let expected = [None, Some("\"v1\"".to_owned()), None];
+    assert_eq!(conditions(&refusing, "/robots.txt")[..3], expected);
+    assert_eq!(conditions(&gone, "/robots.txt")[..3], expected);
+    let summary = |record: &Record| (record["status"].clone(), record["holds"].clone());
+    assert_eq!(summary(&records[1]), (200.into(), "rules".into()));
+    assert_eq!(summary(&of_gone[1]), (404.into(), "no-robots".into()));
     assert_eq!(records[1]["redirects"], serde_json::json!([]));
 }
 

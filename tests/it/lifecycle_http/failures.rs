@@ -10,7 +10,7 @@ use super::{
 /// Waits no longer than a test has to for what never comes.
 const QUICK: &str = "[robots]\nwait = \"500ms\"";
 
-use crate::support::{Answer, Blackhole, Gate, NAME, Origin, Reply, Step, refused};
+use crate::support::{Blackhole, DnsAnswer, Gate, NAME, Origin, Reply, Step, refused};
 
 #[tokio::test]
 async fn a_broken_answer_is_a_failure() {
@@ -39,10 +39,10 @@ async fn a_name_that_does_not_resolve_is_a_failure() {
     let gate = Gate::with(QUICK).await;
 
     for (name, answer) in [
-        ("none.example", Answer::NoSuchName),
-        ("broken.example", Answer::ServerFailure),
-        ("empty.example", Answer::Addresses(vec![])),
-        ("mute.example", Answer::Silence),
+        ("none.example", DnsAnswer::NoSuchName),
+        ("broken.example", DnsAnswer::ServerFailure),
+        ("empty.example", DnsAnswer::Addresses(vec![])),
+        ("mute.example", DnsAnswer::Silence),
     ] {
         gate.dns().answer(name, answer);
         let url = format!("http://{name}/x");

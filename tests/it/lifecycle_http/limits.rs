@@ -36,9 +36,9 @@ async fn a_rule_past_the_limit_does_not_count() {
 #[tokio::test]
 async fn a_rule_right_before_the_limit_counts_and_one_that_it_cuts_does_not() {
     let last = "Disallow: /last\n";
-    let whole = filled(RULES, LIMIT - last.len()) + last + &filled("", 1000);
+    let body = filled(RULES, LIMIT - last.len()) + last + &filled("", 1000);
     let cut = filled(RULES, LIMIT - "Disallow: /c".len()) + "Disallow: /cut/off\n";
-    let origin = Origin::start().robots(&whole).anything("page").spawn().await;
+    let origin = Origin::start().robots(&body).anything("page").spawn().await;
     let other = Origin::start().robots(&cut).anything("page").spawn().await;
     let gate = Gate::start().await;
 

@@ -1,7 +1,7 @@
 //! Redirects: up to five hops, across origins; the rules bind to the first.
 
 use super::{Means, RULES};
-use crate::support::{Answer, Gate, NAME, Origin, Reply, allowed, refused};
+use crate::support::{DnsAnswer, Gate, NAME, Origin, Reply, allowed, refused};
 
 /// An origin whose robots.txt is `hops` redirects away.
 async fn chain(hops: usize) -> Origin {
@@ -103,7 +103,7 @@ async fn what_is_at_the_end_decides() {
             .spawn()
             .await;
         let gate = Gate::start().await;
-        gate.dns().answer("gone.example", Answer::NoSuchName);
+        gate.dns().answer("gone.example", DnsAnswer::NoSuchName);
         println!("{means:?}");
         means.holds(&gate, &origin, NAME).await;
     }

@@ -1,6 +1,6 @@
 //! The bounds of an HTTP/2 connection.
 
-use super::{allowed, failed, slow_origin, told};
+use super::{allowed, failed, logged_total, slow_origin};
 use crate::support::{
     Alpn, Connection, Frames, Gate, Latch, NAME, Origin, Outcome, Reply, Step, frames::RST_STREAM, wait::until,
     wait::within,
@@ -68,7 +68,7 @@ async fn who_takes_request_after_request_back_is_cut_off() {
     let sent = take_back_until_cut_off(&mut inside).await;
 
     assert!(sent >= 20, "cut off after {sent}");
-    assert_eq!(told(&gate, "max-http2-resets").await, 1);
+    assert_eq!(logged_total(&gate, "max-http2-resets").await, 1);
     allowed(&other.get("/x").await, "no-robots");
 }
 
@@ -95,7 +95,7 @@ async fn what_was_begun_for_requests_that_were_taken_back_is_bounded_too() {
 
     take_back_until_cut_off(&mut inside).await;
 
-    assert_eq!(told(&gate, "max-http2-resets").await, 1);
+    assert_eq!(logged_total(&gate, "max-http2-resets").await, 1);
     latch.open();
     until("the gate to serve others", || {
         (origin.count("/robots.txt") == 1).then_some(())
@@ -117,7 +117,7 @@ async fn a_head_over_its_bounds_is_told_as_over_http_1() {
     for (response, key) in [(many, "max-header-fields"), (long, "max-header-bytes")] {
         failed(&response, 431, &["http_request_error"]);
         assert!(response.text().contains(key), "{response:#?}");
-        assert_eq!(told(&gate, key).await, 1);
+        assert_eq!(logged_total(&gate, key).await, 1);
     }
     assert_eq!(origin.count("/x"), 0);
     allowed(&inside.get("/x").await, "no-robots");
@@ -132,7 +132,7 @@ async fn content_that_stops_coming_is_the_clients_fault() {
     let response = inside.post_in_part("/x", b"some").await;
 
     failed(&response, 408, &["http_request_error"]);
-    assert_eq!(told(&gate, "body-timeout").await, 1);
+    assert_eq!(logged_total(&gate, "body-timeout").await, 1);
     let (_, completions) = gate.audited(1).await;
     assert_eq!(completions[0]["error"], "http_request_error", "{completions:#?}");
 }

@@ -1,6 +1,6 @@
 //! How long things last: content that does not come, tunnels and WebSockets that go on and on.
 
-use super::told;
+use super::logged_total;
 use crate::support::{Alpn, Connection, Gate, NAME, Origin, Reply, Step, failed};
 
 const LIFE: &str = "tunnel-timeout = \"600ms\"";
@@ -42,7 +42,7 @@ async fn content_that_stops_coming_is_a_408_and_counted() {
 
     failed(&connection.response_to("POST").await, 408, &["http_request_error"]);
 
-    assert_eq!(told(&gate, "body-timeout").await, 1);
+    assert_eq!(logged_total(&gate, "body-timeout").await, 1);
     let (_, completions) = gate.audited(1).await;
     assert_eq!(completions[0]["error"], "http_request_error", "{completions:#?}");
 }
@@ -65,7 +65,7 @@ async fn a_tunnel_ends_when_its_time_is_over_however_busy_it_is() {
 
     let (_, completions) = gate.audited(1).await;
     assert_eq!(completions[0]["error"], "lifetime", "{completions:#?}");
-    assert_eq!(told(&gate, "tunnel-timeout").await, 1);
+    assert_eq!(logged_total(&gate, "tunnel-timeout").await, 1);
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn a_websocket_ends_when_its_time_is_over_however_busy_it_is() {
 
     let (_, completions) = gate.audited(1).await;
     assert_eq!(completions[0]["error"], "lifetime", "{completions:#?}");
-    assert_eq!(told(&gate, "tunnel-timeout").await, 1);
+    assert_eq!(logged_total(&gate, "tunnel-timeout").await, 1);
 }
 
 #[tokio::test]
@@ -106,5 +106,5 @@ async fn a_tunnel_on_which_nothing_is_said_is_counted() {
     let (_, completions) = gate.audited(1).await;
 
     assert_eq!(completions[0]["error"], "idle", "{completions:#?}");
-    assert_eq!(told(&gate, "tunnel-idle-timeout").await, 1);
+    assert_eq!(logged_total(&gate, "tunnel-idle-timeout").await, 1);
 }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::support::{Gate, Origin, Reply, Told};
+use crate::support::{CliOutput, Gate, Origin, Reply};
 
 /// Lints a URL by the configuration of a gate, which knows the way to the origins.
-async fn lint(gate: &Gate, url: &str, more: &[&str]) -> Told {
+async fn lint(gate: &Gate, url: &str, more: &[&str]) -> CliOutput {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");
-    Told::by(&[&["lint", url, "--config", config], more].concat(), "").await
+    CliOutput::of(&[&["lint", url, "--config", config], more].concat(), "").await
 }
 
 #[tokio::test]
@@ -35,17 +35,17 @@ or with `*` if it may stand anywhere in the path. [no-leading-slash]
 http://shop.example:PORT/robots.txt: 1 error
 ";
     for path in ["", "/", "/any/page?q=1", "/robots.txt"] {
-        let told = lint(&gate, &origin.url(path), &[]).await;
+        let output = lint(&gate, &origin.url(path), &[]).await;
         assert_eq!(
-            (&*told.masked(&origin), told.code),
+            (&*output.masked(&origin), output.code),
             (expected, Some(1)),
-            "{path}: {told:?}"
+            "{path}: {output:?}"
         );
     }
     assert_eq!((origin.count("/robots.txt"), origin.count("/any/page")), (4, 0));
 
-    let told = lint(&gate, &origin.url("/any/page"), &["--json"]).await;
-    let report: Value = serde_json::from_str(&told.out).expect("one object");
+    let output = lint(&gate, &origin.url("/any/page"), &["--json"]).await;
+    let report: Value = serde_json::from_str(&output.out).expect("one object");
     assert_eq!(report["source"], origin.url("/robots.txt"));
     assert_eq!(report["findings"][0]["code"], "no-leading-slash");
     let fetch = &report["fetch"];
@@ -59,7 +59,7 @@ http://shop.example:PORT/robots.txt: 1 error
 async fn a_site_without_a_robots_txt_is_fine() {
     let origin = Origin::start().spawn().await;
     let gate = Gate::start().await;
-    let told = lint(&gate, &origin.url("/page"), &[]).await;
+    let output = lint(&gate, &origin.url("/page"), &[]).await;
     let expected = "\
 Fetched:
   404  http://shop.example:PORT/robots.txt
@@ -68,17 +68,21 @@ Fetched:
 
 http://shop.example:PORT/robots.txt: the site has no robots.txt: everything is allowed
 ";
-    assert_eq!((&*told.masked(&origin), told.code), (expected, Some(0)), "{told:?}");
+    assert_eq!(
+        (&*output.masked(&origin), output.code),
+        (expected, Some(0)),
+        "{output:?}"
+    );
 
-    let told = lint(&gate, &origin.url("/page"), &["--json"]).await;
-    let report: Value = serde_json::from_str(&told.out).expect("one object");
+    let output = lint(&gate, &origin.url("/page"), &["--json"]).await;
+    let report: Value = serde_json::from_str(&output.out).expect("one object");
     assert_eq!(report["absent"], "the site has no robots.txt: everything is allowed");
-    assert_eq!((&report["findings"], told.code), (&Value::Array(vec![]), Some(0)));
+    assert_eq!((&report["findings"], output.code), (&Value::Array(vec![]), Some(0)));
 }
 
 #[tokio::test]
 async fn what_cannot_be_had_is_a_failure_with_its_reason() {
-    for (reply, said) in [
+    for (reply, reason) in [
         (
             Reply::status(503),
             "the robots.txt cannot be fetched, and until it can everything is disallowed: the server answered 503",
@@ -98,12 +102,15 @@ async fn what_cannot_be_had_is_a_failure_with_its_reason() {
     ] {
         let origin = Origin::start().reply("/robots.txt", reply).spawn().await;
         let gate = Gate::start().await;
-        let told = lint(&gate, &origin.url("/"), &[]).await;
-        let last = told.out.lines().last().unwrap_or_default();
-        let said = format!("{}: {said}", origin.url("/robots.txt"));
-        assert!(last.starts_with(&said), "{said}\n{told:?}");
-        assert!(last.len() > said.len() || !last.ends_with(": "), "a reason: {told:?}");
-        assert_eq!((told.code, &*told.errors), (Some(1), ""));
+        let output = lint(&gate, &origin.url("/"), &[]).await;
+        let last = output.out.lines().last().unwrap_or_default();
+        let reason = format!("{}: {reason}", origin.url("/robots.txt"));
+        assert!(last.starts_with(&reason), "{reason}\n{output:?}");
+        assert!(
+            last.len() > reason.len() || !last.ends_with(": "),
+            "a reason: {output:?}"
+        );
+        assert_eq!((output.code, &*output.errors), (Some(1), ""));
     }
 }
 
@@ -115,8 +122,8 @@ async fn what_the_fetch_cut_is_told() {
         for reply in [Reply::ok("text/plain", sent), Reply::gzip(sent)] {
             let origin = Origin::start().reply("/robots.txt", reply).spawn().await;
             let gate = Gate::start().await;
-            let told = lint(&gate, &origin.url("/"), &["--json"]).await;
-            let report: Value = serde_json::from_str(&told.out).expect("one object");
+            let output = lint(&gate, &origin.url("/"), &["--json"]).await;
+            let report: Value = serde_json::from_str(&output.out).expect("one object");
             let findings = report["findings"].as_array().expect("a list");
             let cut = findings.iter().find(|finding| finding["code"] == "too-large");
             assert_eq!(cut.and_then(|finding| finding["line"].as_i64()), line, "{cut:?}");
@@ -127,11 +134,11 @@ async fn what_the_fetch_cut_is_told() {
                 "{cut:?}"
             );
 
-            let told = lint(&gate, &origin.url("/"), &[]).await;
-            let said = told
+            let output = lint(&gate, &origin.url("/"), &[]).await;
+            let reason = output
                 .out
                 .contains("  the file is longer, but only its first 500 KiB count\n");
-            assert_eq!(said, line.is_some(), "{}", &told.out[..500]);
+            assert_eq!(reason, line.is_some(), "{}", &output.out[..500]);
         }
     }
 }
@@ -139,14 +146,14 @@ async fn what_the_fetch_cut_is_told() {
 #[tokio::test]
 async fn what_is_no_url_of_a_site_is_an_error() {
     let gate = Gate::start().await;
-    for (url, said) in [
+    for (url, reason) in [
         ("http://", "robotgate: http://: "),
         ("https://a b/", "robotgate: https://a b/: the URL's host is not valid: "),
     ] {
-        let told = lint(&gate, url, &[]).await;
-        assert!(told.errors.starts_with(said), "{told:?}");
-        assert_eq!((told.code, &*told.out), (Some(1), ""));
+        let output = lint(&gate, url, &[]).await;
+        assert!(output.errors.starts_with(reason), "{output:?}");
+        assert_eq!((output.code, &*output.out), (Some(1), ""));
     }
-    let told = lint(&gate, "https://shop.example/", &["--config", "nothing.toml"]).await;
-    assert_eq!(told.code, Some(2), "two configurations: {told:?}");
+    let output = lint(&gate, "https://shop.example/", &["--config", "nothing.toml"]).await;
+    assert_eq!(output.code, Some(2), "two configurations: {output:?}");
 }

@@ -26,13 +26,13 @@ async fn via_names_the_gate_in_both_directions() {
     let response = gate.get(&origin.url("/x")).header("Via", "1.0 first").await;
     named.get(&origin.url("/x")).await;
 
-    let asked = origin.requests_for("/x");
+    let forwarded = origin.requests_for("/x");
     let joined = |values: Vec<&str>| values.join(", ");
-    let out = joined(asked[0].headers.all("Via").collect());
+    let out = joined(forwarded[0].headers.all("Via").collect());
     let back = joined(response.headers.all("Via").collect());
     assert!(out.starts_with("1.0 first, 1.1 robotgate"), "{out}");
     assert!(back.starts_with("1.0 cdn, 1.1 robotgate"), "{back}");
-    let other = joined(asked[1].headers.all("Via").collect());
+    let other = joined(forwarded[1].headers.all("Via").collect());
     assert!(other.starts_with("1.1 gate-seven"), "{other}");
 }
 
@@ -55,8 +55,11 @@ async fn without_via_a_site_that_compresses_for_nobody_behind_a_proxy_compresses
     // What others have written stays.
     let gate = Gate::with("[proxy]\nvia = false").await;
     gate.get(&origin.url("/x")).header("Via", "1.0 first").await;
-    let asked = origin.requests_for("/x");
-    assert_eq!(asked.last().and_then(|asked| asked.field("Via")), Some("1.0 first"));
+    let forwarded = origin.requests_for("/x");
+    assert_eq!(
+        forwarded.last().and_then(|forwarded| forwarded.field("Via")),
+        Some("1.0 first")
+    );
 }
 
 #[tokio::test]
@@ -100,7 +103,7 @@ async fn what_was_meant_for_the_next_hop_stays_behind() {
         .header("Cookie", "a=b")
         .await;
 
-    let asked = origin.only_request_for("/x");
+    let forwarded = origin.only_request_for("/x");
     for name in [
         "X-Secret",
         "Keep-Alive",
@@ -108,10 +111,10 @@ async fn what_was_meant_for_the_next_hop_stays_behind() {
         "Proxy-Authorization",
         "TE",
     ] {
-        assert_eq!(asked.field(name), None, "to the origin: {asked:#?}");
+        assert_eq!(forwarded.field(name), None, "to the origin: {forwarded:#?}");
     }
-    assert!(!asked.headers.lists("Connection", "X-Secret"), "{asked:#?}");
-    assert_eq!(asked.field("Cookie"), Some("a=b"));
+    assert!(!forwarded.headers.lists("Connection", "X-Secret"), "{forwarded:#?}");
+    assert_eq!(forwarded.field("Cookie"), Some("a=b"));
     for name in ["X-Hop", "Keep-Alive"] {
         assert_eq!(response.field(name), None, "to the client: {response:#?}");
     }
@@ -129,9 +132,9 @@ async fn host_comes_from_the_url_and_nothing_tells_of_the_client() {
     gate.get(&origin.url("/none")).without("Host").http_1_0().await;
 
     for path in ["/x", "/none"] {
-        let asked = origin.only_request_for(path);
-        let hosts: Vec<&str> = asked.headers.all("Host").collect();
-        assert_eq!(hosts, [origin.authority()], "{asked:#?}");
+        let forwarded = origin.only_request_for(path);
+        let hosts: Vec<&str> = forwarded.headers.all("Host").collect();
+        assert_eq!(hosts, [origin.authority()], "{forwarded:#?}");
         for name in [
             "X-Forwarded-For",
             "Forwarded",
@@ -139,7 +142,7 @@ async fn host_comes_from_the_url_and_nothing_tells_of_the_client() {
             "X-Forwarded-Proto",
             "X-Forwarded-Host",
         ] {
-            assert_eq!(asked.field(name), None, "{asked:#?}");
+            assert_eq!(forwarded.field(name), None, "{forwarded:#?}");
         }
     }
 }
@@ -161,15 +164,15 @@ async fn every_other_field_passes_as_it_came() {
         .header("If-None-Match", "\"e\"")
         .await;
 
-    let asked = origin.only_request_for("/x");
-    assert_eq!(asked.headers.all("X-Twice").collect::<Vec<_>>(), ["1", "2"]);
+    let forwarded = origin.only_request_for("/x");
+    assert_eq!(forwarded.headers.all("X-Twice").collect::<Vec<_>>(), ["1", "2"]);
     for (name, value) in [
         ("User-Agent", "TestBot/1.0"),
         ("Accept-Encoding", "gzip, br"),
         ("Range", "bytes=0-4"),
         ("If-None-Match", "\"e\""),
     ] {
-        assert_eq!(asked.field(name), Some(value), "{asked:#?}");
+        assert_eq!(forwarded.field(name), Some(value), "{forwarded:#?}");
     }
     assert_eq!(response.headers.all("Set-Cookie").collect::<Vec<_>>(), ["a=1", "b=2"]);
 }
@@ -225,8 +228,8 @@ async fn stripped_fields_do_not_reach_the_site() {
     );
     gate.raw(sent).await;
     let requests = origin.requests();
-    let asked = requests.last().expect("it was forwarded");
-    let field = |name: &str| asked.field(name).map(str::to_owned);
+    let forwarded = requests.last().expect("it was forwarded");
+    let field = |name: &str| forwarded.field(name).map(str::to_owned);
     assert_eq!(
         [
             field("X-Original-URL"),
@@ -235,6 +238,6 @@ async fn stripped_fields_do_not_reach_the_site() {
             field("X-Other")
         ],
         [None, None, None, Some("kept".to_owned())],
-        "{asked:#?}"
+        "{forwarded:#?}"
     );
 }

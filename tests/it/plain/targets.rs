@@ -24,8 +24,8 @@ async fn path_and_query_are_never_rewritten() {
         "//double",
     ] {
         allowed(&gate.get(&origin.url(target)).await, "no-robots");
-        let asked = origin.requests();
-        assert_eq!(asked.last().expect("asked").target, target);
+        let requests = origin.requests();
+        assert_eq!(requests.last().expect("asked").target, target);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::support::{Alpn, Gate, NAME, Origin, Signal, allowed, refused, wait};
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
 /// What the log tells of settings that changed: key, before and after, or how.
-fn told(gate: &Gate) -> Vec<String> {
+fn logged_changes(gate: &Gate) -> Vec<String> {
     let lines = gate
         .log()
         .into_iter()
@@ -35,7 +35,7 @@ async fn each_key_that_changed_is_told_and_no_secret_is() {
     gate.reconfigure("[identity]\ncredentials = \"credentials\"\n[[bot]]\nname = \"acme\"\nuser-agents = [\"acme\"]\nenforcement = \"report\"\n[proxy]\nread-timeout = \"5s\"\nthreads = 3");
     gate.reloaded(1).await;
     assert_eq!(
-        told(&gate),
+        logged_changes(&gate),
         [
             "bot.acme.enforcement: default -> \"report\"",
             "proxy.read-timeout: default -> \"5s\"",
@@ -51,7 +51,7 @@ async fn each_key_that_changed_is_told_and_no_secret_is() {
     gate.replace_credentials(&format!("other:{secret}\nacme:{}\n", secret.replace('A', "Q")));
     gate.reloaded(2).await;
     assert_eq!(
-        told(&gate)[3..],
+        logged_changes(&gate)[3..],
         [
             "identity.credentials.acme: changed",
             "identity.credentials.other: added"
@@ -110,9 +110,9 @@ async fn another_authority_signs_from_then_on_also_where_its_files_were_replaced
     gate.reconfigure("[https]\nca-certificate = \"other.pem\"\nca-key = \"other-key.pem\"");
     gate.reloaded(1).await;
     assert!(
-        told(&gate).contains(&"https.ca-certificate: another certificate".to_owned()),
+        logged_changes(&gate).contains(&"https.ca-certificate: another certificate".to_owned()),
         "{:?}",
-        told(&gate)
+        logged_changes(&gate)
     );
 
     // A client that trusts the second alone.

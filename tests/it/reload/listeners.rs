@@ -4,7 +4,7 @@ use std::{fs, net::SocketAddr};
 
 use crate::{
     reload::Load,
-    support::{Ask, Certificate, Connection, Gate, Latch, Origin, Reply, Told, allowed, wait},
+    support::{Ask, Certificate, CliOutput, Connection, Gate, Latch, Origin, Reply, allowed, wait},
 };
 
 /// Where the log says that the gate listens, in the log's order.
@@ -107,8 +107,8 @@ async fn the_same_port_speaks_tls_from_then_on() {
     ));
     gate.reloaded(1).await;
 
-    let told = Ask::fresh(address, "GET", &origin.url("/x")).send().await;
-    assert!(told.is_err(), "{told:?}");
+    let result = Ask::fresh(address, "GET", &origin.url("/x")).send().await;
+    assert!(result.is_err(), "{result:?}");
     assert_eq!(gate.tls_address(), address);
     let warned = gate.wait_for_log("a failed handshake", |line| {
         line.message().contains("handshake with the proxy failed")
@@ -122,7 +122,7 @@ async fn an_address_that_cannot_be_had_changes_nothing_and_check_says_or_suspect
     let gate = Gate::start().await;
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap();
-    for (address, why, told_by_check) in [
+    for (address, why, check_warns) in [
         (
             "192.0.2.1:3128".to_owned(),
             "this machine has no such address: correct proxy.listen",
@@ -140,13 +140,15 @@ async fn an_address_that_cannot_be_had_changes_nothing_and_check_says_or_suspect
         let line = lines.find(|line| line.message() == "configuration rejected").unwrap();
         let error = line.field("error").unwrap().to_owned();
         assert!(error.contains(why), "{error}");
-        let told = Told::by(&["check", gate.file("robotgate.toml").to_str().unwrap()], "").await;
-        match told_by_check {
-            true => assert!(told.errors.contains(&error), "{told:#?}"),
+        let output = CliOutput::of(&["check", gate.file("robotgate.toml").to_str().unwrap()], "").await;
+        match check_warns {
+            true => assert!(output.errors.contains(&error), "{output:#?}"),
             // It might be taken by the gate that runs.
             false => assert!(
-                told.errors.contains(&format!("warning: something listens on {taken}")),
-                "{told:#?}"
+                output
+                    .errors
+                    .contains(&format!("warning: something listens on {taken}")),
+                "{output:#?}"
             ),
         }
         ask(gate.address(), &origin.url("/x")).await;
@@ -196,10 +198,10 @@ async fn operators_are_answered_elsewhere_and_by_another_token() {
     let gate = Gate::builder().put("token", "the-first-of-two-tokens\n").start().await;
     let old = gate.admin_address();
     let status = async |token: &str| {
-        let asked = gate
+        let response = gate
             .admin("/api/v1/status")
             .header("Authorization", &format!("Bearer {token}"));
-        asked.await.status
+        response.await.status
     };
     assert_eq!(gate.admin("/api/v1/status").await.status, 200);
 
@@ -213,10 +215,10 @@ async fn operators_are_answered_elsewhere_and_by_another_token() {
     gate.reloaded(2).await;
     assert_eq!(status("the-first-of-two-tokens").await, 401);
     assert_eq!(status("the-second-of-two-tokens").await, 200);
-    let told = gate
+    let line = gate
         .wait_for_log("the change", |line| line.field("key") == Some("admin.token-file"))
         .await;
-    assert_eq!(told.field("before"), Some("default"));
+    assert_eq!(line.field("before"), Some("default"));
     let lines = gate.log();
     let mut changes = lines
         .iter()

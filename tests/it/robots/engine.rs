@@ -74,7 +74,7 @@ fn a_token_with_digits_finds_its_first_word() {
 #[test]
 fn a_whole_origin() {
     use SiteAccess::{AllAllowed, AllDisallowed, Mixed};
-    for (rules, whole) in [
+    for (rules, access) in [
         ("", AllAllowed),
         ("disallow:", AllAllowed),
         ("disallow: foo\ndisallow: $", AllAllowed),
@@ -96,7 +96,7 @@ fn a_whole_origin() {
         ("disallow: /\nallow: /index.html", Mixed),
     ] {
         let robots = RobotsTxt::parse(format!("user-agent: *\n{rules}").as_bytes());
-        assert_eq!(robots.agent("a").site_access(), whole, "{rules}");
+        assert_eq!(robots.agent("a").site_access(), access, "{rules}");
     }
 }
 

@@ -49,7 +49,7 @@ fn as_the_engine_decides(body: &[u8], agent: &str, path: &[u8]) -> Result<(), Te
             let found = picked.decide(path);
             let rule = found.rule.map(|id| robots.rule(id));
             let why = explain(profile, body, choice, path);
-            let asked = profile == Profile::Google || path != b"/robots.txt";
+            let is_matched = profile == Profile::Google || path != b"/robots.txt";
             let choice = why.choice;
             prop_assert_eq!(
                 &Explanation {
@@ -69,7 +69,7 @@ fn as_the_engine_decides(body: &[u8], agent: &str, path: &[u8]) -> Result<(), Te
             prop_assert_eq!(
                 why.groups
                     .iter()
-                    .filter(|_| asked)
+                    .filter(|_| is_matched)
                     .map(|group| group.rules)
                     .sum::<usize>(),
                 why.considered

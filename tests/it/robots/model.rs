@@ -35,8 +35,8 @@ impl Reading {
     pub fn decide(&self, body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
         let path = (self.path)(&path(url));
         let records = self.records(body);
-        let own = Name::Token(agent.to_ascii_lowercase());
-        let rules = rules_for(&records, &own).or_else(|| rules_for(&records, &Name::Star));
+        let named = Name::Token(agent.to_ascii_lowercase());
+        let rules = rules_for(&records, &named).or_else(|| rules_for(&records, &Name::Star));
         let mut best: Option<(usize, bool, u32)> = None;
         for (line, allow, pattern) in rules.unwrap_or_default() {
             let Some(weight) = self.weight(allow, &pattern, &path) else {

@@ -4,7 +4,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use robotgate::robots::path_of_url;
 
 use super::{
-    holds::{holds, likely_urls},
+    invariants::{holds, likely_urls},
     model::LONGEST_LINE,
 };
 
@@ -121,7 +121,7 @@ proptest! {
     fn files_of_many_rules(
         rules in vec(bytes(LONG_RULE), 10_000..12_000),
         every in 1..4_000_usize,
-        asked in vec(any::<prop::sample::Index>(), 3),
+        urls in vec(any::<prop::sample::Index>(), 3),
     ) {
         let mut body = b"User-agent: a\nUser-agent: b\n".to_vec();
         for (n, rule) in rules.iter().enumerate() {
@@ -131,9 +131,9 @@ proptest! {
             body.extend(rule);
             body.push(b'\n');
         }
-        let asked: Vec<Vec<u8>> = asked.iter().flat_map(|at| likely_urls(at.get::<Vec<u8>>(&rules), 1)).collect();
+        let urls: Vec<Vec<u8>> = urls.iter().flat_map(|at| likely_urls(at.get::<Vec<u8>>(&rules), 1)).collect();
         for agent in ["a", "c"] {
-            holds(&body, agent, &slices(&asked));
+            holds(&body, agent, &slices(&urls));
         }
     }
 }

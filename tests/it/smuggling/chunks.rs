@@ -66,9 +66,9 @@ async fn chunks_that_are_none_never_make_a_whole_request() {
             let mut connection = scene.open(way).await;
             connection.try_send(&payload).await;
             connection.finish().await;
-            let came = responses(connection.read_to_end().await).await;
-            assert!(came.len() <= 1, "{name}: {came:#?}");
-            if let Some(response) = came.first() {
+            let received = responses(connection.read_to_end().await).await;
+            assert!(received.len() <= 1, "{name}: {received:#?}");
+            if let Some(response) = received.first() {
                 assert_eq!(response.status, 400, "{name}: {response:#?}");
                 let status = response.proxy_status();
                 assert_eq!(status.param("error").as_deref(), Some("http_request_error"), "{name}");

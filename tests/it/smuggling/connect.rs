@@ -44,8 +44,8 @@ async fn bytes_after_a_connect_that_is_malformed_are_no_request() {
         ),
     ] {
         let payload = scene.payload(Way::Plain, &format!("{head}{SMUGGLED}"));
-        let came = responses(scene.send(Way::Plain, &payload).await).await;
-        is_refused(&came, 400, cause, name);
+        let received = responses(scene.send(Way::Plain, &payload).await).await;
+        is_refused(&received, 400, cause, name);
     }
     assert_eq!(scene.plain.count("/smuggled"), 0);
     scene.log_has_all_that_was_seen().await;
@@ -70,9 +70,11 @@ async fn bytes_after_a_connect_that_is_refused_are_no_request() {
             origin.authority()
         );
 
-        let came = responses(gate.raw(format!("{connect}{smuggled}")).await).await;
+        let received = responses(gate.raw(format!("{connect}{smuggled}")).await).await;
 
-        let [response] = &came[..] else { panic!("{came:#?}") };
+        let [response] = &received[..] else {
+            panic!("{received:#?}")
+        };
         assert!(matches!(response.status, 403 | 502), "{mode}: {response:#?}");
         assert!(!response.stays_open, "{mode}: {response:#?}");
         assert_eq!(origin.count("/smuggled"), 0, "{mode}");
@@ -87,8 +89,8 @@ async fn a_connect_inside_a_connect_ends_the_connection() {
             way,
             &format!("CONNECT {{host}} HTTP/1.1\r\nHost: {{host}}\r\n\r\n{SMUGGLED}"),
         );
-        let came = responses(scene.send(way, &payload).await).await;
-        is_refused(&came, 400, "inside a CONNECT", &format!("{way:?}"));
+        let received = responses(scene.send(way, &payload).await).await;
+        is_refused(&received, 400, "inside a CONNECT", &format!("{way:?}"));
         assert_eq!(scene.origin(way).count("/smuggled"), 0);
     }
 }

@@ -15,8 +15,8 @@ async fn content_whose_end_is_told_in_two_ways_is_refused() {
         for (name, rest, cause) in FRAMINGS {
             let head = "POST {x} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n";
             let payload = scene.payload(way, &format!("{head}{rest}{SMUGGLED}"));
-            let came = responses(scene.send(way, &payload).await).await;
-            is_refused(&came, 400, cause, &format!("{name} ({way:?})"));
+            let received = responses(scene.send(way, &payload).await).await;
+            is_refused(&received, 400, cause, &format!("{name} ({way:?})"));
         }
         nothing_was_seen(&scene, way).await;
     }
@@ -28,13 +28,13 @@ async fn heads_that_two_parsers_read_differently_are_refused() {
     for way in WAYS {
         for (name, head, cause) in HEADS {
             let payload = scene.payload(way, &format!("{head}{SMUGGLED}"));
-            let came = responses(scene.send(way, &payload).await).await;
+            let received = responses(scene.send(way, &payload).await).await;
             if way == Way::PlainInside && !payload[0].is_ascii_uppercase() {
                 // By its first byte it is no HTTP at all.
-                assert!(came.is_empty(), "{name}: {came:#?}");
+                assert!(received.is_empty(), "{name}: {received:#?}");
                 continue;
             }
-            is_refused(&came, 400, cause, &format!("{name} ({way:?})"));
+            is_refused(&received, 400, cause, &format!("{name} ({way:?})"));
         }
         nothing_was_seen(&scene, way).await;
     }
@@ -66,8 +66,8 @@ async fn a_host_that_cannot_be_read_is_told_so_though_both_places_agree() {
         (":80", "the host is missing"),
     ] {
         let head = format!("GET http://{host}/x HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n\r\n");
-        let came = responses(scene.send(Way::Plain, head.as_bytes()).await).await;
-        is_refused(&came, 400, cause, host);
+        let received = responses(scene.send(Way::Plain, head.as_bytes()).await).await;
+        is_refused(&received, 400, cause, host);
     }
     scene.log_has_all_that_was_seen().await;
 }
@@ -88,8 +88,13 @@ async fn a_tunnel_serves_the_host_that_it_was_opened_to() {
         (format!("http://{}/x", scene.tls.authority()), scene.tls.authority()),
     ] {
         let payload = scene.payload(Way::Tls, &head(&target, &host));
-        let came = responses(scene.send(Way::Tls, &payload).await).await;
-        is_refused(&came, 400, "another host than the CONNECT", &format!("{target} {host}"));
+        let received = responses(scene.send(Way::Tls, &payload).await).await;
+        is_refused(
+            &received,
+            400,
+            "another host than the CONNECT",
+            &format!("{target} {host}"),
+        );
     }
     nothing_was_seen(&scene, Way::Tls).await;
 }

@@ -185,9 +185,9 @@ async fn a_length_that_lies_never_makes_a_whole_request() {
     scene.still_serves(Way::Tls).await;
     assert_eq!(scene.tls.count("/smuggled"), 0);
     // Where no content was announced, the head alone was a whole request.
-    let whole = |request: &Request| request.end != End::Cut && request.field("Content-Length") != Some("0");
-    let whole = scene.tls.requests_for("/x").into_iter().find(whole);
-    assert!(whole.is_none(), "{whole:#?}");
+    let has_content = |request: &Request| request.end != End::Cut && request.field("Content-Length") != Some("0");
+    let found = scene.tls.requests_for("/x").into_iter().find(has_content);
+    assert!(found.is_none(), "{found:#?}");
 }
 
 #[tokio::test]

@@ -31,15 +31,15 @@ async fn a_head_over_the_limits_gets_a_431() {
             ("many fields", "X: 1\r\n".repeat(20), "more than 20 fields"),
         ] {
             let head = format!("GET {{x}} HTTP/1.1\r\nHost: {{host}}\r\n{fields}\r\n");
-            let came = responses(scene.send(way, &scene.payload(way, &head)).await).await;
-            is_refused(&came, 431, cause, &format!("{what} ({way:?})"));
+            let received = responses(scene.send(way, &scene.payload(way, &head)).await).await;
+            is_refused(&received, 431, cause, &format!("{what} ({way:?})"));
         }
         let fits = format!("X: {}\r\n{}", "x".repeat(3_000), "Y: 1\r\n".repeat(16));
         let head = format!(
             "GET {{x}} HTTP/1.1\r\nHost: {{host}}\r\nUser-Agent: TestBot/1.0\r\n{fits}Connection: close\r\n\r\n"
         );
-        let came = responses(scene.send(way, &scene.payload(way, &head)).await).await;
-        assert_eq!(came[0].status, 200, "{came:#?}");
+        let received = responses(scene.send(way, &scene.payload(way, &head)).await).await;
+        assert_eq!(received[0].status, 200, "{received:#?}");
     }
     assert_eq!((scene.plain.count("/x"), scene.tls.count("/x")), (2, 1));
     scene.log_has_all_that_was_seen().await;
@@ -82,13 +82,13 @@ async fn a_head_that_drips_is_given_up_after_the_header_timeout() {
         );
         connection.send(head).await;
         // It drips on until there is an answer.
-        let mut came = wait::until_told("an answer", async || {
+        let mut received = wait::until_async("an answer", async || {
             connection.try_send(b"x").await;
             tokio::time::timeout(DRIP, connection.read()).await.ok()
         })
         .await;
-        came.extend(connection.read_to_end().await);
-        is_refused(&responses(came).await, 408, "in time", &format!("{way:?}"));
+        received.extend(connection.read_to_end().await);
+        is_refused(&responses(received).await, 408, "in time", &format!("{way:?}"));
         assert_eq!(scene.origin(way).count("/x"), 0);
         scene.still_serves(way).await;
     }

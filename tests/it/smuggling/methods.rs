@@ -60,20 +60,20 @@ async fn methods_that_seldom_have_content_make_one_request_with_it() {
                 "{method} {target} HTTP/1.1\r\nHost: {{host}}\r\nUser-Agent: TestBot/1.0\r\n\
                  Connection: close\r\n{fields}\r\n{content}"
             );
-            let came = scene.send(way, &scene.payload(way, &head)).await;
+            let received = scene.send(way, &scene.payload(way, &head)).await;
             assert!(
-                came.starts_with(b"HTTP/1.1 200 "),
+                received.starts_with(b"HTTP/1.1 200 "),
                 "{name}: {}",
-                String::from_utf8_lossy(&came)
+                String::from_utf8_lossy(&received)
             );
             let seen = scene.origin(way).requests().split_off(before);
-            let [asked] = &seen[..] else {
+            let [forwarded] = &seen[..] else {
                 panic!("{name}: {seen:#?}")
             };
-            assert_eq!(asked.method, method, "{name}");
-            assert_ne!(asked.end, End::Cut, "{name}");
+            assert_eq!(forwarded.method, method, "{name}");
+            assert_ne!(forwarded.end, End::Cut, "{name}");
             if target.contains('*') || !target.contains("{x}") {
-                assert_eq!(asked.target, "*", "{name}");
+                assert_eq!(forwarded.target, "*", "{name}");
             }
         }
         assert_eq!(scene.origin(way).count("/smuggled"), 0);
@@ -102,9 +102,9 @@ async fn whoever_waits_for_leave_gets_it_from_the_origin_or_a_refusal_at_once() 
     let refusal = waiting
         .read_to_end_after(b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")
         .await;
-    let came = responses(refusal).await;
-    assert_eq!(came[0].status, 403, "{came:#?}");
-    assert!(came.len() == 1 && !came[0].stays_open, "{came:#?}");
+    let received = responses(refusal).await;
+    assert_eq!(received[0].status, 403, "{received:#?}");
+    assert!(received.len() == 1 && !received[0].stays_open, "{received:#?}");
 
     // One who does not wait after all is understood all the same.
     let mut hasty = gate.dial().await;

@@ -71,8 +71,8 @@ async fn only_a_websocket_can_be_asked_for() {
             ),
         ] {
             let head = format!("GET {{x}} HTTP/1.1\r\nHost: {{host}}\r\nUser-Agent: TestBot/1.0\r\n{fields}\r\nhello");
-            let came = responses(scene.send(way, &scene.payload(way, &head)).await).await;
-            is_refused(&came, 400, cause, &format!("{name} ({way:?})"));
+            let received = responses(scene.send(way, &scene.payload(way, &head)).await).await;
+            is_refused(&received, 400, cause, &format!("{name} ({way:?})"));
         }
         assert_eq!(scene.origin(way).count("/x"), 0);
         scene.still_serves(way).await;
@@ -90,13 +90,13 @@ async fn an_upgrade_that_nobody_knows_is_an_ordinary_request() {
             "Connection: close, X-Mine\r\nX-Mine: 1\r\n",
         ] {
             let head = format!("GET {{x}} HTTP/1.1\r\nHost: {{host}}\r\nUser-Agent: TestBot/1.0\r\n{fields}\r\n");
-            let came = responses(scene.send(way, &scene.payload(way, &head)).await).await;
-            assert_eq!(came.len(), 1, "{came:#?}");
-            assert_eq!(came[0].status, 200, "{fields}: {came:#?}");
+            let received = responses(scene.send(way, &scene.payload(way, &head)).await).await;
+            assert_eq!(received.len(), 1, "{received:#?}");
+            assert_eq!(received[0].status, 200, "{fields}: {received:#?}");
         }
-        for asked in scene.origin(way).requests_for("/x") {
+        for forwarded in scene.origin(way).requests_for("/x") {
             for name in ["Connection", "Upgrade", "X-Mine"] {
-                assert!(!asked.headers.has(name), "{asked:#?}");
+                assert!(!forwarded.headers.has(name), "{forwarded:#?}");
             }
         }
     }

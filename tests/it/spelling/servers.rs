@@ -154,7 +154,7 @@ async fn nginx(folder: &Path) -> Server {
         .kill_on_drop(true)
         .spawn()
         .expect("nginx starts");
-    wait::until_told("nginx to listen", async || UnixStream::connect(&socket).await.ok()).await;
+    wait::until_async("nginx to listen", async || UnixStream::connect(&socket).await.ok()).await;
     Server {
         name: "nginx",
         address: forward(socket).await,
@@ -184,14 +184,14 @@ async fn python(folder: &Path) -> Server {
         .kill_on_drop(true)
         .spawn()
         .expect("Python starts");
-    let mut told = String::new();
+    let mut line = String::new();
     let mut output = BufReader::new(process.stdout.take().expect("it is piped"));
-    output.read_line(&mut told).await.expect("it says its port");
-    let port = told.split("port ").nth(1).and_then(|rest| rest.split(' ').next());
+    output.read_line(&mut line).await.expect("it says its port");
+    let port = line.split("port ").nth(1).and_then(|rest| rest.split(' ').next());
     let port = port.and_then(|port| port.parse().ok());
     Server {
         name: "python",
-        address: ([127, 0, 0, 1], port.unwrap_or_else(|| panic!("no port in {told:?}"))).into(),
+        address: ([127, 0, 0, 1], port.unwrap_or_else(|| panic!("no port in {line:?}"))).into(),
         _process: process,
     }
 }

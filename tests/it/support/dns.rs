@@ -1,6 +1,6 @@
 //! A name server over UDP: every name is 127.0.0.1 until a test says otherwise.
 //!
-//! Answers have a time to live of zero, so what a test changes holds at once, except [`Answer::ForAnHour`].
+//! Answers have a time to live of zero, so what a test changes holds at once, except [`DnsAnswer::ForAnHour`].
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use tokio::{net::UdpSocket, task::JoinHandle};
 
 /// What is said of a name.
 #[derive(Clone)]
-pub enum Answer {
+pub enum DnsAnswer {
     /// These addresses; none at all is an empty answer (NODATA).
     Addresses(Vec<IpAddr>),
     /// A new set with each query of the same type; the last one stays.
@@ -36,7 +36,7 @@ pub struct Dns {
 
 #[derive(Default)]
 struct Zone {
-    answers: HashMap<String, Answer>,
+    answers: HashMap<String, DnsAnswer>,
     queries: HashMap<(String, u16), usize>,
 }
 
@@ -56,13 +56,13 @@ impl Dns {
     }
 
     /// From now on `name` is answered so.
-    pub fn answer(&self, name: &str, answer: Answer) {
+    pub fn answer(&self, name: &str, answer: DnsAnswer) {
         self.zone().answers.insert(name.to_ascii_lowercase(), answer);
     }
 
     /// From now on `name` has this one address.
     pub fn point(&self, name: &str, address: impl Into<IpAddr>) {
-        self.answer(name, Answer::Addresses(vec![address.into()]));
+        self.answer(name, DnsAnswer::Addresses(vec![address.into()]));
     }
 
     /// How many times the IPv4 address of `name` was asked for.
@@ -107,22 +107,22 @@ impl Zone {
         let (name, kind, end) = question(query)?;
         let seen = self.queries.entry((name.clone(), kind)).or_default();
         *seen += 1;
-        let localhost = Answer::Addresses(vec![Ipv4Addr::LOCALHOST.into()]);
+        let localhost = DnsAnswer::Addresses(vec![Ipv4Addr::LOCALHOST.into()]);
         let answer = self.answers.get(&name).unwrap_or(&localhost);
         let (code, addresses) = match answer {
-            Answer::Addresses(addresses) => (OK, addresses.clone()),
-            Answer::Changing(sets) => (OK, sets.get(*seen - 1).or(sets.last()).cloned().unwrap_or_default()),
-            Answer::ForAnHour { ipv4, ipv6 } => {
+            DnsAnswer::Addresses(addresses) => (OK, addresses.clone()),
+            DnsAnswer::Changing(sets) => (OK, sets.get(*seen - 1).or(sets.last()).cloned().unwrap_or_default()),
+            DnsAnswer::ForAnHour { ipv4, ipv6 } => {
                 let ipv4 = ipv4.map(IpAddr::V4).filter(|_| kind == A);
                 let address = ipv4.or(ipv6.map(IpAddr::V6).filter(|_| kind == AAAA));
                 (address.map_or(SERVFAIL, |_| OK), Vec::from_iter(address))
             }
-            Answer::NoSuchName => (NXDOMAIN, vec![]),
-            Answer::ServerFailure => (SERVFAIL, vec![]),
-            Answer::Silence => return None,
+            DnsAnswer::NoSuchName => (NXDOMAIN, vec![]),
+            DnsAnswer::ServerFailure => (SERVFAIL, vec![]),
+            DnsAnswer::Silence => return None,
         };
         let seconds = match answer {
-            Answer::ForAnHour { .. } => 60 * 60,
+            DnsAnswer::ForAnHour { .. } => 60 * 60,
             _ => 0,
         };
         let record = |&address| record(address, kind, seconds);

@@ -279,7 +279,7 @@ impl Drop for Gate {
 
 impl Connect {
     /// Changes the request in any way.
-    pub fn asking(self, change: impl FnOnce(Ask<'static>) -> Ask<'static>) -> Self {
+    pub fn with_ask(self, change: impl FnOnce(Ask<'static>) -> Ask<'static>) -> Self {
         Self {
             ask: change(self.ask),
             ..self
@@ -287,7 +287,7 @@ impl Connect {
     }
 
     pub fn user_agent(self, value: &str) -> Self {
-        self.asking(|ask| ask.user_agent(value))
+        self.with_ask(|ask| ask.user_agent(value))
     }
 }
 

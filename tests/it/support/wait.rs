@@ -22,7 +22,7 @@ pub async fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T
 }
 
 /// As [`until`], where asking takes a while itself.
-pub async fn until_told<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+pub async fn until_async<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     within(what, async {
         loop {
             if let Some(answer) = ask().await {

@@ -66,14 +66,14 @@ pub fn client(io: BoxIo, authority: String) -> BoxIo {
 }
 
 /// Hands each stream that comes on `io` over as a connection of its own.
-pub async fn origin(io: impl Io + 'static, arriving: mpsc::UnboundedSender<Peer>) {
+pub async fn origin(io: impl Io + 'static, peers: mpsc::UnboundedSender<Peer>) {
     let Ok(mut connection) = h2::server::handshake(io).await else {
         return;
     };
     while let Some(Ok((request, respond))) = connection.accept().await {
         let (near, far) = tokio::io::duplex(ROOM);
         // After the case, nobody looks.
-        let _ = arriving.send(Peer::over(Box::new(near)));
+        let _ = peers.send(Peer::over(Box::new(near)));
         tokio::spawn(stream(request, respond, far));
     }
 }
@@ -142,17 +142,17 @@ async fn relay(
         }
         let data = Bytes::copy_from_slice(&message.content[sent..]);
         sent = message.content.len();
-        let is_whole = message.end == End::Whole;
+        let is_complete = message.end == End::Complete;
         // A peer that has reset the stream takes no more.
-        if is_whole && !message.trailers.is_empty() {
+        if is_complete && !message.trailers.is_empty() {
             let _ = sending.send_data(data, false);
             let _ = sending.send_trailers(trailers(&message));
             break;
         }
-        if is_whole || !data.is_empty() {
-            let _ = sending.send_data(data, is_whole);
+        if is_complete || !data.is_empty() {
+            let _ = sending.send_data(data, is_complete);
         }
-        if is_whole {
+        if is_complete {
             break;
         }
         if script.read_buf(buffer).await.unwrap_or(0) == 0 {

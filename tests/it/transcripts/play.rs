@@ -29,7 +29,7 @@ struct Scene<'c> {
     ledger: &'c Ledger,
     port: u16,
     authority: String,
-    arriving: mpsc::UnboundedReceiver<Peer>,
+    peers: mpsc::UnboundedReceiver<Peer>,
     origins: Vec<Peer>,
     clients: BTreeMap<usize, Client>,
 }
@@ -61,21 +61,21 @@ impl<'c> Scene<'c> {
         let port = listener.local_addr().expect("a bound socket has an address").port();
         let tls = case.way.is_https().then(|| acceptor(case.way));
         let authority = format!("{NAME}:{port}");
-        let (sender, mut arriving) = mpsc::unbounded_channel();
+        let (sender, mut peers) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 // After the case, nobody looks. The port stays taken, so that no other case gets it.
                 let _ = incoming(stream, tls.as_ref(), &sender).await;
             }
         });
-        warm(case, gate, &mut arriving, &authority).await;
+        warm(case, gate, &mut peers, &authority).await;
         Self {
             case,
             gate,
             ledger,
             port,
             authority,
-            arriving,
+            peers,
             origins: Vec::new(),
             clients: BTreeMap::new(),
         }
@@ -106,8 +106,8 @@ impl<'c> Scene<'c> {
                     peer.sent().await?;
                 }
             }
-            Act::Whole(count) => {
-                peer.wait(|got| (whole(&read(got), is_client) >= count).then_some(()))
+            Act::Complete(count) => {
+                peer.wait(|got| (complete(&read(got), is_client) >= count).then_some(()))
                     .await?
             }
             Act::Head(count) => {
@@ -138,7 +138,7 @@ impl<'c> Scene<'c> {
         match end {
             End::Origin => {
                 while self.origins.len() < number {
-                    let arrived = tokio::time::timeout(PATIENCE, self.arriving.recv()).await;
+                    let arrived = tokio::time::timeout(PATIENCE, self.peers.recv()).await;
                     self.origins.push(arrived.ok().flatten().ok_or(Late)?);
                 }
                 Ok((&mut self.origins[number - 1], Vec::new()))
@@ -169,7 +169,7 @@ impl<'c> Scene<'c> {
                 open.push(*number);
             }
         }
-        while let Ok(peer) = self.arriving.try_recv() {
+        while let Ok(peer) = self.peers.try_recv() {
             self.origins.push(peer);
         }
         for origin in &mut self.origins {
@@ -214,8 +214,8 @@ impl Client {
 }
 
 /// How many messages are whole and final.
-fn whole(read: &Read, of_client: bool) -> usize {
-    let counts = |message: &&strict::Message| message.end == Ended::Whole && (!of_client || message.is_final());
+fn complete(read: &Read, of_client: bool) -> usize {
+    let counts = |message: &&strict::Message| message.end == Ended::Complete && (!of_client || message.is_final());
     read.messages.iter().filter(counts).count()
 }
 
@@ -245,7 +245,7 @@ fn acceptor(way: Way) -> TlsAcceptor {
 async fn incoming(
     stream: TcpStream,
     tls: Option<&TlsAcceptor>,
-    arriving: &mpsc::UnboundedSender<Peer>,
+    peers: &mpsc::UnboundedSender<Peer>,
 ) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let io: BoxIo = match tls {
@@ -253,24 +253,24 @@ async fn incoming(
         Some(tls) => {
             let stream = tls.accept(stream).await?;
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-                tokio::spawn(http2::origin(stream, arriving.clone()));
+                tokio::spawn(http2::origin(stream, peers.clone()));
                 return Ok(());
             }
             Box::new(stream)
         }
     };
     // As above.
-    let _ = arriving.send(Peer::over(io));
+    let _ = peers.send(Peer::over(io));
     Ok(())
 }
 
 /// Has the gate fetch the origin's robots.txt, on connections of which the script sees nothing.
-async fn warm(case: &Case, gate: &Gate, arriving: &mut mpsc::UnboundedReceiver<Peer>, authority: &str) {
+async fn warm(case: &Case, gate: &Gate, peers: &mut mpsc::UnboundedReceiver<Peer>, authority: &str) {
     let scheme = if case.way.is_https() { "https" } else { "http" };
     let serve = async {
-        while let Some(mut peer) = arriving.recv().await {
-            let asked = |got: &Got| (!strict::requests(&got.bytes).messages.is_empty()).then_some(());
-            if peer.wait(asked).await.is_err() {
+        while let Some(mut peer) = peers.recv().await {
+            let sends_request = |got: &Got| (!strict::requests(&got.bytes).messages.is_empty()).then_some(());
+            if peer.wait(sends_request).await.is_err() {
                 continue;
             }
             let answer = match &case.robots {
@@ -287,7 +287,7 @@ async fn warm(case: &Case, gate: &Gate, arriving: &mut mpsc::UnboundedReceiver<P
     };
     let path = format!("/api/v1/decide?agent=TestBot&url={scheme}://{authority}/");
     // A gate whose time-outs are short may give up once.
-    let asking = async {
+    let request = async {
         loop {
             let decided = gate.admin(&path).await;
             assert_eq!(decided.status, 200, "{}", decided.text());
@@ -297,7 +297,7 @@ async fn warm(case: &Case, gate: &Gate, arriving: &mut mpsc::UnboundedReceiver<P
         }
     };
     tokio::select! {
-        () = asking => {}
+        () = request => {}
         () = serve => {}
     }
 }

@@ -86,7 +86,7 @@ pub enum End {
 pub enum Act {
     /// A template, and whether it is waited for.
     Send(String, bool),
-    Whole(usize),
+    Complete(usize),
     Head(usize),
     Content(usize),
     Bytes(usize),
@@ -195,7 +195,7 @@ fn step(line: &str) -> Option<Step> {
     let act = match (&who[sign..], noun) {
         (">", _) => Act::Send(what.to_owned(), true),
         (">>", _) => Act::Send(what.to_owned(), false),
-        ("<", "response" | "request") => Act::Whole(count()?),
+        ("<", "response" | "request") => Act::Complete(count()?),
         ("<", "head") => Act::Head(count()?),
         ("<", "content") => Act::Content(count()?),
         ("<", "behind") => Act::Behind(count()?),

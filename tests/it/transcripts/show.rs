@@ -50,7 +50,7 @@ fn one(message: &Message) -> String {
         Framing::UntilClose => "until the end",
     };
     let end = match message.end {
-        End::Whole => String::new(),
+        End::Complete => String::new(),
         End::Open => " (incomplete)".to_owned(),
         End::Broken(why) => format!(" ({why})"),
     };

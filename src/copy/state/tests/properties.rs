@@ -31,7 +31,7 @@ fn fetches() -> impl Strategy<Value = Fetched> {
         3 => Just(time_out()),
         2 => prop_oneof![Just(500_u16), Just(503), Just(429), Just(206), Just(302)]
             .prop_map(|status| received(status, "")),
-        1 => (0..2 * HOUR).prop_map(|seconds| asked_to_wait(503, seconds)),
+        1 => (0..2 * HOUR).prop_map(|seconds| with_retry_after(503, seconds)),
         1 => Just(Fetched::NotModified { freshness: Freshness::default() }),
         1 => (0..2 * DAYS).prop_map(|life| Fetched::NotModified { freshness: Freshness(Some(Duration::from_secs(life))) }),
     ]
@@ -283,10 +283,10 @@ proptest! {
             .map(|(second, fetched)| (start + 1 + second, fetched))
             .collect();
         after.sort_by_key(|(second, _)| *second);
-        let whole: Vec<Event> = before.iter().chain(&after).cloned().collect();
+        let complete: Vec<Event> = before.iter().chain(&after).cloned().collect();
         let resumed = played(&after).state.resuming(&played(&before).state);
         let now = start + 1 + now;
-        prop_assert_eq!(says(resumed.answer(at(now), &Policy::default())), table(&whole, now));
+        prop_assert_eq!(says(resumed.answer(at(now), &Policy::default())), table(&complete, now));
     }
 
     #[test]

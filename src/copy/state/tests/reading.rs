@@ -116,7 +116,7 @@ fn a_status_means_what_it_means_now() {
 
 #[test]
 fn a_fetch_that_was_begun_before_leaves_one_reading() {
-    let landed = History::new().then(0, received(200, TYPO)).read_under(rfc9309());
+    let received = History::new().then(0, received(200, TYPO)).read_under(rfc9309());
     let state = |history: History, fetched| {
         let mut late = History {
             policy: google(),
@@ -126,7 +126,7 @@ fn a_fetch_that_was_begun_before_leaves_one_reading() {
         assert!(late.state.is_under(&google()) && !late.state.is_under(&rfc9309()));
         late
     };
-    let landed = state(landed, time_out());
-    assert!(!landed.allows(21 * HOUR), "what was known is read as the fetch was");
-    assert!(landed.read_under(rfc9309()).allows(21 * HOUR));
+    let received = state(received, time_out());
+    assert!(!received.allows(21 * HOUR), "what was known is read as the fetch was");
+    assert!(received.read_under(rfc9309()).allows(21 * HOUR));
 }

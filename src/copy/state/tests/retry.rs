@@ -55,7 +55,7 @@ fn no_number_of_failures_overflows() {
 
 #[test]
 fn retry_after_holds_within_ten_seconds_and_an_hour() {
-    for (asked, delay) in [
+    for (seconds, delay) in [
         (0, 10),
         (9, 10),
         (10, 10),
@@ -68,9 +68,9 @@ fn retry_after_holds_within_ten_seconds_and_an_hour() {
     ] {
         for status in [503, 429, 500] {
             assert_eq!(
-                delays(&asked_to_wait(status, asked), 3),
+                delays(&with_retry_after(status, seconds), 3),
                 [delay; 3],
-                "{status}, Retry-After: {asked}"
+                "{status}, Retry-After: {seconds}"
             );
         }
     }
@@ -82,7 +82,7 @@ fn past_the_time_of_grace_every_try_is_an_hour_after_the_last() {
     for (fetched, before) in [
         (time_out(), 120),
         (received(503, ""), 300),
-        (asked_to_wait(503, 10), 10),
+        (with_retry_after(503, 10), 10),
     ] {
         let history = History::new().then(0, time_out());
         let history = history.then(grace - 1, fetched.clone());
@@ -114,7 +114,7 @@ fn jitter_makes_a_try_later_by_a_tenth_at_most_and_never_earlier() {
     for (fetched, delay) in [
         (time_out(), 60.0),
         (received(503, ""), 300.0),
-        (asked_to_wait(503, 100_000), 3600.0),
+        (with_retry_after(503, 100_000), 3600.0),
     ] {
         for (spread, part) in [
             (0.0, 1.0),
@@ -162,7 +162,7 @@ fn the_times_between_tries_are_the_policys() {
     for (fetched, expected) in [
         (time_out(), vec![2, 4, 8, 9]),
         (received(503, ""), vec![7, 7]),
-        (asked_to_wait(503, 1), vec![9, 9]),
+        (with_retry_after(503, 1), vec![9, 9]),
     ] {
         let (mut history, mut now) = (History::under(policy), 0);
         for delay in expected {

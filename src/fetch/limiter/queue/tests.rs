@@ -9,9 +9,9 @@ fn client(number: u8) -> Requester {
 }
 
 /// A queue in which each client, by its number, has asked for so many fetches, one client after the other.
-fn queue(permits: usize, asked: &[(u8, usize)]) -> Queue<u8> {
+fn queue(permits: usize, counts: &[(u8, usize)]) -> Queue<u8> {
     let mut queue = Queue::new(permits);
-    for (number, count) in asked {
+    for (number, count) in counts {
         for _ in 0..*count {
             queue.enter(client(*number), *number).expect("there is room");
         }

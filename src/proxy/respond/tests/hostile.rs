@@ -34,7 +34,7 @@ fn rule_in_header(rule: &str) -> String {
 
 #[test]
 fn what_cannot_stand_in_a_string_is_escaped() {
-    for (rule, written) in [
+    for (rule, expected) in [
         (
             "Disallow: /\"; verdict=allow; x=\"",
             r#"Disallow: /"; verdict=allow; x=""#,
@@ -47,8 +47,8 @@ fn what_cannot_stand_in_a_string_is_escaped() {
         ("Disallow: /ツ\u{fffd}", "Disallow: /%E3%83%84%EF%BF%BD"),
         ("Disallow: /\u{2028}\u{85}", "Disallow: /%E2%80%A8%C2%85"),
     ] {
-        let written = format!("\"{written}\"");
-        assert_eq!(rule_in_header(rule), written, "{rule:?}");
+        let expected = format!("\"{expected}\"");
+        assert_eq!(rule_in_header(rule), expected, "{rule:?}");
     }
 }
 

@@ -215,10 +215,10 @@ fn who_has_to_prove_something_is_asked_for_it_where_that_helps() {
         let answer = OwnResponse::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
         assert_eq!(answer.head.status, status);
         assert_eq!(answer.head.get_reason_phrase(), Some(phrase));
-        let asked = answer.head.headers.get(header::PROXY_AUTHENTICATE);
-        let asked = asked.map(|value| value.to_str().expect("ASCII"));
+        let field = answer.head.headers.get(header::PROXY_AUTHENTICATE);
+        let field = field.map(|value| value.to_str().expect("ASCII"));
         assert_eq!(
-            asked,
+            field,
             challenge.then_some("Basic realm=\"robotgate\", charset=\"UTF-8\"")
         );
         let (value, params) = item(header(&answer, "robots-decision"));

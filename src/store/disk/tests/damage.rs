@@ -67,15 +67,15 @@ fn an_empty_file_is_a_new_one() {
 #[test]
 fn a_file_that_was_cut_is_moved_aside_as_it_is() {
     let (bench, known) = filled();
-    let whole = fs::read(bench.path()).expect("read");
-    for length in [1, 100, 4096, 4097, whole.len() / 2, whole.len() - 4096] {
+    let intact = fs::read(bench.path()).expect("read");
+    for length in [1, 100, 4096, 4097, intact.len() / 2, intact.len() - 4096] {
         let bench = Bench::new();
-        fs::write(bench.path(), &whole[..length]).expect("written");
+        fs::write(bench.path(), &intact[..length]).expect("written");
         let disk = bench.open();
         let [aside] = &bench.moved_aside()[..] else {
             panic!("{length}: {:?}", bench.moved_aside());
         };
-        assert_eq!(fs::read(aside).expect("read"), whole[..length], "{length}");
+        assert_eq!(fs::read(aside).expect("read"), intact[..length], "{length}");
         assert!(known.keys().all(|host| recalled(&disk, host).is_none()), "{length}");
     }
 }

@@ -15,7 +15,7 @@ async fn a_reset_says_whether_anything_was_processed() {
         (Reason::NO_ERROR, false, false),
     ] {
         let mut stream = shared.send(get("/"), true).expect("room");
-        origin.asked().await.1.send_reset(reason);
+        origin.next_request().await.1.send_reset(reason);
         let error = head(&mut stream).await.expect_err("no head");
         assert_eq!(
             (error.is_unprocessed(), error.needs_http1()),
@@ -31,7 +31,7 @@ async fn a_reset_says_whether_anything_was_processed() {
 async fn behind_the_head_nothing_is_unprocessed() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     let mut stream = shared.send(get("/"), true).expect("room");
-    let (_, mut respond) = origin.asked().await;
+    let (_, mut respond) = origin.next_request().await;
     let mut body = respond.send_response(Response::new(()), false).expect("it is open");
     head(&mut stream).await.expect("a head");
     body.send_reset(Reason::REFUSED_STREAM);
@@ -46,7 +46,7 @@ async fn a_goaway_ends_the_streams_above_its_last_and_no_other() {
     let mut first = shared.send(get("/1"), true).expect("room");
     let mut second = shared.send(get("/2"), false).expect("room");
     second.push(vec![b'x'; 1 << 20].into(), true);
-    raw.asked(2).await;
+    raw.wait_for_requests(2).await;
     raw.send(GOAWAY, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0]).await;
 
     let error = head(&mut second).await.expect_err("it is above the last");
@@ -70,7 +70,7 @@ async fn a_connection_that_breaks_leaves_open_what_was_processed() {
     let (shared, mut raw) = Raw::start(Bounds::default()).await;
     let mut first = shared.send(get("/1"), true).expect("room");
     let mut second = shared.send(get("/2"), true).expect("room");
-    raw.asked(2).await;
+    raw.wait_for_requests(2).await;
     raw.send(HEADERS, END_HEADERS, 1, &[OK]).await;
     head(&mut first).await.expect("a head");
     drop(raw);

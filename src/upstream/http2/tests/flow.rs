@@ -19,7 +19,7 @@ async fn content_goes_both_ways_at_once_and_trailers_come_behind_it() {
     let sent: Bytes = (0..2_000_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
     let mut stream = shared.send(get("/echo"), false).expect("room");
     tokio::spawn(async move {
-        let (request, mut respond) = origin.asked().await;
+        let (request, mut respond) = origin.next_request().await;
         let mut echo = respond.send_response(Response::new(()), false).expect("it is open");
         let mut body = request.into_body();
         while let Some(part) = body.data().await {
@@ -74,7 +74,7 @@ async fn streams_that_nobody_reads_leave_every_other_its_window() {
     let (count, large) = (sent.clone(), content_of.clone());
     tokio::spawn(async move {
         for n in 0.. {
-            let (_, mut respond) = origin.asked().await;
+            let (_, mut respond) = origin.next_request().await;
             let (count, large) = (count.clone(), large.clone());
             tokio::spawn(async move {
                 let mut body = respond.send_response(Response::new(()), false).expect("it is open");
@@ -136,7 +136,7 @@ async fn an_origin_that_wants_no_more_content_is_heard_all_the_same() {
     let (shared, mut raw) = Raw::start(Bounds::default()).await;
     let mut stream = shared.send(get("/"), false).expect("room");
     stream.push(vec![b'x'; 1 << 20].into(), false);
-    raw.asked(1).await;
+    raw.wait_for_requests(1).await;
     raw.send(HEADERS, END_HEADERS, 1, &[OK]).await;
     raw.send(DATA, END_STREAM, 1, b"early").await;
     assert!(stream.wants_content());
@@ -159,7 +159,7 @@ async fn the_end_can_follow_alone() {
         }
         stream.push(Bytes::new(), true);
         within(poll_fn(|cx| stream.poll_room(cx))).await;
-        let (request, _respond) = origin.asked().await;
+        let (request, _respond) = origin.next_request().await;
         let (mut body, mut all) = (request.into_body(), Vec::new());
         while let Some(part) = body.data().await {
             all.extend_from_slice(&part.expect("content"));
@@ -179,7 +179,7 @@ async fn content_that_an_origin_does_not_read_holds_up_no_other() {
 
     upload.push(Bytes::from_static(b"all"), true);
     within(poll_fn(|cx| upload.poll_room(cx))).await;
-    let (_, mut respond) = origin.asked().await;
+    let (_, mut respond) = origin.next_request().await;
     respond.send_response(Response::new(()), true).expect("open");
     head(&mut upload).await.expect("a head");
     drop(upload);

@@ -49,7 +49,7 @@ async fn a_head_that_is_too_large_fails_its_stream_and_a_huge_one_the_connection
         let (shared, mut raw) = Raw::start(bounds).await;
         let mut stream = shared.send(get("/"), true).expect("room");
         let mut other = shared.send(get("/other"), true).expect("room");
-        raw.asked(2).await;
+        raw.wait_for_requests(2).await;
         raw.head(1, END_STREAM, &[&[OK][..], &field("x", &"v".repeat(size))].concat())
             .await;
         raw.head(3, END_STREAM, &[OK]).await;
@@ -70,7 +70,7 @@ async fn a_head_that_is_too_large_fails_its_stream_and_a_huge_one_the_connection
 async fn a_head_without_end_closes_the_connection() {
     let (shared, mut raw) = Raw::start(Bounds::default()).await;
     let mut stream = shared.send(get("/"), true).expect("room");
-    raw.asked(1).await;
+    raw.wait_for_requests(1).await;
     let flood = tokio::spawn(async move {
         let part = field("x", "v").repeat(1000);
         raw.send(HEADERS, 0, 1, &[OK]).await;
@@ -116,7 +116,7 @@ async fn what_is_no_response_of_http2_is_told_so() {
     ] {
         let (shared, mut raw) = Raw::start(Bounds::default()).await;
         let mut stream = shared.send(get("/"), true).expect("room");
-        raw.asked(1).await;
+        raw.wait_for_requests(1).await;
         raw.head(1, 0, &block).await;
         let error = head(&mut stream).await.expect_err(name);
         assert_eq!(Fault::from(error), Fault::HttpProtocol, "{name}");
@@ -131,7 +131,7 @@ async fn more_or_less_content_than_was_promised_breaks_off() {
     for content_sent in ["four", "eighteen"] {
         let (shared, mut raw) = Raw::start(Bounds::default()).await;
         let mut stream = shared.send(get("/"), true).expect("room");
-        raw.asked(1).await;
+        raw.wait_for_requests(1).await;
         raw.head(1, 0, &[&[OK][..], &field("content-length", "5")].concat())
             .await;
         raw.send(DATA, END_STREAM, 1, content_sent.as_bytes()).await;
@@ -148,7 +148,7 @@ async fn informational_responses_are_given_and_counted() {
         let (shared, mut raw) = Raw::start(Bounds::default()).await;
         let mut given = shared.send(get("/"), true).expect("room");
         let mut passed_over = shared.send(get("/"), true).expect("room");
-        raw.asked(2).await;
+        raw.wait_for_requests(2).await;
         for stream in [1, 3] {
             for _ in 0..count {
                 raw.head(stream, 0, &early).await;
@@ -179,7 +179,7 @@ async fn informational_responses_are_given_and_counted() {
 async fn a_promise_that_nobody_wants_ends_the_connection() {
     let (shared, mut raw) = Raw::start(Bounds::default()).await;
     let mut stream = shared.send(get("/"), true).expect("room");
-    raw.asked(1).await;
+    raw.wait_for_requests(1).await;
     raw.send(PUSH_PROMISE, END_HEADERS, 1, &[0, 0, 0, 2, 0x82]).await;
     let error = head(&mut stream).await.expect_err("the connection ended");
     assert_eq!(Fault::from(error), Fault::HttpProtocol);

@@ -26,7 +26,7 @@ async fn a_peer_that_answers_no_ping_is_dead() {
 async fn a_peer_that_is_there_may_think_for_hours() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     let mut stream = shared.send(get("/"), true).expect("room");
-    let (_request, mut respond) = origin.asked().await;
+    let (_request, mut respond) = origin.next_request().await;
     tokio::time::sleep(Duration::from_secs(7200)).await;
     respond.send_response(Response::new(()), true).expect("it is open");
     assert_eq!(head(&mut stream).await.expect("a head").status, StatusCode::OK);
@@ -48,7 +48,7 @@ async fn the_idle_time_begins_with_the_end_of_the_last_stream() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     for _ in 0..5 {
         let mut stream = shared.send(get("/"), true).expect("room");
-        let (_request, mut respond) = origin.asked().await;
+        let (_request, mut respond) = origin.next_request().await;
         respond.send_response(Response::new(()), true).expect("it is open");
         head(&mut stream).await.expect("a head");
         drop(stream);
@@ -64,7 +64,7 @@ async fn a_stream_that_is_dropped_or_reset_is_cancelled() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     for is_dropped in [true, false] {
         let mut stream = shared.send(get("/"), true).expect("room");
-        let (_request, mut respond) = origin.asked().await;
+        let (_request, mut respond) = origin.next_request().await;
         let kept = if is_dropped {
             drop(stream);
             None
@@ -86,18 +86,18 @@ async fn a_stream_that_is_dropped_or_reset_is_cancelled() {
 async fn after_many_cancelled_streams_new_ones_go_elsewhere_and_old_ones_go_on() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     let mut kept = shared.send(get("/kept"), true).expect("room");
-    let (_request, mut respond) = origin.asked().await;
+    let (_request, mut respond) = origin.next_request().await;
     // One that was answered is not cancelled, read or not.
     for _ in 0..MAX_CANCELLED {
         let mut stream = shared.send(get("/"), true).expect("room");
-        let (_request, mut respond) = origin.asked().await;
+        let (_request, mut respond) = origin.next_request().await;
         respond.send_response(Response::new(()), true).expect("it is open");
         head(&mut stream).await.expect("a head");
     }
     for _ in 0..MAX_CANCELLED {
         assert!(shared.has_room(false));
         drop(shared.send(get("/"), true).expect("room"));
-        origin.asked.recv().await;
+        origin.requests.recv().await;
     }
 
     assert!(shared.is_closed());

@@ -18,7 +18,7 @@ use super::{
         certificates::{HTTP1, HTTP2, client_config},
     },
     Host, Pattern, Protocol, Stage, Tally, connect,
-    http1::{Answer, Http1},
+    http1::{Http1, Response},
     http2::Http2,
 };
 
@@ -116,7 +116,7 @@ impl Client {
             return Ok(());
         }
         loop {
-            let Answer::Whole { status, kept } = http.exchange(&bytes).await? else {
+            let Response::Complete { status, kept } = http.exchange(&bytes).await? else {
                 return Ok(());
             };
             self.check(status)?;
@@ -139,7 +139,7 @@ impl Client {
     /// Several requests at a time, until the connection is closed or all is over.
     async fn http2(&mut self, stage: &Stage, http: &Http2, mut permit: Option<SemaphorePermit<'_>>) -> Outcome<()> {
         while self.warmth != Warmth::Warm {
-            let Answer::Whole { status, .. } = http.exchange(&stage.plan.request).await? else {
+            let Response::Complete { status, .. } = http.exchange(&stage.plan.request).await? else {
                 return Ok(());
             };
             self.check(status)?;
@@ -168,7 +168,7 @@ impl Client {
         let stage = self.stage.clone();
         while !stage.is_over() {
             let started = Instant::now();
-            let Answer::Whole { status, .. } = http.exchange(&stage.plan.request).await? else {
+            let Response::Complete { status, .. } = http.exchange(&stage.plan.request).await? else {
                 break;
             };
             self.check(status)?;

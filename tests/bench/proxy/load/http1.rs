@@ -13,9 +13,9 @@ pub struct Http1<S> {
 }
 
 /// How an exchange went.
-pub enum Answer {
+pub enum Response {
     /// The answer's status, and whether the connection is kept.
-    Whole { status: u16, kept: bool },
+    Complete { status: u16, kept: bool },
     /// The connection was closed without a byte of an answer, as a kept one may be at any time.
     Closed,
 }
@@ -44,12 +44,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
     }
 
     /// Sends a request and reads the whole answer.
-    pub async fn exchange(&mut self, request: &[u8]) -> Outcome<Answer> {
+    pub async fn exchange(&mut self, request: &[u8]) -> Outcome<Response> {
         if self.send(request).await.is_err() {
-            return Ok(Answer::Closed);
+            return Ok(Response::Closed);
         }
         let Some(head) = self.head().await? else {
-            return Ok(Answer::Closed);
+            return Ok(Response::Closed);
         };
         let mut left = head.content.ok_or("an answer without Content-Length")?;
         loop {
@@ -61,7 +61,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
             }
             self.fill().await?;
         }
-        Ok(Answer::Whole {
+        Ok(Response::Complete {
             status: head.status,
             kept: head.kept,
         })

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::{
     super::{AGENT, Outcome},
     Request,
-    http1::Answer,
+    http1::Response,
 };
 
 #[derive(Clone)]
@@ -28,8 +28,8 @@ impl Http2 {
     }
 
     /// Sends a request without content and reads the whole answer.
-    pub async fn exchange(&self, request: &Request) -> Outcome<Answer> {
-        let asked = http::Request::builder()
+    pub async fn exchange(&self, request: &Request) -> Outcome<Response> {
+        let request = http::Request::builder()
             .version(Version::HTTP_2)
             .method(request.method())
             .uri(format!("https://{}{}", request.origin(), request.path))
@@ -38,18 +38,20 @@ impl Http2 {
             .header("accept-encoding", "gzip, deflate")
             .body(())?;
         let Ok(mut ready) = self.0.clone().ready().await else {
-            return Ok(Answer::Closed);
+            return Ok(Response::Closed);
         };
-        let (head, mut content) = match ready.send_request(asked, true)?.0.await {
+        let (head, mut content) = match ready.send_request(request, true)?.0.await {
             Ok(response) => response.into_parts(),
             // It crossed the end of the connection.
-            Err(error) if error.is_go_away() && error.reason() == Some(Reason::NO_ERROR) => return Ok(Answer::Closed),
+            Err(error) if error.is_go_away() && error.reason() == Some(Reason::NO_ERROR) => {
+                return Ok(Response::Closed);
+            }
             Err(error) => return Err(error.into()),
         };
         while let Some(data) = content.data().await {
             content.flow_control().release_capacity(data?.len())?;
         }
-        Ok(Answer::Whole {
+        Ok(Response::Complete {
             status: head.status.as_u16(),
             kept: true,
         })

@@ -28,7 +28,7 @@ pub enum Host {
 }
 
 /// The origins that were asked so far.
-static ASKED: AtomicU32 = AtomicU32::new(0);
+static REQUESTS: AtomicU32 = AtomicU32::new(0);
 
 // === impl Request ===
 
@@ -38,7 +38,7 @@ impl Request {
         match self.host {
             Host::One(origin) => origin,
             Host::Each(port) => {
-                let next = ASKED.fetch_add(1, Ordering::Relaxed) & 0x3f_ffff;
+                let next = REQUESTS.fetch_add(1, Ordering::Relaxed) & 0x3f_ffff;
                 let address = u32::from(Ipv4Addr::new(127, 64, 0, 0)) | next;
                 (Ipv4Addr::from(address), port).into()
             }

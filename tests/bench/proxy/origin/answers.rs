@@ -16,20 +16,20 @@ const HUGE_BYTES: usize = 64 * LARGE_BYTES;
 /// Every answer, with its head for HTTP/1.1.
 #[derive(Clone)]
 pub struct Answers {
-    small: Answer,
-    large: Answer,
-    huge: Answer,
-    robots: Answer,
+    small: Page,
+    large: Page,
+    huge: Page,
+    robots: Page,
 }
 
 #[derive(Clone)]
-pub struct Answer {
+pub struct Page {
     pub kind: &'static str,
     pub content: Bytes,
     /// How many times the content is sent.
     pub times: usize,
     /// Head and content, as HTTP/1.1 sends them the first time.
-    pub whole: Bytes,
+    pub response: Bytes,
 }
 
 // === impl Answers ===
@@ -38,19 +38,19 @@ impl Answers {
     pub fn new() -> Self {
         let html = "text/html; charset=utf-8";
         Self {
-            small: Answer::new(html, vec![b'x'; SMALL_BYTES]),
-            large: Answer::new("application/octet-stream", vec![b'x'; LARGE_BYTES]),
-            huge: Answer::repeated(
+            small: Page::new(html, vec![b'x'; SMALL_BYTES]),
+            large: Page::new("application/octet-stream", vec![b'x'; LARGE_BYTES]),
+            huge: Page::repeated(
                 "application/octet-stream",
                 vec![b'x'; LARGE_BYTES],
                 HUGE_BYTES / LARGE_BYTES,
             ),
-            robots: Answer::new("text/plain", robots().into_bytes()),
+            robots: Page::new("text/plain", robots().into_bytes()),
         }
     }
 
     /// The answer for a target, with or without scheme and host.
-    pub fn of(&self, target: &str) -> &Answer {
+    pub fn of(&self, target: &str) -> &Page {
         if target.ends_with("/robots.txt") {
             &self.robots
         } else if target.ends_with(LARGE) {
@@ -63,26 +63,26 @@ impl Answers {
     }
 }
 
-// === impl Answer ===
+// === impl Page ===
 
-impl Answer {
+impl Page {
     fn new(kind: &'static str, content: Vec<u8>) -> Self {
         Self::repeated(kind, content, 1)
     }
 
     fn repeated(kind: &'static str, content: Vec<u8>, times: usize) -> Self {
         let length = content.len() * times;
-        let mut whole = format!(
+        let mut response = format!(
             "HTTP/1.1 200 OK\r\nServer: origin\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Type: {kind}\r\n\
              Content-Length: {length}\r\nCache-Control: max-age=3600\r\nETag: \"5f-7\"\r\nVary: Accept-Encoding\r\n\r\n"
         )
         .into_bytes();
-        whole.extend(&content);
+        response.extend(&content);
         Self {
             kind,
             content: content.into(),
             times,
-            whole: whole.into(),
+            response: response.into(),
         }
     }
 }

@@ -31,7 +31,7 @@ pub async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, answers: &An
                 return Ok(());
             }
         }
-        stream.write_all(&answer.whole).await?;
+        stream.write_all(&answer.response).await?;
         for _ in 1..answer.times {
             stream.write_all(&answer.content).await?;
         }
@@ -45,7 +45,7 @@ pub async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, answers: &An
 }
 
 struct Request<'a> {
-    answer: &'a super::answers::Answer,
+    answer: &'a super::answers::Page,
     /// Bytes of the head.
     head: usize,
     content: usize,

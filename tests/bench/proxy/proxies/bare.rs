@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use super::Place;
+use super::Setup;
 use crate::proxy::{Outcome, process::Process};
 
-pub fn start(place: &Place) -> Outcome<Process> {
+pub fn start(setup: &Setup) -> Outcome<Process> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("--bare").arg(place.plain.to_string());
-    Ok(Process::start(&mut command, &place.log())?)
+    command.arg("--bare").arg(setup.plain.to_string());
+    Ok(Process::start(&mut command, &setup.log())?)
 }

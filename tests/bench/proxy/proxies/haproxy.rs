@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-use super::Place;
+use super::Setup;
 use crate::proxy::{Outcome, process::Process};
 
-pub fn start(place: &Place) -> Outcome<Process> {
-    let listen = place.plain;
-    let path = place.write(
+pub fn start(setup: &Setup) -> Outcome<Process> {
+    let listen = setup.plain;
+    let path = setup.write(
         "haproxy.cfg",
         &format!(
             "defaults
@@ -31,5 +31,5 @@ backend origins
     )?;
     let mut command = Command::new("haproxy");
     command.arg("-db").arg("-f").arg(path);
-    Ok(Process::start(&mut command, &place.log())?)
+    Ok(Process::start(&mut command, &setup.log())?)
 }

@@ -2,22 +2,22 @@
 
 use std::process::{Command, Stdio};
 
-use super::Place;
+use super::Setup;
 use crate::proxy::{Outcome, certificates::AUTHORITY, process::Process};
 
-pub fn start(place: &Place) -> Outcome<Process> {
+pub fn start(setup: &Setup) -> Outcome<Process> {
     let mut command = Command::new("mitmdump");
     command
         .arg("--quiet")
-        .args(["--listen-host", &place.plain.ip().to_string()])
-        .args(["--listen-port", &place.plain.port().to_string()])
+        .args(["--listen-host", &setup.plain.ip().to_string()])
+        .args(["--listen-port", &setup.plain.port().to_string()])
         .arg("--set")
-        .arg(format!("confdir={}", place.own.display()))
+        .arg(format!("confdir={}", setup.folder.display()))
         .arg("--set")
         .arg(format!(
             "ssl_verify_upstream_trusted_ca={}",
-            place.shared.join(AUTHORITY).display()
+            setup.shared.join(AUTHORITY).display()
         ))
         .stdout(Stdio::null());
-    Ok(Process::start(&mut command, &place.log())?)
+    Ok(Process::start(&mut command, &setup.log())?)
 }

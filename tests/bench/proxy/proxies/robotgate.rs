@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use super::{Place, first_line};
+use super::{Setup, first_line};
 use crate::proxy::{AGENT, Outcome, certificates::AUTHORITY, process::Process};
 
 /// Where the audit log goes.
@@ -33,9 +33,9 @@ pub fn version() -> Result<String, String> {
     first_line(&program, &["--version"])
 }
 
-pub fn start(place: &Place, audit: Audit, https: Https) -> Outcome<Process> {
-    let listen = place.plain;
-    let roots = place.shared.join(AUTHORITY);
+pub fn start(setup: &Setup, audit: Audit, https: Https) -> Outcome<Process> {
+    let listen = setup.plain;
+    let roots = setup.shared.join(AUTHORITY);
     let roots = roots.display();
     let path = match audit {
         // As it is installed: the folder of the configuration is watched, and the log is elsewhere.
@@ -46,7 +46,7 @@ pub fn start(place: &Place, audit: Audit, https: Https) -> Outcome<Process> {
         Https::Intercept => "intercept",
         Https::Tunnel => "tunnel",
     };
-    let path = place.write(
+    let path = setup.write(
         "robotgate.toml",
         &format!(
             r#"
@@ -79,14 +79,14 @@ robots-agents = ["{AGENT}"]
 "#
         ),
     )?;
-    fs::create_dir(place.own.join("log"))?;
+    fs::create_dir(setup.folder.join("log"))?;
     let mut command = Command::new(program());
     command.args(["run", "--config"]).arg(path);
     command.stdout(match audit {
         Audit::Pipe => Stdio::piped(),
         Audit::File | Audit::Null => Stdio::null(),
     });
-    let mut process = Process::start(&mut command, &place.log())?;
+    let mut process = Process::start(&mut command, &setup.log())?;
     if let Some(mut output) = process.take_output() {
         thread::spawn(move || io::copy(&mut output, &mut io::sink()));
     }

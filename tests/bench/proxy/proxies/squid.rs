@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{Place, first_line};
+use super::{Setup, first_line};
 use crate::proxy::{
     Outcome,
     certificates::{AUTHORITY, AUTHORITY_WITH_KEY},
@@ -30,10 +30,10 @@ pub fn version() -> Result<String, String> {
     Ok(version.replace("Squid Cache: Version", "squid") + bump)
 }
 
-pub fn start(place: &Place, workers: u8) -> Outcome<Process> {
-    let (plain, folder) = (place.plain, place.own.display());
+pub fn start(setup: &Setup, workers: u8) -> Outcome<Process> {
+    let (plain, folder) = (setup.plain, setup.folder.display());
     let interception = if intercepts() {
-        interception(place)?
+        interception(setup)?
     } else {
         String::new()
     };
@@ -42,7 +42,7 @@ pub fn start(place: &Place, workers: u8) -> Outcome<Process> {
     } else {
         String::new()
     };
-    let path = place.write(
+    let path = setup.write(
         "squid.conf",
         &format!(
             "http_port {plain}
@@ -68,14 +68,14 @@ shutdown_lifetime 0 seconds
         .args(["--foreground", "-n", &name, "-f"])
         .arg(path)
         .stdout(Stdio::null());
-    Ok(Process::start(&mut command, &place.log())?)
+    Ok(Process::start(&mut command, &setup.log())?)
 }
 
 /// The lines for a second port, where it ends the TLS inside of CONNECTs, as its manual has them: its certificates are
 /// made after the origin's.
-fn interception(place: &Place) -> Outcome<String> {
+fn interception(setup: &Setup) -> Outcome<String> {
     let helper = helper().unwrap_or_default();
-    let certificates = place.own.join("certificates");
+    let certificates = setup.folder.join("certificates");
     let made = Command::new(helper)
         .arg("-c")
         .arg("-s")
@@ -93,10 +93,10 @@ acl begin at_step SslBump1
 ssl_bump peek begin
 ssl_bump bump all
 tls_outgoing_options cafile={}",
-        place.intercepting,
-        place.shared.join(AUTHORITY_WITH_KEY).display(),
+        setup.intercepting,
+        setup.shared.join(AUTHORITY_WITH_KEY).display(),
         certificates.display(),
-        place.shared.join(AUTHORITY).display(),
+        setup.shared.join(AUTHORITY).display(),
     ))
 }
 

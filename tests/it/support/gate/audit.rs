@@ -60,9 +60,9 @@ impl Gate {
 /// The records in a file, none if there is no file.
 pub fn read(path: &Path) -> Vec<Record> {
     let text = fs::read_to_string(path).unwrap_or_default();
-    let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+    let complete = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
     let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("no record ({error}): {line}"));
-    whole.lines().map(parse).collect()
+    complete.lines().map(parse).collect()
 }
 
 /// Decisions, and completions.

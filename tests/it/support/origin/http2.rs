@@ -99,10 +99,10 @@ async fn answer(reply: Reply, method: &str, mut respond: SendResponse<Bytes>, br
         }
     }
     let response = response.body(()).expect("a head");
-    let is_whole = body.is_empty() && reply.script.is_empty();
-    let sending = respond.send_response(response, is_whole);
+    let is_complete = body.is_empty() && reply.script.is_empty();
+    let sending = respond.send_response(response, is_complete);
     let mut sending = sending.map_err(io::Error::other)?;
-    if is_whole {
+    if is_complete {
         return Ok(());
     }
     send(&mut sending, body, reply.script.is_empty()).await?;

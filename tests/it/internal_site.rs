@@ -167,7 +167,7 @@ async fn its_pages_are_no_errors_in_the_metrics() {
         line.map_or(0, |(_, count)| count.parse::<u64>().expect("a count"))
     };
     // A request is counted when it has ended, which may be after its answer came.
-    let metrics = wait::until_told("the requests to be counted", async || {
+    let metrics = wait::until_async("the requests to be counted", async || {
         let metrics = gate.admin("/metrics").await.text();
         (of(&metrics, "own") == 3).then_some(metrics)
     })

@@ -1,4 +1,4 @@
-//! The rooms of the program (the modules at its top): which import which, read from the sources.
+//! Which modules at the top of the crate import which, read from the sources.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,21 +33,21 @@ const IMPURE: [&str; 15] = [
 type Named = (usize, String);
 
 #[test]
-fn pure_rooms_name_nothing_impure_and_no_room_below() {
+fn pure_modules_name_nothing_impure_and_no_module_below() {
     let mut found = Vec::new();
-    for (file, room, named) in sources() {
-        let Some(place) = PURE.iter().position(|pure| *pure == room) else {
+    for (file, module, named) in sources() {
+        let Some(level) = PURE.iter().position(|pure| *pure == module) else {
             continue;
         };
         for (line, path) in named {
-            let told = |what: String| format!("{}:{line}: {path} {what}", file.display());
-            found.extend(impure(&path).map(|word| told(format!("is impure ({word})"))));
-            let imported = imported(&path).filter(|other| *other != room);
+            let fault = |what: String| format!("{}:{line}: {path} {what}", file.display());
+            found.extend(impure(&path).map(|word| fault(format!("is impure ({word})"))));
+            let imported = imported(&path).filter(|other| *other != module);
             if let Some(other) = imported
-                && !PURE[..place].contains(&other)
+                && !PURE[..level].contains(&other)
                 && !UTILITIES.contains(&other)
             {
-                found.push(told(format!("imports {other}, which {room} may not know")));
+                found.push(fault(format!("imports {other}, which {module} may not know")));
             }
         }
     }
@@ -55,19 +55,19 @@ fn pure_rooms_name_nothing_impure_and_no_room_below() {
 }
 
 #[test]
-fn no_rooms_import_each_other_in_a_circle() {
+fn no_modules_import_each_other_in_a_circle() {
     let sources = sources();
-    let rooms: BTreeSet<&str> = sources.iter().map(|(_, room, _)| &**room).collect();
+    let modules: BTreeSet<&str> = sources.iter().map(|(_, module, _)| &**module).collect();
     let mut imports: BTreeMap<&str, BTreeMap<&str, String>> = BTreeMap::new();
-    for (file, room, named) in &sources {
+    for (file, module, named) in &sources {
         for (line, path) in named {
-            if let Some(other) = imported(path).filter(|other| other != room && rooms.contains(other)) {
-                let place = format!("{}:{line}", file.display());
-                imports.entry(room).or_default().entry(other).or_insert(place);
+            if let Some(other) = imported(path).filter(|other| other != module && modules.contains(other)) {
+                let at = format!("{}:{line}", file.display());
+                imports.entry(module).or_default().entry(other).or_insert(at);
             }
         }
     }
-    // A room that nobody imports, or that imports none that is left, is in no circle.
+    // A module that nobody imports, or that imports none that is left, is in no circle.
     loop {
         let before = imports.len();
         let left: BTreeSet<&str> = imports.keys().copied().collect();
@@ -75,7 +75,7 @@ fn no_rooms_import_each_other_in_a_circle() {
             imported.retain(|other, _| left.contains(other));
         }
         let wanted: BTreeSet<&str> = imports.values().flat_map(BTreeMap::keys).copied().collect();
-        imports.retain(|room, imported| wanted.contains(room) && !imported.is_empty());
+        imports.retain(|module, imported| wanted.contains(module) && !imported.is_empty());
         if imports.len() == before {
             break;
         }
@@ -106,7 +106,7 @@ fn sources() -> Vec<(PathBuf, String, Vec<Named>)> {
     assert!(files.len() > 100, "the sources are there");
     let of_file = |file: PathBuf| {
         let inside = file.strip_prefix(&root).ok()?;
-        let room = inside
+        let module = inside
             .components()
             .next()?
             .as_os_str()
@@ -114,11 +114,11 @@ fn sources() -> Vec<(PathBuf, String, Vec<Named>)> {
             .trim_end_matches(".rs");
         let is_test = inside.components().any(|part| part.as_os_str() == "tests") || inside.ends_with("tests.rs");
         // What binds all rooms together is none of them.
-        if is_test || matches!(room, "lib" | "main" | "fuzzing") {
+        if is_test || matches!(module, "lib" | "main" | "fuzzing") {
             return None;
         }
         let text = fs::read_to_string(&file).expect("a file of the sources");
-        Some((Path::new("src").join(inside), room.to_owned(), names(&text)))
+        Some((Path::new("src").join(inside), module.to_owned(), names(&text)))
     };
     files.into_iter().filter_map(of_file).collect()
 }

@@ -9,17 +9,17 @@ use super::{Origin, wait};
 
 /// What came of a run.
 #[derive(Debug)]
-pub struct Told {
+pub struct CliOutput {
     pub code: Option<i32>,
     pub out: String,
     pub errors: String,
 }
 
-// === impl Told ===
+// === impl CliOutput ===
 
-impl Told {
+impl CliOutput {
     /// Runs the program with `input` on its standard input.
-    pub async fn by(args: &[&str], input: &str) -> Self {
+    pub async fn of(args: &[&str], input: &str) -> Self {
         Self::run(Command::new(binary()).args(args), input).await
     }
 
@@ -27,9 +27,9 @@ impl Told {
     pub async fn timed(args: &[&str]) -> (Self, Duration) {
         let mut shell = Command::new("sh");
         shell.args(["-c", "\"$@\"; times", "sh"]).arg(binary()).args(args);
-        let mut told = Self::run(&mut shell, "").await;
+        let mut output = Self::run(&mut shell, "").await;
         // Two lines of the shell: its own times, and those of its children (`0m1.23s 0m0.01s`).
-        let mut lines: Vec<&str> = told.out.lines().collect();
+        let mut lines: Vec<&str> = output.out.lines().collect();
         let children = lines.pop().expect("a line of times");
         lines.pop();
         let seconds = |time: &str| {
@@ -37,8 +37,8 @@ impl Told {
             Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
         };
         let times = children.split(' ').map(|time| seconds(time).expect("a time")).sum();
-        told.out = lines.join("\n");
-        (told, Duration::from_secs_f64(times))
+        output.out = lines.join("\n");
+        (output, Duration::from_secs_f64(times))
     }
 
     async fn run(command: &mut Command, input: &str) -> Self {

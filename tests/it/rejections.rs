@@ -88,7 +88,7 @@ async fn one_client_does_not_flood_the_log() {
     for _ in 0..5 {
         run(&gate, "curl", &["-sS", "-A", "a\u{202e}b", &url]).await;
     }
-    let told = || {
+    let logged = || {
         gate.log()
             .into_iter()
             .filter(|line| line.field("fix").is_some())
@@ -101,7 +101,7 @@ async fn one_client_does_not_flood_the_log() {
     .await;
     // What comes now comes behind them.
     assert_eq!(gate.get("http://robotgate.internal/").await.status, 200);
-    assert_eq!(told(), 1);
+    assert_eq!(logged(), 1);
 }
 
 #[tokio::test]
@@ -153,6 +153,6 @@ async fn a_spare_connection_of_a_client_that_asks_on_another_is_not_told_of() {
     })
     .await;
     // It closed last, and was told of as soon as the others would have been.
-    let told = gate.log().into_iter().filter(|line| line.field("fix").is_some());
-    assert_eq!(told.count(), 1);
+    let logged = gate.log().into_iter().filter(|line| line.field("fix").is_some());
+    assert_eq!(logged.count(), 1);
 }
