@@ -1,5 +1,5 @@
-//! Turns at work that only a few may do at once, given out fairly between those who wait: the next turn goes to the
-//! next key in a round, however many turns one key waits for. Reads no clock.
+//! A semaphore that is fair between keys: the next permit goes to the next key in a round, however many permits one key
+//! waits for. Reads no clock.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -10,16 +10,16 @@ use std::{
 
 use tokio::sync::oneshot;
 
-/// A fixed number of turns. `K` says for whom one is taken.
+/// A fixed number of permits. `K` says for whom one is taken.
 pub(crate) struct FairSemaphore<K: Eq + Hash + Clone> {
     state: Mutex<State<K>>,
 }
 
-/// One turn, which ends when it is dropped.
+/// Given back when it is dropped.
 pub(crate) struct FairPermit<K: Eq + Hash + Clone>(Arc<FairSemaphore<K>>);
 
 struct State<K: Eq + Hash + Clone> {
-    /// Turns that nobody has. While there is one, nobody waits.
+    /// Permits that nobody has. While there is one, nobody waits.
     free: usize,
     /// Those who wait, by key, each list in order of arrival and never empty.
     waiting: HashMap<K, VecDeque<oneshot::Sender<FairPermit<K>>>>,
@@ -40,7 +40,7 @@ impl<K: Eq + Hash + Clone> FairSemaphore<K> {
         })
     }
 
-    /// Waits for a turn. Whoever stops waiting loses nothing for the others.
+    /// Waits for a permit. It is safe to stop waiting: the permit goes to the next.
     pub(crate) async fn take(self: &Arc<Self>, key: K) -> FairPermit<K> {
         let receiver = {
             let mut state = self.state();
@@ -64,7 +64,7 @@ impl<K: Eq + Hash + Clone> FairSemaphore<K> {
 
 impl<K: Eq + Hash + Clone> fmt::Debug for FairSemaphore<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Turns").finish_non_exhaustive()
+        f.debug_struct("FairSemaphore").finish_non_exhaustive()
     }
 }
 
@@ -110,7 +110,7 @@ impl<K: Eq + Hash + Clone> Drop for FairPermit<K> {
             next
         };
         if let Some(next) = next {
-            // One who has just stopped waiting hands it back: that drops it, which comes here again.
+            // If the receiver has just stopped waiting, the permit is dropped, and this runs again for the next one.
             drop(next.send(FairPermit(self.0.clone())));
         }
     }
@@ -179,7 +179,7 @@ mod tests {
         let (gone, receiver, last) = (wait(&semaphore, 'a'), wait(&semaphore, 'b'), wait(&semaphore, 'c'));
         drop(gone);
         drop(permit);
-        // Its turn has been sent, but not yet received.
+        // Its permit has been sent, but not yet received.
         drop(receiver);
         let [mut last] = [last];
         let permit = poll(&mut last);

@@ -36,20 +36,20 @@ use crate::{
 /// Something that fetches the robots.txt of origins.
 #[async_trait]
 pub trait Fetch: Send + Sync + 'static {
-    /// Room in the log for what came of a fetch.
-    type Room: Send + 'static;
+    /// A reservation in the log for the result of a fetch.
+    type Reservation: Send + 'static;
 
-    /// Takes a place for a fetch, which begins in its turn.
+    /// Queues a fetch, which begins in its turn.
     ///
     /// # Errors
     /// The requester has as many fetches as it may have.
     fn enter(&self, requester: Requester) -> Result<FetchPermit, LookupError>;
 
-    /// Waits for room in the log, without which nothing is fetched.
+    /// Reserves room in the log, without which nothing is fetched.
     ///
     /// # Errors
     /// The log takes nothing.
-    async fn room(&self) -> Result<Self::Room, LookupError>;
+    async fn reserve(&self) -> Result<Self::Reservation, LookupError>;
 
     /// Fetches in its turn, however long it takes; the implementation bounds it. With `etag`, the origin may
     /// answer that what it gave under that tag has not changed.
@@ -57,7 +57,7 @@ pub trait Fetch: Send + Sync + 'static {
 
     /// Told of each fetch before what it found is used, and of one that was dropped before it had ended
     /// ([`FetchError::CutOff`]).
-    fn finished(&self, finished: &FinishedFetch<'_>, room: Self::Room);
+    fn finished(&self, finished: &FinishedFetch<'_>, reservation: Self::Reservation);
 }
 
 /// A fetch that has ended, and what it changed.
@@ -142,7 +142,7 @@ impl From<Fault> for FetchError {
 impl Fetcher {
     /// A fetcher that goes out by `egress` on connections of `origins`, and offers HTTP/2 beside HTTP/1.1 with `http2`. A
     /// connection is left to other requests, and waits for them as long as `kept_for` says. Of all fetchers that share
-    /// `limiter`, as many fetches run at once as these have room for.
+    /// `limiter`, as many fetches run at once as it allows.
     pub fn new(
         egress: Egress,
         origins: Arc<Origins>,
@@ -163,7 +163,7 @@ impl Fetcher {
         }
     }
 
-    /// Takes a place for a fetch, which begins in its turn.
+    /// Queues a fetch, which begins in its turn.
     ///
     /// # Errors
     /// The requester has as many fetches as it may have.

@@ -45,12 +45,13 @@
 //!   copies on disk; and the client of that socket for the command `cache`, which reads the file itself where no proxy
 //!   runs.
 //! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Each value is used as it stands in
-//!   its section: what a lower room works by, such as [`copy::Policy`], that room defines, and the section holds it.
+//!   its section: what a lower module works by, such as [`copy::Policy`], that module defines, and the section holds it.
 //! - `explanation`: why a URL would be allowed or refused, of the rules that won and lost.
 //! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
 //! - `files`: reading files: no pipe, which could take for ever, and no secret that others can read.
-//! - `fair`: turns at work that only a few may do at once. `ratelimited`: log lines that are written once a second at most.
-//!   `paint`: colour, where a terminal shows it. `columns`: a terminal's width, and texts that fit into it. [`text`]: text from outside made fit to show, and times as text.
+//! - `fair_semaphore`: permits for work that only a few may do at once, fair between clients. `ratelimited`: log lines
+//!   that are written once a second at most. `colour`: colour, where a terminal shows it. `columns`: a terminal's width,
+//!   and texts that fit into it. [`text`]: text from outside made fit to show, and times as text.
 //! - [`service`]: the daemon around all this: start, reload, stop; what came of the last reload; what systemd is told of
 //!   it, and the sockets that come from there.
 //! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::complaint` and `cli::progress` are shared parts: a
@@ -74,9 +75,9 @@
 //!   for later, but for who it is proven to be from.
 //! - Nothing goes upstream, and no refusal goes down, before its decision is in the audit log, behind
 //!   the fetch that it rests on.
-//! - [`robots`], [`origin`], [`bot`], [`copy`] and [`decision`] read no clock and open no socket, no room imports one that
+//! - [`robots`], [`origin`], [`bot`], [`copy`] and [`decision`] read no clock and open no socket, no module imports one that
 //!   imports it, and there is no way to a [`decision::Decision`] but through [`decision::Question::begin`] and
-//!   [`decision::Question::before_interception`]. `tests/it/rooms.rs` holds the first two.
+//!   [`decision::Question::before_interception`]. `tests/it/modules.rs` checks the first two.
 //! - Nothing older than the last fetch is taken for it while robotgate runs. After a restart, a copy within its life may
 //!   be older than a fetch that could not be written. What cannot be read back is not known, and so is fetched.
 //! - What a CONNECT proves says who is inside, and nothing of what they may; it is looked up anew in the
@@ -93,7 +94,8 @@
 //! - There is one list of reasons: [`decision::Reason`] feeds the header, the log, the metrics and the
 //!   refusal's text; and one of errors, [`upstream::ProxyError`].
 //! - Counting locks, allocates and formats nothing on the way of a request.
-//! - `robotgate.internal` is the proxy itself (`proxy::own`): no origin, never looked up, never sent on, never decided on.
+//! - `robotgate.internal` is the proxy itself (`proxy::internal_site`): no origin, never looked up, never sent on, never
+//!   decided on.
 //! - Errors become HTTP in one place, `proxy::respond`.
 //! - A reload that fails leaves everything as it was; one that succeeds is seen whole by each
 //!   request.

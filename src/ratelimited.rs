@@ -9,11 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Counts events, and says when the next may be told.
+/// Counts events, and says when the next may be logged.
 #[derive(Debug)]
 pub(crate) struct EventCounter {
     total: AtomicU64,
-    /// When one was last told, in milliseconds since the counting began, and one more; 0 before the first time.
+    /// When one was last logged, in milliseconds since the counting began, plus one; 0 before the first time.
     last_logged: AtomicU64,
 }
 
@@ -39,13 +39,13 @@ impl EventCounter {
         }
     }
 
-    /// Counts an event. How many there were, where none was told within the last second; then this one counts as told.
+    /// Counts an event. Returns how many there were if none was logged within the last second.
     pub(crate) fn note(&self, now: Duration) -> Option<u64> {
         let total = self.total.fetch_add(1, Ordering::Relaxed) + 1;
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
         let last_logged = self.last_logged.load(Ordering::Relaxed);
         let is_due = last_logged == 0 || now.saturating_sub(last_logged) >= LOG_INTERVAL_MS;
-        // Of several at the same time one is told.
+        // Of several events at the same time, one is logged.
         let claim = || {
             self.last_logged
                 .compare_exchange(last_logged, now, Ordering::Relaxed, Ordering::Relaxed)

@@ -8,7 +8,7 @@
 //! The way of a file: `line` → `record` → `draft`, which compiles each pattern (`entry`, after
 //! `escape`) → `ruleset`, which finds out what each agent gets and has `layout` lay it out as tables
 //! of an `index`. The way of a decision: [`RobotsTxt::agent`] (`names`) → [`Agent::decide`]
-//! (`search`, `filter`, `wild`) → [`RobotsTxt::rule`], which reads the rule's line again.
+//! (`search`, `prefilter`, `wild`) → [`RobotsTxt::rule`], which reads the rule's line again.
 //!
 //! Beside them stand [`explain()`], which says of all rules why they won or lost, [`statements`],
 //! what else a file says (and [`audience`] to whom), and [`lint()`], what a person should know of it. All three read the file's

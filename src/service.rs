@@ -59,7 +59,7 @@ struct Daemon {
     notifier: Notifier,
     /// Workers, which a reload cannot change.
     threads: usize,
-    /// Has the desk serve who connects to the admin listener.
+    /// Gives connections to the admin listener to the [`AdminServer`].
     operators: ServeOperator,
 }
 

@@ -338,7 +338,7 @@ impl Store {
             // A panic has been reported; what cannot be read allows nothing.
             let reread = Arc::new(reread.unwrap_or_else(OriginState::unknown));
             let before = slot.state.compare_and_swap(&state, reread.clone());
-            // Else a fetch has landed meanwhile, and what it brought counts.
+            // Else a fetch has ended meanwhile, and its result counts.
             if Arc::ptr_eq(&before, &state) {
                 self.weigh_anew(origin, slot);
                 return reread;

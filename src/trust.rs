@@ -3,7 +3,7 @@
 //! - [`clients`]: what has to be set for each client and system, as text that a shell takes.
 //! - [`jks`]: certificates as Java's programs take them.
 //! - [`page()`]: the same for a person who opens `http://robotgate.internal/`, and the authority's certificate itself.
-//! - [`Rejections`]: which clients turned the authority's certificates down lately.
+//! - [`Rejections`]: which clients rejected the authority's certificates lately.
 //!
 //! Pure: it takes the certificate's facts, the proxy's address and the time, and returns text. It reads no file, opens
 //! no socket, and knows no private key.

@@ -44,22 +44,22 @@ use crate::{
     store::{CopyFile, Disk, FileError},
 };
 
-/// Answers those who ask.
+/// The HTTP server for operators.
 #[derive(Debug)]
 pub struct AdminServer {
     listener: Endpoint,
-    /// Has seats of its own, so that no crowd at the listener keeps those on this machine out.
+    /// Has a limiter of its own, so that many connections at the listener do not keep operators on this machine out.
     socket: Endpoint,
 }
 
-/// A side of the desk: what can be asked there, on as many connections as there are seats.
+/// Where operators connect: its routes, and how many connections it takes.
 #[derive(Debug)]
 struct Endpoint {
     routes: Router,
     limiter: ConnectionLimiter,
 }
 
-/// What there is to tell of beside the proxy itself.
+/// What the service knows beside the proxy, for the answers about its state.
 pub struct ServiceInfo {
     pub listeners: Arc<Listeners>,
     /// What came of the last reload, if there was one. It must not block.
@@ -87,7 +87,7 @@ type Warning = [(HeaderName, &'static str); 1];
 // === impl AdminServer ===
 
 impl AdminServer {
-    /// A desk that tells of `live` and what is around it.
+    /// A server for `live` and the service around it.
     pub fn new(live: Arc<Live>, service_info: ServiceInfo) -> Self {
         let context = Context {
             live,

@@ -2,7 +2,7 @@
 //!
 //! # What is promised
 //!
-//! - A line is with the operating system when [`AuditLog::write`] or [`Enqueued::written`] returns `Ok`: write(2) has
+//! - A line is with the operating system when [`AuditLog::write`] or [`Enqueued::wait_until_written`] returns `Ok`: write(2) has
 //!   returned for its last byte. No end of this process takes it back, `kill -9` included. It is not synced to the disk:
 //!   a machine that loses its power may lose the last seconds.
 //! - Lines are in the log whole, and in the order in which they were handed over.

@@ -1,5 +1,5 @@
-//! What needs more than one section of a [`Config`]: the terms of a decision, the question of somebody who asks from
-//! outside, the way out and the fetcher. So the proxy and the commands decide and fetch by the same rules.
+//! Builds what needs more than one section of a [`Config`]: the terms of a decision, a question, the egress and the
+//! fetcher. So the proxy and the commands decide and fetch by the same rules.
 //!
 //! It opens no connection and reads no file.
 
@@ -70,7 +70,7 @@ impl Config {
         }
     }
 
-    /// Room for as many fetches at once as there may be.
+    /// Bounds how many fetches run at once (`robots.max-fetches`).
     pub fn fetch_limiter(&self) -> Arc<FetchLimiter> {
         Arc::new(FetchLimiter::new(self.robots.max_fetches))
     }

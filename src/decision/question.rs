@@ -95,7 +95,7 @@ pub enum Begun {
 #[derive(Debug)]
 pub struct Undecided(Question);
 
-/// What was found out, before it is put together with the question.
+/// A verdict and its reason, before they become a [`Decision`] together with the question.
 struct Ruling {
     verdict: Verdict,
     reason: Reason,

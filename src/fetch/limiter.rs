@@ -15,16 +15,16 @@ pub use self::queue::{Name, Requester};
 use crate::copy::FetchError;
 use crate::fetch::LookupError;
 
-/// Room for so many fetches at once. Slow ones may have half of it, so that sites that never answer leave places to
-/// others; the slow ones beyond that are ended early where others wait.
+/// Bounds how many fetches run at once. Slow fetches may take half of the permits, so that sites that never answer leave
+/// the rest to others; a slow fetch beyond that is ended early if others wait.
 #[derive(Debug)]
 pub struct FetchLimiter {
     queue: Mutex<Queue<Arc<SetOnce<()>>>>,
-    /// Places of slow fetches.
+    /// The permits of slow fetches.
     slow: Semaphore,
 }
 
-/// The place of a fetch: among those that wait, and then among those that run, until it is dropped.
+/// Counts a fetch, first among those that wait and then among those that run, until it is dropped.
 #[derive(Debug)]
 pub struct FetchPermit {
     limiter: Arc<FetchLimiter>,
@@ -37,7 +37,7 @@ pub struct FetchPermit {
 // === impl FetchLimiter ===
 
 impl FetchLimiter {
-    /// Room for `max_fetches` at once, one at the least.
+    /// Allows `max_fetches` at once, at least one.
     pub fn new(max_fetches: usize) -> Self {
         Self {
             queue: Mutex::new(Queue::new(max_fetches.max(1))),
@@ -45,7 +45,7 @@ impl FetchLimiter {
         }
     }
 
-    /// Takes a place for a fetch.
+    /// Queues a fetch.
     ///
     /// # Errors
     /// The requester has as many fetches as it may have.

@@ -15,7 +15,7 @@ pub struct Traced {
     pub took: Duration,
 }
 
-/// One URL that was asked.
+/// A request of a fetch, and its response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedHop {
     pub url: String,

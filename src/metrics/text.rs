@@ -16,7 +16,7 @@ use prometheus_client::{
 use super::{Format, Metrics, Snapshot, label::Label, page::Page};
 use crate::text::micros_since_1970;
 
-/// A scrape.
+/// Collects the metrics of one scrape.
 #[derive(Debug)]
 struct MetricsCollector {
     metrics: Arc<Metrics>,

@@ -1,6 +1,6 @@
-//! How a request came here: from which client, by which listener and, inside a CONNECT, through which one.
+//! The connection that a request came on: its client, its listener and, for a request inside a CONNECT, that CONNECT.
 //!
-//! It says who came, and nothing of what they may do: each request is decided on its own.
+//! It identifies the client, and never says what the client may do: each request is decided on its own.
 
 use std::{
     net::SocketAddr,
@@ -19,12 +19,12 @@ use crate::{
     origin::Origin,
 };
 
-/// How requests come by one connection, or by one CONNECT over it.
+/// A connection of a client, or a CONNECT over it.
 #[derive(Debug, Clone)]
 pub(super) struct ClientConnection {
     pub(super) client: SocketAddr,
     pub(super) certificate: Option<Arc<Vouched>>,
-    /// The client's place among those that are connected.
+    /// Counts the connection of the client while it lasts.
     pub(super) guard: Arc<ConnectionGuard>,
     pub(super) listener: Listener,
     pub(super) outer_connect: Option<Arc<OuterConnect>>,

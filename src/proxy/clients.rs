@@ -51,7 +51,7 @@ struct Client {
     leaves: Mutex<Option<Allowance>>,
 }
 
-/// One connection of a client, for as long as it lasts.
+/// Counts a connection of a client until it is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionGuard {
     clients: Arc<Clients>,
@@ -59,7 +59,7 @@ pub(super) struct ConnectionGuard {
     client: Arc<Client>,
 }
 
-/// One request of a client, for as long as it lasts.
+/// Counts a request of a client until it is dropped.
 #[derive(Debug)]
 pub(super) struct RequestGuard(Arc<ConnectionGuard>);
 
@@ -189,7 +189,7 @@ impl ConnectionGuard {
         self.key
     }
 
-    /// Counts that this client came over a limit.
+    /// Counts that this client exceeded a limit.
     pub(super) fn count_exceeded(&self, limit: Limit, client: SocketAddr) {
         self.clients.tally.note(limit, client, Instant::now());
     }

@@ -28,25 +28,25 @@ pub(super) struct LoggedFetcher {
 
 #[async_trait]
 impl Fetch for LoggedFetcher {
-    type Room = Reserved;
+    type Reservation = Reserved;
 
     fn enter(&self, requester: Requester) -> Result<FetchPermit, LookupError> {
         self.fetcher.enter(requester)
     }
 
-    async fn room(&self) -> Result<Reserved, LookupError> {
-        let room = self.audit.reserve(LINE).await;
-        room.map_err(|_| LookupError::NotLogged)
+    async fn reserve(&self) -> Result<Reserved, LookupError> {
+        let reservation = self.audit.reserve(LINE).await;
+        reservation.map_err(|_| LookupError::NotLogged)
     }
 
     async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
         self.fetcher.trace(permit, origin, etag).await
     }
 
-    fn finished(&self, finished: &FinishedFetch<'_>, room: Reserved) {
+    fn finished(&self, finished: &FinishedFetch<'_>, reservation: Reserved) {
         self.metrics
             .fetched(FetchResult::from(&finished.traced.fetched), finished.traced.took);
-        room.append(&self.line(finished));
+        reservation.append(&self.line(finished));
     }
 }
 

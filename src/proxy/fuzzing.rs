@@ -32,7 +32,7 @@ pub struct ParsedRequest {
     pub upstream: Vec<u8>,
 }
 
-/// Takes the head that `bytes` begin with, `=` a CONNECT to there; `None` where more has to come.
+/// Reads the head that `bytes` begin with, as one inside a CONNECT to `outer_connect`; `None` where more has to come.
 ///
 /// # Errors
 /// Why it is refused, and by whom.

@@ -93,7 +93,7 @@ pub(super) struct HeadTimes {
     pub(super) head: Duration,
 }
 
-/// What was found in the bytes of a head.
+/// The fields of a head that decide how it is read.
 struct ScannedHead {
     len: usize,
     connect: Option<ConnectHead>,

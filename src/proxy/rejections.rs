@@ -1,4 +1,4 @@
-//! Tells of clients that turn the interception's certificates down, which they do in three ways: by a TLS alert, by
+//! Logs clients that reject the certificates of the interception, which they do in three ways: by a TLS alert, by
 //! closing in the middle of the handshake, or by closing right behind it, before a byte of a request (Node.js and what
 //! is made with GnuTLS look at a certificate only then). The log names the client and what to set in it.
 //!
@@ -16,7 +16,7 @@ use http::HeaderValue;
 use super::{client_connection::OuterConnect, context::Context, handshake::cause};
 use crate::{origin::Scheme, ratelimited::ratelimited, text::plain, trust::RejectionKind, trust::clients};
 
-/// Tells why a client broke the handshake off. pingora passes the alert on only as text.
+/// Logs why a client broke the handshake off. pingora passes the alert on only as text.
 pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: &OuterConnect, context: &Context) {
     let text = error.to_string();
     let cause = cause(error);
@@ -32,7 +32,7 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
     }
 }
 
-/// Tells of a client that sent nothing on a connection, `after` it could. Only within TLS, and at once, does that say
+/// Logs a client that sent nothing on a connection, `after` it could. Only within TLS, and at once, does that say
 /// something.
 pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
@@ -52,7 +52,7 @@ pub(super) fn note_trust(context: &Context) {
     }
 }
 
-/// Tells of a close, unless the client's other connections say that it means nothing.
+/// Logs a close, unless the client's other connections show that it means nothing.
 async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context) {
     if outer_connect.user_agent.as_ref().is_some_and(is_browser) {
         return;

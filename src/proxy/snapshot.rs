@@ -1,4 +1,4 @@
-//! What a scrape looks up, where the proxy counts nothing by itself.
+//! Takes a snapshot of the values that are not counted as they change, for the metrics.
 
 use std::{sync::Arc, time::SystemTime};
 

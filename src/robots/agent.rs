@@ -185,7 +185,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// A survey takes more of the stack than other decisions should.
+    /// A [`PathIndex`] takes more of the stack than other decisions should.
     #[inline(never)]
     fn find_indexed(&self, search: Search<'_>, path: &[u8]) -> (Match, usize) {
         let path_index = PathIndex::new(path);

@@ -188,7 +188,7 @@ impl<W: Offset> Entry<W> {
     }
 
     /// What a path must have if the pattern, which has wildcards, is to match: of few patterns
-    /// [`super::filter::Classes`] say it, of many a [`super::filter::PairFilter`].
+    /// [`super::prefilter::Classes`] say it, of many a [`super::prefilter::PairFilter`].
     pub(super) fn needs(&self) -> u16 {
         self.link & DISTANCE
     }

@@ -1,6 +1,6 @@
-//! What a path consists of, surveyed once for a file with so many patterns that searching the path
-//! for each takes too long. Most patterns then fail by what the path does not have, or has in
-//! another order.
+//! An index of a path, for a file with so many patterns that searching the path for each takes too
+//! long. Most patterns are rejected because the path lacks some of their bytes, or has them in another
+//! order.
 //!
 //! Never says no to a path that matches; it may say yes to one that does not. It is large, so only
 //! a search that has become long makes one, on its stack.

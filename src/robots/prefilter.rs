@@ -1,5 +1,5 @@
-//! Quick tests that most wildcard patterns fail, at next to no cost: does the path have the bytes, or the pairs of
-//! neighbouring bytes, that the pattern asks for? [`Classes`] are for the few patterns of a small file, a [`PairFilter`] for
+//! Cheap tests that reject most wildcard patterns before they are matched: does the path have the bytes, or the pairs
+//! of neighbouring bytes, that the pattern needs? [`Classes`] are for the few patterns of a small file, a [`PairFilter`] for
 //! many.
 //!
 //! Neither says no to a path that matches; both may say yes to one that does not.

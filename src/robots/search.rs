@@ -57,12 +57,12 @@ impl<'a> Search<'a> {
     }
 
     /// Whether so much has been searched that nothing more was: a search [`with`](Self::with) a
-    /// survey of the path has to take its place.
+    /// path index has to take its place.
     pub(super) fn is_long(&self) -> bool {
         self.path_index.is_none() && self.searched > LONG
     }
 
-    /// With a survey of the path, for a search that is long.
+    /// Adds an index of the path, for a search that is long.
     pub(super) fn with(self, path_index: &'a PathIndex) -> Self {
         Self {
             path_index: Some(path_index),
@@ -180,7 +180,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// So many bytes are searched in less time than a survey takes.
+/// Searching this many bytes takes less time than building a [`PathIndex`].
 const LONG: usize = 1 << 17;
 
 /// So many prefixes within each other are compared one by one.

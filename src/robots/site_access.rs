@@ -1,4 +1,4 @@
-//! What can be said of an origin as a whole, when the path is out of sight.
+//! What an agent may fetch of a site if the path is not known, as in a tunnel.
 //!
 //! Never looks at a path. It errs to [`SiteAccess::Mixed`]: patterns are looked at one by one, not at
 //! what several cover together.
@@ -8,7 +8,7 @@ use super::{
     wild,
 };
 
-/// What holds whatever the path.
+/// What an agent may fetch, for all paths of a site together.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SiteAccess {
     /// Every path is allowed.

@@ -32,7 +32,7 @@ struct ForPerson {
     paint: Paint,
 }
 
-/// What a line says, in text.
+/// The message and the fields of an event, as text.
 #[derive(Debug, Default)]
 struct EventText {
     message: String,

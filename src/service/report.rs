@@ -60,7 +60,7 @@ impl Report {
         self.notifier.ready();
     }
 
-    /// Tells again and again, for as long as the daemon serves.
+    /// Updates the status again and again, for as long as the daemon serves.
     pub async fn keep_up(self: Arc<Self>) {
         loop {
             tokio::time::sleep(PERIOD).await;
@@ -68,7 +68,7 @@ impl Report {
         }
     }
 
-    /// Tells how a drain goes that may last for `bound`, until it is over or the future is dropped.
+    /// Reports how a drain goes that may last for `bound`, until it is over or the future is dropped.
     pub async fn drain(self: Arc<Self>, bound: Duration) {
         self.notifier.stopping();
         let end = Instant::now() + bound;

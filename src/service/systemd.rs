@@ -27,7 +27,7 @@ use crate::text::plain;
 #[derive(Debug, Clone)]
 pub struct Notifier(Option<Arc<LastSent>>);
 
-/// What has been told.
+/// What was sent last, so that nothing is sent twice.
 #[derive(Debug, Default)]
 struct LastSent {
     status: Mutex<String>,

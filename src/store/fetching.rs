@@ -19,15 +19,15 @@ use crate::{
     origin::Origin,
 };
 
-/// A fetch that has begun. Where this is dropped before the fetch has landed, the log has a record of it all the same.
+/// A fetch that has begun. If this is dropped before the fetch has ended, the log still has a record of it.
 struct Begun<'a, F: Fetch> {
     origin: &'a Origin,
     slot: &'a Slot,
     fetcher: &'a F,
     policy: &'a Policy,
     at: Instant,
-    /// Room in the log, until the fetch has landed.
-    room: Option<F::Room>,
+    /// The reservation in the log, until the fetch has ended.
+    reservation: Option<F::Reservation>,
 }
 
 impl Store {
@@ -101,7 +101,7 @@ impl Store {
 
     /// Joins the fetch that is wanted for the origin, or wants one.
     fn join_or_queue<F: Fetch>(&self, slot: &Arc<Slot>, query: &Query<'_, F>) -> Result<FetchHandle, LookupError> {
-        // Between the caller's look and this a fetch may have landed.
+        // A fetch may have ended since the caller looked.
         let is_due = || slot.state.load().due(SystemTime::now(), query.policy) != Due::No;
         let enter = || query.fetcher.enter(query.requester);
         self.in_flight
@@ -118,7 +118,7 @@ impl Store {
         if !queued.turn().await {
             return Ok((queued.join(), CacheStatus::Collapsed));
         }
-        let room = fetcher.room().await?;
+        let reservation = fetcher.reserve().await?;
         let running = queued.join();
         let Some((guard, permit)) = queued.begin() else {
             return Ok((running, CacheStatus::Collapsed));
@@ -126,7 +126,7 @@ impl Store {
         let (store, fetcher, policy) = (self.clone(), fetcher.clone(), *policy);
         let stopping = self.stopping.clone();
         self.running.spawn(async move {
-            let fetch = store.fetch(&guard, permit, &*fetcher, policy, room);
+            let fetch = store.fetch(&guard, permit, &*fetcher, policy, reservation);
             // Dropped where robotgate stops first.
             stopping.run_until_cancelled(fetch).await
         });
@@ -140,7 +140,7 @@ impl Store {
         permit: Arc<FetchPermit>,
         fetcher: &F,
         policy: Policy,
-        room: F::Room,
+        reservation: F::Reservation,
     ) {
         let (origin, slot) = (&guard.origin, guard.slot());
         let mut begun = Begun {
@@ -149,7 +149,7 @@ impl Store {
             fetcher,
             policy: &policy,
             at: Instant::now(),
-            room: Some(room),
+            reservation: Some(reservation),
         };
         let etag = slot.state.load().etag().map(str::to_owned);
         let mut traced = fetcher.fetch(&permit, origin, etag.as_deref()).await;
@@ -176,7 +176,7 @@ impl Store {
             let forgotten = slot.forgotten();
             let before = slot.state.load_full();
             let after = Arc::new(before.after(meaning.clone(), status, freshness, now, spread, &policy));
-            if let Some(room) = begun.room.take() {
+            if let Some(reservation) = begun.reservation.take() {
                 let finished = FinishedFetch {
                     origin,
                     traced: &traced,
@@ -185,7 +185,7 @@ impl Store {
                     at: now,
                     policy: &policy,
                 };
-                fetcher.finished(&finished, room);
+                fetcher.finished(&finished, reservation);
             }
             let found = slot.state.compare_and_swap(&before, after.clone());
             // Else it was read anew meanwhile, or brought back from disk, or forgotten.
@@ -204,7 +204,9 @@ impl Store {
 
 impl<F: Fetch> Drop for Begun<'_, F> {
     fn drop(&mut self) {
-        let Some(room) = self.room.take() else { return };
+        let Some(reservation) = self.reservation.take() else {
+            return;
+        };
         let traced = Traced {
             fetched: Fetched::Failed(FetchError::CutOff.into()),
             hops: Vec::new(),
@@ -220,6 +222,6 @@ impl<F: Fetch> Drop for Begun<'_, F> {
             at: SystemTime::now(),
             policy: self.policy,
         };
-        self.fetcher.finished(&finished, room);
+        self.fetcher.finished(&finished, reservation);
     }
 }

@@ -1,4 +1,4 @@
-//! The fetches that are wanted: one per origin, which the others join.
+//! The fetches that are queued or run: one per origin, which later requests join.
 //!
 //! A fetch waits for its turn as long as somebody waits for it, and nothing has begun until then. It may come in the
 //! turn of any requester that waits for it. Once it runs, it goes on whoever leaves.
@@ -16,7 +16,7 @@ use crate::{
     origin::Origin,
 };
 
-/// The fetches that are wanted, by origin.
+/// The fetches that are queued or run, by origin.
 #[derive(Debug, Default)]
 pub(super) struct InFlightFetches(Mutex<HashMap<Origin, Entry>>);
 
@@ -25,7 +25,7 @@ struct Entry {
     fetch: Arc<InFlightFetch>,
     /// How many wait for its turn.
     waiting: usize,
-    /// What requesters have in the queue for it.
+    /// The permits of the requesters that wait for it.
     permits: Vec<(Name, Weak<FetchPermit>)>,
 }
 
@@ -43,7 +43,7 @@ enum Stage {
     Finished,
 }
 
-/// What becomes of someone who needs a fetch.
+/// A fetch, as a request that waits for it holds it.
 pub(super) enum FetchHandle {
     /// It runs; or none is due any more.
     Running(RunningFetch),
@@ -77,7 +77,7 @@ pub(super) struct FetchGuard {
 
 impl InFlightFetches {
     /// Joins the fetch that is wanted for `origin`; else wants one into `slot`, if it is still due. Where it waits, `enter`
-    /// takes a place for it, unless the requester has one there already.
+    /// takes a permit for it, unless the requester has one already.
     ///
     /// # Errors
     /// Those of `enter`.
@@ -264,7 +264,7 @@ mod tests {
         origin::{HostPort, Scheme},
     };
 
-    /// Someone who waits for the fetch for `origin`, each with a place of its own.
+    /// Someone who waits for the fetch for `origin`, each with a permit of its own.
     fn queued(
         in_flight: &Arc<InFlightFetches>,
         limiter: &Arc<FetchLimiter>,
@@ -286,7 +286,7 @@ mod tests {
         let (in_flight, limiter) = (Arc::<InFlightFetches>::default(), Arc::new(FetchLimiter::new(1)));
         let origin = Origin::new(Scheme::Https, HostPort::parse(b"a.example").expect("a host"));
         let [first, second] = [1, 2].map(|client| queued(&in_flight, &limiter, &origin, client));
-        // A `QueuedFetch` gives its hold on the flight back only after it has looked at the entry, so the second may look
+        // A `QueuedFetch` gives its hold on the fetch back only after it has looked at the entry, so the second may look
         // while the first holds it still.
         let held_by_first = first.fetch.clone();
         drop(first);

@@ -21,8 +21,8 @@ pub(super) struct Slot {
     recalled: AtomicBool,
     /// How often all was forgotten.
     forgotten: AtomicU64,
-    /// Whether a fetch runs, or waits for its turn in the background. Only a hint that spares a lock: the store's flights
-    /// say it.
+    /// Whether a fetch runs, or waits for its turn in the background. Only a hint that spares a lock:
+    /// [`InFlightFetches`](super::in_flight::InFlightFetches) decides.
     pub(super) fetching: AtomicBool,
     /// What it led to.
     pub(super) tally: Arc<Tally>,

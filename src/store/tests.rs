@@ -53,13 +53,13 @@ struct Bench {
 
 #[async_trait]
 impl Fetch for Puppet {
-    type Room = ();
+    type Reservation = ();
 
     fn enter(&self, requester: Requester) -> Result<FetchPermit, LookupError> {
         self.limiter.enter(requester)
     }
 
-    async fn room(&self) -> Result<(), LookupError> {
+    async fn reserve(&self) -> Result<(), LookupError> {
         let waited = self.logs.subscribe().wait_for(|logs| *logs).await.map(drop);
         waited.map_err(|_| LookupError::NotLogged)
     }

@@ -42,7 +42,7 @@ struct FileTexts {
     trust: Option<String>,
 }
 
-/// What belongs together in a list.
+/// The list that a client stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientKind {

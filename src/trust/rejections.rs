@@ -1,4 +1,4 @@
-//! Which clients turned the authority's certificates down lately: a bounded table, for the log and the admin page.
+//! Which clients rejected the authority's certificates lately: a bounded table, for the log and the admin page.
 //! It reads no clock.
 
 use std::{

@@ -61,7 +61,7 @@ pub struct Bounds {
     pub silence: Duration,
 }
 
-/// One connection to an origin, which several exchanges share. A clone is the same connection.
+/// A connection to an origin that several exchanges share. A clone is the same connection.
 #[derive(Debug, Clone)]
 pub struct SharedConnection(Arc<State>);
 
@@ -85,7 +85,7 @@ struct State {
     bounds: Bounds,
 }
 
-/// A stream's place on its connection, which it gives back when it is dropped.
+/// Counts a stream among those of its connection until it is dropped.
 #[derive(Debug)]
 struct StreamPermit {
     state: Arc<State>,

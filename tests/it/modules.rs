@@ -10,7 +10,7 @@ use std::{
 const PURE: [&str; 5] = ["robots", "origin", "bot", "copy", "decision"];
 /// What they may import beside them.
 const UTILITIES: [&str; 1] = ["text"];
-/// What no pure room names: a part of a path, or the first word of a crate's name (`tokio_util`).
+/// What no pure module names: a part of a path, or the first word of a crate's name (`tokio_util`).
 const IMPURE: [&str; 15] = [
     "tokio",
     "pingora",
@@ -93,12 +93,12 @@ fn impure(path: &str) -> Option<&'static str> {
     })
 }
 
-/// The room that a path leads to.
+/// The module that a path leads to.
 fn imported(path: &str) -> Option<&str> {
     path.strip_prefix("crate::")?.split("::").next()
 }
 
-/// Each file of the sources with its room and the paths that its code names, its tests left out.
+/// Each file of the sources with its module and the paths that its code names, its tests left out.
 fn sources() -> Vec<(PathBuf, String, Vec<Named>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
@@ -113,7 +113,7 @@ fn sources() -> Vec<(PathBuf, String, Vec<Named>)> {
             .to_str()?
             .trim_end_matches(".rs");
         let is_test = inside.components().any(|part| part.as_os_str() == "tests") || inside.ends_with("tests.rs");
-        // What binds all rooms together is none of them.
+        // What binds all modules together is none of them.
         if is_test || matches!(module, "lib" | "main" | "fuzzing") {
             return None;
         }

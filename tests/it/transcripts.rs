@@ -2,7 +2,7 @@
 //! what the audit log says of it. `transcripts/*.txt` has the scripts ([`script`] says how they are written), and
 //! `transcripts/recorded/*.txt` how they went.
 //!
-//! `RECORD=1` writes the recordings anew, `RECORD=permitted` only those of cases that have a `may-change`, `RECORD=spelling` only
+//! `RECORD=1` writes the recordings anew, `RECORD=meant` only those of cases that have a `may-change`, `RECORD=spelling` only
 //! those that differ in no more than the order and spelling of fields. `TRANSCRIPT=text` plays the cases whose names hold
 //! the text.
 

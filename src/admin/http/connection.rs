@@ -35,8 +35,8 @@ pub(super) struct ConnectionInfo {
     pub(super) is_local: bool,
 }
 
-/// Serves requests by `routes` until the client leaves, is silent for too long, or somebody needs the seat more; or to the
-/// answer that is being given when `until` ends.
+/// Serves requests by `routes` until the client leaves, is silent for too long, or another connection needs the permit.
+/// When `until` ends, it finishes the response that it has begun.
 pub(super) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     info: ConnectionInfo,
@@ -55,7 +55,7 @@ pub(super) async fn serve(
         request.extensions_mut().insert(info);
         let (permit, answer) = (permit.clone(), routes.call(request));
         async move {
-            let _answering = permit.answer();
+            let _responding = permit.begin_response();
             answer.await
         }
     });

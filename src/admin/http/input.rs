@@ -1,4 +1,4 @@
-//! What is asked, read from a request, or why it cannot be: the query of a GET, the content of a POST.
+//! Reads the input of a request: the query of a GET, the content of a POST.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use super::problem::Problem;
 use crate::origin::Target;
 
-/// A query, all of which is understood.
+/// A query without unknown fields.
 pub(super) struct StrictQuery<T>(pub(super) T);
 
 /// What a query or a content can ask for.

@@ -1,5 +1,5 @@
-//! How many connections of those who ask there are at once. Who comes when all seats are taken gets that of whoever has
-//! been idle for the longest time, or does not take its answer; and one address has no more than half of them.
+//! Bounds the connections of operators. A new connection beyond the bound closes the one that has been idle for the
+//! longest time, or whose client does not read its response. One address may have half of the connections.
 
 use std::{
     net::IpAddr,
@@ -10,16 +10,16 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// The seats, and who has one.
+/// The connections that are open, and how many more may be.
 #[derive(Debug)]
 pub(super) struct ConnectionLimiter {
     taken: Arc<Mutex<Vec<Arc<State>>>>,
     free: Arc<Semaphore>,
-    /// Those that may wait for a seat.
+    /// Connections that may wait for a permit.
     waiting: Semaphore,
 }
 
-/// A seat that is had, until it is dropped.
+/// Counts a connection until it is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionPermit {
     state: Arc<State>,
@@ -31,36 +31,36 @@ pub(super) struct ConnectionPermit {
 struct State {
     /// Where its client comes from; `None` for the socket beside the copies.
     address: Option<IpAddr>,
-    doing: Mutex<Doing>,
-    /// Asks whoever is here to leave.
-    leave: CancellationToken,
+    activity: Mutex<Activity>,
+    /// Cancelled when the connection has to close for another one.
+    closing: CancellationToken,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Doing {
+struct Activity {
     /// When the last answer was begun.
     last: Instant,
     /// Whether an answer is being made.
-    answering: bool,
+    responding: bool,
     /// Since when some of an answer waits for the client to take it.
     sending: Option<Instant>,
 }
 
-/// Held while an answer is made.
+/// Marks the connection as busy while a response is made.
 pub(super) struct ResponseGuard<'a>(&'a ConnectionPermit);
 
 // === impl ConnectionLimiter ===
 
 impl ConnectionLimiter {
-    /// A seat for a client at `address`, perhaps after a moment. `None` where nobody gets up for it, or who comes from there
-    /// has as many as one place may.
+    /// A permit for a client at `address`, after a wait if need be. `None` if no other connection can be closed for it, or
+    /// this address has as many connections as it may have.
     pub(super) async fn take(&self, address: Option<IpAddr>) -> Option<ConnectionPermit> {
         tokio::time::timeout(MAX_WAIT, self.make_room_for(address)).await.ok()?;
         let slot = match self.free.clone().try_acquire_owned() {
             Ok(slot) => slot,
             Err(_) => {
                 let _turn = self.waiting.try_acquire().ok()?;
-                self.ask_somebody_to_leave(|_| true);
+                self.close_longest_idle(|_| true);
                 let wait = tokio::time::timeout(MAX_WAIT, self.free.clone().acquire_owned());
                 // The semaphore is never closed.
                 wait.await.ok()?.ok()?
@@ -68,12 +68,12 @@ impl ConnectionLimiter {
         };
         let state = Arc::new(State {
             address,
-            doing: Mutex::new(Doing {
+            activity: Mutex::new(Activity {
                 last: Instant::now(),
-                answering: false,
+                responding: false,
                 sending: None,
             }),
-            leave: CancellationToken::new(),
+            closing: CancellationToken::new(),
         });
         lock(&self.taken).push(state.clone());
         Some(ConnectionPermit {
@@ -83,22 +83,22 @@ impl ConnectionLimiter {
         })
     }
 
-    /// Waits until somebody gets up who comes from there, where that is as many as may.
+    /// Waits until `address` has fewer connections than it may have, and closes its longest idle one.
     async fn make_room_for(&self, address: Option<IpAddr>) {
-        let from_there = |state: &&Arc<State>| state.address == address;
-        let is_full = || lock(&self.taken).iter().filter(from_there).count() >= MAX_OF_ONE;
-        while is_full() && !self.ask_somebody_to_leave(from_there) {
+        let same_address = |state: &&Arc<State>| state.address == address;
+        let is_full = || lock(&self.taken).iter().filter(same_address).count() >= MAX_OF_ONE;
+        while is_full() && !self.close_longest_idle(same_address) {
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// `false` where everybody is busy.
-    fn ask_somebody_to_leave(&self, who: impl Fn(&&Arc<State>) -> bool) -> bool {
+    /// Closes the connection that has been idle for the longest time; `false` if all are busy.
+    fn close_longest_idle(&self, who: impl Fn(&&Arc<State>) -> bool) -> bool {
         let taken = lock(&self.taken);
-        let staying = taken.iter().filter(who).filter(|state| !state.leave.is_cancelled());
-        let idle = staying.filter_map(|state| Some((lock(&state.doing).idle_since()?, state)));
+        let open = taken.iter().filter(who).filter(|state| !state.closing.is_cancelled());
+        let idle = open.filter_map(|state| Some((lock(&state.activity).idle_since()?, state)));
         let longest = idle.min_by_key(|(since, _)| *since);
-        longest.map(|(_, state)| state.leave.cancel()).is_some()
+        longest.map(|(_, state)| state.closing.cancel()).is_some()
     }
 }
 
@@ -116,20 +116,20 @@ impl Default for ConnectionLimiter {
 
 impl ConnectionPermit {
     /// Notes that an answer is being made.
-    pub(super) fn answer(&self) -> ResponseGuard<'_> {
-        let mut now = lock(&self.state.doing);
-        (now.last, now.answering) = (Instant::now(), true);
+    pub(super) fn begin_response(&self) -> ResponseGuard<'_> {
+        let mut now = lock(&self.state.activity);
+        (now.last, now.responding) = (Instant::now(), true);
         ResponseGuard(self)
     }
 
     /// Notes whether some of an answer waits to be taken.
     pub(super) fn set_sending(&self, sending: bool) {
-        lock(&self.state.doing).sending = sending.then(Instant::now);
+        lock(&self.state.activity).sending = sending.then(Instant::now);
     }
 
-    /// Waits until somebody else needs the seat, which is asked for only while it is idle.
+    /// Waits until the connection has to close for another one, which only happens while it is idle.
     pub(super) async fn wanted(&self) {
-        self.state.leave.cancelled().await;
+        self.state.closing.cancelled().await;
     }
 }
 
@@ -141,23 +141,23 @@ impl Drop for ConnectionPermit {
 
 impl Drop for ResponseGuard<'_> {
     fn drop(&mut self) {
-        lock(&self.0.state.doing).answering = false;
+        lock(&self.0.state.activity).responding = false;
     }
 }
 
-// === impl Doing ===
+// === impl Activity ===
 
-impl Doing {
-    /// When it was last used, where somebody else may have the seat: nothing is asked, or the client does not take the
-    /// answer.
+impl Activity {
+    /// Since when the connection could be closed for another one: no response is being made, or the client does not
+    /// read it. `None` while it is busy.
     fn idle_since(&self) -> Option<Instant> {
-        let waits = self.sending.is_some_and(|since| since.elapsed() <= TO_TAKE);
-        (!self.answering && !waits).then_some(self.last)
+        let waits = self.sending.is_some_and(|since| since.elapsed() <= MAX_SENDING);
+        (!self.responding && !waits).then_some(self.last)
     }
 }
 
 fn lock<T>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is in it changes whole.
+    // Each change is complete before the lock is released.
     locked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -165,8 +165,8 @@ fn lock<T>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
 const MAX_CONNECTIONS: usize = 64;
 /// Of which so many may be of one address.
 const MAX_OF_ONE: usize = MAX_CONNECTIONS / 2;
-/// In which a client takes what is sent to it, where others wait for its seat.
-const TO_TAKE: Duration = Duration::from_secs(1);
+/// A client that reads nothing for this long counts as idle.
+const MAX_SENDING: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long somebody waits for a seat.
+/// How long a connection waits for a permit.
 const MAX_WAIT: Duration = Duration::from_secs(5);

@@ -87,7 +87,7 @@ struct TrustProblem {
     client: IpAddr,
     user_agent: Option<String>,
     origin: String,
-    /// `rejections`, or `closed` where it went without a word.
+    /// `distrust`, or `closed` where it went without a word.
     kind: &'static str,
     first: Timestamp,
     last: Timestamp,

@@ -104,7 +104,7 @@ impl From<File> for Sink {
 
 impl fmt::Debug for SharedLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
+        f.debug_struct("SharedLog").finish_non_exhaustive()
     }
 }
 

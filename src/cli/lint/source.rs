@@ -29,7 +29,7 @@ pub(super) enum Source {
     Url(String),
 }
 
-/// A robots.txt that was asked for, whether there is one or not.
+/// The robots.txt to check, or the fetch that found none.
 pub(super) struct LintInput {
     /// Where it stands, fit for a terminal.
     pub(super) name: String,

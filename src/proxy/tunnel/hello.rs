@@ -16,7 +16,7 @@ pub(super) struct Opening {
     first_bytes: FirstBytes,
 }
 
-/// What was said. Its `Display` is for where that ends the tunnel.
+/// What the client sent first. Its `Display` is for the log, where that ends the tunnel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum FirstBytes {
     /// Nothing that is whole.

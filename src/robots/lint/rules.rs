@@ -74,9 +74,9 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Says which rules others leave nothing to decide, and, where it is `are_asked`, which decide only what would be decided
-    /// the same way without them.
-    fn check(&self, are_asked: bool, budget: &mut usize, findings: &mut Findings) {
+    /// Reports rules that never decide because of others, and, with `covered`, rules whose decisions would be the same
+    /// without them.
+    fn check(&self, covered: bool, budget: &mut usize, findings: &mut Findings) {
         let all = 0..self.rules.len();
         let winners: Vec<Option<usize>> = all.map(|at| self.winner(at, budget)).collect();
         // The rules that leave nothing to one that says the opposite, which would decide without them.
@@ -109,7 +109,7 @@ impl<'a> Scope<'a> {
             findings.relate(rule.line, line, code, message);
         }
         // With no budget left, some rules that never decide may not have been found.
-        if !are_asked || *budget == 0 {
+        if !covered || *budget == 0 {
             return;
         }
         let lengths = self.lengths();

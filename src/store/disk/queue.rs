@@ -13,7 +13,7 @@ use crate::copy::OriginState;
 /// A change of what is known of an origin.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// This is known. Where it is not the `complete`, the file may know more from before.
+    /// This is known. If it is not `complete`, the file may know more from before.
     Keep { state: Arc<OriginState>, complete: bool },
     /// Nothing is known any more.
     Forget,

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::ratelimited::ratelimited;
 
-/// See the module's text.
+/// The state that readers and the writer share.
 pub(super) struct SharedDisk {
     pub(super) path: PathBuf,
     pub(super) cache_bytes: usize,

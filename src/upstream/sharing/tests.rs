@@ -137,7 +137,9 @@ async fn a_request_waits_for_two_connections_at_most_where_each_is_full_at_once(
     for _ in 0..2 {
         assert!(!request.is_finished());
         let (near, far) = tokio::io::duplex(64 * 1024);
-        let shared = SharedConnection::open(near, &one_stream, MINUTE).await.expect("it takes bytes");
+        let shared = SharedConnection::open(near, &one_stream, MINUTE)
+            .await
+            .expect("it takes bytes");
         full.push((shared.send(get(), true).expect("it has room"), far));
         sharing.keep(&key(), shared, Instant::now());
         making.share();

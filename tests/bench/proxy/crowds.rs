@@ -22,7 +22,7 @@ pub struct Memory {
     connections: usize,
 }
 
-/// What a lane found.
+/// What a contender's turn measured.
 pub struct Row {
     pub label: String,
     pub memory: Outcome<Memory>,

@@ -7,7 +7,7 @@ use super::{
     races::{Row, Sample},
 };
 
-/// A share of another lane's number in the same case.
+/// A share of another contender's number in the same case.
 struct Share {
     case: &'static str,
     of: Of,

@@ -25,7 +25,7 @@ pub struct Sample {
     pub memory: u64,
 }
 
-/// What a lane's turns found.
+/// What a contender's turns measured.
 pub struct Row {
     pub label: String,
     pub kind: Kind,

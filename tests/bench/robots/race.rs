@@ -1,4 +1,4 @@
-//! Times of several lanes that do the same work, taken in turns, so that a busy machine is busy for all.
+//! Times of several contenders that do the same work, taken in turns, so that a busy machine is busy for all.
 //!
 //! Never runs anything in parallel, and never drops a time that it took.
 
@@ -22,7 +22,7 @@ pub struct Time {
 /// How long a race may take.
 pub struct Pace {
     rounds: usize,
-    /// Of a lane in a round.
+    /// Of a contender in a round.
     turn: Duration,
     /// Of all, but for the first three rounds.
     limit: Duration,
@@ -63,7 +63,7 @@ impl Pace {
         limit: Duration::ZERO,
     };
 
-    /// What each lane takes for a unit; `None` for an empty lane.
+    /// What each contender takes for a unit; `None` where there is none.
     pub fn race<const N: usize>(&self, contenders: [Option<Contender<'_>>; N]) -> [Option<Time>; N] {
         let mut runners = contenders.map(|contender| contender.map(|contender| self.warm_up(contender)));
         let mut order: Vec<usize> = (0..N).collect();
@@ -107,7 +107,7 @@ impl Runner<'_> {
     fn turn(&mut self) {
         if self.units > 0 {
             if self.units > 1 {
-                // The lane before has used the caches for itself.
+                // The contender before has used the caches for itself.
                 (self.contender)(1);
             }
             let time = took(&mut self.contender, self.units);

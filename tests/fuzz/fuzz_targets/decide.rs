@@ -11,16 +11,16 @@ use std::time::Duration;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use robotgate::robots::path_of_url;
 
-use invariants::{WAYS, Way, holds, likely_urls};
 use input::Input;
+use invariants::{WAYS, Way, holds, likely_urls};
 use timed::timed;
 
 #[path = "../cases.rs"]
 mod cases;
-#[path = "../../it/robots/invariants.rs"]
-mod invariants;
 #[path = "../input.rs"]
 mod input;
+#[path = "../../it/robots/invariants.rs"]
+mod invariants;
 #[path = "../../it/robots/model.rs"]
 mod model;
 #[path = "../../it/robots/rfc9309.rs"]

@@ -13,7 +13,7 @@ async fn those_who_take_nothing_keep_nobody_waiting() {
     let gate = Gate::start().await;
     let requests = "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
     let mut crowd = Vec::new();
-    // More than one address has seats for, and answers that no buffer has room for.
+    // More connections than one address may have, and responses that no buffer has room for.
     for _ in 0..40 {
         let mut connection = TcpStream::connect(gate.admin_address()).await.unwrap();
         connection.write_all(requests.as_bytes()).await.unwrap();

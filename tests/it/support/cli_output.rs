@@ -1,4 +1,4 @@
-//! What a subcommand of the real binary says, run without a terminal.
+//! Runs a subcommand of the real binary without a terminal, and keeps what it prints.
 
 use std::{ffi::OsString, process::Stdio, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::{io::AsyncWriteExt as _, process::Command};
 
 use super::{Origin, wait};
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct CliOutput {
     pub code: Option<i32>,
