@@ -1,9 +1,8 @@
-//! Who is asking: from what a client proves and the User-Agent field to a configured bot, or to the product token that
-//! the request names.
+//! Identifies the client: maps what it proves and its User-Agent field to a configured bot or to a product token.
 //!
-//! Pure: it never does I/O, and allocates nothing for a request. It never decides what a bot may fetch. A User-Agent
-//! proves nothing: whoever sends it says who it is. What proves something (`proof`) is a credential, a client's
-//! certificate or its address; each stands for the bots that the configuration binds to it.
+//! Pure: it does no I/O, allocates nothing for a request, and never decides what a bot may fetch. A User-Agent proves
+//! nothing, because any client can send any name. A credential, a client certificate or an address is a proof
+//! (`proof`); each stands for the bots that the configuration binds to it.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -25,84 +24,84 @@ pub use pattern::{AgentPattern, EmptyPattern};
 pub use product::{is_token, is_token_byte};
 pub use proof::{Bindings, Presented, Proof, Shown};
 
-/// A configured bot, one `[[bot]]` of the file.
+/// A configured bot: one `[[bot]]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bot {
-    /// Its name in the log, unique in the file, ignoring ASCII case.
+    /// The name in the log. It is unique in the configuration, ignoring ASCII case.
     pub name: Arc<str>,
-    /// The User-Agent fields it is known by; any one is enough.
+    /// Patterns for the User-Agent field. The bot is recognised if any of them matches.
     pub user_agents: Vec<AgentPattern>,
-    /// Product tokens, tried in this order against a robots.txt; `*` comes after the last of its own accord.
+    /// Product tokens to look for in a robots.txt, in this order. `*` is tried last without being listed.
     pub robots_agents: Vec<Box<str>>,
-    /// What a disallow means for this bot.
     pub enforcement: Enforcement,
-    /// What proves that a client is this bot.
+    /// Proofs that identify a client as this bot.
     pub bindings: Bindings,
 }
 
 words! {
-    /// What a disallow means for a bot. Its word stands in the file, the log and the header.
+    /// What a disallow means for a bot. The same word is used in the configuration, the log and the header.
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Enforcement {
-        /// It is refused.
+        /// The request is refused.
         #[default]
         Enforce = "enforce",
-        /// It is forwarded, and the log says that it would have been refused.
+        /// The request is forwarded, and the log says that it would have been refused.
         Report = "report",
-        /// No robots.txt is asked: a user-triggered fetcher or a security scanner, which RFC 9309 leaves out.
+        /// No robots.txt is consulted. For user-triggered fetchers and security scanners, which RFC 9309 does not
+        /// cover.
         Exempt = "exempt",
     }
 }
 
 words! {
-    /// What becomes of a request that names no bot.
+    /// What happens to a request that names no bot.
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Unidentified {
-        /// It is refused.
+        /// The request is refused.
         #[default]
         Deny = "deny",
-        /// The rules for `*` hold.
+        /// The rules for `*` apply.
         Wildcard = "wildcard",
     }
 }
 
-/// Who a request says that it comes from. `'h` is the life of the User-Agent field.
+/// The sender of a request. `'h` is the lifetime of the User-Agent field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity<'h> {
     /// A configured bot.
     Bot(Arc<Bot>),
-    /// No configured bot; the product token of the field, as sent.
+    /// The product token of the field, as sent, if it names no configured bot.
     Token(Cow<'h, str>),
-    /// Nobody that a robots.txt could name.
+    /// The request names nobody that a robots.txt could have rules for.
     Unidentified(Cause),
-    /// Nobody to be served: what is said is not proven.
+    /// The client is not served, because it does not prove who it claims to be.
     Refused(Misfit),
 }
 
-/// How what a client says and what it proves do not fit.
+/// Why a client's claim and its proof do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Misfit {
-    /// The proof holds, and the User-Agent names none of the bots that it stands for.
+    /// The proof is valid, but the User-Agent names none of the bots that it stands for.
     Agent,
-    /// There is no proof where one is needed, or a credential that does not hold.
+    /// A required proof is missing, or the credential is invalid.
     Unproven {
-        /// Whether a credential would be one.
+        /// Whether a credential would be a sufficient proof.
         by_credential: bool,
     },
 }
 
 words! {
-    /// Why a request names no bot, as a sentence without a full stop for the one who sent it.
+    /// Why a request names no bot, as a sentence for its sender, without a full stop.
     pub enum Cause {
         /// No User-Agent field, or an empty one.
         Missing = "the request has no User-Agent",
         /// More than one User-Agent field.
         Several = "the request has more than one User-Agent field",
-        /// Only a browser's names.
+        /// The field names only a browser.
         BrowserOnly = "the User-Agent names only a browser, and no bot",
-        /// A field without any product token (RFC 9110 §10.1.5).
+        /// The field has no product token (RFC 9110 §10.1.5).
         NoToken = "the User-Agent holds no product name, such as AcmeBot/1.0",
     }
 }
@@ -110,7 +109,7 @@ words! {
 // === impl Bot ===
 
 impl Bot {
-    /// The product tokens that name it where no entry of `user-agents` does: those for robots.txt files, and its name.
+    /// Returns the product tokens that name the bot besides its `user-agents`: its `robots-agents` and its name.
     fn goes_by(&self) -> impl Iterator<Item = &str> {
         self.robots_agents.iter().map(|agent| &**agent).chain([&*self.name])
     }
@@ -119,7 +118,7 @@ impl Bot {
 // === impl Identity ===
 
 impl Identity<'_> {
-    /// The same, in a form that outlives the request.
+    /// Returns the same identity without a borrow from the request.
     #[must_use]
     pub fn into_owned(self) -> Identity<'static> {
         match self {
@@ -130,7 +129,7 @@ impl Identity<'_> {
         }
     }
 
-    /// The configured bot's name, or the product token of one that is not configured.
+    /// Returns the name of the configured bot, or the product token of an unconfigured one.
     pub fn name(&self) -> Option<&str> {
         match self {
             Identity::Bot(bot) => Some(&bot.name),
@@ -143,7 +142,7 @@ impl Identity<'_> {
 // === impl Misfit ===
 
 impl Misfit {
-    /// The sentence, without a full stop.
+    /// Returns the explanation as a sentence without a full stop.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "what it proves is of other bots than the one that its User-Agent names",
@@ -151,7 +150,7 @@ impl Misfit {
         }
     }
 
-    /// Whether a credential would help.
+    /// Returns whether presenting a credential would help.
     pub fn asks_for_credential(self) -> bool {
         self == Self::Unproven { by_credential: true }
     }

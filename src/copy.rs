@@ -1,7 +1,7 @@
-//! What is known of an origin's robots.txt: which copy holds, when to ask again, what a failure means.
+//! What is known of an origin's robots.txt: which copy is in force, when to ask again, what a failure means.
 //!
-//! A state machine: an event and a time go in, a new [`OriginState`] comes out; a state and a time tell what holds. Never
-//! does I/O and never reads a clock. Copies are kept by [`crate::store`] and fetched by [`crate::fetch`].
+//! A state machine: an event and a time go in, a new [`OriginState`] comes out. A state and a time give the answer.
+//! It does no I/O and reads no clock. [`crate::store`] keeps the copies, [`crate::fetch`] fetches them.
 
 mod clock;
 mod failure;

@@ -1,10 +1,10 @@
-//! May this bot fetch this? One [`Question`] goes in, one [`Decision`] comes out: a verdict, its reason, and all that it
-//! rests on. No I/O and no clock; nothing is allocated for a path whose readings are equal.
+//! Decides whether a bot may fetch a URL. A [`Question`] goes in, a [`Decision`] comes out: a verdict, its reason, and
+//! what it rests on. No I/O and no clock. A path whose readings are equal is decided without an allocation.
 //!
-//! Whether a bot is let through is decided here and nowhere else, for the proxy, for a CONNECT, for those who ask ahead
-//! and for a configuration's own cases. Whoever tells of a decision (header, body, log, metrics, API, `explain`, page)
-//! does so from the same value. Two kinds of request are answered before anything is decided: one that nobody can read, and
-//! one over a bound of `[proxy]`.
+//! All decisions are made here: for the proxy, for a CONNECT, for callers that ask in advance and for a
+//! configuration's own cases. Everything that reports a decision (header, body, log, metrics, API, `explain`, page)
+//! uses the same value. Two kinds of request are answered before a decision: one that cannot be parsed, and one that
+//! exceeds a limit of `[proxy]`.
 
 mod asker;
 mod question;
@@ -30,14 +30,13 @@ use crate::{
 };
 
 words! {
-    /// What robots.txt says of a request. What happens then is [`Decision::forwarded`]'s to say.
+    /// What robots.txt says about a request. [`Decision::forwarded`] tells whether it is forwarded.
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Verdict {
         Allow = "allow",
         Deny = "deny",
-        /// Only of a tunnel: the origin allows some paths and disallows others, and which one is
-        /// asked for cannot be seen.
+        /// For a tunnel only: the origin allows some paths and disallows others, and the requested path is not visible.
         Unverifiable = "unverifiable",
     }
 }
@@ -48,26 +47,25 @@ pub struct Decision {
     pub verdict: Verdict,
     pub reason: Reason,
     pub enforcement: Enforcement,
-    /// Whether the request goes on to the origin. A deny does where the bot's enforcement is `report`; what is refused for
-    /// another reason than the site's robots.txt never does.
+    /// Whether the request is forwarded to the origin. A denied request is forwarded if the bot's enforcement is
+    /// `report`, but never if it is refused for another reason than the site's robots.txt.
     pub forwarded: bool,
-    /// Of the copy that the decision was made on. `None` where no rule matched or none was
-    /// looked at.
+    /// The rule of the copy that decided. `None` if no rule matched or no rules were consulted.
     pub rule: Option<RuleId>,
-    /// On which reading of the path the rules decided. `None` where they did not, or on no path.
+    /// The reading of the path that the rules decided on. `None` if no rules decided, or if they decided without a
+    /// path.
     pub reading: Option<Reading>,
-    /// Who asked for what.
     pub question: Question,
-    /// What was known of the origin. `None` where no copy was asked for.
+    /// What was known of the origin. `None` if no copy was needed.
     pub lookup: Option<Lookup>,
-    /// Why bots may not go there, where that was clear without a copy.
+    /// Why bots may not reach the origin, if that was clear without a copy.
     pub prohibited: Option<String>,
 }
 
 // === impl Decision ===
 
 impl Decision {
-    /// The same, with what was looked up although nothing had to be.
+    /// Adds a lookup to a decision that did not need one.
     #[must_use]
     pub fn with_lookup(self, lookup: Lookup) -> Self {
         Self {
@@ -76,17 +74,17 @@ impl Decision {
         }
     }
 
-    /// What is asked for.
+    /// Returns the target of the request.
     pub fn target(&self) -> &Target {
         &self.question.target
     }
 
-    /// The configured bot's name, or the product token of one that is not configured.
+    /// Returns the name of the configured bot, or the product token of an unconfigured one.
     pub fn bot(&self) -> Option<&str> {
         self.question.subject.identity.name()
     }
 
-    /// Why the configuration lets tunnels to this host through.
+    /// Returns why the configuration lets tunnels to this host through.
     pub fn exception(&self) -> Option<&str> {
         match &self.question.scope {
             Scope::Tunnel { exception } => exception.as_deref(),
@@ -94,59 +92,59 @@ impl Decision {
         }
     }
 
-    /// What held of the robots.txt.
+    /// Returns the robots.txt's answer that applied.
     pub fn answer(&self) -> Option<Answer<'_>> {
         Some(self.lookup.as_ref()?.answer(&self.question.terms.policy))
     }
 
-    /// The copy that held.
+    /// Returns the copy that applied.
     pub fn copy(&self) -> Option<&RobotsCopy> {
         self.answer()?.copy().map(|copy| &**copy)
     }
 
-    /// The bot's token that has a group of its own in the copy, else its first. `None` where there was no copy.
+    /// Returns the bot's token that has its own group in the copy, or else its first token. `None` without a copy.
     pub fn agent(&self) -> Option<&str> {
         self.picked().map(|(token, _)| token)
     }
 
-    /// The group whose rules were considered, as the file names it.
+    /// Returns the name of the group whose rules were considered, as in the file.
     pub fn group(&self) -> Option<&str> {
         self.picked().and_then(|(_, agent)| agent.group())
     }
 
-    /// Whether the file names the bot itself, so that the rules for `*` do not hold.
+    /// Returns whether the file names the bot itself, so that the rules for `*` do not apply.
     pub fn is_specific(&self) -> bool {
         self.picked().is_some_and(|(_, agent)| agent.is_specific())
     }
 
-    /// The token that the bot goes by, whether a file was looked at or not.
+    /// Returns the bot's token, whether a file was consulted or not.
     pub fn token(&self) -> &str {
         self.agent().unwrap_or_else(|| self.question.asker().token())
     }
 
-    /// Both: the token, and the group that counts for it.
+    /// Returns the token and its group.
     pub(crate) fn picked(&self) -> Option<(&str, Agent<'_>)> {
         Some(self.question.asker().pick(&self.copy()?.robots))
     }
 
-    /// The rule that decided.
+    /// Returns the rule that decided.
     pub fn rule(&self) -> Option<Rule<'_>> {
         Some(self.copy()?.robots.rule(self.rule?))
     }
 
-    /// The reading of the path that the rules decided on, and the path as it has it.
+    /// Returns the reading that the rules decided on, and the path in that reading.
     pub fn read(&self) -> Option<(Reading, Vec<u8>)> {
         let readings = readings(self.target().decided_path(), self.question.terms.strict_paths);
         Some((self.reading?, readings.text(self.reading?).into_owned()))
     }
 
-    /// The same, where that is not the path as sent.
+    /// Returns the same as [`read`](Self::read), but `None` for the path as sent.
     pub fn read_as(&self) -> Option<(Reading, Vec<u8>)> {
         self.reading.filter(|reading| *reading != Reading::Sent)?;
         self.read()
     }
 
-    /// The fetch that the decision rests on.
+    /// Returns the fetch that the decision rests on.
     pub fn ground(&self) -> Ground {
         let policy = &self.question.terms.policy;
         self.lookup
@@ -155,7 +153,7 @@ impl Decision {
             .unwrap_or_default()
     }
 
-    /// Why the robots.txt could not be had; or why bots may not go there.
+    /// Returns why the robots.txt could not be fetched, or why bots may not reach the origin.
     pub fn error(&self) -> Option<&dyn fmt::Display> {
         if let Some(prohibited) = &self.prohibited {
             return Some(prohibited);
@@ -163,26 +161,26 @@ impl Decision {
         Some(&self.answer()?.failure()?.error)
     }
 
-    /// In how many seconds a request that was refused for now should come again (`Retry-After`, RFC 9110 §10.2.3), 1 at
-    /// the least. `None` where the refusal does not end by itself.
+    /// Returns the seconds, at least 1, after which a temporarily refused request can be retried (`Retry-After`, RFC
+    /// 9110 §10.2.3). `None` if the refusal is not temporary.
     pub fn retry_after(&self) -> Option<u64> {
         let lookup = self.lookup.as_ref().filter(|_| self.reason == Reason::Unreachable)?;
         let left = match self.ground().expires {
             Some(expires) => expires.duration_since(lookup.at).unwrap_or(Duration::ZERO),
-            // The fetch goes on; nobody knows for how long.
+            // The fetch is still running, and its duration is unknown.
             None => WHILE_PENDING,
         };
-        // Rounded up: a request that comes too early is refused again.
+        // Rounded up, because a request that comes too early is refused again.
         Some((left.as_secs() + u64::from(left.subsec_nanos() > 0)).max(1))
     }
 }
 
-/// When to come back while a robots.txt is being fetched, which for most takes no longer.
+/// `Retry-After` while a robots.txt is being fetched. Most fetches take no longer.
 const WHILE_PENDING: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 impl Decision {
-    /// Of somebody, with this verdict for this reason, for the tests of those who tell of decisions.
+    /// Creates a sample decision for tests.
     pub(crate) fn sample(identity: crate::bot::Identity<'_>, verdict: Verdict, reason: Reason) -> Self {
         let terms = Terms {
             https_mode: HttpsMode::Intercept,

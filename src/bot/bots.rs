@@ -1,6 +1,6 @@
 //! The configured bots, ready for lookup.
 //!
-//! A lookup allocates nothing and never fails; the file's order decides where several bots fit.
+//! A lookup allocates nothing and never fails. If several bots match, the first one in the configuration wins.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use std::sync::Arc;
 use super::pattern::{may_begin, name_at};
 use super::{AgentPattern, Bindings, Bot, Cause, Credentials, Identity, product};
 
-/// The configured bots, in the file's order.
+/// The configured bots, in the order of the configuration.
 #[derive(Clone, Default)]
 pub struct Bots {
     bots: Box<[Arc<Bot>]>,
-    /// The patterns that are names, by their first byte in lower case (256 places, or none where there are no bots):
-    /// one walk over a field asks for all of them.
+    /// Patterns without a `*`, indexed by their first byte in lower case (256 entries, or none if there are no bots).
+    /// One pass over a field looks for all of them.
     names: Box<[Vec<Name>]>,
-    /// The patterns with a `*`, in the file's order, each with its bot's place in `bots`.
+    /// Patterns with a `*`, in the order of the configuration, each with the index of its bot in `bots`.
     globs: Vec<(usize, AgentPattern)>,
-    /// The places of those that have to prove who they are, and of those that can by a certificate or a network.
+    /// Indices of the bots that have to prove who they are, and of those that can do so by certificate or by network.
     bound: Box<[usize]>,
     by_certificate: Box<[usize]>,
     by_network: Box<[usize]>,
-    /// The names and tokens that those bound go by, by their first byte in lower case (256 places, or none where
-    /// nobody is bound).
+    /// Names and tokens of the bound bots, indexed by their first byte in lower case (256 entries, or none if no bot
+    /// is bound).
     claims: Box<[Vec<Name>]>,
     credentials: Option<Credentials>,
 }
@@ -36,7 +36,7 @@ struct Name {
 // === impl Bots ===
 
 impl Bots {
-    /// Prepares the bots for lookup. Their order matters: the first that fits is taken.
+    /// Prepares the bots for lookup. If several bots match, the first one in this order wins.
     pub fn new(bots: Vec<Arc<Bot>>) -> Self {
         let mut names = vec![Vec::new(); if bots.is_empty() { 0 } else { 256 }];
         let mut globs = Vec::new();
@@ -70,7 +70,7 @@ impl Bots {
         }
     }
 
-    /// With the credentials that clients may present.
+    /// Adds the credentials that clients can present.
     #[must_use]
     pub fn with_credentials(mut self, mut credentials: Credentials) -> Self {
         let takes = |bot: &Bot, name: &str| bot.bindings.credentials.iter().any(|credential| **credential == *name);
@@ -82,18 +82,18 @@ impl Bots {
         self
     }
 
-    /// The credentials that clients may present; `None` where a Proxy-Authorization field says nothing.
+    /// Returns the credentials that clients can present. If `None`, Proxy-Authorization fields are ignored.
     pub fn credentials(&self) -> Option<&Credentials> {
         self.credentials.as_ref()
     }
 
-    /// The names of credentials that stand for no bot, sorted.
+    /// Returns the names of the credentials that no bot uses, sorted.
     pub fn idle_credentials(&self) -> Vec<&str> {
         self.credentials.as_ref().map(Credentials::idle).unwrap_or_default()
     }
 
-    /// The credentials that bots are to be known by and that are not there: the bot's name, and the credential's. One of
-    /// the bot's own name is not missed where it has another proof.
+    /// Returns the credentials that bots refer to but that do not exist, as pairs of bot name and credential name. A
+    /// credential with the bot's own name is not reported if the bot has a certificate or a network.
     pub fn missing_credentials(&self) -> Vec<(&str, &str)> {
         let Some(credentials) = &self.credentials else {
             return Vec::new();
@@ -112,16 +112,17 @@ impl Bots {
             .collect()
     }
 
-    /// Those that have to prove who they are, with their places.
+    /// Returns the bots that have to prove who they are, with their indices.
     pub(super) fn bound(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
         self.at(&self.bound)
     }
 
-    /// Those of them that a certificate, or a network, can prove.
+    /// Returns the bots that a certificate can prove, with their indices.
     pub(super) fn by_certificate(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
         self.at(&self.by_certificate)
     }
 
+    /// Returns the bots that a network can prove, with their indices.
     pub(super) fn by_network(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
         self.at(&self.by_network)
     }
@@ -130,7 +131,7 @@ impl Bots {
         indices.iter().filter_map(|&index| Some((index, self.bots.get(index)?)))
     }
 
-    /// The first of those bound that goes by this product token.
+    /// Returns the first bound bot that has this product token.
     pub(super) fn claimed_by(&self, token: &str) -> Option<&Arc<Bot>> {
         let first = token.bytes().next()?.to_ascii_lowercase();
         let names = self.claims.get(usize::from(first))?;
@@ -140,9 +141,9 @@ impl Bots {
         self.bots.get(name.bot)
     }
 
-    /// Who sends the User-Agent fields of one request (all of them, as sent), if it is believed.
+    /// Identifies the sender from the User-Agent fields of one request (all of them, as sent), without any proof.
     ///
-    /// A configured bot goes before the product token, and a second field makes it impossible to say.
+    /// A configured bot takes precedence over the product token. With more than one field, the sender is unidentified.
     pub fn identify<'h>(&self, user_agents: impl IntoIterator<Item = &'h [u8]>) -> Identity<'h> {
         let mut user_agents = user_agents.into_iter();
         let Some(field) = user_agents.next() else {
@@ -164,22 +165,22 @@ impl Bots {
         }
     }
 
-    /// The bot of this name, as configured.
+    /// Returns the configured bot with this name.
     pub fn named(&self, name: &str) -> Option<&Arc<Bot>> {
         self.bots.iter().find(|bot| &*bot.name == name)
     }
 
-    /// All of them, in the file's order.
+    /// Iterates over all bots, in the order of the configuration.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Bot>> {
         self.bots.iter()
     }
 
-    /// How many there are.
+    /// Returns the number of bots.
     pub fn len(&self) -> usize {
         self.bots.len()
     }
 
-    /// Whether none is configured.
+    /// Returns whether no bot is configured.
     pub fn is_empty(&self) -> bool {
         self.bots.is_empty()
     }
@@ -195,7 +196,7 @@ impl Bots {
         self.bots.get(by_glob.or(by_name)?)
     }
 
-    /// The first bot, in the file's order, with a name that stands in the field.
+    /// Returns the index of the first bot, in the order of the configuration, with a name in the field.
     fn first_name(&self, field: &[u8]) -> Option<usize> {
         if self.names.is_empty() {
             return None;
@@ -204,7 +205,7 @@ impl Bots {
             .filter(|&at| may_begin(field, at))
             .filter_map(|at| {
                 let names = self.names.get(usize::from(field[at].to_ascii_lowercase()))?;
-                // A bot's names are in the file's order, so the first that fits is the best at this place.
+                // The names are in the order of the configuration, so the first match is the best one at this position.
                 let name = names.iter().find(|name| name_at(&name.text, field, at))?;
                 Some(name.bot)
             })
@@ -212,12 +213,13 @@ impl Bots {
     }
 }
 
-/// What the bots at these places go by.
+/// Indexes the names and tokens of the bots at these indices.
 fn claims(bots: &[Arc<Bot>], indices: &[usize]) -> Box<[Vec<Name>]> {
     let mut claims = vec![Vec::new(); if indices.is_empty() { 0 } else { 256 }];
     for &index in indices {
         for token in bots.get(index).into_iter().flat_map(|bot| bot.goes_by()) {
-            // A robots.txt names it by the letters that it begins with, too, so whoever goes by those would get its rules.
+            // A robots.txt also addresses the bot by the leading letters of its token, so a client with that shorter
+            // name would get the bot's rules.
             for text in [token, letters(token)] {
                 if let Some(first) = text.bytes().next() {
                     let text = text.as_bytes().into();
@@ -229,7 +231,7 @@ fn claims(bots: &[Arc<Bot>], indices: &[usize]) -> Box<[Vec<Name>]> {
     claims.into()
 }
 
-/// What Google's parser takes of a user-agent line.
+/// Returns the part of a token that Google's parser reads from a user-agent line.
 fn letters(token: &str) -> &str {
     let end = token.find(|c: char| !(c.is_ascii_alphabetic() || matches!(c, '-' | '_')));
     &token[..end.unwrap_or(token.len())]

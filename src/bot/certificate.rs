@@ -1,6 +1,6 @@
-//! The names in a client's certificate, and those that the configuration asks for.
+//! The names in a client's certificate, and the `certificates` entries that they are compared with.
 //!
-//! It verifies nothing: a certificate comes here once its chain and the client's key were checked. It does no I/O.
+//! It verifies nothing: the chain and the client's key have been checked before. It does no I/O.
 
 use std::{fmt, time::SystemTime};
 
@@ -8,7 +8,7 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use sha2::{Digest as _, Sha256};
 use x509_parser::{extensions::GeneralName, prelude::FromDer as _, prelude::X509Certificate};
 
-/// What a verified client certificate says of its owner.
+/// The names and the expiry of a verified client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificate {
     /// DNS names (RFC 5280 §4.2.1.6).
@@ -16,13 +16,13 @@ pub struct ClientCertificate {
     uris: Vec<Box<str>>,
     /// The subject's common names.
     common: Vec<Box<str>>,
-    /// Of the DER.
+    /// SHA-256 of the DER.
     sha256: [u8; 32],
-    /// The last moment at which it holds.
+    /// Last moment at which the certificate is valid.
     not_after: SystemTime,
 }
 
-/// An entry of `certificates`: which certificates a bot may have.
+/// An entry of `certificates`: the certificates that prove a bot.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum CertificateName {
     /// One certificate, by the SHA-256 of its DER.
@@ -31,7 +31,7 @@ pub enum CertificateName {
     Name(Box<str>),
 }
 
-/// An entry that no certificate can meet. Its `Display` says what to write.
+/// An entry that no certificate can match. Its `Display` says what to write instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCertificateName {
     #[error("is no name; write a DNS name, a URI or the common name of the client's certificate")]
@@ -42,7 +42,7 @@ pub enum BadCertificateName {
     Digest,
 }
 
-/// The certificate is not one that can be read.
+/// The client's certificate cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the client's certificate cannot be read")]
 pub struct UnreadableCertificate;
@@ -53,7 +53,7 @@ impl ClientCertificate {
     /// Reads a certificate's DER.
     ///
     /// # Errors
-    /// It is none.
+    /// If `der` is not a valid certificate.
     pub fn from_der(der: &[u8]) -> Result<Self, UnreadableCertificate> {
         let (_, certificate) = X509Certificate::from_der(der).map_err(|_| UnreadableCertificate)?;
         let mut read = Self {
@@ -80,13 +80,13 @@ impl ClientCertificate {
         Ok(read)
     }
 
-    /// Whether its time is not over yet. That it has begun was seen when it was verified.
+    /// Returns whether the certificate has not expired. Its start was checked when it was verified.
     pub fn holds(&self, now: SystemTime) -> bool {
         now <= self.not_after
     }
 
-    /// Whether an entry means this certificate. DNS names are compared without regard to case, and as they stand: a
-    /// wildcard in a client's certificate names nobody.
+    /// Returns whether an entry matches this certificate. DNS names are compared without regard to case. A wildcard in
+    /// the certificate is not expanded and matches no name.
     pub fn is(&self, name: &CertificateName) -> bool {
         match name {
             CertificateName::Sha256(sha256) => self.sha256 == *sha256,
@@ -102,10 +102,10 @@ impl ClientCertificate {
 // === impl CertificateName ===
 
 impl CertificateName {
-    /// Takes an entry as written.
+    /// Parses an entry of the configuration.
     ///
     /// # Errors
-    /// No certificate can meet it.
+    /// If no certificate can match the entry.
     pub fn new(text: &str) -> Result<Self, BadCertificateName> {
         if text.trim().is_empty() || text.trim() != text || text.chars().any(char::is_control) {
             return Err(BadCertificateName::Empty);

@@ -1,10 +1,10 @@
-//! The credentials that clients may present: for each name the hashes of its secrets, and whether one fits.
+//! The credentials that clients can present: the hashes of the secrets for each name, and their verification.
 //!
-//! Pure: the text of the file comes from elsewhere. It keeps no secret, takes as long over an unknown name as over a
-//! known one, and prints no hash.
+//! Pure: the caller reads the file. This module keeps no secret, takes as long for an unknown name as for a known
+//! one, and prints no hash.
 //!
-//! The hash is one SHA-256 over a salt and the secret. Secrets are 256 random bits, so that nobody finds one by trying,
-//! however fast a try is; a slow hash would only make each request pay.
+//! The hash is one SHA-256 over a salt and the secret. Secrets are 256 random bits, so they cannot be guessed however
+//! fast the hash is. A slow hash would only slow down each request.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -23,36 +23,36 @@ pub use line::{BadLine, LineFault, is_name, name_of};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
     by_name: HashMap<Arc<str>, Known>,
-    /// The most secrets that a name has.
+    /// Largest number of secrets of any one name.
     most: usize,
 }
 
-/// What is known of a name.
+/// The secrets of a name, and the bots that it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) name: Arc<str>,
-    /// In the file's order; any of them fits.
+    /// Hashes in the order of the file. Any of them is accepted.
     secrets: Vec<SecretHash>,
-    /// The bots that it stands for, by their places in the configuration.
+    /// Indices of the bots that the credential stands for.
     pub(super) bots: Box<[usize]>,
 }
 
-/// A secret as it is stored.
+/// The salted hash of a secret, as it is stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretHash {
     salt: Box<[u8]>,
     hash: [u8; 32],
 }
 
-/// A credential that holds.
+/// A credential that was verified.
 #[derive(Clone, Copy, Debug)]
 pub struct Verified<'a> {
     pub(super) known: &'a Known,
     secret: &'a SecretHash,
 }
 
-/// What is left of a credential that held once, to ask later whether it still does: not the secret, and no proof by
-/// itself.
+/// A record of a verified credential, for checking later whether the credential is still valid. It does not contain
+/// the secret, and is no proof by itself.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Voucher {
     name: Arc<str>,
@@ -62,14 +62,14 @@ pub struct Voucher {
 // === impl Credentials ===
 
 impl Credentials {
-    /// Whether the name has this secret. A name that stands for no bot is as unknown as one that is not there.
+    /// Verifies the secret of a name. A name that stands for no bot is treated as unknown.
     pub(super) fn verify(&self, name: &[u8], secret: &[u8]) -> Option<Verified<'_>> {
         let known = str::from_utf8(name)
             .ok()
             .and_then(|name| self.by_name.get(name))
             .filter(|known| !known.bots.is_empty());
         let mut found = None;
-        // As often for each name, so that the time tells nothing.
+        // Run the same number of comparisons for each name, so that the timing reveals nothing.
         for index in 0..self.most {
             let candidate = known.and_then(|known| Some((known, known.secrets.get(index)?)));
             let compared = candidate.map_or(&*NOBODYS, |(_, secret)| secret);
@@ -80,26 +80,26 @@ impl Credentials {
         found.map(|(known, secret)| Verified { known, secret })
     }
 
-    /// Whether a credential that held once still does: the same secret is on file under the same name.
+    /// Returns the credential if it is still valid: the same secret is on file under the same name.
     pub(super) fn recheck(&self, voucher: &Voucher) -> Option<Verified<'_>> {
         let known = self.by_name.get(&voucher.name).filter(|known| !known.bots.is_empty())?;
         let secret = known.secrets.iter().find(|secret| **secret == voucher.secret)?;
         Some(Verified { known, secret })
     }
 
-    /// Says for each name which bots it stands for.
+    /// Assigns to each name the indices of the bots that it stands for.
     pub(super) fn assign(&mut self, bots_of: impl Fn(&str) -> Box<[usize]>) {
         for known in self.by_name.values_mut() {
             known.bots = bots_of(&known.name);
         }
     }
 
-    /// Whether there is such a name.
+    /// Returns whether the name exists.
     pub fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
-    /// The names that stand for no bot, sorted. Who presents one is refused.
+    /// Returns the names that stand for no bot, sorted. A client that presents one is refused.
     pub fn idle(&self) -> Vec<&str> {
         let idle = self.by_name.values().filter(|known| known.bots.is_empty());
         let mut names: Vec<_> = idle.map(|known| &*known.name).collect();
@@ -107,7 +107,7 @@ impl Credentials {
         names
     }
 
-    /// The names whose secrets are not those of `after`, sorted, and what became of each.
+    /// Returns the names whose secrets differ in `after`, sorted, each with `added`, `removed` or `changed`.
     pub fn changes<'a>(&'a self, after: &'a Self) -> Vec<(&'a str, &'static str)> {
         let secrets = |all: &'a Self, name: &Arc<str>| all.by_name.get(name).map(|known| &known.secrets);
         let names: BTreeSet<&Arc<str>> = self.by_name.keys().chain(after.by_name.keys()).collect();
@@ -119,7 +119,7 @@ impl Credentials {
         names.into_iter().filter_map(change).collect()
     }
 
-    /// The names, sorted, and how many secrets each has.
+    /// Returns the names, sorted, each with the number of its secrets.
     pub fn names(&self) -> Vec<(&str, usize)> {
         let mut names: Vec<_> = self
             .by_name
@@ -145,7 +145,7 @@ impl Credentials {
 // === impl SecretHash ===
 
 impl SecretHash {
-    /// The hash of a secret. The salt is random, and of no other secret.
+    /// Hashes a secret. The salt must be random, and used for no other secret.
     pub fn new(salt: [u8; SALT], secret: &[u8]) -> Self {
         Self {
             hash: digest(&salt, secret),
@@ -167,12 +167,12 @@ impl fmt::Debug for SecretHash {
 // === impl Verified ===
 
 impl<'a> Verified<'a> {
-    /// The credential's name.
+    /// Returns the credential's name.
     pub fn name(&self) -> &'a str {
         &self.known.name
     }
 
-    /// What to ask later by.
+    /// Returns a record for checking later whether the credential is still valid.
     pub fn voucher(&self) -> Voucher {
         Voucher {
             name: self.known.name.clone(),
@@ -193,7 +193,7 @@ fn digest(salt: &[u8], secret: &[u8]) -> [u8; 32] {
     Sha256::new().chain_update(salt).chain_update(secret).finalize().into()
 }
 
-/// Bytes of the salts that are made here.
+/// Length of a generated salt, in bytes.
 pub const SALT: usize = 16;
 
 static NOBODYS: std::sync::LazyLock<SecretHash> = std::sync::LazyLock::new(|| SecretHash {

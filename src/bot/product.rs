@@ -1,29 +1,29 @@
-//! The grammar of a User-Agent field (RFC 9110 §10.1.5): products, versions and comments, and which of the products
-//! says who is asking.
+//! The grammar of a User-Agent field (RFC 9110 §10.1.5): products, versions and comments, and which product names the
+//! client.
 //!
-//! It takes any bytes and never fails on them: what is no product is passed over. It knows no configured bot.
+//! It accepts any bytes, never fails, and skips what is not a product. It does not know the configured bots.
 
 use std::cmp::Ordering;
 
 use super::Cause;
 
-/// What stands between the spaces of a field.
+/// A product or a comment in a field.
 enum Piece<'h> {
     Product(&'h str),
-    /// The inside of a comment, nested comments and all.
+    /// Text between the outer parentheses, including nested comments.
     Comment(&'h [u8]),
 }
 
-/// The pieces of a field, in order.
+/// An iterator over the products and comments of a field, in order.
 struct Pieces<'h> {
     rest: &'h [u8],
 }
 
-/// The product token that says who is asking.
+/// Returns the product token that names the client.
 ///
-/// The first choice is what follows `compatible;` in a comment, as in `Mozilla/5.0 (compatible; AcmeBot/2.1)`; then
-/// comes the first product that is no browser's. So `Python/3.11 aiohttp/3.9.1` is `Python`: who builds on a library
-/// should name the bot, or be named by a `[[bot]]`.
+/// A product after `compatible;` in a comment wins, as in `Mozilla/5.0 (compatible; AcmeBot/2.1)`. Otherwise it is the
+/// first product that is not a browser's. So `Python/3.11 aiohttp/3.9.1` is `Python`: a bot that is built on a library
+/// should send its own name, or a `[[bot]]` should name it.
 pub(super) fn token(field: &[u8]) -> Result<&str, Cause> {
     let mut first = None;
     let mut browser = false;
@@ -42,17 +42,18 @@ pub(super) fn token(field: &[u8]) -> Result<&str, Cause> {
     first.ok_or(if browser { Cause::BrowserOnly } else { Cause::NoToken })
 }
 
-/// Whether the text is a token (RFC 9110 §5.6.2): not empty, and without spaces or delimiters.
+/// Returns whether the text is a token (RFC 9110 §5.6.2): not empty, and without spaces or delimiters.
 pub fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_token_byte)
 }
 
-/// Whether a byte may stand in a token (`tchar`, RFC 9110 §5.6.2).
+/// Returns whether a token may contain the byte (`tchar`, RFC 9110 §5.6.2).
 pub fn is_token_byte(byte: u8) -> bool {
     TOKEN_BYTES[usize::from(byte)]
 }
 
-/// The first product after `compatible;` that is no browser's. Nested comments are read as part of the outer one.
+/// Returns the first product after `compatible;` that is not a browser's. Nested comments count as part of the outer
+/// one.
 fn after_compatible(comment: &[u8]) -> Option<&str> {
     let mut parts = comment.split_inclusive(|&byte| ends_part(byte));
     parts.find(|part| {
@@ -60,8 +61,8 @@ fn after_compatible(comment: &[u8]) -> Option<&str> {
         mark.trim_ascii().eq_ignore_ascii_case(b"compatible")
     })?;
 
-    // Past a browser's name come its platform and plug-ins (`MSIE 9.0; Windows NT 6.1; SLCC2`). There only a product
-    // with a version, and nothing beside it, is taken for a bot.
+    // A browser's name is followed by its platform and plug-ins (`MSIE 9.0; Windows NT 6.1; SLCC2`). After it, only a
+    // product with a version, alone in its part, counts as a bot.
     let mut browser = false;
     for part in parts {
         let part = match part.split_last() {
@@ -82,8 +83,9 @@ fn ends_part(byte: u8) -> bool {
     matches!(byte, b';' | b'(' | b')')
 }
 
-/// The product that a part of a comment names: its first word, unless that holds a character that robots.txt files do
-/// not have in names and a later word is plain. So `Yahoo! Slurp` is `Slurp`, the token that Yahoo documents.
+/// Returns the product that a part of a comment names. It is the first word, unless that word has characters that
+/// robots.txt files do not use in names and a later word does not. So `Yahoo! Slurp` is `Slurp`, the token that Yahoo
+/// documents.
 fn named(part: &[u8]) -> Option<&str> {
     let mut words = part.split(u8::is_ascii_whitespace).filter_map(product);
     let first = words.next()?;
@@ -103,8 +105,8 @@ fn is_product_with_version(part: &[u8]) -> bool {
     part.contains(&b'/') && !part.iter().any(u8::is_ascii_whitespace)
 }
 
-/// The product at the start of a word: a token, then the end or a `/`. A token without a letter is none: it is a
-/// version (`5.0`), a dash for "nothing", or `*`, which would pass for every bot.
+/// Returns the product at the start of a word: a token, followed by the end or a `/`. A token without a letter does not
+/// count: it is a version (`5.0`), a dash for "nothing", or `*`, which would stand for every bot.
 fn product(word: &[u8]) -> Option<&str> {
     let end = word.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(word.len());
     let ends_well = matches!(word.get(end), None | Some(b'/'));
@@ -115,14 +117,14 @@ fn product(word: &[u8]) -> Option<&str> {
     str::from_utf8(token).ok()
 }
 
-/// Whether a product is a browser's, ignoring ASCII case.
+/// Returns whether a product is a browser's, ignoring ASCII case.
 fn is_browser(product: &str) -> bool {
     BROWSERS
         .binary_search_by(|name| compare(name.as_bytes(), product.as_bytes()))
         .is_ok()
 }
 
-/// Orders a lower-case name against a product of any case.
+/// Compares a lower-case name with a product in any case.
 fn compare(name: &[u8], product: &[u8]) -> Ordering {
     name.iter().copied().cmp(product.iter().map(u8::to_ascii_lowercase))
 }
@@ -155,13 +157,13 @@ impl<'h> Iterator for Pieces<'h> {
     }
 }
 
-/// What separates the words outside of comments. Only white space should; `;`, `,` and a stray `)` are what clients
-/// also send, as in `DuckDuckBot/1.0; (+http://duckduckgo.com/duckduckbot.html)`.
+/// Returns whether a byte separates words outside of comments. By the grammar only white space does, but clients also
+/// send `;`, `,` and a stray `)`, as in `DuckDuckBot/1.0; (+http://duckduckgo.com/duckduckbot.html)`.
 fn is_separator(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b';' | b',' | b')')
 }
 
-/// Splits after the parenthesis that closes the comment. One that is never closed reaches to the end.
+/// Splits after the parenthesis that closes the comment. An unclosed comment extends to the end.
 fn split_comment(inside: &[u8]) -> (&[u8], &[u8]) {
     let mut depth = 1_usize;
     let mut quoted = false;
@@ -178,7 +180,7 @@ fn split_comment(inside: &[u8]) -> (&[u8], &[u8]) {
     (inside, &[])
 }
 
-/// Answers by place: this is asked for every byte of every request's User-Agent.
+/// A lookup table, because every byte of every request's User-Agent is checked.
 const TOKEN_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;
@@ -193,9 +195,9 @@ const TOKEN_BYTES: [bool; 256] = {
     table
 };
 
-/// The names in a User-Agent that say "a browser" and not who is asking: browsers, their engines, and the platforms and marks that stand beside them. In lower case and in order, for the
-/// binary search. Left out on purpose: text browsers and HTTP libraries, whose name is all that a bot built on them
-/// may ever say.
+/// Names in a User-Agent that belong to a browser and do not name the client: browsers, their engines, and the
+/// platforms and marks that occur beside them. In lower case and sorted, for the binary search. Text browsers and HTTP
+/// libraries are left out on purpose: theirs may be the only name that a bot built on them sends.
 #[rustfmt::skip]
 const BROWSERS: &[&str] = &[
     "android", "applewebkit", "avastsecurebrowser", "brave", "ccleaner", "centos", "chrome", "chromeframe",

@@ -1,7 +1,7 @@
-//! What a client presents beside its User-Agent, what that proves, and who asks by both together.
+//! What a client presents besides its User-Agent, what that proves, and which bot results from both.
 //!
-//! Pure: certificates were verified and addresses seen elsewhere. It decides nothing: a decision says that a claim is
-//! refused.
+//! Pure: the caller has verified the certificate and knows the address. This module does not refuse a claim itself;
+//! the decision does.
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
@@ -12,23 +12,23 @@ use super::{
     Bot, Bots, Cause, ClientCertificate, Identity, Misfit, Voucher, certificate::CertificateName, credentials::Verified,
 };
 
-/// What proves that a client is a bot; any one is enough. Where there is none, the bot's User-Agent is believed.
+/// The proofs of a bot. Any one is enough. If there are none, the bot's User-Agent is believed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bindings {
     /// Names of credentials.
     pub credentials: Vec<Box<str>>,
     pub certificates: Vec<CertificateName>,
-    /// Where its requests come from.
+    /// Networks that its requests come from.
     pub networks: Vec<IpNet>,
 }
 
-/// What a client presents.
+/// What a client presents besides its User-Agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Presented<'a> {
     pub credential: Shown<'a>,
-    /// That of its TLS connection, verified.
+    /// The verified certificate of its TLS connection.
     pub certificate: Option<&'a ClientCertificate>,
-    /// Of the connection's other end.
+    /// The client's address.
     pub address: Option<IpAddr>,
 }
 
@@ -39,32 +39,31 @@ pub enum Shown<'a> {
     Nothing,
     /// The value of its one Proxy-Authorization field.
     Field(&'a [u8]),
-    /// More than one field: nobody can say which is meant.
+    /// More than one field, so that it is unclear which one counts.
     Several,
-    /// That of the CONNECT which the request came through.
+    /// The credential of the CONNECT that the request came through.
     Inherited(&'a Voucher),
 }
 
-/// What holds of what was presented: only the strongest counts, which is a credential, then a certificate, then an
-/// address.
+/// What was proven. Only the strongest proof counts: a credential, then a certificate, then an address.
 #[derive(Clone, Copy, Debug)]
 pub enum Proof<'a> {
-    /// Nothing was presented that the configuration knows.
+    /// The client presented nothing that the configuration knows.
     None,
-    /// A credential that does not hold.
+    /// The credential is invalid.
     Failed,
-    /// Whatever is needed: for those who only ask what would be decided.
+    /// Any proof that is needed, for callers that only ask what would be decided.
     Assumed,
     Credential(Verified<'a>),
     Certificate(&'a ClientCertificate),
     Network(IpAddr),
 }
 
-/// The value of a Proxy-Authorization field in the Basic scheme (RFC 7617 §2): a name and a secret as a client sent them. It
-/// allocates nothing, and prints neither part: a client may well put the secret where the name belongs.
+/// The value of a Proxy-Authorization field in the Basic scheme (RFC 7617 §2): a name and a secret as a client sent
+/// them. It allocates nothing. It prints neither part, because a client could put the secret in place of the name.
 pub(super) struct Basic {
     bytes: [u8; MAX_DECODED],
-    /// Where the first colon is.
+    /// Position of the first colon.
     colon: usize,
     len: usize,
 }
@@ -72,7 +71,7 @@ pub(super) struct Basic {
 // === impl Bindings ===
 
 impl Bindings {
-    /// Whether the bot has to prove who it is.
+    /// Returns whether the bot has to prove who it is.
     pub fn bind(&self) -> bool {
         !(self.credentials.is_empty() && self.certificates.is_empty() && self.networks.is_empty())
     }
@@ -81,7 +80,7 @@ impl Bindings {
 // === impl Bots ===
 
 impl Bots {
-    /// What is proven by what a client presents. A credential that does not hold is never made good by something weaker.
+    /// Evaluates what a client presents. If its credential is invalid, a weaker proof does not make up for it.
     pub fn prove<'a>(&'a self, presented: &Presented<'a>) -> Proof<'a> {
         if let Some(credentials) = self.credentials() {
             let verified = match presented.credential {
@@ -101,7 +100,7 @@ impl Bots {
         {
             return proof;
         }
-        // An IPv4 client of an IPv6 listener has an address of both kinds.
+        // An IPv6 listener sees an IPv4 client under an IPv4-mapped IPv6 address.
         let address = presented.address.map(|address| address.to_canonical());
         if let Some(proof) = address.map(Proof::Network)
             && self.by_network().any(|(index, bot)| proof.covers(index, bot))
@@ -111,9 +110,9 @@ impl Bots {
         Proof::None
     }
 
-    /// Who sends these User-Agent fields and has this proof; `required` says that nobody is served without one.
+    /// Identifies the client by its User-Agent fields and its proof. If `required`, a client without proof is refused.
     ///
-    /// A proof narrows down who a client may be, and its User-Agent says which of those it is. Without a proof, the
+    /// A proof narrows down which bots a client can be, and its User-Agent names one of them. Without a proof, the
     /// User-Agent is believed unless it names a bot that is bound to one.
     pub fn identify_by<'h>(
         &self,
@@ -166,7 +165,7 @@ impl Bots {
                 (Some(only), None) => Some(only),
                 _ => return identity,
             },
-            // The first bot in the file that a field names need not be one that is proven.
+            // The proof need not cover the first bot in the configuration that the field names.
             Identity::Bot(named) => candidates.find(|bot| {
                 let field = field.unwrap_or_default().trim_ascii();
                 Arc::ptr_eq(bot, named) || bot.user_agents.iter().any(|pattern| pattern.matches(field))
@@ -181,7 +180,7 @@ impl Bots {
 // === impl Proof ===
 
 impl<'a> Proof<'a> {
-    /// Whether a bot, by its place in the configuration, is one that this stands for.
+    /// Returns whether the proof stands for a bot, which is at `index` in the configuration.
     pub(super) fn covers(&self, index: usize, bot: &Bot) -> bool {
         match self {
             Proof::None | Proof::Failed => false,
@@ -192,7 +191,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Its kind as the log names it, `failed` where what was shown does not hold; `None` where nothing was shown.
+    /// Returns the kind of proof for the log: `failed` if the credential is invalid, `None` if there is no proof.
     pub fn kind(&self) -> Option<&'static str> {
         match self {
             Proof::None | Proof::Assumed => None,
@@ -203,8 +202,8 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Which one, as the configuration names it: for `bot`, where it was found to be that one, else for the first bot
-    /// that it stands for. Nothing of what a client sent is in it.
+    /// Returns the name of the proof in the configuration: the entry of `bot`, if the client was found to be that bot,
+    /// otherwise of the first bot that the proof stands for. It contains nothing that the client sent.
     pub fn name(&self, bots: &Bots, bot: Option<&Arc<Bot>>) -> Option<String> {
         let first = || {
             bots.bound()
@@ -226,7 +225,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// What requests inside a CONNECT inherit of this one's credential.
+    /// Returns what requests inside a CONNECT inherit of its credential.
     pub fn voucher(&self) -> Option<Voucher> {
         match self {
             Proof::Credential(verified) => Some(verified.voucher()),
@@ -251,10 +250,10 @@ impl fmt::Debug for Shown<'_> {
 // === impl Basic ===
 
 impl Basic {
-    /// Reads a field's value; `None` where it is of another scheme, or malformed.
+    /// Parses the value of a field. Returns `None` if it is malformed or has another scheme.
     ///
-    /// The scheme's case does not count, and neither does padding that was left out. The name is not empty and ends at
-    /// the first colon; what follows is the secret, further colons included.
+    /// The scheme ignores case, and the padding can be missing. The name must not be empty, and ends at the first
+    /// colon. The rest is the secret, including any further colons.
     pub(super) fn parse(value: &[u8]) -> Option<Self> {
         let value = value.trim_ascii();
         let (scheme, rest) = value.split_at_checked(SCHEME.len())?;
@@ -287,12 +286,12 @@ impl fmt::Debug for Basic {
     }
 }
 
-/// At most two signs are padding; a third is a mistake, which the decoder finds.
+/// Removes the padding, at most two signs. A third one is an error, which the decoder reports.
 fn without_padding(encoded: &[u8]) -> &[u8] {
     let once = encoded.strip_suffix(b"=").unwrap_or(encoded);
     once.strip_suffix(b"=").unwrap_or(once)
 }
 
 const SCHEME: &[u8] = b"Basic";
-/// Bytes of a name, a colon and a secret. What is longer was not made here.
+/// Maximum length of a name, a colon and a secret, in bytes. A longer value cannot be one of robotgate's credentials.
 const MAX_DECODED: usize = 1024;

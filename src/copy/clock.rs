@@ -1,18 +1,16 @@
-//! The wall clock, watched for being set. A machine that learns the time after it has started must not
-//! take a failure of a minute ago for one of a month ago; and where the clock was set back, nobody
-//! knows how old an answer is.
+//! Detects that the wall clock was set. A machine that learns the time only after its start must not take a failure of
+//! a minute ago for one of a month ago. If the clock was set back, nobody knows how old an answer is.
 //!
-//! Only what this process has seen can be told. A clock that is set forward is held to have been wrong
-//! only soon after the machine's start: later on, nobody can tell a clock that was from one that is.
+//! It sees only what happens while this process runs. A jump forward counts as the correction of a wrong clock only
+//! soon after the machine's start. Later, nothing tells whether the clock was wrong before or is wrong now.
 
 use std::time::{Duration, SystemTime};
 
-/// What the two clocks said before.
+/// The last readings of the wall clock and of the time since the machine's start.
 #[derive(Debug, Clone, Copy)]
 pub struct Watch {
-    /// Since when the wall clock has gone evenly, as it tells it now.
+    /// Since when the wall clock has run evenly, in its present time.
     began: SystemTime,
-    /// What both said last.
     wall: SystemTime,
     running: Duration,
 }
@@ -20,13 +18,13 @@ pub struct Watch {
 /// The wall clock was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Jump {
-    /// The times that it gave before, `from` and `to`, were too early.
+    /// Times between `from` and `to` were too early by `by`.
     Forward {
         from: SystemTime,
         to: SystemTime,
         by: Duration,
     },
-    /// It would say `ahead` now, had it not been set.
+    /// Had the clock not been set back, it would now say `ahead`.
     Back { ahead: SystemTime },
 }
 
@@ -41,8 +39,8 @@ impl Watch {
         }
     }
 
-    /// Looks at both clocks: whether the wall clock has gone on by much less than the other one; or by
-    /// much more, on a machine that had just started when they were looked at before.
+    /// Compares both clocks with their last readings. A jump is reported if the wall clock is far behind the other
+    /// clock, or if it is far ahead and the machine had just started at the last reading.
     pub fn look(&mut self, wall: SystemTime, running: Duration) -> Option<Jump> {
         let learns = self.running < LEARNING;
         let expected = self.wall + running.saturating_sub(self.running);
@@ -54,13 +52,13 @@ impl Watch {
             return Some(Jump::Back { ahead: expected });
         }
         let by = wall.duration_since(expected).ok().filter(|by| *by > SLACK && learns)?;
-        // What was noted before is moved along, and may have to be once more.
+        // Times noted before are moved by `by`, and a further jump may have to move them again.
         self.began += by;
         Some(Jump::Forward { from, to: expected, by })
     }
 
-    /// Whether a look at both clocks would tell nothing, and the last one was a moment ago. It is quick,
-    /// and changes nothing.
+    /// Returns whether [`look`](Self::look) would find no jump, and was called within the last minute. A quick check
+    /// that changes nothing.
     pub fn is_calm(&self, wall: SystemTime, running: Duration) -> bool {
         let passed = running.saturating_sub(self.running);
         let expected = self.wall + passed;
@@ -69,18 +67,18 @@ impl Watch {
     }
 }
 
-/// How long nobody need look, where the clocks go together.
+/// How long [`Watch::look`] need not be called while the clocks agree.
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
-/// How long after its start a machine may be without the right time.
+/// How long after its start a machine can be without the right time.
 const LEARNING: Duration = Duration::from_secs(15 * 60);
-/// What clocks are corrected by as they run is less.
+/// Smallest difference that counts as a jump. Gradual clock corrections stay below it.
 const SLACK: Duration = Duration::from_secs(10 * 60);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What a watch says of clocks that go through these seconds, wall and running.
+    /// Runs a watch over these readings, in seconds of the wall clock and since the start.
     fn jumps(seconds: &[(u64, u64)]) -> Vec<Option<Jump>> {
         let mut watch = Watch::new(at(seconds[0].0), Duration::from_secs(seconds[0].1));
         (seconds[1..].iter())

@@ -1,27 +1,25 @@
-//! The ways in which a robots.txt cannot be had. All of them mean the same to a bot, that
-//! everything is disallowed (RFC 9309 §2.3.1.4); they differ in when to try again and in what the
-//! log says.
+//! The ways in which fetching a robots.txt fails. All of them mean that everything is disallowed (RFC 9309 §2.3.1.4).
+//! They differ in when to retry, and in the text of the log.
 
 use std::time::Duration;
 
 use super::Retry;
 
-/// One failed fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub error: FetchError,
-    /// What the origin asked for with `Retry-After` (RFC 9110 §10.2.3), counted from the answer.
+    /// The origin's `Retry-After` (RFC 9110 §10.2.3), counted from the receipt of the response.
     pub retry_after: Option<Duration>,
 }
 
-/// Why a fetch failed. The texts stand in the audit log and in answers to people.
+/// Why a fetch failed. The texts are in the audit log and in responses to people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     #[error("the server answered {0}")]
     Status(u16),
     #[error("the server redirected to a URL that cannot be fetched: {0}")]
     Redirect(String),
-    /// Nothing came of the connection, or of what was said over it.
+    /// Connecting failed, or the exchange over the connection did.
     #[error("{text}")]
     Network { kind: NetworkError, text: String },
     #[error("the answer was not complete within {} s", .0.as_secs_f64())]
@@ -30,32 +28,32 @@ pub enum FetchError {
     Coding(String),
     #[error("the server was slow, and robotgate ended the fetch because others waited (robots.max-fetches)")]
     GaveWay,
-    /// The origin itself is somewhere that bots may not go; not one that it redirects to.
+    /// Bots may not reach the origin itself, as opposed to a host that it redirects to.
     #[error("{0}")]
     Prohibited(String),
-    /// One of an earlier run of the program, of which the text is left.
+    /// An error from before a restart, of which only the text was saved.
     #[error("{0}")]
     Earlier(String),
     #[error("it is still being fetched")]
     Pending,
-    /// The fetch did not begin: others took all places for as long as its requester waited.
+    /// The fetch did not start: others took all permits for as long as the request waited.
     #[error("the fetch could not start in time, because too many others ran (robots.max-fetches)")]
     Queued,
-    /// The fetch began and was dropped.
+    /// The fetch was dropped after it had started.
     #[error("robotgate stopped or failed before the fetch had ended")]
     CutOff,
 }
 
-/// At which step the way to an origin failed.
+/// The step at which the exchange with an origin failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetworkError {
     Dns,
     Connect,
     Tls,
     Timeout,
-    /// The answer broke off or is not valid HTTP.
+    /// The response was cut off or is not valid HTTP.
     Broken,
-    /// Bots may not go there.
+    /// Bots may not reach this address.
     Prohibited,
     /// robotgate itself failed.
     Internal,
@@ -73,8 +71,8 @@ impl<E: Into<FetchError>> From<E> for Failure {
 }
 
 impl Failure {
-    /// As this failure of the first request of a fetch counts: whoever may not go to the origin need not
-    /// ask whether its robots.txt can be had.
+    /// Converts a failure of the first request of a fetch. If bots may not reach the origin, the failure becomes
+    /// [`FetchError::Prohibited`].
     pub(crate) fn of_origin(self) -> Self {
         match self.error {
             FetchError::Network {
@@ -85,26 +83,28 @@ impl Failure {
         }
     }
 
-    /// Whether the origin is somewhere that bots may not go.
+    /// Returns whether bots may not reach the origin.
     pub fn is_prohibited(&self) -> bool {
         matches!(self.error, FetchError::Prohibited(_))
     }
 
-    /// How long to wait after the `attempt`-th failure in a row (from 1) before trying again, for
-    /// an origin that failed for less than the time of grace: `Retry-After` within bounds; else
-    /// a second where robotgate itself failed; `retry.first` where bots may not go; `retry.busy` after 429 and 503, whose senders are
-    /// busy; else `retry.first`, doubled each time.
+    /// Returns how long to wait before a retry after the `attempt`-th failure in a row (from 1), for an origin that
+    /// has failed for less than the grace period.
+    ///
+    /// This is `Retry-After`, within bounds, if the origin sent it. Otherwise it is one second if robotgate itself
+    /// failed, `retry.first` if bots may not reach the origin, and `retry.busy` after 429 and 503. For any other
+    /// failure, it is `retry.first`, doubled with each attempt.
     pub fn retry_delay(&self, attempt: u32, retry: &Retry) -> Duration {
         if let Some(requested) = self.retry_after {
             return requested.max(MIN_RETRY_AFTER).min(retry.longest);
         }
         match self.error {
-            // The origin is not at fault: robotgate has too many files open, say.
+            // The origin is not at fault; robotgate may have too many open files.
             FetchError::Network {
                 kind: NetworkError::Internal,
                 ..
             } => LOCAL_RETRY,
-            // A look at the name servers' answer; nobody else is asked.
+            // A retry only resolves the name. It does not contact the origin.
             FetchError::Prohibited(_) => retry.first.min(retry.longest),
             FetchError::Status(429 | 503) => retry.busy.min(retry.longest),
             _ => (retry.first)

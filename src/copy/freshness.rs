@@ -1,19 +1,19 @@
-//! How long an answer holds, by its own headers (RFC 9111 §4.2, RFC 9309 §2.4). Pure: the time of
-//! receipt comes in.
+//! How long a response stays fresh, by its own headers (RFC 9111 §4.2, RFC 9309 §2.4). Pure: the caller passes the time
+//! of receipt.
 
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, header};
 
-/// What an answer says of its own life: `None` where it says nothing.
+/// The freshness lifetime in a response's headers. `None` if they give none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Freshness(pub Option<Duration>);
 
 // === impl Freshness ===
 
 impl Freshness {
-    /// Reads `max-age` less `Age`, else `Expires` less `Date`. `no-store` and `no-cache` count as
-    /// a life of nothing; so does an `Expires` that is no date (RFC 9111 §5.3).
+    /// Computes `max-age` minus `Age`, or else `Expires` minus `Date`. The lifetime is zero for `no-store`, `no-cache`
+    /// and an `Expires` that is not a date (RFC 9111 §5.3).
     pub fn from_headers(headers: &HeaderMap, received: SystemTime) -> Self {
         let max_age = headers
             .get_all(header::CACHE_CONTROL)
@@ -38,7 +38,7 @@ impl Freshness {
     }
 }
 
-/// `Retry-After`, a number of seconds or a date (RFC 9110 §10.2.3), as a time from now.
+/// Returns `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3), as a delay from now.
 pub(crate) fn retry_after(headers: &HeaderMap, received: SystemTime) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?;
     match seconds(value.to_str().ok()?) {
@@ -47,7 +47,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, received: SystemTime) -> Option<D
     }
 }
 
-/// The life that one directive of `Cache-Control` gives.
+/// Returns the lifetime that one directive of `Cache-Control` sets.
 fn directive_age(directive: &str) -> Option<Duration> {
     let (name, value) = match directive.split_once('=') {
         Some((name, value)) => (name.trim(), value.trim().trim_matches('"')),
@@ -57,7 +57,7 @@ fn directive_age(directive: &str) -> Option<Duration> {
         return Some(Duration::ZERO);
     }
     if name.eq_ignore_ascii_case("max-age") {
-        // A value that is no number makes the answer stale (RFC 9111 §4.2.1).
+        // An invalid value makes the response stale (RFC 9111 §4.2.1).
         return Some(seconds(value).unwrap_or(Duration::ZERO));
     }
     None
@@ -71,7 +71,8 @@ fn age(headers: &HeaderMap) -> Duration {
         .unwrap_or(Duration::ZERO)
 }
 
-/// `delta-seconds`; what overflows is as good as forever (RFC 9111 §1.2.2).
+/// Parses `delta-seconds`. On overflow, returns the largest 32-bit value, which is as good as forever (RFC 9111
+/// §1.2.2).
 fn seconds(text: &str) -> Option<Duration> {
     let text = text.trim();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {

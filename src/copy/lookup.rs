@@ -1,4 +1,4 @@
-//! What a lookup found: a state, and how the request came by it.
+//! The result of a lookup: an origin's state, and how the request obtained it.
 
 use std::{
     sync::{
@@ -12,54 +12,54 @@ use super::{Answer, Failure, FetchError, Freshness, Ground, Meaning, OriginState
 use crate::text::words;
 
 words! {
-    /// How a request came by the copy that it was decided on.
+    /// How a request obtained the copy that decides it.
     pub enum CacheStatus {
-        /// It was there.
+        /// The copy was in the cache.
         Hit = "hit",
         /// This request fetched it.
         Miss = "miss",
-        /// What was known was too old, and the fetch that should have replaced it had not ended when the wait was
-        /// over; or the origin has failed for so long that its last copy decides.
+        /// The copy had expired, and the fetch for a new one did not end within the wait; or the origin has failed for
+        /// so long that its last copy decides.
         Stale = "stale",
-        /// Another request was fetching it already.
+        /// Another request was already fetching it.
         Collapsed = "collapsed",
-        /// A fetch was due, and others took all places for as long as the request waited.
+        /// A fetch was due, but others took all permits for as long as the request waited.
         Queued = "queued",
     }
 }
 
-/// What a lookup found.
+/// The result of a lookup.
 #[derive(Debug, Clone)]
 pub struct Lookup {
     pub state: Arc<OriginState>,
     pub status: CacheStatus,
     /// How long the request waited for a fetch.
     pub waited: Duration,
-    /// When the answer was looked up; it holds at this time.
+    /// Time of the lookup, for which the answer is computed.
     pub at: SystemTime,
-    /// Whether the fetch that is due had not ended, or not begun ([`CacheStatus::Queued`]), when the wait was over. What is
-    /// known is too old then.
+    /// Whether the wait was over before the due fetch had ended, or started ([`CacheStatus::Queued`]). The known state
+    /// has then expired.
     pub pending: bool,
-    /// What it leads to is counted here.
+    /// Counts the verdicts that lookups of this origin lead to.
     pub tally: Arc<Tally>,
 }
 
-/// How often the robots.txt of an origin led to each verdict, by its place in the list of them, while the origin was in
-/// memory. Many requests add to it at once.
+/// Counts the verdicts on an origin while it is in memory, by the index of the verdict in its list. Many requests add
+/// to it at once.
 #[derive(Debug, Default)]
 pub struct Tally([AtomicU64; 3]);
 
 // === impl Tally ===
 
 impl Tally {
-    /// Counts one more of the verdict at this place.
+    /// Increments the count of the verdict with this index.
     pub fn add(&self, index: usize) {
         if let Some(count) = self.0.get(index) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How many there were of it.
+    /// Returns the count of the verdict with this index.
     pub fn count(&self, index: usize) -> u64 {
         self.0.get(index).map_or(0, |count| count.load(Ordering::Relaxed))
     }
@@ -68,7 +68,7 @@ impl Tally {
 // === impl Lookup ===
 
 impl Lookup {
-    /// A lookup that waited for nothing.
+    /// Creates a lookup that did not wait.
     pub(crate) fn at_once(state: Arc<OriginState>, at: SystemTime, policy: &Policy, tally: &Arc<Tally>) -> Self {
         let status = match state.answer(at, policy) {
             Answer::LastCopy(..) => CacheStatus::Stale,
@@ -84,7 +84,7 @@ impl Lookup {
         }
     }
 
-    /// Of a text that somebody gives instead of the origin, as if it had been fetched at `at`.
+    /// Creates a lookup for a given text, as if its origin had sent it at `at`.
     pub fn given(text: &[u8], at: SystemTime, policy: &Policy) -> Self {
         let copy = Arc::new(RobotsCopy::new(policy.profile, text, at));
         let state = OriginState::unknown();
@@ -92,7 +92,7 @@ impl Lookup {
         Self::at_once(Arc::new(state), at, policy, &Arc::default())
     }
 
-    /// What holds. A copy past its time is never used: a fetch that is late is a failure.
+    /// Returns the answer. An expired copy is never used: a late fetch counts as a failure.
     pub fn answer(&self, policy: &Policy) -> Answer<'_> {
         if self.pending {
             let late = match self.status {
@@ -104,10 +104,10 @@ impl Lookup {
         self.state.answer(self.at, policy)
     }
 
-    /// The fetch that the answer rests on.
+    /// Returns the fetch that the answer rests on.
     pub fn ground(&self, policy: &Policy) -> Ground {
         match self.answer(policy) {
-            // What is known is too old, and the fetch that would replace it goes on.
+            // The known state has expired, and the fetch that would replace it is still running.
             Answer::Unreachable(_) if self.pending => Ground::default(),
             Answer::LastCopy(copy, _) if self.pending => self.state.ground_of(copy, None),
             _ => self.state.ground(self.at, policy),
@@ -115,12 +115,12 @@ impl Lookup {
     }
 }
 
-/// What a fetch that is still running amounts to.
+/// The failure for a fetch that is still running.
 static PENDING: &Failure = &Failure {
     error: FetchError::Pending,
     retry_after: None,
 };
-/// And one that has not begun.
+/// The failure for a fetch that has not started.
 static QUEUED: &Failure = &Failure {
     error: FetchError::Queued,
     retry_after: None,

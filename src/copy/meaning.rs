@@ -1,61 +1,61 @@
-//! What an answer to the request for a robots.txt means, by its status (RFC 9309 §2.3.1). Pure.
+//! What the response to a request for a robots.txt means, by its status (RFC 9309 §2.3.1). Pure.
 
 use std::{sync::Arc, time::SystemTime};
 
 use super::{Failure, FetchError, Freshness, Policy, RobotsCopy, robots_copy::LARGE};
 use crate::robots::Profile;
 
-/// A complete answer of an origin, redirects followed, body decoded.
+/// A complete response of an origin, with redirects followed and the body decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     pub status: u16,
-    /// At most the first 500 KiB of a 2xx (RFC 9309 §2.5), and some of a 5xx.
+    /// The first 500 KiB of a 2xx at most (RFC 9309 §2.5), and a part of a 5xx.
     pub body: Vec<u8>,
-    /// What was read behind that, where the answer goes on: the line that the limit cuts, and no
-    /// more than a few bytes past the limit. Never decides anything; it tells people that there is more.
+    /// Bytes past the limit, if the response is longer: the rest of the line that the limit cuts, and no more than a
+    /// few bytes. They never decide anything; they show people that there is more.
     pub cut_off: Vec<u8>,
     pub freshness: Freshness,
     pub retry_after: Option<std::time::Duration>,
-    /// Of an answer without redirects, where it has one.
+    /// Entity tag of a response that came without redirects.
     pub etag: Option<Box<str>>,
-    /// Whether a redirect led to it.
+    /// Whether the response came through a redirect.
     pub redirected: bool,
 }
 
-/// What came of a fetch.
+/// The outcome of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fetched {
     Received(Received),
-    /// What the origin gave under the entity tag that it was told holds still (RFC 9110 §15.4.5).
+    /// The content for the entity tag in the request is unchanged (RFC 9110 §15.4.5).
     NotModified {
         freshness: Freshness,
     },
-    /// More hops than five, or a loop. Counts as if there were no robots.txt.
+    /// More than five redirects, or a loop. Counts as no robots.txt.
     TooManyRedirects {
         status: u16,
     },
     Failed(Failure),
 }
 
-/// What a fetch says of the origin.
+/// What a fetch says about the origin.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Meaning {
-    /// These rules hold, whatever the content type.
+    /// These rules apply, whatever the content type.
     Rules(Arc<RobotsCopy>),
-    /// The rules that are known still hold.
+    /// The known rules still apply.
     Unchanged,
     /// There is no robots.txt.
     NoRobots,
-    /// There is none, says the page of a server error.
+    /// There is no robots.txt: a server error's page says that it was not found.
     Soft404,
-    /// It cannot be had.
+    /// The robots.txt cannot be fetched.
     Failed(Failure),
 }
 
 // === impl Fetched ===
 
 impl Fetched {
-    /// What the fetch says of the origin.
+    /// Returns what the fetch says about the origin.
     pub fn meaning(&self, policy: &Policy, at: SystemTime) -> Meaning {
         match self {
             Fetched::Received(received) => Meaning::of(received, policy, at),
@@ -65,12 +65,12 @@ impl Fetched {
         }
     }
 
-    /// Whether it brought so much text that reading it takes a while.
+    /// Returns whether the body is so large that parsing takes a while.
     pub fn is_large(&self) -> bool {
         matches!(self, Fetched::Received(received) if received.body.len() > LARGE)
     }
 
-    /// The last HTTP status, 0 where none was received.
+    /// Returns the last HTTP status, or 0 if none was received.
     pub fn status(&self) -> u16 {
         match self {
             Fetched::Received(received) => received.status,
@@ -92,8 +92,8 @@ impl Fetched {
 // === impl Meaning ===
 
 impl Meaning {
-    /// What `received` means. Google's specification counts 429 as a server error, and a 5xx whose
-    /// page says that it was not found as a 404 (where `policy` has it so); RFC 9309 does neither.
+    /// Returns what `received` means. Google's specification counts 429 as a server error. It counts a 5xx whose page
+    /// says "not found" as a 404, if `policy.soft_404` is set. RFC 9309 does neither.
     pub fn of(received: &Received, policy: &Policy, at: SystemTime) -> Self {
         let failed = || {
             Meaning::Failed(Failure {
@@ -102,7 +102,7 @@ impl Meaning {
             })
         };
         match received.status {
-            // No Range was asked for, so the server is at fault.
+            // The request had no Range, so the server is at fault.
             206 => failed(),
             200..=299 => Meaning::Rules(Arc::new(RobotsCopy {
                 status: received.status,
@@ -118,13 +118,13 @@ impl Meaning {
     }
 }
 
-/// Whether a client error says that the server is busy, and nothing of the robots.txt.
+/// Returns whether a client error means that the server is busy, and says nothing about the robots.txt.
 pub(super) fn is_busy(status: u16, profile: Profile) -> bool {
     status == 429 && profile == Profile::Google
 }
 
-/// Whether the page of a server error says that the file was not found. Only whole phrases: a
-/// single word of an error page must not open a site.
+/// Returns whether a server error's page says that the file was not found. Only whole phrases count: a single word on
+/// an error page must not open a site.
 fn says_not_found(page: &[u8]) -> bool {
     let page: Vec<u8> = page
         .split(u8::is_ascii_whitespace)

@@ -1,5 +1,4 @@
-//! How long things hold and what failures mean, as the configuration says it. The defaults are the
-//! specification's.
+//! How long copies stay fresh and what failures mean, as configured.
 
 use std::time::Duration;
 
@@ -8,40 +7,40 @@ use serde::Deserialize;
 use super::Freshness;
 use crate::robots::Profile;
 
-/// How long things hold. The defaults are the specification's.
+/// How long copies stay fresh and what failures mean. The defaults are those of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Whose reading of robots.txt and of statuses holds.
+    /// Whose way of reading a robots.txt and its status applies.
     pub profile: Profile,
-    /// For rules whose answer says nothing of its life (RFC 9309 §2.4).
+    /// Lifetime of rules whose response gives none (RFC 9309 §2.4).
     pub default_ttl: Duration,
-    /// For an origin without a robots.txt whose answer says nothing of its life.
+    /// Lifetime for an origin without a robots.txt whose response gives none.
     pub no_robots_ttl: Duration,
-    /// Bounds of what an answer may say.
+    /// Bounds for the lifetime that a response gives.
     pub min_ttl: Duration,
     pub max_ttl: Duration,
-    /// Whether a 5xx whose page says that it was not found counts as a 404.
+    /// Whether a 5xx whose page says "not found" counts as a 404.
     pub soft_404: bool,
     pub unreachable: Unreachable,
 }
 
-/// What holds while a robots.txt cannot be had (RFC 9309 §2.3.1.4), and when it is asked for again.
+/// What applies while a robots.txt cannot be fetched (RFC 9309 §2.3.1.4), and when to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreachable {
-    /// How long failures mean that everything is disallowed, from the first one on.
+    /// How long everything is disallowed, from the first failure on.
     pub deny_for: Duration,
-    /// What they mean from then on.
+    /// What applies after that.
     pub then: Then,
-    /// The same where there never was a copy, if `then` is [`Then::LastCopy`].
+    /// What applies after that if there never was a copy and `then` is [`Then::LastCopy`].
     pub without_copy: WithoutCopy,
     pub retry: Retry,
 }
 
-/// What holds for an origin that has failed for longer than [`Unreachable::deny_for`].
+/// What applies for an origin that has failed for longer than [`Unreachable::deny_for`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Then {
-    /// The last copy that had rules.
+    /// The last copy with rules decides.
     #[default]
     LastCopy,
     /// Everything is allowed.
@@ -50,7 +49,7 @@ pub enum Then {
     Deny,
 }
 
-/// What holds for such an origin of which no copy was ever had.
+/// What applies for such an origin if there never was a copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WithoutCopy {
@@ -59,21 +58,21 @@ pub enum WithoutCopy {
     Deny,
 }
 
-/// How long to wait before a failed fetch is tried again.
+/// How long to wait before retrying a failed fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// After the first failure; it doubles with each one that follows.
+    /// Delay after the first failure. It doubles with each further failure.
     pub first: Duration,
-    /// After a 429 or a 503, whose sender is busy.
+    /// Delay after a 429 or a 503, which mean a busy server.
     pub busy: Duration,
-    /// The longest wait, whatever was asked for.
+    /// Maximum delay, whatever the server requests.
     pub longest: Duration,
 }
 
 // === impl Policy ===
 
 impl Policy {
-    /// The defaults where this reading holds. The soft 404 is a clause of Google's.
+    /// Returns the default policy for a profile. Only Google's specification has soft 404s.
     pub fn of(profile: Profile) -> Self {
         Self {
             profile,
@@ -86,7 +85,7 @@ impl Policy {
         }
     }
 
-    /// How long an answer holds that says `freshness` of itself.
+    /// Returns how long a response with this `freshness` is used.
     pub(super) fn life(&self, freshness: Freshness, default: Duration) -> Duration {
         // Not `clamp`, which panics where the bounds cross.
         freshness.0.unwrap_or(default).max(self.min_ttl).min(self.max_ttl)

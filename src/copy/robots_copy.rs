@@ -1,4 +1,4 @@
-//! One fetched robots.txt and what is known of it.
+//! A fetched robots.txt and its metadata.
 
 use std::{fmt, time::SystemTime};
 
@@ -6,32 +6,30 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::robots::{Profile, RobotsTxt};
 
-/// A copy of a robots.txt, parsed.
+/// A parsed copy of a robots.txt.
 pub struct RobotsCopy {
     pub robots: RobotsTxt,
-    /// Of the bytes that were parsed.
+    /// SHA-256 of the bytes that were parsed.
     pub sha256: Sha256,
-    /// When it was received.
+    /// When the copy was received.
     pub fetched: SystemTime,
-    /// The status that it came with.
     pub status: u16,
-    /// By which its origin tells whether it has changed (RFC 9110 §8.8.3); only of an answer without
-    /// redirects, since it speaks for one URL.
+    /// Entity tag, by which the origin tells whether the file has changed (RFC 9110 §8.8.3). `None` after redirects,
+    /// because an entity tag belongs to one URL.
     pub etag: Option<Box<str>>,
-    /// Whether the text is known to be the whole of what the site itself has at `/robots.txt`: nothing was cut at the size
-    /// that counts, and no redirect led to it, which may lead to any page.
+    /// Whether the text is known to be all that the site has at `/robots.txt`: it was not cut at the size limit, and no
+    /// redirect, which can lead to any page, was involved.
     pub complete: bool,
 }
 
-/// A SHA-256, in lower-case hex where it is written: with it an auditor can tell months later which
-/// text decided.
+/// A SHA-256, written in lower-case hex. An auditor can use it months later to find the text that decided.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sha256(pub [u8; 32]);
 
 // === impl RobotsCopy ===
 
 impl RobotsCopy {
-    /// Parses `body`, which was received at `fetched`, in the reading of `profile`.
+    /// Parses `body`, received at `fetched`, as `profile` reads it.
     pub fn new(profile: Profile, body: &[u8], fetched: SystemTime) -> Self {
         Self {
             robots: RobotsTxt::parse_as(profile, body),
@@ -43,7 +41,7 @@ impl RobotsCopy {
         }
     }
 
-    /// The same text, in the reading of `profile`.
+    /// Parses the same text as `profile` reads it.
     #[must_use]
     pub fn under(&self, profile: Profile) -> Self {
         Self {
@@ -56,16 +54,16 @@ impl RobotsCopy {
         }
     }
 
-    /// The bytes of memory that the copy holds.
+    /// Returns the memory that the copy uses, in bytes.
     pub fn weight(&self) -> usize {
-        // `RobotsTxt` counts itself.
+        // `RobotsTxt::weight` includes its own size.
         let overhead = size_of::<Self>() - size_of::<RobotsTxt>();
         overhead + self.robots.weight() + self.etag.as_deref().map_or(0, str::len)
     }
 }
 
 impl fmt::Debug for RobotsCopy {
-    /// The digest stands for the file, which may be half a megabyte.
+    /// Writes the digest in place of the text, which can be half a megabyte.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RobotsCopy")
             .field("profile", &self.robots.profile())
@@ -122,5 +120,5 @@ impl<'de> Deserialize<'de> for Sha256 {
     }
 }
 
-/// Bytes that take about half a millisecond to parse, which would keep other requests waiting.
+/// Size in bytes from which parsing takes about half a millisecond and would delay other requests.
 pub(super) const LARGE: usize = 64 * 1024;

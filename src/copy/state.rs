@@ -1,8 +1,8 @@
-//! What is known of one origin's robots.txt, as a state machine: what a fetch found and the time
-//! go in, a new state comes out; a state and a time tell what holds and whether to fetch.
+//! What is known of one origin's robots.txt, as a state machine: the outcome of a fetch and the time give a new state.
+//! A state and the time give the answer and whether to fetch.
 //!
-//! It never reads a clock, touches a socket or waits. Times are wall-clock times, because copies
-//! outlive a restart; a clock that runs backwards makes it fetch again, never allow more.
+//! It never reads a clock, touches a socket or waits. Times are wall-clock times, because copies outlive a restart. If
+//! the clock runs backwards, robotgate fetches again but never allows more.
 
 mod amend;
 mod answer;
@@ -21,18 +21,18 @@ pub use self::{
 use super::{Failure, FetchError, Freshness, Meaning, Policy, RobotsCopy, Then, Unreachable, WithoutCopy};
 use crate::robots::Profile;
 
-/// What is known of one origin.
+/// What is known of an origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OriginState {
-    /// Whose reading all of it is in; of no account where nothing is known.
+    /// Profile that everything here was read with. Meaningless if nothing is known.
     profile: Profile,
     answered: Option<Answered>,
     failing: Option<Failing>,
-    /// The last copy that had rules, even when an answer without any has come since.
+    /// The last copy with rules, even if a later response had none.
     last_good: Option<Arc<RobotsCopy>>,
 }
 
-/// The last answer, while it has not failed since.
+/// The last response, kept when a later fetch fails.
 #[derive(Debug, Clone, PartialEq)]
 struct Answered {
     meaning: Holding,
@@ -41,7 +41,7 @@ struct Answered {
     life: Duration,
 }
 
-/// What an answer says: [`Meaning`] without its failures.
+/// The content of a response: [`Meaning`] without its failures.
 #[derive(Debug, Clone, PartialEq)]
 enum Holding {
     Rules(Arc<RobotsCopy>),
@@ -49,7 +49,7 @@ enum Holding {
     Soft404,
 }
 
-/// Failures without an answer between them.
+/// A series of failures without a response between them.
 #[derive(Debug, Clone, PartialEq)]
 struct Failing {
     since: SystemTime,
@@ -62,7 +62,7 @@ struct Failing {
 // === impl OriginState ===
 
 impl OriginState {
-    /// An origin of which nothing is known.
+    /// Returns the state of an origin of which nothing is known.
     pub fn unknown() -> Self {
         Self {
             profile: Profile::default(),
@@ -72,15 +72,15 @@ impl OriginState {
         }
     }
 
-    /// Whether a fetch has ended yet.
+    /// Returns whether any fetch has ended.
     pub fn is_known(&self) -> bool {
         self.answered.is_some() || self.failing.is_some()
     }
 
-    /// The state after a fetch that ended at `now`.
+    /// Returns the state after a fetch that ended at `now`.
     ///
-    /// `spread` (0 to 1) sets the jitter of the next try, so that origins which failed together
-    /// are not all asked again together.
+    /// `spread` (0 to 1) sets the jitter of the next retry, so that origins that failed together are not all retried
+    /// together.
     #[must_use]
     pub fn after(
         &self,
@@ -101,7 +101,7 @@ impl OriginState {
             Meaning::NoRobots => (Holding::NoRobots, status, policy.no_robots_ttl),
             Meaning::Soft404 => (Holding::Soft404, status, policy.no_robots_ttl),
             Meaning::Unchanged => match (&self.answered, self.current()) {
-                // What the answer does not say anew stays as it was (RFC 9111 §3.2).
+                // A header that the 304 does not repeat keeps its value (RFC 9111 §3.2).
                 (Some(answered), Some(copy)) => (Holding::Rules(copy.clone()), copy.status, answered.life),
                 _ => return self.after_failure(FetchError::Status(status).into(), now, spread, policy),
             },
@@ -126,8 +126,7 @@ impl OriginState {
 
     fn after_failure(&self, failure: Failure, now: SystemTime, spread: f64, policy: &Policy) -> Self {
         let (since, attempts) = match &self.failing {
-            // Not the earlier of the two: a clock that was set back for a while must not make the
-            // failures older than they are.
+            // Not the earlier of the two times: setting the clock back for a while must not make failures look older.
             Some(failing) if failing.is_dated() || !can_be(now) => (failing.since, failing.attempts.saturating_add(1)),
             Some(failing) => (now, failing.attempts.saturating_add(1)),
             None => (now, 1),
@@ -151,8 +150,8 @@ impl OriginState {
         }
     }
 
-    /// What holds at `now`. A copy holds to the end of its time, even when a refresh before that
-    /// has failed; past it, nothing is allowed until an answer comes.
+    /// Returns the answer at `now`. A copy applies until it expires, even if a refresh has failed before that. After
+    /// that, nothing is allowed until a response comes.
     pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
         if let Some(answered) = self.fresh(now, policy) {
             return answered.answer();
@@ -166,9 +165,8 @@ impl OriginState {
         }
     }
 
-    /// What holds at `now` for a request that waited in vain for the fetch that is due: a copy past
-    /// its time is not used, unless the policy has it so from the first failure on. A fetch that is late
-    /// opens nothing.
+    /// Returns the answer at `now` for a request whose wait ended before the due fetch did. An expired copy is not
+    /// used, unless the policy uses it from the first failure on. A late fetch never allows anything.
     pub fn answer_while_pending<'s>(&'s self, late: &'s Failure, policy: &Policy) -> Answer<'s> {
         match self.answer_of_old(late, policy) {
             Answer::LastCopy(copy, late) if policy.unreachable.deny_for.is_zero() => Answer::LastCopy(copy, late),
@@ -176,7 +174,7 @@ impl OriginState {
         }
     }
 
-    /// What failures mean that go on for longer than [`deny_for`](super::Unreachable::deny_for).
+    /// Returns the answer after failures for longer than [`deny_for`](super::Unreachable::deny_for).
     fn answer_of_old<'s>(&'s self, last: &'s Failure, policy: &Policy) -> Answer<'s> {
         match (
             policy.unreachable.then,
@@ -193,7 +191,7 @@ impl OriginState {
         self.answered.as_ref().filter(|answered| answered.is_fresh(now, policy))
     }
 
-    /// The state with the next try due at once, where the last one failed.
+    /// Returns the state with the next retry due at once, if the last fetch failed.
     #[must_use]
     pub fn retrying_now(&self) -> Self {
         let mut state = self.clone();
@@ -203,7 +201,7 @@ impl OriginState {
         state
     }
 
-    /// Whether to fetch at `now`.
+    /// Returns whether to fetch at `now`.
     pub fn due(&self, now: SystemTime, policy: &Policy) -> Due {
         let fresh = self.fresh(now, policy);
         match (fresh, &self.failing) {
@@ -216,7 +214,7 @@ impl OriginState {
         }
     }
 
-    /// The fetch that [`OriginState::answer`] rests on at `now`.
+    /// Returns the fetch that [`OriginState::answer`] rests on at `now`.
     pub fn ground(&self, now: SystemTime, policy: &Policy) -> Ground {
         let Some(failing) = self.failing.as_ref().filter(|_| self.fresh(now, policy).is_none()) else {
             let answered = self.answered.as_ref();
@@ -236,8 +234,7 @@ impl OriginState {
         }
     }
 
-    /// The fetch of `copy`, or the one that last confirmed it; its origin is asked again when it
-    /// `expires`.
+    /// Returns the fetch of `copy`, or the one that last confirmed it. `expires` is when the origin is asked again.
     pub(in crate::copy) fn ground_of(&self, copy: &Arc<RobotsCopy>, expires: Option<SystemTime>) -> Ground {
         let is_current = self.current().is_some_and(|current| Arc::ptr_eq(current, copy));
         let confirmed = self.answered.as_ref().filter(|_| is_current);
@@ -248,32 +245,33 @@ impl OriginState {
         }
     }
 
-    /// The entity tag by which the origin can tell whether the rules that it gave last have changed.
+    /// Returns the entity tag of the current copy, for asking the origin whether the copy has changed.
     pub fn etag(&self) -> Option<&str> {
         self.current()?.etag.as_deref()
     }
 
-    /// The last copy that had rules, whether it decides or not.
+    /// Returns the last copy with rules, whether it decides or not.
     pub fn last_copy(&self) -> Option<&RobotsCopy> {
         self.last_good.as_deref()
     }
 
-    /// The last failure, while no answer has come since.
+    /// Returns the last failure, unless a response has come since.
     pub fn failure(&self) -> Option<&Failure> {
         self.failing.as_ref().map(|failing| &failing.last)
     }
 
-    /// Since when the origin fails, if it does.
+    /// Returns since when the origin has been failing.
     pub fn failing_since(&self) -> Option<SystemTime> {
         self.failing.as_ref().map(|failing| failing.since)
     }
 
-    /// When the last answer came.
+    /// Returns when the last response came.
     pub fn answered(&self) -> Option<SystemTime> {
         self.answered.as_ref().map(|answered| answered.fetched)
     }
 
-    /// Until when what is known is of use by itself: an answer holds, or a failure is not tried again.
+    /// Returns the latest time that matters in this state: the end of the response's life, the last fetch or the
+    /// receipt of the last copy.
     pub fn useful_until(&self) -> Option<SystemTime> {
         let answered = self.answered.as_ref();
         let answered = answered.and_then(|answered| answered.fetched.checked_add(answered.life));
@@ -281,17 +279,17 @@ impl OriginState {
         answered.max(self.last_fetch()).max(copied)
     }
 
-    /// When the origin was last asked.
+    /// Returns when the origin was last asked.
     pub fn last_fetch(&self) -> Option<SystemTime> {
         self.answered().max(self.failing.as_ref().map(|failing| failing.tried))
     }
 
-    /// The bytes of memory that the state holds.
+    /// Returns the memory that the state uses, in bytes.
     pub fn weight(&self) -> usize {
         size_of::<Self>() + self.copies().map(|copy| copy.weight()).sum::<usize>()
     }
 
-    /// All copies that are held, each once.
+    /// Iterates over all copies, each once.
     fn copies(&self) -> impl Iterator<Item = &Arc<RobotsCopy>> {
         let current = self.current();
         let last_good = self
@@ -301,7 +299,7 @@ impl OriginState {
         current.into_iter().chain(last_good)
     }
 
-    /// The copy of the last answer, whether its time is over or not.
+    /// Returns the copy of the last response, even if it has expired.
     pub fn current(&self) -> Option<&Arc<RobotsCopy>> {
         match &self.answered.as_ref()?.meaning {
             Holding::Rules(copy) => Some(copy),
@@ -329,8 +327,8 @@ impl Answered {
         }
     }
 
-    /// A time before the fetch, by more than clocks differ, says that the clock was set back:
-    /// then nobody knows how old the answer is.
+    /// Returns whether the response has not expired. If `now` is well before the fetch, the clock was set back, the age
+    /// is unknown, and the response counts as expired.
     fn is_fresh(&self, now: SystemTime, policy: &Policy) -> bool {
         self.age(now).is_some_and(|age| age < self.life_under(policy))
     }
@@ -340,7 +338,7 @@ impl Answered {
         self.age(now).is_none_or(|age| age >= old_from)
     }
 
-    /// How long the answer holds by a policy that may have come after it.
+    /// Returns the lifetime of the response under a policy that may be newer than it.
     fn life_under(&self, policy: &Policy) -> Duration {
         if self.meaning == Holding::Soft404 && !policy.soft_404 {
             return Duration::ZERO;
@@ -359,19 +357,18 @@ impl Answered {
 // === impl Failing ===
 
 impl Failing {
-    /// Whether the last try of a long series is of the last hours. When nobody has asked since, one
-    /// failure of long ago is no reason to go on without a try.
+    /// Returns whether a long series of failures had a try within the last hours. If nobody has asked since an old
+    /// failure, it is no reason to go on without a try.
     fn is_retried_hourly(&self, now: SystemTime, policy: &Policy) -> bool {
         let Unreachable { deny_for, retry, .. } = &policy.unreachable;
         self.lasts(now) >= *deny_for && elapsed(self.tried, now) < self.retry_under(policy) + retry.longest
     }
 
-    /// How long to wait by a policy that may have come after the failure.
+    /// Returns the delay before the retry under a policy that may be newer than the failure.
     fn retry_under(&self, policy: &Policy) -> Duration {
         self.retry.min(policy.unreachable.retry.longest.mul_f64(1.0 + JITTER))
     }
 
-    /// How long the origin has been failing.
     fn lasts(&self, now: SystemTime) -> Duration {
         if self.is_dated() {
             elapsed(self.since, now)
@@ -380,8 +377,8 @@ impl Failing {
         }
     }
 
-    /// Whether the clock can have been right when the failures began. A machine without a clock of its
-    /// own starts in 1970, and must not take its first failures for ones of many years.
+    /// Returns whether the clock can have been right when the failures began. A machine without a battery-backed clock
+    /// starts in 1970, and must not take its first failures for years old.
     fn is_dated(&self) -> bool {
         can_be(self.since)
     }
@@ -394,26 +391,26 @@ impl Failing {
     }
 }
 
-/// Whether a clock that says so can be right.
+/// Returns whether a clock with this time can be right.
 fn can_be(now: SystemTime) -> bool {
     now >= SystemTime::UNIX_EPOCH + EARLIEST
 }
 
-/// Time passed, and none where the clock ran backwards.
+/// Returns the time passed, or zero if the clock ran backwards.
 fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
 }
 
-/// What fails for as long is tried again ever more rarely at once, however soon the policy stops to
-/// deny.
+/// An origin that has failed for less than this keeps its usual retry delays, even if `deny_for` is shorter.
 const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
-/// 2025-01-01 since 1970, which lies before this was written.
+/// 2025-01-01 as time since 1970. It is in the past, so no correct clock shows an earlier time.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);
-/// From this part of its life on, a copy is refreshed in the background.
+/// Part of its life after which a copy is refreshed in the background.
 const REFRESH_FROM: f64 = 0.8;
-/// A retry comes up to this part of its delay late, never early: a server may have asked for it.
+/// Largest jitter, as a part of the delay. It only makes a retry later, because the server may have asked for the
+/// delay.
 const JITTER: f64 = 0.1;
-/// How far a clock may run backwards without a copy being in doubt.
+/// How far a clock can run backwards before copies are in doubt.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

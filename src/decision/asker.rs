@@ -1,4 +1,4 @@
-//! Who is asking, as a robots.txt sees it.
+//! The requester as a robots.txt sees it.
 
 use super::Reason;
 use crate::{
@@ -9,13 +9,13 @@ use crate::{
 /// What an [`Identity`] means to a robots.txt.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Asker<'a> {
-    /// A configured bot: its `robots-agents` are tried in order.
+    /// A configured bot. Its `robots-agents` are tried in order.
     Bot(&'a Bot),
-    /// An unconfigured one, by its product token.
+    /// The product token of an unconfigured bot.
     Token(&'a str),
-    /// Nobody in particular: only the rules for `*` apply.
+    /// An unidentified client. Only the rules for `*` apply.
     Wildcard,
-    /// Not to be let through at all, for this reason.
+    /// A client that is refused, for this reason.
     Refused(Reason),
 }
 
@@ -40,8 +40,8 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// The first of the asker's tokens that has a group of its own in `robots`, and its rules;
-    /// else the first token and the rules for `*` (RFC 9309 §2.2.1).
+    /// Returns the first of the asker's tokens that has its own group in `robots`, with that group's rules. Otherwise
+    /// returns the first token and the rules for `*` (RFC 9309 §2.2.1).
     pub(super) fn pick<'r>(self, robots: &'r RobotsTxt) -> (&'a str, Agent<'r>) {
         let specific = |token: &'a str| Some((token, robots.product(token))).filter(|(_, agent)| agent.is_specific());
         match self {
@@ -52,7 +52,7 @@ impl<'a> Asker<'a> {
         .unwrap_or_else(|| (self.token(), robots.agent("*")))
     }
 
-    /// The token that the asker goes by where no robots.txt says otherwise.
+    /// Returns the asker's first token, or `*` if it has none.
     pub(super) fn token(self) -> &'a str {
         match self {
             Asker::Bot(bot) => bot.robots_agents.first().map_or("*", |token| token),

@@ -1,7 +1,7 @@
 //! The question that a request asks, and how it is decided.
 //!
-//! [`Question::begin`] decides what needs no copy of the robots.txt; everything else comes back as [`Undecided`] and is
-//! decided on a [`Lookup`]. There is no other way to a [`Decision`].
+//! [`Question::begin`] decides what needs no copy of the robots.txt. Everything else comes back as [`Undecided`] and is
+//! decided on a [`Lookup`]. [`Question::before_interception`] is the only other way to a [`Decision`].
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     robots::{Agent, Match, RobotsTxt, RuleId, SiteAccess},
 };
 
-/// Who asks, for what, and by which terms.
+/// Who asks, for what, and under which terms.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub subject: Subject,
@@ -22,31 +22,30 @@ pub struct Question {
     pub terms: Terms,
 }
 
-/// Who asks, and what that is known by.
+/// Who asks, and by what the client was identified.
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub identity: Identity<'static>,
-    /// What was presented: `credential`, `certificate` or `network`, or `failed` where it does not hold. `None` where
-    /// nothing was.
+    /// Kind of proof: `credential`, `certificate` or `network`, or `failed` if it is invalid. `None` without a proof.
     pub proof: Option<&'static str>,
-    /// Which credential (never its secret), certificate or network that was, as the configuration names it.
+    /// Name of the credential (never its secret), certificate or network in the configuration.
     pub credential: Option<Box<str>>,
 }
 
-/// How much of a request is seen.
+/// How much of a request is visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Its path. `alone` counts for `/robots.txt` only: the request asks for that and does nothing else (a GET or HEAD
-    /// whose fields name no other resource).
+    /// The path is visible. `alone` matters for `/robots.txt` only: the request asks for that resource and nothing else
+    /// (a GET or HEAD whose fields name no other resource).
     Path { alone: bool },
-    /// A CONNECT. Where it is not intercepted, bytes pass unseen, so it is decided for the origin as a whole.
+    /// A CONNECT. Unless it is intercepted, bytes pass unseen, so it is decided for the origin as a whole.
     Tunnel {
         /// Why the configuration lets tunnels to this host through (`[[https.tunnel]]`).
         exception: Option<Arc<str>>,
     },
 }
 
-/// What of the configuration decides.
+/// The parts of the configuration that affect a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
     pub https_mode: HttpsMode,
@@ -55,62 +54,62 @@ pub struct Terms {
     /// Whether a path is also decided as common servers read it (`robots.strict-paths`).
     pub strict_paths: bool,
     pub policy: Policy,
-    /// Which configuration this is: 1 at the start, one more with each reload.
+    /// Number of the configuration: 1 at the start, one more with each reload.
     pub generation: u64,
 }
 
-/// What a CONNECT gets.
+/// What happens to a CONNECT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HttpsMode {
     /// robotgate ends the TLS and decides every request inside.
     #[default]
     Intercept,
-    /// Bytes pass unseen; only the whole origin is decided.
+    /// Bytes pass unseen. Only the whole origin is decided.
     Tunnel,
-    /// None is taken.
+    /// No CONNECT is accepted.
     Refuse,
 }
 
-/// What settles a tunnel that cannot be decided for the whole origin.
+/// What happens to a tunnel that cannot be decided for the whole origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unverifiable {
     /// It is refused.
     #[default]
     Deny,
-    /// It passes, and the log says how.
+    /// It is forwarded, and the log says so.
     Allow,
 }
 
-/// What a question comes to before a copy is looked up.
+/// The result of a question before a copy is looked up.
 #[derive(Debug)]
 pub enum Begun {
     Decided(Decision),
-    /// The copy of the origin decides.
+    /// A copy of the origin's robots.txt has to decide.
     NeedsCopy(Undecided),
 }
 
-/// A question that a copy decides, and that nothing else has decided before.
+/// A question that needs a copy to be decided.
 #[derive(Debug)]
 pub struct Undecided(Question);
 
-/// A verdict and its reason, before they become a [`Decision`] together with the question.
+/// A verdict and its reason, before they are combined with the question into a [`Decision`].
 struct Ruling {
     verdict: Verdict,
     reason: Reason,
     rule: Option<RuleId>,
     reading: Option<Reading>,
-    /// Whether it goes on although it is not allowed, whatever the bot's enforcement.
+    /// Whether the request is forwarded although it is not allowed, whatever the bot's enforcement.
     passes: bool,
-    /// Whether the bot's enforcement can let it go on.
+    /// Whether `report` enforcement can forward the request.
     can_pass: bool,
 }
 
 // === impl Subject ===
 
 impl Subject {
-    /// Somebody who showed no proof, such as one who only asks what would be decided.
+    /// Creates a subject without proof, such as a caller that only asks what would be decided.
     pub fn of(identity: Identity<'_>) -> Self {
         Self {
             identity: identity.into_owned(),
@@ -119,7 +118,7 @@ impl Subject {
         }
     }
 
-    /// As `proof` shows the client to be.
+    /// Creates a subject with the given proof.
     pub fn proven(identity: Identity<'_>, proof: &Proof<'_>, bots: &Bots) -> Self {
         let bot = match &identity {
             Identity::Bot(bot) => Some(bot),
@@ -132,8 +131,8 @@ impl Subject {
         }
     }
 
-    /// What is known of who asks comes from this: what was presented, else the `user-agent` (a configured bot), its
-    /// `product-token`, or `none`.
+    /// Returns what the client was identified by: the kind of its proof, otherwise `user-agent` (a configured bot),
+    /// `product-token` or `none`.
     pub fn known_by(&self) -> &'static str {
         self.proof.unwrap_or(match self.identity {
             Identity::Bot(_) => "user-agent",
@@ -146,8 +145,9 @@ impl Subject {
 // === impl Question ===
 
 impl Question {
-    /// What is asked by a request for a URL that goes the usual way: in the clear or inside an interception by its path,
-    /// else by the CONNECT that it needs. `exception` is why the configuration lets tunnels to the host through.
+    /// Creates the question of a request for a URL, sent in the usual way. Plain HTTP and intercepted HTTPS are
+    /// decided by path, and other HTTPS by the CONNECT that it needs. `exception` is why the configuration lets
+    /// tunnels to the host through.
     pub fn of_url(subject: Subject, target: Target, exception: Option<Arc<str>>, terms: Terms) -> Self {
         let is_path =
             target.origin.scheme == Scheme::Http || (exception.is_none() && terms.https_mode == HttpsMode::Intercept);
@@ -162,10 +162,10 @@ impl Question {
         }
     }
 
-    /// Decides what needs no copy. `prohibited` says why bots may not go to the origin, where they may not.
+    /// Decides what needs no copy. `prohibited` says why bots may not reach the origin, if they may not.
     ///
-    /// The robots.txt itself may always be fetched (RFC 9309 §2.2.2), an exempt bot is not asked about, and one that
-    /// nobody can name is refused. Who does not prove what it says gets not even the robots.txt, and learns nothing of
+    /// The robots.txt itself may always be fetched (RFC 9309 §2.2.2), an exempt bot is allowed, and an unidentified
+    /// client is refused. A client that does not prove its claim gets not even the robots.txt, and does not learn
     /// which destinations are open.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let asker = self.asker();
@@ -192,8 +192,8 @@ impl Question {
         }
     }
 
-    /// The decision on a CONNECT that is to be intercepted: who proves nothing where a proof is needed is refused, and so is
-    /// a closed destination. Everything else is for the requests inside, each of which is decided on its own.
+    /// Decides a CONNECT that is to be intercepted. It is refused if a required proof is missing or if bots may not
+    /// reach the destination. Otherwise returns `None`: each request inside is decided on its own.
     pub fn before_interception(self, prohibited: Option<String>) -> Option<Decision> {
         let (reason, prohibited) = match (self.asker(), prohibited) {
             (Asker::Refused(reason @ Reason::Unauthenticated), _) => (reason, None),
@@ -203,8 +203,8 @@ impl Question {
         Some(self.into_decision(Ruling::refused(reason), None, prohibited))
     }
 
-    /// Who asks. Most clients send no User-Agent with a CONNECT; where the operator lets tunnels to the host through, what
-    /// everybody may do there decides.
+    /// Returns who asks. Most clients send no User-Agent with a CONNECT. If the configuration lets tunnels to the host
+    /// through, the rules for `*` apply to them.
     pub(super) fn asker(&self) -> Asker<'_> {
         let asker = Asker::new(&self.subject.identity, self.terms.unidentified);
         match (asker, &self.scope) {
@@ -213,7 +213,7 @@ impl Question {
         }
     }
 
-    /// `None` where finding out takes more work than `budget`.
+    /// Finds the ruling. Returns `None` if that takes more work than `budget`.
     fn find(&self, answer: Answer<'_>, budget: usize) -> Option<Ruling> {
         let (robots, by_last_copy) = match rules_of(answer) {
             Ok(rules) => rules,
@@ -254,23 +254,23 @@ impl Question {
 // === impl Undecided ===
 
 impl Undecided {
-    /// The origin whose copy decides.
+    /// Returns the origin whose copy decides.
     pub fn origin(&self) -> &Origin {
         &self.0.target.origin
     }
 
-    /// Decides on what was looked up. A decision that takes more work than [`BUDGET`] is a deny.
+    /// Decides with the result of the lookup. The verdict is a deny if deciding takes more work than [`BUDGET`].
     pub fn decide(self, lookup: Lookup) -> Decision {
         let found = self.0.find(lookup.answer(&self.0.terms.policy), BUDGET);
         let found = found.unwrap_or_else(|| Ruling::new(Verdict::Deny, Reason::TooComplex, None));
         self.0.into_decision(found, Some(lookup), None)
     }
 
-    /// As [`decide`](Self::decide), where that takes a few milliseconds at most. It takes longer only for a file and a path
-    /// that are made to be slow.
+    /// Decides like [`decide`](Self::decide), if that takes a few milliseconds at most. It takes longer only for a
+    /// file and a path that are made to be slow.
     ///
     /// # Errors
-    /// It takes longer; what was asked and looked up comes back.
+    /// If deciding takes longer. The error returns the question and the lookup.
     pub fn decide_at_once(self, lookup: Lookup) -> Result<Decision, Box<(Self, Lookup)>> {
         match self.0.find(lookup.answer(&self.0.terms.policy), AT_ONCE) {
             Some(found) => Ok(self.0.into_decision(found, Some(lookup), None)),
@@ -293,7 +293,7 @@ impl Ruling {
         }
     }
 
-    /// Refused for what no robots.txt says, so `report` leaves nothing unenforced.
+    /// Creates a refusal for a reason outside of robots.txt, which `report` does not affect.
     fn refused(reason: Reason) -> Self {
         Self {
             can_pass: false,
@@ -302,9 +302,9 @@ impl Ruling {
     }
 }
 
-/// What can be said of the whole origin. `passes` settles what happens where that is neither yes nor no.
+/// Decides for the whole origin. `passes` says whether a tunnel is forwarded if only some paths are allowed.
 fn find_site_access(agent: Agent<'_>, by_last_copy: bool, passes: bool) -> Ruling {
-    // The root's rule stands for the whole origin where every path has the same verdict.
+    // If every path has the same verdict, the rule for the root stands for the whole origin.
     let rule = agent.decide(b"/").rule;
     let reason = reason_of(rule, by_last_copy);
     match agent.site_access() {
@@ -317,10 +317,10 @@ fn find_site_access(agent: Agent<'_>, by_last_copy: bool, passes: bool) -> Rulin
     }
 }
 
-/// The rules that decide and whether they are those of the last good copy.
+/// Returns the rules that decide, and whether they are those of the last good copy.
 ///
 /// # Errors
-/// The verdict on everything and its reason, where no file decides.
+/// If no file decides. The error is the verdict on all paths and its reason.
 pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdict, Reason)> {
     match answer {
         Answer::Rules(copy) => Ok((&copy.robots, false)),
@@ -333,8 +333,8 @@ pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdic
     }
 }
 
-/// The reading that decides, and what it comes to: the first that is disallowed; else the one as sent. `None` where all
-/// readings together take more work than `budget`; see [`Agent::decide_within`].
+/// Returns the reading that decides and its match: the first one that is disallowed, otherwise the path as sent.
+/// Returns `None` if all readings together take more work than `budget`; see [`Agent::decide_within`].
 fn strictest(agent: Agent<'_>, readings: &Readings<'_>, budget: usize) -> Option<(Reading, Match)> {
     let mut left = budget;
     let sent = agent.decide_within(&readings.sent, &mut left)?;
@@ -343,7 +343,7 @@ fn strictest(agent: Agent<'_>, readings: &Readings<'_>, budget: usize) -> Option
     }
     for reading in readings.all().skip(1) {
         let text = readings.text(reading);
-        // A strict reading is made for this, so its making counts too: a path may have a hundred of them.
+        // Creating a strict reading counts as work too, because a path can have a hundred of them.
         left = left.checked_sub(text.len())?;
         let other = agent.decide_within(&text, &mut left)?;
         if !other.allowed {
@@ -363,8 +363,9 @@ fn reason_of(rule: Option<RuleId>, by_last_copy: bool) -> Reason {
 
 /// The work that a decision may take: bytes searched for patterns with wildcards, over all readings of the request.
 ///
-/// At worst this takes some twenty milliseconds. Sites' own files do not come near it: 500 KiB of nothing but wildcard
+/// At worst, this takes some twenty milliseconds. Real files stay far below it: 500 KiB of wildcard rules, as sites
+/// write them, come to 0.3 MB with a path of 16 KB.
 /// rules, as sites write them, come to 0.3 MB with a path of 16 KB.
 pub const BUDGET: usize = 1 << 22;
-/// The work of a decision that nobody else has to wait for: about two milliseconds at worst.
+/// The work of a decision that is made at once, without delaying others: about two milliseconds at worst.
 const AT_ONCE: usize = 1 << 19;

@@ -1,7 +1,6 @@
-//! The one list of causes that the refusal header, the audit log, the metrics and `explain`
-//! share. There is no second one: a reason is a row of it.
+//! The reasons of decisions: one list for the refusal header, the audit log, the metrics and `explain`.
 
-/// Makes [`Reason`] of a table: of each the word, the phrase and the texts for people.
+/// Defines [`Reason`] from a table with the word, the phrase and the texts for people.
 macro_rules! reasons {
     ($($(#[$doc:meta])+ $name:ident = $word:literal { phrase: $phrase:literal, sentence: $sentence:literal, what_to_do: $todo:literal, })+) => {
         /// Why a verdict is what it is.
@@ -14,30 +13,30 @@ macro_rules! reasons {
             /// Every reason, in the order of the documentation.
             pub const ALL: [Reason; [$($word),+].len()] = [$(Reason::$name),+];
 
-            /// The reason as the header, the log and the metrics name it: a structured field's token
-            /// (RFC 9651 §3.3.4).
+            /// Returns the word of the reason in the header, the log and the metrics: a structured field's token (RFC
+            /// 9651 §3.3.4).
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Reason::$name => $word,)+
                 }
             }
 
-            /// The reason phrase of a refusal. For a refused CONNECT it is all that most clients show,
-            /// so it has to say the cause in a few words.
+            /// Returns the reason phrase of a refusal. Most clients show nothing else of a refused CONNECT, so it has
+            /// to give the cause in a few words.
             pub const fn phrase(self) -> &'static str {
                 match self {
                     $(Reason::$name => $phrase,)+
                 }
             }
 
-            /// One sentence for a person, without the rule: that is said beside it.
+            /// Returns one sentence for people, without the rule, which is shown beside it.
             pub const fn sentence(self) -> &'static str {
                 match self {
                     $(Reason::$name => $sentence,)+
                 }
             }
 
-            /// What a person can do about a refusal; empty where nothing is refused for this reason.
+            /// Returns what people can do about a refusal. Empty if the reason never refuses.
             pub const fn what_to_do(self) -> &'static str {
                 match self {
                     $(Reason::$name => $todo,)+
@@ -48,7 +47,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// A rule of the robots.txt decided, either way.
+    /// A rule of the robots.txt allows or disallows the request.
     Rule = "rule" {
         phrase: "Disallowed by robots.txt",
         sentence: "A rule of the site's robots.txt decides this.",
@@ -80,7 +79,7 @@ reasons! {
             everything is allowed.",
         what_to_do: "",
     }
-    /// The robots.txt cannot be had, so everything is disallowed (RFC 9309 §2.3.1.4).
+    /// The robots.txt cannot be fetched, so everything is disallowed (RFC 9309 §2.3.1.4).
     Unreachable = "unreachable" {
         phrase: "Disallowed: robots.txt is unreachable",
         sentence: "The site's robots.txt could not be fetched yet, so everything is disallowed until it is. robotgate tries \
@@ -88,34 +87,34 @@ reasons! {
         what_to_do: "Come back later; robotgate tries again by itself. In [robots.unreachable] the operator sets how \
             long robotgate refuses a site that fails.",
     }
-    /// It cannot be had for so long that the last good copy decides again.
+    /// The robots.txt has been unreachable for so long that the last good copy decides again.
     LastCopy = "last-copy" {
         phrase: "Disallowed by robots.txt",
         sentence: "The site's robots.txt has been unreachable for so long that its last good copy decides.",
         what_to_do: "A newer robots.txt decides as soon as the site gives one. In [robots.unreachable] the operator \
             sets what applies until then.",
     }
-    /// It could not be had for so long that everything is allowed: there never was a copy, or the
-    /// configuration has it so.
+    /// The robots.txt has been unreachable for so long that everything is allowed: there never was a copy, or the
+    /// configuration says so.
     UnreachableTooLong = "unreachable-too-long" {
         phrase: "allow",
         sentence: "The site's robots.txt has been unreachable for so long that everything is allowed.",
         what_to_do: "",
     }
-    /// The bot is one that robots.txt does not speak to.
+    /// The configuration exempts the bot from robots.txt.
     Exempt = "exempt" {
         phrase: "allow",
         sentence: "This bot is exempt from robots.txt by configuration.",
         what_to_do: "",
     }
-    /// Nobody can say which bot is asking.
+    /// The request does not identify a bot.
     Unidentified = "unidentified" {
         phrase: "Disallowed: bot not identified by its User-Agent",
         sentence: "The request does not say which bot is asking: send one User-Agent field with the bot's name, such as \
             \"ExampleBot/1.0\".",
         what_to_do: "A browser's User-Agent alone names no bot.",
     }
-    /// What the client proves is of other bots than the one that it names.
+    /// The client's proof belongs to other bots than the one that its User-Agent names.
     Identity = "identity" {
         phrase: "Disallowed: the client's proof does not match its User-Agent",
         sentence: "The client's proof (a credential, a certificate or its address) belongs to other bots than the \
@@ -123,7 +122,7 @@ reasons! {
         what_to_do: "Credentials go into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator creates \
             them with `robotgate credential add NAME`.",
     }
-    /// The client does not prove who it is: no proof where one is needed, or a credential that does not hold.
+    /// The client does not prove who it is: a required proof is missing, or the credential is invalid.
     Unauthenticated = "unauthenticated" {
         phrase: "Disallowed: bot does not prove who it is",
         sentence: "The client does not prove which bot it is, and the configuration requires it. Inside a CONNECT, \
@@ -145,7 +144,7 @@ reasons! {
         sentence: "This proxy accepts no CONNECT: its configuration says https.mode = \"refuse\".",
         what_to_do: "Send https:// URLs in absolute form, without a CONNECT.",
     }
-    /// It is somewhere that bots may not go (`[egress]`), whatever a robots.txt there says.
+    /// Bots may not reach the destination (`[egress]`), whatever its robots.txt says.
     Egress = "egress" {
         phrase: "Disallowed: bots may not go there",
         sentence: "This proxy's configuration does not let bots go there ([egress]).",

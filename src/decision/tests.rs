@@ -16,14 +16,13 @@ use crate::{
     robots::Profile,
 };
 
-/// What holds of an origin.
+/// What is known of an origin.
 #[derive(Debug, Clone)]
 enum Known {
     Rules(Arc<RobotsCopy>),
     NoRobots,
     Soft404,
     Unreachable,
-    /// It failed, and this is how.
     Failed(Failure),
     LastCopy(Arc<RobotsCopy>, Failure),
     TooLong(Failure),
@@ -46,7 +45,7 @@ impl Known {
         Self::Failed(FetchError::Prohibited("10.0.0.1 is a private address".to_owned()).into())
     }
 
-    /// What a lookup finds of it.
+    /// Returns the lookup for this state.
     fn lookup(&self) -> Lookup {
         let policy = Policy::default();
         let fetched = |state: OriginState, meaning: Meaning, at| {
@@ -76,12 +75,12 @@ impl Known {
     }
 }
 
-/// A day, counted from when everything is fetched first.
+/// Returns the time of a day, counted from the first fetch.
 fn at(day: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000 + day * 86_400)
 }
 
-/// The line of the rule that `decision` names.
+/// Returns the line of the rule in `decision`.
 fn rule_line(decision: &Decision) -> Option<u32> {
     decision.rule().map(|rule| rule.line)
 }
@@ -104,7 +103,7 @@ fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {
     }
 }
 
-/// What is asked by `asker`, whose requests have this scope.
+/// Returns the question of `asker` for a path, with this scope.
 fn question(asker: Asker<'_>, path: &str, scope: Scope) -> Question {
     let mut unidentified = Unidentified::Deny;
     let identity = match asker {
@@ -152,7 +151,7 @@ fn undecided(question: Question) -> Undecided {
     }
 }
 
-/// The decision that needs no copy, if there is one.
+/// Returns the decision if it needs no copy.
 fn without_copy(question: Question) -> Option<Decision> {
     match question.begin(None) {
         Begun::Decided(decision) => Some(decision),
@@ -160,7 +159,7 @@ fn without_copy(question: Question) -> Option<Decision> {
     }
 }
 
-/// The decision on a request for a path, as the gate takes it.
+/// Decides a request for a path, as the proxy does.
 fn decide(asker: Asker<'_>, known: &Known, path: &str) -> Decision {
     decided(question(asker, path, PATH), known)
 }
@@ -169,7 +168,7 @@ fn tunnel(asker: Asker<'_>) -> Question {
     question(asker, "", Scope::Tunnel { exception: None })
 }
 
-/// The decision on a CONNECT, as the gate takes it.
+/// Decides a CONNECT, as the proxy does.
 fn decide_tunnel(asker: Asker<'_>, known: &Known, unverifiable_forwards: bool) -> Decision {
     let mut question = tunnel(asker);
     if unverifiable_forwards {
@@ -178,14 +177,14 @@ fn decide_tunnel(asker: Asker<'_>, known: &Known, unverifiable_forwards: bool) -
     decided(question, known)
 }
 
-/// The decision on a CONNECT where there are none, or which bots may not make.
+/// Decides a CONNECT under `https.mode = "refuse"`.
 fn connect_refused(asker: Asker<'_>) -> Decision {
     let mut question = tunnel(asker);
     question.terms.https_mode = HttpsMode::Refuse;
     without_copy(question).expect("a decision without a copy")
 }
 
-/// The decision on a destination that bots may not reach.
+/// Decides a request to a destination that bots may not reach.
 fn egress(asker: Asker<'_>) -> Decision {
     match question(asker, "/", PATH).begin(Some("10.0.0.1 is a private address".to_owned())) {
         Begun::Decided(decision) => decision,
@@ -193,7 +192,7 @@ fn egress(asker: Asker<'_>) -> Decision {
     }
 }
 
-/// The decision on a CONNECT that would be intercepted; `None` where the requests inside are decided.
+/// Decides a CONNECT that is to be intercepted. Returns `None` if the requests inside are decided.
 fn of_interception(asker: Asker<'_>) -> Option<Decision> {
     tunnel(asker).before_interception(None)
 }
@@ -207,21 +206,21 @@ User-agent: NamedBot
 Disallow: /named
 ";
 
-/// Rules that are slow to search for in [`slow_path`], which none of them matches: words of two letters.
+/// Returns rules of words of two letters. None matches [`slow_path`], and searching it for them is slow.
 fn slow_rules(count: usize) -> Known {
     let mut letters = letters();
     let rules = (0..count).map(|_| format!("Disallow: /*{}\n", letters.by_ref().take(40).collect::<String>()));
     Known::rules(&format!("User-agent: *\n{}", rules.collect::<String>()))
 }
 
-/// A path of 16 KiB that has every short run of the two letters, so that nothing but a search finds out what it lacks.
+/// Returns a path of 16 KiB that has every short run of the two letters, so that only a search shows what it lacks.
 fn slow_path() -> String {
     std::iter::once('/')
         .chain(letters().skip(1 << 20).take(1 << 14))
         .collect()
 }
 
-/// The same letters each time, in no order (xorshift).
+/// Returns a reproducible random sequence of the two letters (xorshift).
 fn letters() -> impl Iterator<Item = char> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     std::iter::repeat_with(move || {

@@ -1,4 +1,4 @@
-//! The texts of a decision as its views show them.
+//! The texts of a decision for its views.
 
 use std::borrow::Cow;
 
@@ -9,37 +9,37 @@ use crate::{
     text::{plain, plain_message},
 };
 
-/// What the log, the headers, the refusal and the API say of a decision, made once for all of them. Texts from outside are
-/// safe to show and have a greatest length.
+/// The texts about a decision for the log, the headers, the refusal and the API, made once for all of them. Texts from
+/// outside are made safe to show and have a maximum length.
 #[derive(Debug, Clone)]
 pub struct DecisionTexts<'a> {
     pub verdict: Verdict,
     pub reason: Reason,
     pub enforcement: Enforcement,
-    /// The token that the robots.txt was read with. `None` where there was no copy.
+    /// The token that the robots.txt was read with. `None` without a copy.
     pub agent: Option<Cow<'a, str>>,
-    /// The rule that decided, as it is written.
+    /// The rule that decided, as written in the file.
     pub rule: Option<Cow<'a, str>>,
     pub line: Option<u32>,
     /// The group whose rules were considered, as the robots.txt names it.
     pub group: Option<Cow<'a, str>>,
-    /// The reading of the path that decided and the path as it has it, as long as it is. `None` for the path as sent.
+    /// The reading that decided, and the path in it at full length. `None` for the path as sent.
     pub read_as: Option<(Reading, String)>,
     pub robots_url: String,
-    /// Why robotgate has no robots.txt, or why bots may not go there.
+    /// Why robotgate has no robots.txt, or why bots may not reach the origin.
     pub robots_error: Option<String>,
     /// The request's id in the log.
     pub id: &'a str,
     /// Whether the client is asked for a credential.
     pub challenge: bool,
-    /// In how many seconds to come again, where the refusal ends by itself.
+    /// Seconds until a retry, if the refusal is temporary.
     pub retry_after: Option<u64>,
 }
 
 // === impl DecisionTexts ===
 
 impl<'a> DecisionTexts<'a> {
-    /// Of `decision` on the request that the log has as `id`.
+    /// Creates the texts of `decision`. `id` is the request's id in the log.
     pub fn of(decision: &'a Decision, id: &'a str, challenge: bool) -> Self {
         let shown = |text| plain(text, MAX_TEXT);
         let rule = decision.rule();
@@ -68,14 +68,14 @@ impl<'a> DecisionTexts<'a> {
 }
 
 impl Decision {
-    /// [`Decision::error`] as it is shown.
+    /// Returns [`Decision::error`], made safe to show.
     pub fn shown_error(&self) -> Option<String> {
         let error = self.error()?.to_string();
         Some(plain_message(&error, MAX_ERROR).into_owned())
     }
 }
 
-/// Bytes of a text from outside that are shown; a longer one is cut and says so.
+/// Maximum length in bytes of a text from outside. A longer text is cut and says so.
 pub const MAX_TEXT: usize = 1024;
-/// The same of an error's text.
+/// Maximum length in bytes of an error's text.
 const MAX_ERROR: usize = 512;

@@ -1,6 +1,6 @@
-//! The text of a credentials file: `NAME:sha256$SALT$HASH` a line, and `#` comments.
+//! The text of a credentials file: lines of `NAME:sha256$SALT$HASH`, and `#` comments.
 //!
-//! It never quotes a line: one that cannot be read may hold a secret.
+//! It never quotes a line, because an invalid line can contain a secret.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use data_encoding::BASE64URL_NOPAD;
 use super::{Credentials, SecretHash};
 use crate::text::is_plain;
 
-/// A line that cannot be used.
+/// An invalid line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadLine {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
     pub fault: LineFault,
 }
@@ -20,21 +20,21 @@ pub struct BadLine {
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineFault {
-    /// There is no `NAME:`, or the name is none.
+    /// The line has no `NAME:`, or the name is invalid.
     Name,
-    /// What stands behind the name is of no known kind.
+    /// The hash after the name is of an unknown kind.
     Kind,
-    /// The salt or the hash is cut or spoilt.
+    /// The salt or the hash is truncated or corrupt.
     Spoilt,
 }
 
 // === impl Credentials ===
 
 impl Credentials {
-    /// Reads a file's text.
+    /// Parses the text of a credentials file.
     ///
     /// # Errors
-    /// All lines that cannot be used.
+    /// If any line is invalid. The error lists all invalid lines.
     pub fn parse(text: &str) -> Result<Self, Vec<BadLine>> {
         let mut credentials = Self::default();
         let mut bad = Vec::new();
@@ -52,7 +52,7 @@ impl Credentials {
 // === impl SecretHash ===
 
 impl SecretHash {
-    /// The line of the file for this secret of `name`, without a line end.
+    /// Returns the line of the file for this secret of `name`, without a line end.
     pub fn line(&self, name: &str) -> String {
         let (salt, hash) = (BASE64URL_NOPAD.encode(&self.salt), BASE64URL_NOPAD.encode(&self.hash));
         format!("{name}:{KIND}{salt}${hash}")
@@ -76,14 +76,14 @@ impl fmt::Display for BadLine {
     }
 }
 
-/// Whether a credential can have this name: not empty, and without a colon, a `#` in front, white space, or what does
-/// not print or turns the direction of text.
+/// Returns whether a credential can have this name: not empty, at most 128 bytes, no leading `#`, and no colon, white
+/// space, unprintable character or character that changes the direction of text.
 pub fn is_name(text: &str) -> bool {
     let fits = |c: char| c != ':' && !c.is_whitespace() && is_plain(c);
     (1..=MAX_NAME).contains(&text.len()) && !text.starts_with('#') && text.chars().all(fits)
 }
 
-/// The name of a line's credential; `None` for a comment or a line of another kind.
+/// Returns the name of the credential on a line, or `None` for a comment or an invalid line.
 pub fn name_of(line: &str) -> Option<&str> {
     entry(line).ok().flatten().map(|(name, _)| name)
 }
@@ -112,8 +112,8 @@ fn entry(line: &str) -> Result<Option<(&str, SecretHash)>, LineFault> {
 }
 
 const KIND: &str = "sha256$";
-/// Bytes of a name.
+/// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 128;
-/// Bytes of a salt.
+/// Accepted lengths of a salt, in bytes.
 const MIN_SALT: usize = 8;
 const MAX_SALT: usize = 64;

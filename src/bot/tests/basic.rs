@@ -1,4 +1,4 @@
-//! What is read of a Proxy-Authorization field.
+//! How a Proxy-Authorization field is read.
 
 use data_encoding::BASE64;
 
@@ -18,9 +18,9 @@ fn a_name_and_a_secret_are_read_as_rfc_7617_says() {
         ("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "Aladdin", "open sesame"),
         ("basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "Aladdin", "open sesame"),
         ("BASIC   QWxhZGRpbjpvcGVuIHNlc2FtZQ==  ", "Aladdin", "open sesame"),
-        // Without padding, which a token68 may lack.
+        // Padding is optional in a token68.
         ("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ", "Aladdin", "open sesame"),
-        // RFC 7617 §2.1, in UTF-8.
+        // The example of RFC 7617 §2.1, in UTF-8.
         ("Basic dGVzdDoxMjPCow==", "test", "123\u{a3}"),
         // The first colon ends the name.
         ("Basic YTpiOmM6", "a", "b:c:"),
@@ -66,7 +66,7 @@ fn what_is_malformed_is_nothing() {
         assert_eq!(read(value.as_bytes()), None, "{value}");
     }
     assert_eq!(read(b"Basic \xff\xff\xff"), None);
-    // Bytes that are no text are a name like any other, which nobody has.
+    // A name of bytes that are no text is valid syntax, but no credential has it.
     assert!(read(format!("Basic {}", BASE64.encode(b"\xff:\xfe")).as_bytes()).is_some());
 }
 

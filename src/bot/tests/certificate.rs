@@ -1,4 +1,4 @@
-//! Which certificates an entry means.
+//! Which certificates an entry matches.
 
 use data_encoding::HEXLOWER;
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};

@@ -1,11 +1,11 @@
-//! The credentials file's text, and which secrets fit.
+//! The text of the credentials file, and which secrets it accepts.
 
 use std::sync::Arc;
 
 use super::super::proof::{Presented, Proof, Shown};
 use super::*;
 
-/// The credentials of this file, each of which stands for a bot.
+/// Parses credentials and assigns each of them to a bot.
 fn assigned(text: &str) -> Credentials {
     let mut credentials = Credentials::parse(text).expect("a good file");
     credentials.assign(|_| [0].into());
@@ -153,7 +153,7 @@ fn nothing_prints_a_hash_or_a_secret() {
             !printed.contains("secret-word") && !printed.contains(&hash),
             "{printed}"
         );
-        // Nor as numbers.
+        // Neither as numbers.
         assert!(!printed.contains("[7, 7") && !printed.contains("115, 101"), "{printed}");
     }
 }

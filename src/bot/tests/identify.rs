@@ -1,4 +1,4 @@
-//! Who a client is, by what it proves and what it says.
+//! Who a client is, from its proof and its User-Agent.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn bindings(credentials: &[&str], certificates: &[&str], networks: &[&str]) -> B
     }
 }
 
-/// `free` proves nothing; `a` and `b` share a credential, a certificate and a network beside those that are a's own.
+/// `free` has no proof; `a` and `b` share a credential, a certificate and a network. `a` has others of its own too.
 fn bots() -> Bots {
     let own = bindings(
         &["own", "shared"],
@@ -60,7 +60,7 @@ fn certificate(name: &str) -> ClientCertificate {
     ClientCertificate::from_der(certificate.der()).expect("it can be read")
 }
 
-/// The outcome in a word or two: a bot or token, a cause, or what is not proven.
+/// Describes the outcome in a word or two: a bot or token, a cause, or the missing proof.
 fn describe(identity: &Identity<'_>) -> String {
     match identity {
         Identity::Bot(bot) => bot.name.to_string(),
@@ -80,18 +80,18 @@ fn identify(bots: &Bots, proof: &Proof<'_>, user_agent: &str, required: bool) ->
     describe(&bots.identify_by(fields, proof, required))
 }
 
-/// What each User-Agent comes to with a proof of `a` alone, with one of `a` and `b`, and with none.
+/// The outcome for each User-Agent: with a proof of `a` alone, with one of `a` and `b`, and without proof.
 #[rustfmt::skip]
 const AGENTS: &[(&str, &str, &str, &str)] = &[
-    // A configured bot, by its user-agents.
+    // A configured bot, matched by its user-agents.
     ("a-fetch/1.0",          "a",       "a",           "ask"),
     ("x (b-fetch)",          "misfit",  "b",           "ask"),
     ("free-fetch",           "misfit",  "misfit",      "free"),
     ("net-fetch/1",          "misfit",  "misfit",      "unproven"),
-    // Both of two names in a field, of which the first bot in the file is not one that is proven.
+    // Two names in one field. The proof does not cover the first of these bots in the configuration.
     ("free-fetch b-fetch",   "misfit",  "b",           "free"),
     ("free-fetch a-fetch",   "a",       "a",           "free"),
-    // None, or a browser's alone.
+    // No name, or only a browser's.
     ("none",                 "a",       "Missing",     "Missing"),
     ("",                     "a",       "Missing",     "Missing"),
     (CHROME,                 "a",       "BrowserOnly", "BrowserOnly"),
@@ -105,7 +105,7 @@ const AGENTS: &[(&str, &str, &str, &str)] = &[
     ("free-robot",           "misfit",  "misfit",      "token free-robot"),
     ("curl/8.5.0",           "misfit",  "misfit",      "token curl"),
     ("a-fetch-images/1",     "misfit",  "misfit",      "token a-fetch-images"),
-    // Two fields: nobody can say.
+    // Two fields.
     ("a-fetch|a-fetch",      "Several", "Several",     "Several"),
     ("curl/8.5.0|a-fetch",   "Several", "Several",     "Several"),
 ];
@@ -167,7 +167,7 @@ fn without_a_proof_a_user_agent_is_believed_unless_its_bot_is_bound() {
         assert_eq!(identify(&bots, &nothing, user_agent, false), *none, "{user_agent}");
         assert_eq!(identify(&bots, &nothing, user_agent, true), "ask", "{user_agent}");
     }
-    // Nobody has a credential here, so none is asked for.
+    // This configuration has no credentials, so none is asked for.
     let by_network = Bots::new(vec![Arc::new(bot("net", bindings(&[], &[], &["192.0.2.0/24"])))]);
     assert_eq!(identify(&by_network, &Proof::None, "curl/8", true), "unproven");
     assert_eq!(identify(&by_network, &Proof::None, "curl/8", false), "token curl");
@@ -314,7 +314,7 @@ fn who_would_get_the_rules_of_a_bound_bot_has_to_prove_to_be_it() {
     for (field, wanted) in [
         ("MJ12bot/1.0", "unproven"),
         ("mj12BOT", "unproven"),
-        // As Google's parser takes a line for MJ12bot.
+        // Google's parser reads a user-agent line for MJ12bot as MJ.
         ("MJ/1.0", "unproven"),
         ("MJ1/1.0", "token MJ1"),
         ("M/1.0", "token M"),
@@ -333,13 +333,13 @@ fn a_proof_that_is_taken_for_granted_is_one_that_would_count() {
     let bots = bots();
     for (field, required, wanted) in [
         ("free-fetch/1.0", false, "free"),
-        // No proof is one of a bot that has none.
+        // This bot has no proof, so requiring one rules it out.
         ("free-fetch/1.0", true, "misfit"),
         ("curl/8", false, "token curl"),
         ("curl/8", true, "misfit"),
         ("a-fetch/1.0", false, "a"),
         ("a-fetch/1.0", true, "a"),
-        // A bound bot by one of the tokens that it goes by.
+        // A bound bot, named by one of its tokens.
         ("a-robot/1.0", false, "a"),
         ("net-robot", true, "net"),
     ] {

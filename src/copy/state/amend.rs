@@ -1,7 +1,6 @@
-//! States that were not followed from the beginning: joined with what was known earlier, or set right after the clock
-//! was.
+//! Joins a state with an earlier one, and corrects it after the clock was set.
 //!
-//! Never makes anything younger than it is, and never brings back what an answer has replaced.
+//! Never makes anything younger than it is, and never brings back what a response has replaced.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,12 +10,12 @@ use crate::copy::{clock::Jump, state::Failing};
 // === impl OriginState ===
 
 impl OriginState {
-    /// What is known, together with what was known `earlier`, of which nothing was known when this
-    /// began: the later answer counts, and failures go on from the earlier ones. Both are in the
-    /// same reading, or the earlier one is of no use.
+    /// Merges this state, which began with nothing known, with the `earlier` one. The later response counts, and
+    /// failures continue the earlier series. If the profiles differ, only the text and the failures of `earlier` are
+    /// used.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
-        // On disk, times end at the microsecond.
+        // Times on disk are rounded down to the microsecond.
         let is_as_late = self.last_fetch() <= earlier.last_fetch().map(|last| last + Duration::from_millis(1));
         if !self.is_known() || (is_as_late && self.profile == earlier.profile) {
             let last_good = earlier.last_good.clone().or_else(|| self.last_good.clone());
@@ -26,7 +25,7 @@ impl OriginState {
             };
         }
         if self.profile != earlier.profile {
-            // What its statuses mean in this reading is not known here; its text and its clock count.
+            // What the earlier status means in this profile is unknown. The text and the times of failures still count.
             let last_good = earlier
                 .last_good
                 .as_deref()
@@ -55,8 +54,8 @@ impl OriginState {
         }
     }
 
-    /// The state after the clock was set. Failures that were noted by a clock that was wrong are as if
-    /// noted by the right one; an answer of which nobody knows how old it is holds no more.
+    /// Returns the state after the clock was set. Failures noted by a wrong clock get the right time. A response of
+    /// unknown age expires.
     #[must_use]
     pub(crate) fn after_jump(&self, jump: &Jump) -> Self {
         let mut state = self.clone();

@@ -1,4 +1,4 @@
-//! What a state says at a time: what holds, what that rests on, and whether to ask the origin again.
+//! What a state says at a time: the answer, the fetch that it rests on, and whether to ask the origin again.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -7,41 +7,41 @@ use serde::{Deserialize, Serialize};
 use super::{Failure, RobotsCopy};
 use crate::text::words;
 
-/// What holds for an origin at a time.
+/// The answer for an origin at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Answer<'s> {
     Rules(&'s Arc<RobotsCopy>),
     NoRobots,
     Soft404,
     Unreachable(Option<&'s Failure>),
-    /// The last copy that had rules decides, because of failures of which this is the last.
+    /// The last copy with rules decides, because of failures, of which the last is given.
     LastCopy(&'s Arc<RobotsCopy>, &'s Failure),
     UnreachableTooLong(&'s Failure),
 }
 
 words! {
-    /// What holds for a known origin, in a word: the list of [`Answer`]s for the log, the metrics and the API. Where a copy
-    /// decides nothing, the word is that of the reason for it.
+    /// The kinds of [`Answer`], for the log, the metrics and the API. If no copy decides, the word is that of the
+    /// reason.
     pub enum Holds {
         Rules = "rules",
-        /// The origin has to be asked before what is known is used.
+        /// No usable answer: the origin has to be asked first.
         Expired = "expired",
         NoRobots = "no-robots",
         Soft404 = "soft-404",
         Unreachable = "unreachable",
         LastCopy = "last-copy",
         UnreachableTooLong = "unreachable-too-long",
-        /// Bots may not go there.
+        /// Bots may not reach the origin.
         Egress = "egress",
     }
 }
 
-/// The fetch that an answer rests on: of the copy that decides, or else the last one.
+/// The fetch that an answer rests on: the fetch of the copy that decides, or otherwise the last fetch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ground {
-    /// Its HTTP status, where it came to one.
+    /// HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// When it ended; of a copy, when its origin last said that it holds.
+    /// When the fetch ended. For a copy, when its origin last confirmed it.
     pub fetched: Option<SystemTime>,
     /// When the origin is asked again.
     pub expires: Option<SystemTime>,
@@ -52,16 +52,16 @@ pub struct Ground {
 #[serde(rename_all = "kebab-case")]
 pub enum Due {
     No,
-    /// Soon: what is known holds meanwhile.
+    /// Soon. The known state applies meanwhile.
     Background,
-    /// Before what is known may be used.
+    /// Before the known state may be used.
     Now,
 }
 
 // === impl Answer ===
 
 impl<'s> Answer<'s> {
-    /// The copy that decides, where one does.
+    /// Returns the copy that decides, if any.
     pub fn copy(self) -> Option<&'s Arc<RobotsCopy>> {
         match self {
             Answer::Rules(copy) | Answer::LastCopy(copy, _) => Some(copy),
@@ -69,7 +69,7 @@ impl<'s> Answer<'s> {
         }
     }
 
-    /// What holds, in a word.
+    /// Returns the kind of the answer.
     pub fn holds(self) -> Holds {
         match self {
             Answer::Rules(_) => Holds::Rules,
@@ -83,7 +83,7 @@ impl<'s> Answer<'s> {
         }
     }
 
-    /// The failure behind an answer that was made without an answer of the origin.
+    /// Returns the failure that the answer is based on, if any.
     pub fn failure(self) -> Option<&'s Failure> {
         match self {
             Answer::Unreachable(failure) => failure,

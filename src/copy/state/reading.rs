@@ -1,8 +1,7 @@
-//! What is known of an origin, in another reading than it was fetched under: a reload may change
-//! whose reading holds.
+//! Reads a state again under another profile, after a reload has changed the profile.
 //!
-//! Never makes anything younger or older than it is, and never forgets: what an origin has answered,
-//! and when, stays; what that means is found out anew.
+//! Never makes anything younger or older than it is, and never forgets. What an origin answered and when stays; only
+//! its meaning is determined again.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -12,19 +11,19 @@ use crate::copy::{meaning::is_busy, robots_copy::LARGE};
 // === impl OriginState ===
 
 impl OriginState {
-    /// Whether what is known is in the reading of `policy`.
+    /// Returns whether this state was read with the profile of `policy`.
     pub fn is_under(&self, policy: &Policy) -> bool {
         self.profile == policy.profile || (!self.is_known() && self.last_good.is_none())
     }
 
-    /// The state in the reading of `policy`: its copies are parsed anew, and a status that means
-    /// something else now counts as that. Of a server error whose page was not kept, it is not known
-    /// any more whether it would be a soft 404; it stays a failure.
+    /// Returns the state as `policy` reads it. Copies are parsed again, and statuses get the meaning that they have
+    /// under `policy`. The page of a server error is not kept, so whether it would be a soft 404 is unknown; it stays
+    /// a failure.
     #[must_use]
     pub fn under(&self, policy: &Policy) -> Self {
         let reread = |copy: &Arc<RobotsCopy>| Arc::new(copy.under(policy.profile));
         let current = self.current().map(reread);
-        // Where the two are one, they stay one.
+        // If both are the same copy, keep them the same.
         let last_good = match (&self.last_good, self.current()) {
             (Some(last), Some(now)) if Arc::ptr_eq(last, now) => current.clone(),
             (last, _) => last.as_ref().map(reread),
@@ -45,12 +44,12 @@ impl OriginState {
         state.with_failures_under(policy).with_answers_under(policy)
     }
 
-    /// Whether reading it anew takes long enough to keep others waiting.
+    /// Returns whether reading the state again takes long enough to delay other requests.
     pub fn is_large(&self) -> bool {
         self.copies().map(|copy| copy.robots.body().len()).sum::<usize>() > LARGE
     }
 
-    /// The last failure is an answer, where `policy` takes its status for one.
+    /// Turns the last failure into an answer, if `policy` takes its status for one.
     fn with_failures_under(self, policy: &Policy) -> Self {
         let Some(failing) = &self.failing else { return self };
         let status = match failing.last.error {
@@ -69,7 +68,7 @@ impl OriginState {
         }
     }
 
-    /// The last answer is a failure, where `policy` takes its status for one.
+    /// Turns the last answer into a failure, if `policy` takes its status for one.
     fn with_answers_under(self, policy: &Policy) -> Self {
         let Some(answered) = &self.answered else { return self };
         let fails = match answered.meaning {

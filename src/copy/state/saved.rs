@@ -1,7 +1,7 @@
-//! What is known of an origin in a form that outlives the program: everything but the text of its
-//! copy, which is kept apart under its digest.
+//! The state of an origin in a form that is saved across restarts. The text of its copy is stored separately, under its
+//! digest.
 //!
-//! Nothing is decided here, and what is restored is what was saved.
+//! Nothing is decided here. Restoring a saved state gives the same state again.
 
 use std::{
     sync::Arc,
@@ -17,8 +17,7 @@ use crate::{
     text::{micros, micros_since_1970},
 };
 
-/// An [`OriginState`] as it is written down. Times are microseconds since 1970 in UTC; durations are
-/// microseconds.
+/// A saved [`OriginState`]. Times are microseconds since 1970 in UTC; durations are microseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Saved {
@@ -27,23 +26,23 @@ pub struct Saved {
     answered: Option<SavedAnswer>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failing: Option<SavedFailing>,
-    /// The last copy that had rules.
+    /// The last copy with rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<SavedCopy>,
 }
 
-/// What is known of a copy, but for its text.
+/// A saved copy, without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SavedCopy {
     pub sha256: Sha256,
-    /// How long the text is.
+    /// Length of the text.
     pub bytes: u32,
     fetched: u64,
     status: u16,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     etag: Option<Box<str>>,
-    /// Versions up to 0.1 did not write it down; then nobody knows.
+    /// Versions up to 0.1 did not save this. A missing value means that it is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     whole: bool,
 }
@@ -60,7 +59,7 @@ struct SavedAnswer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum SavedMeaning {
-    /// Those of the copy.
+    /// The rules of the copy.
     Rules,
     NoRobots,
     #[serde(rename = "soft-404")]
@@ -74,12 +73,12 @@ struct SavedFailing {
     attempts: u32,
     tried: u64,
     retry: u64,
-    /// The status that was the failure, if it was one.
+    /// HTTP status, if the failure was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
-    /// The failure in words.
+    /// Text of the failure.
     error: String,
-    /// Whether it is one of robotgate's own configuration.
+    /// Whether robotgate's own configuration is the cause.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     prohibited: bool,
 }
@@ -87,7 +86,7 @@ struct SavedFailing {
 // === impl OriginState ===
 
 impl OriginState {
-    /// What is known, to be written down.
+    /// Converts the state for saving.
     pub fn save(&self) -> Saved {
         Saved {
             profile: self.profile,
@@ -115,7 +114,7 @@ impl OriginState {
             }),
             copy: self.last_good.as_deref().map(|copy| SavedCopy {
                 sha256: copy.sha256,
-                // No text is longer than what counts of a robots.txt.
+                // A text is never longer than the size limit of a robots.txt.
                 bytes: u32::try_from(copy.robots.body().len()).unwrap_or(u32::MAX),
                 fetched: micros_since_1970(copy.fetched),
                 status: copy.status,
@@ -125,7 +124,7 @@ impl OriginState {
         }
     }
 
-    /// The text of the last copy that had rules: what [`save`](Self::save) leaves out.
+    /// Returns the text of the last copy with rules, which [`save`](Self::save) leaves out.
     pub fn text(&self) -> Option<&[u8]> {
         self.last_good.as_deref().map(|copy| copy.robots.body())
     }
@@ -134,8 +133,8 @@ impl OriginState {
 // === impl Saved ===
 
 impl Saved {
-    /// What was saved, with the text of its copy where it has one. `None` where the two do not fit:
-    /// what was damaged counts as not known.
+    /// Restores a state, with the text of its copy if it has one. Returns `None` if the two do not match: damaged data
+    /// counts as unknown.
     pub fn restore(self, text: Option<&[u8]>) -> Option<OriginState> {
         let last_good = match (&self.copy, text) {
             (Some(saved), Some(text)) if text.len() <= LIMIT && saved.sha256 == Sha256::of(text) => {
@@ -147,7 +146,7 @@ impl Saved {
         self.with(last_good)
     }
 
-    /// The same with an empty text in place of the copy's, for those who only look at what it is.
+    /// Restores the state with an empty text in place of the copy's, for callers that only need the metadata.
     pub fn outline(self) -> Option<OriginState> {
         let last_good = self.copy.as_ref().map(|saved| saved.with(self.profile, b""));
         self.with(last_good)
@@ -174,7 +173,7 @@ impl Saved {
                 since: time(failing.since)?,
                 attempts: failing.attempts,
                 tried: time(failing.tried)?,
-                // The next run may have another configuration, and can tell at once.
+                // The configuration may have changed since, and checking it is cheap.
                 retry: match failing.prohibited {
                     true => Duration::ZERO,
                     false => Duration::from_micros(failing.retry).min(LONGEST),
@@ -209,11 +208,11 @@ impl SavedCopy {
     }
 }
 
-/// `None` past the year 9000, which no clock that can be written down has come to.
+/// Converts a saved time. Returns `None` past the year 9000, which only damaged data can contain.
 fn time(micros: u64) -> Option<SystemTime> {
     let since = Some(Duration::from_micros(micros)).filter(|since| *since < 9000 * LONGEST);
     SystemTime::UNIX_EPOCH.checked_add(since?)
 }
 
-/// No answer holds for longer, and no failure is left alone for longer.
+/// Longest lifetime of a response, and longest delay before a retry.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);

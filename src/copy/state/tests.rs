@@ -15,12 +15,12 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAYS: u64 = 24 * HOUR;
 
-/// A second of the tests' own clock, which begins far from the epoch so that it can run backwards.
+/// Converts a second of the tests' clock, which starts far from the epoch so that it can run backwards.
 fn at(second: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + second)
 }
 
-/// The second of the tests' clock that `time` is.
+/// Converts a time to a second of the tests' clock.
 fn second_of(time: SystemTime) -> u64 {
     time.duration_since(at(0))
         .expect("not before the tests' clock")
@@ -67,7 +67,7 @@ fn time_out() -> Fetched {
     Fetched::Failed(FetchError::Timeout(Duration::from_secs(30)).into())
 }
 
-/// What is known of an origin, one fetch after the other.
+/// The state of an origin after a sequence of fetches.
 struct History {
     state: OriginState,
     policy: Policy,
@@ -114,12 +114,12 @@ impl History {
         self.state.due(at(second), &self.policy)
     }
 
-    /// When it is fetched again, at the latest.
+    /// Returns when the origin is fetched again, at the latest.
     fn expires(&self) -> u64 {
         second_of(self.ground().expires.expect("something was fetched"))
     }
 
-    /// The fetch that the answer rests on, at the time of the last one.
+    /// Returns the fetch that the answer rests on, at the time of the last fetch.
     fn ground(&self) -> Ground {
         self.state.ground(self.last, &self.policy)
     }
@@ -235,7 +235,7 @@ fn weight_counts_a_shared_copy_once() {
     assert_eq!(history.state.weight(), empty, "no copy ever");
 }
 
-/// The default policy with another time of grace, in seconds.
+/// Returns the default policy with another grace period, in seconds.
 fn denying_for(seconds: u64) -> Policy {
     Policy {
         unreachable: Unreachable {

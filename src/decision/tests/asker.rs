@@ -1,8 +1,8 @@
-//! Which group of a file an asker is decided by.
+//! Which group of a file decides for an asker.
 
 use super::*;
 
-/// The token that was used and the line of the rule that decides.
+/// Returns the token that was used and the line of the rule that decides.
 fn picked(asker: Asker<'_>, file: &str) -> (String, Option<u32>) {
     let decision = decide(asker, &Known::rules(file), "/x");
     let token = decision.agent().expect("a copy was looked at");

@@ -1,4 +1,4 @@
-//! Decisions that take more work than they may.
+//! Decisions that exceed the budget.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn the_budget_is_for_all_readings_of_a_request_together() {
         assert!(found.is_some());
         usize::MAX - left
     };
-    // One reading stays within the budget, two do not.
+    // One reading stays within the budget, but two exceed it.
     let count = 200;
     assert!(
         (BUDGET / 2..BUDGET).contains(&work(count)),

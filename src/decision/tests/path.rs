@@ -52,16 +52,16 @@ fn an_empty_disallow_is_a_rule_that_allows() {
 fn of_two_readings_the_stricter_decides_with_its_rule() {
     let known = Known::rules(FILE);
     for (path, verdict, reason, line) in [
-        // Disallowed only as an origin that normalises would understand it.
+        // Disallowed only in the normalised reading.
         ("/x/../private", Verdict::Deny, Reason::Rule, Some(2)),
         ("/%70rivate", Verdict::Deny, Reason::Rule, Some(2)),
         ("/./private", Verdict::Deny, Reason::Rule, Some(2)),
         ("/private/open/../shut", Verdict::Deny, Reason::Rule, Some(2)),
         // Disallowed only as sent.
         ("/private/../public", Verdict::Deny, Reason::Rule, Some(2)),
-        // Disallowed both ways.
+        // Disallowed in both readings.
         ("/private/%61", Verdict::Deny, Reason::Rule, Some(2)),
-        // Allowed both ways: the reading as sent names the rule.
+        // Allowed in both readings; the reading as sent gives the rule.
         ("/private/open/%61", Verdict::Allow, Reason::Rule, Some(3)),
         ("/private/open/../open", Verdict::Allow, Reason::Rule, Some(3)),
         ("/public/%61", Verdict::Allow, Reason::NoRule, None),
@@ -91,7 +91,7 @@ fn the_robots_file_itself_is_always_allowed() {
         Asker::Bot(&exempt),
     ] {
         for known in [&nothing_allowed, &Known::Unreachable] {
-            // A fragment does not go upstream.
+            // A fragment is not sent upstream.
             for path in ["/robots.txt", "/robots.txt#f"] {
                 let decision = decide(asker, known, path);
                 assert_eq!(

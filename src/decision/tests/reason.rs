@@ -1,4 +1,4 @@
-//! The list of reasons: complete, distinct, and fit to stand in a header.
+//! The list of reasons: complete, distinct, and valid in a header.
 
 use std::collections::HashSet;
 
@@ -123,7 +123,7 @@ fn who_proves_nothing_gets_nothing() {
     }
 }
 
-/// What is said of a request for an origin whose robots.txt failed with a 503 `ago`, for the time being.
+/// Returns `Retry-After` for an origin whose robots.txt failed with a 503 `ago`.
 fn retry_after(ago: Duration, pending: bool) -> Option<u64> {
     let mut lookup = Known::Failed(FetchError::Status(503).into()).lookup();
     lookup.at += ago;

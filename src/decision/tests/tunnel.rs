@@ -162,7 +162,7 @@ fn where_no_bot_may_go_nobody_is_forwarded() {
         );
     }
     assert_eq!(known.lookup().answer(&Policy::default()).holds().as_str(), "egress");
-    // Where only a redirect led there, the robots.txt is what cannot be had.
+    // If only a redirect led there, the robots.txt is unreachable.
     let redirected = Known::Failed(FetchError::Redirect("http://10.0.0.1/".to_owned()).into());
     let decision = decide(Asker::Token("AnyBot"), &redirected, "/");
     assert_eq!(decision.reason, Reason::Unreachable);

@@ -1,4 +1,4 @@
-//! Whether to fetch, how long an answer holds, and a clock that runs backwards.
+//! Whether to fetch, how long a response stays fresh, and a clock that runs backwards.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn where_the_clock_was_set_back_an_answer_is_asked_for_again() {
     let history = History::new().then(20 * HOUR, received(200, RULES));
     let back = Jump::Back { ahead: at(30 * HOUR) };
     let state = history.state.after_jump(&back);
-    // It would look ten hours younger than it is.
+    // Without the correction, the copy would look ten hours younger than it is.
     let now = at(20 * HOUR);
     assert_eq!(state.due(now, &history.policy), Due::Now);
     assert_eq!(state.answer(now, &history.policy), Answer::Unreachable(None));

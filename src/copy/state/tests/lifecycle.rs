@@ -1,4 +1,4 @@
-//! Every case of `tests/cases/lifecycle.jsonl`, by stepping the clock.
+//! Replays every case of `tests/cases/lifecycle.jsonl` with a simulated clock.
 
 use serde::Deserialize;
 
@@ -32,9 +32,9 @@ struct Event {
     cache_control: Option<String>,
     error: Option<String>,
     redirects: Option<Hops>,
-    /// Where the last redirect leads.
+    /// Target of the last redirect.
     to: Option<String>,
-    /// The answer there.
+    /// Response of that target.
     r#final: Option<Box<Event>>,
     #[serde(rename = "content_type")]
     _content_type: Option<String>,
@@ -48,7 +48,7 @@ enum Hops {
 }
 
 impl Event {
-    /// What a fetch makes of it.
+    /// Returns the outcome of a fetch.
     fn fetched(&self) -> Fetched {
         match (&self.error, &self.redirects, self.status) {
             (Some(error), None, None) => Fetched::Failed(failure(error)),
@@ -107,7 +107,7 @@ fn failure(error: &str) -> Failure {
     FetchError::from(fault).into()
 }
 
-/// What the egress guard says of a hop to an address that bots may not reach.
+/// Returns the egress guard's failure for a redirect to an address that bots may not reach.
 fn refused_hop(to: &str) -> Failure {
     let url = url::Url::parse(to).expect("a URL");
     let authority = HostPort::parse(url.authority().as_bytes()).expect("a host");
@@ -117,7 +117,7 @@ fn refused_hop(to: &str) -> Failure {
     FetchError::from(Fault::from(EgressError::from(prohibited))).into()
 }
 
-/// What the answer amounts to, in the words of the cases.
+/// Describes the answer in the words of the cases.
 fn amounts_to(answer: Answer<'_>) -> &'static str {
     match answer {
         Answer::Rules(copy) => {

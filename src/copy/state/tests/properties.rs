@@ -1,14 +1,13 @@
-//! Any sequence of fetches at any times, forwards and backwards, against the table of what a
-//! fetch means.
+//! Compares sequences of fetches, at times that go forwards and backwards, with a table of what a fetch means.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// One fetch and the second at which it ended.
+/// A fetch and the second at which it ended.
 type Event = (u64, Fetched);
 
-/// What the table says of an origin, and nothing of how it is kept.
+/// The answer that the table gives for an origin.
 #[derive(Debug, PartialEq)]
 enum Says {
     Rules(u64),
@@ -37,7 +36,7 @@ fn fetches() -> impl Strategy<Value = Fetched> {
     ]
 }
 
-/// Moments that matter, and any others.
+/// Seconds around the limits, and random ones.
 fn seconds() -> impl Strategy<Value = u64> {
     let edges = [
         0,
@@ -60,7 +59,7 @@ fn histories() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec((seconds(), fetches()), 1..8)
 }
 
-/// The same with a clock that only goes on.
+/// Histories whose clock never runs backwards.
 fn orderly_histories() -> impl Strategy<Value = Vec<Event>> {
     histories().prop_map(|mut events| {
         events.sort_by_key(|(second, _)| *second);
@@ -80,7 +79,7 @@ fn played_under(policy: Policy, events: &[Event]) -> History {
         })
 }
 
-/// Every way to treat an origin that fails.
+/// All policies for an origin that fails.
 fn policies() -> impl Strategy<Value = Policy> {
     let deny_for = proptest::sample::select(vec![0, HOUR, 12 * HOUR, 30 * DAYS]);
     let then = proptest::sample::select(vec![Then::LastCopy, Then::Allow, Then::Deny]);
@@ -93,7 +92,7 @@ fn policies() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// What an answer says; of rules, when they were received.
+/// What a response says. Rules come with the second of their receipt.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Word {
     Rules(u64),
@@ -101,23 +100,23 @@ enum Word {
     Soft404,
 }
 
-/// What a fetch came to, given those before it.
+/// The outcome of a fetch, given those before it.
 #[derive(Debug, Clone, Copy)]
 struct Outcome {
     second: u64,
-    /// `None` where it failed.
+    /// `None` if the fetch failed.
     answer: Option<OriginAnswer>,
 }
 
-/// An answer of the origin.
+/// A response of the origin.
 #[derive(Debug, Clone, Copy)]
 struct OriginAnswer {
     says: Word,
-    /// Seconds for which it holds.
+    /// Lifetime in seconds.
     life: u64,
 }
 
-/// What the fetches came to. That nothing has changed says something only of rules.
+/// Returns the outcomes of the fetches. An "unchanged" counts only after rules.
 fn outcomes(events: &[Event]) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (second, fetched) in events {
@@ -146,7 +145,7 @@ fn outcomes(events: &[Event]) -> Vec<Outcome> {
     outcomes
 }
 
-/// The failures since the last answer.
+/// Returns the failures since the last response.
 fn failures(outcomes: &[Outcome]) -> &[Outcome] {
     let answers = outcomes
         .iter()
@@ -160,7 +159,7 @@ fn last_answer(outcomes: &[Outcome]) -> Option<(u64, OriginAnswer)> {
     answers.find_map(|outcome| Some((outcome.second, outcome.answer?)))
 }
 
-/// Whether `now` lies within the life of `answer`, or before it by what clocks differ at most.
+/// Returns whether `now` is within the life of `answer`, or before it by no more than the clock slack.
 fn holds(answer: (u64, OriginAnswer), now: u64) -> bool {
     (answer.0.saturating_sub(MINUTE)..answer.0 + answer.1.life).contains(&now)
 }
@@ -173,7 +172,7 @@ fn what_it_says(answer: OriginAnswer) -> Says {
     }
 }
 
-/// What the table says at `now`, of a clock that only went on until the last event.
+/// Returns the table's answer at `now`, if the clock never ran backwards until the last event.
 fn table(events: &[Event], now: u64) -> Says {
     table_under(&Policy::default(), events, now)
 }
@@ -269,8 +268,7 @@ proptest! {
         prop_assert_eq!(restored.etag(), state.etag());
     }
 
-    /// Where the disk could not be read in time, a state begins with nothing, and takes up what was
-    /// known when it can.
+    /// If the disk could not be read in time, a state starts with nothing and later resumes the earlier state.
     #[test]
     fn what_began_anew_and_is_resumed_is_as_if_it_had_gone_on(
         before in orderly_histories(),

@@ -1,4 +1,4 @@
-//! What is known, after whose reading holds has changed.
+//! States after the profile has changed.
 
 use super::*;
 
@@ -24,7 +24,7 @@ impl History {
         self
     }
 
-    /// Whether `/p` is allowed.
+    /// Returns whether `/p` is allowed.
     fn allows(&self, second: u64) -> bool {
         let copy = self.answer(second).copy().expect("a copy decides");
         copy.robots.agent("a").decide(b"/p").allowed
@@ -92,7 +92,7 @@ fn a_status_means_what_it_means_now() {
     assert_eq!(busy.expires(), DAYS + 5 * MINUTE);
     assert!(matches!(busy.answer(31 * DAYS), Answer::LastCopy(..)), "since it came");
 
-    // A refresh that failed while its copy holds would have been the answer.
+    // The failed refresh, made while the copy was fresh, would have been an answer under this profile.
     let busy = History::new()
         .then(0, received(200, RULES))
         .then(20 * HOUR, received(429, ""));

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// The delays between tries, each made as soon as it is due, of an origin that always answers so.
+/// Returns the delays between tries for an origin that always gives this outcome. Each try is made as soon as it is
+/// due.
 fn delays(fetched: &Fetched, tries: usize) -> Vec<u64> {
     let (mut history, mut now, mut delays) = (History::new(), 0, Vec::new());
     for _ in 0..tries {

@@ -1,8 +1,8 @@
-//! What holds of an origin that goes on failing, by the policy.
+//! The answer for an origin that keeps failing, by policy.
 
 use super::*;
 
-/// What the policy makes of an origin that fails.
+/// Returns a policy with these settings for an origin that fails.
 fn policy(deny_for: u64, then: Then, without_copy: WithoutCopy) -> Policy {
     let mut policy = denying_for(deny_for);
     policy.unreachable.then = then;
@@ -94,7 +94,7 @@ fn failures_noted_by_a_clock_that_was_right_stay_as_old_as_they_are() {
         to: at(11 * DAYS),
         by: Duration::from_secs(40 * DAYS),
     };
-    // One that began before this run of the program, and one after the clock was set.
+    // One series began before this run of the program, the other after the clock was set.
     for second in [9 * DAYS, 12 * DAYS] {
         let history = History::new().then(second, time_out());
         assert_eq!(history.state.after_jump(&jump), history.state, "second {second}");
