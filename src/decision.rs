@@ -92,7 +92,7 @@ impl Decision {
         }
     }
 
-    /// Returns the robots.txt's answer that applied.
+    /// Returns the answer of the lookup, if there was one.
     pub fn answer(&self) -> Option<Answer<'_>> {
         Some(self.lookup.as_ref()?.answer(&self.question.terms.policy))
     }

@@ -1,8 +1,7 @@
-//! Runs the `[[expect]]` cases of a configuration: what it means for a bot and a URL, by the
-//! robots.txt that each case brings along. Nothing is fetched.
+//! Runs the `[[expect]]` cases of a configuration: how it decides for a bot and a URL, given the robots.txt in each
+//! case. Nothing is fetched.
 //!
-//! A configuration that does not meet its own cases is not used: not at the start, not by a
-//! reload.
+//! A configuration that does not meet its own cases is rejected, both at the start and at a reload.
 
 use std::{
     fmt,
@@ -17,7 +16,7 @@ use crate::{
     origin::Target,
 };
 
-/// Why a file is no configuration to use.
+/// Why a configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error(transparent)]
@@ -26,11 +25,11 @@ pub enum LoadError {
     Unmet(Unmet),
 }
 
-/// The cases that a configuration does not meet; never empty.
+/// The cases that a configuration does not meet. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
     file: PathBuf,
-    /// Line and complaint of each.
+    /// Line and complaint of each case.
     cases: Vec<(usize, String)>,
     of: usize,
 }
@@ -38,7 +37,7 @@ pub struct Unmet {
 /// Reads `file` and runs its cases.
 ///
 /// # Errors
-/// The file cannot be read, says what cannot be meant, or does not meet its cases.
+/// If the file cannot be read, is invalid, or does not meet its cases.
 pub fn load(file: &Path) -> Result<Config, LoadError> {
     let config = Config::load(file)?;
     let cases = unmet(&config);
@@ -52,7 +51,7 @@ pub fn load(file: &Path) -> Result<Config, LoadError> {
     }))
 }
 
-/// The cases that are not met: the line and the complaint of each.
+/// Returns the line and the complaint of each case that is not met.
 pub(crate) fn unmet(config: &Config) -> Vec<(usize, String)> {
     config
         .expect
@@ -61,7 +60,7 @@ pub(crate) fn unmet(config: &Config) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// What the case comes to instead of what it says, as a sentence.
+/// Describes in a sentence how the decision differs from the case.
 fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
     let target = match Target::parse(&expectation.url) {
         Ok(target) => target,
@@ -94,7 +93,7 @@ fn decide(expectation: &Expectation, target: Target, config: &Config) -> Decisio
     }
 }
 
-/// Before the end of every `[[https.tunnel]]`: a case that is met stays so while the file does.
+/// Before the end of every `[[https.tunnel]]`, so that a case stays met as long as the file does not change.
 const ALWAYS: SystemTime = SystemTime::UNIX_EPOCH;
 
 // === impl Unmet ===
@@ -157,7 +156,7 @@ mod tests {
             ("https.mode = \"tunnel\"\n", "http://a.example/public", "allow"),
             ("https.mode = \"refuse\"\n", "https://a.example/public", "deny"),
             ("egress.deny = [\"a.example\"]\n", "http://a.example/public", "deny"),
-            // An entry that has ended counts here, so that a file that was fine does not stop a later start.
+            // An expired entry counts here. Otherwise, a valid file could later prevent a start.
             (
                 "https.tunnel = [{ host = \"a.example\", reason = \"pinned\", until = 2020-01-01 }]\n",
                 "https://a.example/private",

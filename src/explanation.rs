@@ -1,8 +1,8 @@
-//! Why a URL would be allowed or refused, for a person or a program: the same for the command and for those who ask a
-//! proxy that runs.
+//! Explains why a URL would be allowed or refused, for people and programs. The `explain` command and the API share
+//! it.
 //!
-//! A view of a [`Decision`], and around it of the rules that won and lost, by [`crate::robots::explain`]. Nothing is
-//! decided, fetched or read here.
+//! It combines a [`Decision`] with the rules that won and lost, from [`crate::robots::explain`]. It decides, fetches
+//! and reads nothing.
 
 mod json;
 
@@ -15,18 +15,18 @@ use crate::{
     robots::{Choice, Disguise, Explanation, Statement, audience, explain, statements},
 };
 
-/// Everything about one decision.
+/// Everything about a decision.
 pub(crate) struct Report<'a> {
     pub(crate) decision: &'a Decision,
-    /// As it was asked.
+    /// The User-Agent and the URL, as given.
     pub(crate) user_agent: &'a str,
     pub(crate) url: &'a str,
-    /// Where the rules of a robots.txt decide.
+    /// The rules, if the rules of a robots.txt decide.
     pub(crate) why: Option<Why<'a>>,
     pub(crate) statements: Vec<Heard<'a>>,
-    /// Set where what was read is no robots.txt at all.
+    /// What the response is instead, if it is no robots.txt.
     pub(crate) disguise: Option<Disguise>,
-    /// Whether the proxy takes this User-Agent only from those who prove something.
+    /// Whether the proxy accepts this User-Agent only with a proof.
     pub(crate) needs_proof: bool,
 }
 
@@ -34,11 +34,11 @@ pub(crate) struct Report<'a> {
 pub(crate) struct Why<'a> {
     pub(crate) explanation: Explanation<'a>,
     pub(crate) body: &'a [u8],
-    /// The reading on which it was decided, where that is not the one as sent.
+    /// The reading that decided, unless it is the path as sent.
     pub(crate) read_as: Option<(Reading, Vec<u8>)>,
 }
 
-/// A statement, and whether it is for the bot; `None` where there is no bot.
+/// A statement, and whether it applies to the bot. `applies` is `None` without a bot.
 pub(crate) struct Heard<'a> {
     pub(crate) statement: Statement<'a>,
     pub(crate) applies: Option<bool>,
@@ -47,8 +47,8 @@ pub(crate) struct Heard<'a> {
 // === impl Report ===
 
 impl<'a> Report<'a> {
-    /// Reports `decision`; `user_agent` and `url` are shown as they were asked. `body` is the text of the robots.txt, where there is
-    /// one.
+    /// Creates the report on `decision`. `user_agent` and `url` are shown as given. `body` is the text of the
+    /// robots.txt, if there is one.
     pub(crate) fn new(
         config: &Config,
         decision: &'a Decision,
@@ -62,9 +62,9 @@ impl<'a> Report<'a> {
             false => Choice::Everyone,
         };
         let why = body.and_then(|body| {
-            // No rules decided where that is too complex and where no copy is needed.
+            // No rules decide if they are too complex, or if no copy is needed.
             let (reading, path) = match &decision.question.scope {
-                // The root stands for the whole site, where its rule does.
+                // If the rule for the root decided, it stands for the whole site.
                 Scope::Tunnel { .. } => (Reading::Sent, decision.rule.map(|_| b"/".to_vec())?),
                 Scope::Path { .. } => decision.read()?,
             };
@@ -89,7 +89,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Whether the proxy takes this User-Agent only from those who prove something.
+/// Returns whether the proxy accepts this User-Agent only with a proof.
 pub(crate) fn needs_proof(config: &Config, user_agent: &str) -> bool {
     let unproven = config
         .bots
@@ -97,7 +97,7 @@ pub(crate) fn needs_proof(config: &Config, user_agent: &str) -> bool {
     matches!(unproven, Identity::Refused(Misfit::Unproven { .. }))
 }
 
-/// For whom each statement is. Who names no bot is not spoken to.
+/// Adds to each statement whether it applies. Without a bot, that is `None`.
 fn heard<'a>(statements: Vec<Statement<'a>>, identity: &Identity<'_>, choice: Choice<'_>) -> Vec<Heard<'a>> {
     let is_bot = matches!(identity, Identity::Bot(_) | Identity::Token(_));
     let audience: Vec<bool> = audience(&statements, choice).collect();

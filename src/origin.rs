@@ -1,9 +1,7 @@
-//! What robots.txt rules bind to: an **origin**, that is scheme, host and port (RFC 6454 §4,
-//! RFC 9309 §2.3).
+//! The **origin** that a robots.txt applies to: scheme, host and port (RFC 6454 §4, RFC 9309 §2.3).
 //!
-//! Hosts are normalised once, here, so that every later comparison is a comparison of bytes:
-//! lower case, IDN to punycode, odd spellings of IPv4 addresses to dotted decimal, no trailing
-//! dot. This module never resolves a name.
+//! Hosts are normalised here, so that later comparisons only compare bytes: lower case, IDN to punycode, unusual
+//! spellings of IPv4 addresses to dotted decimal, no trailing dot. This module never resolves a name.
 
 mod host_port;
 mod pattern;
@@ -24,23 +22,23 @@ pub use self::{
     target::{MAX_METHOD, Target, TargetError, TargetForm},
 };
 
-/// The scheme of an origin. Only these two have a robots.txt here.
+/// The scheme of an origin. robotgate supports robots.txt for these two only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scheme {
     Http,
     Https,
 }
 
-/// A normalised host. See the module's text for what that means.
+/// A normalised host, as described in the module's documentation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
     /// A name: lower-case ASCII, without a trailing dot.
     Name(Arc<str>),
-    /// An address, however it was spelled.
+    /// An IP address, whatever its spelling.
     Ip(IpAddr),
 }
 
-/// Scheme, host and port: the unit that a robots.txt speaks for (RFC 9309 §2.3).
+/// Scheme, host and port: what a robots.txt applies to (RFC 9309 §2.3).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
     pub scheme: Scheme,
@@ -51,7 +49,7 @@ pub struct Origin {
 // === impl Scheme ===
 
 impl Scheme {
-    /// The scheme as it stands in a URL, without the colon.
+    /// Returns the scheme as in a URL, without the colon.
     pub fn as_str(self) -> &'static str {
         match self {
             Scheme::Http => "http",
@@ -59,7 +57,7 @@ impl Scheme {
         }
     }
 
-    /// The port that a URL of this scheme means when it names none (RFC 9110 §4.2).
+    /// Returns the port of a URL that names none (RFC 9110 §4.2).
     pub fn default_port(self) -> u16 {
         match self {
             Scheme::Http => 80,
@@ -67,7 +65,7 @@ impl Scheme {
         }
     }
 
-    /// Reads a scheme, ignoring ASCII case (RFC 3986 §3.1).
+    /// Parses a scheme, ignoring ASCII case (RFC 3986 §3.1).
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         if bytes.eq_ignore_ascii_case(b"http") {
             Some(Scheme::Http)
@@ -88,14 +86,14 @@ impl fmt::Display for Scheme {
 // === impl Host ===
 
 impl Host {
-    /// Whether `text` is a spelling of this host.
+    /// Returns whether `text` is a spelling of this host.
     pub fn matches(&self, text: &str) -> bool {
         HostPort::parse(text.as_bytes()).is_ok_and(|authority| authority.host == *self && authority.port.is_none())
     }
 }
 
 impl fmt::Display for Host {
-    /// As it stands in a URL: IPv6 addresses in brackets.
+    /// Writes the host as in a URL, with IPv6 addresses in brackets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Host::Name(name) => f.write_str(name),
@@ -108,7 +106,7 @@ impl fmt::Display for Host {
 // === impl Origin ===
 
 impl Origin {
-    /// The origin of `authority` under `scheme`, with the scheme's port where none is named.
+    /// Creates the origin of `authority` under `scheme`. The port defaults to that of the scheme.
     pub fn new(scheme: Scheme, authority: HostPort) -> Self {
         Self {
             scheme,
@@ -117,7 +115,7 @@ impl Origin {
         }
     }
 
-    /// Where this origin's rules are (RFC 9309 §2.3).
+    /// Returns the URL of this origin's robots.txt (RFC 9309 §2.3).
     pub fn robots_url(&self) -> String {
         let mut url = String::with_capacity(128);
         // Writing to a string cannot fail.
@@ -125,7 +123,7 @@ impl Origin {
         url
     }
 
-    /// The value of a `Host` field for this origin (RFC 9110 §7.2): no default port.
+    /// Returns the value of a `Host` field for this origin (RFC 9110 §7.2), without a default port.
     pub fn host_field(&self) -> String {
         if self.port == self.scheme.default_port() {
             self.host.to_string()
@@ -134,20 +132,20 @@ impl Origin {
         }
     }
 
-    /// Whether this is the proxy itself, by whatever scheme and port: a name that the world's DNS never has (ICANN's
-    /// resolution of 29 July 2024 reserves `.internal`). It has no robots.txt, and nothing is decided on it.
+    /// Returns whether this is the proxy itself, with any scheme and port. Public DNS never has the name: ICANN's
+    /// resolution of 29 July 2024 reserves `.internal`. It has no robots.txt, and no decision is made for it.
     pub fn is_internal_site(&self) -> bool {
         matches!(&self.host, Host::Name(name) if **name == *INTERNAL_SITE)
     }
 
-    /// Whether `authority`, read under this origin's scheme, names this origin.
+    /// Returns whether `authority` names this origin, with this origin's scheme.
     pub fn is_named_by(&self, authority: &HostPort) -> bool {
         self.host == authority.host && self.port == authority.port.unwrap_or(self.scheme.default_port())
     }
 }
 
 impl fmt::Display for Origin {
-    /// The origin serialised (RFC 6454 §6.2): no default port, no trailing slash.
+    /// Writes the serialized origin (RFC 6454 §6.2): no default port, no trailing slash.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.scheme.as_str())?;
         f.write_str("://")?;
@@ -162,7 +160,7 @@ impl fmt::Display for Origin {
 impl FromStr for Origin {
     type Err = HostPortError;
 
-    /// Reads an origin: scheme, host and perhaps a port, and nothing behind them.
+    /// Parses a scheme, a host and an optional port. Nothing may follow them.
     fn from_str(text: &str) -> Result<Self, HostPortError> {
         let (scheme, authority) = text.split_once("://").ok_or(HostPortError::NoHost)?;
         let scheme = Scheme::parse(scheme.as_bytes()).ok_or(HostPortError::NoHost)?;
@@ -170,7 +168,7 @@ impl FromStr for Origin {
     }
 }
 
-/// The host at which the proxy serves its own pages.
+/// The host of the proxy's own pages.
 const INTERNAL_SITE: &str = "robotgate.internal";
 
 #[cfg(test)]

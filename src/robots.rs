@@ -1,18 +1,16 @@
-//! robots.txt: parse a file once, pick the group for an agent, match a path, and say which rule
-//! and line decided. RFC 9309, read as Google's open-source parser reads it, bit for bit, or to the
-//! letter: see [`Profile`].
+//! robots.txt: parses a file once, picks the group for an agent, matches a path, and says which rule and line decided.
+//! It follows RFC 9309 as Google's open-source parser reads it, bit for bit, or to the letter: see [`Profile`].
 //!
-//! Never does I/O, never looks at the time, never allocates to decide. Parsing knows no size limit
-//! and deciding no exception for `/robots.txt` itself: those are the fetcher's and the decision's.
+//! Never does I/O, never reads a clock, never allocates to decide. Parsing has no size limit, and deciding has no
+//! exception for `/robots.txt` itself: the fetcher and [`crate::decision`] handle these.
 //!
-//! The way of a file: `line` → `record` → `draft`, which compiles each pattern (`entry`, after
-//! `escape`) → `ruleset`, which finds out what each agent gets and has `layout` lay it out as tables
-//! of an `index`. The way of a decision: [`RobotsTxt::agent`] (`names`) → [`Agent::decide`]
-//! (`search`, `prefilter`, `wild`) → [`RobotsTxt::rule`], which reads the rule's line again.
+//! How a file is parsed: `line` → `record` → `draft`, which compiles each pattern (`entry`, after `escape`) →
+//! `ruleset`, which finds the rules of each agent and lets `layout` lay them out as tables of an `index`. How a path
+//! is decided: [`RobotsTxt::agent`] (`names`) → [`Agent::decide`] (`search`, `prefilter`, `wild`) →
+//! [`RobotsTxt::rule`], which parses the rule's line again.
 //!
-//! Beside them stand [`explain()`], which says of all rules why they won or lost, [`statements`],
-//! what else a file says (and [`audience`] to whom), and [`lint()`], what a person should know of it. All three read the file's
-//! text anew, for people.
+//! For people, three functions parse the text again: [`explain()`] says why each rule won or lost, [`statements`]
+//! returns what else a file says (and [`audience`] to whom), and [`lint()`] returns what is wrong or surprising in it.
 
 mod agent;
 mod draft;
@@ -51,7 +49,7 @@ use draft::Draft;
 use record::{Key, Record};
 use ruleset::Ruleset;
 
-/// A robots.txt, parsed and compiled.
+/// A parsed and compiled robots.txt.
 ///
 /// ```
 /// use robotgate::robots::{RobotsTxt, path_of_url};
@@ -71,21 +69,21 @@ use ruleset::Ruleset;
 /// let rule = robots.rule(refused.rule.expect("a rule forbids it"));
 /// assert_eq!((rule.line, &*rule.text), (2, "Disallow: /search"));
 ///
-/// // Who is not named, and has no group for `*`, may fetch everything.
+/// // An agent that is not named may fetch everything if there is no group for `*`.
 /// assert!(robots.agent("BarBot").decide(b"/search").allowed);
 /// ```
 #[derive(Debug)]
 pub struct RobotsTxt {
     profile: Profile,
-    /// The file, and behind it the patterns that are compared in another spelling than they are
-    /// written in, each after the offset of what is written, in four bytes; then a padding.
+    /// The file, followed by patterns whose compared spelling differs from the written one. Each such pattern comes
+    /// after the offset of the written one, in four bytes. Padding follows.
     text: Box<[u8]>,
-    /// How long the file itself is.
+    /// Length of the file itself within `text`.
     length: u32,
     rules: Rules,
 }
 
-/// Whose reading of robots.txt holds.
+/// Whose way of reading a robots.txt applies.
 ///
 /// ```
 /// use robotgate::robots::{Profile, RobotsTxt};
@@ -94,58 +92,58 @@ pub struct RobotsTxt {
 /// let google = RobotsTxt::parse_as(Profile::Google, body);
 /// let rfc9309 = RobotsTxt::parse_as(Profile::Rfc9309, body);
 ///
-/// // Google knows the usual typos; the RFC's grammar has no such line.
+/// // Google accepts common typos. The RFC's grammar does not.
 /// assert!(!google.agent("AnyBot").decide(b"/tpyo").allowed);
 /// assert!(rfc9309.agent("AnyBot").decide(b"/tpyo").allowed);
 ///
-/// // The RFC compares what escapes mean, Google how they are written.
+/// // The RFC compares the meaning of escapes, Google their spelling.
 /// assert!(google.agent("AnyBot").decide(b"/baz").allowed);
 /// assert!(!rfc9309.agent("AnyBot").decide(b"/baz").allowed);
 /// ```
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// As Google's open-source parser reads it, bit for bit.
+    /// The reading of Google's open-source parser, bit for bit.
     #[default]
     Google,
-    /// To the letter of RFC 9309: no typos, no missing colons, no index rule. Escapes are compared by what
-    /// they mean, and the robots.txt itself is always allowed (§2.2.2).
+    /// The reading to the letter of RFC 9309: no typos, no missing colons, no index rule. Escapes are compared by their
+    /// meaning, and the robots.txt itself is always allowed (§2.2.2).
     Rfc9309,
 }
 
-/// A rule of one [`RobotsTxt`]; it means nothing to any other.
+/// A reference to a rule of one [`RobotsTxt`]. It is meaningless for any other file.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RuleId {
     line: u32,
-    /// Where its pattern, as it is compared, begins in the file's text.
+    /// Offset in the file's text of the pattern as it is compared.
     start: u32,
 }
 
-/// Whether a rule lets paths through or keeps them out (RFC 9309 §2.2.2).
+/// Whether a rule allows or disallows paths (RFC 9309 §2.2.2).
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum RuleKind {
-    /// Before `Disallow` in order, as it wins a tie.
+    /// Allows paths. Ordered before `Disallow`, because it wins a tie.
     Allow,
-    /// Keeps paths out, unless its pattern is empty.
+    /// Disallows paths, unless its pattern is empty.
     Disallow,
 }
 
-/// A rule, seen through the file that holds it.
+/// A rule, borrowed from the file that holds it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Rule<'a> {
-    /// Allow or disallow, typos understood.
+    /// Allow or disallow, with typos corrected.
     pub kind: RuleKind,
-    /// The pattern as it is compared: in the profile of Google with escapes in upper case and
-    /// non-ASCII octets escaped. ASCII, and its length in bytes is the rule's weight against others.
+    /// The pattern as it is compared. In Google's profile, escapes are in upper case and non-ASCII octets are escaped.
+    /// It is ASCII, and its length in bytes is the rule's weight against others.
     pub pattern: Cow<'a, str>,
-    /// The line as written, without its comment and surrounding white space. Octets that are not
-    /// UTF-8 are replaced; control characters are kept.
+    /// The line as written, without its comment and surrounding white space. Octets that are not UTF-8 are replaced;
+    /// control characters are kept.
     pub text: Cow<'a, str>,
-    /// The line's number, from 1; LF, CR and CRLF each end a line.
+    /// Line number, from 1. LF, CR and CRLF each end a line.
     pub line: u32,
 }
 
-/// The compiled rules, with offsets as wide as the file needs.
+/// The compiled rules, with the narrowest offsets that suffice.
 #[derive(Debug)]
 enum Rules {
     Narrow(Ruleset<u16>),
@@ -155,14 +153,13 @@ enum Rules {
 // === impl RobotsTxt ===
 
 impl RobotsTxt {
-    /// Parses any bytes at all, in the `google` profile: what is no record is skipped
-    /// (RFC 9309 §2.2).
+    /// Parses any bytes with the `google` profile. Lines that are not records are skipped (RFC 9309 §2.2).
     #[must_use]
     pub fn parse(body: &[u8]) -> Self {
         Self::parse_as(Profile::Google, body)
     }
 
-    /// As [`parse`](Self::parse), in the reading of `profile`.
+    /// Parses like [`parse`](Self::parse), with the given profile.
     #[must_use]
     pub fn parse_as(profile: Profile, body: &[u8]) -> Self {
         let body = &body[..body.len().min(line::MAX_BODY)];
@@ -175,9 +172,9 @@ impl RobotsTxt {
         }
     }
 
-    /// The rules for `agent`, exactly as Google's parser picks them: groups whose user-agent,
-    /// cut to its leading `[A-Za-z_-]*`, equals `agent` ignoring case, else those for `*`
-    /// (RFC 9309 §2.2.1). An empty `agent` equals a user-agent that is cut to nothing.
+    /// Returns the rules for `agent`, exactly as Google's parser picks them: groups whose user-agent, cut to its
+    /// leading `[A-Za-z_-]*`, equals `agent` ignoring case, or else those for `*` (RFC 9309 §2.2.1). An empty `agent`
+    /// equals a user-agent that is cut to nothing.
     #[must_use]
     pub fn agent(&self, agent: &str) -> Agent<'_> {
         match &self.rules {
@@ -186,10 +183,9 @@ impl RobotsTxt {
         }
     }
 
-    /// As [`agent`](Self::agent), for a bot's configured product token. Google's parser never
-    /// finds a token with other characters (`MJ12bot`), whatever the file says; here it matches
-    /// a user-agent whose first word, up to white space or `/`, is the same ignoring case. An empty
-    /// token is no name, and gets the rules for `*`.
+    /// Returns the rules for a bot's configured product token, like [`agent`](Self::agent). Google's parser never
+    /// finds a token with other characters (`MJ12bot`). Here, such a token matches a user-agent whose first word, up
+    /// to white space or `/`, is the same ignoring case. An empty token is no name, and gets the rules for `*`.
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"User-agent: MJ12bot/1.4\nDisallow: /");
@@ -207,11 +203,11 @@ impl RobotsTxt {
         }
     }
 
-    /// The rule behind a decision of this file.
+    /// Returns the rule behind a decision of this file.
     ///
     /// # Panics
     ///
-    /// May panic on the id of another file's rule; never on this one's.
+    /// Can panic for the id of another file's rule, but never for one of this file.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Rule<'_> {
         let body = self.body();
@@ -232,13 +228,13 @@ impl RobotsTxt {
         }
     }
 
-    /// The file as it was parsed.
+    /// Returns the file as it was parsed.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.text[..self.length as usize]
     }
 
-    /// What else the file says, deciding nothing; see [`statements`].
+    /// Returns what else the file says besides rules; see [`statements`].
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"Sitemap: https://example.com/map.xml");
@@ -249,13 +245,14 @@ impl RobotsTxt {
         statements(self.profile, self.body())
     }
 
-    /// Whose reading it was parsed in.
+    /// Returns the profile that the file was parsed with.
     #[must_use]
     pub fn profile(&self) -> Profile {
         self.profile
     }
 
-    /// The bytes of memory it holds, for a cache bounded by size; the allocator's overhead apart.
+    /// Returns the memory that the file uses, in bytes, without the allocator's overhead. For a cache with a size
+    /// limit.
     #[must_use]
     pub fn weight(&self) -> usize {
         let rules = match &self.rules {
@@ -272,11 +269,11 @@ impl RobotsTxt {
         }
     }
 
-    /// Where in the file the pattern of a rule is written.
+    /// Returns the offset in the file of a rule's written pattern.
     fn offset_of(&self, id: RuleId) -> usize {
         let (file, spelled) = self.text.split_at(self.length as usize);
         let start = id.start as usize;
-        // A pattern in another spelling has the place of what is written before it.
+        // The offset of the written pattern is stored before a pattern in another spelling.
         let before = start.checked_sub(file.len()).and_then(|at| spelled[..at].last_chunk());
         before.map_or(start, |offset| u32::from_le_bytes(*offset) as usize)
     }
@@ -285,7 +282,7 @@ impl RobotsTxt {
 // === impl Profile ===
 
 impl Profile {
-    /// Its name in the configuration and the log.
+    /// Returns the profile's name in the configuration and the log.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -294,8 +291,8 @@ impl Profile {
         }
     }
 
-    /// Whether no rule is asked about `path`: RFC 9309 §2.2.2 implicitly allows the robots.txt
-    /// itself, of which Google's parser knows nothing.
+    /// Returns whether `path` is allowed without consulting rules. RFC 9309 §2.2.2 implicitly allows the robots.txt
+    /// itself; Google's parser has no such exception.
     fn always_allows(self, path: &[u8]) -> bool {
         self == Self::Rfc9309 && path == b"/robots.txt"
     }
@@ -304,7 +301,7 @@ impl Profile {
 // === impl RuleId ===
 
 impl RuleId {
-    /// The line that the rule stands in, from 1.
+    /// Returns the line of the rule, from 1.
     #[must_use]
     pub fn line(self) -> u32 {
         self.line

@@ -1,5 +1,5 @@
-//! Text from outside made fit for a log line, a terminal and a person: of bounded length, and without characters that move
-//! a cursor, hide text or break a line. Times as text and as numbers. Reads no clock.
+//! Makes text from outside safe for a log line, a terminal and a person: of bounded length, and without characters that
+//! move a cursor, hide text or break a line. Also formats times as text and as numbers. Reads no clock.
 
 use std::{
     borrow::Cow,
@@ -14,23 +14,23 @@ use time::{
     macros::format_description,
 };
 
-/// A time as the log writes it: RFC 3339, UTC, to the microsecond. All have the same length, so that lines sort as text.
+/// A time as in the log: RFC 3339, UTC, in microseconds. All have the same length, so that lines sort as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub SystemTime);
 
-/// A time to the second, by RFC 3339 in UTC.
+/// A time in seconds, by RFC 3339 in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Second(pub SystemTime);
 
-/// A time to the minute, for people: `1994-11-06 08:49 UTC`.
+/// A time in minutes, for people: `1994-11-06 08:49 UTC`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Minute(pub(crate) SystemTime);
 
-/// How long something takes, for people: `5 h 1 min`.
+/// A duration, for people: `5 h 1 min`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span(pub(crate) Duration);
 
-/// Makes an enum whose values have one word each, and lists them in `ALL`.
+/// Defines an enum whose variants have one word each, with a list of all variants in `ALL`.
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$value:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$about])*
@@ -40,10 +40,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them, in order.
+            /// All variants, in order.
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
-            /// Its word.
+            /// Returns the variant's word.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
@@ -60,10 +60,10 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// `text` with such characters written out, as in `\u{1b}`, and at most about `max` bytes of it. A backslash that could
-/// be taken for the beginning of that is written as `\u{5c}`, so that two texts never look the same.
+/// Escapes characters that are not plain, as in `\u{1b}`, and cuts the text after about `max` bytes. A backslash that
+/// looks like the beginning of an escape becomes `\u{5c}`, so that different texts never look the same.
 pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
-    // Nearly all text, and quick to see.
+    // Nearly all text is simple, and this check is quick.
     let is_simple = || text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\');
     if text.len() <= max && (is_simple() || text.chars().all(is_plain) && !text.contains(ESCAPE)) {
         return Cow::Borrowed(text);
@@ -71,8 +71,8 @@ pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
     escaped(text, max, true)
 }
 
-/// As [`plain`], for a message some of whose parts are plain already: their backslashes stay as they are, so that no text
-/// is escaped twice.
+/// Escapes like [`plain`], but for a message with parts that are plain already. Backslashes stay as they are, so that
+/// no text is escaped twice.
 pub fn plain_message(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max && text.chars().all(is_plain) {
         return Cow::Borrowed(text);
@@ -97,8 +97,8 @@ fn escaped(text: &str, max: usize, backslashes: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The lines of `text`, each [`plain`] and those behind the first after `indent`. Tabs stay, so that what points at a place
-/// in the line above stands right.
+/// Escapes `text` like [`plain_message`] but keeps its lines, and puts `indent` before each except the first. Tabs stay
+/// too, so that a marker under a line keeps its position.
 pub fn plain_lines(text: &str, indent: &str) -> String {
     let line = |line: &str| {
         let cells: Vec<_> = line.split('\t').map(|cell| escaped(cell, usize::MAX, false)).collect();
@@ -108,8 +108,9 @@ pub fn plain_lines(text: &str, indent: &str) -> String {
     lines.join(&format!("\n{indent}"))
 }
 
-/// Not: controls, spaces other than the usual one, line and paragraph separators, marks that turn the direction of
-/// text, and what shows as nothing (Unicode's `Default_Ignorable_Code_Point` and blank letters).
+/// Returns whether a character is safe to show. Not plain are controls, spaces other than the usual one, line and
+/// paragraph separators, marks that change the direction of text, and invisible characters (Unicode's
+/// `Default_Ignorable_Code_Point` and blank letters).
 pub(crate) fn is_plain(character: char) -> bool {
     !character.is_control()
         && !matches!(
@@ -121,20 +122,20 @@ pub(crate) fn is_plain(character: char) -> bool {
         )
 }
 
-/// How a character begins that is written out.
+/// The beginning of an escape.
 const ESCAPE: &str = "\\u{";
 
-/// Microseconds; more than fit, half a million years, become the most that fit.
+/// Converts to microseconds. A duration that does not fit, above half a million years, becomes the maximum.
 pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Microseconds since 1970. A clock before that is set wrong, and counts as 1970.
+/// Converts to microseconds since 1970. An earlier time comes from a wrong clock, and counts as 1970.
 pub(crate) fn micros_since_1970(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, micros)
 }
 
-/// `time` in UTC; `None` outside the years 1 to 9999.
+/// Converts `time` to UTC. Returns `None` outside the years 1 to 9999.
 pub(crate) fn calendar(time: SystemTime) -> Option<UtcDateTime> {
     let calendar = match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => {
@@ -159,7 +160,7 @@ fn write_time(f: &mut fmt::Formatter<'_>, time: SystemTime, format: &[BorrowedFo
 // === impl Timestamp ===
 
 impl Timestamp {
-    /// By hand, without a formatter: four of them stand in the lines of one request.
+    /// Formats the time without a general formatter, because the log lines of one request have four times.
     pub(crate) fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
         match calendar(self.0) {
             // Digits and signs are ASCII.
@@ -177,7 +178,7 @@ impl Display for Timestamp {
     }
 }
 
-/// A time of a year with four digits, as a [`Timestamp`] writes it.
+/// Formats a time in a year of four digits, as a [`Timestamp`] does.
 fn digits(time: UtcDateTime) -> [u8; 27] {
     let mut text = *b"0000-00-00T00:00:00.000000Z";
     let mut put = |end: usize, mut number: u32| {

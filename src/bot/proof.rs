@@ -50,7 +50,7 @@ pub enum Shown<'a> {
 pub enum Proof<'a> {
     /// The client presented nothing that the configuration knows.
     None,
-    /// The credential is invalid.
+    /// The credential is invalid, or the client sent more than one.
     Failed,
     /// Any proof that is needed, for callers that only ask what would be decided.
     Assumed,
@@ -225,7 +225,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Returns what requests inside a CONNECT inherit of its credential.
+    /// Returns the record of the credential, which requests inside a CONNECT inherit.
     pub fn voucher(&self) -> Option<Voucher> {
         match self {
             Proof::Credential(verified) => Some(verified.voucher()),

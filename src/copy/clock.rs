@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 /// The last readings of the wall clock and of the time since the machine's start.
 #[derive(Debug, Clone, Copy)]
 pub struct Watch {
-    /// Since when the wall clock has run evenly, in its present time.
+    /// When the wall clock began to run evenly, corrected for forward jumps since.
     began: SystemTime,
     wall: SystemTime,
     running: Duration,
@@ -18,7 +18,7 @@ pub struct Watch {
 /// The wall clock was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Jump {
-    /// Times between `from` and `to` were too early by `by`.
+    /// Times between `from` and `to` were too early, by `by`.
     Forward {
         from: SystemTime,
         to: SystemTime,

@@ -87,7 +87,7 @@ impl Policy {
 
     /// Returns how long a response with this `freshness` is used.
     pub(super) fn life(&self, freshness: Freshness, default: Duration) -> Duration {
-        // Not `clamp`, which panics where the bounds cross.
+        // Not `clamp`, which panics if the bounds are in the wrong order.
         freshness.0.unwrap_or(default).max(self.min_ttl).min(self.max_ttl)
     }
 }

@@ -357,8 +357,8 @@ impl Answered {
 // === impl Failing ===
 
 impl Failing {
-    /// Returns whether a long series of failures had a try within the last hours. If nobody has asked since an old
-    /// failure, it is no reason to go on without a try.
+    /// Returns whether the origin has failed for long and was tried within the last hours. Then a retry can run in the
+    /// background. After an older try, the next request has to wait for a retry.
     fn is_retried_hourly(&self, now: SystemTime, policy: &Policy) -> bool {
         let Unreachable { deny_for, retry, .. } = &policy.unreachable;
         self.lasts(now) >= *deny_for && elapsed(self.tried, now) < self.retry_under(policy) + retry.longest

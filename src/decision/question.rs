@@ -204,7 +204,7 @@ impl Question {
     }
 
     /// Returns who asks. Most clients send no User-Agent with a CONNECT. If the configuration lets tunnels to the host
-    /// through, the rules for `*` apply to them.
+    /// through, the rules for `*` apply to such a client.
     pub(super) fn asker(&self) -> Asker<'_> {
         let asker = Asker::new(&self.subject.identity, self.terms.unidentified);
         match (asker, &self.scope) {

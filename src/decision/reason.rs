@@ -138,7 +138,7 @@ reasons! {
         what_to_do: "Use a client that trusts this proxy's certificate (http://robotgate.internal/ has it), so that \
             robotgate can check each path. What happens to tunnels, the operator sets in https.unverifiable.",
     }
-    /// `https.mode` allows no CONNECT.
+    /// `https.mode` refuses every CONNECT.
     ConnectRefused = "connect-refused" {
         phrase: "Disallowed: CONNECT is refused here",
         sentence: "This proxy accepts no CONNECT: its configuration says https.mode = \"refuse\".",

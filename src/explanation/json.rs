@@ -1,7 +1,7 @@
-//! The report as one JSON object for a program. Every field stands in it always, `null` or empty
-//! where it says nothing; names that the audit log has, too, mean the same here.
+//! The report as a JSON object for programs. Every field is always present, `null` or empty if there is nothing to say.
+//! Fields with a name from the audit log have the same meaning here.
 //!
-//! Of a list there stand as many as `bounded` lets in, and beside it how many there are.
+//! `bounded` limits the length of lists. The total is in a field beside each list.
 
 mod bounded;
 
@@ -32,20 +32,20 @@ struct Object<'a> {
     url: &'a str,
     user_agent: &'a str,
     bot: Option<&'a str>,
-    /// The token that was found in the robots.txt, else the bot's first.
+    /// The token that was found in the robots.txt, or else the bot's first token.
     agent: Option<&'a str>,
     /// Why the User-Agent names no bot.
     unidentified: Option<&'static str>,
-    /// Whether the proxy refuses this User-Agent where the client proves nothing.
+    /// Whether the proxy refuses this User-Agent without a proof.
     needs_proof: bool,
     /// The reading of the path that decided: `sent`, `normalized` or `strict`.
     reading: Option<&'static str>,
-    /// The path that decided, where it is another reading than the one as sent.
+    /// The path that decided, unless it is the path as sent.
     read_as: Option<Cow<'a, str>>,
     group: Option<ConsideredGroup>,
     rule: Option<Rule<'a>>,
     considered: usize,
-    /// The first of them, the nearest to winning first.
+    /// The first competitors, the nearest to winning first.
     competitors: List,
     competitors_total: usize,
     robots: Robots<'a>,
@@ -54,11 +54,11 @@ struct Object<'a> {
     profile: &'static str,
 }
 
-/// The groups whose rules were considered, as one.
+/// The groups whose rules were considered, merged.
 #[derive(Serialize)]
 struct ConsideredGroup {
     specific: bool,
-    /// Of the first user-agent that rules were picked under.
+    /// Line of the first user-agent under which the rules were picked.
     line: u32,
     agents: List,
     agents_total: usize,
@@ -84,7 +84,7 @@ struct Loser<'a> {
     #[serde(flatten)]
     rule: Rule<'a>,
     lost: &'static str,
-    /// Bytes of the pattern that the path fits, where it does not match.
+    /// Number of bytes of the pattern that fit the path, if the rule does not match.
     fits: Option<usize>,
 }
 
@@ -93,7 +93,7 @@ struct Robots<'a> {
     url: String,
     /// The file that was read instead of fetching.
     file: Option<String>,
-    /// What was read instead of a robots.txt.
+    /// What was received instead of a robots.txt.
     looks_like: Option<&'static str>,
     #[serde(flatten)]
     fetch: FetchRecord<'a>,
@@ -104,22 +104,22 @@ struct StatementRow<'a> {
     kind: &'static str,
     value: Cow<'a, str>,
     line: u32,
-    /// The first of the user-agents that it stands under.
+    /// The first user-agents of the statement's group.
     agents: Vec<Agent<'a>>,
     agents_total: usize,
-    /// Whether it is for the bot that asks; `null` where none does.
+    /// Whether the statement applies to the bot. `null` without a bot.
     applies: Option<bool>,
 }
 
-/// What came of a fetch. The default is of none.
+/// The outcome of a fetch. The default is for no fetch.
 #[derive(Default, Serialize)]
 pub(crate) struct FetchRecord<'a> {
     pub(crate) fetched: Option<Timestamp>,
     pub(crate) status: Option<u16>,
     pub(crate) redirects: Vec<Redirect<'a>>,
-    /// Of what counts of a robots.txt; `null` where none was read.
+    /// Size of the robots.txt, up to the limit. `null` if none was read.
     pub(crate) bytes: Option<usize>,
-    /// Whether the file is longer than what counts.
+    /// Whether the file exceeds the limit.
     pub(crate) cut: Option<bool>,
     pub(crate) sha256: Option<Sha256>,
     pub(crate) duration_us: Option<u128>,
@@ -127,7 +127,7 @@ pub(crate) struct FetchRecord<'a> {
     pub(crate) error: Option<String>,
 }
 
-/// The object. The robots.txt was read from `file`, or fetched as `fetch` says.
+/// Writes the report as JSON. The robots.txt was read from `file`, or fetched as in `fetch`.
 pub(crate) fn write<'a>(report: &'a Report<'a>, file: Option<String>, fetch: FetchRecord<'a>) -> String {
     bounded::to_string(&Object::new(report, file, fetch))
 }
@@ -135,7 +135,7 @@ pub(crate) fn write<'a>(report: &'a Report<'a>, file: Option<String>, fetch: Fet
 // === impl FetchRecord ===
 
 impl FetchRecord<'_> {
-    /// Of the copy that `decision` was made on, whoever fetched it and when.
+    /// Returns the record of the fetch that `decision` rests on.
     pub(crate) fn of(decision: &Decision) -> Self {
         let ground = decision.ground();
         let copy = decision.copy();
@@ -290,8 +290,8 @@ impl<'a> StatementRow<'a> {
     }
 }
 
-/// Characters of a user-agent's name, and of a rule that lost or a value.
+/// Maximum number of characters: of a user-agent's name, and of a losing rule or a value.
 const MAX_NAME: usize = 200;
 const MAX_TEXT: usize = 2000;
-/// User-agents of one statement.
+/// Maximum number of user-agents of one statement.
 const MAX_AGENTS: usize = 20;

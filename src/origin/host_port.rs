@@ -1,6 +1,5 @@
-//! Reads the `host[:port]` of a URL, a `Host` field or a CONNECT (RFC 3986 §3.2) into a
-//! normalised [`Host`] and port. Anything that two readers could take for different hosts is an
-//! error. It never resolves a name.
+//! Parses the `host[:port]` of a URL, a `Host` field or a CONNECT (RFC 3986 §3.2) into a normalised [`Host`] and a
+//! port. A text that two parsers could take for different hosts is an error. It never resolves a name.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -9,14 +8,14 @@ use std::{
 
 use super::Host;
 
-/// A host and, where it was written, a port.
+/// A host and an optional port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPort {
     pub host: Host,
     pub port: Option<u16>,
 }
 
-/// Why an authority cannot be used. Each says what the sender has to change.
+/// Why a host and port are invalid. Each message says what the sender has to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostPortError {
     #[error("the host is missing")]
@@ -32,11 +31,11 @@ pub enum HostPortError {
 // === impl HostPort ===
 
 impl HostPort {
-    /// Reads `bytes` as `host[:port]`.
+    /// Parses `bytes` as `host[:port]`.
     ///
     /// # Errors
-    /// An empty host, user information (RFC 9110 §4.2.4), a host that is neither a name nor an
-    /// address by the URL standard, a port outside 1–65535.
+    /// If the host is empty or neither a name nor an address by the URL standard, if there is user information (RFC
+    /// 9110 §4.2.4), or if the port is outside 1–65535.
     pub fn parse(bytes: &[u8]) -> Result<Self, HostPortError> {
         if bytes.contains(&b'@') {
             return Err(HostPortError::UserInfo);
@@ -52,8 +51,8 @@ impl HostPort {
     }
 }
 
-/// Splits at the port's colon; an IPv6 address keeps its brackets. An empty port, which RFC 3986
-/// §3.2.3 allows, is none.
+/// Splits at the port's colon. An IPv6 address keeps its brackets. An empty port, which RFC 3986 §3.2.3 allows, counts
+/// as none.
 fn split_port(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), HostPortError> {
     let host_end = match bytes.first() {
         Some(b'[') => 1 + memchr::memchr(b']', bytes).ok_or(HostPortError::Host)?,
@@ -68,7 +67,7 @@ fn split_port(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), HostPortError> {
 }
 
 fn parse_port(digits: &[u8]) -> Result<u16, HostPortError> {
-    // Only digits: `u16::from_str` would take a sign too.
+    // `u16::from_str` alone would accept a sign.
     if !digits.iter().all(u8::is_ascii_digit) {
         return Err(HostPortError::Port);
     }
@@ -84,12 +83,12 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     if is_plain_name(bytes) {
         return Ok(Host::Name(Arc::from(text)));
     }
-    // Four decimal numbers without leading zeros mean the same to every parser.
+    // All parsers agree on four decimal numbers without leading zeros.
     if let Ok(address) = text.parse::<Ipv4Addr>() {
         return Ok(Host::Ip(IpAddr::V4(address)));
     }
-    // The URL standard's host parser: percent-decoding, IDN to punycode, numbers that browsers
-    // and C libraries take for IPv4 addresses, forbidden code points.
+    // The host parser of the URL standard handles percent-encoding, IDN, numbers that browsers and C libraries take for
+    // IPv4 addresses, and forbidden code points.
     match url::Host::parse(text).map_err(|_| HostPortError::Host)? {
         url::Host::Ipv4(address) => Ok(Host::Ip(IpAddr::V4(address))),
         url::Host::Ipv6(address) => Ok(Host::Ip(IpAddr::V6(address))),
@@ -101,9 +100,9 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     }
 }
 
-/// Whether the bytes already are what normalising would make of them, which nearly all hosts
-/// are: lower-case labels, the last of which begins with a letter other than an IDN's `xn--`
-/// (those are checked in full) and so cannot be a number of an address.
+/// Returns whether the bytes are a name that is normalised already, as nearly all hosts are: lower-case labels, of
+/// which the last begins with a letter and so cannot be part of an address. IDN labels (`xn--`) do not qualify; they
+/// are checked in full.
 fn is_plain_name(bytes: &[u8]) -> bool {
     let mut last_label = bytes;
     for label in bytes.split(|byte| *byte == b'.') {
@@ -120,7 +119,7 @@ fn is_plain_name(bytes: &[u8]) -> bool {
     bytes.len() <= MAX_NAME && last_label.first().is_some_and(u8::is_ascii_lowercase)
 }
 
-/// A name's greatest length in text (RFC 1035 §3.1).
+/// Maximum length of a name in text (RFC 1035 §3.1).
 const MAX_NAME: usize = 253;
 
 #[cfg(test)]
@@ -156,7 +155,8 @@ mod tests {
         }
     }
 
-    /// An address by another spelling is the same address to the egress guard, or none at all.
+    /// Any spelling of an address is parsed as that address or rejected, so that it cannot pass the egress guard as a
+    /// name.
     #[test]
     fn no_spelling_of_an_address_passes_for_a_name() {
         for (spelling, host) in [
@@ -231,7 +231,7 @@ mod tests {
         ] {
             let found = parsed(spelling).ok().map(|(host, _)| host);
             assert_eq!(found.as_deref(), host, "{spelling:?}");
-            // An address, and no name that looks like one.
+            // An address, and not a name that looks like one.
             if let Ok(HostPort {
                 host: Host::Name(name), ..
             }) = HostPort::parse(spelling.as_bytes())

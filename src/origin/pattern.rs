@@ -1,18 +1,18 @@
-//! A host as an operator writes it into a list: one name, or a name and all below it. Pure.
+//! A host in an operator's list: a name, or a name and all names below it. Pure.
 //!
-//! An IP address is a host here too; a network is not.
+//! An IP address counts as a host, but a network does not.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
-/// One host, or, written with a leading dot, a name and all names below it.
+/// A host. With a leading dot, a name and all names below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
-    /// In lower case: a name in ASCII (punycode), without its leading dot, or an IP address without brackets.
+    /// In lower case: an ASCII name (punycode) without its leading dot, or an IP address without brackets.
     host: String,
     subdomains: bool,
 }
 
-/// The text names no host. It says what to write instead.
+/// The text is not a host pattern. The message says what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct HostPatternError(String);
@@ -20,15 +20,15 @@ pub struct HostPatternError(String);
 // === impl HostPattern ===
 
 impl HostPattern {
-    /// Whether `host` is meant: a name in ASCII (punycode) or an IP address, without a port. Case, a
-    /// trailing dot and an IPv6 address's brackets do not count.
+    /// Returns whether the pattern covers `host`: an ASCII name (punycode) or an IP address, without a port. Case, a
+    /// trailing dot and the brackets of an IPv6 address are ignored.
     pub fn covers(&self, host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host);
         let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
         if host.eq_ignore_ascii_case(&self.host) {
             return true;
         }
-        // Bytes, since a host as sent may be cut anywhere.
+        // Compares bytes, because the position may be inside a multi-byte character of `host`.
         let (host, suffix) = (host.as_bytes(), self.host.as_bytes());
         self.subdomains
             && host.len() > suffix.len() + 1
@@ -36,7 +36,7 @@ impl HostPattern {
             && host[host.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
     }
 
-    /// The address, where the host is one.
+    /// Returns the address, if the host is one.
     pub fn address(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }

@@ -1,8 +1,7 @@
-//! The readings of a request's path and query on which the gate decides, so that nothing slips past by spelling: as
-//! sent, as normalized by RFC 3986, and as common servers take it (`strict`). What is sent upstream is none of
-//! them, but the bytes as they came.
+//! The readings of a request's path and query: as sent, as normalized by RFC 3986, and as common servers read it
+//! (`strict`). The proxy decides on all of them, so that no spelling evades a rule. It forwards the bytes as sent.
 //!
-//! Pure; it allocates only for a path that a reading changes.
+//! Pure. It allocates only for a path that a reading changes.
 
 mod strict;
 
@@ -11,25 +10,25 @@ use std::borrow::Cow;
 use self::strict::Odd;
 pub use self::strict::Strict;
 
-/// The readings of one request's path and query. Each begins with `/`. A fragment is in none of them: it is the client's,
-/// and does not go upstream (RFC 9110 §7.1).
+/// The readings of one request's path and query. Each begins with `/`. None has the fragment, which is not sent
+/// upstream (RFC 9110 §7.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readings<'a> {
-    /// The path and query as sent, in the canonical form that a matcher takes: a `/` in front
-    /// where the target had an empty path (Google's `GetPathParamsQuery`).
+    /// The path and query as sent, in the canonical form for a matcher: an empty path becomes `/` (Google's
+    /// `GetPathParamsQuery`).
     pub sent: Cow<'a, [u8]>,
-    /// Unreserved octets decoded, hex digits upper case, everything outside printable ASCII
-    /// escaped, dot segments resolved (RFC 3986 §6.2.2). `None` where that changes nothing.
+    /// Unreserved octets decoded, hex digits in upper case, everything outside printable ASCII escaped, dot segments
+    /// resolved (RFC 3986 §6.2.2). `None` if that changes nothing.
     pub resolved: Option<Vec<u8>>,
-    /// The same without decoding, for a rule that is itself written with an escape that need not
-    /// be one: `/%7Euser` is reached by neither of the others when it is asked for as `/%7euser`.
-    /// Escaped dot segments are resolved here, too; any other `%2E` stays. `None` where that is one of the others.
+    /// The same without decoding, for a rule that itself has a needless escape. Without it, a request for `/%7euser`
+    /// would not match a rule for `/%7Euser`. Escaped dot segments are resolved here too; any other `%2E` stays.
+    /// `None` if it equals one of the others.
     pub upper: Option<Vec<u8>>,
-    /// What the strict readings depend on; `None` where there are none.
+    /// What the strict readings depend on. `None` if there are none.
     odd: Option<Odd>,
 }
 
-/// Which of the [`Readings`] decided.
+/// One of the [`Readings`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
     /// [`Readings::sent`].
@@ -38,19 +37,19 @@ pub enum Reading {
     Resolved,
     /// [`Readings::upper`].
     Upper,
-    /// As some kind of server takes it.
+    /// The path as a certain kind of server reads it.
     Strict(Strict),
 }
 
-/// What [`resolve`] makes of the escapes of unreserved octets.
+/// What [`resolve`] does with the escapes of unreserved octets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unreserved {
     Decode,
     Keep,
 }
 
-/// Reads `path_and_query`, the part of a request target after its authority: empty, or beginning
-/// with `/`, `?` or `#`. There are strict readings only where they are asked for (`robots.strict-paths`).
+/// Reads `path_and_query`, the part of a request target after its authority: empty, or beginning with `/`, `?` or `#`.
+/// Strict readings are included only if `strict` is set (`robots.strict-paths`).
 pub fn readings(path_and_query: &[u8], strict: bool) -> Readings<'_> {
     let sent = rooted(before_fragment(path_and_query));
     let (mut resolved, mut upper) = (None, None);
@@ -67,7 +66,7 @@ pub fn readings(path_and_query: &[u8], strict: bool) -> Readings<'_> {
     }
 }
 
-/// Whether `path_and_query` is that of the site's robots.txt.
+/// Returns whether `path_and_query` is that of the site's robots.txt.
 pub fn asks_for_robots_txt(path_and_query: &[u8]) -> bool {
     before_fragment(path_and_query) == b"/robots.txt"
 }
@@ -75,7 +74,7 @@ pub fn asks_for_robots_txt(path_and_query: &[u8]) -> bool {
 // === impl Readings ===
 
 impl Readings<'_> {
-    /// The names of all readings, the one as sent first.
+    /// Iterates over all readings, starting with the path as sent.
     pub fn all(&self) -> impl Iterator<Item = Reading> {
         let resolved = self.resolved.as_ref().map(|_| Reading::Resolved);
         let upper = self.upper.as_ref().map(|_| Reading::Upper);
@@ -86,7 +85,7 @@ impl Readings<'_> {
             .chain(strict)
     }
 
-    /// The path and query as `reading` has them. Strict ones are made when they are asked for.
+    /// Returns the path and query in `reading`. A strict reading is computed on each call.
     pub fn text(&self, reading: Reading) -> Cow<'_, [u8]> {
         let usual = match reading {
             Reading::Strict(strict) => return Cow::Owned(strict.read(&self.sent)),
@@ -101,7 +100,7 @@ impl Readings<'_> {
 // === impl Reading ===
 
 impl Reading {
-    /// What the log and the API call it.
+    /// Returns the name of the reading in the log and the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Reading::Sent => "sent",
@@ -110,7 +109,7 @@ impl Reading {
         }
     }
 
-    /// What a person is told before the path; `None` of the path as sent, which speaks for itself.
+    /// Returns the phrase to show before the path. `None` for the path as sent, which needs none.
     pub fn phrase(self) -> Option<&'static str> {
         match self {
             Reading::Sent => None,
@@ -120,9 +119,9 @@ impl Reading {
     }
 }
 
-/// The first character of a request target that cannot stand in a URL (RFC 3986 §2) and that the
-/// proxy does not take: controls and spaces, which end a request line or break it, and what pingora
-/// does not forward. Most others that should not stand in one pass as they came.
+/// Returns the first character of a request target that is invalid in a URL (RFC 3986 §2) and that the proxy rejects:
+/// controls and spaces, which end or break a request line, and characters that pingora does not forward. Most other
+/// invalid characters are forwarded as sent.
 pub fn unsendable(target: &[u8]) -> Option<u8> {
     let query = memchr::memchr(b'?', target).unwrap_or(target.len());
     let (path, query) = target.split_at(query);
@@ -147,7 +146,7 @@ fn rooted(path_and_query: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether normalising changes anything. An escape that stays as it is, which many queries have, does not.
+/// Returns whether normalising changes anything. Many queries have escapes that stay as they are; those do not count.
 fn changes(target: &[u8]) -> bool {
     let is_changed = |(at, byte): (usize, &u8)| {
         let escape = target.get(at + 1..).filter(|_| *byte == b'%');
@@ -164,7 +163,7 @@ fn changes(target: &[u8]) -> bool {
     target.iter().enumerate().any(is_changed) || path.any(|segment| matches!(segment, b"." | b".."))
 }
 
-/// Puts escapes into one form, and resolves dot segments.
+/// Normalises escapes and resolves dot segments.
 fn resolve(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let decoded = decode(target, unreserved);
     let path_end = memchr::memchr(b'?', &decoded).unwrap_or(decoded.len());
@@ -174,7 +173,7 @@ fn resolve(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     resolved
 }
 
-/// RFC 3986 §6.2.2.1 and §6.2.2.2, and escapes for what must not stand raw in a URL.
+/// Decodes by RFC 3986 §6.2.2.1 and §6.2.2.2, and escapes octets that a URL must not have raw.
 fn decode(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(target.len());
     let mut rest = target;
@@ -215,7 +214,7 @@ fn push_escaped(out: &mut Vec<u8>, octet: u8) {
     out.push(HEX[usize::from(octet & 0xF)]);
 }
 
-/// RFC 3986 §5.2.4, for a path that begins with `/`.
+/// Removes dot segments from a path that begins with `/` (RFC 3986 §5.2.4).
 fn remove_dot_segments(path: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     let mut segments = path.split(|byte| *byte == b'/').skip(1).peekable();
@@ -240,8 +239,8 @@ fn remove_dot_segments(path: &[u8], unreserved: Unreserved) -> Vec<u8> {
     out
 }
 
-/// How many dots a dot segment has; `None` for any other. Where escapes were decoded, one that is left is none of a dot:
-/// `%2%45` made it.
+/// Returns the number of dots of a dot segment, or `None` for any other segment. After decoding, a remaining `%2E` is
+/// not a dot, because it comes from text such as `%2%45`.
 fn dots(mut segment: &[u8], unreserved: Unreserved) -> Option<usize> {
     let mut dots = 0;
     while !segment.is_empty() {
@@ -255,8 +254,8 @@ fn dots(mut segment: &[u8], unreserved: Unreserved) -> Option<usize> {
     matches!(dots, 1 | 2).then_some(dots)
 }
 
-/// Bytes of a request target that are taken. Deciding takes longer the longer it is; RFC 9110 §4.1
-/// asks for 8,000 at the least.
+/// Maximum length of a request target, in bytes. Deciding on a longer one takes longer. RFC 9110 §4.1 asks for at least
+/// 8,000.
 pub const MAX_TARGET: usize = 16 * 1024;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -352,7 +351,7 @@ mod tests {
         }
     }
 
-    /// A letter escaped or not, in either hex.
+    /// Spells a letter plainly or escaped, with hex digits in either case.
     fn spelt(letter: char) -> impl Strategy<Value = String> {
         let escape = u32::from(letter);
         prop_oneof![
@@ -362,12 +361,12 @@ mod tests {
         ]
     }
 
-    /// `.` or `..`, its dots escaped or not.
+    /// Spells `.` or `..`, with dots escaped or not.
     fn spelt_dots(dots: usize) -> impl Strategy<Value = String> {
         proptest::collection::vec(spelt('.'), dots).prop_map(|dots| dots.concat())
     }
 
-    /// What goes before a segment and changes nothing. At the root, there is no way further up.
+    /// Returns segments that change nothing before another segment. At the root, `..` leads nowhere.
     fn detour(at_root: bool) -> impl Strategy<Value = String> {
         let nowhere = spelt_dots(1).prop_map(|dot| format!("/{dot}"));
         let there_and_back = ("[a-z;=]{1,3}", spelt_dots(2)).prop_map(|(step, dots)| format!("/{step}/{dots}"));
@@ -417,8 +416,8 @@ mod tests {
             if let Some(resolved) = read.resolved {
                 prop_assert!(resolved.starts_with(b"/"));
                 prop_assert!(resolved.iter().all(u8::is_ascii_graphic));
-                // An escape that decoding made, such as `%2561`, may decode once more; a second
-                // round must not bring back a dot segment.
+                // An escape that decoding produced, as from `%2561`, can be decoded once more. A second round must not
+                // bring back a dot segment.
                 let path = resolved.split(|byte| *byte == b'?').next().unwrap_or_default();
                 prop_assert!(!path.split(|byte| *byte == b'/').any(|segment| segment == b"." || segment == b".."));
             }

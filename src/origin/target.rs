@@ -1,8 +1,7 @@
-//! What a request is for: the origin, and the path and query as they were sent. Nothing is normalised but the origin.
+//! What a request is for: the origin, and the path and query as sent. Only the origin is normalised.
 //!
-//! A request target, a URL that somebody asks about and the host of a CONNECT are all read here, so that odd spellings
-//! come to the same wherever they stand. Whether a proxied request names its host in one way only is for
-//! [`crate::proxy`] to check.
+//! Request targets, URLs that users ask about and the hosts of CONNECTs are all parsed here, so that unusual spellings
+//! have the same result everywhere. [`crate::proxy`] checks that a proxied request names only one host.
 
 use super::{HostPort, HostPortError, MAX_TARGET, Origin, Scheme, unsendable};
 
@@ -10,12 +9,12 @@ use super::{HostPort, HostPortError, MAX_TARGET, Origin, Scheme, unsendable};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub origin: Origin,
-    /// The path and query as sent, which is what goes upstream. Empty for a CONNECT; `*` for the server as a whole
-    /// (RFC 9112 §3.2.4).
+    /// The path and query as sent, which are forwarded. Empty for a CONNECT; `*` for the server as a whole (RFC 9112
+    /// §3.2.4).
     pub path: Vec<u8>,
 }
 
-/// Why nobody can say what a request is for.
+/// Why the target of a request is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     #[error("this is not a whole URL; write one like https://example.com/page")]
@@ -59,25 +58,25 @@ pub enum TargetError {
     InternalSite,
 }
 
-/// The forms of a request target (RFC 9112 §3.2) that matter here.
+/// The forms of a request target (RFC 9112 §3.2) that robotgate distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetForm<'a> {
-    /// A whole URL, undecoded.
+    /// An absolute URL, not decoded.
     Absolute {
         scheme: &'a [u8],
         authority: &'a [u8],
         path_and_query: &'a [u8],
     },
-    /// A whole URL to some readers, or one with another host (`http:/host`, `http://host\other/`).
+    /// A text that parsers could read as URLs with different hosts (`http:/host`, `http://host\other/`).
     Ambiguous,
-    /// No URL of a server: a path, `*`, or something unknown.
+    /// Not an absolute URL: a path, `*`, or something unknown.
     Other,
 }
 
 // === impl Target ===
 
 impl Target {
-    /// The server of a CONNECT as a whole, whose paths nobody sees.
+    /// Returns the target of a CONNECT: the server as a whole, whose paths are not visible.
     pub fn of_connect(origin: Origin) -> Self {
         Self {
             origin,
@@ -85,14 +84,15 @@ impl Target {
         }
     }
 
-    /// Reads a URL that somebody asks about, and that a client could send and the proxy would take. The part behind `#`
-    /// is never sent.
+    /// Parses a URL that a user asks about. It must be one that a client could send and the proxy would accept. The
+    /// part after `#` is never sent.
     ///
     /// # Errors
-    /// It is no whole http or https URL, two readers could take it for different ones, or it is the proxy's own.
+    /// If it is not an absolute http or https URL, if parsers could read it in different ways, if it is too long or
+    /// has a character that must be escaped, or if it is the proxy's own.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
         let (origin, path_and_query) = split(url)?;
-        // In the clear, a client sends the whole URL.
+        // For plain HTTP, a client sends the whole URL as the request target.
         let length = match origin.scheme {
             Scheme::Http => url.len(),
             Scheme::Https => path_and_query.len(),
@@ -110,20 +110,20 @@ impl Target {
         })
     }
 
-    /// The origin of a URL, whatever its path.
+    /// Returns the origin of a URL, whatever its path.
     ///
     /// # Errors
-    /// As those of [`parse`](Self::parse), but for the path's.
+    /// As for [`parse`](Self::parse), except those about the path.
     pub fn origin_of(url: &str) -> Result<Origin, TargetError> {
         split(url).map(|(origin, _)| origin)
     }
 
-    /// The path and query on which to decide: the server as a whole (`OPTIONS *`) stands for its root.
+    /// Returns the path and query to decide on. For the server as a whole (`OPTIONS *`), that is its root.
     pub fn decided_path(&self) -> &[u8] {
         if self.path == b"*" { b"/" } else { &self.path }
     }
 
-    /// The path and query of the target URI. That of the server as a whole has none (RFC 9112 §3.3).
+    /// Returns the path and query of the target URI. For the server as a whole, they are empty (RFC 9112 §3.3).
     pub fn path_of_url(&self) -> &[u8] {
         if self.path == b"*" { b"" } else { &self.path }
     }
@@ -132,8 +132,8 @@ impl Target {
 // === impl TargetForm ===
 
 impl<'a> TargetForm<'a> {
-    /// The form of `target`. What URL parsers could take for another host than it seems to have is ambiguous; pingora
-    /// draws the same lines, which a test holds this to.
+    /// Returns the form of `target`. It is ambiguous if URL parsers could find another host in it than it seems to
+    /// have. pingora draws the same line, and a test checks that both agree.
     pub fn of(target: &'a [u8]) -> Self {
         let Some(colon) = memchr::memchr(b':', target).filter(|_| target.first() != Some(&b'/')) else {
             return Self::Other;
@@ -144,7 +144,7 @@ impl<'a> TargetForm<'a> {
             && scheme
                 .iter()
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
-        // Of these, URL parsers take `\` for `/`, and find a host behind any number of slashes.
+        // With these schemes, URL parsers take `\` for `/`, and find a host after any number of slashes.
         let is_special = [&b"http"[..], b"https", b"ws", b"wss"]
             .iter()
             .any(|name| scheme.eq_ignore_ascii_case(name));
@@ -167,7 +167,7 @@ impl<'a> TargetForm<'a> {
     }
 }
 
-/// The origin of a URL, and its path and query.
+/// Splits a URL into its origin and its path and query.
 fn split(url: &str) -> Result<(Origin, &[u8]), TargetError> {
     let (scheme, authority, path_and_query) = match TargetForm::of(url.as_bytes()) {
         TargetForm::Absolute {
@@ -187,7 +187,7 @@ fn split(url: &str) -> Result<(Origin, &[u8]), TargetError> {
     }
 }
 
-/// Of a URL whose authority cannot be read: whether it has none.
+/// Returns whether a URL with an invalid authority has none at all.
 fn has_no_host(url: &str) -> bool {
     let behind = url.split_once("://").map(|(_, behind)| behind);
     behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(['/', '?', '#']))
@@ -201,5 +201,5 @@ fn name(byte: u8) -> String {
     }
 }
 
-/// Bytes of a method. The longest that is registered has 17; the log holds it whole.
+/// Maximum length of a method, in bytes. The longest registered method has 17, and the log holds a method in full.
 pub const MAX_METHOD: usize = 64;

@@ -1,19 +1,19 @@
-//! What a robots.txt says to one agent, and the decision on one path (RFC 9309 §2.2).
+//! The rules of a robots.txt for one agent, and the decision on one path (RFC 9309 §2.2).
 //!
-//! Reads no clock, does no I/O and allocates for nothing but a path that, to the letter of the RFC,
-//! has to be spelled otherwise: this is what runs for every request.
+//! This runs for every request: it reads no clock, does no I/O, and allocates only for a path that the RFC profile has
+//! to spell differently.
 
 use super::{
     Choice, Explanation, Profile, RobotsTxt, RuleId, Rules, escape, explain, names, path_index::PathIndex,
     search::Search, site_access::SiteAccess,
 };
 
-/// The rules that a file has for one agent: those of all groups that name it, else those of all
-/// groups for `*`, else none.
+/// The rules of a file for one agent: those of all groups that name it, or else those of all groups for `*`, or else
+/// none.
 #[derive(Clone, Copy, Debug)]
 pub struct Agent<'a> {
     robots: &'a RobotsTxt,
-    /// Its set of rules; see [`super::ruleset`].
+    /// The agent's set of rules; see [`super::ruleset`].
     set: Option<u32>,
     group: Option<&'a str>,
     specific: bool,
@@ -24,15 +24,14 @@ pub struct Agent<'a> {
 pub struct Match {
     /// Whether the path may be fetched.
     pub allowed: bool,
-    /// The rule that decided. `None` where none matched, which allows; an empty rule matches and
-    /// allows, too.
+    /// The rule that decided. `None` if no rule matched, which allows. An empty rule matches and allows too.
     pub rule: Option<RuleId>,
 }
 
 // === impl Agent ===
 
 impl<'a> Agent<'a> {
-    /// Of an agent that the file names as `group`.
+    /// Creates an agent that the file names as `group`.
     pub(super) fn named(robots: &'a RobotsTxt, group: &'a str, set: u32) -> Self {
         Self {
             robots,
@@ -42,7 +41,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Of any other; `set` is the one for everyone.
+    /// Creates an agent that the file does not name. `set` holds the rules for `*`.
     pub(super) fn unnamed(robots: &'a RobotsTxt, set: Option<u32>) -> Self {
         Self {
             robots,
@@ -52,23 +51,23 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// The user-agent under which the rules were picked: the agent's own, as the file first writes
-    /// it, or `*`. `None` where the file has neither, and so allows everything.
+    /// Returns the user-agent whose rules apply: the agent's own, as first written in the file, or `*`. `None` if the
+    /// file has neither, and so allows everything.
     #[must_use]
     pub fn group(&self) -> Option<&'a str> {
         self.group
     }
 
-    /// Whether the file names this agent itself. Then the groups for `*` do not hold, even where
-    /// the agent's own have no rules.
+    /// Returns whether the file names this agent itself. Then the groups for `*` do not apply, even if the agent's own
+    /// groups have no rules.
     #[must_use]
     pub fn is_specific(&self) -> bool {
         self.specific
     }
 
-    /// Decides `path`, which must begin with `/` and holds parameters and query too, as
-    /// [`path_of_url`](super::path_of_url) returns it: the rule with the longest pattern that
-    /// matches wins, and an allow wins a tie (RFC 9309 §2.2.2).
+    /// Decides `path`, which must begin with `/` and includes parameters and query, as
+    /// [`path_of_url`](super::path_of_url) returns it. The rule with the longest matching pattern wins, and an allow
+    /// wins a tie (RFC 9309 §2.2.2).
     ///
     /// ```
     /// use robotgate::robots::RobotsTxt;
@@ -84,16 +83,16 @@ impl<'a> Agent<'a> {
     /// ```
     #[must_use]
     pub fn decide(&self, path: &[u8]) -> Match {
-        // No file and path come to so much.
+        // No file and path need this much work.
         self.find(path, usize::MAX).0
     }
 
-    /// As [`decide`](Self::decide), but gives up once it has searched more than `budget` bytes for patterns with
-    /// wildcards, and takes what it searched off `budget`. `None` where it gave up.
+    /// Decides like [`decide`](Self::decide), but returns `None` once it has searched more than `budget` bytes for
+    /// patterns with wildcards. Subtracts the searched bytes from `budget`.
     ///
-    /// A file of thousands of wildcard rules can make one decision on a long path take a second. Where the file comes
-    /// from a stranger and others wait, this bounds the time, by a count that is the same on every machine. The parts
-    /// of a decision that it does not count take time in proportion to the file alone.
+    /// A file of thousands of wildcard rules can make one decision on a long path take a second. If the file comes
+    /// from a stranger and others wait, the budget bounds the time, with a count that is the same on every machine.
+    /// The parts of a decision that it does not count take time in proportion to the file alone.
     ///
     /// ```
     /// use robotgate::robots::RobotsTxt;
@@ -114,7 +113,7 @@ impl<'a> Agent<'a> {
         is_within.then_some(found)
     }
 
-    /// What holds whatever the path, for a tunnel whose paths cannot be seen. Looks at every rule.
+    /// Returns what applies to all paths together, for a tunnel whose paths are not visible. It inspects every rule.
     #[must_use]
     pub fn site_access(&self) -> SiteAccess {
         let Some(set) = self.set else {
@@ -127,7 +126,7 @@ impl<'a> Agent<'a> {
         .site_access()
     }
 
-    /// Why [`decide`](Self::decide) says what it says of `path`. Reads the whole file again.
+    /// Explains the result of [`decide`](Self::decide) for `path`. It parses the whole file again.
     ///
     /// ```
     /// use robotgate::robots::{Lost, RobotsTxt};
@@ -150,7 +149,7 @@ impl<'a> Agent<'a> {
         explain(self.robots.profile, self.robots.body(), choice, path)
     }
 
-    /// The decision, and how many bytes were searched for it; a decision only where that is no more than `budget`.
+    /// Returns the decision and the number of searched bytes. The decision is valid only if that is within `budget`.
     fn find(&self, path: &[u8], budget: usize) -> (Match, usize) {
         match self.robots.profile {
             Profile::Google => self.find_spelled(path, budget),
@@ -165,7 +164,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// As [`find`](Self::find), of a path in the spelling that it is compared in.
+    /// Like [`find`](Self::find), for a path in the spelling that is compared.
     fn find_spelled(&self, path: &[u8], budget: usize) -> (Match, usize) {
         let mut search = Search::new(&self.robots.text, path, budget);
         self.search(&mut search);
@@ -185,7 +184,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// A [`PathIndex`] takes more of the stack than other decisions should.
+    /// Not inlined, because a [`PathIndex`] takes more of the stack than other decisions should.
     #[inline(never)]
     fn find_indexed(&self, search: Search<'_>, path: &[u8]) -> (Match, usize) {
         let path_index = PathIndex::new(path);
@@ -198,7 +197,7 @@ impl<'a> Agent<'a> {
 // === impl Match ===
 
 impl Match {
-    /// With how many bytes were searched for it.
+    /// Returns the decision and the number of bytes that were searched for it.
     fn new(search: Search<'_>) -> (Self, usize) {
         let searched = search.searched();
         let (allowed, rule) = search.finish();

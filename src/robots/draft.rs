@@ -1,8 +1,6 @@
-//! Reads a robots.txt: one pass over its lines into patterns by group, and the agents that each
-//! group is for.
+//! Parses a robots.txt in one pass over its lines into patterns by group, and the agents of each group.
 //!
-//! Never fails, whatever the bytes, and never decides which rules an agent gets: that is
-//! [`super::ruleset`]'s.
+//! Never fails, whatever the bytes, and never decides which rules an agent gets: [`super::ruleset`] does.
 
 use std::borrow::Cow;
 
@@ -16,23 +14,23 @@ use super::{
     record::{Key, Record},
 };
 
-/// What has been read so far.
+/// The result of parsing so far.
 pub(super) struct Draft<'a> {
     profile: Profile,
     body: &'a [u8],
-    /// The body, and behind it the patterns that are compared in another spelling than they are
-    /// written in, each after the offset of what is written, in four bytes; then [`Head::BYTES`] zeros.
+    /// The body, followed by patterns whose compared spelling differs from the written one. Each such pattern comes
+    /// after the offset of the written one, in four bytes. Then follow [`Head::BYTES`] zeros.
     pub(super) text: Vec<u8>,
     /// In file order.
     pub(super) patterns: Vec<Entry<u32>>,
-    /// Where each group's patterns begin.
+    /// Index in `patterns` of the first pattern of each group.
     pub(super) groups: Vec<usize>,
     /// The groups for `*`.
     pub(super) everyone: Vec<u32>,
     pub(super) tokens: Vec<Mention>,
-    /// Names that Google's parser cuts short, whole.
+    /// Full names that Google's parser cuts short.
     pub(super) words: Vec<Mention>,
-    /// Whether the next user-agent still belongs to the last group: no rule has come since.
+    /// Whether the next user-agent still belongs to the last group, because no rule has followed yet.
     open: bool,
 }
 
@@ -66,7 +64,7 @@ impl<'a> Draft<'a> {
         draft
     }
 
-    /// The patterns of one group.
+    /// Returns the patterns of one group.
     pub(super) fn patterns_of(&self, group: u32) -> &[Entry<u32>] {
         let group = group as usize;
         let end = self.groups.get(group + 1);
@@ -91,7 +89,7 @@ impl<'a> Draft<'a> {
     }
 
     fn rule(&mut self, kind: RuleKind, line: u32, value: &[u8]) {
-        // Rules before the first user-agent bind nobody.
+        // Rules before the first user-agent apply to nobody.
         if self.groups.is_empty() {
             return;
         }
@@ -112,7 +110,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Where in the body `part` of it stands.
+    /// Returns the offset of `part` in the body.
     fn offset_of(&self, part: &[u8]) -> usize {
         let offset = part.as_ptr().addr().wrapping_sub(self.body.as_ptr().addr());
         debug_assert!(offset <= self.body.len());
@@ -120,5 +118,5 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// What a line takes, in bytes, on average and rather less than more.
+/// Average length of a line, in bytes; a low estimate.
 const TYPICAL_LINE: usize = 20;

@@ -1,50 +1,50 @@
-//! One rule's pattern in its compiled form (RFC 9309 §2.2.2 and §2.2.3): where it stands in the
-//! file, what of it is literal, what it weighs against others.
+//! The compiled form of a rule's pattern (RFC 9309 §2.2.2 and §2.2.3): its position in the file, its literal part, and
+//! its weight against others.
 //!
-//! Never holds text and never allocates: an entry is ten bytes in all but very large files, since
-//! a proxy keeps many thousands of them.
+//! Never holds text and never allocates. A proxy keeps many thousands of entries, so an entry has only ten bytes in all
+//! but very large files.
 
 use memchr::{memchr, memrchr};
 
 use super::{RuleId, RuleKind, head::Head};
 
-/// A pattern and the rule that it stands for; `W` is what offsets into the file's text take. An
-/// allow that ends in `/index.htm…` has two of them.
+/// A pattern and its rule. `W` is the type of offsets into the file's text. An allow that ends in `/index.htm…` has two
+/// entries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<W> {
-    /// Where the pattern, as it is compared, begins in the text.
+    /// Offset in the text of the pattern as it is compared.
     start: W,
     line: W,
-    /// How many of its first bytes a path must begin with.
+    /// Number of leading bytes that a path must begin with.
     literal: u16,
-    /// The length of the pattern as compared, its wildcards included.
+    /// Length of the pattern as compared, including wildcards.
     length: u16,
-    /// Kind and shape in the upper bits; below them, in a table, how far back the parent is, or with
-    /// wildcards what a path must have.
+    /// Kind and shape in the upper bits. In a table, the lower bits hold the distance to the parent or, for a pattern
+    /// with wildcards, what a path must contain.
     link: u16,
 }
 
 /// How a pattern is matched.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Shape {
-    /// A path that begins with the literal.
+    /// Matches a path that begins with the literal.
     Prefix,
-    /// The literal and nothing else.
+    /// Matches only the literal itself.
     Exact,
-    /// There is a `*` within: the tail begins with it.
+    /// Has a `*` inside: the tail begins with it.
     Wild,
-    /// There is, and a `$` holds the last piece to the end of the path.
+    /// Has a `*` inside, and a `$` that anchors the last piece at the end of the path.
     WildToEnd,
 }
 
-/// Of two rules that match, the one of higher rank decides: the longer pattern, else the one that
-/// allows, else the one that stands first in the file.
+/// The precedence of a matching rule. The longer pattern wins, then the rule that allows, then the one that is first in
+/// the file.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Rank(u64);
 
 /// A stored offset or count.
 pub(super) trait Offset: Copy + Into<u32> {
-    /// It, to index with.
+    /// Returns the offset as an index.
     fn at(self) -> usize {
         let wide: u32 = self.into();
         wide as usize
@@ -54,7 +54,7 @@ pub(super) trait Offset: Copy + Into<u32> {
 // === impl Entry ===
 
 impl Entry<u32> {
-    /// Compiles the pattern at `start` in `text`, `length` bytes long.
+    /// Compiles the pattern of `length` bytes at `start` in `text`.
     pub(super) fn new(text: &[u8], start: usize, length: usize, line: u32, kind: RuleKind) -> Self {
         let pattern = &text[start..start + length];
         let (body, dollar) = match pattern {
@@ -62,13 +62,13 @@ impl Entry<u32> {
             _ => (pattern, false),
         };
         let stars = body.iter().rev().take_while(|byte| **byte == b'*').count();
-        // A `*` at the end adds nothing to a prefix; before a `$` it takes the anchor away.
+        // A `*` at the end adds nothing to a prefix. Before a `$`, it cancels the anchor.
         let to_end = dollar && stars == 0;
         Self::of_body(start, &body[..body.len() - stars], to_end, length, line, kind)
     }
 
-    /// What an allow of an index page also stands for. The pattern itself is longer, so where both match this one changes
-    /// nothing.
+    /// Compiles the directory that an allow of an index page also allows. The pattern itself is longer, so if both
+    /// match, this entry changes nothing.
     pub(super) fn directory(text: &[u8], start: usize, length: usize, line: u32) -> Option<Self> {
         let body = &text[start..start + index_directory(&text[start..start + length])?];
         Some(Self::of_body(start, body, true, body.len() + 1, line, RuleKind::Allow))
@@ -94,7 +94,7 @@ impl Entry<u32> {
         }
     }
 
-    /// Names `parent` as the entry `distance` before this one.
+    /// Sets the parent to the entry `distance` before this one.
     pub(super) fn linked(self, distance: usize) -> Self {
         let distance = u16::try_from(distance).map_or(DISTANCE, |distance| distance.min(DISTANCE));
         Self {
@@ -103,7 +103,7 @@ impl Entry<u32> {
         }
     }
 
-    /// Notes what a path must have if the pattern is to match; of one with wildcards.
+    /// Sets what a path must contain for this pattern with wildcards to match.
     pub(super) fn with_needs(self, needs: u16) -> Self {
         Self {
             link: self.link & !DISTANCE | needs & DISTANCE,
@@ -111,7 +111,7 @@ impl Entry<u32> {
         }
     }
 
-    /// The same with its offsets in two bytes, if they fit.
+    /// Returns the entry with offsets of two bytes, if they fit.
     pub(super) fn narrow(self) -> Option<Entry<u16>> {
         Some(Entry {
             start: self.start.try_into().ok()?,
@@ -137,8 +137,7 @@ impl<W: Offset> Entry<W> {
         self.shape() >= Shape::Wild
     }
 
-    /// How far before this entry the next one is whose literal may begin this one's; see
-    /// [`super::index`].
+    /// Returns how far before this entry its parent is, whose literal is a prefix of this one's; see [`super::index`].
     pub(super) fn parent(&self) -> Option<usize> {
         match self.link & DISTANCE {
             0 => None,
@@ -146,7 +145,7 @@ impl<W: Offset> Entry<W> {
         }
     }
 
-    /// What the pattern weighs against others that match.
+    /// Returns the precedence of the pattern among those that match.
     pub(super) fn rank(&self) -> Rank {
         Rank::new(self.length, self.link & ALLOW != 0, self.line.into())
     }
@@ -162,14 +161,14 @@ impl<W: Offset> Entry<W> {
         self.literal.into()
     }
 
-    /// The bytes that a path must begin with.
+    /// Returns the bytes that a path must begin with.
     pub(super) fn literal<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         let start = self.start.at();
         &text[start..start + self.literal_len()]
     }
 
-    /// Whether the literal is not after `path` in byte order. `head` is the path's; comparing the
-    /// first bytes as one number settles nearly all.
+    /// Returns whether the literal is not after `path` in byte order. `head` is that of the path. Comparing the first
+    /// bytes as one number settles nearly all cases.
     pub(super) fn is_up_to(&self, text: &[u8], path: &[u8], head: Head) -> bool {
         let start = self.start.at();
         let length = self.literal_len();
@@ -180,30 +179,30 @@ impl<W: Offset> Entry<W> {
         length <= Head::BYTES || self.literal(text) <= path
     }
 
-    /// Whether `path`, whose head is `head`, begins with the literal.
+    /// Returns whether `path`, whose head is `head`, begins with the literal.
     pub(super) fn begins(&self, text: &[u8], path: &[u8], head: Head) -> bool {
         let length = self.literal_len();
         Head::at(text, self.start.at()).first(length) == head.first(length)
             && (length <= Head::BYTES || path.starts_with(self.literal(text)))
     }
 
-    /// What a path must have if the pattern, which has wildcards, is to match: of few patterns
-    /// [`super::prefilter::Classes`] say it, of many a [`super::prefilter::PairFilter`].
+    /// Returns what a path must contain for this pattern with wildcards to match. In a small table, these are
+    /// [`super::prefilter::Classes`], and in a large one a [`super::prefilter::PairFilter`].
     pub(super) fn needs(&self) -> u16 {
         self.link & DISTANCE
     }
 
-    /// What follows the literal and has to be matched, from its first `*` on.
+    /// Returns what has to match after the literal, from the first `*` on.
     pub(super) fn tail<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         &self.body(text)[self.literal_len()..]
     }
 
-    /// The pattern without a final `$` that is an anchor, and without `*` at its end.
+    /// Returns the pattern without an anchoring `$` and without `*` at its end.
     pub(super) fn body<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         let start = self.start.at();
         match self.shape() {
             Shape::Prefix | Shape::Exact => &text[start..start + self.literal_len()],
-            // Its last byte counts as a `$`, which in the text of an index rule it is not.
+            // The last byte counts as a `$`, even though an index rule has another character there.
             Shape::WildToEnd => &text[start..start + usize::from(self.length) - 1],
             Shape::Wild => {
                 let pattern = &text[start..start + usize::from(self.length)];
@@ -214,7 +213,7 @@ impl<W: Offset> Entry<W> {
         }
     }
 
-    /// Whether the pattern can match any path at all; `Disallow: foo` and `Disallow: $` cannot.
+    /// Returns whether the pattern can match any path. `Disallow: foo` and `Disallow: $` cannot.
     pub(super) fn is_live(&self, text: &[u8]) -> bool {
         match self.literal(text) {
             [] => self.shape() != Shape::Exact,
@@ -225,17 +224,17 @@ impl<W: Offset> Entry<W> {
 
 // === impl Rank ===
 impl Rank {
-    /// Below that of any rule.
+    /// Lower than the rank of any rule.
     pub(super) const NONE: Self = Self(0);
 
-    /// `length` is the pattern's, as compared, in bytes.
+    /// Creates a rank. `length` is that of the pattern as compared, in bytes.
     pub(super) fn new(length: u16, allow: bool, line: u32) -> Self {
         let allow = if allow { RANK_ALLOW } else { 0 };
         Self(u64::from(length) << RANK_LENGTH | allow | u64::from(!line))
     }
 
-    /// Whether what the rule decides may be fetched. A pattern of length 0 (an empty rule) matches
-    /// everything and forbids nothing.
+    /// Returns whether the rule allows the path. A pattern of length 0 (an empty rule) matches everything and forbids
+    /// nothing.
     pub(super) fn allows(self) -> bool {
         self.0 & RANK_ALLOW != 0 || self.0 >> RANK_LENGTH == 0
     }
@@ -246,8 +245,8 @@ impl Rank {
 impl Offset for u16 {}
 impl Offset for u32 {}
 
-/// An offset or a count in its stored form. [`super::line::MAX_BODY`] keeps every one of them far
-/// below the limit, so the cast loses nothing.
+/// Converts an offset or a count to its stored form. [`super::line::MAX_BODY`] keeps all of them far below the limit,
+/// so the cast loses nothing.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "MAX_BODY bounds every offset and count below 2^32"
@@ -257,14 +256,14 @@ pub(super) fn offset(n: usize) -> u32 {
     n as u32
 }
 
-/// Google's index rule: an allow of `/dir/index.html` (anything from `/index.htm` on, in the last segment) also stands for
-/// `/dir/$`. Where the directory of such a pattern ends.
+/// Returns where the directory of an index page's pattern ends. By Google's index rule, an allow of `/dir/index.html`
+/// (anything from `/index.htm` on, in the last segment) also allows `/dir/$`.
 pub(super) fn index_directory(pattern: &[u8]) -> Option<usize> {
     let slash = memrchr(b'/', pattern)?;
     pattern[slash..].starts_with(b"/index.htm").then_some(slash + 1)
 }
 
-/// Whether a path can match `pattern`: each begins with a slash.
+/// Returns whether any path can match `pattern`, given that paths begin with a slash.
 pub(super) fn can_match(pattern: &[u8]) -> bool {
     matches!(pattern, [b'/' | b'*', ..])
 }

@@ -1,14 +1,14 @@
-//! Brings patterns and paths into the one spelling that they are compared in (RFC 9309 §2.2.2).
+//! Converts patterns and paths to the spelling in which they are compared (RFC 9309 §2.2.2).
 //!
-//! Google's parser never touches a path, and of a pattern only the hex digits' case and the
-//! non-ASCII octets. To the letter of the RFC both sides change: what an escape means counts, not
-//! how it is written, but for `%2A` and `%24`, which are never wildcards.
+//! Google's parser never changes a path. In a pattern, it changes only the case of hex digits and non-ASCII octets. The
+//! RFC profile changes both sides, and compares escapes by their meaning. Only `%2A` and `%24` stay: they are never
+//! wildcards.
 
 use std::borrow::Cow;
 
 use super::Profile;
 
-/// `pattern` as it is compared. The result is ASCII.
+/// Returns `pattern` in the spelling that is compared. The result is ASCII.
 pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     if let Ok(plain) = std::str::from_utf8(pattern)
         && plain.is_ascii()
@@ -25,7 +25,7 @@ pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     for unit in Units(inner) {
         in_query |= matches!(unit, Unit::Raw(b'?'));
         match (profile, unit) {
-            // Only at the end is it an anchor.
+            // A `$` is an anchor only at the end.
             (Profile::Rfc9309, Unit::Raw(b'$')) => push_escaped(&mut spelled, b'$'),
             (Profile::Rfc9309, Unit::Escaped(octet)) if is_the_same_plain(octet, in_query) => {
                 spelled.push(octet.into())
@@ -38,8 +38,8 @@ pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     Cow::Owned(spelled)
 }
 
-/// `path` as it is compared. Allocates only for a path that to the letter of the RFC is not in the
-/// spelling that is compared.
+/// Returns `path` in the spelling that is compared. Allocates only in the RFC profile, for a path that has an escape, a
+/// `*`, a `$` or a non-ASCII octet.
 pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
     let special = |octet: &u8| matches!(octet, b'%' | b'*' | b'$' | 0x80..);
     if profile == Profile::Google || !path.iter().any(special) {
@@ -58,10 +58,10 @@ pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(spelled.into_bytes())
 }
 
-/// What a pattern or a path consists of.
+/// An octet or an escape in a pattern or a path.
 pub(super) enum Unit {
     Raw(u8),
-    /// A `%xx`.
+    /// The octet of a `%xx`.
     Escaped(u8),
 }
 
@@ -88,15 +88,14 @@ fn octet(high: u8, low: u8) -> Option<u8> {
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// Whether an escape is another spelling of a character: the unreserved ones (RFC 3986 §2.3) and
-/// the reserved ones (§2.2), whose two spellings RFC 9309 §2.2.2 compares as equal. Not those that
-/// divide a URL, where they would (`/a%2Fb` is another path than `/a/b`), and not `*` and `$`:
-/// written plainly, those are wildcards.
+/// Returns whether an escape is equivalent to the plain character: for unreserved characters (RFC 3986 §2.3), and for
+/// reserved ones (§2.2), whose two spellings RFC 9309 §2.2.2 compares as equal. Not for a delimiter of the URL
+/// (`/a%2Fb` is another path than `/a/b`), and not for `*` and `$`, which are wildcards if written plainly.
 fn is_the_same_plain(octet: u8, in_query: bool) -> bool {
     octet.is_ascii_alphanumeric() || b"-._~:[]@!&'()+,;=".contains(&octet) || in_query && b"/?#".contains(&octet)
 }
 
-/// Whether an ASCII pattern needs no change.
+/// Returns whether an ASCII pattern needs no change.
 fn is_compared_as_written(profile: Profile, pattern: &[u8]) -> bool {
     match profile {
         Profile::Google => is_upper(pattern),
@@ -107,7 +106,7 @@ fn is_compared_as_written(profile: Profile, pattern: &[u8]) -> bool {
     }
 }
 
-/// Whether no `%xx` has a lower-case digit.
+/// Returns whether no `%xx` has a lower-case digit.
 fn is_upper(pattern: &[u8]) -> bool {
     let mut rest = pattern;
     while let Some(at) = memchr::memchr(b'%', rest) {

@@ -1,8 +1,8 @@
-//! Why a robots.txt allows or disallows one path: the rule that decided, the groups it stands in,
-//! and of each rule that did not decide, what it lost to (RFC 9309 §2.2).
+//! Explains why a robots.txt allows or disallows a path: the rule that decided, its groups, and for every other rule,
+//! why it lost (RFC 9309 §2.2).
 //!
-//! It reads the text anew and compares every rule plainly, one after the other: slower than
-//! [`Agent::decide`](super::Agent::decide) by far, never different. It never decides for the proxy.
+//! It parses the text again and compares all rules one after the other. That is far slower than
+//! [`Agent::decide`](super::Agent::decide), but has the same result. The proxy never decides with it.
 
 mod weigh;
 
@@ -15,48 +15,47 @@ use super::{
     line::Lines,
 };
 
-/// Why a path is allowed or not.
+/// Why a path is allowed or disallowed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Explanation<'a> {
-    /// As [`Match::allowed`](super::Match::allowed).
+    /// Same as [`Match::allowed`](super::Match::allowed).
     pub allowed: bool,
-    /// The rule that decided; `None` where none matches, which allows.
+    /// The rule that decided. `None` if no rule matches, which allows.
     pub rule: Option<Weighed<'a>>,
-    /// For whom the rules were picked: the agent asked for, where the file names it, else
-    /// [`Choice::Everyone`].
+    /// Whose rules were picked: the requested agent's, if the file names it, or else those of [`Choice::Everyone`].
     pub choice: Choice<'a>,
-    /// The groups that hold for the agent, in the file's order: all that name it, else all for `*`,
-    /// else none.
+    /// The groups that apply to the agent, in the order of the file: all that name it, or else all for `*`, or else
+    /// none.
     pub groups: Vec<Group<'a>>,
-    /// How many rules these groups have, or none where the profile always allows the path.
+    /// Number of rules in these groups. 0 if the profile always allows the path.
     pub considered: usize,
-    /// The rules that lost, the nearest to winning first: those that match, and those that would
-    /// have won or tied had they matched.
+    /// The rules that lost, the nearest to winning first: those that match, and those that would have won or tied if
+    /// they matched.
     pub competitors: Vec<Competitor<'a>>,
 }
 
-/// A run of user-agent lines and the rules that follow.
+/// Consecutive user-agent lines and the rules after them.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Group<'a> {
-    /// Its user-agent lines, one at the least.
+    /// The user-agent lines, at least one.
     pub agents: Vec<AgentLine<'a>>,
-    /// How many rules it has.
+    /// Number of rules.
     pub rules: usize,
 }
 
-/// A rule and what it weighs against others.
+/// A rule and its weight against others.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Weighed<'a> {
-    /// Allow or disallow, typos understood.
+    /// Allow or disallow, with typos corrected.
     pub kind: RuleKind,
-    /// As [`Rule::text`](super::Rule::text).
+    /// Same as [`Rule::text`](super::Rule::text).
     pub text: Cow<'a, str>,
-    /// The pattern as it is compared; its length in bytes is the rule's weight. ASCII.
+    /// The pattern as it is compared. It is ASCII, and its length in bytes is the rule's weight.
     pub pattern: Cow<'a, str>,
-    /// The line's number, from 1.
+    /// Line number, from 1.
     pub line: u32,
-    /// Whether the pattern is that of the directory, for which an allow of its index page also
-    /// stands in Google's reading: `/dir/$` for `/dir/index.html`.
+    /// Whether the pattern is the directory that an allow of its index page implies in Google's profile: `/dir/$` for
+    /// `/dir/index.html`.
     pub directory: bool,
 }
 
@@ -70,8 +69,8 @@ pub struct Competitor<'a> {
 // === impl Competitor ===
 
 impl Competitor<'_> {
-    /// How many bytes of its pattern the path begins with, up to the first `*`: how near the rule
-    /// is to the path. A rule that never matches is near to none.
+    /// Returns how many bytes of the pattern, up to the first `*`, the path begins with. It measures how near the rule
+    /// is to the path, and is 0 for a rule that never matches.
     #[must_use]
     pub fn literal_fit(&self) -> usize {
         let pattern = &*self.rule.pattern;
@@ -87,24 +86,24 @@ impl Competitor<'_> {
 /// Why a rule did not decide.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Lost {
-    /// It matches, and is as long as an allow that does, too (RFC 9309 §2.2.2).
+    /// The rule matches, but a matching allow is as long (RFC 9309 §2.2.2).
     TieAllowWins,
-    /// It matches, and another rule of its kind and length stands before it.
+    /// The rule matches, but an earlier matching rule has the same kind and length.
     TieEarlier,
-    /// It matches, and is shorter than the rule that decided.
+    /// The rule matches, but is shorter than the rule that decided.
     ShorterMatch,
-    /// It does not match this path.
+    /// The rule does not match this path.
     DoesNotMatch {
-        /// How many bytes of its pattern, from the first on, the path does fit.
+        /// Number of leading bytes of the pattern that fit the path.
         fits: usize,
     },
-    /// It matches no path at all, since each begins with `/` and its pattern with something else.
+    /// The rule matches no path, because every path begins with `/` and its pattern with something else.
     NeverMatches,
 }
 
-/// Explains what `body` says of `path` to the agents of `choice`, in the reading of `profile`.
+/// Explains what `body` says about `path` to the agents of `choice`, as `profile` reads it.
 ///
-/// `path` begins with `/` and holds the query, too; see [`path_of_url`](super::path_of_url).
+/// `path` begins with `/` and includes the query; see [`path_of_url`](super::path_of_url).
 ///
 /// ```
 /// use robotgate::robots::{Choice, Lost, Profile, explain};
@@ -139,8 +138,8 @@ pub fn explain<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>, path: &
     }
 }
 
-/// The lines of a file as the parser counts them: number (from 1) and content, without line ends,
-/// a byte-order mark, what follows a NUL, and what is beyond a line's first 16,663 bytes.
+/// Iterates over the lines of a file as the parser counts them: number (from 1) and content, without line ends, a
+/// byte-order mark, the rest after a NUL, and bytes past a line's first 16,663.
 pub fn numbered_lines(body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     Lines::new(body)
 }

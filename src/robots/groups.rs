@@ -1,5 +1,5 @@
-//! The groups of a file as their text has them: who is named, and by which rules they are bound (RFC 9309 §2.2.1).
-//! [`super::explain()`] and [`super::lint()`] read them anew, for people.
+//! The groups in the text of a file: whom they name, and which rules they have (RFC 9309 §2.2.1).
+//! [`super::explain()`] and [`super::lint()`] parse them again for people.
 //!
 //! Never sees a User-Agent field, and never compares a rule with a path.
 
@@ -12,32 +12,32 @@ use super::{
     record::{Key, Record},
 };
 
-/// For whom rules are picked.
+/// Whose rules to pick.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Choice<'a> {
-    /// As [`RobotsTxt::agent`](super::RobotsTxt::agent).
+    /// The agent that [`RobotsTxt::agent`](super::RobotsTxt::agent) finds.
     Agent(&'a str),
-    /// As [`RobotsTxt::product`](super::RobotsTxt::product).
+    /// The product token that [`RobotsTxt::product`](super::RobotsTxt::product) finds.
     Product(&'a str),
-    /// Only by `*`.
+    /// Only `*`.
     Everyone,
 }
 
-/// One user-agent line.
+/// A user-agent line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AgentLine<'a> {
     pub(super) value: &'a [u8],
-    /// The line's number, from 1.
+    /// Line number, from 1.
     pub line: u32,
 }
 
-/// A group as it stands in the file.
+/// A group as written in the file.
 pub(super) struct GroupText<'a> {
     pub(super) agents: Vec<AgentLine<'a>>,
     pub(super) rules: Vec<RuleText<'a>>,
 }
 
-/// A rule as it stands in the file.
+/// A rule as written in the file.
 pub(super) struct RuleText<'a> {
     pub(super) kind: RuleKind,
     /// The whole line, without comment and surrounding white space.
@@ -46,7 +46,7 @@ pub(super) struct RuleText<'a> {
     pub(super) line: u32,
 }
 
-/// All groups of `body`, in order. Rules before the first user-agent bind nobody and are in none.
+/// Returns all groups of `body`, in order. Rules before the first user-agent apply to nobody and are in no group.
 pub(super) fn read(profile: Profile, body: &[u8]) -> Vec<GroupText<'_>> {
     let mut groups: Vec<GroupText<'_>> = Vec::new();
     for (line, bytes) in Lines::new(body) {
@@ -87,15 +87,14 @@ impl<'a> AgentLine<'a> {
         Self { value, line }
     }
 
-    /// What is named, as written. Octets that are not UTF-8 are replaced; control characters are
-    /// kept.
+    /// Returns the name as written. Octets that are not UTF-8 are replaced; control characters are kept.
     #[must_use]
     pub fn name(&self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.value)
     }
 
-    /// Whether the line names those of `choice`. An agent is named by its own name alone; `*`
-    /// names [`Choice::Everyone`].
+    /// Returns whether the line names the agents of `choice`. An agent is named only by its own name, and
+    /// [`Choice::Everyone`] only by `*`.
     #[must_use]
     pub fn names(&self, choice: Choice<'_>) -> bool {
         match (Named::read(self.value), choice) {

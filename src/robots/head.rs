@@ -1,17 +1,16 @@
-//! The first bytes of a path, a literal or a name as one number: comparing those settles nearly all
-//! comparisons.
+//! The first bytes of a path, a literal or a name as one number, which settles nearly all comparisons.
 //!
-//! Never tells two strings equal that are longer than it is.
+//! Never proves that two strings longer than a head are equal.
 
-/// The first [`BYTES`](Head::BYTES) of a string, zeros behind its end. In order as the strings are;
-/// nothing that it is compared with has a zero.
+/// The first [`BYTES`](Head::BYTES) of a string, padded with zeros. Heads have the same order as their strings,
+/// provided that the strings have no zeros.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Head(u64);
 
 // === impl Head ===
 
 impl Head {
-    /// How many bytes it has; as many follow a file's text, so that they can be read anywhere.
+    /// Number of bytes in a head. As much padding follows a file's text, so that a head can be read at any position.
     pub(super) const BYTES: usize = size_of::<u64>();
 
     pub(super) fn of(string: &[u8]) -> Self {
@@ -22,21 +21,21 @@ impl Head {
         Self((0..Self::BYTES).fold(0, byte))
     }
 
-    /// Of what begins at `start` in `text`, whatever its length.
+    /// Returns the head of the text from `start` on.
     pub(super) fn at(text: &[u8], start: usize) -> Self {
         let head = text.get(start..).and_then(<[u8]>::first_chunk);
         Self(head.map_or(0, |head| u64::from_be_bytes(*head)))
     }
 
-    /// Of its first `length` bytes.
+    /// Returns the head of the first `length` bytes.
     pub(super) fn first(self, length: usize) -> Self {
         let rest = Self::BYTES - length.min(Self::BYTES);
-        // Nothing stays where all is shifted out.
+        // `checked_shl` fails if all bits are shifted out.
         let mask = u64::MAX.checked_shl(8 * rest as u32).unwrap_or(0);
         Self(self.0 & mask)
     }
 
-    /// In ASCII lower case.
+    /// Converts to ASCII lower case.
     pub(super) fn lower(self) -> Self {
         // All bytes at once: the high bit of each sum says whether its byte is at least that letter.
         let low = self.0 & !EACH_HIGH;
@@ -47,7 +46,7 @@ impl Head {
     }
 }
 
-/// One in each byte.
+/// A one in each byte.
 const EACH: u64 = u64::MAX / 0xFF;
 /// The high bit of each byte.
 const EACH_HIGH: u64 = EACH << 7;

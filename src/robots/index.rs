@@ -1,13 +1,13 @@
-//! The patterns of a file, laid out so that a decision looks at the few that can match and not at
-//! all of them.
+//! The patterns of a file, laid out so that a decision inspects only the few that can match.
 //!
-//! Never allocates once built. Entries stand by table, one for each list of groups that some agent
-//! is given: first those without wildcards, in byte order of their literals, then those with, best
-//! first, or by a pair of bytes that a path must have where they are many ([`Buckets`]).
+//! Never allocates once built. Entries are grouped into tables. There is a table for each list of groups that applies
+//! to some agent. A table begins with its patterns without wildcards, in byte order of their literals. Those with
+//! wildcards follow, best first. If there are many, they are sorted by a pair of bytes that a path must have
+//! ([`Buckets`]).
 //!
-//! The parent of an entry without wildcards is the prefix pattern with the longest literal that its
-//! own begins with. Ranks rise from parent to child: what could never beat its parent is left out
-//! when the table is laid out. So the first prefix on the way up is the best one.
+//! The parent of an entry without wildcards is the prefix pattern with the longest literal that is a prefix of the
+//! entry's own. Ranks rise from parent to child, because an entry that could never beat its parent is left out of the
+//! table. So the first prefix on the way up is the best one.
 
 use super::{
     entry::{Entry, Offset},
@@ -19,28 +19,28 @@ use super::{
 pub(super) struct Index<W> {
     pub(super) entries: Box<[Entry<W>]>,
     pub(super) tables: Box<[Table<W>]>,
-    /// Few files have any.
+    /// Buckets for tables with many wildcard patterns. Few files have any.
     pub(super) buckets: Option<Box<Buckets<W>>>,
 }
 
-/// Where the entries of one table stand; they begin where the table before ends.
+/// The position of a table's entries. They begin where those of the previous table end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table<W> {
-    /// Where those with wildcards begin.
+    /// Start of the patterns with wildcards.
     pub(super) wilds: W,
     pub(super) end: W,
 }
 
-/// Many wildcard patterns, sorted by a pair of neighbouring bytes that each asks for, so that a decision looks only at those
-/// whose pair the path has. These are the buckets of all tables that have any.
+/// Buckets of wildcard patterns that share a pair of neighbouring bytes, so that a decision inspects only those whose
+/// pair the path has. These are the buckets of all tables that have many such patterns.
 #[derive(Debug)]
 pub(super) struct Buckets<W> {
-    /// In order of their tables.
+    /// In the order of their tables.
     pub(super) ranges: Box<[Range<W>]>,
     pub(super) buckets: Box<[Bucket<W>]>,
 }
 
-/// Where the buckets of one table stand; they begin where those of the range before end.
+/// The position of a table's buckets. They begin where those of the previous range end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range<W> {
     pub(super) table: W,
@@ -51,19 +51,19 @@ pub(super) struct Range<W> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<W> {
     pub(super) pair: Pair,
-    /// Where its entries end among those of its table that have wildcards; they begin where those
-    /// of the bucket before end.
+    /// End of its entries, counted from the table's first pattern with wildcards. They begin where those of the
+    /// previous bucket end.
     pub(super) end: W,
 }
 
-/// Two neighbouring bytes. No pattern has a NUL, so that the pair of two stands for none.
+/// Two neighbouring bytes. No pattern has a NUL, so two NULs mean no pair.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) struct Pair(pub(super) [u8; 2]);
 
 // === impl Index ===
 
 impl<W: Offset> Index<W> {
-    /// Looks through one table for what beats the best that `search` has found so far.
+    /// Searches one table for a rule that beats the best one that `search` has found so far.
     pub(super) fn search(&self, table: usize, search: &mut Search<'_>) {
         let (literals, wilds) = self.entries_of(table);
         search.literals(literals);
@@ -76,7 +76,7 @@ impl<W: Offset> Index<W> {
         }
     }
 
-    /// The entries of one table: those without wildcards and those with.
+    /// Returns the entries of one table: those without wildcards and those with.
     pub(super) fn entries_of(&self, table: usize) -> (&[Entry<W>], &[Entry<W>]) {
         let start = match table {
             0 => 0,
@@ -87,7 +87,7 @@ impl<W: Offset> Index<W> {
         entries.split_at(wilds.at() - start)
     }
 
-    /// Bytes of memory behind it.
+    /// Returns the memory of the index, in bytes.
     pub(super) fn weight(&self) -> usize {
         let buckets = self.buckets.as_ref().map_or(0, |buckets| buckets.weight());
         size_of_val(&*self.entries) + size_of_val(&*self.tables) + buckets
@@ -95,7 +95,7 @@ impl<W: Offset> Index<W> {
 }
 
 impl Index<u32> {
-    /// The same with its offsets in two bytes, if they fit.
+    /// Returns the index with offsets of two bytes, if they fit.
     pub(super) fn narrow(&self) -> Option<Index<u16>> {
         Some(Index {
             entries: self.entries.iter().map(|entry| entry.narrow()).collect::<Option<_>>()?,
@@ -134,14 +134,14 @@ impl<W: Offset> Buckets<W> {
         Some(&self.buckets[start..self.ranges[range].end.at()])
     }
 
-    /// Bytes of memory behind them.
+    /// Returns the memory of the buckets, in bytes.
     pub(super) fn weight(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.ranges) + size_of_val(&*self.buckets)
     }
 }
 
 impl Buckets<u32> {
-    /// The same with its offsets in two bytes, if they fit.
+    /// Returns the buckets with offsets of two bytes, if they fit.
     pub(super) fn narrow(&self) -> Option<Buckets<u16>> {
         let range = |range: &Range<u32>| {
             Some(Range {
@@ -165,10 +165,10 @@ impl Buckets<u32> {
 // === impl Pair ===
 
 impl Pair {
-    /// Of patterns that have no two bytes side by side.
+    /// The pair of patterns without two adjacent bytes.
     pub(super) const NONE: Self = Self([0, 0]);
 
-    /// All pairs of `bytes`, but for those with a `*`.
+    /// Iterates over all pairs of `bytes` without a `*`.
     pub(super) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> {
         bytes
             .array_windows()

@@ -1,7 +1,7 @@
-//! Lays out tables of patterns for the [`Index`]: sorts them, leaves out what can never decide, and
-//! links each to its parent.
+//! Lays out tables of patterns for the [`Index`]: sorts them, removes those that can never decide, and links each to
+//! its parent.
 //!
-//! Never matches. Takes time in proportion to the patterns, but for the logarithm of sorting.
+//! Never matches. Takes time in proportion to the patterns, except for the logarithm of sorting.
 
 use std::cmp::Reverse;
 
@@ -18,7 +18,7 @@ pub(super) struct Layout<'t> {
     tables: Vec<Table<u32>>,
     ranges: Vec<Range<u32>>,
     buckets: Vec<Bucket<u32>>,
-    // Kept from table to table, to be allocated once.
+    // Reused for each table, so that they are allocated once.
     literals: Vec<Entry<u32>>,
     wilds: Vec<Entry<u32>>,
     above: Vec<usize>,
@@ -27,7 +27,7 @@ pub(super) struct Layout<'t> {
 // === impl Layout ===
 
 impl<'t> Layout<'t> {
-    /// `text` is what entries point into; about `patterns` of them are to come.
+    /// Creates an empty layout. Entries point into `text`, and about `patterns` of them are expected.
     pub(super) fn new(text: &'t [u8], patterns: usize) -> Self {
         Self {
             text,
@@ -41,11 +41,10 @@ impl<'t> Layout<'t> {
         }
     }
 
-    /// Lays out a table of `entries`, which are in file order, and says which one it is.
+    /// Lays out a table of `entries`, given in the order of the file, and returns its index.
     pub(super) fn table<'e>(&mut self, entries: impl Iterator<Item = &'e Entry<u32>>) -> u32 {
         self.literals.clear();
         self.wilds.clear();
-        // What no path can match need not be looked at again.
         for entry in entries.filter(|entry| entry.is_live(self.text)) {
             if entry.is_wild() {
                 self.wilds.push(*entry);
@@ -89,7 +88,7 @@ impl<'t> Layout<'t> {
         let mut last: Option<&Entry<u32>> = None;
         for entry in &self.literals {
             let literal = entry.literal(text);
-            // The first of its kind is the best.
+            // The first of several equal ones is the best.
             let same = |last: &Entry<u32>| last.shape() == entry.shape() && last.literal(text) == literal;
             if last.replace(entry).is_some_and(same) {
                 continue;
@@ -162,12 +161,12 @@ impl<'t> Layout<'t> {
         }
         self.entries.extend(paired.iter().map(|(_, entry)| *entry));
         self.ranges.push(Range {
-            // The table that is being laid out.
+            // The current table is not in `tables` yet.
             table: offset(self.tables.len()),
             end: offset(self.buckets.len()),
         });
     }
 }
 
-/// More entries with wildcards than this are sorted into buckets.
+/// Tables with more wildcard patterns than this use buckets.
 const MANY: usize = 32;

@@ -1,15 +1,14 @@
-//! Cuts the bytes of a robots.txt into numbered lines, as Google's parser does (RFC 9309 §2.2 leaves the details open),
-//! and says how much of a long file counts.
+//! Splits the bytes of a robots.txt into numbered lines, as Google's parser does (RFC 9309 §2.2 leaves the details
+//! open), and says how much of a long file counts.
 //!
-//! Never looks inside a line but for the NUL that ends it early; what a line says is
-//! [`super::record`]'s.
+//! Never looks inside a line, except for a NUL, which ends it early. [`super::record`] parses the content.
 
 use memchr::{memchr, memchr2, memrchr2};
 
-/// The lines of a file, numbered from 1.
+/// An iterator over the lines of a file, numbered from 1.
 ///
-/// A line ends in LF, CR or CRLF; the last one needs no ending. A NUL ends a line's content, and
-/// content past [`MAX_LINE`] bytes is lost, but both leave the numbering alone.
+/// A line ends in LF, CR or CRLF; the last one needs no ending. A NUL ends a line's content, and content past
+/// [`MAX_LINE`] bytes is dropped. Neither affects the numbering.
 pub(super) struct Lines<'a> {
     rest: Option<&'a [u8]>,
     number: u32,
@@ -26,7 +25,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The next line as it stands in the file, without what ends it.
+    /// Returns the next line as written, without its line end.
     #[inline]
     pub(super) fn next_raw(&mut self) -> Option<(u32, &'a [u8])> {
         let rest = self.rest?;
@@ -55,7 +54,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// The content of the line in which the byte at `offset` stands.
+/// Returns the content of the line with the byte at `offset`.
 pub(super) fn line_at(body: &[u8], offset: usize) -> &[u8] {
     let start = memrchr2(b'\n', b'\r', &body[..offset]).map(|end| end + 1);
     let line = match start {
@@ -65,9 +64,9 @@ pub(super) fn line_at(body: &[u8], offset: usize) -> &[u8] {
     content(memchr2(b'\n', b'\r', line).map_or(line, |end| &line[..end]))
 }
 
-/// What counts of `read`, of which there may be more than `limit` bytes, [`BEYOND`] at the least. A line that does not end
-/// within the limit could say something else than its author meant, and is dropped; without a limit in the way, the last
-/// line needs no end.
+/// Returns the part of `read` that counts. `read` holds at least [`BEYOND`] bytes past `limit`, if the file has them. A
+/// line that exceeds the limit is dropped, because its beginning could mean something else than the whole line. If the
+/// file does not exceed the limit, its last line needs no end.
 ///
 /// ```
 /// use robotgate::robots::counted;
@@ -79,7 +78,7 @@ pub(super) fn line_at(body: &[u8], offset: usize) -> &[u8] {
 #[must_use]
 pub fn counted(read: &[u8], limit: usize) -> &[u8] {
     match read.split_at_checked(limit) {
-        // The limit falls between a line and its end, and so cuts nothing.
+        // The limit falls between a line and its end, so it cuts nothing.
         Some((_, [b'\r', b'\n', ..])) => &read[..limit + 2],
         Some((_, [b'\n' | b'\r', ..])) => &read[..=limit],
         Some((within, [_, ..])) => {
@@ -90,37 +89,36 @@ pub fn counted(read: &[u8], limit: usize) -> &[u8] {
     }
 }
 
-/// Skips a byte-order mark, or as much of one as there is: files cut apart and glued together
-/// again start with pieces of it.
+/// Skips a byte-order mark or the beginning of one, because files that were split and rejoined can start with a part.
 fn without_mark(body: &[u8]) -> &[u8] {
     &body[common_prefix(body, BYTE_ORDER_MARK)..]
 }
 
-/// What counts of a line.
+/// Returns the part of a line that counts.
 pub(super) fn content(line: &[u8]) -> &[u8] {
     let line = &line[..line.len().min(MAX_LINE)];
     memchr(0, line).map_or(line, |end| &line[..end])
 }
 
-/// How many leading bytes `a` and `b` share.
+/// Returns how many leading bytes `a` and `b` share.
 pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Bytes of a robots.txt that count, after content decoding: 500 KiB, Google's limit and the least
-/// that RFC 9309 §2.5 asks for. What comes after them is not read.
+/// Bytes of a robots.txt that count, after content decoding: 500 KiB. This is Google's limit, and the minimum in RFC
+/// 9309 §2.5. What follows is not read.
 pub const LIMIT: usize = 500 * 1024;
 
-/// How many bytes past the limit tell whether there is more than counts: a line's end, which still
-/// does, and one.
+/// Number of bytes past the limit that show whether the file is longer: a line end, which still counts, and one more
+/// byte.
 pub const BEYOND: usize = 3;
 
-/// What one line keeps, in bytes: eight of the longest URLs that browsers take, less a terminator.
+/// Maximum length of a line, in bytes: eight of the longest URLs that browsers accept, minus a terminator.
 pub(super) const MAX_LINE: usize = 2083 * 8 - 1;
 
-/// What is read of a file, in bytes. Fetched files are far smaller; this only keeps offsets in four
-/// bytes: a file's text grows at most five-fold (each byte of a pattern escaped to three and kept
-/// beside what was written, and four bytes to find that by).
+/// Maximum size of a file, in bytes. Fetched files are far smaller. It ensures that offsets fit into four bytes: the
+/// text of a file grows at most five-fold (each byte of a pattern is escaped to three and kept beside the written one,
+/// with four bytes for its offset).
 pub(super) const MAX_BODY: usize = 512 << 20;
 
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

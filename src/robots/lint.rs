@@ -1,12 +1,12 @@
-//! What a person should know about a robots.txt, line by line: what is lost, what means something
-//! else than it seems to, what changes nothing.
+//! What people should know about a robots.txt, line by line: what is lost, what means something else than it seems to,
+//! what has no effect.
 //!
-//! Never says what is false in the reading of Google's parser, never decides a request and never
-//! fails. Time and memory stay in proportion to the file whatever is in it, but for the logarithm of
-//! sorting.
+//! A finding is always true for Google's parser. Linting never decides a request and never fails. Time and memory are
+//! in proportion to the file, except for the logarithm of sorting.
 //!
-//! The way of a file: `octets` (what can be said of the bytes) → `lines` (what each line says, and `patterns`, each by
-//! itself) → `groups` (who is bound by what) → `rules` (which of them do nothing beside others: the engine is asked).
+//! How a file is checked: `octets` (findings about bytes) → `lines` (what each line says, and `patterns`, each by
+//! itself) → `groups` (whom the rules apply to) → `rules` (which of them have no effect beside others, by asking the
+//! engine).
 
 mod catalogue;
 mod groups;
@@ -22,28 +22,26 @@ use self::{groups::LintGroup, lines::Reader};
 use super::{Profile, RobotsTxt, SiteAccess, groups as texts, line::Lines};
 use crate::text::plain;
 
-/// One thing that a person should know about a file.
+/// One thing that people should know about a file.
 #[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
 pub struct Finding {
-    /// The line's number, from 1; 0 where it is about the whole file.
+    /// Line number, from 1. 0 if the finding is about the whole file.
     pub line: u32,
-    /// How much it matters: that of its `code`.
+    /// Severity of `code`.
     pub severity: Severity,
-    /// What it is about.
     pub code: Lint,
-    /// One sentence or two for a person, saying what is so and what to do. Fit for a terminal, and
-    /// of bounded length.
+    /// One or two sentences that say what is the case and what to do. Safe for a terminal and of bounded length.
     pub message: String,
-    /// Another line that has to do with it: the earlier one of two that are the same, say.
+    /// Another line that the finding involves, such as the earlier of two equal lines.
     pub related: Option<u32>,
-    /// The line's text as it can be shown on a terminal: what cannot is written out, and what is
-    /// long is cut short. Empty where `line` is 0.
+    /// Text of the line, made safe for a terminal: special characters are escaped, and a long line is cut. Empty if
+    /// `line` is 0.
     pub text: String,
 }
 
-/// All that should be known about a file, by line. Takes any bytes at all.
+/// Returns all findings about a file, by line. Accepts any bytes.
 ///
-/// Of a file past [`LIMIT`](super::LIMIT) only what counts is looked at, as the fetcher cuts it.
+/// Only the first [`LIMIT`](super::LIMIT) bytes are checked, since the fetcher cuts a longer file there.
 ///
 /// ```
 /// use robotgate::robots::{Lint, Severity, lint};
@@ -76,8 +74,7 @@ pub fn lint(body: &[u8]) -> Vec<Finding> {
     findings.finish(body)
 }
 
-/// Says whether the file has rules, and whether they shut everyone out. `kept` is what counts of
-/// `body`.
+/// Checks whether the file has rules, and whether they block everyone. `kept` is the part of `body` that counts.
 fn check_file(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[LintGroup<'_>], findings: &mut Findings) {
     let ruled = groups.iter().any(LintGroup::binds);
     if let Some(disguise) = disguise {
@@ -99,7 +96,7 @@ fn check_file(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[Li
     }
 }
 
-/// What has been found so far, in any order.
+/// The findings so far, in any order.
 #[derive(Debug, Default)]
 struct Findings(Vec<Finding>);
 
@@ -117,7 +114,7 @@ impl Findings {
         });
     }
 
-    /// As [`add`](Self::add), where the line `related` has to do with it.
+    /// Adds a finding like [`add`](Self::add) that also involves the line `related`.
     fn relate(&mut self, line: u32, related: u32, code: Lint, message: impl Into<String>) {
         self.add(line, code, message);
         if let Some(finding) = self.0.last_mut() {
@@ -125,7 +122,7 @@ impl Findings {
         }
     }
 
-    /// By line, each with the text of its line in `body`.
+    /// Sorts the findings by line, and adds the text of each line in `body`.
     fn finish(mut self, body: &[u8]) -> Vec<Finding> {
         self.0.sort_by_key(|finding| (finding.line, finding.code));
         let mut lines = Lines::new(body);
@@ -142,22 +139,22 @@ impl Findings {
     }
 }
 
-/// The start of `bytes` in backticks, for a sentence.
+/// Returns the start of `bytes` in backticks, for a sentence.
 fn quoted(bytes: &[u8]) -> String {
     format!("`{}`", shown(bytes, MAX_QUOTE))
 }
 
-/// The first `max` bytes or so, fit for a sentence and a terminal.
+/// Returns about the first `max` bytes, made safe for a sentence and a terminal.
 fn shown(bytes: &[u8], max: usize) -> String {
-    // A line of a megabyte is not looked at. No character has more than four bytes, so none is cut that is shown.
+    // A huge line is not processed in full. A character has at most four bytes, so no shown character is cut.
     let start = &bytes[..bytes.len().min(max + 4)];
     plain(&String::from_utf8_lossy(start), max).into_owned()
 }
 
-/// Bytes of a quotation in a sentence.
+/// Maximum length of a quotation in a sentence, in bytes.
 const MAX_QUOTE: usize = 60;
 
-/// Bytes of a line that are shown.
+/// Maximum length of a line that is shown, in bytes.
 const MAX_TEXT: usize = 100;
 
 #[cfg(test)]

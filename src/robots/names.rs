@@ -1,6 +1,6 @@
-//! The agents that a file names, and the rules picked for each (RFC 9309 §2.2.1).
+//! The agents that a file names, and their rules (RFC 9309 §2.2.1).
 //!
-//! Never sees a User-Agent field: what it looks up is a product token.
+//! Never sees a User-Agent field, only product tokens.
 
 use std::cmp::Ordering;
 
@@ -10,47 +10,45 @@ use super::{
     record::is_space,
 };
 
-/// Names in the order of their lower-case spelling, each once.
+/// Names in the order of their lower-case spelling, without duplicates.
 #[derive(Debug)]
 pub(super) struct Names<W>(Box<[Name<W>]>);
 
-/// One agent that the file names.
+/// An agent that the file names.
 #[derive(Clone, Copy, Debug)]
 struct Name<W> {
-    /// Where it stands in the file's text, as first written.
+    /// Offset in the file's text of its first spelling.
     start: W,
-    /// Which of the file's sets of rules is its own.
+    /// The agent's set of rules.
     set: W,
     length: u16,
 }
 
-/// What one user-agent record names.
+/// Whom a user-agent record names.
 pub(super) enum Named<'a> {
-    /// `*`, alone or before white space: everyone without a group of their own.
+    /// `*`, alone or before white space: all agents without a group of their own.
     Everyone,
-    /// One agent.
     Agent {
-        /// The leading `[A-Za-z_-]*`, all that Google's parser looks at. May be empty.
+        /// The leading `[A-Za-z_-]*`, which is all that Google's parser reads. Can be empty.
         token: &'a str,
-        /// All up to the first white space or `/`, where that is longer than the token.
+        /// The text up to the first white space or `/`, if it is longer than the token.
         word: Option<&'a str>,
     },
 }
 
-/// Where a file names an agent.
+/// An occurrence of an agent's name in a file.
 #[derive(Clone, Copy)]
 pub(super) struct Mention {
     start: u32,
     length: u16,
-    /// The group that the user-agent line belongs to.
+    /// Group of the user-agent line.
     group: u32,
 }
 
 // === impl Names ===
 
 impl Names<u32> {
-    /// Sorts `mentions`, which are in file order; `set_of` says which set of rules stands for a
-    /// list of groups.
+    /// Sorts `mentions`, which are in the order of the file. `set_of` returns the set of rules for a list of groups.
     pub(super) fn new(mut mentions: Vec<Mention>, text: &[u8], mut set_of: impl FnMut(&[u32]) -> u32) -> Self {
         mentions.sort_by(|a, b| caseless(a.of(text), b.of(text)));
         let mut groups = Vec::new();
@@ -68,12 +66,12 @@ impl Names<u32> {
         Self(names.collect())
     }
 
-    /// The set of each name.
+    /// Iterates over the sets of all names.
     pub(super) fn sets(&mut self) -> impl Iterator<Item = &mut u32> {
         self.0.iter_mut().map(|name| &mut name.set)
     }
 
-    /// The same with its offsets in two bytes, if they fit.
+    /// Returns the names with offsets of two bytes, if they fit.
     pub(super) fn narrow(&self) -> Option<Names<u16>> {
         let name = |name: &Name<u32>| {
             Some(Name {
@@ -87,7 +85,7 @@ impl Names<u32> {
 }
 
 impl<W: Offset> Names<W> {
-    /// The name equal to `wanted`, ignoring ASCII case, as first written, and its set.
+    /// Finds the name equal to `wanted`, ignoring ASCII case. Returns its first spelling and its set.
     pub(super) fn find<'t>(&self, text: &'t [u8], wanted: &str) -> Option<(&'t str, u32)> {
         let wanted = wanted.as_bytes();
         let head = Head::of(wanted).lower();
@@ -96,16 +94,16 @@ impl<W: Offset> Names<W> {
             let ordering = ordering
                 .cmp(&head)
                 .then_with(|| caseless(rest(name.of(text)), rest(wanted)));
-            // The zeros of a head may be what is wanted.
+            // `wanted` can contain zeros, which look like the padding of a head.
             ordering.then(usize::from(name.length).cmp(&wanted.len()))
         };
         let at = self.0.binary_search_by(order).ok()?;
         let name = &self.0[at];
-        // What is no text has not been made a name.
+        // All names are valid UTF-8, so this never fails.
         Some((str::from_utf8(name.of(text)).ok()?, name.set.into()))
     }
 
-    /// Bytes of memory behind the names, their text apart.
+    /// Returns the memory of the names in bytes, without their text.
     pub(super) fn weight(&self) -> usize {
         size_of_val(&*self.0)
     }
@@ -123,11 +121,11 @@ impl<W: Offset> Name<W> {
 // === impl Mention ===
 
 impl Mention {
-    /// Of the `name` that stands at `start`, in a line of a user-agent of `group`.
+    /// Creates a mention of `name` at `start`, in a user-agent line of `group`.
     pub(super) fn new(start: usize, name: &str, group: u32) -> Self {
         Self {
             start: offset(start),
-            // MAX_LINE bounds it.
+            // MAX_LINE bounds the length.
             length: u16::try_from(name.len()).unwrap_or(u16::MAX),
             group,
         }
@@ -142,7 +140,7 @@ impl Mention {
 // === impl Named ===
 
 impl<'a> Named<'a> {
-    /// Reads a user-agent record's value, which is trimmed.
+    /// Parses the value of a user-agent record, which is trimmed.
     pub(super) fn read(value: &'a [u8]) -> Self {
         if let [b'*', rest @ ..] = value
             && rest.first().is_none_or(|b| is_space(*b))
@@ -160,7 +158,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Whether Google's parser takes all of `agent` for a product token. The empty string is none.
+/// Returns whether Google's parser accepts all of `agent` as a product token. The empty string is none.
 pub(super) fn is_product_token(agent: &str) -> bool {
     !agent.is_empty() && agent.bytes().all(is_token)
 }
@@ -169,17 +167,17 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_')
 }
 
-/// A word that is not UTF-8 is no agent's name, as those are text.
+/// Returns the bytes as text. A word that is not UTF-8 cannot be an agent's name.
 fn utf8(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// What follows the head of `name`.
+/// Returns what follows the head of `name`.
 fn rest(name: &[u8]) -> &[u8] {
     name.get(Head::BYTES..).unwrap_or_default()
 }
 
-/// The order of `a` and `b` in ASCII lower case.
+/// Compares `a` and `b`, ignoring ASCII case.
 fn caseless(a: &[u8], b: &[u8]) -> Ordering {
     let a = a.iter().map(u8::to_ascii_lowercase);
     a.cmp(b.iter().map(u8::to_ascii_lowercase))

@@ -1,14 +1,13 @@
-//! An index of a path, for a file with so many patterns that searching the path for each takes too
-//! long. Most patterns are rejected because the path lacks some of their bytes, or has them in another
-//! order.
+//! An index of a path, for a file with so many patterns that searching the path for each of them takes too long. It
+//! rejects most patterns, because the path lacks some of their bytes or has them in another order.
 //!
-//! Never says no to a path that matches; it may say yes to one that does not. It is large, so only
-//! a search that has become long makes one, on its stack.
+//! It never rejects a pattern that matches, but can accept one that does not. It is large, so only a search that has
+//! become long builds one, on its stack.
 
-/// Which runs of three, four and eight bytes a path has, and where each byte first and last occurs.
+/// The runs of three, four and eight bytes in a path, and the first and last position of each byte.
 pub(super) struct PathIndex {
     runs: [u64; WORDS],
-    /// [`NOWHERE`] for a byte that does not occur.
+    /// [`NOWHERE`] for a byte that is not in the path.
     first: [u32; 256],
     last: [u32; 256],
 }
@@ -39,14 +38,14 @@ impl PathIndex {
         path_index
     }
 
-    /// Whether a pattern's `tail` may match what follows the first `from` bytes of the path.
+    /// Returns whether a pattern's `tail` may match what follows the first `from` bytes of the path.
     pub(super) fn may_match(&self, tail: &[u8], from: usize) -> bool {
         let mut from = from;
         for piece in tail.split(|byte| *byte == b'*').take(PIECES) {
             let [head, ..] = piece else {
                 continue;
             };
-            // Where the piece begins, at the earliest.
+            // Earliest position of the piece.
             let start = from.max(self.first[usize::from(*head)] as usize);
             let last = |(at, byte): (usize, &u8)| self.last[usize::from(*byte)] as usize >= start + at;
             if !piece.iter().enumerate().all(last) || !self.has_runs_of(piece) {
@@ -86,15 +85,15 @@ fn eight(run: [u8; 8]) -> usize {
     spread(u64::from_le_bytes(run))
 }
 
-/// One bit of all (by the golden ratio).
+/// Maps a run to one of the bits, by multiplication with the golden ratio.
 fn spread(run: u64) -> usize {
     (run.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - BITS)) as usize
 }
 
-/// Looking at more pieces may take longer than the search that it is to save.
+/// Checking more pieces can take longer than the search that it saves.
 const PIECES: usize = 16;
 
-/// A path of 60 KiB sets a sixth of the bits.
+/// Number of bits, as a power of two. A path of 60 KiB sets a sixth of them.
 const BITS: u32 = 20;
 const WORDS: usize = 1 << (BITS - 6);
 const NOWHERE: u32 = u32::MAX;

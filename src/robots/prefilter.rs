@@ -1,16 +1,16 @@
-//! Cheap tests that reject most wildcard patterns before they are matched: does the path have the bytes, or the pairs
-//! of neighbouring bytes, that the pattern needs? [`Classes`] are for the few patterns of a small file, a [`PairFilter`] for
-//! many.
+//! Cheap tests that reject most wildcard patterns before they are matched: whether the path has the bytes, or the
+//! pairs of neighbouring bytes, that the pattern needs. [`Classes`] are for the few patterns of a small file, a
+//! [`PairFilter`] for many.
 //!
-//! Neither says no to a path that matches; both may say yes to one that does not.
+//! Neither rejects a pattern that matches, but both can accept one that does not.
 
 use super::index::Pair;
 
-/// Which classes of bytes a path has, a bit for each. Of those that a pattern asks for, the two rarest are looked at.
+/// The classes of bytes in a path, one bit each. A pattern is tested by its two rarest classes.
 #[derive(Clone, Copy)]
 pub(super) struct Classes(u64);
 
-/// The pairs of neighbouring bytes of a path, each folded into one of 1,024 bits.
+/// The pairs of neighbouring bytes in a path, each mapped to one of 1,024 bits.
 #[derive(Clone, Copy)]
 pub(super) struct PairFilter([u64; 16]);
 
@@ -21,7 +21,7 @@ impl Classes {
         let (pairs, rest) = path.as_chunks();
         let (mut even, mut odd) = (0, 0);
         for [a, b] in pairs {
-            // Two chains of operations take half the time of one.
+            // Two independent chains of operations take half the time of one.
             even |= BITS[usize::from(*a)];
             odd |= BITS[usize::from(*b)];
         }
@@ -33,7 +33,7 @@ impl Classes {
         self.0 >> (needs & 63) & self.0 >> (needs >> 6 & 63) & 1 != 0
     }
 
-    /// The two rarest classes that a pattern with this body asks for, six bits each.
+    /// Returns the two rarest classes that a pattern with this body needs, six bits each.
     pub(super) fn needs(body: &[u8]) -> u16 {
         let (mut rarest, mut rare) = (0, 0);
         for byte in body.iter().filter(|byte| **byte != b'*') {
@@ -44,7 +44,7 @@ impl Classes {
                 rare = class;
             }
         }
-        // With one class only, it is asked for twice.
+        // A single class is stored twice.
         let rare = if rare == 0 { rarest } else { rare };
         u16::from(rarest) | u16::from(rare) << 6
     }
@@ -62,18 +62,18 @@ impl PairFilter {
         Self(bits)
     }
 
-    /// Whether the path may have `pair`; it has [`Pair::NONE`].
+    /// Returns whether the path may have `pair`. Every path has [`Pair::NONE`].
     pub(super) fn has(&self, pair: Pair) -> bool {
         self.meets(Self::needs(pair))
     }
 
-    /// As [`has`](Self::has), of the pair that came to `needs`.
+    /// Like [`has`](Self::has), for a result of [`needs`](Self::needs).
     pub(super) fn meets(&self, needs: u16) -> bool {
         let bit = usize::from(needs);
         bit > 1023 || self.0[bit >> 6] & 1 << (bit & 63) != 0
     }
 
-    /// `pair` in thirteen bits.
+    /// Encodes `pair` in thirteen bits.
     pub(super) fn needs(Pair(pair): Pair) -> u16 {
         match Pair(pair) {
             Pair::NONE => 1024,
@@ -81,19 +81,19 @@ impl PairFilter {
         }
     }
 
-    /// Whether the path may match a pattern with this body.
+    /// Returns whether the path may match a pattern with this body.
     pub(super) fn may_match(&self, body: &[u8]) -> bool {
         Pair::all(body).all(|pair| self.has(pair))
     }
 }
 
-/// Keeps all pairs of lower-case letters apart, and most others.
+/// Maps a pair to a bit. Keeps all pairs of lower-case letters distinct, and most others.
 fn bit([first, second]: [u8; 2]) -> u16 {
     ((u16::from(first) * 33) ^ u16::from(second)) & 1023
 }
 
-/// Bytes from the most frequent in paths to the rarest, a class each; those of a string share one.
-/// Whatever is not listed is of the last class.
+/// Bytes from the most frequent in paths to the rarest. Each string is a class. Bytes that are not listed are in the
+/// last class.
 const BY_FREQUENCY: [&[u8]; 59] = [
     b"/",
     b"e",

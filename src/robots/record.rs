@@ -1,31 +1,31 @@
-//! Reads one line as a record: a key, a value, and what the key means (RFC 9309 §2.2, with the
-//! leniency of Google's parser: typos, prefixes, forgotten colons).
+//! Parses one line as a record: a key, a value, and the meaning of the key (RFC 9309 §2.2, with the leniency of
+//! Google's parser: typos, prefixes, missing colons).
 //!
-//! Never knows which group a record stands in and never changes a value.
+//! Never knows the group of a record, and never changes a value.
 
 use memchr::{memchr, memchr2};
 
 use super::{Profile, RuleKind};
 
-/// One meaningful line.
+/// A user-agent line or a rule.
 #[derive(Debug)]
 pub(super) struct Record<'a> {
     pub(super) key: Key,
-    /// What follows the separator, without surrounding white space.
+    /// Text after the separator, without surrounding white space.
     pub(super) value: &'a [u8],
-    /// The whole line without its comment and surrounding white space; ends with `value`.
+    /// The whole line without its comment and surrounding white space. It ends with `value`.
     pub(super) text: &'a [u8],
 }
 
-/// Key and value of any line, whatever the key means; both without surrounding white space.
+/// Key and value of any line, whatever the key means. Both are without surrounding white space.
 pub(super) struct KeyValue<'a> {
-    /// As [`Record::text`].
+    /// Same as [`Record::text`].
     pub(super) text: &'a [u8],
     pub(super) key: &'a [u8],
     pub(super) value: &'a [u8],
 }
 
-/// What a key means.
+/// The meaning of a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Key {
     UserAgent,
@@ -35,8 +35,8 @@ pub(super) enum Key {
 // === impl Record ===
 
 impl<'a> Record<'a> {
-    /// `None` for a line that decides nothing: blank, a comment, no separator, or a key that is
-    /// none of ours (sitemaps and crawl delays neither decide nor end a group).
+    /// Parses a line. Returns `None` for a line that decides nothing: blank, a comment, without a separator, or with
+    /// another key (sitemaps and crawl delays neither decide nor end a group).
     pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
         let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
         let key = Key::read(profile, key)?;
@@ -47,7 +47,7 @@ impl<'a> Record<'a> {
 // === impl KeyValue ===
 
 impl<'a> KeyValue<'a> {
-    /// `None` for a line without a separator.
+    /// Parses a line. Returns `None` if it has no separator.
     pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
         let text = trim(memchr(b'#', line).map_or(line, |at| &line[..at]));
         let at = separator(profile, text)?;
@@ -73,15 +73,14 @@ impl Key {
     }
 }
 
-/// Whether `text` begins with `start`, in any case.
+/// Returns whether `text` begins with `start`, ignoring case.
 pub(super) fn begins(text: &[u8], start: &[u8]) -> bool {
     text.get(..start.len())
         .is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
-/// Where the key ends: at the first colon. A line without one may use white space, but only where
-/// it holds exactly two words, so that prose is not taken for a rule; the RFC's grammar knows no
-/// such line.
+/// Returns the position of the separator, which is the first colon. Without a colon, it can be white space, but only
+/// between exactly two words, so that prose does not count as a rule. The RFC's grammar always requires a colon.
 fn separator(profile: Profile, text: &[u8]) -> Option<usize> {
     if let Some(colon) = memchr(b':', text) {
         return Some(colon);
@@ -95,12 +94,12 @@ fn separator(profile: Profile, text: &[u8]) -> Option<usize> {
     words_end.is_none().then_some(blank)
 }
 
-/// Space and tab alone separate words; the rest of white space is only trimmed.
+/// Returns whether a byte separates words. Only space and tab do; other white space is only trimmed.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// The white space of C's `isspace`, which has the vertical tab that Rust's ASCII test lacks.
+/// Returns whether a byte is white space for C's `isspace`, which includes the vertical tab, unlike Rust's ASCII test.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t'..=b'\r' | b' ')
 }
@@ -129,7 +128,7 @@ const GRAMMAR: &[(&[u8], Key)] = &[
     (b"disallow", DISALLOW),
 ];
 
-/// The spellings that count for Google, in order; a key need only *begin* with one, in any case.
+/// The spellings that Google accepts, in order. A key only needs to *begin* with one, in any case.
 const SPELLINGS: &[(&[u8], Key)] = &[
     (b"user-agent", Key::UserAgent),
     (b"useragent", Key::UserAgent),

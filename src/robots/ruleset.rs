@@ -1,7 +1,7 @@
-//! What each agent gets of a file: all groups that name it, as one table of patterns or, where
-//! there is no room for that, as several (RFC 9309 §2.2.1).
+//! The rules of each agent in a file: all groups that name it, as one table of patterns, or as several if there is no
+//! room for one (RFC 9309 §2.2.1).
 //!
-//! Never matches. Memory stays in proportion to the file whatever is in it.
+//! Never matches. Memory stays in proportion to the file, whatever its content.
 
 use std::{collections::HashMap, mem::take};
 
@@ -15,28 +15,27 @@ use super::{
     site_access::Reach,
 };
 
-/// The compiled rules of a file; `W` is what its offsets take.
+/// The compiled rules of a file. `W` is the type of its offsets.
 #[derive(Debug)]
 pub(super) struct Ruleset<W> {
     pub(super) index: Index<W>,
     /// The set of the groups for `*`.
     pub(super) everyone: Option<u32>,
     pub(super) tokens: Names<W>,
-    /// Names that Google's parser cuts short, whole.
+    /// Full names that Google's parser cuts short.
     pub(super) words: Names<W>,
-    /// The sets that are several tables, in order; they are numbered on from the tables, each of
-    /// which is a set by itself.
+    /// Sets of several tables, in order. Every table is a set by itself, and these sets are numbered after the tables.
     unions: Box<[Box<[u32]>]>,
 }
 
-/// Lays out tables and shares them among the agents that are given the same groups.
+/// Lays out tables, and shares them among agents with the same groups.
 struct Binder<'d> {
     draft: &'d Draft<'d>,
     layout: Layout<'d>,
     table_of_group: Vec<Option<u32>>,
     set_of_groups: HashMap<Box<[u32]>, u32>,
     unions: Vec<Box<[u32]>>,
-    /// How many more patterns may be laid out a second time.
+    /// Number of patterns that may still be laid out again.
     spare: usize,
 }
 
@@ -46,7 +45,7 @@ impl Ruleset<u32> {
     pub(super) fn new(mut draft: Draft<'_>) -> (Self, Box<[u8]>) {
         let (tokens, words) = (take(&mut draft.tokens), take(&mut draft.words));
         let mut binder = Binder::new(&draft);
-        // First, so that of all sets the one for everyone is sure to have one table.
+        // First, so that the set for `*` is sure to have a single table.
         let mut everyone = (!draft.everyone.is_empty()).then(|| binder.bind(&draft.everyone));
         let mut tokens = Names::new(tokens, &draft.text, |groups| binder.bind(groups));
         let mut words = Names::new(words, &draft.text, |groups| binder.bind(groups));
@@ -65,7 +64,7 @@ impl Ruleset<u32> {
         (ruleset, draft.text.into())
     }
 
-    /// The same with its offsets in two bytes, if they fit.
+    /// Returns the rules with offsets of two bytes, if they fit.
     pub(super) fn narrow(&self) -> Option<Ruleset<u16>> {
         Some(Ruleset {
             index: self.index.narrow()?,
@@ -78,7 +77,7 @@ impl Ruleset<u32> {
 }
 
 impl<W: Offset> Ruleset<W> {
-    /// Looks through the rules of `set`.
+    /// Searches the rules of `set`.
     pub(super) fn search(&self, set: u32, search: &mut Search<'_>) {
         match self.union(set) {
             None => self.index.search(set as usize, search),
@@ -90,7 +89,7 @@ impl<W: Offset> Ruleset<W> {
         }
     }
 
-    /// What the rules of `set` reach.
+    /// Returns the reach of the rules of `set`.
     pub(super) fn reach(&self, set: u32, text: &[u8]) -> Reach {
         let of_table = |reach: Reach, table: u32| {
             let (literals, wilds) = self.index.entries_of(table as usize);
@@ -103,7 +102,7 @@ impl<W: Offset> Ruleset<W> {
         }
     }
 
-    /// Bytes of memory behind it.
+    /// Returns the memory of the rules, in bytes.
     pub(super) fn weight(&self) -> usize {
         let unions: usize = self.unions.iter().map(|union| size_of_val(&**union)).sum();
         self.index.weight() + self.tokens.weight() + self.words.weight() + size_of_val(&*self.unions) + unions
@@ -129,8 +128,7 @@ impl<'d> Binder<'d> {
         }
     }
 
-    /// The set of rules for whoever is named by exactly these groups: a table, or with [`UNION`] the
-    /// place of a union.
+    /// Returns the set of rules for agents with exactly these groups: a table, or [`UNION`] with the index of a union.
     fn bind(&mut self, groups: &[u32]) -> u32 {
         if let [group] = *groups {
             return self.table_of_group(group);
@@ -159,7 +157,7 @@ impl<'d> Binder<'d> {
         table
     }
 
-    /// One table for several groups, as long as there is room for it.
+    /// Lays out one table for several groups, if there is room for it.
     fn merged(&mut self, groups: &[u32]) -> Option<u32> {
         let draft = self.draft;
         let patterns = groups.iter().map(|group| draft.patterns_of(*group));
@@ -169,10 +167,10 @@ impl<'d> Binder<'d> {
     }
 }
 
-/// How often each pattern may be laid out again, on average, so that agents with several groups
-/// have one table. Without a bound, a file in which thousands of agents share a large group and
-/// have a small one each would grow to the square of its size.
+/// How often each pattern can be laid out again, on average, so that agents with several groups have one table.
+/// Without a bound, memory would grow with the square of the file's size if thousands of agents share a large group
+/// and each have a small one too.
 const SPARE: usize = 4;
 
-/// Marks a set that is several tables, until it is known how many tables there are.
+/// Marks a set of several tables until the number of tables is known.
 const UNION: u32 = 1 << 31;

@@ -1,7 +1,7 @@
-//! The search for the rule that decides one path: the best of those that match (RFC 9309 §2.2.2).
+//! The search for the rule that decides a path: the best one that matches (RFC 9309 §2.2.2).
 //!
-//! Never allocates. The work is bounded by the patterns with wildcards times the length of the path, plus the length of
-//! the file. Only the product can grow large, so the caller bounds it.
+//! Never allocates. The work is bounded by the number of patterns with wildcards times the length of the path, plus the
+//! length of the file. Only the product can become large, so the caller bounds it.
 
 use super::{
     RuleId,
@@ -14,28 +14,28 @@ use super::{
     wild,
 };
 
-/// One path, and the best rule found for it so far.
+/// A path, and the best rule found for it so far.
 pub(super) struct Search<'a> {
     text: &'a [u8],
     path: &'a [u8],
     best: Rank,
     rule: Option<RuleId>,
     head: Head,
-    /// The path's, made for the first table that asks; an agent may have thousands of tables.
+    /// Prefilter of the path, built for the first table that needs it, because an agent can have thousands of tables.
     classes: Option<Classes>,
     filter: Option<PairFilter>,
-    /// Once a search has become long.
+    /// Set once a search has become long.
     path_index: Option<&'a PathIndex>,
-    /// How many bytes have been searched for wildcards.
+    /// Number of bytes that were searched for wildcards.
     searched: usize,
-    /// The search ends once it has searched more than this.
+    /// The search ends once it has searched more bytes than this.
     budget: usize,
 }
 
 // === impl Search ===
 
 impl<'a> Search<'a> {
-    /// `text` is what the entries point into. The search gives up past `budget` bytes searched for wildcards.
+    /// Creates a search. Entries point into `text`. The search gives up past `budget` bytes searched for wildcards.
     pub(super) fn new(text: &'a [u8], path: &'a [u8], budget: usize) -> Self {
         Self {
             text,
@@ -51,18 +51,18 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// How many bytes have been searched for wildcards.
+    /// Returns the number of bytes that were searched for wildcards.
     pub(super) fn searched(&self) -> usize {
         self.searched
     }
 
-    /// Whether so much has been searched that nothing more was: a search [`with`](Self::with) a
-    /// path index has to take its place.
+    /// Returns whether the search became so long that it skipped patterns with wildcards. It has to be repeated
+    /// [`with`](Self::with) a path index.
     pub(super) fn is_long(&self) -> bool {
         self.path_index.is_none() && self.searched > LONG
     }
 
-    /// Adds an index of the path, for a search that is long.
+    /// Adds an index of the path, for a long search.
     pub(super) fn with(self, path_index: &'a PathIndex) -> Self {
         Self {
             path_index: Some(path_index),
@@ -70,16 +70,16 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The best rule of all, and whether it allows. No rule allows, too. A search over its budget may have missed a
-    /// better one.
+    /// Returns whether the path is allowed, and the best rule. Without a rule, it is allowed. A search that exceeded
+    /// its budget may have missed a better rule.
     pub(super) fn finish(self) -> (bool, Option<RuleId>) {
         (self.rule.is_none() || self.best.allows(), self.rule)
     }
 
-    /// Of entries without wildcards, in order of their literals.
+    /// Searches entries without wildcards, which are in the order of their literals.
     pub(super) fn literals<W: Offset>(&mut self, entries: &[Entry<W>]) {
-        // In byte order, every literal that the path begins with stands at or above the last one
-        // that is not after the path.
+        // In byte order, every literal that the path begins with is the last entry that is not after the path, or one
+        // of that entry's ancestors.
         let after = entries.partition_point(|entry| entry.is_up_to(self.text, self.path, self.head));
         let Some(mut at) = after.checked_sub(1) else {
             return;
@@ -101,13 +101,13 @@ impl<'a> Search<'a> {
             at -= distance;
             steps += 1;
             if steps == SHALLOW {
-                // Of what is nested deep, no more is compared than may be equal.
+                // In a deep nesting, longer literals than the shared prefix need no comparison.
                 shared = common_prefix(entry.literal(self.text), self.path);
             }
         }
     }
 
-    /// Of a few entries with wildcards, best first.
+    /// Searches a few entries with wildcards, best first.
     pub(super) fn wilds<W: Offset>(&mut self, entries: &[Entry<W>]) {
         let classes = *self.classes.get_or_insert_with(|| Classes::of(self.path));
         for entry in entries.iter().filter(|entry| classes.meet(entry.needs())) {
@@ -120,7 +120,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Of many, in `buckets`, best first in each.
+    /// Searches many entries with wildcards, in `buckets`. Each bucket is sorted, best first.
     pub(super) fn buckets<W: Offset>(&mut self, entries: &[Entry<W>], buckets: &[Bucket<W>]) {
         let entries_of = |bucket: usize| {
             let start = bucket.checked_sub(1).map_or(0, |before| buckets[before].end.at());
@@ -183,8 +183,8 @@ impl<'a> Search<'a> {
 /// Searching this many bytes takes less time than building a [`PathIndex`].
 const LONG: usize = 1 << 17;
 
-/// So many prefixes within each other are compared one by one.
+/// Number of nested prefixes that are compared one by one.
 const SHALLOW: usize = 4;
 
-/// What it costs to look up a pair, in buckets looked at one by one.
+/// Cost of looking up a pair, in buckets tested one by one.
 const STEPS: usize = 8;

@@ -1,7 +1,7 @@
 //! What an agent may fetch of a site if the path is not known, as in a tunnel.
 //!
-//! Never looks at a path. It errs to [`SiteAccess::Mixed`]: patterns are looked at one by one, not at
-//! what several cover together.
+//! Never sees a path. It inspects patterns one by one, and not what several cover together. So it may return
+//! [`SiteAccess::Mixed`] although all paths have the same verdict.
 
 use super::{
     entry::{Entry, Offset, Rank, Shape},
@@ -13,20 +13,20 @@ use super::{
 pub enum SiteAccess {
     /// Every path is allowed.
     AllAllowed,
-    /// Every path is disallowed (but `/robots.txt`, which no rule can forbid).
+    /// Every path is disallowed (except `/robots.txt`, which no rule can forbid).
     AllDisallowed,
-    /// It depends on the path, or may.
+    /// The verdict depends on the path, or may depend on it.
     Mixed,
 }
 
-/// The highest ranks of each kind of pattern; all of these can match.
+/// The highest rank of each kind of pattern. Only patterns that can match count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
-    /// That match every path.
+    /// Patterns that match every path.
     universal: Rank,
-    /// That keep some path out.
+    /// Patterns that disallow some path.
     disallow: Rank,
-    /// That let some path through.
+    /// Patterns that allow some path.
     allow: Rank,
 }
 
@@ -39,7 +39,7 @@ impl Reach {
         allow: Rank::NONE,
     };
 
-    /// Of these patterns and `entry`.
+    /// Adds `entry`.
     pub(super) fn with<W: Offset>(mut self, entry: &Entry<W>, text: &[u8]) -> Self {
         let rank = entry.rank();
         if is_universal(entry, text) {
@@ -53,8 +53,8 @@ impl Reach {
         self
     }
 
-    /// A pattern that matches every path hides all that rank below it, so what matters is which
-    /// kinds stand above it, itself included.
+    /// Returns the access. A pattern that matches every path hides all patterns of lower rank, so only the kinds from
+    /// its rank on matter.
     pub(super) fn site_access(self) -> SiteAccess {
         if self.disallow == Rank::NONE || self.disallow < self.universal {
             SiteAccess::AllAllowed
@@ -66,8 +66,8 @@ impl Reach {
     }
 }
 
-/// Whether the pattern matches every path, as `/`, `*` and `/*$` do. What is not held to the end
-/// and matches the shortest path matches every longer one, since all begin with it.
+/// Returns whether the pattern matches every path, as `/`, `*` and `/*$` do. If it is not anchored and matches the
+/// shortest path, it matches all paths, since all begin with that one.
 fn is_universal<W: Offset>(entry: &Entry<W>, text: &[u8]) -> bool {
     match entry.shape() {
         Shape::Exact | Shape::WildToEnd => false,

@@ -1,5 +1,5 @@
-//! What a robots.txt says beside allow and disallow: sitemaps, crawl delays, and how content may be
-//! used. It is kept for people and programs to read.
+//! The statements of a robots.txt besides allow and disallow: sitemaps, crawl delays, and how content may be used. They
+//! are for people and programs to read.
 //!
 //! Nothing here decides, and no value is interpreted.
 
@@ -11,40 +11,39 @@ use super::{
     record::{Key, KeyValue, Record, begins},
 };
 
-/// One such line.
+/// A line with such a statement.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Statement<'a> {
     pub kind: StatementKind,
-    /// As written, without comment and surrounding white space. Octets that are not UTF-8 are
-    /// replaced; control characters are kept.
+    /// The value as written, without comment and surrounding white space. Octets that are not UTF-8 are replaced;
+    /// control characters are kept.
     pub value: Cow<'a, str>,
-    /// The line's number, from 1.
+    /// Line number, from 1.
     pub line: u32,
-    /// The user-agent lines that it stands under; none for what holds for the whole file, and for
-    /// what stands before the first of them.
+    /// The user-agent lines above the statement. Empty if the statement is for the whole file, or before the first
+    /// user-agent.
     pub agents: Arc<[AgentLine<'a>]>,
 }
 
 /// What a statement is about.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum StatementKind {
-    /// `Sitemap`, the URL of one (sitemaps.org). Holds for the whole file.
+    /// `Sitemap`: the URL of a sitemap (sitemaps.org). It applies to the whole file.
     Sitemap,
-    /// `Crawl-delay`, a number of seconds between requests; never standardised.
+    /// `Crawl-delay`: seconds between requests. It was never standardised.
     CrawlDelay,
-    /// `Content-Signal`, as in `search=yes, ai-train=no` (contentsignals.org).
+    /// `Content-Signal`, such as `search=yes, ai-train=no` (contentsignals.org).
     ContentSignal,
-    /// `Content-Usage`, as in `train-ai=n` or `/path train-ai=n` (draft-ietf-aipref-attach).
+    /// `Content-Usage`, such as `train-ai=n` or `/path train-ai=n` (draft-ietf-aipref-attach).
     ContentUsage,
-    /// `License`, the URL of a licence (RSL 1.0). Holds for the whole file.
+    /// `License`: the URL of a licence (RSL 1.0). It applies to the whole file.
     License,
 }
 
-/// All statements of `body`, in order.
+/// Returns all statements of `body`, in order.
 ///
-/// What belongs to a group stands under the user-agent lines right above it: those that neither a
-/// rule nor another such statement ends. That is how their authors mean them, and where it differs
-/// from how rules are grouped: of `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`,
+/// A statement of a group belongs to the user-agent lines above it, up to the previous rule or statement of a group.
+/// Authors mean it that way, but rules are grouped differently. In `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`,
 /// `Disallow: /`, the delay is for `a` and the rule for both.
 ///
 /// ```
@@ -87,10 +86,10 @@ pub fn statements(profile: Profile, body: &[u8]) -> Vec<Statement<'_>> {
     found
 }
 
-/// Of each of `statements`, in order, whether it speaks to those of `choice`.
+/// Iterates over `statements`, and returns for each whether it applies to the agents of `choice`.
 ///
-/// As [`Statement::speaks_to`], but asked once of each run of user-agents: many statements may
-/// stand under the same many of them.
+/// The result is that of [`Statement::speaks_to`]. It is computed once for each run of user-agents, because many
+/// statements can share a long run.
 pub fn audience<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> impl Iterator<Item = bool> + 's {
     let mut last = None;
     statements.iter().map(move |statement| match last {
@@ -104,12 +103,11 @@ pub fn audience<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> impl
     })
 }
 
-/// User-agent lines, until something ends their run.
+/// Consecutive user-agent lines.
 #[derive(Default)]
 struct Run<'a> {
     open: Vec<AgentLine<'a>>,
-    /// The last run that has ended. Shared by all that stands under it, of which a file may have
-    /// as much as of user-agents.
+    /// The last complete run. Its statements share it, because a file can have as many statements as user-agents.
     ended: Arc<[AgentLine<'a>]>,
 }
 
@@ -131,8 +129,8 @@ impl<'a> Run<'a> {
 // === impl Statement ===
 
 impl Statement<'_> {
-    /// Whether it is for those of `choice`: for the whole file, or under a user-agent line that
-    /// names them.
+    /// Returns whether the statement applies to the agents of `choice`: it is for the whole file, or under a user-agent
+    /// line that names them.
     #[must_use]
     pub fn speaks_to(&self, choice: Choice<'_>) -> bool {
         !self.kind.is_of_a_group() || self.agents.iter().any(|agent| agent.names(choice))
@@ -142,7 +140,8 @@ impl Statement<'_> {
 // === impl StatementKind ===
 
 impl StatementKind {
-    /// What `key` is about. For Google a sitemap's need only begin so.
+    /// Returns the kind of `key`. In Google's profile, a sitemap's key only needs to begin with `sitemap` or
+    /// `site-map`.
     pub(super) fn of_key(profile: Profile, key: &[u8]) -> Option<Self> {
         if profile == Profile::Google && (begins(key, b"sitemap") || begins(key, b"site-map")) {
             return Some(Self::Sitemap);
@@ -152,7 +151,7 @@ impl StatementKind {
             .find(|kind| key.eq_ignore_ascii_case(kind.as_str().as_bytes()))
     }
 
-    /// Its key, as its specification spells it.
+    /// Returns the key as its specification spells it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -164,7 +163,7 @@ impl StatementKind {
         }
     }
 
-    /// Whether it holds for the agents that it stands under, not for the whole file.
+    /// Returns whether the statement applies to the agents above it, and not to the whole file.
     #[must_use]
     pub fn is_of_a_group(self) -> bool {
         matches!(self, Self::CrawlDelay | Self::ContentSignal | Self::ContentUsage)
@@ -188,7 +187,7 @@ const KINDS: [StatementKind; 5] = [
 mod tests {
     use super::*;
 
-    /// Line, key, value and user-agent lines of each.
+    /// Returns line, key, value and user-agent lines of each statement.
     fn found(profile: Profile, body: &str) -> Vec<(u32, &'static str, String, Vec<u32>)> {
         let found = statements(profile, body.as_bytes()).into_iter();
         found

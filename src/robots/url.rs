@@ -1,17 +1,17 @@
-//! From a URL to what patterns are matched against: path, parameters and query.
+//! Extracts from a URL the part that patterns are matched against: path, parameters and query.
 //!
-//! Never validates or normalises: the proxy does that before it asks.
+//! Never validates or normalises; the proxy does that before.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr3, memmem};
 
-/// The path, parameters and query of `url`, beginning with `/`: what [`super::Agent::decide`]
-/// takes. Equal to Google's reading of any bytes at all.
+/// Returns path, parameters and query of `url`, beginning with `/`, as [`super::Agent::decide`] requires. For any
+/// bytes, the result equals that of Google's parser.
 ///
-/// Scheme, authority and fragment go; two leading slashes start an authority; a URL without a
-/// path, or one that makes no sense, is `/`; a path that starts with `?` or `;` gets its slash. A
-/// NUL ends the path.
+/// Scheme, authority and fragment are removed. Two leading slashes start an authority. The result is `/` for a URL
+/// without a path or one that makes no sense. A path that starts with `?` or `;` gets a leading slash. A NUL ends the
+/// path.
 ///
 /// ```
 /// use robotgate::robots::path_of_url;
@@ -42,7 +42,7 @@ pub fn path_of_url(url: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(slashed)
 }
 
-/// Where the authority starts: after `://`, unless a path has begun before it.
+/// Returns where the authority starts: after `://`, unless a path has begun before it.
 fn after_scheme(url: &[u8]) -> usize {
     match memmem::find(url, b"://") {
         Some(at) if find_path(&url[..at]).is_none() => at + 3,

@@ -1,15 +1,15 @@
-//! Matches what follows the literal beginning of a pattern with wildcards (RFC 9309 §2.2.3).
+//! Matches the part of a wildcard pattern that follows its literal beginning (RFC 9309 §2.2.3).
 //!
-//! Never allocates, and takes at most time proportional to path and pattern together: `*` is the
-//! only wildcard, so the leftmost place of each piece is always good enough and nothing is retried.
+//! Never allocates, and takes at most time proportional to path and pattern together: `*` is the only wildcard, so the
+//! leftmost position of each piece is always good enough, and nothing is retried.
 
 use memchr::{memchr, memmem};
 
-/// Whether `tail`, which begins with a `*`, matches `path`; the last piece at its end if `to_end`.
+/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end`, the last piece must be at its end.
 pub(super) fn matches(path: &[u8], tail: &[u8], to_end: bool) -> bool {
     let (mut path, mut tail) = (path, &tail[1..]);
     loop {
-        // Pieces of one byte are frequent where patterns are meant to be slow.
+        // Patterns that are made to be slow often have pieces of one byte.
         while let ([byte, b'*', further @ ..], [first, rest @ ..]) = (tail, path)
             && byte == first
             && *byte != b'*'
@@ -32,7 +32,7 @@ pub(super) fn matches(path: &[u8], tail: &[u8], to_end: bool) -> bool {
     }
 }
 
-/// Where the leftmost `piece` in `path` ends.
+/// Returns where the leftmost `piece` in `path` ends.
 fn find_end(path: &[u8], piece: &[u8]) -> Option<usize> {
     match piece {
         [] => Some(0),
@@ -51,7 +51,7 @@ fn find_end(path: &[u8], piece: &[u8]) -> Option<usize> {
     }
 }
 
-/// In a path this short, trying each place takes less time than preparing a search.
+/// Length up to which trying each position takes less time than preparing a search.
 const SHORT: usize = 64;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! JSON of bounded length, whatever a file of 500 KiB holds, and without characters that a terminal
-//! would act on or not show: those are escaped.
+//! JSON of bounded length, even for a file of 500 KiB. Characters that a terminal would interpret or not show are
+//! escaped.
 //!
-//! Nothing is left out silently: what is cut ends in `…`, and lists have their totals beside them.
+//! Nothing is left out silently: a text that was cut ends in `…`, and the total of each list is beside it.
 
 use std::{
     borrow::Cow,
@@ -16,21 +16,21 @@ use serde_json::{
 
 use crate::text::is_plain;
 
-/// Items as they are written.
+/// Items, already serialized.
 pub(super) type List = Vec<Box<RawValue>>;
 
-/// As `serde_json` writes, but with more escapes.
+/// A formatter that escapes more characters than `serde_json`'s.
 struct Visible;
 
-/// As `serde_json::to_string`, with escapes for all that is not plain.
+/// Serializes like `serde_json::to_string`, but escapes all characters that are not plain.
 pub(super) fn to_string(value: &impl Serialize) -> String {
     let mut json = Vec::new();
-    // Serialising strings, numbers and nulls into memory cannot fail, and makes text.
+    // Serializing strings, numbers and nulls into memory cannot fail, and yields valid UTF-8.
     let _ = value.serialize(&mut Serializer::with_formatter(&mut json, Visible));
     String::from_utf8(json).unwrap_or_default()
 }
 
-/// The first of `items`: [`MAX_ITEMS`] at most, and no more than fit into [`MAX_BYTES`].
+/// Returns the first of `items`: at most [`MAX_ITEMS`], and no more than fit into [`MAX_BYTES`].
 pub(super) fn list<T: Serialize>(items: impl Iterator<Item = T>) -> List {
     let mut left = MAX_BYTES;
     items
@@ -43,7 +43,7 @@ pub(super) fn list<T: Serialize>(items: impl Iterator<Item = T>) -> List {
         .collect()
 }
 
-/// The first `max` characters.
+/// Cuts the text after `max` characters.
 pub(super) fn cut(text: Cow<'_, str>, max: usize) -> Cow<'_, str> {
     match text.char_indices().nth(max) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -68,7 +68,8 @@ impl Formatter for Visible {
 }
 
 const MAX_ITEMS: usize = 1000;
-/// With these and the rule that decided, which a line's length bounds, the whole stays under 1 MB.
+/// Maximum size of a list. Together with the deciding rule, which is bounded by a line's length, the object stays under
+/// 1 MB.
 const MAX_BYTES: usize = 200 * 1024;
 
 #[cfg(test)]

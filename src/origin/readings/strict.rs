@@ -1,65 +1,65 @@
-//! The strict readings of a path: what servers make of spellings that RFC 3986 keeps apart. They find disallowed pages
-//! and allow none.
+//! The strict readings of a path: how servers read spellings that RFC 3986 keeps distinct. A strict reading can
+//! disallow a page, but never allow one.
 //!
-//! Common servers decode every escape once, take an escaped slash for a slash, merge slashes, and only then resolve dot
-//! segments. Others have a URL parser or a front that resolves dot segments first, while an escaped slash is still a
-//! character like any other. They differ in backslashes, in merged slashes and in path parameters, too, and each
-//! difference changes how far a `..` goes up. So every kind of server has a reading of its own. Each reading takes time
-//! in proportion to the path's length.
+//! Common servers decode every escape once, take an escaped slash for a slash, merge slashes, and only then resolve
+//! dot segments. Others have a URL parser or a front end that resolves dot segments first, while an escaped slash is
+//! still an ordinary character. They also differ in backslashes, in merged slashes and in path parameters, and each
+//! difference changes how far a `..` goes up. So every kind of server has its own reading. Each reading takes time in
+//! proportion to the path's length.
 //!
-//! Escapes that servers decode twice or not at all are left alone, and so is everything from the `?` on: a `%3F` in a
-//! path begins no query.
+//! Escapes that servers decode twice or not at all are left alone. So is everything from the `?` on, and a `%3F` in a
+//! path does not begin a query.
 
 use std::borrow::Cow;
 
 use super::{Unreserved, decode, escaped_octet, is_unreserved, push_escaped};
 
-/// One strict reading: how a server divides the path, and how the text of its segments is compared with rules.
+/// A strict reading: how a server splits the path, and how its segments are compared with rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strict {
-    /// What comes before the rest of it; `None` where the server decodes first.
+    /// The step before decoding. `None` if the server decodes first.
     first: Option<First>,
-    /// Whether `\` is a slash, as it is to IIS and to others on Windows.
+    /// Whether `\` is a slash, as for IIS and other servers on Windows.
     backslash: bool,
     parameters: Parameters,
     escapes: Escapes,
 }
 
-/// How a URL parser, or the server's own front, resolves the dot segments of a path that is not decoded yet.
+/// How a URL parser or the server's own front end resolves the dot segments of a path before it is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct First {
-    /// Whether `//host/a` is `/a`, as it is to Node.js' `new URL` and PHP's `parse_url`.
+    /// Whether `//host/a` becomes `/a`, as in Node.js' `new URL` and PHP's `parse_url`.
     drops_authority: bool,
-    /// Whether `\` is a slash, as it is in the URL standard; a `%5C` is none.
+    /// Whether `\` is a slash, as in the URL standard. A `%5C` is not.
     backslash: bool,
-    /// Whether several slashes are one, as they are to Apache.
+    /// Whether consecutive slashes are merged, as in Apache.
     merges: bool,
 }
 
-/// What becomes of `;` and what follows it in a segment (RFC 3986 §3.3).
+/// How path parameters, `;` and what follows it in a segment, are handled (RFC 3986 §3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parameters {
-    /// They are a part of the segment: nginx, Apache, Python, most others.
+    /// They are part of the segment, as in nginx, Apache, Python and most others.
     Keep,
-    /// They are dropped before dot segments are resolved: Tomcat, Jetty. A `%3B` is no `;` to them.
+    /// They are dropped before dot segments are resolved, as in Tomcat and Jetty. A `%3B` does not count as `;`.
     Drop,
-    /// The same behind a proxy that keeps them, and that decodes and resolves the path on its way: nginx before Tomcat.
+    /// They are dropped, as in Tomcat behind nginx: a proxy in front keeps them, and decodes and resolves the path.
     DropBehindProxy,
 }
 
-/// Which escapes of a segment's text are decoded. All servers decode all of them, but a rule can be written with or
+/// Which escapes in a segment's text are decoded. All servers decode all of them, but a rule can be written with or
 /// without them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Escapes {
-    /// Those of unreserved octets, as in RFC 3986 §6.2.2.2.
+    /// Escapes of unreserved octets, as in RFC 3986 §6.2.2.2.
     Unreserved,
-    /// Those of reserved octets too, for rules like `/wiki/User:`.
+    /// Escapes of reserved octets too, for rules like `/wiki/User:`.
     All,
-    /// None, for rules like `/%7Euser`.
+    /// No escapes, for rules like `/%7Euser`.
     None,
 }
 
-/// What a path has that only a strict reading understands.
+/// The features of a path that make strict readings differ.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Odd {
     /// `//` or `%2F`.
@@ -75,7 +75,7 @@ pub(super) struct Odd {
     unreserved: bool,
     /// Two dots in a row, escaped or not.
     dots: bool,
-    /// Two slashes or backslashes in front.
+    /// Two slashes or backslashes at the start.
     authority: bool,
 }
 
@@ -89,7 +89,7 @@ struct Octet {
 // === impl Odd ===
 
 impl Odd {
-    /// What is odd in `target`, a path and query; `None` where every strict reading is one of the usual ones.
+    /// Finds the features of `target`, a path and query. Returns `None` if every strict reading equals a usual one.
     pub(super) fn of(target: &[u8]) -> Option<Self> {
         let (path, query) = split(target);
         let is_suspect = memchr::memchr3(b'%', b'\\', b';', path).is_some();
@@ -120,7 +120,7 @@ impl Odd {
         is_odd.then_some(odd)
     }
 
-    /// The strict readings that may differ from the usual ones and from each other.
+    /// Returns the strict readings that can differ from the usual ones and from each other.
     pub(super) fn readings(self) -> impl Iterator<Item = Strict> {
         let parameters = [Parameters::Keep, Parameters::Drop, Parameters::DropBehindProxy];
         let escapes = [Escapes::Unreserved, Escapes::All, Escapes::None];
@@ -142,7 +142,7 @@ impl Odd {
         })
     }
 
-    /// Whether `first` may read the path otherwise than a server that decodes it first.
+    /// Returns whether `first` can read the path differently from a server that decodes it first.
     fn needs(self, first: First) -> bool {
         let divides_otherwise = self.dots || first.drops_authority;
         divides_otherwise && (self.authority || !first.drops_authority) && (self.backslash || !first.backslash)
@@ -166,7 +166,7 @@ impl Odd {
 // === impl Strict ===
 
 impl Strict {
-    /// Reads `target`, a path and query.
+    /// Returns this reading of `target`, a path and query.
     pub(super) fn read(self, target: &[u8]) -> Vec<u8> {
         let (path, query) = split(target);
         let is_parameter = |octet: Octet| octet.value == b';' && !octet.escaped;
@@ -189,8 +189,8 @@ impl Strict {
         read
     }
 
-    /// Divides `path` into segments and puts together those that are left. A segment ends for good where
-    /// `ends_segment`.
+    /// Splits `path` into segments and joins those that remain. The rest of a segment is dropped from `ends_segment`
+    /// on.
     fn resolve(self, path: &[u8], ends_segment: impl Fn(Octet) -> bool) -> Vec<u8> {
         let is_slash = |octet: Octet| octet.value == b'/' || self.backslash && octet.value == b'\\';
         divide(path, true, is_slash, ends_segment, |out, octet| self.push(out, octet))
@@ -221,7 +221,7 @@ impl First {
         })
     }
 
-    /// The path as what comes next gets it, its escapes as they are.
+    /// Returns the path for the next step, with its escapes unchanged.
     fn read(self, path: &[u8]) -> Vec<u8> {
         let is_slash = |octet: &u8| *octet == b'/' || self.backslash && *octet == b'\\';
         let mut path = path;
@@ -241,8 +241,8 @@ impl First {
     }
 }
 
-/// Divides `path`, which begins with a slash, into segments and puts together those that are left. Where `merges`,
-/// several slashes are one.
+/// Splits `path`, which begins with a slash, into segments and joins those that remain. If `merges`, consecutive
+/// slashes count as one.
 fn divide(
     path: &[u8],
     merges: bool,
@@ -254,7 +254,7 @@ fn divide(
     out.push(b'/');
     let mut segment = Segment::after(0);
     for octet in octets(path).skip(1) {
-        // Parameters are dropped before escapes are decoded, so an escaped slash is a part of them.
+        // Parameters are dropped before escapes are decoded, so an escaped slash belongs to them.
         if is_slash(octet) && !(segment.is_cut && octet.escaped) {
             segment = segment.end(&mut out, true, merges);
         } else if !segment.is_cut {
@@ -270,13 +270,13 @@ fn divide(
     out
 }
 
-/// The segment that is being read, which stands at the end of what is put out.
+/// The segment being read, which is at the end of the output.
 struct Segment {
-    /// Where the slash before it stands.
+    /// Position of the slash before the segment.
     slash: usize,
-    /// How many dots it consists of; `None` where there is anything else in it.
+    /// Number of dots. `None` if the segment has anything else.
     dots: Option<usize>,
-    /// Whether the rest of it is dropped.
+    /// Whether the rest of the segment is dropped.
     is_cut: bool,
 }
 
@@ -311,7 +311,7 @@ impl Segment {
     }
 }
 
-/// The path and the query, which begins with its `?`.
+/// Splits into path and query. The query begins with `?`.
 fn split(target: &[u8]) -> (&[u8], &[u8]) {
     target.split_at(memchr::memchr(b'?', target).unwrap_or(target.len()))
 }
@@ -332,8 +332,8 @@ fn octets(text: &[u8]) -> impl Iterator<Item = Octet> {
     })
 }
 
-/// Whether an escape of a reserved octet can be decoded and still mean the same: a raw `?` would begin the query, a raw
-/// `#` the fragment, and a raw `%` another escape. Spaces and controls never stand raw in a path.
+/// Returns whether a reserved octet means the same unescaped. A raw `?` would begin the query, a raw `#` the fragment,
+/// and a raw `%` another escape. Spaces and controls are never raw in a path.
 fn is_decoded_by_all(octet: u8) -> bool {
     octet.is_ascii_graphic() && !is_unreserved(octet) && !matches!(octet, b'%' | b'?' | b'#')
 }

@@ -1,8 +1,8 @@
-//! What an explanation says beside the verdict, which the integration tests hold against the engine.
+//! The details of an explanation. Integration tests compare its verdict with the engine.
 
 use super::*;
 
-/// Line and loss of each competitor.
+/// Returns the line and the loss of each competitor.
 fn losses(body: &str, path: &str) -> Vec<(u32, Lost)> {
     let why = explain(Profile::Google, body.as_bytes(), Choice::Everyone, path.as_bytes());
     let losses = why.competitors.iter();
@@ -22,7 +22,7 @@ fn each_loser_has_its_reason() {
             "/a",
             vec![(3, DoesNotMatch { fits: 2 })],
         ),
-        // Shorter and not matching: it could not have won.
+        // A shorter rule that does not match could not have won.
         ("disallow: /aa\ndisallow: /b", "/aa", vec![]),
         (
             "disallow: /b\ndisallow: /aa$\ndisallow: a",
@@ -33,14 +33,14 @@ fn each_loser_has_its_reason() {
                 (4, NeverMatches),
             ],
         ),
-        // The nearest is the one that begins as the path does, whatever stands behind a `*`.
+        // The nearest rule is the one that begins like the path, whatever follows a `*`.
         (
             "disallow: /*/*?*ls=\ndisallow: /p/x",
             "/p/a?l",
             vec![(3, DoesNotMatch { fits: 3 }), (2, DoesNotMatch { fits: 6 })],
         ),
         ("disallow:\nallow:", "/", vec![(2, TieAllowWins)]),
-        // Three ties, an allow being the last of them: it decides, and each says what it lost to.
+        // Four rules tie. The first allow among them decides, and each of the others says what it lost to.
         (
             "disallow: /a\nallow: /b\nallow: /a\nallow: /*\nallow: /a",
             "/a",

@@ -1,8 +1,8 @@
-//! Compares the rules of one agent with one path, and says how far each goes with it (RFC 9309 §2.2.2 and §2.2.3): the
-//! longest that matches wins, an allow wins a tie, then the earlier one.
+//! Compares the rules of one agent with one path, and measures how far each of them fits (RFC 9309 §2.2.2 and §2.2.3).
+//! The longest matching rule wins, then an allow, then the earlier rule.
 //!
-//! Never knows which group a rule stands in. Never goes back within a path: the leftmost place for what follows a `*` is
-//! always good enough, so the time is in proportion to pattern and path.
+//! Never knows the group of a rule. Never goes back within a path, because the leftmost position of what follows a `*`
+//! is always good enough. So the time is in proportion to pattern and path.
 
 use std::{borrow::Cow, cmp::Reverse};
 
@@ -19,25 +19,25 @@ use super::{
     Competitor, Lost, Weighed,
 };
 
-/// What rules are weighed on.
+/// Compares rules with a path.
 pub(super) struct Scale<'p> {
     profile: Profile,
-    /// As it is compared.
+    /// The path in the spelling that is compared.
     path: Cow<'p, [u8]>,
 }
 
-/// What one rule comes to.
+/// A rule, compared with the path.
 pub(super) struct Weighing<'a> {
     pub(super) rule: Weighed<'a>,
     fit: Fit,
 }
 
-/// How a pattern and a path go together.
+/// How far a pattern fits a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Fit {
     /// The pattern matches.
     Full,
-    /// Only so many bytes of the pattern do, from its first one on.
+    /// Only this many leading bytes of the pattern fit.
     Part(usize),
     /// The pattern matches no path.
     Never,
@@ -81,23 +81,23 @@ impl<'p> Scale<'p> {
 // === impl Weighing ===
 
 impl Weighing<'_> {
-    /// An empty pattern forbids nothing.
+    /// Returns whether the rule allows the path. An empty pattern forbids nothing.
     pub(super) fn allows(&self) -> bool {
         self.rule.kind == RuleKind::Allow || self.rule.pattern.is_empty()
     }
 
-    /// What of it is compared with other rules that match; the least wins.
+    /// Returns the rank among the rules that match. The smallest wins.
     fn rank(&self) -> (Reverse<usize>, RuleKind) {
         (Reverse(self.rule.pattern.len()), self.rule.kind)
     }
 
-    /// Why it lost; `None` where it could not have won even by matching.
+    /// Returns why the rule lost, or `None` if it could not have won even by matching.
     fn lost_to(&self, winner: Option<&Self>) -> Option<Lost> {
         match (self.fit, winner) {
             (Fit::Never, _) => Some(Lost::NeverMatches),
             (Fit::Part(_), Some(winner)) if self.rule.pattern.len() < winner.rule.pattern.len() => None,
             (Fit::Part(fits), _) => Some(Lost::DoesNotMatch { fits }),
-            // The longest of those that match is the winner.
+            // The winner is the longest rule that matches.
             (Fit::Full, winner) => Some(match winner {
                 Some(winner) if winner.rule.pattern.len() > self.rule.pattern.len() => Lost::ShorterMatch,
                 Some(winner) if winner.rule.kind != self.rule.kind => Lost::TieAllowWins,
@@ -107,14 +107,14 @@ impl Weighing<'_> {
     }
 }
 
-/// Which of `weighings`, in the file's order, decides.
+/// Returns the index of the rule that decides. `weighings` is in the order of the file.
 pub(super) fn winner(weighings: &[Weighing<'_>]) -> Option<usize> {
     let matching = weighings.iter().enumerate().filter(|(_, rule)| rule.fit == Fit::Full);
-    // Of equal ones, the first.
+    // `min_by_key` returns the first of equal elements.
     matching.min_by_key(|(_, rule)| rule.rank()).map(|(at, _)| at)
 }
 
-/// All others that are of interest, the nearest to winning first.
+/// Returns the other relevant rules, the nearest to winning first.
 pub(super) fn competitors<'a>(weighings: Vec<Weighing<'a>>, winner: Option<usize>) -> Vec<Competitor<'a>> {
     let won = winner.map(|at| &weighings[at]);
     let lost: Vec<Option<Lost>> = weighings
@@ -136,18 +136,18 @@ pub(super) fn competitors<'a>(weighings: Vec<Weighing<'a>>, winner: Option<usize
     competitors
 }
 
-/// How far from winning: by why it lost, then by how much.
+/// Returns how far a rule is from winning, first by why it lost and then by how much.
 fn distance(other: &Competitor<'_>) -> (u8, Reverse<usize>) {
     match other.lost {
         Lost::TieAllowWins | Lost::TieEarlier => (0, Reverse(0)),
         Lost::ShorterMatch => (1, Reverse(other.rule.pattern.len())),
-        // What fits behind a `*` may be anywhere in the path.
+        // Bytes that fit after a `*` can be anywhere in the path, so only the literal counts.
         Lost::DoesNotMatch { .. } => (2, Reverse(other.literal_fit())),
         Lost::NeverMatches => (3, Reverse(0)),
     }
 }
 
-/// Both in the spelling in which they are compared; `path` begins with `/`.
+/// Compares a pattern with a path, both in the spelling that is compared. `path` begins with `/`.
 fn fit(pattern: &str, path: &[u8]) -> Fit {
     if !pattern.is_empty() && !can_match(pattern.as_bytes()) {
         return Fit::Never;
@@ -157,7 +157,7 @@ fn fit(pattern: &str, path: &[u8]) -> Fit {
         None => (pattern, false),
     };
     let mut pieces = body.split('*').peekable();
-    // What stands before the first `*`, where a path must begin with it.
+    // The part before the first `*`, with which a path must begin.
     let head = pieces.next().unwrap_or_default();
     let mut fitting = common_prefix(head.as_bytes(), path);
     if fitting < head.len() {
@@ -211,7 +211,7 @@ mod tests {
             ("/a*c$", "/abd", Part(3)),
             ("*.gif$", "/a.gif", Full),
             ("*.gif$", "/a.gif?x", Part(5)),
-            // Greedy and leftmost is enough: the second piece must not reuse the first one's bytes.
+            // Matching leftmost is enough: the second piece must not reuse bytes of the first one.
             ("/*aa*aa", "/xaaa", Part(5)),
             ("/*aa*aa", "/xaaaa", Full),
             ("a", "/a", Never),

@@ -1,4 +1,4 @@
-//! The one list of what can be said of a robots.txt: a name for programs and a severity for each.
+//! The list of all findings, each with a name for programs and a severity.
 //!
 //! Never looks at a file.
 
@@ -8,18 +8,17 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Something that stands in the file counts for nothing, or the file is no robots.txt.
+    /// A part of the file has no effect, or the file is not a robots.txt.
     Error,
-    /// It is probably not what was meant, or not what every crawler takes it for.
+    /// Probably not what was meant, or not how every crawler reads it.
     Warning,
-    /// Harmless, and good to know.
+    /// Harmless, but good to know.
     Note,
 }
 
 macro_rules! catalogue {
     ($($(#[doc = $doc:literal])+ $lint:ident = $name:literal, $severity:ident;)+) => {
-        /// What a finding is about. A finding is true in the reading of
-        /// [`Profile::Google`](crate::robots::Profile::Google).
+        /// What a finding is about. A finding is true for [`Profile::Google`](crate::robots::Profile::Google).
         #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, serde::Serialize)]
         #[non_exhaustive]
         pub enum Lint {
@@ -27,10 +26,10 @@ macro_rules! catalogue {
         }
 
         impl Lint {
-            /// All there are, in the order in which they are told of one line.
+            /// All kinds of findings, in the order in which they are reported for a line.
             pub const ALL: &'static [Self] = &[$(Self::$lint,)+];
 
-            /// Its name for programs, which does not change.
+            /// Returns the name for programs, which does not change.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
@@ -38,7 +37,7 @@ macro_rules! catalogue {
                 }
             }
 
-            /// How much it matters, always the same.
+            /// Returns how much the finding matters. It is always the same.
             #[must_use]
             pub fn severity(self) -> Severity {
                 match self {
@@ -52,57 +51,57 @@ macro_rules! catalogue {
 catalogue! {
     // The file as a whole.
 
-    /// A web page in place of rules.
+    /// A web page instead of rules.
     Html = "html", Error;
-    /// UTF-16, of which a parser sees one character a line.
+    /// UTF-16, of which a parser reads one character a line.
     Utf16 = "utf-16", Error;
-    /// No text at all, or a compressed one.
+    /// Not text, or compressed text.
     Binary = "binary", Error;
-    /// Nothing is in the file.
+    /// The file is empty.
     EmptyFile = "empty-file", Note;
-    /// Something is, but no rule that binds anybody.
+    /// The file is not empty, but no rule applies to anybody.
     NoRules = "no-rules", Note;
-    /// Whoever the file does not name may fetch nothing.
+    /// A crawler that the file does not name may fetch nothing.
     BlocksEverything = "blocks-everything", Note;
     /// The first line past [`LIMIT`](crate::robots::LIMIT), or cut by it.
     TooLarge = "too-large", Error;
 
     // The bytes of a line.
 
-    /// A byte-order mark, or the start of one, where it is skipped.
+    /// A byte-order mark, or the start of one, that is skipped.
     ByteOrderMark = "byte-order-mark", Note;
-    /// A byte-order mark where it is not skipped, and spoils the line.
+    /// A byte-order mark that is not skipped, and spoils the line.
     MisplacedByteOrderMark = "misplaced-byte-order-mark", Error;
-    /// A NUL, which ends what is read of a line.
+    /// A NUL, after which a parser ignores the rest of the line.
     Nul = "nul", Error;
-    /// A line longer than what is read of one.
+    /// A line that is longer than the parser's limit.
     LongLine = "long-line", Error;
     /// Octets that are not UTF-8.
     NotUtf8 = "not-utf-8", Warning;
-    /// A character that shows as nothing, or as a space that it is not.
+    /// A character that is invisible, or that looks like a space but is none.
     InvisibleCharacter = "invisible-character", Warning;
 
     // What a line says.
 
-    /// A key that none of the usual parsers knows, and that looks like one that they do.
+    /// An unknown key that looks like a known one.
     MisspeltKey = "misspelt-key", Error;
-    /// No colon, and not the two words that do without.
+    /// A line that begins with a key but has no colon, and is not just two words.
     LostRecord = "lost-record", Error;
-    /// A record behind another in one line, where it is a part of the value.
+    /// A record after another one on the same line, where it is part of the value.
     SwallowedRecord = "swallowed-record", Error;
     /// Neither a record nor a comment.
     NotARecord = "not-a-record", Warning;
-    /// A key that nobody is known to understand.
+    /// A key that no known crawler understands.
     UnknownKey = "unknown-key", Warning;
-    /// A rule about the index, which a robots.txt has no say in.
+    /// A rule about indexing, which a robots.txt does not control.
     IndexKey = "index-key", Warning;
     /// A key that some crawlers understand, but not Google's.
     IgnoredKey = "ignored-key", Note;
-    /// A spelling that Google accepts, and others may not.
+    /// A typo that Google accepts, but other crawlers may not.
     AcceptedTypo = "accepted-typo", Warning;
-    /// White space in place of the colon.
+    /// White space instead of the colon.
     MissingColon = "missing-colon", Warning;
-    /// A `#` within a value, which starts a comment there.
+    /// A `#` inside a value, which starts a comment.
     HashInValue = "hash-in-value", Warning;
 
     // User-agents and groups.
@@ -113,73 +112,73 @@ catalogue! {
     UnreachableGroup = "unreachable-group", Error;
     /// A name that Google's parser cuts to nothing.
     UnnamedAgent = "unnamed-agent", Warning;
-    /// Several names in one user-agent line, of which the first counts.
+    /// Several names in one user-agent line, of which only the first counts.
     SeveralAgents = "several-agents", Warning;
-    /// A name that is cut short.
+    /// A name that Google's parser cuts short.
     CutAgent = "cut-agent", Warning;
-    /// A version behind a name, which counts for nothing.
+    /// A version after a name, which is ignored.
     AgentVersion = "agent-version", Note;
-    /// A name twice in one group.
+    /// The same name twice in a group.
     RepeatedAgent = "repeated-agent", Note;
     /// A name with several groups, which are merged.
     MergedGroups = "merged-groups", Note;
-    /// User-agents that look like a group of their own, and share the next one's rules.
+    /// User-agents that look like a separate group but share the next group's rules.
     JoinedGroups = "joined-groups", Warning;
-    /// A group at the end without a rule, whose agents may fetch everything.
+    /// A last group without rules, whose agents may fetch everything.
     GroupWithoutRules = "group-without-rules", Warning;
     /// A group that allows only what is allowed anyway.
     OnlyAllows = "only-allows", Warning;
 
     // Rules, one by one.
 
-    /// A rule before any user-agent, which binds nobody.
+    /// A rule before any user-agent, which applies to nobody.
     RuleBeforeUserAgent = "rule-before-user-agent", Error;
-    /// A rule without a pattern that does nothing.
+    /// A rule without a pattern, which has no effect.
     EmptyRule = "empty-rule", Note;
-    /// A URL in place of a path, which never matches.
+    /// A URL instead of a path, which never matches.
     UrlInRule = "url-in-rule", Error;
     /// A pattern that begins with neither `/` nor `*`, and never matches.
     NoLeadingSlash = "no-leading-slash", Error;
-    /// Another pattern that no path matches.
+    /// Another pattern that matches no path.
     NeverMatches = "never-matches", Error;
-    /// White space or a control character in a pattern, which URLs never have.
+    /// White space or a control character in a pattern, which no URL has.
     SpaceInPattern = "space-in-pattern", Warning;
     /// A `$` that is not at the end.
     DollarInside = "dollar-inside", Warning;
-    /// What has a meaning in regular expressions alone.
+    /// Syntax that has a meaning only in regular expressions.
     RegularExpression = "regular-expression", Warning;
-    /// `/../` or `/./`, which clients resolve before they ask.
+    /// `/../` or `/./`, which clients resolve before sending.
     DotSegment = "dot-segment", Warning;
-    /// An escape of what URLs do not escape, compared as it is written.
+    /// An escape of a character that URLs do not escape. It is compared as written.
     NeedlessEscape = "needless-escape", Warning;
-    /// A `%` that starts no escape.
+    /// A `%` that does not start an escape.
     BrokenEscape = "broken-escape", Warning;
-    /// A `*` that changes nothing of what is matched.
+    /// A `*` that does not change what matches.
     UselessWildcard = "useless-wildcard", Note;
-    /// A rule against the robots.txt itself, which crawlers fetch nonetheless.
+    /// A rule against the robots.txt itself, which crawlers fetch anyway.
     RobotsTxtRule = "robots-txt-rule", Note;
 
     // Rules against each other.
 
-    /// A rule that can never decide, as one that says the opposite always wins.
+    /// A rule that can never decide, because a rule that says the opposite always wins.
     ShadowedRule = "shadowed-rule", Warning;
-    /// The same rule again.
+    /// A rule that repeats another one.
     DuplicateRule = "duplicate-rule", Note;
-    /// A rule without which every path is decided the same, as long as its group keeps another.
+    /// A rule whose removal changes no decision, as long as its group keeps another rule.
     RedundantRule = "redundant-rule", Note;
 
     // Sitemaps.
 
-    /// A sitemap that is no absolute URL.
+    /// A sitemap that is not an absolute URL.
     RelativeSitemap = "relative-sitemap", Warning;
-    /// The same sitemap again.
+    /// A sitemap that repeats another one.
     DuplicateSitemap = "duplicate-sitemap", Note;
 }
 
 // === impl Severity ===
 
 impl Severity {
-    /// Its name, in lower case.
+    /// Returns the name in lower case.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

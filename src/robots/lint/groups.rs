@@ -1,4 +1,4 @@
-//! Whom each group names, what is cut off their names, and whom rules reach or miss.
+//! Whom each group names, which parts of names are cut off, and whom rules reach or miss.
 //!
 //! Never looks into a pattern.
 
@@ -15,7 +15,7 @@ use super::{
     quoted,
 };
 
-/// Consecutive user-agents and the rules that follow.
+/// Consecutive user-agent lines and the rules after them.
 pub(super) struct LintGroup<'a> {
     pub(super) agents: Vec<UserAgent>,
     pub(super) rules: &'a [RuleText<'a>],
@@ -23,37 +23,37 @@ pub(super) struct LintGroup<'a> {
 
 /// A user-agent line.
 pub(super) struct UserAgent {
-    /// By which an agent can find it: nothing, a token, or a token and a whole word.
+    /// What an agent can find the line by: nothing, a token, or a token and a whole word.
     pub(super) ids: Vec<Id>,
-    /// The one that a person would call it by, if it names anybody.
+    /// The id that a person would use, if the line names anybody.
     id: Option<Id>,
     line: u32,
-    /// As written, in backticks.
+    /// The name as written, in backticks.
     shown: String,
-    /// Whether nothing is written.
+    /// Whether the value is empty.
     empty: bool,
 }
 
 /// What an agent's name is compared with, in lower case.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) enum Id {
-    /// Not named themselves.
+    /// All agents that have no group of their own.
     Everyone,
-    /// All that Google's parser looks at.
+    /// The part of the name that Google's parser reads.
     Token(String),
-    /// For names that Google's parser cuts short, all of it.
+    /// The whole name, if Google's parser cuts it short.
     Word(String),
 }
 
-/// Where a name has been seen.
+/// Where a name has been found.
 struct Seen {
     first: u32,
     last: u32,
-    /// That of `last`.
+    /// Group of the line `last`.
     group: usize,
 }
 
-/// Reads the groups and says what is odd about whom they are for. `breaks` are the lines that look like the end of a group.
+/// Reads the groups and reports problems with their names. `breaks` are the lines that look like the end of a group.
 pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &mut Findings) -> Vec<LintGroup<'a>> {
     let mut groups = Vec::with_capacity(texts.len());
     for text in texts {
@@ -76,12 +76,12 @@ pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &m
 // === impl LintGroup ===
 
 impl LintGroup<'_> {
-    /// Whether it has a rule for anybody.
+    /// Returns whether a rule of the group applies to anybody.
     pub(super) fn binds(&self) -> bool {
         !self.rules.is_empty() && self.agents.iter().any(|agent| agent.id.is_some())
     }
 
-    /// Says whose names lead to nobody.
+    /// Reports names that reach nobody.
     fn check_reach(&self, findings: &mut Findings) {
         if self.agents.iter().all(|agent| agent.id.is_none()) {
             let message = "No user-agent of this group is a valid name, so its rules apply to no bot: a name begins \
@@ -105,7 +105,7 @@ impl LintGroup<'_> {
         }
     }
 
-    /// Says which user-agents share rules and do not look like it.
+    /// Reports user-agents that share rules but do not look like it.
     fn check_joined(&self, breaks: &[u32], findings: &mut Findings) {
         if self.rules.is_empty() {
             return;
@@ -125,7 +125,7 @@ impl LintGroup<'_> {
     }
 }
 
-/// Says where a name comes again.
+/// Reports repeated names.
 fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
     let mut names: HashMap<&Id, Seen> = HashMap::new();
     let agents = groups.iter().enumerate();
@@ -139,7 +139,8 @@ fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
             continue;
         };
         if seen.group == group {
-            // A word that no bot should be called by is a name all the same.
+            // The line may also have a whole word that an agent is found by, although it is not a proper name. Then it
+            // is not redundant.
             let advice = match agent.ids.last() == Some(id) {
                 true => ": remove this line",
                 false => "",
@@ -158,7 +159,7 @@ fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
     }
 }
 
-/// Of the last group, where it ends without a rule, who has none elsewhere either.
+/// Reports agents of a last group without rules that have no rules elsewhere either.
 fn check_last(groups: &[LintGroup<'_>], findings: &mut Findings) {
     let Some(last) = groups.last().filter(|group| group.rules.is_empty()) else {
         return;
@@ -188,7 +189,7 @@ fn check_last(groups: &[LintGroup<'_>], findings: &mut Findings) {
 // === impl UserAgent ===
 
 impl UserAgent {
-    /// Reads the value of line `line`, and says what is odd about it.
+    /// Reads the value of line `line`, and reports problems with it.
     fn read(line: u32, value: &[u8], findings: &mut Findings) -> Self {
         let Named::Agent { token, word } = Named::read(value) else {
             if value != b"*" && swallowed(value).is_none() {
@@ -220,21 +221,20 @@ impl UserAgent {
         }
     }
 
-    /// Whether Google's parser finds nobody here, but others may. Of a line without any value that
-    /// has been said.
+    /// Returns whether Google's parser finds nobody here, but others may. An empty value is reported elsewhere.
     fn is_a_word_alone(&self) -> bool {
         !self.empty && matches!(&*self.ids, [Id::Token(token), ..] if token.is_empty())
     }
 }
 
-/// `name` is the whole word where that is one and longer than `token`.
+/// Checks a name. `name` is the whole word, if it is valid and longer than `token`.
 fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings: &mut Findings) {
     let (rest, read_as) = (&value[token.len()..], quoted(token.as_bytes()));
     if value.is_empty() {
         let message = "The user-agent has no name: write `*` for every bot.";
         findings.add(line, Lint::EmptyUserAgent, message);
     } else if rest.is_empty() || token.is_empty() {
-        // All there is to say of one that is cut to nothing is said of its group.
+        // A name that is cut to nothing is reported with its group.
     } else if let [b',' | b';' | b'|' | b'&', ..] = trim(rest) {
         let message = format!("Google reads only the first name, {read_as}: write a User-agent line for each agent.");
         findings.add(line, Lint::SeveralAgents, message);
@@ -256,7 +256,7 @@ fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings
     }
 }
 
-/// Whether an agent may be called so.
+/// Returns whether an agent could have this name.
 fn could_be_name(word: &str) -> bool {
     let of_name = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.');
     word.starts_with(char::is_alphanumeric) && word.chars().all(of_name)

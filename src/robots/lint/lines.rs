@@ -1,7 +1,7 @@
-//! Reads each line as Google's parser does, and says where a key or a value is not what its author
-//! will have thought.
+//! Reads each line as Google's parser does, and reports keys and values that differ from what their author probably
+//! meant.
 //!
-//! Never knows which group a line belongs to: groups are `groups`'.
+//! Never knows which group a line belongs to; `groups` handles that.
 
 use std::collections::HashMap;
 
@@ -17,23 +17,23 @@ use super::{
     Findings, Lint, octets, patterns, quoted,
 };
 
-/// Reads the lines of one file, in order.
+/// A reader for the lines of a file, in order.
 #[derive(Default)]
 pub(super) struct Reader<'a> {
-    /// The file is no robots.txt: that has been said, and its lines that say nothing are no news.
+    /// Whether the file is not a robots.txt. Then that is reported instead of problems with its lines.
     pub(super) disguised: bool,
-    /// The lines that look like the end of a group and end none.
+    /// Numbers of the lines that look like the end of a group but do not end one.
     pub(super) breaks: Vec<u32>,
-    /// Whether a user-agent has come.
+    /// Whether a user-agent line has been read.
     named: bool,
-    /// Each sitemap and its first line.
+    /// The sitemaps, each with its first line.
     sitemaps: HashMap<&'a [u8], u32>,
 }
 
 // === impl Reader ===
 
 impl<'a> Reader<'a> {
-    /// Reads a line as it stands in the file.
+    /// Reads a raw line of the file.
     pub(super) fn read(&mut self, number: u32, raw: &'a [u8], findings: &mut Findings) {
         let content = content(raw);
         let hash = memchr(b'#', content);
@@ -73,10 +73,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A line that is neither a record nor a comment.
+    /// Checks a line that is neither a record nor a comment.
     fn other(&mut self, number: u32, text: &'a [u8], findings: &mut Findings) {
         if text.starts_with(BYTE_ORDER_MARK) {
-            // That has been told.
+            // Reported by `octets`.
             return;
         }
         let Some(KeyValue { key, value, .. }) = KeyValue::read(Profile::Google, text) else {
@@ -112,11 +112,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The first record that stands behind another in the same line, and is taken for a part of its
-/// `value`: line ends get lost where files are pasted.
+/// Returns the first record that follows another on the same line and so is part of its `value`. Line ends get lost
+/// when files are pasted.
 pub(super) fn swallowed(value: &[u8]) -> Option<&[u8]> {
     memchr_iter(b':', value).find_map(|colon| {
-        // White space is looked at once, as it ends at the colon before.
+        // This scan over white space stops at the previous colon, so all scans together take linear time.
         let key_end = value[..colon].iter().rposition(|b| !is_space(*b))? + 1;
         let begins_at = |key: &&str| {
             let start = key_end.checked_sub(key.len())?;
@@ -139,7 +139,7 @@ fn check_swallowed(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// What can be said of the key of a record that Google accepts.
+/// Checks the key of a record that Google accepts.
 fn check_key(number: u32, record: &Record<'_>, findings: &mut Findings) {
     let name = name(record.key);
     let head = trim(&record.text[..record.text.len() - record.value.len()]);
@@ -170,7 +170,7 @@ fn check_key(number: u32, record: &Record<'_>, findings: &mut Findings) {
     }
 }
 
-/// A `#` in a URL or a name that was pasted with it.
+/// Reports a `#` that belongs to a pasted URL or name.
 fn check_hash(number: u32, content: &[u8], hash: Option<usize>, value: &[u8], findings: &mut Findings) {
     let Some(hash) = hash else { return };
     let touches = |byte: Option<&u8>| byte.is_some_and(|b| !is_space(*b) && *b != b'#');
@@ -185,7 +185,7 @@ fn check_hash(number: u32, content: &[u8], hash: Option<usize>, value: &[u8], fi
     findings.add(number, Lint::HashInValue, message);
 }
 
-/// Of a key that Google's parser does not know.
+/// Reports a key that Google's parser does not know.
 fn report_key(number: u32, key: &[u8], has_colon: bool, text: &[u8], findings: &mut Findings) {
     let is = |name: &&str| key.eq_ignore_ascii_case(name.as_bytes());
     if IGNORED.iter().any(is) {
@@ -219,7 +219,7 @@ fn report_ignored(number: u32, key: &[u8], findings: &mut Findings) {
     findings.add(number, Lint::IgnoredKey, message);
 }
 
-/// Of a line that has nothing that ends a key, or no key.
+/// Reports a line without a separator, or without a key.
 fn report_prose(number: u32, text: &[u8], findings: &mut Findings) {
     let first = text.split(|b| is_space(*b)).next().unwrap_or_default();
     let known = KEYS.iter().find(|name| first.eq_ignore_ascii_case(name.as_bytes()));
@@ -243,7 +243,7 @@ fn no_colon(key: &[u8]) -> String {
     )
 }
 
-/// The key that `key` is a slip or two away from; a short one, a single slip.
+/// Returns the known key that `key` differs from by at most two typos. For a short key, one typo is the limit.
 fn near(key: &[u8]) -> Option<&'static str> {
     if key.len() > MAX_NEAR {
         return None;
@@ -254,7 +254,7 @@ fn near(key: &[u8]) -> Option<&'static str> {
         .find(|name| slips(name) <= if name.len() > 5 { 2 } else { 1 })
 }
 
-/// Whether `key` is made as keys are, and no piece of prose or markup.
+/// Returns whether `key` has the form of a key, rather than of prose or markup.
 fn could_be_key(key: &[u8]) -> bool {
     let of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b' ' | b'.');
     key.first().is_some_and(u8::is_ascii_alphabetic)
@@ -264,11 +264,11 @@ fn could_be_key(key: &[u8]) -> bool {
 
 fn is_absolute(value: &[u8]) -> bool {
     let url = std::str::from_utf8(value).ok().and_then(|text| Url::parse(text).ok());
-    // The URL standard forgives a missing slash or a host on the path's side; others do not.
+    // The URL standard accepts a URL without slashes after the scheme. Other parsers do not.
     url.is_some_and(|url| url.has_host()) && memmem::find(value, b"://").is_some()
 }
 
-/// The key as it should be written.
+/// Returns the key in its proper spelling.
 fn name(key: Key) -> &'static str {
     match key {
         Key::UserAgent => KEYS[0],
@@ -279,7 +279,7 @@ fn name(key: Key) -> &'static str {
 
 const KEYS: [&str; 4] = ["User-agent", "Allow", "Disallow", "Sitemap"];
 
-/// What some crawlers know, beside the keys of a [`StatementKind`].
+/// Keys that some crawlers know, besides those of a [`StatementKind`].
 const IGNORED: &[&str] = &[
     "crawldelay",
     "request-rate",
@@ -295,10 +295,10 @@ const IGNORED: &[&str] = &[
     "llm-content",
 ];
 
-/// What is meant for the index.
+/// Keys that were meant to control indexing.
 const INDEX: &[&str] = &["noindex", "nofollow", "noarchive", "nosnippet", "noimageindex"];
 
-/// Longer keys are near to none.
+/// Maximum length of a key that is compared with known keys.
 const MAX_NEAR: usize = 24;
 
 #[cfg(test)]

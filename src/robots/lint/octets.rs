@@ -1,5 +1,5 @@
-//! What can be said of a file's bytes before anything is read in them: that it is too long, that it
-//! is no robots.txt at all, or what an editor left in it.
+//! Checks a file's bytes before they are parsed: whether it is too long, whether it is a robots.txt at all, and what an
+//! editor left in it.
 //!
 //! Never knows keys or values.
 
@@ -14,21 +14,21 @@ use super::{
 };
 use crate::text::is_plain;
 
-/// What some file is that is no robots.txt. Its lines are no news then.
+/// What a file is if it is not a robots.txt. Its lines are not checked then.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Disguise {
-    /// A web page, or other markup.
+    /// A web page or other markup.
     Html,
-    /// Text in UTF-16, of which crawlers read nothing.
+    /// Text in UTF-16, of which crawlers can read nothing.
     Utf16,
-    /// No text: compressed, say.
+    /// Not text, such as compressed data.
     Binary,
 }
 
 // === impl Disguise ===
 
 impl Disguise {
-    /// What `body` is, where it is one of these.
+    /// Returns what `body` is, or `None` if it looks like a robots.txt.
     #[must_use]
     pub fn of(body: &[u8]) -> Option<Self> {
         let unmarked = body.strip_prefix(b"\xFF\xFE").or(body.strip_prefix(b"\xFE\xFF"));
@@ -47,7 +47,7 @@ impl Disguise {
         markup.then_some(Self::Html)
     }
 
-    /// Says so. `ruled` is whether there are rules that bind somebody in spite of it.
+    /// Reports the disguise. `ruled` says whether the file has rules that apply to somebody anyway.
     pub(super) fn report(self, ruled: bool, findings: &mut Findings) {
         let (code, what, advice) = match self {
             Self::Html => (
@@ -67,13 +67,13 @@ impl Disguise {
     }
 }
 
-/// What counts of `body`, as the fetcher cuts it.
+/// Returns the part of `body` that counts, and reports if it is cut. The fetcher cuts it in the same way.
 pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
     let kept = counted(body, LIMIT);
     if kept.len() == body.len() {
         return body;
     }
-    // Of a line that has an end, another begins after it.
+    // After a kept line's end, `Lines` counts one more line, which is the first one that is dropped.
     let line = Lines::new(kept).last().map_or(1, |(number, _)| number);
     let message = "The file goes on past 500 KiB, where Google and robotgate stop reading: this line and all after \
                    it have no effect. Shorten the file, best with fewer and broader patterns.";
@@ -81,7 +81,7 @@ pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
     kept
 }
 
-/// What an editor left at the start.
+/// Reports a byte-order mark at the start.
 pub(super) fn start(body: &[u8], findings: &mut Findings) {
     let message = match common_prefix(body, BYTE_ORDER_MARK) {
         0 => return,
@@ -97,7 +97,7 @@ pub(super) fn start(body: &[u8], findings: &mut Findings) {
     findings.add(1, Lint::ByteOrderMark, message);
 }
 
-/// What can be said of a line, given as it stands in the file. Comments may hold anything.
+/// Checks a raw line of the file. Comments may contain anything.
 pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
     let content = content(raw);
     let comment = memchr(b'#', content);
@@ -136,15 +136,14 @@ pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
     }
 }
 
-/// The first character that editors do not show. Joiners are not among them: there are languages
-/// that need them.
+/// Returns the first character that editors do not show. Joiners are excluded, because some languages need them.
 fn invisible(text: &[u8]) -> Option<char> {
     let is_joiner = |char: char| matches!(char, '\u{200c}' | '\u{200d}');
     let is_invisible = |char: &char| !is_plain(*char) && !char.is_control() && !is_joiner(*char);
     std::str::from_utf8(text).ok()?.chars().find(is_invisible)
 }
 
-/// Whether the bytes are no text at all: one in ten controls, or the mark of gzip.
+/// Returns whether the bytes are not text: a tenth or more are control characters, or they begin with the mark of gzip.
 fn is_binary(body: &[u8]) -> bool {
     let head = &body[..body.len().min(1024)];
     let controls = head.iter().filter(|b| b.is_ascii_control() && !is_space(**b)).count();

@@ -1,6 +1,6 @@
-//! What can be said of a rule's pattern without a look at any other rule.
+//! Checks a rule's pattern by itself, without any other rule.
 //!
-//! Never says that a pattern matches too much: what a site keeps to itself is its own affair.
+//! Never reports that a pattern matches too much, because what to keep private is the site's decision.
 
 use memchr::memmem;
 
@@ -15,7 +15,7 @@ use super::{
     Findings, Lint, quoted,
 };
 
-/// Says what is odd about the pattern of the rule in line `number`.
+/// Reports problems with the pattern of the rule in line `number`.
 pub(super) fn check(number: u32, kind: RuleKind, value: &[u8], findings: &mut Findings) {
     if value.is_empty() {
         return;
@@ -59,7 +59,7 @@ pub(super) fn check(number: u32, kind: RuleKind, value: &[u8], findings: &mut Fi
     }
 }
 
-/// Why no path matches `value`.
+/// Returns why no path matches `value`.
 fn never_matches(value: &[u8]) -> (Lint, String) {
     if begins(value, b"http://") || begins(value, b"https://") {
         let message = format!(
@@ -80,9 +80,9 @@ fn never_matches(value: &[u8]) -> (Lint, String) {
     }
 }
 
-/// Says once of each kind what is odd about the escapes.
+/// Reports problems with the escapes, each kind once.
 fn check_escapes(number: u32, value: &[u8], findings: &mut Findings) {
-    // RFC 3986 §2.3: what clients do not escape.
+    // Characters that clients do not escape (RFC 3986 §2.3).
     let is_unreserved = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._~".contains(octet);
     let needless = Units(value).find_map(|unit| match unit {
         Unit::Escaped(octet) => Some(octet).filter(is_unreserved),
@@ -100,14 +100,15 @@ fn check_escapes(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Why a `*` adds nothing to what `value` matches. Those of what means everything, as `/*`, are let be.
+/// Returns why a `*` does not change what `value` matches. Patterns that match everything, such as `/*`, are not
+/// reported.
 fn useless_wildcard(value: &[u8]) -> Option<&'static str> {
     let is_anything = value.iter().all(|b| matches!(b, b'/' | b'*' | b'$'));
     let (open, dollar) = match value {
         [open @ .., b'$'] => (open, true),
         _ => (value, false),
     };
-    // Without the `*`, the `$` in `/a$*` would be the end of the path.
+    // Without the `*`, the `$` in `/a$*` would be an anchor.
     let is_last = open.ends_with(b"*") && !open.ends_with(b"$*");
     if is_anything {
         None
@@ -122,7 +123,7 @@ fn useless_wildcard(value: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// What only makes sense in a regular expression.
+/// Pieces that make sense only in a regular expression.
 const REGULAR: &[&[u8]] = &[
     b"\\", b"(.*)", b"(?", b"[^", b".*$", b"[a-z", b"[A-Z", b"[0-9", b"[a-f", b"[A-F",
 ];

@@ -1,8 +1,8 @@
-//! Rules against each other: which of them never decide, and which change nothing.
+//! Compares rules with each other: which of them never decide, and which do not change any decision.
 //!
-//! Never compares patterns: the engine says which rule decides a path that is made from a pattern. Each `*` in it, and
-//! its open end, becomes an octet that no pattern has, so whatever matches that path matches all that the pattern does.
-//! Where the engine's answers leave a doubt, nothing is said.
+//! Never compares patterns directly. Instead, it makes a path from a pattern and asks the engine which rule decides
+//! that path. Each `*` of the pattern, and its open end, becomes an octet that no pattern has, so a rule that matches
+//! the path matches everything that the pattern does. If the engine's answers leave a doubt, nothing is reported.
 
 use std::{
     borrow::Cow,
@@ -21,15 +21,16 @@ use super::{
     quoted,
 };
 
-/// The rules of all groups with the same names: who gets one of them gets all. Those that never match are left out.
+/// The rules of all groups with the same names. An agent gets either all or none of them. Rules that never match are
+/// left out.
 struct Scope<'a> {
     rules: Vec<&'a RuleText<'a>>,
     patterns: Vec<Cow<'a, str>>,
-    /// The rules as a file of their own, for everyone, from line 2 on.
+    /// The rules as a separate file, for `*`, from line 2 on.
     robots: RobotsTxt,
 }
 
-/// Says which rules do nothing beside others.
+/// Reports rules that have no effect beside others.
 pub(super) fn compare(groups: &[LintGroup<'_>], findings: &mut Findings) {
     let mut scopes: BTreeMap<BTreeSet<&Id>, Vec<&RuleText<'_>>> = BTreeMap::new();
     for group in groups {
@@ -44,7 +45,7 @@ pub(super) fn compare(groups: &[LintGroup<'_>], findings: &mut Findings) {
     for (names, rules) in &scopes {
         let scope = Scope::new(rules);
         scope.check_empty(rules, findings);
-        // Whether nobody whom they bind has other rules, too.
+        // Whether none of these agents has rules of another scope too.
         let alone = names.iter().all(|name| scopes_of[name] == 1);
         let disallows = scope.rules.iter().any(|rule| rule.kind == RuleKind::Disallow);
         if alone && !disallows {
@@ -74,12 +75,11 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Reports rules that never decide because of others, and, with `covered`, rules whose decisions would be the same
-    /// without them.
-    fn check(&self, covered: bool, budget: &mut usize, findings: &mut Findings) {
+    /// Reports rules that never decide. If `are_asked`, also reports rules whose removal changes no decision.
+    fn check(&self, are_asked: bool, budget: &mut usize, findings: &mut Findings) {
         let all = 0..self.rules.len();
         let winners: Vec<Option<usize>> = all.map(|at| self.winner(at, budget)).collect();
-        // The rules that leave nothing to one that says the opposite, which would decide without them.
+        // Rules that shadow a rule of the opposite kind, which would decide without them.
         let mut needed = HashSet::new();
         for (at, winner) in winners.iter().enumerate() {
             let (rule, Some(winner)) = (self.rules[at], *winner) else {
@@ -108,8 +108,8 @@ impl<'a> Scope<'a> {
             };
             findings.relate(rule.line, line, code, message);
         }
-        // With no budget left, some rules that never decide may not have been found.
-        if !covered || *budget == 0 {
+        // If the budget is used up, some rules that never decide may be missing from `winners`.
+        if !are_asked || *budget == 0 {
             return;
         }
         let lengths = self.lengths();
@@ -132,7 +132,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Another rule that always wins where the one at `at` matches.
+    /// Returns another rule that always wins when the rule at `at` matches.
     fn winner(&self, at: usize, budget: &mut usize) -> Option<usize> {
         let samples_at = samples(&self.patterns[at]);
         let directory = self.directory(at).map(|pattern| samples(&pattern));
@@ -144,8 +144,8 @@ impl<'a> Scope<'a> {
         (winner != at && deciders.all(|decider| decider == Some(winner))).then_some(winner)
     }
 
-    /// Which rule decides in place of the one at `at` wherever that is left out, if the verdict stays the same: another of
-    /// its kind or, for an allow, maybe none.
+    /// Returns the rule that decides if the rule at `at` is removed, provided that the verdicts stay the same: another
+    /// rule of its kind or, for an allow, possibly none.
     fn heir(&self, at: usize, lengths: &Lengths, budget: &mut usize) -> Option<Option<usize>> {
         let (kind, pattern) = (self.rules[at].kind, &self.patterns[at]);
         if self.directory(at).is_some() {
@@ -155,8 +155,8 @@ impl<'a> Scope<'a> {
         if heir == Some(at) || heir.map_or(RuleKind::Allow, |heir| self.rules[heir].kind) != kind {
             return None;
         }
-        // What says the opposite, ranks between the two, and may match some of the same paths. Without a `*` on either
-        // side, it would match all of them, and be the heir.
+        // Rules of the opposite kind that rank between the two, and can match some of the same paths. A rule without a
+        // `*` would match all paths of a pattern without one, and so be the heir itself.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);
@@ -164,13 +164,13 @@ impl<'a> Scope<'a> {
         is_alone.then_some(heir)
     }
 
-    /// Which rule decides `path`. `None` where there is none, and where finding it would take too long.
+    /// Returns the rule that decides `path`. `None` if there is none, or if finding it would exceed the budget.
     fn decider(&self, path: &[u8], budget: &mut usize) -> Option<usize> {
         let rule = self.robots.product("").decide_within(path, budget)?.rule?;
         Some(rule.line() as usize - 2)
     }
 
-    /// What an allow of an index page stands for as well.
+    /// Returns the pattern of the directory that an allow of an index page also allows.
     fn directory(&self, at: usize) -> Option<String> {
         let pattern = &self.patterns[at];
         let end = index_directory(pattern.as_bytes()).filter(|_| self.rules[at].kind == RuleKind::Allow)?;
@@ -193,12 +193,12 @@ impl<'a> Scope<'a> {
         lengths
     }
 
-    /// `rules` are all, even those that never match.
+    /// Reports empty rules. `rules` includes those that never match.
     fn check_empty(&self, rules: &[&RuleText<'_>], findings: &mut Findings) {
         for rule in rules.iter().filter(|rule| rule.pattern.is_empty()) {
             let message = match rule.kind {
                 RuleKind::Allow => "An empty `Allow` does nothing: write `Allow: /` if you mean everything.",
-                // By itself it says that everything is allowed.
+                // Alone, an empty `Disallow` says that everything is allowed.
                 RuleKind::Disallow if self.rules.is_empty() => continue,
                 RuleKind::Disallow => "An empty `Disallow` disallows nothing, and does not cancel other rules.",
             };
@@ -206,7 +206,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Of rules without a disallow among them.
+    /// Reports rules that only allow.
     fn check_only_allows(&self, findings: &mut Findings) {
         let allows_everything = self.robots.product("").decide(&[b'/', ANY]).rule.is_some();
         if let Some(rule) = self.rules.first()
@@ -219,10 +219,10 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Of the patterns of allows and of disallows, the lengths of all and of those with a `*`, each in order.
+/// Lengths of the patterns of allows and of disallows: of all of them, and of those with a `*`. Each list is sorted.
 type Lengths = [[Vec<usize>; 2]; 2];
 
-/// Paths that stand for all that `pattern` matches: what matches these matches all.
+/// Returns paths that represent everything `pattern` matches: a rule that matches these paths matches all of it.
 fn samples(pattern: &str) -> Vec<Vec<u8>> {
     let open = match pattern.strip_suffix('$') {
         Some(body) => Cow::Borrowed(body),
@@ -237,7 +237,7 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     if rest.len() == open.len() {
         return vec![filled(&open)];
     }
-    // All paths begin with a slash. It is of what the `*` stands for, or else what comes after that.
+    // All paths begin with a slash. It belongs either to the text for the `*` or to what follows the `*`.
     let mut paths = vec![filled(&format!("/{open}"))];
     if rest.starts_with('/') {
         paths.push(filled(rest));
@@ -245,15 +245,15 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     paths
 }
 
-/// A path that only what is wider than `pattern` matches: it goes along with the pattern as far as no `*` comes, and then
-/// elsewhere. `None` where nothing is wider.
+/// Returns a path that only patterns wider than `pattern` match: it follows the pattern up to the first `*`, and then
+/// differs. `None` if no pattern is wider.
 fn wider(pattern: &str) -> Option<Vec<u8>> {
     let end = pattern.strip_suffix('$').unwrap_or(pattern);
     let (literal, rest) = pattern.split_at(end.find('*').unwrap_or(end.len()));
     let is_prefix = rest != "$" && rest.bytes().all(|b| matches!(b, b'*' | b'$'));
     let shared = match literal.len() - usize::from(is_prefix && !literal.is_empty()) {
         0 if is_prefix => return None,
-        // All that begins with a `*` begins with a slash as well.
+        // A path that matches a pattern with a leading `*` begins with a slash too.
         0 => "/",
         end => &literal[..end],
     };
@@ -267,8 +267,9 @@ fn opposite(kind: RuleKind) -> RuleKind {
     }
 }
 
-/// No pattern has this octet: as compared, they are ASCII.
+/// An octet that no pattern has, because patterns as compared are ASCII.
 const ANY: u8 = 0xFF;
 
-/// Bytes that the engine may search for wildcards in all: a second's worth or so, and far more than an ordinary file takes.
+/// Bytes that the engine may search for wildcards in total: about a second of work, far more than an ordinary file
+/// needs.
 const BUDGET: usize = 16 << 20;

@@ -1,4 +1,4 @@
-//! Files and what is said of them; whether it is true is tested in `tests/truth.rs`.
+//! Files and their findings. `tests/truth.rs` checks whether findings are true.
 
 mod hostile;
 mod truth;
@@ -9,7 +9,7 @@ use super::{
     *,
 };
 
-/// A file, and what is said of which line.
+/// A file, and the findings by line.
 type Case<'a> = (&'a [u8], &'a [(u32, Lint)]);
 
 fn check(cases: &[Case<'_>]) {
@@ -103,7 +103,7 @@ fn a_file_past_the_limit_is_cut_at_a_line() {
         (&[&fill[..LIMIT - 1], b"x\nno rule"].concat(), &[(4, TooLarge)]),
         (&[&fill[..LIMIT - 1], b"xx\nno rule"].concat(), &[(3, TooLarge)]),
         (&vec![b'x'; LIMIT + 1], &[(0, NoRules), (1, TooLarge)]),
-        // The rest is not told of.
+        // Only the first line past the limit is reported.
         (&[&fill[..], &rule.repeat(1000)].concat(), &[(4, TooLarge)]),
     ]);
     let findings = lint(&[&fill[..], rule].concat());
@@ -331,14 +331,14 @@ fn rules_against_each_other() {
             b"User-agent: *\nDisallow: /a\nUser-agent: *\nDisallow: /a",
             &[(3, MergedGroups), (4, DuplicateRule)],
         ),
-        // The tie is the allow's.
+        // An allow wins a tie.
         (b"User-agent: *\nDisallow: /a\nAllow: /a", &[(2, ShadowedRule)]),
         (
             b"User-agent: *\nAllow: /*\nDisallow: /a\nDisallow: /ab",
             &[(3, ShadowedRule)],
         ),
         (b"User-agent: *\nDisallow: /*.x$\nAllow: *.x$", &[(3, ShadowedRule)]),
-        // The longer one wins.
+        // The longer rule wins.
         (
             b"User-agent: *\nAllow: /a\nDisallow: /a*",
             &[(2, ShadowedRule), (3, UselessWildcard)],
@@ -367,7 +367,7 @@ fn rules_against_each_other() {
             b"User-agent: *\nDisallow: /a\nAllow:\nDisallow:",
             &[(3, EmptyRule), (4, EmptyRule)],
         ),
-        // Wildcards on both sides: one pattern matches all that the other does, or it is not told.
+        // With wildcards on both sides, a finding needs one pattern to match everything that the other does.
         (b"User-agent: *\nAllow: /*/a/*b\nDisallow: /*a*b", &[]),
         (
             b"User-agent: *\nDisallow: /a/*b/c\nAllow: /a*/*/c",
@@ -375,7 +375,7 @@ fn rules_against_each_other() {
         ),
         (b"User-agent: *\nDisallow: */a\nAllow: /*/a", &[]),
         (b"User-agent: *\nDisallow: /a\nAllow: /ab\nDisallow: /*b$", &[]),
-        // An index page's directory.
+        // The directory of an index page.
         (
             b"User-agent: *\nDisallow: /*/$\nAllow: /b/in\nAllow: /b/index.html",
             &[],
@@ -426,7 +426,7 @@ fn what_is_lost_is_named() {
 fn rules_that_no_agent_has_together_are_not_compared() {
     check(&[
         (b"User-agent: *\nDisallow: /a\nUser-agent: b\nDisallow: /a", &[]),
-        // `a` has an allow between the two, `b` has not.
+        // For `a`, an allow is between the two rules; for `b`, it is not.
         (
             b"User-agent: a\nUser-agent: b\nDisallow: /a/b/c\nDisallow: /a\nUser-agent: a\nAllow: /a/b",
             &[(5, MergedGroups)],

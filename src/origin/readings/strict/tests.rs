@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::super::{Reading, readings};
 
-/// The strict readings of `target`, in their order and each once.
+/// Returns the strict readings of `target` in order, without duplicates.
 fn strict(target: &str) -> Vec<String> {
     let read = readings(target.as_bytes(), true);
     let mut texts: Vec<String> = Vec::new();
@@ -31,11 +31,11 @@ fn every_kind_of_server_has_a_reading() {
         ("//..", &["/"]),
         ("/a//..", &["/"]),
         ("/a//.", &["/a/"]),
-        // A backslash is a slash to some, and keeps a `..` from going further up to others.
+        // Some servers take a backslash for a slash. For others, it keeps a `..` from going further up.
         ("/x/..\\a", &["/a"]),
         ("/%5ca", &["/\\a", "/a"]),
         ("/x\\y//../a", &["/a", "/x/a"]),
-        // Parameters are dropped by some, and are a part of the name to others.
+        // Some servers drop parameters. For others, they are part of the name.
         ("/a;b", &["/a"]),
         ("/x/..;b/a", &["/a"]),
         ("/;/a", &["/a"]),
@@ -46,10 +46,10 @@ fn every_kind_of_server_has_a_reading() {
         // A rule can be written with escapes or without them.
         ("/a%28b%29", &["/a(b)"]),
         ("//%7ea%28", &["/~a%28", "/~a(", "/%7Ea%28"]),
-        // None of these begins a query, a fragment or another escape.
+        // None of these escapes begins a query, a fragment or another escape.
         ("//%3f%23%25", &["/%3F%23%25"]),
         ("//%252f%2561", &["/%252f%2561"]),
-        // The query is the query.
+        // The query is left alone.
         ("//a?b//../%2f%2e", &["/a?b//../%2F.", "/a?b//../%2F%2E"]),
     ] {
         let read = strict(target);
@@ -65,17 +65,17 @@ fn every_kind_of_server_has_a_reading() {
 #[test]
 fn what_resolves_dots_before_it_decodes_has_a_reading() {
     for target in [
-        // Apache merges slashes and takes an escaped one for a character.
+        // Apache merges slashes, and takes an escaped slash for an ordinary character.
         "/a%2fb//../private/x",
         "/a%2Fb/.//../private/x",
         "/a%2fb//..//private/x",
-        // Parsers of URLs (WHATWG) merge none, and take a raw backslash for a slash.
+        // URL parsers (WHATWG) merge no slashes, and take a raw backslash for a slash.
         "/a%2fb/../private%2fx",
         "/a%2fb\\../private/x",
         "/x%5cy\\../private/x",
         "/pub%5cpub\\../private\\x",
         "/a//../../private/x",
-        // Some take what follows two slashes for a host.
+        // Some servers take what follows two slashes for a host.
         "//a/private/x",
         "//a:1/private/x",
         "//[::1]/private/x",
@@ -127,7 +127,8 @@ fn they_can_be_switched_off() {
     }
 }
 
-/// What nginx opens: escapes decoded once, slashes merged, dot segments resolved; `None` where it answers 400.
+/// Returns the file that nginx opens: escapes decoded once, slashes merged, dot segments resolved. `None` if it answers
+/// 400.
 fn opened_by_nginx(path: &str) -> Option<String> {
     let mut decoded = String::new();
     let mut rest = path;
@@ -155,13 +156,13 @@ fn opened_by_nginx(path: &str) -> Option<String> {
     Some(format!("/{}", segments.join("/")))
 }
 
-/// What a server makes of it that parses it as a URL and decodes the path afterwards, as Node.js programs do.
+/// Returns the file of a server that parses a URL and then decodes its path, as Node.js programs do.
 fn opened_by_url_parser(path: &str) -> Option<String> {
     let url = url::Url::parse("http://base.example/").ok()?.join(path).ok()?;
     opened_by_nginx(url.path())
 }
 
-/// What Tomcat serves, behind nothing: parameters dropped, then the same.
+/// Returns the file that Tomcat serves without a proxy: parameters are dropped, then the same as nginx.
 fn served_by_tomcat(path: &str) -> Option<String> {
     let bare: Vec<&str> = path
         .split('/')

@@ -1,5 +1,4 @@
-//! Whether findings are true: the engine is asked, over all paths of a small alphabet and random
-//! files.
+//! Checks that findings are true, by asking the engine about all paths of a small alphabet and about random files.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +6,7 @@ use proptest::{prelude::*, sample::select};
 
 use super::super::{super::RobotsTxt, *};
 
-/// What says that a line can go and nothing changes.
+/// Findings which say that a line has no effect.
 const NO_USE: &[Lint] = &[
     Lint::ShadowedRule,
     Lint::DuplicateRule,
@@ -28,7 +27,7 @@ proptest! {
     fn what_is_of_no_use_can_go_one_by_one_and_all_at_once(file in file(), mask: u64) {
         let findings = lint(file.as_bytes());
         let lines: BTreeSet<u32> = lines_of(&findings, NO_USE);
-        // In its place comes a rule that does nothing, so that groups stay what they are.
+        // The line is replaced by a rule without effect, so that groups stay the same.
         let without = |mask: u64| (1..).zip(file.lines()).map(|(number, line)| {
             if lines.contains(&number) && mask >> (number % 64) & 1 == 1 { "Disallow:" } else { line }
         }).collect::<Vec<&str>>().join("\n");
@@ -130,7 +129,7 @@ proptest! {
 
 #[test]
 fn a_rule_that_says_something_is_let_be() {
-    // The converse of the above, for the plain cases that people write: each rule matters.
+    // The converse of the above, for simple and common cases: each rule matters.
     for file in [
         "User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /a/b/c",
         "User-agent: *\nDisallow: /\nAllow: /a$\nAllow: /*.x",
@@ -234,7 +233,7 @@ fn what_lines_are_said_to_mean_they_mean() {
     }
 }
 
-/// The lines of which a finding says to remove them, whatever it is about.
+/// Returns the lines that a finding says to remove, whatever its kind.
 fn told_to_go(findings: &[Finding]) -> BTreeSet<u32> {
     let reported = findings
         .iter()
@@ -242,13 +241,13 @@ fn told_to_go(findings: &[Finding]) -> BTreeSet<u32> {
     reported.map(|finding| finding.line).collect()
 }
 
-/// The file without `lines`.
+/// Returns the file without `lines`.
 fn edited(file: &str, lines: &BTreeSet<u32>) -> String {
     let kept = (1..).zip(file.lines()).filter(|(number, _)| !lines.contains(number));
     kept.map(|(_, line)| line).collect::<Vec<_>>().join("\n")
 }
 
-/// That every agent is told the same of every path.
+/// Checks that every agent gets the same decision for every path.
 fn same(before: &str, after: &str, findings: &[Finding]) -> Result<(), TestCaseError> {
     let [old, new] = [before, after].map(|file| RobotsTxt::parse(file.as_bytes()));
     for agent in AGENTS {
@@ -278,7 +277,7 @@ fn lines_of(findings: &[Finding], codes: &[Lint]) -> BTreeSet<u32> {
     of.map(|finding| finding.line).collect()
 }
 
-/// All paths of up to five characters of those that the patterns are made of, and some longer.
+/// Returns all paths of up to five characters of the patterns' alphabet, and some longer ones.
 fn paths() -> Vec<Vec<u8>> {
     let mut paths = vec![b"/".to_vec()];
     let mut last = paths.clone();
@@ -297,7 +296,7 @@ fn paths() -> Vec<Vec<u8>> {
     paths
 }
 
-/// Those of up to three characters, and what is beyond them.
+/// Returns the paths of up to three characters, and some special ones.
 fn short_paths() -> Vec<Vec<u8>> {
     let mut paths = paths();
     paths.retain(|path| path.len() <= 4 || path.ends_with(b"index.html"));
@@ -310,7 +309,7 @@ fn short_paths() -> Vec<Vec<u8>> {
     paths
 }
 
-/// Short groups, of agents that come again, with few rules.
+/// Short groups of a few rules, with repeated agents.
 fn grouped() -> impl Strategy<Value = String> {
     let agent = select(vec!["*", "*", "a", "a", "b", "MJ12", "a*"]);
     let agents = prop::collection::vec(agent.prop_map(|name| format!("User-agent: {name}\n")), 1..4);
