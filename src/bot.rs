@@ -67,7 +67,7 @@ words! {
     }
 }
 
-/// The sender of a request. `'h` is the lifetime of the User-Agent field.
+/// Who sends a request. `'h` is the lifetime of the User-Agent field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity<'h> {
     /// A configured bot.

@@ -145,7 +145,7 @@ impl Origin {
 }
 
 impl fmt::Display for Origin {
-    /// Writes the serialized origin (RFC 6454 §6.2): no default port, no trailing slash.
+    /// Writes the serialised origin (RFC 6454 §6.2): no default port, no trailing slash.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.scheme.as_str())?;
         f.write_str("://")?;

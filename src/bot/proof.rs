@@ -1,4 +1,4 @@
-//! What a client presents besides its User-Agent, what that proves, and which bot results from both.
+//! What a client presents besides its User-Agent, what that proves, and which bot the two identify.
 //!
 //! Pure: the caller has verified the certificate and knows the address. This module does not refuse a claim itself;
 //! the decision does.

@@ -92,7 +92,7 @@ impl Lookup {
         Self::at_once(Arc::new(state), at, policy, &Arc::default())
     }
 
-    /// Returns the answer. An expired copy is never used: a late fetch counts as a failure.
+    /// Returns the answer. A late fetch counts as a failure, so an expired copy is not used unless `deny_for` is zero.
     pub fn answer(&self, policy: &Policy) -> Answer<'_> {
         if self.pending {
             let late = match self.status {

@@ -38,7 +38,7 @@ pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     Cow::Owned(spelled)
 }
 
-/// Returns `path` in the spelling that is compared. Allocates only in the RFC profile, for a path that has an escape, a
+/// Returns `path` in the spelling that is compared. Allocates only in the RFC profile, for a path that has a `%`, a
 /// `*`, a `$` or a non-ASCII octet.
 pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
     let special = |octet: &u8| matches!(octet, b'%' | b'*' | b'$' | 0x80..);

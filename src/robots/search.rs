@@ -101,7 +101,7 @@ impl<'a> Search<'a> {
             at -= distance;
             steps += 1;
             if steps == SHALLOW {
-                // In a deep nesting, longer literals than the shared prefix need no comparison.
+                // In deep nesting, literals longer than the shared prefix need no comparison.
                 shared = common_prefix(entry.literal(self.text), self.path);
             }
         }

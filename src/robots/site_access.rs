@@ -53,8 +53,8 @@ impl Reach {
         self
     }
 
-    /// Returns the access. A pattern that matches every path hides all patterns of lower rank, so only the kinds from
-    /// its rank on matter.
+    /// Returns the access. A pattern that matches every path hides all patterns of lower rank. So only the kinds of
+    /// patterns with at least its rank matter.
     pub(super) fn site_access(self) -> SiteAccess {
         if self.disallow == Rank::NONE || self.disallow < self.universal {
             SiteAccess::AllAllowed

@@ -1,7 +1,7 @@
 //! The state of an origin in a form that is saved across restarts. The text of its copy is stored separately, under its
 //! digest.
 //!
-//! Nothing is decided here. Restoring a saved state gives the same state again.
+//! Nothing is decided here: restoring gives back what was saved.
 
 use std::{
     sync::Arc,

@@ -16,16 +16,16 @@ use serde_json::{
 
 use crate::text::is_plain;
 
-/// Items, already serialized.
+/// Items, already serialised.
 pub(super) type List = Vec<Box<RawValue>>;
 
 /// A formatter that escapes more characters than `serde_json`'s.
 struct Visible;
 
-/// Serializes like `serde_json::to_string`, but escapes all characters that are not plain.
+/// Serialises like `serde_json::to_string`, but escapes all characters that are not plain.
 pub(super) fn to_string(value: &impl Serialize) -> String {
     let mut json = Vec::new();
-    // Serializing strings, numbers and nulls into memory cannot fail, and yields valid UTF-8.
+    // Serialising strings, numbers and nulls into memory cannot fail, and yields valid UTF-8.
     let _ = value.serialize(&mut Serializer::with_formatter(&mut json, Visible));
     String::from_utf8(json).unwrap_or_default()
 }

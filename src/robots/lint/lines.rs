@@ -20,7 +20,7 @@ use super::{
 /// A reader for the lines of a file, in order.
 #[derive(Default)]
 pub(super) struct Reader<'a> {
-    /// Whether the file is not a robots.txt. Then that is reported instead of problems with its lines.
+    /// Whether the file is not a robots.txt. Most findings about its lines are left out then.
     pub(super) disguised: bool,
     /// Numbers of the lines that look like the end of a group but do not end one.
     pub(super) breaks: Vec<u32>,

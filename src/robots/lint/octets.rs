@@ -14,7 +14,7 @@ use super::{
 };
 use crate::text::is_plain;
 
-/// What a file is if it is not a robots.txt. Its lines are not checked then.
+/// What a file is if it is not a robots.txt. Most findings about its lines are left out then.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Disguise {
     /// A web page or other markup.
