@@ -75,8 +75,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Reports rules that never decide. If `are_asked`, also reports rules whose removal changes no decision.
-    fn check(&self, are_asked: bool, budget: &mut usize, findings: &mut Findings) {
+    /// Reports rules that never decide. If `covered`, also reports rules whose removal changes no decision.
+    fn check(&self, covered: bool, budget: &mut usize, findings: &mut Findings) {
         let all = 0..self.rules.len();
         let winners: Vec<Option<usize>> = all.map(|at| self.winner(at, budget)).collect();
         // Rules that shadow a rule of the opposite kind, which would decide without them.
@@ -109,7 +109,7 @@ impl<'a> Scope<'a> {
             findings.relate(rule.line, line, code, message);
         }
         // If the budget is used up, some rules that never decide may be missing from `winners`.
-        if !are_asked || *budget == 0 {
+        if !covered || *budget == 0 {
             return;
         }
         let lengths = self.lengths();
