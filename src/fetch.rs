@@ -1,9 +1,9 @@
-//! One fetch of a robots.txt: the I/O of RFC 9309 §2.3, with the bounds that a hostile server
-//! needs. What the outcome means is not decided here.
+//! Fetches a robots.txt: the I/O of RFC 9309 §2.3, with limits against hostile servers. The result is not interpreted
+//! here.
 //!
-//! The request is a GET without cookies or credentials, and without a condition but the origin's own
-//! entity tag. Redirects are followed up to five hops, across origins, each through the egress guard
-//! (RFC 9309 §2.3.1.2).
+//! The request is a GET without cookies or credentials. It is unconditional or has the origin's own entity tag as its
+//! condition. Up to five redirects are followed, also to other origins, each through the egress guard (RFC 9309
+//! §2.3.1.2).
 
 mod body;
 mod hop;
@@ -33,47 +33,46 @@ use crate::{
     upstream::{Fault, Origins},
 };
 
-/// Something that fetches the robots.txt of origins.
+/// Fetches the robots.txt of origins.
 #[async_trait]
 pub trait Fetch: Send + Sync + 'static {
-    /// A reservation in the log for the result of a fetch.
+    /// Reserved space in the audit log for the record of a fetch.
     type Reservation: Send + 'static;
 
     /// Queues a fetch, which begins in its turn.
     ///
     /// # Errors
-    /// The requester has as many fetches as it may have.
+    /// Fails if the requester has reached its limit of fetches.
     fn enter(&self, requester: Requester) -> Result<FetchPermit, LookupError>;
 
-    /// Reserves room in the log, without which nothing is fetched.
+    /// Reserves space in the audit log, without which nothing is fetched.
     ///
     /// # Errors
-    /// The log takes nothing.
+    /// Fails if the audit log cannot be written.
     async fn reserve(&self) -> Result<Self::Reservation, LookupError>;
 
-    /// Fetches in its turn, however long it takes; the implementation bounds it. With `etag`, the origin may
-    /// answer that what it gave under that tag has not changed.
+    /// Waits for the permit's turn and fetches. The implementation bounds the time. With `etag`, the request is
+    /// conditional, so the origin can answer "not modified".
     async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced;
 
-    /// Told of each fetch before what it found is used, and of one that was dropped before it had ended
-    /// ([`FetchError::CutOff`]).
+    /// Reports each fetch before its result is used, also one that was dropped early ([`FetchError::CutOff`]).
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Self::Reservation);
 }
 
-/// A fetch that has ended, and what it changed.
+/// A completed fetch, and how it changed the state of its origin.
 #[derive(Debug)]
 pub struct FinishedFetch<'a> {
     pub origin: &'a Origin,
     pub traced: &'a Traced,
-    /// What was known before, and what is now.
+    /// The state of the origin before and after the fetch.
     pub before: &'a OriginState,
     pub after: &'a OriginState,
-    /// When it ended.
+    /// When the fetch ended.
     pub at: SystemTime,
     pub policy: &'a Policy,
 }
 
-/// Why nothing could be looked up. It is no fault of the origin's, and nothing is noted of it.
+/// Why a lookup could not fetch. The cause is not the origin, so its state does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     #[error("{TOO_MANY_FETCHES}")]
@@ -82,33 +81,32 @@ pub enum LookupError {
     NotLogged,
 }
 
-/// What is said to a client that may begin no more fetches for now.
+/// The message for a client that has reached its limit of fetches.
 pub const TOO_MANY_FETCHES: &str =
     "this client has reached its limit of robots.txt fetches under way (proxy.max-client-fetches)";
 
-/// The fetcher that goes out to the network.
+/// Fetches robots.txt over the network.
 pub struct Fetcher {
-    /// The connections that pages use, too.
+    /// The connection pool, shared with page requests.
     origins: Arc<Origins>,
     egress: Egress,
     options: FetcherOptions,
-    /// Whether servers are offered HTTP/2.
+    /// Whether to offer HTTP/2 to servers.
     http2: bool,
-    /// For connecting and the TLS handshake of one hop.
+    /// Timeout for connecting and the TLS handshake of one hop.
     connect_timeout: Duration,
-    /// How long a connection waits for another request.
+    /// How long an idle connection waits for another request.
     kept_for: Duration,
     limiter: Arc<FetchLimiter>,
 }
 
-/// What of a fetch the configuration sets.
+/// Fetch settings from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetcherOptions {
-    /// The `User-Agent` that fetches are made with.
     pub user_agent: http::HeaderValue,
-    /// For the whole fetch, redirects included, from when its turn has come.
+    /// Timeout of a whole fetch including redirects, from the moment its turn comes.
     pub total_timeout: Duration,
-    /// How long a server may be silent. Each byte that comes begins it anew.
+    /// How long a server may be silent. Each received byte restarts the time.
     pub idle_timeout: Duration,
 }
 
@@ -140,9 +138,9 @@ impl From<Fault> for FetchError {
 // === impl Fetcher ===
 
 impl Fetcher {
-    /// A fetcher that goes out by `egress` on connections of `origins`, and offers HTTP/2 beside HTTP/1.1 with `http2`. A
-    /// connection is left to other requests, and waits for them as long as `kept_for` says. Of all fetchers that share
-    /// `limiter`, as many fetches run at once as it allows.
+    /// Creates a fetcher that connects through `egress` with connections from `origins`, and offers HTTP/2 beside
+    /// HTTP/1.1 if `http2` is set. Idle connections stay open for other requests for `kept_for`. All fetchers that
+    /// share `limiter` share its number of concurrent fetches.
     pub fn new(
         egress: Egress,
         origins: Arc<Origins>,
@@ -166,13 +164,13 @@ impl Fetcher {
     /// Queues a fetch, which begins in its turn.
     ///
     /// # Errors
-    /// The requester has as many fetches as it may have.
+    /// Fails if the requester has reached its limit of fetches.
     pub fn enter(&self, requester: Requester) -> Result<FetchPermit, LookupError> {
         self.limiter.enter(requester)
     }
 
-    /// Fetches the robots.txt of `origin` once the turn of `permit` has come. With `etag`, its answer may be that what it
-    /// gave under that tag has not changed.
+    /// Waits for the turn of `permit` and fetches the robots.txt of `origin`. With `etag`, the request is conditional,
+    /// so the origin can answer "not modified".
     pub async fn trace(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
         permit.turn().await;
         let (total, began) = (self.options.total_timeout, Instant::now());
@@ -195,8 +193,8 @@ impl Fetcher {
             let first = Hop::first(origin);
             let end = first.ask(self, Some(etag), note(hops, &first)).await;
             match end.map_err(Failure::of_origin)? {
-                // Some servers do not understand the condition, and say so; without it they may have
-                // rules to give. One that is asked too often says nothing of it, and is left in peace.
+                // Some servers answer a conditional request with a client error but serve the rules without the
+                // condition. A 429 is no such error: that server is not asked again.
                 HopEnd::Received(received) if matches!(received.status, 400..=428 | 430..=499) => {}
                 end => return self.go_on(end, hops).await,
             }
@@ -206,7 +204,7 @@ impl Fetcher {
         self.go_on(end.map_err(Failure::of_origin)?, hops).await
     }
 
-    /// Follows redirects to their end. They are asked without a condition: a tag speaks for one URL.
+    /// Follows redirects to their end. Their requests are unconditional: an entity tag belongs to one URL.
     async fn go_on(&self, mut end: HopEnd, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
         for _ in 0..MAX_REDIRECTS {
             let HopEnd::Redirect { to, .. } = end else { break };
@@ -224,7 +222,7 @@ impl Fetcher {
     }
 }
 
-/// Notes that a URL is asked, and gives where its address and status are noted.
+/// Adds a hop to the trace and returns it, so that its address and status can be filled in.
 fn note<'h>(hops: &'h mut Vec<TracedHop>, hop: &Hop) -> &'h mut TracedHop {
     hops.push_mut(TracedHop {
         url: hop.url(),

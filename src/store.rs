@@ -1,9 +1,9 @@
-//! The copies of all origins: looks up what holds and sees to it that one fetch per origin runs at a
-//! time, which the other requests wait for. What memory has no room for comes back from disk.
+//! The cache of robots.txt copies. It looks up what is known of an origin and fetches it if necessary. Requests for
+//! the same origin share one fetch. Copies that were evicted from memory are read back from disk.
 //!
-//! A fetch that has begun runs in a task of its own, so a client that goes away cancels nothing. One that still waits
-//! for its turn is given up when nobody waits for it any more, and nothing is noted of its origin. This module decides
-//! nothing: the state machine does.
+//! A running fetch has its own task, so a client that disconnects does not cancel it. A queued fetch is dropped when
+//! no request waits for it any more, and leaves no trace in the origin's state. This module decides nothing: the state
+//! machine in [`crate::copy`] does.
 
 mod clocks;
 mod disk;
@@ -45,44 +45,44 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub struct Store {
     slots: Cache<Origin, Held, HeldWeight>,
     in_flight: Arc<InFlightFetches>,
-    /// The fetches that run, and what ends them.
+    /// Tracks the running fetches. `stopping` cancels them.
     running: TaskTracker,
     stopping: CancellationToken,
     disk: Option<Disk>,
-    /// Why there is none though there should be.
+    /// Why there is no `disk` although the configuration asks for one.
     without_disk: Option<String>,
-    /// Failures of before this, in microseconds since 1970, are tried again at once.
+    /// Failures older than this are retried at once. In microseconds since 1970.
     retry_from: AtomicU64,
     clocks: Clocks,
     spread: RandomState,
 }
 
-/// What is looked up, and what it is fetched by.
+/// A lookup of one origin, with what a fetch of it needs.
 #[derive(Debug)]
 pub struct Query<'a, F> {
     pub origin: &'a Origin,
     pub fetcher: &'a Arc<F>,
     pub policy: &'a Policy,
-    /// Whom a fetch counts for.
+    /// The requester whose share of fetches a fetch counts against.
     pub requester: Requester,
 }
 
-/// What of the copies is in memory.
+/// What the copies occupy in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     pub origins: usize,
-    /// Bytes that they hold, and may hold.
+    /// Bytes that the copies occupy.
     pub bytes: u64,
     pub max_bytes: u64,
-    /// Fetches that run or wait for their turn.
+    /// Number of fetches that run or are queued.
     pub fetches: usize,
 }
 
 // === impl Store ===
 
 impl Store {
-    /// A store that holds about `max_bytes` of copies in memory, and all of them on `disk` where there
-    /// is one; its pages are among those bytes.
+    /// Creates a store that holds about `max_bytes` in memory. With a `disk`, it stores all copies there, and the page
+    /// cache of the disk's file counts towards `max_bytes`.
     pub fn new(max_bytes: u64, disk: Option<Disk>) -> Self {
         let max_bytes = max_bytes - disk.as_ref().map_or(0, |_| Self::disk_share(max_bytes) as u64);
         let expected = usize::try_from(max_bytes / TYPICAL_WEIGHT).unwrap_or(usize::MAX);
@@ -99,7 +99,7 @@ impl Store {
                 DefaultHashBuilder::default(),
                 DefaultLifecycle::default(),
             ),
-            // The builder errs only where a capacity is missing.
+            // The builder fails only if a capacity is missing.
             Err(_) => Cache::with_weighter(expected.clamp(16, 1 << 16), max_bytes, HeldWeight),
         };
         Self {
@@ -115,21 +115,20 @@ impl Store {
         }
     }
 
-    /// Changes how much is held in memory. What is over the new bound goes as new copies come.
+    /// Changes how many bytes to hold in memory. If that is less than now, new copies evict the excess.
     pub fn set_max_bytes(&self, max_bytes: u64) {
         let share = self.disk.as_ref().map_or(0, |_| Self::disk_share(max_bytes) as u64);
         self.slots.set_capacity(max_bytes - share);
     }
 
-    /// Of `max_bytes` of memory, what the pages of the file on disk get.
+    /// Returns how many of `max_bytes` of memory the pages of the file on disk get.
     pub fn disk_share(max_bytes: u64) -> usize {
         let share = (max_bytes / 16).clamp(MIN_PAGES.min(max_bytes / 2), MAX_PAGES);
-        // It is bounded by one.
+        // `share` is at most `MAX_PAGES`, so the conversion cannot fail.
         usize::try_from(share).unwrap_or(usize::MAX)
     }
 
-    /// Has every origin that fails asked again when it is next needed, whenever that would have
-    /// been.
+    /// Makes every failing origin due for a retry at its next request.
     pub fn retry_failures(&self) {
         self.retry_from
             .store(micros_since_1970(SystemTime::now()), Ordering::Relaxed);
@@ -138,14 +137,15 @@ impl Store {
         }
     }
 
-    /// Notes why the copies are not kept on disk though they should be, and what to do.
+    /// Records why there is no disk although the configuration asks for one, and what to do.
     #[must_use]
     pub fn without_disk(mut self, why: String) -> Self {
         self.without_disk = Some(why);
         self
     }
 
-    /// Has [`end_fetches`](Self::end_fetches) end those of `earlier`, too, which this store replaces.
+    /// Takes over the fetches of `earlier`, the store that this one replaces, so that
+    /// [`end_fetches`](Self::end_fetches) ends them too.
     #[must_use]
     pub fn replacing(mut self, earlier: &Self) -> Self {
         self.running = earlier.running.clone();
@@ -153,19 +153,18 @@ impl Store {
         self
     }
 
-    /// Ends the fetches that run, and begins no more. Each has its record in the log when this returns.
+    /// Ends the running fetches and starts no new ones. When this returns, each has its record in the audit log.
     pub async fn end_fetches(&self) {
         self.stopping.cancel();
         self.running.close();
         self.running.wait().await;
     }
 
-    /// The copies on disk, where they are kept there.
     pub fn disk(&self) -> Option<&Disk> {
         self.disk.as_ref()
     }
 
-    /// Why what is learned now is not kept on disk though it should be, and what to do. It names no path.
+    /// Returns why copies are not stored on disk although they should be, and what to do. The text contains no path.
     pub fn disk_trouble(&self) -> Option<String> {
         match &self.disk {
             Some(disk) => disk.trouble(),
@@ -182,19 +181,19 @@ impl Store {
         }
     }
 
-    /// What was decided by the robots.txt of an origin since it came into memory.
+    /// Returns how many decisions of each verdict an origin's robots.txt has led to since the origin came into memory.
     pub fn verdicts(&self, origin: &Origin) -> VerdictCounts {
         let held = self.slots.peek(origin);
         held.map_or_else(VerdictCounts::default, |held| VerdictCounts::from(&*held.slot.tally))
     }
 
-    /// What memory holds of an origin.
+    /// Returns the state of an origin if it is in memory. Reads nothing from disk.
     pub fn held(&self, origin: &Origin) -> Option<Arc<OriginState>> {
         Some(self.slots.peek(origin)?.slot.state.load_full())
     }
 
-    /// The first `limit` of the origins in memory by name, from `start` on, whose names have `filter` in them.
-    /// It takes long where there are many.
+    /// Returns the first `limit` origins in memory, sorted by name, that are not before `start` and contain `filter`.
+    /// Slow if there are many origins.
     pub fn list_held(&self, start: &str, filter: &str, limit: usize) -> Vec<(Origin, Arc<OriginState>)> {
         let mut first = BTreeMap::new();
         for (origin, held) in self.slots.iter() {
@@ -210,21 +209,20 @@ impl Store {
         first.into_values().collect()
     }
 
-    /// Calls `each` with what is known of each origin in memory. It takes a while where there are many.
+    /// Calls `each` with the state of every origin in memory. Slow if there are many.
     pub fn each_state(&self, mut each: impl FnMut(&OriginState)) {
         for (_, held) in self.slots.iter() {
             each(&held.slot.state.load());
         }
     }
 
-    /// Forgets all that is known of an origin, in memory and on disk: it is fetched when it is next
-    /// needed.
+    /// Forgets an origin in memory and on disk. Its next request fetches it again.
     pub fn forget(&self, origin: &Origin) {
-        // First, or a lookup could bring it back from there.
+        // The disk comes first: otherwise a lookup could read the origin back from it.
         if let Some(disk) = &self.disk {
             disk.forget(origin);
         }
-        // A lookup may hold the slot, and a fetch, of which what it brings counts as the first that is known.
+        // A lookup or a fetch can still hold a slot. Clearing that slot makes the fetch start from an unknown origin.
         let held = self.slots.get(origin).map(|held| held.slot);
         for slot in self.in_flight.of(origin).into_iter().chain(held) {
             slot.forget();
@@ -232,10 +230,10 @@ impl Store {
         self.slots.remove(origin);
     }
 
-    /// What is known of an origin, fetched where that is due. Waits for a fetch at most `wait`.
+    /// Returns the state of an origin, and fetches it first if that is due. Waits at most `wait`.
     ///
     /// # Errors
-    /// A fetch was due and could not begin, for no reason of the origin's.
+    /// Fails if a fetch was due and could not begin for a reason that has nothing to do with the origin.
     pub async fn lookup<F: Fetch>(
         self: &Arc<Self>,
         query: &Query<'_, F>,
@@ -244,14 +242,14 @@ impl Store {
         let Query { origin, policy, .. } = *query;
         let slot = self.slot(origin);
         let mut waited = Duration::ZERO;
-        // A site that fails may have a copy there that counts.
+        // The disk can hold a usable copy of a site that fails.
         let is_lacking = || {
             let state = slot.state.load();
             state.failing_since().is_some() || state.due(SystemTime::now(), policy) == Due::Now
         };
         if !slot.is_recalled() && is_lacking() {
             let started = Instant::now();
-            // A disk that hangs leaves time for the site to be asked.
+            // A hanging disk must leave time to ask the site.
             let patience = wait.min(MAX_RECALL);
             let _ = tokio::time::timeout(patience, self.recall(&slot, origin, policy)).await;
             waited = started.elapsed();
@@ -277,8 +275,8 @@ impl Store {
         Ok(lookup)
     }
 
-    /// Brings back what is known on disk. Where that cannot be read now, the slot goes on without it,
-    /// and the next lookup tries again.
+    /// Reads an origin's state back from disk. If the disk cannot be read, the slot stays as it is for the next lookup
+    /// to retry.
     async fn recall(&self, slot: &Arc<Slot>, origin: &Origin, policy: &Policy) {
         let _turn = slot.turn.lock().await;
         let Some(disk) = self.disk.as_ref().filter(|_| !slot.is_recalled()) else {
@@ -290,7 +288,7 @@ impl Store {
             Ok(Some(earlier)) => {
                 let earlier = self.brought_up_to_date(earlier, policy).await;
                 slot.state.rcu(|state| match state.is_known() {
-                    // It was read before it was forgotten.
+                    // The state was read before the origin was forgotten.
                     _ if slot.forgotten() != forgotten => state.clone(),
                     true => Arc::new(state.resuming(&earlier)),
                     false => earlier.clone(),
@@ -302,7 +300,8 @@ impl Store {
         }
     }
 
-    /// What was known, in the reading of `policy`, and with failures due that a reload may have mended.
+    /// Applies to a state from disk what has happened since: clock jumps, a reload that makes failures due again, and
+    /// the profile of `policy`.
     async fn brought_up_to_date(&self, earlier: Arc<OriginState>, policy: &Policy) -> Arc<OriginState> {
         let retry_from = Duration::from_micros(self.retry_from.load(Ordering::Relaxed));
         let jumps = self.clocks.jumps();
@@ -324,8 +323,8 @@ impl Store {
         Arc::new(reread.unwrap_or_else(OriginState::unknown))
     }
 
-    /// What is known, in the reading of `policy`, where a reload has changed whose reading holds: the
-    /// first lookup after it reads the copies anew, and the others wait for that. Nothing is fetched.
+    /// Returns the state of an origin as `policy` reads it. After a reload changes the profile, the first lookup
+    /// parses the copies again and the others wait for it. Fetches nothing.
     async fn reread(&self, slot: &Arc<Slot>, origin: &Origin, policy: &Policy) -> Arc<OriginState> {
         let _turn = slot.turn.lock().await;
         loop {
@@ -335,10 +334,10 @@ impl Store {
             }
             let (earlier, policy) = (state.clone(), *policy);
             let reread = at_leisure(state.is_large(), move || earlier.under(&policy)).await;
-            // A panic has been reported; what cannot be read allows nothing.
+            // A panic has been reported. A state that cannot be read allows nothing.
             let reread = Arc::new(reread.unwrap_or_else(OriginState::unknown));
             let before = slot.state.compare_and_swap(&state, reread.clone());
-            // Else a fetch has ended meanwhile, and its result counts.
+            // If the states differ, a fetch has ended meanwhile, and its result counts.
             if Arc::ptr_eq(&before, &state) {
                 self.weigh_anew(origin, slot);
                 return reread;
@@ -346,7 +345,7 @@ impl Store {
         }
     }
 
-    /// Sets right what was noted by a clock that has been set since.
+    /// Corrects the recorded times after the machine's clock was set.
     fn watch_clock(&self, now: SystemTime) {
         let Some(jump) = self.clocks.look(now) else {
             return;
@@ -355,7 +354,7 @@ impl Store {
         for (origin, slot) in held.chain(self.in_flight.slots()) {
             let before = slot.state.rcu(|state| state.after_jump(&jump));
             let state = slot.state.load_full();
-            // The file has to know it, too, by the next start.
+            // The file must be corrected too, before the next start reads it.
             if let Some(disk) = self
                 .disk
                 .as_ref()
@@ -366,9 +365,9 @@ impl Store {
         }
     }
 
-    /// Puts a slot in again, because its weight is another one now.
+    /// Inserts a slot again because its weight has changed.
     fn weigh_anew(&self, origin: &Origin, slot: &Arc<Slot>) {
-        // One that had to leave the memory meanwhile must not take the place of the one that came.
+        // If the slot was evicted meanwhile, it must not replace the origin's new slot.
         let is_another = |held: Held| !Arc::ptr_eq(&held.slot, slot);
         if !self.slots.peek(origin).is_some_and(is_another) {
             self.slots.insert(origin.clone(), Held::new(origin, slot.clone()));
@@ -379,7 +378,7 @@ impl Store {
         if let Some(held) = self.slots.get(origin) {
             return held.slot;
         }
-        // One whose fetch still runs may have had to leave the memory.
+        // An origin can be evicted while its fetch still runs. Its lookups keep using the slot of that fetch.
         let fetching = self.in_flight.of(origin);
         let slot = fetching.unwrap_or_else(|| Arc::new(Slot::new(self.disk.is_none())));
         let made = self
@@ -392,7 +391,7 @@ impl Store {
     }
 }
 
-/// Works off the asynchronous threads where that takes long. `None` after a panic there.
+/// Runs `work` on a blocking thread if it takes long. Returns `None` if it panics there.
 async fn at_leisure<T: Send + 'static>(takes_long: bool, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     match takes_long {
         true => tokio::task::spawn_blocking(work).await.ok(),
@@ -400,15 +399,15 @@ async fn at_leisure<T: Send + 'static>(takes_long: bool, work: impl FnOnce() -> 
     }
 }
 
-/// How long a lookup waits for what the disk knows.
+/// How long a lookup waits for the disk.
 const MAX_RECALL: Duration = Duration::from_secs(1);
 /// Bytes of memory for the pages of the file on disk.
 const MIN_PAGES: u64 = 64 * 1024;
 const MAX_PAGES: u64 = 32 * 1024 * 1024;
-/// What an origin with a file of common size weighs, to size the cache's tables by.
+/// The weight of an origin with a robots.txt of common size, from which the table sizes of the cache are estimated.
 const TYPICAL_WEIGHT: u64 = 4096;
-/// A part of the cache has room for several files of the largest kind: a file that fits into
-/// none would be fetched anew for each request.
+/// Minimum size of a cache shard. It fits several copies of the largest kind: a copy that fits into no shard would be
+/// fetched again for each request.
 const MIN_SHARD: u64 = 8 * 1024 * 1024;
 
 #[cfg(test)]

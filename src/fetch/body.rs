@@ -1,5 +1,5 @@
-//! The body of an answer, content coding undone, read only as far as it counts: memory and time
-//! are bounded whatever the server sends.
+//! Reads the body of a response and decodes it, as far as it counts: memory and time are bounded whatever the server
+//! sends.
 
 use std::io::Write as _;
 
@@ -16,15 +16,15 @@ use crate::{
 /// A body, as far as it was read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Body {
-    /// What counts of it: whole lines, where there is more.
+    /// The part that counts. It ends with a whole line if the body is longer.
     pub(super) counts: Vec<u8>,
-    /// What was read behind that: the line that the limit cuts, and no more than a few bytes past
-    /// the limit. Empty where all counts.
+    /// What was read beyond that part: the rest of the line that the limit cuts, and at most a few bytes past the
+    /// limit. Empty if the whole body counts.
     pub(super) cut_off: Vec<u8>,
 }
 
-/// Reads what counts of the body: of a success the first 500 KiB (RFC 9309 §2.5, Google's limit),
-/// without a last line that the limit cut; of a server error enough to see what its page says.
+/// Reads the part of the body that counts: the first 500 KiB of a success (RFC 9309 §2.5, Google's limit) without a
+/// last line that the limit cut, and the first 32 KiB of a server error's page.
 pub(super) async fn read(session: &mut Session, head: &ResponseHeader) -> Result<Body, Failure> {
     let limit = match head.status.as_u16() {
         206 => return Ok(Body::default()),
@@ -41,13 +41,13 @@ pub(super) async fn read(session: &mut Session, head: &ResponseHeader) -> Result
         }
     }
     if empty {
-        // Nothing is nothing in every coding.
+        // An empty body is valid in every coding.
         return Ok(Body::default());
     }
     body.finish()
 }
 
-/// Undoes the content coding into a buffer that never grows past a limit.
+/// Decodes the content coding into a buffer with a size limit.
 enum Decoder {
     Identity(Bounded),
     Gzip(Box<MultiGzDecoder<Bounded>>),
@@ -59,8 +59,8 @@ enum Room {
     Full,
 }
 
-/// A writer that takes a few bytes more than `limit`, to know that there was more, and then errs,
-/// which stops the decoder in front of it.
+/// A writer that accepts a few bytes beyond `limit`, to detect a longer body, and then fails, which stops the decoder
+/// that writes to it.
 #[derive(Debug)]
 struct Bounded {
     bytes: Vec<u8>,
@@ -70,7 +70,7 @@ struct Bounded {
 // === impl Body ===
 
 impl Body {
-    /// A line that the limit cut could say something else than its author meant: it is dropped.
+    /// Drops a line that the limit cuts: its beginning can mean something else than the whole line.
     fn new(mut read: Vec<u8>, limit: usize) -> Self {
         let cut_off = read.split_off(robots::counted(&read, limit).len());
         Self { counts: read, cut_off }
@@ -107,7 +107,7 @@ impl Decoder {
     fn push(&mut self, chunk: &[u8]) -> Result<Room, FetchError> {
         let written = match self {
             Self::Identity(bounded) => bounded.write_all(chunk),
-            // Flushing brings out all that the chunk holds, so the bound sees it.
+            // Flushing decodes the whole chunk, so that the limit applies to it.
             Self::Gzip(decoder) => decoder.write_all(chunk).and_then(|()| decoder.flush()),
         };
         match written {
@@ -132,7 +132,7 @@ impl Decoder {
         Body::new(std::mem::take(&mut bounded.bytes), bounded.limit)
     }
 
-    /// The whole body, which came to its end below the limit.
+    /// Returns the whole body, which ended below the limit.
     fn finish(mut self) -> Result<Body, Failure> {
         if let Self::Gzip(decoder) = &mut self
             && let Err(error) = decoder.try_finish()
@@ -168,15 +168,15 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// What counts of a robots.txt that was come by otherwise: as much as of a fetched one.
+/// Truncates a robots.txt from another source to what would count of a fetched one.
 pub fn within_limit(body: Vec<u8>) -> Vec<u8> {
     Body::new(body, MAX_ROBOTS).counts
 }
 
-/// Decoded bytes of a robots.txt that count.
+/// Maximum decoded bytes of a robots.txt that count.
 const MAX_ROBOTS: usize = robots::LIMIT;
 const MAX_ERROR_PAGE: usize = 32 * 1024;
-/// Bytes of a coding's name that an error repeats: it is kept for as long as the origin is known.
+/// Maximum bytes of a coding's name in an error, which is stored as long as the origin is known.
 const MAX_CODING: usize = 64;
 
 #[cfg(test)]

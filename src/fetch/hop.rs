@@ -1,4 +1,4 @@
-//! One request of a fetch, and where its answer leads.
+//! Sends one request of a fetch and interprets its response.
 
 use http::HeaderValue;
 use pingora_http::ResponseHeader;
@@ -14,10 +14,10 @@ use crate::{
     upstream::{self, Again, Fault, Wanted},
 };
 
-/// What one request came to.
+/// The result of one request.
 pub(super) enum HopEnd {
     Received(Received),
-    /// What is known under the tag that was named has not changed.
+    /// The copy with the given entity tag is still current.
     NotModified(Freshness),
     Redirect {
         to: Hop,
@@ -28,8 +28,8 @@ pub(super) enum HopEnd {
 // === impl Hop ===
 
 impl Hop {
-    /// Asks this URL; with `etag`, whether what it gave under that tag has changed. The address and the status are noted
-    /// in `hop` as soon as they are known, whatever comes after.
+    /// Requests this URL, conditionally if there is an `etag`. Records the address and the status in `hop` as soon as
+    /// they are known, even if the request fails later.
     pub(super) async fn ask(
         &self,
         fetcher: &Fetcher,
@@ -65,7 +65,7 @@ impl Hop {
         }
     }
 
-    /// Asks on this connection.
+    /// Sends the request on this connection.
     async fn ask_on(
         &self,
         session: &mut Session,
@@ -87,13 +87,13 @@ impl Hop {
         }
         let now = std::time::SystemTime::now();
         let freshness = Freshness::from_headers(&head.headers, now);
-        // Of a URL that was asked without a condition it is no answer.
+        // A 304 to an unconditional request means nothing.
         if status == 304 && etag.is_some() {
             return Ok(HopEnd::NotModified(freshness));
         }
         check_framing(&head)?;
         let body = match body::read(session, &head).await {
-            // What a server error means does not hang on its page coming whole.
+            // A server error counts even if its page is incomplete.
             Err(_) if status >= 500 => Body::default(),
             body => body?,
         };
@@ -109,11 +109,11 @@ impl Hop {
     }
 }
 
-/// The head of the final answer. A server may send some informational ones first, but not forever.
+/// Returns the head of the final response. Skips a bounded number of informational responses.
 async fn final_head(session: &mut Session) -> Result<ResponseHeader, Fault> {
     for _ in 0..=MAX_INFORMATIONAL {
         let head = session.head().await?;
-        // Nobody asked for another protocol (RFC 9110 §15.2.2), so no other answer follows.
+        // The request asked for no other protocol (RFC 9110 §15.2.2), so no final response follows.
         if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
             break;
         }
@@ -124,7 +124,7 @@ async fn final_head(session: &mut Session) -> Result<ResponseHeader, Fault> {
     Err(Fault::HttpProtocol)
 }
 
-/// The entity tag of the answer, where it is one (RFC 9110 §8.8.3) and no longer than it need be.
+/// Returns the entity tag of the response if it is valid (RFC 9110 §8.8.3) and not too long.
 fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
     let mut tags = head.headers.get_all(http::header::ETAG).iter();
     let tag = tags.next().filter(|_| tags.next().is_none())?.to_str().ok()?;
@@ -134,7 +134,7 @@ fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
     (tag.len() <= MAX_ETAG && is_tag).then(|| tag.into())
 }
 
-/// Content in a transfer coding that nobody undoes would be read as a file without rules.
+/// Refuses unknown transfer codings: content that stays encoded would be read as a file without rules.
 pub(super) fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
     let mut codings = head.headers.get_all(http::header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -144,8 +144,8 @@ pub(super) fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
     }
 }
 
-/// Bytes of an entity tag that is worth keeping.
+/// Maximum bytes of an entity tag to store.
 const MAX_ETAG: usize = 128;
 const MAX_INFORMATIONAL: usize = 16;
-/// Connections that one request is put on.
+/// Maximum number of connections to try for one request.
 const MAX_TRIES: usize = 3;

@@ -1,5 +1,4 @@
-//! How many fetches run at once, and whose turn it is. It never looks at what a fetch does, only at
-//! how long it takes.
+//! Limits how many fetches run at once, and decides which is next. All it looks at is how long a fetch takes.
 
 mod queue;
 
@@ -15,8 +14,8 @@ pub use self::queue::{Name, Requester};
 use crate::copy::FetchError;
 use crate::fetch::LookupError;
 
-/// Bounds how many fetches run at once. Slow fetches may take half of the permits, so that sites that never answer leave
-/// the rest to others; a slow fetch beyond that is ended early if others wait.
+/// Limits how many fetches run at once. Slow fetches can hold half of the permits, which leaves the rest for others if
+/// many sites do not answer. A slow fetch beyond that half is ended early if others wait.
 #[derive(Debug)]
 pub struct FetchLimiter {
     queue: Mutex<Queue<Arc<SetOnce<()>>>>,
@@ -24,7 +23,7 @@ pub struct FetchLimiter {
     slow: Semaphore,
 }
 
-/// Counts a fetch, first among those that wait and then among those that run, until it is dropped.
+/// Counts a fetch as waiting and then as running, until this is dropped.
 #[derive(Debug)]
 pub struct FetchPermit {
     limiter: Arc<FetchLimiter>,
@@ -37,7 +36,7 @@ pub struct FetchPermit {
 // === impl FetchLimiter ===
 
 impl FetchLimiter {
-    /// Allows `max_fetches` at once, at least one.
+    /// Allows `max_fetches` fetches at once, at least one.
     pub fn new(max_fetches: usize) -> Self {
         Self {
             queue: Mutex::new(Queue::new(max_fetches.max(1))),
@@ -48,7 +47,7 @@ impl FetchLimiter {
     /// Queues a fetch.
     ///
     /// # Errors
-    /// The requester has as many fetches as it may have.
+    /// Fails if the requester has reached its limit of fetches.
     pub fn enter(self: &Arc<Self>, requester: Requester) -> Result<FetchPermit, LookupError> {
         let turn = Arc::new(SetOnce::new());
         let mut queue = self.queue();
@@ -63,15 +62,15 @@ impl FetchLimiter {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue<Arc<SetOnce<()>>>> {
-        // Nothing that changes it can panic half way.
+        // Code under this lock cannot panic halfway through a change.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Starts what may start.
+/// Starts all fetches that may start.
 fn start(queue: &mut Queue<Arc<SetOnce<()>>>) {
     while let Some(turn) = queue.start() {
-        // Each is started once.
+        // Each fetch is started once, so this cannot fail.
         let _ = turn.set(());
     }
 }
@@ -84,10 +83,10 @@ impl FetchPermit {
         self.turn.wait().await;
     }
 
-    /// Sees `fetch` through, whose turn it is.
+    /// Runs `fetch`, whose turn has come, to its end.
     ///
     /// # Errors
-    /// It was slow and in the way of others.
+    /// Fails if the fetch is slow and keeps others from starting.
     pub(super) async fn run<F: Future>(&self, fetch: F) -> Result<F::Output, FetchError> {
         tokio::pin!(fetch);
         if let Ok(done) = timeout(SLOW_AFTER, &mut fetch).await {
@@ -101,7 +100,8 @@ impl FetchPermit {
         }
     }
 
-    /// Ends when a slow fetch without a place among the slow ones has to give way. Nobody waits for it as long.
+    /// Waits until a slow fetch without a slow permit has to make way for others. With the default of `robots.wait`,
+    /// no request waits for the fetch any more by then.
     async fn is_wanted(&self) {
         sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
         while !self.limiter.queue().is_in_need(self.name) {
@@ -118,9 +118,9 @@ impl Drop for FetchPermit {
     }
 }
 
-/// How long a fetch may take before it counts as slow. Most take a fraction of it.
+/// How long a fetch can take before it counts as slow. Most take a fraction of this.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
-/// How long one that is slow may keep a place that others wait for.
+/// How long a slow fetch can keep a permit that others wait for.
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

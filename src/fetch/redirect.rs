@@ -1,5 +1,5 @@
-//! What a fetch asks, hop after hop: where a redirect leads (RFC 9110 §10.2.2, RFC 9309 §2.3.1.2), and what the request says.
-//! Pure; whether bots may go there is the egress guard's to say.
+//! The URLs that a fetch requests: resolves redirects (RFC 9110 §10.2.2, RFC 9309 §2.3.1.2) and builds requests. Pure.
+//! The egress guard decides whether bots may go there.
 
 use http::HeaderValue;
 use pingora_http::RequestHeader;
@@ -11,7 +11,7 @@ use crate::{
     text::plain,
 };
 
-/// One URL to ask. It has neither user information nor a fragment.
+/// A URL to request. It has neither user information nor a fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hop {
     pub(super) origin: Origin,
@@ -22,7 +22,7 @@ pub struct Hop {
 // === impl Hop ===
 
 impl Hop {
-    /// The robots.txt of `origin` itself.
+    /// Returns the robots.txt URL of `origin`.
     pub fn first(origin: &Origin) -> Self {
         Self {
             origin: origin.clone(),
@@ -30,12 +30,10 @@ impl Hop {
         }
     }
 
-    /// Whom it asks.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// What it asks for.
     pub(super) fn target(&self) -> Target {
         Target {
             origin: self.origin.clone(),
@@ -43,20 +41,20 @@ impl Hop {
         }
     }
 
-    /// The whole URL, as the log has it.
+    /// Returns the whole URL for the log.
     pub fn url(&self) -> String {
         format!("{}{}", self.origin, self.path_and_query)
     }
 
-    /// Where a redirect with this Location leads from here.
+    /// Resolves a redirect with this Location field.
     ///
     /// # Errors
-    /// There is none, or it is nothing that can be fetched.
+    /// Fails if the field is missing or its URL cannot be fetched.
     pub fn redirected(&self, location: Option<&[u8]>) -> Result<Self, FetchError> {
         let location = location.ok_or_else(|| FetchError::Redirect("it has no Location".to_owned()))?;
         let lost = |why: &str| {
             let location = String::from_utf8_lossy(location);
-            // A query may hold what no log should.
+            // A query can contain secrets.
             let location = match location.split_once('?') {
                 Some((path, _)) => format!("{path}?…"),
                 None => location.into_owned(),
@@ -76,10 +74,10 @@ impl Hop {
         })
     }
 
-    /// The request for it; with `etag`, whether what it gave under that tag has changed.
+    /// Builds the request, conditional if there is an `etag`.
     ///
     /// # Errors
-    /// A value that cannot stand in a request.
+    /// Fails if a value is not allowed in a request.
     pub fn request(&self, user_agent: HeaderValue, etag: Option<&str>) -> pingora::Result<RequestHeader> {
         let mut request = RequestHeader::build("GET", self.path_and_query.as_bytes(), Some(5))?;
         request.insert_header("Host", self.origin.host_field())?;
@@ -93,7 +91,7 @@ impl Hop {
     }
 }
 
-/// Bytes of a redirect's target that an error repeats.
+/// Maximum bytes of a redirect's target in an error.
 const MAX_LOCATION: usize = 256;
 
 #[cfg(test)]
@@ -104,7 +102,7 @@ mod tests {
         Hop::first(&origin.parse().expect("an origin"))
     }
 
-    /// The URL that is asked next.
+    /// Returns the URL that is requested next.
     fn led(location: &[u8]) -> Result<String, String> {
         let to = from("https://a.example:8443").redirected(Some(location));
         to.map(|to| to.url()).map_err(|error| error.to_string())

@@ -1,8 +1,8 @@
-//! One request of a fetch and its answer, on a connection of [`Origins`](crate::upstream::Origins): a new one or, over
-//! HTTP/2, one that pages share. The request that waits for the fetch can go on the same connection.
+//! One request of a fetch and its response, on a connection from [`Origins`](crate::upstream::Origins): a new one or,
+//! over HTTP/2, one that page requests share. The request that waits for the fetch can then use the same connection.
 //!
-//! Over HTTP/1.1 the connection is always a new one. So nothing that was said for another request passes for a robots.txt,
-//! such as the 408 with which some servers close a connection that waited.
+//! Over HTTP/1.1 the connection is always new. So no response to another request is taken for a robots.txt, such as
+//! the 408 with which some servers close an idle connection.
 
 use std::{
     future::poll_fn,
@@ -25,23 +25,23 @@ use crate::{
 pub(super) struct Session {
     server: Server,
     address: SocketAddr,
-    /// Whether the connection was there before.
+    /// Whether the connection already existed.
     was_there: bool,
     /// How long the server may be silent.
     silence: Duration,
     again: Again,
-    /// Whether it is plain where the answer ends.
+    /// Whether the end of the response is unambiguous.
     is_plain: bool,
 }
 
 // === impl Session ===
 
 impl Session {
-    /// Takes a connection that is there, or connects to the first of the checked `addresses` that answers. Which was tried
-    /// last is noted in `upstream`.
+    /// Reuses a connection, or connects to the first of the checked `addresses` that answers. Records the last address
+    /// that was tried in `upstream`.
     ///
     /// # Errors
-    /// There is none to be had.
+    /// Fails if no connection can be made.
     pub(super) async fn connect(
         fetcher: &Fetcher,
         origin: &Origin,
@@ -59,7 +59,7 @@ impl Session {
         fetcher.egress.check_again(address)?;
         let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
         let idle = match was_there {
-            // The server may be gone without a word, and there is a new connection to be tried.
+            // The server can be gone without notice, and a new connection is still to be tried.
             true => idle.min(THERE_SILENCE),
             false => idle,
         };
@@ -67,7 +67,7 @@ impl Session {
             server,
             address,
             was_there,
-            // Where the whole may take no longer than a silence, it is the whole that ends it.
+            // If the total timeout is shorter than the idle timeout, it must be the one that ends the fetch.
             silence: match idle < total {
                 true => idle,
                 false => total + Duration::from_secs(1),
@@ -77,23 +77,23 @@ impl Session {
         })
     }
 
-    /// Sends `request`, which is one for `target` and has no content.
+    /// Sends `request`, which is for `target` and has no content.
     ///
     /// # Errors
-    /// It cannot be sent.
+    /// Fails if the request cannot be sent.
     pub(super) fn send(&mut self, request: RequestHeader, target: &Target) -> Result<(), Fault> {
         let sent = self.server.send_head(request, target, true);
         sent.and_then(|()| self.server.finish())
             .map_err(|fault| self.failed(fault))
     }
 
-    /// The next head: that of an informational response, or the final one.
+    /// Reads the next head, of an informational or the final response.
     ///
     /// # Errors
-    /// It is malformed, or does not come in time.
+    /// Fails if the head is malformed or late.
     pub(super) async fn head(&mut self) -> Result<ResponseHeader, Fault> {
         let heard = self.heard(|server, cx| {
-            // What is wrong with the connection shows where the answer is read.
+            // Reading the response reports problems with the connection.
             let _ = server.poll_sent(cx);
             server.poll_head(cx)
         });
@@ -102,10 +102,10 @@ impl Session {
         Ok(head)
     }
 
-    /// The next part of the content; `None` at its end.
+    /// Reads the next part of the content, or `None` at its end.
     ///
     /// # Errors
-    /// It is malformed, breaks off, or does not come in time.
+    /// Fails if the content is malformed, incomplete or late.
     pub(super) async fn content(&mut self) -> Result<Option<Bytes>, Fault> {
         self.heard(|server, cx| {
             let part = server.poll_content(cx);
@@ -114,7 +114,7 @@ impl Session {
         .await
     }
 
-    /// What `poll` waits for, unless the server is silent for too long.
+    /// Waits for `poll`, and fails if the server is silent for too long.
     async fn heard<T>(
         &mut self,
         mut poll: impl FnMut(&mut Server, &mut Context<'_>) -> Poll<Result<T, Fault>>,
@@ -138,20 +138,20 @@ impl Session {
 
     fn failed(&mut self, fault: Fault) -> Fault {
         self.again = match self.server.again(&fault, self.was_there) {
-            // Whatever it was, what others did on the connection may be the cause.
+            // Other requests on the shared connection might have caused the fault.
             Again::Never if self.was_there => Again::Anyhow,
             again => again,
         };
         fault
     }
 
-    /// Whether the request may be put once more, after an error.
+    /// Returns whether and how the request can be repeated after an error.
     pub(super) fn again(&self) -> Again {
         self.again
     }
 
-    /// Keeps the connection for other requests to `origin`, if the whole answer is there. For that it reads the content that
-    /// does not count, as far as it has come, and waits for nothing.
+    /// Keeps the connection for other requests to `origin` if the whole response has arrived. To find out, it reads
+    /// and drops the unused rest of the content without waiting.
     pub(super) fn keep(mut self, fetcher: &Fetcher, origin: &Origin) {
         if !self.is_plain {
             return;
@@ -171,7 +171,7 @@ impl Session {
     }
 }
 
-/// How long a server may be silent on a connection that was there before.
+/// How long a server may be silent on a reused connection.
 const THERE_SILENCE: Duration = Duration::from_secs(2);
-/// Bytes that are read for the sake of the connection.
+/// Maximum bytes to read and drop so that a connection can be reused.
 const MAX_UNREAD: usize = 32 * 1024;

@@ -1,17 +1,16 @@
-//! What a fetch went through on its way: each URL that was asked and how it answered. For people
-//! and records; nothing is decided by it.
+//! The trace of a fetch: each requested URL and its response. For people and records; no decision depends on it.
 
 use std::{net::SocketAddr, time::Duration};
 
 use super::Fetched;
 
-/// A fetch and its way.
+/// The result of a fetch and its trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
     pub fetched: Fetched,
-    /// In order; all but the first are where redirects led. None where it never began.
+    /// The requests in order. All but the first follow redirects. Empty if the fetch never began.
     pub hops: Vec<TracedHop>,
-    /// From when its turn had come to the last byte that counts, or to the failure.
+    /// Time from the fetch's turn to the last byte that counts, or to the failure.
     pub took: Duration,
 }
 
@@ -19,30 +18,30 @@ pub struct Traced {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedHop {
     pub url: String,
-    /// The address that was connected to, or tried last; `None` where there was none to try.
+    /// The address of the connection, or the last address that was tried. `None` if there was none to try.
     pub upstream: Option<SocketAddr>,
-    /// `None` where no answer came.
+    /// `None` if there was no response.
     pub status: Option<u16>,
 }
 
 // === impl Traced ===
 
 impl Traced {
-    /// The redirects that were followed, be it in vain: the status of each, and where it led.
+    /// Returns the status and target of each redirect, even if its request failed.
     pub fn redirects(&self) -> impl Iterator<Item = (Option<u16>, &TracedHop)> {
         std::iter::zip(&self.hops, self.hops.iter().skip(1))
             .filter(|(from, _)| from.is_redirect())
             .map(|(from, to)| (from.status, to))
     }
 
-    /// The address at which the origin itself was asked.
+    /// Returns the address at which the origin itself was asked.
     pub fn upstream(&self) -> Option<SocketAddr> {
-        // It may have been asked twice, with a condition and then without.
+        // The origin might have been asked twice, with a condition and then without.
         let origin_hop = self.hops.iter().find(|hop| hop.is_redirect()).or(self.hops.last());
         origin_hop.and_then(|hop| hop.upstream)
     }
 
-    /// The status of the last URL that was asked, where one came.
+    /// Returns the status of the last response, if the last URL gave one.
     pub fn status(&self) -> Option<u16> {
         self.hops.last().and_then(|hop| hop.status)
     }

@@ -1,4 +1,4 @@
-//! The machine's clocks, as the store looks at them: at each lookup, and so quickly.
+//! Detects that the machine's clock was set. The store checks at each lookup, so the check is fast.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -11,10 +11,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::copy::{Jump, Watch};
 
-/// The watch over the clocks, and what it has seen.
+/// The watch on the clocks, and the jumps that it has detected.
 #[derive(Debug)]
 pub(super) struct Clocks {
-    /// What they said a moment ago.
+    /// The clocks at the last check.
     last: ArcSwap<Watch>,
     seen: Mutex<Seen>,
 }
@@ -39,17 +39,18 @@ impl Clocks {
         }
     }
 
-    /// Whether the wall clock, which says `now`, has been set since the last look.
+    /// Returns the jump if the wall clock, which says `now`, was set since the last check.
     pub(super) fn look(&self, now: SystemTime) -> Option<Jump> {
         if self.last.load().is_calm(now, running()) {
             return None;
         }
         let mut seen = self.lock();
-        // Anew, since another may have seen to it meanwhile.
+        // Checks again under the lock, since another thread might have detected the same jump.
         let jump = seen.watch.look(SystemTime::now(), running());
         self.last.store(Arc::new(seen.watch));
         let jump = jump?;
-        // Each costs a look at what comes from disk; a clock that is set so often tells nothing.
+        // Every state that comes from disk is corrected by each of these jumps. The list is bounded because the jumps
+        // of a clock that is set that often mean nothing.
         seen.jumps.truncate(MAX_JUMPS - 1);
         seen.jumps.push(jump);
         drop(seen);
@@ -66,21 +67,21 @@ impl Clocks {
         Some(jump)
     }
 
-    /// All that were seen, in order.
+    /// Returns the remembered jumps, oldest first.
     pub(super) fn jumps(&self) -> Vec<Jump> {
         self.lock().jumps.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        // What it guards is whole at every point where a panic could occur.
+        // Each change under this lock completes before code that could panic, so a poisoned lock holds valid data.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The time since the machine was started, which nobody sets and which goes on while it sleeps.
+/// Returns the time since boot. Nobody can set this clock, and it counts while the machine is suspended.
 fn running() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }
 
-/// Times that the clock was set which are remembered.
+/// Maximum number of jumps to remember.
 const MAX_JUMPS: usize = 16;

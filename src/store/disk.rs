@@ -1,8 +1,7 @@
-//! The copies on disk: what is known of every origin outlives the program, and what memory has no
-//! room for comes back from here.
+//! Persistent storage for the copies: they survive a restart, and those evicted from memory are read back from here.
 //!
-//! Writing is done by a thread of its own, behind the requests. A disk that fails costs what is
-//! remembered, never a request: what cannot be read is not known, and so is fetched.
+//! A dedicated thread writes in the background, so requests never wait for a write. A disk that fails loses copies but
+//! fails no request: robotgate fetches what it cannot read.
 
 mod file;
 mod open;
@@ -43,37 +42,37 @@ use crate::{
 pub struct Disk {
     shared: Arc<SharedDisk>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    /// So that a crowd of readers does not become a crowd of threads.
+    /// Bounds how many threads read at once.
     readers: Arc<Semaphore>,
 }
 
-/// How the copies on disk are kept.
+/// Limits of the copies on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// How long an origin is remembered that nobody asks for.
+    /// How long to remember an origin that nobody requests.
     pub keep: Duration,
-    /// Bytes of texts and records that the file may hold. Beyond that, origins that nobody asked for in
-    /// the longest time are forgotten.
+    /// Maximum size of the texts and records in the file, in bytes. Beyond it, robotgate forgets the origins that have
+    /// not been requested for the longest time.
     pub max_bytes: u64,
 }
 
-/// The copies cannot be kept on disk.
+/// The error for a file that cannot hold the copies.
 #[derive(Debug, thiserror::Error)]
 #[error("the copies cannot be kept in {}: {why}", path.display())]
 pub struct DiskError {
     pub path: PathBuf,
-    /// It names no path.
+    /// Its message contains no path.
     pub why: FileError,
 }
 
 // === impl Disk ===
 
 impl Disk {
-    /// Opens the copies at `path`. Where the file there is damaged, it is moved aside and a new one begun, which the log
-    /// tells. Pages of the file take up to `cache_bytes` of memory. It blocks, for as long as it takes to check the file.
+    /// Opens the copies at `path`. A damaged file is moved aside and replaced by a new one, which is logged. The pages
+    /// of the file take up to `cache_bytes` of memory. Blocks while it checks the whole file.
     ///
     /// # Errors
-    /// The file cannot be used.
+    /// Fails if the file cannot be used.
     pub fn open(path: &Path, options: DiskOptions, cache_bytes: usize) -> Result<Self, DiskError> {
         let unusable = |why| DiskError {
             path: path.to_owned(),
@@ -106,11 +105,11 @@ impl Disk {
         })
     }
 
-    /// Whether the copies could be kept at `path`, as far as that can be told beside a process that has them open. It
-    /// makes nothing.
+    /// Checks whether the copies could be stored at `path`. Creates nothing, and works while another process has the
+    /// file open, so it cannot find every problem.
     ///
     /// # Errors
-    /// This user cannot read or write there.
+    /// Fails if this user cannot read or write there.
     pub fn check(path: &Path) -> Result<(), DiskError> {
         let looked = match files::open_to_write(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -124,12 +123,11 @@ impl Disk {
         })
     }
 
-    /// The file that is used.
     pub fn path(&self) -> &Path {
         &self.shared.path
     }
 
-    /// Why nothing can be written now, and what to do; `None` while it can. It names no path.
+    /// Returns why copies cannot be written now and what to do, or `None` if they can. The text contains no path.
     pub fn trouble(&self) -> Option<String> {
         self.shared
             .trouble
@@ -138,21 +136,21 @@ impl Disk {
             .clone()
     }
 
-    /// How often nothing could be written, since it was opened.
+    /// Returns the number of failed writes since the disk was opened.
     pub fn failures(&self) -> u64 {
         self.shared.failures.load(Ordering::Relaxed)
     }
 
-    /// Changes how the copies are kept.
+    /// Changes the limits.
     pub fn set_options(&self, options: DiskOptions) {
         *self.shared.keep.lock().unwrap_or_else(PoisonError::into_inner) = options.keep;
         self.shared.max_bytes.store(options.max_bytes, Ordering::Relaxed);
     }
 
-    /// What is known of an origin.
+    /// Reads the state of an origin.
     ///
     /// # Errors
-    /// The file cannot be read now.
+    /// Fails if the file cannot be read now.
     pub(super) async fn recall(&self, origin: &Origin) -> Result<Option<Arc<OriginState>>, FileError> {
         let name = origin.to_string();
         let part = {
@@ -161,7 +159,7 @@ impl Disk {
                 Some(Change::Keep { state, complete: true }) => return Ok(Some(state.clone())),
                 Some(Change::Keep { state, complete: false }) => Some(state.clone()),
                 Some(Change::Forget) => return Ok(None),
-                // There will be no file any more.
+                // The writer has stopped or is about to, and closes the file.
                 None if queue.closed => return Ok(None),
                 None => None,
             }
@@ -173,7 +171,7 @@ impl Disk {
         let turn = turn.map_err(|_| FileError::Closed)?;
         let shared = self.shared.clone();
         let reading = tokio::task::spawn_blocking(move || {
-            // It is held for as long as the read takes, whether its reader waits or not.
+            // The blocking read holds its permit even if nobody waits for its result any more.
             let _turn = turn;
             shared.read_file(|file| file.read(&name))
         });
@@ -185,13 +183,13 @@ impl Disk {
         })
     }
 
-    /// Has it written that this is known. With `complete`, that is all there is; else the file may know
-    /// more from before.
+    /// Queues the state of an origin for writing. If it is not `complete`, the file can hold more about the origin,
+    /// and the two are merged.
     pub(super) fn keep(&self, origin: &Origin, state: Arc<OriginState>, complete: bool) {
         self.change(origin, Change::Keep { state, complete });
     }
 
-    /// Has everything removed that is known of an origin.
+    /// Queues the removal of an origin.
     pub(super) fn forget(&self, origin: &Origin) {
         self.change(origin, Change::Forget);
     }
@@ -204,7 +202,7 @@ impl Disk {
         let is_first = !queue.has_work();
         let has_room = queue.put(origin.to_string(), change);
         if is_first {
-            // Otherwise the writer knows that there is something to write.
+            // If there was work before, the writer already knows.
             self.shared.work.notify_one();
         }
         drop(queue);
@@ -218,26 +216,25 @@ impl Disk {
         }
     }
 
-    /// Bytes of texts and records that the file holds, about; `None` while it is closed because of an error. And how many
-    /// it may hold.
+    /// Returns how many bytes of texts and records the file holds, approximately, and how many it may hold. The first
+    /// is `None` while an error keeps the file closed.
     pub fn bytes(&self) -> (Option<u64>, u64) {
         let file = self.shared.file.read().unwrap_or_else(PoisonError::into_inner);
         let held = file.as_ref().map(|file| file.held());
         (held, self.shared.max_bytes.load(Ordering::Relaxed))
     }
 
-    /// How many origins wait to be written.
+    /// Returns how many origins wait to be written.
     pub fn waiting(&self) -> usize {
         self.shared.lock().len()
     }
 
-    /// Waits until all that is known now is written; not for ever, as the disk may take nothing.
-    /// Whether it is.
+    /// Waits until everything queued now is written, or for at most ten seconds. Returns whether it was written.
     pub async fn flush(&self) -> bool {
         let flushed = {
             let mut queue = self.shared.lock();
             if queue.closed && !self.shared.is_open() {
-                // Nobody writes any more.
+                // The writer has ended.
                 return false;
             }
             queue.flush()
@@ -246,45 +243,46 @@ impl Disk {
         matches!(tokio::time::timeout(MAX_FLUSH, flushed).await, Ok(Ok(())))
     }
 
-    /// Works with the file. It blocks.
+    /// Runs `work` on the file. Blocks.
     ///
     /// # Errors
-    /// The file cannot be read now, or what `work` gives.
+    /// Fails if the file cannot be read now, or with the error of `work`.
     pub fn with_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
         self.shared.read_file(work)
     }
 
-    /// Writes what is left and closes the file, for the end of the program. It blocks.
+    /// Writes what is queued and closes the file, at the end of the program. Blocks.
     pub fn close(&self) {
         self.shared.lock().closed = true;
         self.shared.work.notify_one();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
-            // A writer that panicked has said so on stderr.
+            // The panic of a writer is already on stderr.
             let _ = writer.join();
         }
     }
 
-    /// Opens the file at `path` for a person, while no robotgate has it open. It makes none: that would belong to the
-    /// person, and the robotgate of another user could not open it.
+    /// Opens the file at `path` for a command of a user while no robotgate has it open. Does not create the file: it
+    /// would belong to that user, and a robotgate that runs as another user could not open it.
     ///
     /// # Errors
-    /// It cannot be used; locked means that some robotgate runs.
+    /// Fails if the file cannot be used. [`FileError::Locked`] means that a robotgate is running.
     pub fn read_only(path: &Path) -> Result<CopyFile, FileError> {
         open_existing(path, READER_CACHE)
     }
 
-    /// Works with such a file and closes it. What it holds may make a reader panic.
+    /// Runs `work` on a file from [`read_only`](Self::read_only) and closes the file. Reports a panic, which a damaged
+    /// file can cause, as an error.
     ///
     /// # Errors
-    /// The file cannot be read or written, or what `work` gives.
+    /// Fails if the file cannot be read or written, or with the error of `work`.
     pub fn guarded<T>(file: CopyFile, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
         guarded(move || work(&file))
     }
 }
 
 impl Drop for Disk {
-    /// Lets the writer end when all is written. It is not waited for.
+    /// Tells the writer to end after it has written everything. Does not wait for it.
     fn drop(&mut self) {
         self.shared.lock().closed = true;
         self.shared.work.notify_one();
@@ -299,11 +297,11 @@ impl fmt::Debug for Disk {
     }
 }
 
-/// How long someone waits for what is known to be written.
+/// Maximum time that a flush waits.
 const MAX_FLUSH: Duration = Duration::from_secs(10);
-/// Reads that are made at once: most are of memory, and take microseconds.
+/// Maximum number of concurrent reads. Most are served from memory and take microseconds.
 const MAX_READERS: usize = 8;
-/// Bytes of memory for pages, for one that only reads.
+/// Bytes of memory for pages when a command opens the file.
 const READER_CACHE: usize = 16 * 1024 * 1024;
 
 #[cfg(test)]

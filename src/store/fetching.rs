@@ -1,4 +1,4 @@
-//! How a lookup comes by a fetch: it joins the one that is wanted already, or has one begin in its turn, and waits for it.
+//! How a lookup gets its fetch: it joins the fetch in flight or queues a new one, and waits for it.
 
 use std::{
     hash::BuildHasher as _,
@@ -19,20 +19,20 @@ use crate::{
     origin::Origin,
 };
 
-/// A fetch that has begun. If this is dropped before the fetch has ended, the log still has a record of it.
+/// A running fetch. If it is dropped before the fetch ends, the audit log still gets a record of it.
 struct Begun<'a, F: Fetch> {
     origin: &'a Origin,
     slot: &'a Slot,
     fetcher: &'a F,
     policy: &'a Policy,
     at: Instant,
-    /// The reservation in the log, until the fetch has ended.
+    /// The reserved space in the audit log, until the fetch has ended.
     reservation: Option<F::Reservation>,
 }
 
 impl Store {
-    /// Fetches in the background, in the requester's turn. Where it has as many fetches as it may have, a later request
-    /// does it.
+    /// Fetches in the background, in the requester's turn. If the requester has reached its limit of fetches, a later
+    /// request starts the refresh.
     pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, slot: &Arc<Slot>, query: &Query<'_, F>) {
         if slot.fetching.load(Ordering::Relaxed) {
             return;
@@ -49,7 +49,7 @@ impl Store {
         }
     }
 
-    /// Waits for a fetch that is due, at most `wait`.
+    /// Waits at most `wait` for a fetch that is due.
     pub(super) async fn wait_for<F: Fetch>(
         self: &Arc<Self>,
         slot: &Arc<Slot>,
@@ -64,7 +64,7 @@ impl Store {
             FetchHandle::Running(running) => (running, CacheStatus::Collapsed),
             FetchHandle::Queued(queued) if timeout_at(deadline, queued.turn()).await.is_err() => {
                 let running = queued.join();
-                // It may have begun in another's turn at the last moment.
+                // Another requester's turn might have started the fetch at the last moment.
                 let status = match running.has_begun() {
                     true => CacheStatus::Collapsed,
                     false => CacheStatus::Queued,
@@ -80,7 +80,7 @@ impl Store {
         let slot = running.slot;
         let mut found = slot.state.load_full();
         if !found.is_under(policy) {
-            // The fetch was begun before a reload.
+            // The fetch began before a reload.
             found = self.reread(&slot, origin, policy).await;
         }
         let at = SystemTime::now();
@@ -99,16 +99,16 @@ impl Store {
         })
     }
 
-    /// Joins the fetch that is wanted for the origin, or wants one.
+    /// Joins the fetch of the origin that is in flight, or queues one.
     fn join_or_queue<F: Fetch>(&self, slot: &Arc<Slot>, query: &Query<'_, F>) -> Result<FetchHandle, LookupError> {
-        // A fetch may have ended since the caller looked.
+        // A fetch might have ended since the caller checked.
         let is_due = || slot.state.load().due(SystemTime::now(), query.policy) != Due::No;
         let enter = || query.fetcher.enter(query.requester);
         self.in_flight
             .join_or_queue(query.origin, slot, is_due, query.requester.name, enter)
     }
 
-    /// Begins the fetch when its turn has come and the log has room for it.
+    /// Waits for the turn of the fetch and for room in the audit log, then starts it.
     async fn begin<F: Fetch>(
         self: &Arc<Self>,
         queued: &QueuedFetch,
@@ -127,13 +127,13 @@ impl Store {
         let stopping = self.stopping.clone();
         self.running.spawn(async move {
             let fetch = store.fetch(&guard, permit, &*fetcher, policy, reservation);
-            // Dropped where robotgate stops first.
+            // Cancelled if robotgate stops first.
             stopping.run_until_cancelled(fetch).await
         });
         Ok((running, CacheStatus::Miss))
     }
 
-    /// Fetches, and puts what was found in place.
+    /// Fetches, and stores the result.
     async fn fetch<F: Fetch>(
         &self,
         guard: &FetchGuard,
@@ -155,19 +155,19 @@ impl Store {
         let mut traced = fetcher.fetch(&permit, origin, etag.as_deref()).await;
         let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
         if is_unchanged && slot.state.load().etag().is_none() {
-            // What has not changed was forgotten meanwhile.
+            // The origin was forgotten during the fetch, so there is no copy for "not modified" to refer to.
             traced = fetcher.fetch(&permit, origin, None).await;
         }
         drop(permit);
         let now = SystemTime::now();
         self.watch_clock(now);
         let (status, freshness) = (traced.fetched.status(), traced.fetched.freshness());
-        // Parsing may take long enough to keep other requests waiting.
+        // Parsing can take long enough to delay other requests.
         let understood = at_leisure(traced.fetched.is_large(), move || {
             let meaning = traced.fetched.meaning(&policy, now);
             (traced, meaning)
         });
-        // A panic has been reported; whoever waits goes on without a copy.
+        // A panic has been reported. Waiting requests go on without a copy.
         let Some((traced, meaning)) = understood.await else {
             return;
         };
@@ -188,7 +188,7 @@ impl Store {
                 fetcher.finished(&finished, reservation);
             }
             let found = slot.state.compare_and_swap(&before, after.clone());
-            // Else it was read anew meanwhile, or brought back from disk, or forgotten.
+            // If the states differ, the slot was parsed again, read back from disk or forgotten meanwhile.
             if Arc::ptr_eq(&found, &before) {
                 if let Some(disk) = self.disk.as_ref().filter(|_| slot.forgotten() == forgotten) {
                     disk.keep(origin, after, slot.is_recalled());
@@ -212,7 +212,7 @@ impl<F: Fetch> Drop for Begun<'_, F> {
             hops: Vec::new(),
             took: self.at.elapsed(),
         };
-        // What is known stays as it was: the site has not failed.
+        // The state stays as it was: the site has not failed.
         let state = self.slot.state.load_full();
         let finished = FinishedFetch {
             origin: self.origin,

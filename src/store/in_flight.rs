@@ -1,7 +1,7 @@
-//! The fetches that are queued or run: one per origin, which later requests join.
+//! The fetches that are queued or run. There is one for each origin, and later requests join it.
 //!
-//! A fetch waits for its turn as long as somebody waits for it, and nothing has begun until then. It may come in the
-//! turn of any requester that waits for it. Once it runs, it goes on whoever leaves.
+//! A queued fetch exists as long as a request waits for it. It begins in the first turn that any of the requesters
+//! gets. A running fetch continues even if all requests leave.
 
 use std::{
     collections::HashMap,
@@ -16,22 +16,22 @@ use crate::{
     origin::Origin,
 };
 
-/// The fetches that are queued or run, by origin.
+/// The queued and running fetches, by origin.
 #[derive(Debug, Default)]
 pub(super) struct InFlightFetches(Mutex<HashMap<Origin, Entry>>);
 
 #[derive(Debug)]
 struct Entry {
     fetch: Arc<InFlightFetch>,
-    /// How many wait for its turn.
+    /// Number of requests that wait for the fetch to begin.
     waiting: usize,
-    /// The permits of the requesters that wait for it.
+    /// The permits of the requesters that wait for the fetch.
     permits: Vec<(Name, Weak<FetchPermit>)>,
 }
 
 #[derive(Debug)]
 struct InFlightFetch {
-    /// Where it brings its state.
+    /// The slot that receives the result.
     slot: Arc<Slot>,
     stage: watch::Sender<Stage>,
 }
@@ -43,21 +43,21 @@ enum Stage {
     Finished,
 }
 
-/// A fetch, as a request that waits for it holds it.
+/// A request's handle on a fetch.
 pub(super) enum FetchHandle {
-    /// It runs; or none is due any more.
+    /// The fetch runs, or is no longer due.
     Running(RunningFetch),
-    /// It waits for its turn.
+    /// The fetch waits for its turn.
     Queued(QueuedFetch),
 }
 
-/// Held by those who wait for a fetch that runs.
+/// A handle on a running fetch.
 pub(super) struct RunningFetch {
     pub(super) slot: Arc<Slot>,
     stage: watch::Receiver<Stage>,
 }
 
-/// Held by those who wait for a fetch to begin. When the last of them goes, the fetch is not wanted any more.
+/// A handle on a queued fetch. Dropping the last one cancels the fetch.
 pub(super) struct QueuedFetch {
     in_flight: Arc<InFlightFetches>,
     pub(super) origin: Origin,
@@ -65,8 +65,8 @@ pub(super) struct QueuedFetch {
     permit: Arc<FetchPermit>,
 }
 
-/// Held by whoever makes a fetch. It ends when this is dropped, however that comes about: with a
-/// state, by a panic, or with the runtime. Those who wait go on then.
+/// The fetch's own handle. Dropping it ends the fetch and wakes the waiting requests, whether the fetch succeeded,
+/// panicked or ended with the runtime.
 pub(super) struct FetchGuard {
     in_flight: Arc<InFlightFetches>,
     pub(super) origin: Origin,
@@ -76,8 +76,8 @@ pub(super) struct FetchGuard {
 // === impl InFlightFetches ===
 
 impl InFlightFetches {
-    /// Joins the fetch that is wanted for `origin`; else wants one into `slot`, if it is still due. Where it waits, `enter`
-    /// takes a permit for it, unless the requester has one already.
+    /// Joins the fetch in flight for `origin`. If there is none and one is still due, queues one for `slot`. A request
+    /// that has to wait takes a place with `enter`, unless its requester already has a place for this fetch.
     ///
     /// # Errors
     /// Those of `enter`.
@@ -131,12 +131,12 @@ impl InFlightFetches {
         Ok(handle)
     }
 
-    /// Where the fetch that is wanted for `origin` brings its state to.
+    /// Returns the slot of the fetch in flight for `origin`.
     pub(super) fn of(&self, origin: &Origin) -> Option<Arc<Slot>> {
         self.lock().get(origin).map(|entry| entry.fetch.slot.clone())
     }
 
-    /// Where all of them bring their states to.
+    /// Returns the slots of all fetches in flight.
     pub(super) fn slots(&self) -> Vec<(Origin, Arc<Slot>)> {
         let in_flight = self.lock();
         let slots = in_flight
@@ -150,7 +150,7 @@ impl InFlightFetches {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Origin, Entry>> {
-        // Entries come and go whole, so a panic cannot leave one half done.
+        // Entries are inserted and removed whole, so a panic cannot leave one half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -173,12 +173,13 @@ impl InFlightFetch {
 // === impl RunningFetch ===
 
 impl RunningFetch {
-    /// Whether the fetch has begun, and perhaps ended.
+    /// Returns whether the fetch has begun. It might also have ended.
     pub(super) fn has_begun(&self) -> bool {
         *self.stage.borrow() != Stage::Queued
     }
 
-    /// Waits until the fetch has ended and its state is in place; `false` where nobody waits for its turn any more.
+    /// Waits until the fetch has ended and its result is in the slot. Returns `false` if the fetch was dropped while
+    /// it was queued.
     pub(super) async fn finished(&mut self) -> bool {
         self.stage.wait_for(|stage| *stage == Stage::Finished).await.is_ok()
     }
@@ -187,7 +188,7 @@ impl RunningFetch {
 // === impl QueuedFetch ===
 
 impl QueuedFetch {
-    /// Waits for a turn of the requester; `false` where the fetch has begun in another's.
+    /// Waits for the requester's turn. Returns `false` if the fetch has begun in the turn of another requester.
     pub(super) async fn turn(&self) -> bool {
         let mut stage = self.fetch.stage.subscribe();
         tokio::select! {
@@ -197,7 +198,7 @@ impl QueuedFetch {
         }
     }
 
-    /// Begins the fetch in this turn, unless it has begun.
+    /// Starts the fetch in this turn. Returns `None` if it has already begun.
     pub(super) fn begin(&self) -> Option<(FetchGuard, Arc<FetchPermit>)> {
         let is_first = self.fetch.stage.send_if_modified(|stage| {
             let is_first = *stage == Stage::Queued;
@@ -228,12 +229,12 @@ impl Drop for QueuedFetch {
         let Some(entry) = in_flight.get_mut(&self.origin) else {
             return;
         };
-        // Once a fetch has ended, the entry may be that of the next one.
+        // After the fetch has ended, the entry can belong to the next one.
         if !Arc::ptr_eq(&entry.fetch, &self.fetch) {
             return;
         }
         entry.waiting -= 1;
-        // One that runs is removed when it ends.
+        // A running fetch is removed when it ends.
         if entry.waiting == 0 && self.fetch.stage() == Stage::Queued {
             in_flight.remove(&self.origin);
         }
@@ -264,7 +265,7 @@ mod tests {
         origin::{HostPort, Scheme},
     };
 
-    /// Someone who waits for the fetch for `origin`, each with a permit of its own.
+    /// Queues a request for `origin` from a client that has a place of its own.
     fn queued(
         in_flight: &Arc<InFlightFetches>,
         limiter: &Arc<FetchLimiter>,
@@ -286,8 +287,8 @@ mod tests {
         let (in_flight, limiter) = (Arc::<InFlightFetches>::default(), Arc::new(FetchLimiter::new(1)));
         let origin = Origin::new(Scheme::Https, HostPort::parse(b"a.example").expect("a host"));
         let [first, second] = [1, 2].map(|client| queued(&in_flight, &limiter, &origin, client));
-        // A `QueuedFetch` gives its hold on the fetch back only after it has looked at the entry, so the second may look
-        // while the first holds it still.
+        // A `QueuedFetch` drops its reference to the fetch only after it has checked the entry, so the second can
+        // check while the first still holds its reference.
         let held_by_first = first.fetch.clone();
         drop(first);
         assert_eq!(in_flight.len(), 1, "one waits still");

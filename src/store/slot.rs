@@ -1,4 +1,4 @@
-//! The place of one origin in memory, and what it weighs.
+//! The slot of an origin in memory, and its weight.
 
 use std::sync::{
     Arc,
@@ -13,25 +13,24 @@ use crate::{
     origin::{Host, Origin},
 };
 
-/// The place of one origin.
+/// The slot of one origin.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) state: ArcSwap<OriginState>,
-    /// Whether all that is known on disk is here.
+    /// Whether the state includes what the disk holds.
     recalled: AtomicBool,
-    /// How often all was forgotten.
+    /// How often the origin was forgotten.
     forgotten: AtomicU64,
-    /// Whether a fetch runs, or waits for its turn in the background. Only a hint that spares a lock:
-    /// [`InFlightFetches`](super::in_flight::InFlightFetches) decides.
+    /// Whether a fetch runs, or waits in the background for its turn. A hint that saves a lock:
+    /// [`InFlightFetches`](super::in_flight::InFlightFetches) is authoritative.
     pub(super) fetching: AtomicBool,
-    /// What it led to.
+    /// Counts the verdicts that the state has led to.
     pub(super) tally: Arc<Tally>,
-    /// Held by the lookup that reads the disk, or the state anew.
+    /// Held by the lookup that reads the disk or parses the copies again.
     pub(super) turn: tokio::sync::Mutex<()>,
 }
 
-/// A slot as the cache holds it. The weight is that of the time when it was put there: the
-/// cache's books would not balance if it changed by itself.
+/// A slot in the cache. The weight is fixed at insertion: the cache's accounting would be wrong if it changed.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) slot: Arc<Slot>,
@@ -44,7 +43,7 @@ pub(super) struct HeldWeight;
 // === impl Slot ===
 
 impl Slot {
-    /// Of an origin of which nothing is known yet; `recalled` where the disk has no more to say.
+    /// Creates a slot for an unknown origin. Set `recalled` if the disk has nothing to add.
     pub(super) fn new(recalled: bool) -> Self {
         Self {
             state: ArcSwap::from_pointee(OriginState::unknown()),
@@ -64,8 +63,7 @@ impl Slot {
         self.recalled.store(true, Ordering::Release);
     }
 
-    /// Forgets all that is known. Whoever brings something back from disk meanwhile sees it by
-    /// [`forgotten`](Self::forgotten).
+    /// Forgets the origin. A lookup that is reading it from disk notices by [`forgotten`](Self::forgotten).
     pub(super) fn forget(&self) {
         self.forgotten.fetch_add(1, Ordering::AcqRel);
         self.state.store(Arc::new(OriginState::unknown()));
@@ -85,7 +83,7 @@ impl Held {
             Host::Ip(_) => 0,
         };
         let bytes = name + size_of::<Origin>() + size_of::<Slot>() + size_of::<Tally>() + slot.state.load().weight();
-        // An allocator rounds up to its next size, which comes to about an eighth.
+        // An allocator rounds up to the next size class, which adds about an eighth.
         let weight = bytes + bytes / 8 + ENTRY_OVERHEAD;
         Self {
             slot,
@@ -102,5 +100,5 @@ impl Weighter<Origin, Held> for HeldWeight {
     }
 }
 
-/// The cache's and the allocator's own bytes for an entry, as measured with 100,000 of them.
+/// Bytes that the cache and the allocator need for an entry, measured with 100,000 entries.
 const ENTRY_OVERHEAD: usize = 400;

@@ -23,28 +23,28 @@ use crate::{
     origin::{HostPort, Scheme},
 };
 
-/// A fetcher whose every fetch waits for the test to say how it ends.
+/// A fetcher whose fetches wait until the test says how they end.
 struct Puppet {
     calls: mpsc::UnboundedSender<Call>,
     limiter: Arc<FetchLimiter>,
-    /// Whether the log has room.
+    /// Whether the audit log has room.
     logs: watch::Sender<bool>,
-    /// The records of fetches: of which origin, and why it failed.
+    /// The origin of each recorded fetch, and its error.
     records: Mutex<Vec<(Origin, Option<FetchError>)>>,
 }
 
-/// The fetches that were begun, in order.
+/// The fetches that have begun, in order.
 struct Calls(mpsc::UnboundedReceiver<Call>);
 
-/// A fetch that was begun. Dropped without an end, it panics.
+/// A fetch that has begun. If the test drops this without ending the fetch, the fetch panics.
 struct Call {
     origin: Origin,
-    /// What the origin may answer that it has not changed.
+    /// The entity tag of the conditional request.
     etag: Option<String>,
     end: oneshot::Sender<Fetched>,
 }
 
-/// A store and what its lookups need.
+/// A store, and what its lookups need.
 #[derive(Clone)]
 struct Bench {
     store: Arc<Store>,
@@ -71,7 +71,7 @@ impl Fetch for Puppet {
             etag: etag.map(str::to_owned),
             end,
         };
-        // A test that looks at no more calls leaves its last ones running.
+        // A test that reads no more calls leaves its last fetches running.
         let _ = self.calls.send(call);
         Traced {
             fetched: ended.await.expect("the test lets this fetch panic"),
@@ -101,7 +101,7 @@ impl Calls {
         self.0.recv().await.expect("the puppet is there")
     }
 
-    /// Whether no other fetch was begun, once nothing more happens by itself.
+    /// Returns whether no other fetch has begun once nothing changes any more.
     async fn none_more(&mut self) -> bool {
         settle().await;
         self.0.is_empty()
@@ -127,7 +127,7 @@ impl Bench {
         Self::with(Store::new(max_bytes, None), 1000)
     }
 
-    /// With so many places for fetches.
+    /// Creates a bench whose limiter has `permits` permits.
     fn with_permits(permits: usize) -> (Self, Calls) {
         Self::with(Store::new(256 * 1024 * 1024, None), permits)
     }
@@ -176,14 +176,14 @@ impl Bench {
         tokio::spawn(async move { bench.lookup_for(requester, &POLICY, &origin).await })
     }
 
-    /// Looks up an origin of which nothing is known, whose fetch ends so.
+    /// Looks up an unknown origin whose fetch ends with `fetched`.
     async fn fetch(&self, calls: &mut Calls, origin: &Origin, fetched: Fetched) -> Lookup {
         let lookup = self.spawn(origin);
         calls.next().await.ends(fetched);
         lookup.await.expect("a lookup")
     }
 
-    /// Makes `origin` known as if `fetched` had come that long ago.
+    /// Sets the state of `origin` as if `fetched` had been received `ago`.
     fn known_since(&self, origin: &Origin, ago: Duration, fetched: &Fetched) {
         let slot = self.store.slot(origin);
         let then = SystemTime::now() - ago;
@@ -196,7 +196,7 @@ impl Bench {
     }
 }
 
-/// Waits until no task can go on by itself: a paused clock moves on only then.
+/// Waits until no task can make progress: only then does a paused clock advance.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
@@ -239,7 +239,7 @@ fn answered(status: u16, body: &str) -> Fetched {
     })
 }
 
-/// Whether the rules of `body` hold.
+/// Returns whether the rules of `body` are in force.
 fn holds(lookup: &Lookup, body: &str) -> bool {
     let copy = lookup.answer(&POLICY).copy().cloned();
     copy.is_some_and(|copy| {
@@ -247,7 +247,7 @@ fn holds(lookup: &Lookup, body: &str) -> bool {
     })
 }
 
-/// What is said of everything where no file decides.
+/// Returns the verdict and reason for all paths if no rules are in force.
 fn verdict(lookup: &Lookup) -> Option<(Verdict, Reason)> {
     rules_of(lookup.answer(&POLICY)).err()
 }
@@ -308,7 +308,7 @@ async fn each_origin_is_fetched_on_its_own() {
         assert!(begun.iter().any(|call| call.origin == *site), "{site}");
     }
     let [first, second, third] = begun;
-    // The last one ends first, and nobody waits for the others.
+    // The last fetch ends first, and its lookup does not wait for the others.
     let text = format!("User-agent: *\nDisallow: /{}\n", third.origin);
     let last = third.origin.clone();
     third.ends(rules(&text));

@@ -1,10 +1,10 @@
-//! How often an origin's robots.txt led to each verdict, while the origin was in memory.
+//! How often an origin's robots.txt has led to each verdict since the origin came into memory.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{copy::Tally, decision::Verdict};
 
-/// The counts at one moment.
+/// A snapshot of the counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerdictCounts {
     pub allow: u64,

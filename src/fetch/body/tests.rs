@@ -11,7 +11,7 @@ fn decoder(codings: &[&str], limit: usize) -> Result<Decoder, FetchError> {
     Decoder::new(&head, limit)
 }
 
-/// The body that is made of these chunks, read as `read` does.
+/// Decodes these chunks as `read` does.
 fn body<'c>(codings: &[&str], limit: usize, chunks: impl IntoIterator<Item = &'c [u8]>) -> Result<Vec<u8>, Failure> {
     let mut decoder = decoder(codings, limit)?;
     for chunk in chunks {

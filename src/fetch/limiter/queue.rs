@@ -1,4 +1,4 @@
-//! Whose fetch is next. It only counts: it knows no time and waits for nothing.
+//! Decides which fetch is next. It only counts: it uses no time and waits for nothing.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -7,15 +7,15 @@ use std::{
 
 use crate::fetch::LookupError;
 
-/// Who asks for fetches, and how many it may have at once.
+/// A requester of fetches, and its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requester {
     pub name: Name,
-    /// Fetches that run or wait.
+    /// Maximum number of fetches that run or wait.
     pub max_fetches: usize,
 }
 
-/// Whom a fetch counts for.
+/// Whose limit a fetch counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Name {
     /// A client of the proxy, by its IPv4 address or the `/64` of its IPv6 address.
@@ -24,19 +24,19 @@ pub enum Name {
     Operators,
 }
 
-/// The fetches that run, counted, and those that wait, each as a `T`.
+/// The number of running fetches, and the waiting fetches, each as a `T`.
 ///
-/// Requesters take turns, and the fetches of one requester start in the order in which they came. A requester may start
-/// another fetch while it runs fewer than [`LEEWAY`] times the places that are free. So one that asks for more than it
-/// gets leaves a quarter of the places to others, and several share what they take.
+/// Requesters take turns, and the fetches of one requester start in order of arrival. A requester may start another
+/// fetch while it runs fewer than [`LEEWAY`] times the number of free permits. So a single busy requester leaves a
+/// quarter of the permits free, and several busy ones share the rest.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     permits: usize,
     running: usize,
-    /// The number of the last fetch that came.
+    /// The number of the latest fetch.
     last: u64,
     shares: HashMap<Name, Share<T>>,
-    /// The requesters with fetches that wait, the next one first.
+    /// The requesters with waiting fetches, the next one first.
     round: VecDeque<Name>,
 }
 
@@ -60,10 +60,10 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Puts a fetch behind the others of its requester, and returns its number.
+    /// Queues a fetch behind the others of its requester, and returns its number.
     ///
     /// # Errors
-    /// The requester has as many as it may have.
+    /// Fails if the requester has reached its limit of fetches.
     pub(super) fn enter(&mut self, requester: Requester, fetch: T) -> Result<u64, LookupError> {
         let share = self.shares.entry(requester.name).or_insert_with(|| Share {
             running: 0,
@@ -83,7 +83,7 @@ impl<T> Queue<T> {
         Ok(self.last)
     }
 
-    /// Removes a fetch that waited or ran.
+    /// Removes a waiting or running fetch.
     pub(super) fn leave(&mut self, name: Name, number: u64) {
         let Some(share) = self.shares.get_mut(&name) else {
             return;
@@ -99,7 +99,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The next fetch that may start, which counts as running from here on.
+    /// Takes the next fetch that may start, and counts it as running.
     pub(super) fn start(&mut self) -> Option<T> {
         let most = LEEWAY * (self.permits - self.running);
         let may_run = |name: &Name| self.running_of(*name) < most;
@@ -115,8 +115,8 @@ impl<T> Queue<T> {
         Some(fetch)
     }
 
-    /// Whether a slow fetch of `name` keeps another from starting that has more right to its place: one of the same
-    /// requester, or of one that runs fewer.
+    /// Returns whether a slow fetch of `name` should make way: the requester of a waiting fetch is `name` or runs
+    /// fewer.
     pub(super) fn is_in_need(&self, name: Name) -> bool {
         let running = self.running_of(name);
         let has_right = |other: &Name| *other == name || self.running_of(*other) < running;
@@ -136,8 +136,8 @@ impl<T> Share<T> {
     }
 }
 
-/// With it, one requester alone gets three quarters of the places, two that ask for more than they get three sevenths
-/// each, and so on; some places stay free as long as there are enough of them.
+/// With this factor, a single busy requester gets three quarters of the permits, two get three sevenths each, and so
+/// on. Some permits stay free as long as there are enough of them.
 const LEEWAY: usize = 3;
 
 #[cfg(test)]

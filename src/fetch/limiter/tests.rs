@@ -6,16 +6,16 @@ use tokio::{
 
 use super::*;
 
-/// Fetches that are begun and ended by hand.
+/// Fetches that the test starts and ends.
 struct Bench {
     limiter: Arc<FetchLimiter>,
     begun: mpsc::UnboundedSender<(usize, oneshot::Sender<()>)>,
-    /// The numbers of those that have begun, and what ends them.
+    /// The numbers of the running fetches, each with a sender that ends it.
     running: mpsc::UnboundedReceiver<(usize, oneshot::Sender<()>)>,
     ends: Vec<(usize, oneshot::Sender<()>)>,
 }
 
-/// Whose fetches most tests make.
+/// The requester in most tests.
 const ANYBODY: Requester = Requester {
     name: Name::Operators,
     max_fetches: 100,
@@ -32,7 +32,7 @@ impl Bench {
         }
     }
 
-    /// Asks for a turn, behind those who have asked before.
+    /// Queues a fetch behind the earlier ones.
     async fn ask(&self, number: usize) -> JoinHandle<Result<(), FetchError>> {
         let (limiter, begun) = (self.limiter.clone(), self.begun.clone());
         let lookup = tokio::spawn(async move {
@@ -49,7 +49,7 @@ impl Bench {
         lookup
     }
 
-    /// The numbers of those that have begun since this was asked last, in order.
+    /// Returns the numbers of the fetches that have begun since the last call, in order.
     fn begun(&mut self) -> Vec<usize> {
         let from = self.ends.len();
         while let Ok(begun) = self.running.try_recv() {
@@ -66,7 +66,7 @@ impl Bench {
     }
 }
 
-/// Lets everything happen that happens by itself.
+/// Lets all tasks run until none can make progress.
 async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -97,7 +97,7 @@ async fn no_more_than_the_bound_run_and_the_next_is_the_one_that_waits_longest()
 
 #[tokio::test(start_paused = true)]
 async fn slow_ones_leave_room_for_others() {
-    // One requester has three of four places, and slow ones have two of them.
+    // One requester can have three of the four permits, and slow fetches two of them.
     let mut bench = Bench::new(4);
     for number in 0..2 {
         drop(bench.ask(number).await);

@@ -1,5 +1,5 @@
-//! The file of the copies: one redb database. Reads and writes are whole transactions, and they
-//! block. What its tables hold is in `tables`.
+//! The file of the copies, a redb database. Reads and writes are whole transactions, and they block. The module
+//! `tables` documents the tables.
 
 use std::{
     collections::HashMap,
@@ -19,26 +19,26 @@ use crate::copy::OriginState;
 /// An open file.
 pub struct CopyFile {
     database: Database,
-    /// Bytes of texts and records, about.
+    /// Bytes of texts and records, approximately.
     held: AtomicU64,
 }
 
-/// What the file holds, in numbers.
+/// Statistics of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Contents {
     pub origins: u64,
     pub texts: u64,
-    /// Of the texts, each counted once.
+    /// Bytes of all texts. A text that several origins share counts once.
     pub text_bytes: u64,
 }
 
 // === impl CopyFile ===
 
 impl CopyFile {
-    /// Takes an open database, which is made ready where it is new.
+    /// Wraps an open database. Creates the tables if it is new.
     ///
     /// # Errors
-    /// It cannot be read or written, or is of a later version of robotgate.
+    /// Fails if the database cannot be read or written, or a later version of robotgate wrote it.
     pub(super) fn new(database: Database) -> Result<Self, FileError> {
         match version(&database)? {
             Some(VERSION) => {}
@@ -46,7 +46,7 @@ impl CopyFile {
             None => {
                 let transaction = database.begin_write()?;
                 transaction.open_table(ABOUT)?.insert(VERSION_KEY, VERSION)?;
-                // Made here, so that reading need not ask whether they are there.
+                // Creates the tables, so that readers can rely on them.
                 drop(Tables::open(&transaction)?);
                 transaction.commit()?;
             }
@@ -61,16 +61,16 @@ impl CopyFile {
         Ok(file)
     }
 
-    /// Bytes of texts and records, about.
+    /// Returns the bytes of texts and records, approximately.
     pub fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Forgets the origins of which nothing was of use for the longest time, until no more than
-    /// `max_bytes` are held. How many.
+    /// Forgets the origins whose state expired first, until at most `max_bytes` are held. Returns how many origins
+    /// were forgotten.
     ///
     /// # Errors
-    /// The file cannot be read or written.
+    /// Fails if the file cannot be read or written.
     pub fn make_room(&self, max_bytes: u64) -> Result<usize, FileError> {
         let uses = self.database.begin_read()?.open_table(USES)?;
         let mut times = Vec::new();
@@ -79,7 +79,8 @@ impl CopyFile {
             let text = record
                 .copy()
                 .map(|copy| (u64::from(copy.bytes), uses.get(&copy.sha256.0)));
-            // A text goes with the last origin that has it.
+            // Several origins can share a text. Each counts its share of the bytes, since the text is removed with the
+            // last of them.
             let text = match text {
                 Some((bytes, Ok(uses))) => bytes / uses.map_or(1, |uses| uses.value().max(1)),
                 Some((_, Err(error))) => return failed.replace(error).is_some_and(|_| false),
@@ -112,18 +113,18 @@ impl CopyFile {
         Ok(forgotten.len())
     }
 
-    /// How many origins are known.
+    /// Returns the number of origins in the file.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn origins(&self) -> Result<u64, FileError> {
         Ok(self.database.begin_read()?.open_table(ORIGINS)?.len()?)
     }
 
-    /// What is known of an origin.
+    /// Reads the state of an origin.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn read(&self, origin: &str) -> Result<Option<OriginState>, FileError> {
         let transaction = self.database.begin_read()?;
         let origins = transaction.open_table(ORIGINS)?;
@@ -131,13 +132,13 @@ impl CopyFile {
         known(origin, &origins, &texts)
     }
 
-    /// Makes all changes or, where that fails, none.
+    /// Applies all changes, or none if that fails.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn write(&self, changes: &HashMap<String, Change>) -> Result<(), FileError> {
         let mut transaction = self.database.begin_write()?;
-        // Else opening the file after a kill begins with finding out which of its pages are in use.
+        // Otherwise, opening the file after a kill first scans it to find out which pages are in use.
         transaction.set_quick_repair(true);
         let held;
         {
@@ -152,11 +153,11 @@ impl CopyFile {
         Ok(())
     }
 
-    /// Forgets origins of which nothing was of use since `oldest`; looks at no more than `limit`, from
-    /// behind `start` on, and returns where it stopped.
+    /// Forgets origins whose state expired before `oldest`. Checks at most `limit` origins from `start` on, and
+    /// returns where to continue.
     ///
     /// # Errors
-    /// The file cannot be read or written.
+    /// Fails if the file cannot be read or written.
     pub fn collect(&self, oldest: SystemTime, start: &str, limit: usize) -> Result<Collected, FileError> {
         let mut collected = Collected::default();
         let mut old = HashMap::new();
@@ -165,7 +166,7 @@ impl CopyFile {
             let origins = transaction.open_table(ORIGINS)?;
             for entry in origins.range(start..)?.take(limit) {
                 let (origin, record) = entry?;
-                // Behind the last one.
+                // The smallest name after this one.
                 collected.next = Some(format!("{}\0", origin.value()));
                 let last = Record::decode(origin.value(), record.value())
                     .and_then(Record::outline)
@@ -186,10 +187,10 @@ impl CopyFile {
         Ok(collected)
     }
 
-    /// Forgets all that is known of an origin. Whether there was anything.
+    /// Forgets an origin. Returns whether it was known.
     ///
     /// # Errors
-    /// The file cannot be read or written.
+    /// Fails if the file cannot be read or written.
     pub fn forget(&self, origin: &str) -> Result<bool, FileError> {
         let is_known = {
             let transaction = self.database.begin_read()?;
@@ -201,19 +202,19 @@ impl CopyFile {
         Ok(is_known)
     }
 
-    /// Hands every origin, by name, to `each`, until that says no.
+    /// Calls `each` with every origin, sorted by name, until it returns `false`.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn each(&self, each: impl FnMut(&str, Record) -> bool) -> Result<(), FileError> {
         self.each_from("", each)
     }
 
-    /// The same from the origin `start` on, so that nobody need hold a transaction for long: what a
-    /// transaction may still read is room that the file cannot use again.
+    /// Calls `each` like [`each`](Self::each), from the origin `start` on. This lets a caller read in parts instead of
+    /// holding one long transaction, which keeps the file from reusing the space of everything that it can still read.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn each_from(&self, start: &str, mut each: impl FnMut(&str, Record) -> bool) -> Result<(), FileError> {
         let transaction = self.database.begin_read()?;
         let origins = transaction.open_table(ORIGINS)?;
@@ -230,8 +231,10 @@ impl CopyFile {
         Ok(())
     }
 
+    /// Returns the statistics of the file.
+    ///
     /// # Errors
-    /// The file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn contents(&self) -> Result<Contents, FileError> {
         let transaction = self.database.begin_read()?;
         let texts = transaction.open_table(TEXTS)?;
@@ -243,16 +246,17 @@ impl CopyFile {
     }
 }
 
-/// What one look for old origins came to.
+/// Result of one pass of [`CopyFile::collect`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     pub seen: usize,
     pub forgotten: usize,
-    /// Where to go on, where there is more.
+    /// Where to continue, or `None` at the end of the file.
     pub next: Option<String>,
 }
 
-/// Of what the tables mean; `None` in a new file. A file that only needs reading can be read even where the disk is full.
+/// Returns the version of the tables' format, or `None` for a new file. Opens no write transaction, so a file can be
+/// read even if the disk is full.
 fn version(database: &Database) -> Result<Option<u64>, FileError> {
     let transaction = database.begin_read()?;
     match transaction.open_table(ABOUT) {
@@ -266,7 +270,7 @@ fn last_use(record: Record) -> Option<SystemTime> {
     record.outline().and_then(|state| state.useful_until())
 }
 
-/// What is wrong with the file. It says what to do where that is not the same for all.
+/// What is wrong with the file. The message says what to do where that does not depend on the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("another process has it open; give each robotgate its own cache.path")]
@@ -275,12 +279,12 @@ pub enum FileError {
     Later(String),
     #[error("it is damaged ({0})")]
     Damaged(String),
-    /// It is damaged, and is still at its path.
+    /// The file is damaged, and it is still at its path.
     #[error("it is damaged ({what}) and cannot be moved aside: {why}")]
     Stays { what: String, why: String },
     #[error("{0}; check cache.path, its permissions and the room on the disk")]
     Io(#[from] io::Error),
-    /// An error has closed it, and it is about to be opened again; or the program ends.
+    /// An error closed the file and the writer is about to open it again, or the program is ending.
     #[error("it is closed")]
     Closed,
 }
@@ -301,14 +305,14 @@ impl From<redb::Error> for FileError {
             E::PreviousIo | E::DatabaseClosed | E::LockPoisoned(_) | E::TransactionPoisoned => {
                 Self::Io(io::Error::other(error.to_string()))
             }
-            // A format, or tables, that no robotgate has written.
+            // A format, or tables, that no robotgate writes.
             error => Self::Damaged(error.to_string()),
         }
     }
 }
 
-/// Whether this tells of a format that the database does not know, which it takes for damage. One of a number that is not
-/// to be expected is damage.
+/// Recognises the error for a database format that is newer than redb knows, which redb reports as corruption. An
+/// implausible version number is damage.
 fn is_later_format(what: &str) -> bool {
     let found = what
         .strip_prefix("Expected file format version")
@@ -318,7 +322,7 @@ fn is_later_format(what: &str) -> bool {
         .is_some_and(|found: u8| found < 20)
 }
 
-/// For `?` on what each part of the database gives.
+/// Implements `From` for the error types of redb's operations, so that `?` works on them.
 macro_rules! from_parts {
     ($($part:ident),*) => {
         $(impl From<redb::$part> for FileError {
@@ -332,5 +336,5 @@ macro_rules! from_parts {
 from_parts!(DatabaseError, TransactionError, TableError, StorageError, CommitError);
 
 const VERSION_KEY: &str = "version";
-/// Of what the tables mean.
+/// Version of the tables' format.
 const VERSION: u64 = 1;

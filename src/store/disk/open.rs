@@ -1,6 +1,6 @@
-//! Opens the file of the copies. A damaged one is moved aside under a dated name, and a new one is begun.
+//! Opens the file of the copies. Renames a damaged file to a dated name and starts a new one.
 //!
-//! It never deletes a file that somebody else made, and never touches one that another process has open.
+//! It never deletes a file that somebody else created, and never touches a file that another process has open.
 
 use std::{
     any::Any,
@@ -17,14 +17,14 @@ use redb::Builder;
 use super::file::{CopyFile, FileError};
 use crate::text::Timestamp;
 
-/// Whether the whole file is checked when it is opened, which reads all of it.
+/// Whether to check the whole file on opening, which reads all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
     Full,
     Skip,
 }
 
-/// As [`open`], and waits a little for a file that is locked: its holder may be about to end.
+/// Opens the file like [`open`], and waits a little if it is locked: the process that holds it might be about to end.
 pub(super) fn open_patiently(path: &Path, cache_bytes: usize, check: Check) -> Result<CopyFile, FileError> {
     let started = Instant::now();
     loop {
@@ -35,7 +35,7 @@ pub(super) fn open_patiently(path: &Path, cache_bytes: usize, check: Check) -> R
     }
 }
 
-/// Opens the file at `path`, or makes it. A damaged one is moved aside first.
+/// Opens the file at `path` or creates it. Moves a damaged file aside first.
 fn open(path: &Path, cache_bytes: usize, check: Check) -> Result<CopyFile, FileError> {
     if let Some(folder) = path.parent() {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -45,7 +45,7 @@ fn open(path: &Path, cache_bytes: usize, check: Check) -> Result<CopyFile, FileE
         })?;
     }
     let mut options = OpenOptions::new();
-    // It tells where the bots go: not for every user of the machine to read.
+    // The file reveals which sites the bots visit, so not every user may read it.
     options.read(true).write(true).mode(0o640);
     let (file, is_new) = match options.clone().create_new(true).open(path) {
         Ok(file) => (file, true),
@@ -59,7 +59,7 @@ fn open(path: &Path, cache_bytes: usize, check: Check) -> Result<CopyFile, FileE
             open(path, cache_bytes, check)
         }
         Err(error) if is_new && !matches!(error, FileError::Locked) => {
-            // It holds nothing, and would be taken for a damaged one next time.
+            // The file is empty. If it stayed, the next start would take it for a damaged one.
             let _ = fs::remove_file(path);
             Err(error)
         }
@@ -67,7 +67,7 @@ fn open(path: &Path, cache_bytes: usize, check: Check) -> Result<CopyFile, FileE
     }
 }
 
-/// Opens the file at `path` as it is, and makes none.
+/// Opens the file at `path` without creating or repairing it.
 pub(super) fn open_existing(path: &Path, cache_bytes: usize) -> Result<CopyFile, FileError> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     open_database(file, path, cache_bytes, Check::Skip)
@@ -92,18 +92,18 @@ fn open_database(file: File, path: &Path, cache_bytes: usize, check: Check) -> R
     })
 }
 
-/// Renames a damaged file, which nobody has open.
+/// Renames a damaged file that no other process has open.
 fn move_aside(path: &Path, damaged: &File, what: &str) -> Result<(), FileError> {
     let stays = |why: String| FileError::Stays {
         what: what.to_owned(),
         why,
     };
-    // Whoever opens it meanwhile finds it locked, and tries again.
+    // While this process holds the lock, others find the file locked and retry.
     damaged.try_lock().map_err(|_| FileError::Locked)?;
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let there = fs::metadata(path).ok().map(identity);
     if there != Some(identity(damaged.metadata()?)) {
-        // Another process has moved it aside.
+        // Another process has already moved the file aside.
         return Ok(());
     }
     let mut beside = path.as_os_str().to_owned();
@@ -116,7 +116,7 @@ fn move_aside(path: &Path, damaged: &File, what: &str) -> Result<(), FileError> 
         )));
     }
     let mut aside = beside.into_os_string();
-    // Some programs take a colon for the end of a host's name.
+    // Some programs take the part before a colon for a host name.
     aside.push(Timestamp(SystemTime::now()).to_string().replace(':', ""));
     fs::rename(path, &aside)
         .map_err(|error| stays(format!("{error}; move it away, or let robotgate write to its folder")))?;
@@ -129,7 +129,7 @@ fn move_aside(path: &Path, damaged: &File, what: &str) -> Result<(), FileError> 
     Ok(())
 }
 
-/// How many files in the folder of `start` have names that begin with its name.
+/// Counts the files in the folder of `start` whose names begin with the file name of `start`.
 fn count_named_like(start: &Path) -> io::Result<usize> {
     let folder = start.parent().filter(|folder| !folder.as_os_str().is_empty());
     let name = start.file_name().unwrap_or_default().as_encoded_bytes();
@@ -140,10 +140,10 @@ fn count_named_like(start: &Path) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Works on the database, which may panic on bytes that it did not write. Such a panic is damage; the standard library
-/// prints it, too.
+/// Runs `work` on the database and reports a panic as damage: the database can panic on bytes that it did not write.
+/// The standard library also prints the panic.
 pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
-    // Nobody sees what a panic left half done: the file is closed then.
+    // The file is closed after a panic, so nobody sees what it left half done.
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|panic| Err(FileError::Damaged(text_of(&*panic))))
 }
@@ -154,8 +154,8 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "reading it failed".to_owned())
 }
 
-/// Damaged files that are left beside the path: a disk that fails must not fill up with them.
+/// Maximum number of damaged files beside the path, so that a failing disk does not fill up with them.
 const MAX_ASIDE: usize = 8;
-/// How long a locked file is waited for.
+/// How long to wait for a locked file.
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(50);

@@ -1,8 +1,8 @@
-//! The changes that wait to be written, so that nobody waits for a disk: the latest of each origin,
-//! which counts until it stands in the file.
+//! The changes that wait to be written to the disk. The queue holds the latest change of each origin. Until it is in
+//! the file, the queued change counts.
 //!
-//! The states that wait never grow past a bound. An origin whose state has no room is forgotten, so that no older
-//! record passes for the latest.
+//! The queued states never exceed a byte limit. An origin whose state does not fit is forgotten, so that an older
+//! record in the file does not pass for the latest.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,42 +10,42 @@ use tokio::sync::oneshot;
 
 use crate::copy::OriginState;
 
-/// A change of what is known of an origin.
+/// A change to what is known of an origin.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// This is known. If it is not `complete`, the file may know more from before.
+    /// The new state. Unless it is `complete`, the file can hold more about the origin.
     Keep { state: Arc<OriginState>, complete: bool },
-    /// Nothing is known any more.
+    /// Forget the origin.
     Forget,
 }
 
-/// See the module's text.
+/// The queue of changes. See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// By origin.
+    /// The latest change of each origin.
     waiting: HashMap<String, Change>,
-    /// What is being written now.
+    /// The changes that are being written now.
     writing: Arc<HashMap<String, Change>>,
-    /// Bytes that the waiting states hold, shared with the memory or not.
+    /// Bytes of the waiting states, including those that the cache in memory shares.
     bytes: usize,
-    /// Those who wait until all that waits now is written.
+    /// Callers of `flush`, notified when everything that waits now is written.
     flushing: Vec<oneshot::Sender<()>>,
-    /// Whether something had to be forgotten since the last write.
+    /// Whether the queue has rejected a state since the last write.
     overflowed: bool,
     pub(super) closed: bool,
 }
 
-/// What is to be written in one go.
+/// Changes that are written in one transaction.
 pub(super) struct Batch {
     pub(super) changes: Arc<HashMap<String, Change>>,
-    /// Told when it is written.
+    /// Notified after the write.
     pub(super) flushing: Vec<oneshot::Sender<()>>,
 }
 
 // === impl Change ===
 
 impl Change {
-    /// This change on top of an earlier one, as one.
+    /// Merges this change with an earlier one of the same origin.
     fn after(self, earlier: &Self) -> Self {
         match (self, earlier) {
             (
@@ -67,8 +67,8 @@ impl Change {
 // === impl Queue ===
 
 impl Queue {
-    /// Puts a change in, on top of an earlier one of the same origin. `false` where there is no room
-    /// for it, for the first time since the last write.
+    /// Adds a change on top of an earlier one of the same origin. Returns `false` if there is no room for its state,
+    /// but only the first time since the last write.
     pub(super) fn put(&mut self, origin: String, change: Change) -> bool {
         let change = match self.waiting.remove(&origin) {
             Some(earlier) => {
@@ -84,7 +84,7 @@ impl Queue {
         has_room || std::mem::replace(&mut self.overflowed, true)
     }
 
-    /// The change of an origin that is not in the file yet.
+    /// Returns the change of an origin that is not in the file yet.
     pub(super) fn find(&self, origin: &str) -> Option<&Change> {
         self.waiting.get(origin).or_else(|| self.writing.get(origin))
     }
@@ -99,12 +99,12 @@ impl Queue {
         !self.waiting.is_empty() || !self.flushing.is_empty()
     }
 
-    /// Whether someone waits for it.
+    /// Returns whether somebody waits for the next write.
     pub(super) fn is_urgent(&self) -> bool {
         self.closed || !self.flushing.is_empty()
     }
 
-    /// Takes what is to be written next.
+    /// Takes the changes to write next.
     pub(super) fn take(&mut self) -> Batch {
         self.writing = Arc::new(std::mem::take(&mut self.waiting));
         self.bytes = 0;
@@ -114,13 +114,13 @@ impl Queue {
         }
     }
 
-    /// What was taken stands in the file.
+    /// Records that the batch taken last is in the file.
     pub(super) fn mark_written(&mut self) {
         self.writing = Arc::default();
         self.overflowed = false;
     }
 
-    /// What was taken could not be written: it waits again, below what came later.
+    /// Queues a batch again that could not be written. Changes that came since apply on top of it.
     pub(super) fn give_back(&mut self, batch: Batch) {
         self.writing = Arc::default();
         for (origin, change) in batch.changes.iter() {
@@ -132,12 +132,12 @@ impl Queue {
         self.flushing.extend(batch.flushing);
     }
 
-    /// How many origins wait.
+    /// Returns how many origins wait to be written.
     pub(super) fn len(&self) -> usize {
         self.waiting.len() + self.writing.len()
     }
 
-    /// Gives up all that waits: there is no file any more.
+    /// Drops all changes, because the file is closed for good.
     pub(super) fn clear(&mut self) {
         *self = Self {
             closed: self.closed,
@@ -154,7 +154,7 @@ fn weight(origin: &str, change: &Change) -> usize {
     }
 }
 
-/// Bytes that may wait while the disk is slow or full; what is being written comes on top.
+/// Maximum bytes that wait while the disk is slow or full. The batch that is being written does not count.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]

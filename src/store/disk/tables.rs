@@ -1,6 +1,5 @@
-//! The tables of the file, and what a change makes of them. Each text is there once, with how many
-//! origins have it, and goes with the last of them. Every record carries a digest of itself, so that what was
-//! damaged counts as not known.
+//! The tables of the file, and how a change updates them. Each text is stored once with the number of origins that use
+//! it, and removed with the last of them. Every record carries a digest of itself, so damaged ones count as unknown.
 
 use redb::{ReadableTable, ReadableTableMetadata as _, Table, TableDefinition, WriteTransaction};
 use sha2::{Digest as _, Sha256 as Hasher};
@@ -8,16 +7,16 @@ use sha2::{Digest as _, Sha256 as Hasher};
 use super::{file::FileError, queue::Change};
 use crate::copy::{OriginState, Saved, SavedCopy, Sha256};
 
-/// The tables of one write.
+/// The tables of a write transaction.
 pub(super) struct Tables<'t> {
     origins: Table<'t, &'static str, &'static [u8]>,
     texts: Table<'t, &'static [u8; 32], &'static [u8]>,
     uses: Table<'t, &'static [u8; 32], u64>,
-    /// Bytes by which texts and records have grown.
+    /// By how many bytes the texts and records have grown.
     pub(super) more: i64,
 }
 
-/// What the file holds of an origin, apart from its text. In bytes: a digest, and behind it what was saved, as JSON.
+/// What the file holds of an origin except its text. Stored as a digest followed by JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record(Saved);
 
@@ -62,12 +61,12 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Writes the record, and the text where it is not there yet; returns the text's digest.
+    /// Writes the record, and the text if it is missing. Returns the digest of the text.
     fn keep(&mut self, origin: &str, state: &OriginState) -> Result<Option<Sha256>, FileError> {
         let record = Record::of(state);
         let digest = record.text_digest();
         if let (Some(digest), Some(text)) = (digest, state.text()) {
-            // A damaged text is written anew.
+            // A damaged text differs and is written again.
             let is_there = self.texts.get(&digest.0)?.is_some_and(|there| there.value() == text);
             if !is_there {
                 let before = self
@@ -81,7 +80,7 @@ impl<'t> Tables<'t> {
         Ok(digest)
     }
 
-    /// One origin less has the text.
+    /// Decrements the number of origins that use a text, and removes the text after the last.
     fn release(&mut self, digest: Sha256) -> Result<(), FileError> {
         let uses = self.uses.get(&digest.0)?.map_or(0, |uses| uses.value());
         if uses > 1 {
@@ -102,10 +101,10 @@ impl Record {
         Self(state.save())
     }
 
-    /// The record in bytes. The digest is of the origin, too, so that no record passes for another's.
+    /// Serialises the record. The digest covers the origin's name, so a record cannot pass for another origin's.
     fn encode(&self, origin: &str) -> Vec<u8> {
         let mut bytes = vec![0; CHECK];
-        // Numbers and strings into memory: that cannot fail, and an empty record decodes to nothing.
+        // Serialising numbers and strings into memory cannot fail. Even if it did, an empty record decodes to `None`.
         if serde_json::to_writer(&mut bytes, &self.0).is_err() {
             bytes.truncate(CHECK);
         }
@@ -114,7 +113,7 @@ impl Record {
         bytes
     }
 
-    /// `None` for what is damaged.
+    /// Returns `None` if the record is damaged.
     pub(super) fn decode(origin: &str, bytes: &[u8]) -> Option<Self> {
         let (found, json) = bytes.split_first_chunk()?;
         if *found != check(origin, json) {
@@ -127,18 +126,18 @@ impl Record {
         self.copy().map(|copy| copy.sha256)
     }
 
-    /// The last copy that had rules.
+    /// Returns the last copy that had rules.
     pub fn copy(&self) -> Option<&SavedCopy> {
         self.0.copy.as_ref()
     }
 
-    /// What is known, with an empty text for the copy's.
+    /// Returns the state with an empty text for the copy.
     pub fn outline(self) -> Option<OriginState> {
         self.0.outline()
     }
 }
 
-/// What the tables hold of an origin; `None` for what is damaged.
+/// Reads the state of an origin from the tables. Returns `None` if it is unknown or damaged.
 pub(super) fn known(
     origin: &str,
     origins: &impl ReadableTable<&'static str, &'static [u8]>,
@@ -169,10 +168,10 @@ fn check(origin: &str, json: &[u8]) -> [u8; CHECK] {
 
 pub(super) const ORIGINS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("origins");
 pub(super) const TEXTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("texts");
-/// How many origins have a text.
+/// Number of origins that use each text.
 pub(super) const USES: TableDefinition<'_, &[u8; 32], u64> = TableDefinition::new("uses");
 pub(super) const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
-/// Bytes of an origin's record and of what it takes to find it, about.
+/// Approximate bytes of an origin's record and its index entries.
 pub(super) const RECORD_BYTES: u64 = 512;
-/// Bytes of the digest that are kept: it guards against accidents only.
+/// Bytes of the digest that are stored. It detects accidents, not attacks.
 const CHECK: usize = 8;

@@ -11,7 +11,7 @@ use crate::{
     origin::{HostPort, Scheme},
 };
 
-/// A folder with one file of copies in it.
+/// A folder that contains one file of copies.
 struct Bench {
     folder: TempDir,
 }
@@ -31,7 +31,7 @@ impl Bench {
         Disk::open(&self.path(), OPTIONS, 1 << 20).expect("the copies open")
     }
 
-    /// What was damaged.
+    /// Returns the damaged files that were moved aside.
     fn moved_aside(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.folder.path()).expect("a folder");
         let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -40,7 +40,7 @@ impl Bench {
             .collect()
     }
 
-    /// Closes after all is written.
+    /// Closes the disk after writing everything.
     fn close(disk: Disk) {
         disk.close();
         drop(disk);
@@ -70,7 +70,7 @@ fn origin(host: &str) -> Origin {
     Origin::new(Scheme::Https, HostPort::parse(host.as_bytes()).expect("a host"))
 }
 
-/// After one fetch more.
+/// Returns `state` after one more fetch.
 fn then(state: &OriginState, second: u64, status: u16, body: &str) -> OriginState {
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000 + second);
     let fetched = Fetched::Received(Received {
@@ -171,7 +171,7 @@ async fn a_text_that_several_origins_have_is_stored_once_and_goes_with_the_last(
     };
     assert_eq!(disk.contents(), one);
 
-    // The same once more is no further use of it.
+    // Storing the same copy again must not count as a second use of its text.
     disk.learns("a.example", &then(&rules(RULES), 10, 200, RULES));
     disk.flushed().await;
     disk.forget(&origin("a.example"));
@@ -228,13 +228,13 @@ async fn a_part_that_waits_takes_up_what_the_file_knows_when_it_is_recalled() {
     let failing = then(&rules(RULES), 90_000, 503, "");
     disk.learns("a.example", &failing);
     disk.flushed().await;
-    // The file could not be read, and this began with nothing; it need not be written yet.
+    // The file could not be read, so this state starts from nothing. It need not be written yet.
     let anew = then(&OriginState::unknown(), 100_000, 503, "");
     disk.keep(&origin("a.example"), Arc::new(anew.clone()), false);
     let recalled = disk.recall(&origin("a.example")).await.expect("read").expect("known");
     assert_eq!(recalled.failing_since(), failing.failing_since());
     assert_eq!(recalled.text(), Some(RULES.as_bytes()));
-    // What is made of it counts as the whole, and loses nothing.
+    // A state derived from the merged one is complete and loses nothing.
     disk.learns("a.example", &then(&recalled, 110_000, 503, ""));
     disk.flushed().await;
     let found = disk.recall(&origin("a.example")).await.expect("read").expect("known");
@@ -329,7 +329,7 @@ async fn origins_that_nobody_asks_for_are_forgotten_in_time_and_no_others() {
         let state = then(&OriginState::unknown(), number * day, 404, "");
         disk.learns(&format!("{number:02}.example"), &state);
     }
-    // It was answered long ago, but is asked for still.
+    // Its last answer is old, but bots still request it.
     let failing = then(&rules(RULES), 20 * day, 503, "");
     disk.learns("failing.example", &failing);
     disk.flushed().await;

@@ -1,7 +1,7 @@
-//! What those who read the file and the one who writes it share, and the thread that writes: many copies at a time. It
-//! opens the file again after an error, and looks for origins that nobody asks for any more.
+//! The writer thread of the copies on disk, and the state that it shares with readers. It writes many copies in one
+//! transaction, reopens the file after an error, and removes origins that nobody requests any more.
 //!
-//! It ends when all is written and the copies are closed.
+//! The thread ends after the copies are closed and everything is written.
 
 use std::{
     path::PathBuf,
@@ -25,25 +25,25 @@ pub(super) struct SharedDisk {
     pub(super) cache_bytes: usize,
     pub(super) keep: Mutex<Duration>,
     pub(super) max_bytes: AtomicU64,
-    /// `None` while it is closed because of an error.
+    /// `None` while an error keeps the file closed.
     pub(super) file: RwLock<Option<Arc<CopyFile>>>,
-    /// Whether that error was damage, for which the file is checked.
+    /// Whether that error was damage. If so, reopening checks the whole file.
     pub(super) is_suspect: AtomicBool,
     pub(super) queue: Mutex<Queue>,
     /// Signalled when the writer has something to do.
     pub(super) work: Condvar,
     /// Why nothing can be written now.
     pub(super) trouble: Mutex<Option<String>>,
-    /// How often nothing could be written.
+    /// Number of failed writes.
     pub(super) failures: AtomicU64,
 }
 
 // === impl SharedDisk ===
 
-/// For all.
+/// For readers and the writer.
 impl SharedDisk {
     pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
-        // A panic inside can at worst lose what waits, and that is fetched again.
+        // At worst, a panic under this lock loses queued copies, and those are fetched again.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,7 +51,7 @@ impl SharedDisk {
         self.file.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Works with the file. An error closes it, and the writer opens it again.
+    /// Runs `work` on the file. An error closes the file, and the writer opens it again.
     fn with_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
         let file = self.file.read().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(file) = file else {
@@ -62,18 +62,18 @@ impl SharedDisk {
             let is_damage = matches!(error, FileError::Damaged(_));
             self.is_suspect.fetch_or(is_damage, Ordering::Relaxed);
             let mut current = self.file.write().unwrap_or_else(PoisonError::into_inner);
-            // Unless another has done so, and the file is open again.
+            // Another thread might have closed it, and the writer might have opened it again.
             let closed = current.take_if(|current| Arc::ptr_eq(current, &file));
             drop(current);
             close([Some(file), closed]);
-            // Under the lock, or the writer could be just about to wait.
+            // Notifying under the lock cannot miss a writer that is just about to wait.
             let _queue = self.lock();
             self.work.notify_one();
         }
         done
     }
 
-    /// As [`with_file`](Self::with_file), for those who read: nobody else tells of the error.
+    /// Runs `work` like [`with_file`](Self::with_file) for a reader, and logs errors, which nobody else does.
     pub(super) fn read_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
         let read = self.with_file(work);
         if let Err(error) = &read
@@ -116,7 +116,7 @@ impl SharedDisk {
                         );
                         break;
                     }
-                    // What cannot be written can often be read.
+                    // A file that cannot be written can often still be read.
                     let _ = self.reopen();
                 }
             }
@@ -135,7 +135,7 @@ impl SharedDisk {
             tracing::error!(path = %self.path.display(), "{text}");
             *trouble = Some(text);
         }
-        // Last, under the lock: who sees the count finds out why.
+        // Counted last and under the lock, so whoever sees the count also finds the reason.
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -146,7 +146,7 @@ impl SharedDisk {
         }
     }
 
-    /// Opens the file again where an error has closed it.
+    /// Opens the file again if an error has closed it.
     fn reopen(&self) -> Result<(), FileError> {
         if self.is_open() {
             return Ok(());
@@ -155,15 +155,15 @@ impl SharedDisk {
             true => Check::Full,
             false => Check::Skip,
         };
-        // One who reads may have the file that was closed for a moment longer.
+        // A reader can hold the closed file a moment longer, so this waits for its lock.
         let file = open_patiently(&self.path, self.cache_bytes, check)?;
         self.is_suspect.store(false, Ordering::Relaxed);
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
         Ok(())
     }
 
-    /// Waits until there is something to do that may be done, and then a moment for more. Whether it is
-    /// the last.
+    /// Waits until there is work and no pause, then a moment longer for more work. Returns whether the queue is
+    /// closed.
     fn wait_for_work(&self, collecting: &Collecting, pause: &Pause) -> bool {
         let mut queue = self.lock();
         while !queue.closed {
@@ -203,13 +203,13 @@ impl SharedDisk {
         self.lock().mark_written();
         self.make_room()?;
         for flushed in batch.flushing {
-            // Whoever went away needs no word.
+            // The caller of `flush` might have gone.
             let _ = flushed.send(());
         }
         Ok(())
     }
 
-    /// Keeps the file within its bound, and makes some room at once where it is over it.
+    /// Forgets origins if the file exceeds its limit, until it is a tenth below.
     fn make_room(&self) -> Result<(), FileError> {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
         let forgotten = self.with_file(|file| match file.held() > max_bytes {
@@ -226,7 +226,7 @@ impl SharedDisk {
         Ok(())
     }
 
-    /// Looks for origins that nobody asks for any more, some at a time.
+    /// Removes origins that nobody requests any more, a limited number in each pass.
     fn collect(&self, collecting: &mut Collecting) -> Result<(), FileError> {
         if !collecting.rest().is_zero() {
             return Ok(());
@@ -254,7 +254,8 @@ impl SharedDisk {
     }
 }
 
-/// Lets go of a file. The last to do so closes it, which writes to it and may panic as any work on it may.
+/// Drops references to the file. Dropping the last one closes the file, which writes and can panic like any work on
+/// it.
 fn close(file: impl IntoIterator) {
     let _ = guarded(|| {
         file.into_iter().for_each(drop);
@@ -262,10 +263,10 @@ fn close(file: impl IntoIterator) {
     });
 }
 
-/// How long the disk is left alone after an error.
+/// The pause after an error.
 #[derive(Debug, Default)]
 struct Pause {
-    /// Errors since it last took something.
+    /// Number of errors since the last success.
     errors: u32,
     until: Option<Instant>,
 }
@@ -284,11 +285,11 @@ impl Pause {
     }
 }
 
-/// How far the look for old origins is.
+/// Progress of the removal of old origins.
 struct Collecting {
-    /// When it goes on.
+    /// When to continue.
     at: Instant,
-    /// Where it goes on.
+    /// Where to continue.
     next: Option<String>,
 }
 
@@ -297,7 +298,7 @@ struct Collecting {
 impl Collecting {
     fn new() -> Self {
         Self {
-            // Not at once: a machine that has just started may have the time still to learn.
+            // Not right at the start: a machine that has just booted might still have a wrong clock.
             at: Instant::now() + COLLECT_EVERY,
             next: None,
         }
@@ -308,14 +309,14 @@ impl Collecting {
     }
 }
 
-/// How long changes gather before they are written together: each write makes the disk keep it, which costs as much for one
-/// change as for hundreds.
+/// How long to gather changes before writing them together. Each write has to be synced to the disk, which costs as
+/// much for one change as for hundreds.
 const GATHER: Duration = Duration::from_millis(20);
-/// Between two tries to write to a disk that took nothing.
+/// Pause before the first retry after a failed write.
 const RETRY: Duration = Duration::from_secs(1);
-/// How often that doubles.
+/// How often the pause doubles.
 const MAX_DOUBLINGS: u32 = 4;
-/// Between two looks for old origins, and within one.
+/// Pauses between two scans for old origins, and between the passes of one scan.
 const COLLECT_EVERY: Duration = Duration::from_secs(60 * 60);
 const COLLECT_ON: Duration = Duration::from_secs(1);
 const COLLECTED_AT_ONCE: usize = 2_000;

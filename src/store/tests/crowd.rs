@@ -43,7 +43,7 @@ async fn lookups_on_several_threads_make_one_fetch_too() {
         let (bench, mut calls) = Bench::new();
         let site = origin("a.example");
         let lookups: Vec<_> = (0..100).map(|_| bench.spawn(&site)).collect();
-        // It ends while some have not yet begun to look.
+        // The fetch ends before some lookups have begun.
         calls.next().await.ends(rules(OLD));
 
         let lookups = ended(lookups).await;

@@ -1,8 +1,8 @@
-//! The store stays within its bound.
+//! The store stays within its memory limit.
 
 use super::*;
 
-/// A file whose copy weighs at least as many bytes.
+/// Returns a robots.txt whose copy weighs at least `bytes`.
 fn file_of(bytes: usize) -> String {
     let mut file = String::from("User-agent: *\n");
     while file.len() < bytes {

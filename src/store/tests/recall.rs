@@ -1,4 +1,4 @@
-//! What memory has no room for, or was known before a restart, comes back from disk.
+//! Copies that were evicted from memory, or known before a restart, come back from disk.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn disk(folder: &Path) -> Disk {
     Disk::open(&folder.join("robots.redb"), options, 1 << 20).expect("the copies open")
 }
 
-/// A store over a file in `folder`, with as much memory.
+/// Creates a store with `max_bytes` of memory and a file in `folder`.
 fn bench(folder: &Path, max_bytes: u64) -> (Bench, Calls) {
     Bench::with(Store::new(max_bytes, Some(disk(folder))), 1000)
 }
@@ -109,7 +109,7 @@ async fn an_origin_that_failed_while_the_disk_could_not_be_read_gets_its_copy_ba
         &POLICY,
     );
     bench.store.disk().expect("a disk").keep(&nth(1), Arc::new(old), true);
-    // The fetch of a moment ago began with nothing.
+    // The recent fetch started without a copy.
     bench.known_since(&nth(1), Duration::ZERO, &answered(503, ""));
     let lookup = bench.lookup(&nth(1)).await;
     assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));

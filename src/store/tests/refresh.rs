@@ -1,4 +1,4 @@
-//! Refreshing what is known: in the background while it holds, before its use afterwards.
+//! Copies are refreshed in the background while they are fresh, and before their next use afterwards.
 
 use super::*;
 
@@ -8,7 +8,7 @@ async fn an_old_copy_is_refreshed_in_the_background_and_nobody_waits() {
     let site = origin("a.example");
     bench.known_since(&site, 20 * HOUR, &rules(OLD));
     for _ in 0..10 {
-        // The refresh never ends in this loop, so a lookup that waited for it would run into the bound.
+        // The refresh never ends in this loop, so a lookup that waited for it would run into the timeout.
         let lookup = bench.lookup(&site).await;
         assert_eq!((lookup.status, lookup.pending), (CacheStatus::Hit, false));
         assert_eq!(lookup.waited, Duration::ZERO);
@@ -40,7 +40,7 @@ async fn a_refresh_names_the_tag_of_the_rules_that_are_known_and_no_other() {
     assert!(holds(&lookup, OLD), "the origin says that it holds still");
     assert_eq!(bench.lookup(&site).await.status, CacheStatus::Hit);
 
-    // After another answer the tag says nothing.
+    // After another answer, the old entity tag must not be used.
     bench.known_since(&site, 25 * HOUR, &answered(404, ""));
     let lookup = bench.spawn(&site);
     let call = calls.next().await;
@@ -118,7 +118,7 @@ async fn past_the_time_of_grace_the_last_copy_decides_and_the_try_runs_beside_it
     let site = origin("a.example");
     bench.known_since(&site, 40 * 24 * HOUR, &rules(OLD));
     bench.known_since(&site, 31 * 24 * HOUR, &answered(500, ""));
-    // The last try is of an hour ago, so another one has only just become due.
+    // The last try was an hour ago, so the next one has only just become due.
     bench.known_since(&site, HOUR + HOUR / 60, &answered(500, ""));
     let lookup = bench.lookup(&site).await;
     assert_eq!(lookup.status, CacheStatus::Stale);

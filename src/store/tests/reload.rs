@@ -1,4 +1,4 @@
-//! A reload changes whose reading holds, while copies are held and fetches run.
+//! A reload changes the profile while copies are held and fetches run.
 
 use super::*;
 
@@ -6,10 +6,10 @@ static RFC9309: LazyLock<Policy> = LazyLock::new(|| Policy {
     profile: Profile::Rfc9309,
     ..*POLICY
 });
-/// Only Google forgives the typo.
+/// Only the profile `google` accepts the typo.
 const TYPO: &str = "User-agent: *\nDisalow: /p\n";
 
-/// Whether `/p` is allowed, by the copy that a lookup found.
+/// Returns whether the copy that a lookup found allows `/p`.
 fn allows(lookup: &Lookup, policy: &Policy) -> bool {
     let copy = lookup.answer(policy).copy().expect("a copy decides");
     assert_eq!(copy.robots.profile(), policy.profile);
@@ -22,7 +22,7 @@ fn copy(lookup: &Lookup, policy: &Policy) -> Arc<crate::copy::RobotsCopy> {
 
 #[tokio::test(start_paused = true)]
 async fn a_copy_that_is_held_is_read_anew_once_and_not_fetched() {
-    // Of the second size, it is read beside what serves requests.
+    // A body of the second size is parsed on a blocking thread.
     for body in [TYPO.to_owned(), TYPO.to_owned() + &"#\n".repeat(40_000)] {
         let (bench, mut calls) = Bench::new();
         let site = origin("a.example");
@@ -41,7 +41,7 @@ async fn a_copy_that_is_held_is_read_anew_once_and_not_fetched() {
 
         let again = bench.lookup_under(&RFC9309, &site).await;
         assert!(Arc::ptr_eq(&after.state, &again.state), "it was read once");
-        // A request that came before the reload, and sees all of the old.
+        // A request that began before the reload still reads by the old profile.
         assert!(!allows(&bench.lookup(&site).await, &POLICY));
         assert!(allows(&bench.lookup_under(&RFC9309, &site).await, &RFC9309));
         assert!(calls.none_more().await);

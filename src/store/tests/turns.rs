@@ -1,8 +1,8 @@
-//! Fetches that wait for their turn or for room in the log: nothing has begun, and nothing is noted of the origin.
+//! Fetches that wait for their turn or for room in the audit log: nothing has begun, and the origin's state stays.
 
 use super::*;
 
-/// One place, which a fetch of the first client has; it ends when the call does.
+/// Creates a bench with one permit, which a fetch of the first client holds until the call ends.
 async fn taken() -> (Bench, Calls, Call) {
     let (bench, mut calls) = Bench::with_permits(1);
     drop(bench.spawn(&origin("dead.example")));
@@ -65,7 +65,7 @@ async fn a_fetch_comes_in_the_turn_of_whichever_client_is_first_to_have_one() {
     let other = bench.spawn_for(client(2), &site);
     settle().await;
 
-    // The first client is next, and then the second.
+    // The first client gets the next turn, and then the second.
     running.ends(rules(OLD));
     calls.next().await.ends(rules(OLD));
     let call = calls.next().await;
@@ -125,7 +125,7 @@ async fn a_copy_that_holds_is_used_and_not_refreshed_where_its_client_may_fetch_
     let lookup = bench.lookup_for(none, &POLICY, &site).await.expect("it is known");
     assert!(holds(&lookup, OLD));
     assert!(calls.none_more().await);
-    // The next one does it.
+    // The next lookup starts the refresh.
     bench.lookup(&site).await;
     assert_eq!(calls.next().await.origin, site);
 }

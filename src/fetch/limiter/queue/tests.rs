@@ -1,6 +1,6 @@
 use super::*;
 
-/// A requester with room for as many fetches as a test has.
+/// Returns a requester with a limit that no test reaches.
 fn client(number: u8) -> Requester {
     Requester {
         name: Name::Client(IpAddr::from([192, 0, 2, number])),
@@ -8,7 +8,7 @@ fn client(number: u8) -> Requester {
     }
 }
 
-/// A queue in which each client, by its number, has asked for so many fetches, one client after the other.
+/// Creates a queue in which each client, by its number, has asked for that many fetches, one client after the other.
 fn queue(permits: usize, counts: &[(u8, usize)]) -> Queue<u8> {
     let mut queue = Queue::new(permits);
     for (number, count) in counts {
@@ -19,7 +19,7 @@ fn queue(permits: usize, counts: &[(u8, usize)]) -> Queue<u8> {
     queue
 }
 
-/// Whose fetches start, in order.
+/// Starts fetches and returns their clients in order.
 fn started(queue: &mut Queue<u8>) -> Vec<u8> {
     std::iter::from_fn(|| queue.start()).collect()
 }
@@ -112,7 +112,7 @@ fn nothing_is_kept_of_those_who_have_left() {
 
 #[test]
 fn a_slow_fetch_is_in_the_way_of_its_own_requester_and_of_those_who_have_fewer() {
-    // The first takes both places; then the second waits, too.
+    // The first requester takes both permits before the second one waits.
     let mut queue = queue(2, &[(1, 2)]);
     started(&mut queue);
     assert!(!queue.is_in_need(client(1).name), "nobody waits");

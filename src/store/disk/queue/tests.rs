@@ -1,7 +1,7 @@
 use super::*;
 use crate::copy::RobotsCopy;
 
-/// A state whose copy weighs at least `bytes`.
+/// Returns a state whose copy weighs at least `bytes`.
 fn state(bytes: usize) -> Arc<OriginState> {
     use crate::{
         copy::{Freshness, Meaning, Policy},
@@ -83,7 +83,7 @@ fn what_has_no_room_is_forgotten_and_never_older_than_it_was() {
     let forgotten = (0..200).filter(|number| matches!(queue.find(&format!("site-{number}")), Some(Change::Forget)));
     assert!(forgotten.count() > 100, "the file's older record must not count");
 
-    // It is known again, by a change that finds room.
+    // A later change that fits makes the origin known again.
     let batch = queue.take();
     assert_eq!(batch.changes.len(), 200);
     queue.mark_written();

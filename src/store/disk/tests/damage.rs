@@ -1,4 +1,4 @@
-//! Files that something else wrote to, or that are no such files at all.
+//! Files that something else has changed, or that were never a database.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A file that knows some origins.
+/// Creates a file that knows some origins.
 fn filled() -> (Bench, HashMap<String, Saved>) {
     let bench = Bench::new();
     let disk = bench.open();
@@ -85,7 +85,7 @@ async fn what_is_damaged_while_it_is_used_is_moved_aside_too() {
     let (bench, known) = filled();
     let disk = bench.open();
     fs::write(bench.path(), b"").expect("written");
-    // Whoever reads or writes next finds out.
+    // The next read or write detects the damage.
     let failed: Result<(), _> = disk.with_file(|_| Err(FileError::Damaged("cut".to_owned())));
     assert!(matches!(failed, Err(FileError::Damaged(_))), "{failed:?}");
     disk.learns("a.example", &rules(RULES));
@@ -181,7 +181,7 @@ fn a_later_version_is_left_alone_and_said_to_be_one() {
 fn a_later_format_of_the_database_is_left_alone_too() {
     let (bench, _) = filled();
     let mut bytes = fs::read(bench.path()).expect("read");
-    // Where each of the two commit slots says it.
+    // The format version in each of the two commit slots.
     for at in [64, 192] {
         bytes[at] += 1;
     }
@@ -194,7 +194,7 @@ fn a_later_format_of_the_database_is_left_alone_too() {
     assert_eq!(fs::read(bench.path()).expect("read").len(), bytes.len());
 }
 
-/// Writes into the file what version of its format it is.
+/// Writes a format version into the file.
 fn set_version(bench: &Bench, version: u64) {
     let database = redb::Database::open(bench.path()).expect("it opens");
     let transaction = database.begin_write().expect("a transaction");
@@ -209,8 +209,8 @@ fn set_version(bench: &Bench, version: u64) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever bytes change, what is recalled is what was known, or nothing; and a file can be used, unless it looks like
-    /// that of a later version.
+    /// Whatever bytes change, each origin is recalled as it was or not at all. The file stays usable unless it looks
+    /// like that of a later version.
     #[test]
     fn damage_makes_nothing_known_that_was_not(
         flips in proptest::collection::vec((0.0..1.0_f64, 1_u8..=255), 1..40),
@@ -219,7 +219,7 @@ proptest! {
         let (bench, known) = filled();
         let mut bytes = fs::read(bench.path()).expect("read");
         for (at, flip) in flips {
-            // Most of a new file is empty; what counts stands at its start.
+            // Most of a new file is empty, so most flips go to the data at its start.
             let at = (at.powi(3) * bytes.len() as f64) as usize;
             let end = (at + run).min(bytes.len());
             bytes[at..end].iter_mut().for_each(|byte| *byte ^= flip);

@@ -1,4 +1,5 @@
-//! Files that cannot be had: locked, forbidden, in the way; and disks that take nothing for a while.
+//! Files that cannot be opened because they are locked, forbidden or blocked by another file, and disks that reject
+//! writes for a while.
 
 use std::fs;
 
@@ -25,7 +26,7 @@ fn a_file_that_another_has_open_is_left_to_it() {
 fn a_lock_that_is_about_to_go_is_waited_for() {
     let bench = Bench::new();
     let first = bench.open();
-    // It takes longer to close a file than to try to open it.
+    // Closing takes longer than the first attempt to open, so opening has to wait.
     let ending = std::thread::spawn(move || Bench::close(first));
     bench.open();
     ending.join().expect("it ends");
