@@ -1,14 +1,14 @@
-//! The local certificate authority: whose certificate bots trust, and which signs one leaf certificate for each host
-//! whose TLS is intercepted.
+//! The local certificate authority. Bots trust its certificate, and it signs a leaf certificate for each host whose
+//! TLS is intercepted.
 //!
-//! - [`Authority`] holds the certificate and its signing key, loads the pair from two files or makes it once, and mints
-//!   leaves.
-//! - [`Leaves`] keeps ready TLS server configurations, one a name.
+//! - [`Authority`] holds the certificate and its signing key. It loads the pair from two files or creates it, and
+//!   mints leaves.
+//! - [`Leaves`] caches a TLS server configuration for each name.
 //!
-//! What it never does: overwrite or delete a certificate or a key that exists, mint for a wildcard, let a leaf outlive
-//! its issuer, print a private key, or read the clock (time comes in as a parameter, or from the clock given to
-//! [`Leaves`]). It also never judges whether a host *should* be intercepted, nor whether the origin behind it showed a
-//! good certificate; callers settle that first.
+//! It never overwrites or deletes an existing certificate or key, mints for a wildcard, lets a leaf outlive its
+//! issuer, prints a private key, or reads the clock (time comes in as a parameter, or from the clock given to
+//! [`Leaves`]). It does not judge whether a host *should* be intercepted or whether the origin's certificate is good;
+//! callers do that first.
 
 use std::{
     fmt,
@@ -55,29 +55,28 @@ pub struct Authority {
     random: &'static dyn SecureRandom,
 }
 
-/// Where the authority's pair came from.
+/// How the pair of certificate and key came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provenance {
-    /// Both files were there.
+    /// Both files existed.
     Loaded,
-    /// Neither file was there, or a creation that had been cut short was finished: clients have yet to be told to trust
-    /// this certificate.
+    /// Neither file existed, or this process completed an interrupted creation. Clients do not trust it yet.
     Created,
 }
 
 // === impl Authority ===
 
 impl Authority {
-    /// Loads the pair, and makes it when *neither* file exists.
+    /// Loads the pair, or creates it if *neither* file exists.
     ///
-    /// Directories that are missing are made with mode 0700, the key with 0600, the certificate with 0644. Processes
-    /// that start at once agree on one pair, and one killed halfway leaves nothing that the next start cannot finish.
+    /// Creates missing directories with mode 0700, the key with 0600 and the certificate with 0644. Processes that
+    /// start at the same time agree on one pair, and the next start completes a creation that was killed halfway.
     /// Blocks on the file system; meant for start-up.
     ///
     /// # Errors
     ///
-    /// One file without the other, a pair that does not fit or is not fit to sign (see [`AuthorityError`]), files that
-    /// cannot be read or written. Nothing that exists is ever overwritten.
+    /// Fails if only one of the files exists, the pair does not match or must not sign (see [`AuthorityError`]), or a
+    /// file cannot be read or written. Never overwrites an existing file.
     pub fn load_or_create(
         certificate: &Path,
         key: &Path,
@@ -90,7 +89,7 @@ impl Authority {
                 pair.tidy();
                 return Ok((authority, Provenance::Loaded));
             }
-            // Where there is no directory, nothing waits to be finished either.
+            // If the directory does not exist, it contains no unfinished file either.
             Presence::Half { present, missing } if !files::folder_of(missing).is_dir() => {
                 return Err(AuthorityError::half(present, missing));
             }
@@ -99,7 +98,7 @@ impl Authority {
         }
 
         let lock = pair.lock()?;
-        // Another process may have been making the pair until a moment ago.
+        // Another process might have created the pair while this one waited for the lock.
         let origin = match pair.presence()? {
             Presence::Both => Provenance::Loaded,
             Presence::Half { present, missing } => {
@@ -121,11 +120,11 @@ impl Authority {
         Ok((authority, origin))
     }
 
-    /// Whether a pair could be made there. It makes nothing.
+    /// Checks whether a pair could be created at these paths. Creates nothing.
     ///
     /// # Errors
     ///
-    /// This user cannot write there.
+    /// Fails if this user cannot write there.
     pub fn check_folders(certificate: &Path, key: &Path) -> Result<(), AuthorityError> {
         for path in [certificate, key] {
             let folder = files::folder_of(path);
@@ -134,11 +133,11 @@ impl Authority {
         Ok(())
     }
 
-    /// Loads the pair, and makes nothing.
+    /// Loads the pair. Creates nothing.
     ///
     /// # Errors
     ///
-    /// As [`Self::load_or_create`], and [`AuthorityError::Missing`] when neither file exists.
+    /// Those of [`Self::load_or_create`], and [`AuthorityError::Missing`] if neither file exists.
     pub fn load(certificate: &Path, key: &Path, now: SystemTime) -> Result<Self, AuthorityError> {
         let pair = Pair::new(certificate, key);
         match pair.settled_presence()? {
@@ -151,19 +150,19 @@ impl Authority {
         }
     }
 
-    /// The certificate as PEM (RFC 7468), for clients to trust; every certificate of the file, in the file's order,
-    /// and nothing else that the file held.
+    /// Returns all certificates of the file as PEM (RFC 7468), in the file's order and without its other contents.
+    /// Clients need to trust these.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
 
-    /// The certificate that signs the leaves, the first of its file.
+    /// Returns the certificate that signs the leaves, which is the first in the file.
     pub fn certificate_der(&self) -> &CertificateDer<'static> {
         self.chain.issuer()
     }
 
-    /// The SHA-256 digest of [`Self::certificate_der`], as upper-case hexadecimal octets between colons, the form that
-    /// `openssl x509 -fingerprint -sha256` and browsers show.
+    /// Returns the SHA-256 digest of [`Self::certificate_der`] as upper-case hexadecimal octets between colons, the
+    /// format of `openssl x509 -fingerprint -sha256` and browsers.
     pub fn fingerprint(&self) -> String {
         Sha256::digest(self.certificate_der())
             .iter()
@@ -172,36 +171,36 @@ impl Authority {
             .join(":")
     }
 
-    /// The certificate's subject, for people to read.
+    /// Returns the certificate's subject in readable form.
     pub fn subject(&self) -> &str {
         &self.chain.subject
     }
 
-    /// What RFC 5280 §4.2.1 requires of an authority's certificate and those of its file lack. Most clients do not mind;
-    /// strict ones refuse the leaves. Empty for a certificate made here.
+    /// Returns what the certificates of the file lack of the requirements of RFC 5280 §4.2.1 for authorities. Most
+    /// clients do not check this, but strict ones refuse the leaves. Empty for a certificate that robotgate created.
     pub fn lacks(&self) -> &[&'static str] {
         &self.chain.lacks
     }
 
-    /// The first moment at which the certificate, and every other in its file, is valid.
+    /// Returns the first moment at which all certificates of the file are valid.
     pub fn not_before(&self) -> SystemTime {
         self.chain.validity.not_before
     }
 
-    /// The last moment at which the certificate, and every other in its file, is valid. No leaf outlives it.
+    /// Returns the last moment at which all certificates of the file are valid. No leaf outlives it.
     pub fn not_after(&self) -> SystemTime {
         self.chain.validity.not_after
     }
 
-    /// Mints a leaf for `name`: a fresh key, and a certificate valid from an hour before `now` until [`LEAF_LIFE`]
-    /// after it, within the authority's own validity.
+    /// Mints a leaf for `name` with a fresh key. The leaf is valid from an hour before `now` until [`LEAF_LIFE`] after
+    /// it, within the authority's own validity.
     ///
-    /// This is CPU work, about a tenth of a millisecond under a P-256 authority and several milliseconds under a large
-    /// RSA key; off the asynchronous threads, please.
+    /// This is CPU work: about a tenth of a millisecond with a P-256 authority, and several milliseconds with a large
+    /// RSA key. Call it outside asynchronous threads.
     ///
     /// # Errors
     ///
-    /// A name that no certificate can carry, or a `now` outside the authority's validity.
+    /// Fails if no certificate can carry the name, or `now` is outside the authority's validity.
     pub fn mint(&self, name: &Host, now: SystemTime) -> Result<CertifiedKey, MintError> {
         self.mint_valid(name, self.leaf_validity(now)?)
     }
@@ -231,7 +230,7 @@ impl Authority {
         Ok(authority)
     }
 
-    /// Says what will hurt later but is no reason to stop now.
+    /// Logs problems that do not prevent signing yet.
     fn warn(&self, now: SystemTime) {
         let subject = self.subject();
         if !self.lacks().is_empty() {
@@ -281,5 +280,5 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// How long before its end an authority's certificate is warned of.
+/// How long before the end of the authority's certificate warnings start.
 const SOON: Duration = Duration::from_secs(30 * 24 * 60 * 60);

@@ -1,9 +1,7 @@
-//! The way out: turns an origin's host into addresses that bots may reach, and hands those out as
-//! the only ones to be dialled.
+//! Turns an origin's host into addresses that bots may reach. These are the only addresses that robotgate dials.
 //!
-//! A name is resolved once for a connection, and the address that was checked is the address that
-//! is dialled: a name that answers differently the second time gains nothing. Nothing here
-//! connects.
+//! A name is resolved once for a connection, and the address that was checked is the address that is dialled: a name
+//! that resolves differently the second time gains nothing. This module opens no connections.
 
 mod guard;
 mod listening;
@@ -22,12 +20,12 @@ pub use self::{
 };
 use crate::origin::Host;
 
-/// The resolver and the guard that checks what it finds.
+/// The resolver, and the guard that checks its results.
 #[derive(Debug, Clone)]
 pub struct Egress {
     pub resolver: Resolver,
     pub guard: Guard,
-    /// Never within reach, whatever the guard allows.
+    /// Addresses that are never allowed, whatever the guard says.
     pub listening: Listening,
 }
 
@@ -43,18 +41,18 @@ pub enum EgressError {
 // === impl Egress ===
 
 impl Egress {
-    /// What can be said of a destination before a name is resolved.
+    /// Checks a destination without resolving its name.
     ///
     /// # Errors
-    /// Bots may not go there, wherever it is.
+    /// Fails if bots may not go there, whatever the address.
     pub fn screen(&self, host: &Host, port: u16) -> Result<(), Prohibited> {
         screen(&self.guard, &self.listening, host, port)
     }
 
-    /// The checked addresses of `host`, in the order in which to try them; never an empty list.
+    /// Returns the checked addresses of `host` in the order in which to try them. The list is never empty.
     ///
     /// # Errors
-    /// The name has no address, or none that bots may reach.
+    /// Fails if the name has no address, or none that bots may reach.
     pub async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, EgressError> {
         self.guard.screen(host, port)?;
         let found = match host {
@@ -80,11 +78,11 @@ impl Egress {
         }
     }
 
-    /// Whether there is something else behind an address that was checked and is now connected to, but not sent to: robotgate
-    /// may have begun to listen there meanwhile, and has said so before anybody could connect.
+    /// Checks again that an address is not one of robotgate's own listeners, after connecting and before sending.
+    /// robotgate might have opened a listener there meanwhile, and registers it before anybody can connect.
     ///
     /// # Errors
-    /// It has.
+    /// Fails if robotgate now listens there.
     pub fn check_again(&self, address: SocketAddr) -> Result<(), EgressError> {
         match self.listening.is_reached_by(address) {
             true => Err(Prohibited::OwnListener(address).into()),
@@ -97,10 +95,10 @@ impl Egress {
     }
 }
 
-/// What `guard` says of a destination before a name is resolved, and whether robotgate itself is `listening` there.
+/// Checks a destination against `guard` and robotgate's own listeners without resolving its name.
 ///
 /// # Errors
-/// Bots may not go there, wherever it is.
+/// Fails if bots may not go there, whatever the address.
 pub fn screen(guard: &Guard, listening: &Listening, host: &Host, port: u16) -> Result<(), Prohibited> {
     guard.screen(host, port)?;
     match host {

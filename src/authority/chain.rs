@@ -1,5 +1,5 @@
-//! The authority's certificate file: what is in it, and whether it may sign leaves. It never touches a key, and never
-//! verifies signatures, which is the business of the clients that trust it.
+//! Parses the authority's certificate file and checks whether its certificates may sign leaves. It never touches a
+//! key, and never verifies signatures: clients do that.
 
 use std::{path::Path, time::SystemTime};
 
@@ -11,28 +11,28 @@ use crate::{pem, text::Second};
 
 /// The issuer of leaves, and the certificates between it and the root that clients trust.
 pub(super) struct Chain {
-    /// As in the file; never empty.
+    /// In the order of the file; never empty.
     pub(super) certificates: Vec<CertificateDer<'static>>,
-    /// What follows the leaf in a handshake.
+    /// The certificates to send after the leaf in a handshake.
     pub(super) sent: Vec<CertificateDer<'static>>,
-    /// The issuer's subject, for people to read.
+    /// The issuer's subject in readable form.
     pub(super) subject: String,
-    /// The same as it stands in the certificate, a DER `Name`.
+    /// The issuer's subject as a DER `Name`, byte for byte.
     pub(super) subject_der: Vec<u8>,
     /// The issuer's public key, a DER `SubjectPublicKeyInfo`.
     pub(super) public_key_der: Vec<u8>,
     /// The issuer's subject key identifier (RFC 5280 §4.2.1.2).
     pub(super) key_id: Option<Vec<u8>>,
-    /// What strict clients will miss in the certificates.
+    /// What the certificates lack for strict clients.
     pub(super) lacks: Vec<&'static str>,
-    /// When all certificates of the file are valid at once.
+    /// The time in which all certificates of the file are valid.
     pub(super) validity: Validity,
 }
 
 // === impl Chain ===
 
 impl Chain {
-    /// Parses and checks every certificate of the PEM in `contents`; `path` is for messages.
+    /// Parses and checks every certificate of the PEM in `contents`. Error messages name `path`.
     pub(super) fn parse(path: &Path, contents: &[u8], now: SystemTime) -> Result<Self, AuthorityError> {
         let unreadable = |detail: String| AuthorityError::Certificate {
             path: path.to_owned(),
@@ -69,8 +69,8 @@ impl Chain {
             }
         }
 
-        // A root is of no use on the wire: a client that trusts it has it, and any other cannot come to trust it so
-        // (RFC 8446 §4.4.2). An intermediate issuer, though, must be sent for the client to find the way to its root.
+        // Roots are not sent: a client that trusts one has it, and sending it convinces no other (RFC 8446 §4.4.2).
+        // Intermediates are sent, since the client needs them to find the path to its root.
         let sent = parsed
             .iter()
             .zip(&certificates)
@@ -122,7 +122,7 @@ fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str
         Ok(Some(_)) => return Err("its keyUsage lacks keyCertSign"),
         Err(_) => return Err("its keyUsage cannot be read"),
     }
-    // RFC 5280 knows no such thing, but clients intersect the purposes along the chain.
+    // RFC 5280 does not define this for authorities, but clients intersect the purposes along the chain.
     match certificate.extended_key_usage() {
         Ok(None) => Ok(()),
         Ok(Some(usage)) if usage.value.any || usage.value.server_auth => Ok(()),
@@ -131,7 +131,7 @@ fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str
     }
 }
 
-/// What RFC 5280 requires, and clients miss only when they are strict.
+/// Returns what the certificate lacks of RFC 5280's requirements that only strict clients check.
 fn lacks_of(certificate: &X509Certificate<'_>) -> impl Iterator<Item = &'static str> {
     let has = |found: fn(&ParsedExtension<'_>) -> bool| {
         certificate
@@ -149,7 +149,7 @@ fn lacks_of(certificate: &X509Certificate<'_>) -> impl Iterator<Item = &'static 
         (has(|it| matches!(it, ParsedExtension::KeyUsage(_))), "keyUsage"),
         // §4.2.1.2
         (key_id_of(certificate).is_some(), "subjectKeyIdentifier"),
-        // §4.2.1.1, which lets a root go without.
+        // §4.2.1.1 exempts roots.
         (
             is_root(certificate) || has(|it| matches!(it, ParsedExtension::AuthorityKeyIdentifier(_))),
             "authorityKeyIdentifier",

@@ -1,4 +1,4 @@
-//! A new authority: its key and its certificate, as PEM. It never touches the file system.
+//! Creates a new authority, a key and its certificate, as PEM. It never touches the file system.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,16 +14,16 @@ use super::{
 };
 use crate::text::{Second, calendar};
 
-/// What goes into the two files.
+/// The contents of the two files.
 pub(super) struct NewPair {
     pub(super) certificate_pem: String,
     /// PKCS #8 (RFC 5958).
     pub(super) key_pem: String,
 }
 
-/// Makes an ECDSA P-256 key and a self-signed certificate for it, valid for [`LIFE`].
+/// Creates an ECDSA P-256 key and a self-signed certificate for it, valid for [`LIFE`].
 pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<NewPair, AuthorityError> {
-    // A machine that starts with its clock at 1970 would make an authority that has ended once the clock is set.
+    // A machine that boots with its clock at 1970 would create an authority that has expired once the clock is set.
     if now < SystemTime::UNIX_EPOCH + EARLIEST {
         return Err(AuthorityError::Clock(Second(now)));
     }
@@ -38,7 +38,7 @@ pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<New
     params.not_after = date_time(now.checked_add(LIFE))?;
     params.serial_number = Some(SerialNumber::from_slice(&serial(random).map_err(make)?));
     params.distinguished_name = subject(random)?;
-    // It signs leaves and nothing between (RFC 5280 §4.2.1.9).
+    // The authority signs leaves only, no intermediates (RFC 5280 §4.2.1.9).
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
 
@@ -50,8 +50,7 @@ pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<New
     })
 }
 
-/// A subject that no other authority has: clients look issuers up by name, and some give up on the first of two that
-/// share one.
+/// Creates a unique subject: clients look issuers up by name, and some try only the first of two that share one.
 fn subject(random: &dyn SecureRandom) -> Result<DistinguishedName, AuthorityError> {
     let mut id = [0; 4];
     random
@@ -70,8 +69,8 @@ fn make(cause: impl ToString) -> AuthorityError {
     AuthorityError::Make(cause.to_string())
 }
 
-/// Ten years: a change means another round of trust on every client.
+/// Ten years, because every client has to trust the next certificate anew.
 const LIFE: Duration = Duration::from_secs(3652 * 24 * 60 * 60);
 
-/// 2025-01-01, which lies before this was written.
+/// 2025-01-01, before this was written.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);

@@ -1,4 +1,4 @@
-//! Why an authority could not be loaded or made, each cause with what to do next. It never carries key material.
+//! Why an authority could not be loaded or created. Each message says what to do, and none contains key material.
 
 use std::{
     io,
@@ -13,40 +13,34 @@ use crate::text::Second;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AuthorityError {
-    /// Neither file exists, and none was to be made.
+    /// Neither file exists, and the caller did not ask to create them.
     #[error(
         "there is no authority yet: neither {} nor {} exists; start the proxy once to make them, or put your own pair \
          there", certificate.display(), key.display()
     )]
     Missing { certificate: PathBuf, key: PathBuf },
 
-    /// One of the two files exists alone.
     #[error(
         "{} exists but {} does not: restore the missing file from a backup, or move the other one away to have a new \
          pair made, whose certificate clients must then trust", present.display(), missing.display()
     )]
     Half { present: PathBuf, missing: PathBuf },
 
-    /// A new pair was to be made, with one path for both of its files.
     #[error("{} cannot hold both the certificate and the key of a new authority: name two files", .0.display())]
     SamePath(PathBuf),
 
-    /// A file or directory could not be read.
     #[error("cannot read {}: {source}; check that it may be read by the user that the proxy runs as", path.display())]
     Read { path: PathBuf, source: io::Error },
 
-    /// A file or directory could not be written.
     #[error(
         "cannot write {}: {source}; check that its directory may be written by the user that the proxy runs as, or make \
          the pair elsewhere and configure its paths", path.display()
     )]
     Write { path: PathBuf, source: io::Error },
 
-    /// Another process holds the directory's lock.
     #[error("another process has kept {} locked for seconds: end it, then start again", .0.display())]
     Locked(PathBuf),
 
-    /// The key file's mode lets others than its owner read it.
     #[error(
         "the key {} has mode {mode:04o}, which lets others than its owner read it: run `chmod 600 {}`, and if anyone \
          could have copied it, have a new pair made", path.display(), path.display()
@@ -57,24 +51,20 @@ pub enum AuthorityError {
         mode: u32,
     },
 
-    /// The certificate file holds no certificate that can be parsed.
     #[error("{} is not a certificate in PEM form: {detail}; put a `-----BEGIN CERTIFICATE-----` block there", path.display())]
     Certificate { path: PathBuf, detail: String },
 
-    /// The key file holds no private key in a form that can be read.
     #[error(
         "{} holds no unencrypted private key in PEM form{hint}: `openssl pkey -in old.pem -out new.pem` writes one",
         path.display()
     )]
     NoKey { path: PathBuf, hint: &'static str },
 
-    /// The key is of a kind that cannot sign here.
     #[error(
         "the key {} cannot be used ({detail}): use ECDSA P-256 or P-384, RSA of 2048 to 8192 bits, or Ed25519", path.display()
     )]
     Key { path: PathBuf, detail: String },
 
-    /// The key is not the certificate's.
     #[error(
         "the key {} does not belong to the certificate {}: put the pair that was made together there; of several \
          certificates, the one that the key belongs to comes first", key.display(), certificate.display()
@@ -85,14 +75,12 @@ pub enum AuthorityError {
     #[error("the certificate {} cannot sign for hosts: {detail}; have it issued as a certificate authority", path.display())]
     NotAuthority { path: PathBuf, detail: &'static str },
 
-    /// The certificates of the file do not follow on each other.
     #[error(
         "in {}, `{subject}` is not followed by its issuer: put the authority's certificate first, and each \
          certificate's issuer after it", path.display()
     )]
     Chain { path: PathBuf, subject: String },
 
-    /// A certificate of the file has ended.
     #[error(
         "the certificate `{subject}` in {} ended at {not_after}: move the pair away to have a new one made, or put a \
          renewed certificate there, and have clients trust it", path.display()
@@ -103,7 +91,6 @@ pub enum AuthorityError {
         not_after: Second,
     },
 
-    /// A certificate of the file is not valid yet.
     #[error(
         "the certificate `{subject}` in {} is only valid from {not_before}, and the clock says {now}: set the clock",
         path.display()
@@ -115,11 +102,10 @@ pub enum AuthorityError {
         now: Second,
     },
 
-    /// The clock is so wrong that a certificate made now would be useless once it is set.
+    /// The clock is so wrong that a certificate created now would be useless once the clock is set.
     #[error("the clock says {0}: set it, then start again to have an authority made")]
     Clock(Second),
 
-    /// The new pair could not be made.
     #[error("cannot make an authority: {0}; make a pair elsewhere and configure its paths")]
     Make(String),
 }
@@ -127,7 +113,7 @@ pub enum AuthorityError {
 // === impl AuthorityError ===
 
 impl AuthorityError {
-    /// The keys of the configuration that name what is wrong.
+    /// Returns the names of the configuration keys at fault.
     pub fn keys(&self) -> &'static str {
         match self {
             Self::Certificate { .. }

@@ -1,4 +1,4 @@
-//! The hand that signs: an authority's key, together with what its leaves must say of it. It never lets the key out.
+//! Signs leaves with the authority's key and puts the authority's identifiers into them. It never exposes the key.
 
 use rcgen::{
     CertificateParams, DistinguishedName, KeyIdMethod, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
@@ -23,7 +23,7 @@ pub(super) struct Issuer {
     algorithm: &'static SignatureAlgorithm,
 }
 
-/// Stands in for the key while a certificate is laid out, and leaves the signature empty.
+/// A placeholder for the key that leaves the signature empty while rcgen builds a certificate.
 struct Unsigned(&'static SignatureAlgorithm);
 
 // === impl Issuer ===
@@ -55,8 +55,8 @@ impl Issuer {
             .find_map(|(scheme, algorithm)| Some((key.choose_scheme(&[scheme])?, algorithm)))
             .ok_or_else(|| unusable("its signature scheme is not supported".into()))?;
 
-        // RFC 5280 §4.2.1.1 wants the issuer's key identifier in each leaf. A certificate that has none binds clients to
-        // nothing, so what RFC 7093 §2 would make of its key serves as well as any.
+        // RFC 5280 §4.2.1.1 requires the issuer's key identifier in each leaf. If the authority's certificate has
+        // none, clients compare it with nothing, so the method of RFC 7093 §2 is as good as any.
         let key_id = match &chain.key_id {
             Some(id) => id.clone(),
             None => Sha256::digest(&chain.public_key_der)[..KEY_ID_LENGTH].to_vec(),
@@ -77,10 +77,10 @@ impl Issuer {
         self.signer.scheme() == SignatureScheme::ED25519
     }
 
-    /// Lays out and signs the certificate of `key`.
+    /// Builds and signs the certificate of `key`.
     ///
-    /// The issuer's name goes in as the very octets of the authority's subject, which is what clients compare
-    /// (RFC 5280 §7.1). rcgen would write it anew, and cannot write every name: of `DC=corp, DC=example` it keeps one.
+    /// Copies the authority's subject into the issuer field byte for byte, because clients compare the two (RFC 5280
+    /// §7.1). rcgen would encode the name again, and cannot encode every name: of `DC=corp, DC=example` it keeps one.
     pub(super) fn sign(&self, params: &CertificateParams, key: &KeyPair) -> Result<CertificateDer<'static>, MintError> {
         let issuer = rcgen::Issuer::from_params(&self.outline, Unsigned(self.algorithm));
         let unsigned = params.signed_by(key, &issuer)?;
@@ -93,7 +93,7 @@ impl Issuer {
         Ok(sequence(&[&to_be_signed, algorithm, &signature])?.into())
     }
 
-    /// A `TBSCertificate` (RFC 5280 §4.1), from the content of one, with the issuer that it should have.
+    /// Replaces the issuer in the content of a `TBSCertificate` (RFC 5280 §4.1), and returns the whole element.
     fn with_issuer(&self, fields: &[u8]) -> Result<Vec<u8>, MintError> {
         let (_version, rest) = split_element(fields)?;
         let (_serial, rest) = split_element(rest)?;
@@ -122,13 +122,13 @@ impl SigningKey for Unsigned {
     }
 }
 
-/// The first DER element, and what follows it.
+/// Splits off the first DER element.
 fn split_element(der: &[u8]) -> Result<(&[u8], &[u8]), MintError> {
     let (rest, _) = Any::from_der(der).map_err(|_| MintError::Encoding)?;
     Ok(der.split_at(der.len() - rest.len()))
 }
 
-/// What is inside of the first DER element.
+/// Returns the content of the first DER element.
 fn content(der: &[u8]) -> Result<&[u8], MintError> {
     let (_, element) = Any::from_der(der).map_err(|_| MintError::Encoding)?;
     Ok(element.data)
@@ -142,7 +142,7 @@ fn encoding<E>(_: E) -> MintError {
     MintError::Encoding
 }
 
-/// What ring signs with, by the client support that it meets: SHA-256 with RSA and P-256, its curve's hash with P-384.
+/// The signature algorithms of ring, best supported by clients first: SHA-256 with RSA and P-256, SHA-384 with P-384.
 const ALGORITHMS: [(SignatureScheme, &SignatureAlgorithm); 4] = [
     (SignatureScheme::ECDSA_NISTP256_SHA256, &PKCS_ECDSA_P256_SHA256),
     (SignatureScheme::ECDSA_NISTP384_SHA384, &PKCS_ECDSA_P384_SHA384),

@@ -1,7 +1,7 @@
-//! Leaf certificates: what is in one, and for how long it holds. It never reads the clock, and never keeps a leaf.
+//! Leaf certificates: their contents and validity. It never reads the clock and stores no leaf.
 //!
-//! The profile is the narrowest that every client takes: RFC 5280 in full, as OpenSSL's and Python's strict modes check
-//! it; one name; `serverAuth`; well under the 200 days that the CA/Browser Forum allows.
+//! The certificate profile is the narrowest that every client accepts: all of RFC 5280 as the strict modes of OpenSSL
+//! and Python check it, one name, `serverAuth`, and a life well under the 200 days that the CA/Browser Forum allows.
 
 use std::{
     sync::Arc,
@@ -29,46 +29,38 @@ use crate::{
     text::{Second, calendar},
 };
 
-/// From when until when a certificate holds, both included (RFC 5280 §4.1.2.5).
+/// The validity period of a certificate, both ends included (RFC 5280 §4.1.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
     pub(super) not_before: SystemTime,
     pub(super) not_after: SystemTime,
 }
 
-/// Why there is no leaf for a name.
+/// Why no leaf could be minted for a name.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MintError {
-    /// No certificate can carry the name.
     #[error("no certificate can be made for the host `{}`: {reason}; tunnel this host if bots must reach it", name.escape_debug())]
     Name { name: String, reason: NameError },
 
-    /// The authority's certificate has ended.
     #[error("the authority's certificate ended at {not_after}: replace the pair, and have clients trust the new one")]
     Expired { not_after: Second },
 
-    /// The authority's certificate is not valid yet.
     #[error("the authority's certificate is only valid from {not_before}, and the clock says {now}: set the clock")]
     NotYetValid { not_before: Second, now: Second },
 
-    /// The system gave no random numbers.
     #[error("the system provides no random numbers: check that /dev/urandom and the getrandom call are available")]
     Random,
 
-    /// The certificate could not be laid out.
     #[error("cannot build a certificate: {0}; please report this, with the authority's certificate")]
     LayOut(#[from] rcgen::Error),
 
-    /// The certificate could not be encoded.
     #[error("cannot encode a certificate; please report this, with the authority's certificate")]
     Encoding,
 
-    /// The authority's key did not sign.
     #[error("the authority's key does not sign: {0}; replace the pair")]
     Sign(rustls::Error),
 
-    /// The leaf does not make a TLS server.
     #[error(
         "the leaf certificate cannot be used by a TLS server: {0}; please report this, with the authority's certificate"
     )]
@@ -79,10 +71,10 @@ pub enum MintError {
     Interrupted,
 }
 
-/// Mints a certificate for `name`, with a key of its own.
+/// Mints a certificate for `name` with a key of its own.
 ///
-/// A key each, rather than one for all: it costs a few dozen microseconds once a name, leaves nothing that links the
-/// origins of one proxy to each other, and no key outlives its certificate.
+/// A key for each leaf costs a few dozen microseconds for each name, links no origins of one proxy to each other, and
+/// lets no key outlive its certificate.
 pub(super) fn mint(
     issuer: &Issuer,
     random: &dyn SecureRandom,
@@ -96,7 +88,7 @@ pub(super) fn mint(
     Ok((certificate, any_ecdsa_type(&key).map_err(MintError::Server)?))
 }
 
-/// Whether there can be a leaf for `name`.
+/// Checks whether a leaf can carry `name`.
 pub(super) fn check(name: &Host) -> Result<(), MintError> {
     name::check(name).map_err(|reason| MintError::Name {
         name: name.to_string(),
@@ -104,8 +96,8 @@ pub(super) fn check(name: &Host) -> Result<(), MintError> {
     })
 }
 
-/// A serial number (RFC 5280 §4.1.2.2): 158 random bits after a bit that is set, which makes it positive and exactly 20
-/// octets long.
+/// Creates a serial number (RFC 5280 §4.1.2.2): 158 random bits behind a bit that is set, which makes it positive and
+/// exactly 20 octets long.
 pub(super) fn serial(random: &dyn SecureRandom) -> Result<[u8; 20], MintError> {
     let mut serial = [0; 20];
     random.fill(&mut serial).map_err(|_| MintError::Random)?;
@@ -118,8 +110,9 @@ fn params(name: &Host, serial: &[u8], validity: Validity) -> Result<CertificateP
     params.serial_number = Some(SerialNumber::from_slice(serial));
     params.not_before = date(validity.not_before)?;
     params.not_after = date(validity.not_after)?;
-    // Clients read the subjectAltName alone; the commonName is for people. It ends at 64 characters (RFC 5280 appendix
-    // A.1), and a certificate with no subject at all must mark its subjectAltName as critical (§4.2.1.6), as rcgen does.
+    // Clients read only the subjectAltName; the commonName is for people. The commonName holds at most 64 characters
+    // (RFC 5280 appendix A.1). A certificate without a subject must mark its subjectAltName as critical (§4.2.1.6),
+    // which rcgen does.
     let (text, alternative) = match name {
         Host::Name(name) => (name.to_string(), SanType::DnsName((&**name).try_into()?)),
         Host::Ip(address) => (address.to_string(), SanType::IpAddress(*address)),
@@ -129,7 +122,7 @@ fn params(name: &Host, serial: &[u8], validity: Validity) -> Result<CertificateP
         params.distinguished_name.push(DnType::CommonName, text);
     }
     params.subject_alt_names = vec![alternative];
-    // `ExplicitNoCa` rather than `NoCa`: it also writes the subject key identifier.
+    // Unlike `NoCa`, `ExplicitNoCa` also writes the subject key identifier.
     params.is_ca = IsCa::ExplicitNoCa;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -144,7 +137,7 @@ fn date(time: SystemTime) -> Result<OffsetDateTime, MintError> {
 // === impl Validity ===
 
 impl Validity {
-    /// When a leaf holds that is minted `now`, under an authority valid for `authority`.
+    /// Returns the validity of a leaf minted at `now` by an authority that is valid for `authority`.
     pub(super) fn of_leaf(authority: Self, now: SystemTime) -> Result<Self, MintError> {
         if now < authority.not_before {
             return Err(MintError::NotYetValid {
@@ -157,7 +150,7 @@ impl Validity {
                 not_after: Second(authority.not_after),
             });
         }
-        // What overflows lies beyond the authority's validity anyhow.
+        // A time that overflows lies outside the authority's validity anyway.
         let not_before = now.checked_sub(BACKDATE).unwrap_or(authority.not_before);
         let not_after = now.checked_add(LEAF_LIFE).unwrap_or(authority.not_after);
         Ok(Self {
@@ -166,18 +159,18 @@ impl Validity {
         })
     }
 
-    /// Until when a leaf minted `now` is used: half of what it has to live, so that no client ever meets one near its
-    /// end, and connections that last have time left.
+    /// Returns when to replace a leaf minted at `now`: halfway through the rest of its life. So no client gets a leaf
+    /// that is about to expire, and long connections have time left.
     pub(super) fn renew_at(self, now: SystemTime) -> SystemTime {
         let left = self.not_after.duration_since(now).unwrap_or_default();
         now + left / 2
     }
 }
 
-/// How long a leaf is valid after it was minted, unless its authority ends before.
+/// How long a leaf is valid after minting, unless its authority expires before.
 pub const LEAF_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// By how much certificates are backdated, for clients whose clocks are slow.
+/// How far to backdate certificates, for clients whose clocks are slow.
 pub(super) const BACKDATE: Duration = Duration::from_secs(60 * 60);
 
 /// RFC 5280 appendix A.1, `ub-common-name`.

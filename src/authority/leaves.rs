@@ -1,5 +1,5 @@
-//! Ready TLS servers, one a name, bounded in number. It never mints on an asynchronous thread, never twice at a time for
-//! one name, and never hands out a leaf that its clients would find too young or nearly over.
+//! A bounded cache of TLS server configurations by name. It never mints on an asynchronous thread, never mints twice
+//! at once for a name, and never hands out a leaf that is not valid yet or about to expire.
 
 use std::{
     fmt,
@@ -39,7 +39,7 @@ struct SharedLeaves {
     cache: Cache<Host, Leaf>,
     provider: Arc<CryptoProvider>,
     clock: Box<dyn Fn() -> SystemTime + Send + Sync>,
-    /// Keeps a burst of new names from taking all of the blocking pool, on which files are written too.
+    /// Keeps a burst of new names from using the whole blocking pool, which files also need.
     turns: Semaphore,
     minted: Arc<AtomicU64>,
 }
@@ -54,12 +54,13 @@ struct Leaf {
 // === impl Leaves ===
 
 impl Leaves {
-    /// An empty cache for about `capacity` names, at least one; the least useful leave first. By the system's clock.
+    /// Creates an empty cache for about `capacity` names, at least one, that evicts the least useful leaf first. Uses
+    /// the system's clock.
     pub fn new(authority: Arc<Authority>, capacity: usize) -> Self {
         Self::with_clock(authority, capacity, SystemTime::now)
     }
 
-    /// As [`Self::new`], by a clock of the caller's.
+    /// Creates a cache like [`Self::new`] that uses `clock`.
     pub fn with_clock(
         authority: Arc<Authority>,
         capacity: usize,
@@ -78,56 +79,56 @@ impl Leaves {
         }
     }
 
-    /// An empty cache as [`Self::new`] makes it, of which what is minted is added to `minted`.
+    /// Creates a cache like [`Self::new`] that adds the number of minted leaves to `minted`.
     pub fn counted(authority: Arc<Authority>, capacity: usize, minted: Arc<AtomicU64>) -> Self {
         let mut leaves = Self::new(authority, capacity);
-        // Nobody shares it yet.
+        // `leaves` is not shared yet, so this always succeeds.
         if let Some(shared) = Arc::get_mut(&mut leaves.shared) {
             shared.minted = minted;
         }
         leaves
     }
 
-    /// The TLS server for `name`, minted when there is none or the one there has gone half of its way.
+    /// Returns the TLS server configuration for `name`. Mints a leaf if there is none or its first half has passed.
     ///
-    /// TLS 1.2 and 1.3, `h2` before `http/1.1`, sessions that resume under the same name only. Needs a tokio runtime.
-    /// May be dropped at any point: minting goes on and serves the next caller.
+    /// The server offers TLS 1.2 and 1.3, prefers `h2` to `http/1.1`, and resumes sessions only under the same name.
+    /// Requires a tokio runtime. Cancel safe: minting continues and serves the next caller.
     ///
     /// # Errors
     ///
-    /// As [`Authority::mint`]. Errors are not kept: the next call tries again.
+    /// Those of [`Authority::mint`]. Errors are not cached: the next call tries again.
     pub async fn server_config(&self, name: Host) -> Result<Arc<ServerConfig>, MintError> {
         if let Some(ready) = self.ready(&name) {
             return Ok(ready);
         }
         leaf::check(&name)?;
-        // A task of its own, for a client that goes away must not take the work of those that wait for it along.
+        // Has a task of its own, so that a client that disconnects does not cancel the work for other clients.
         let fill = Arc::clone(&self.shared).fill(name);
         tokio::spawn(fill).await.unwrap_or(Err(MintError::Interrupted))
     }
 
-    /// The TLS server for `name`, where nothing has to be minted for it.
+    /// Returns the TLS server configuration for `name` if it is cached and still usable.
     pub fn ready(&self, name: &Host) -> Option<Arc<ServerConfig>> {
         let leaf = self.shared.cache.get(name)?;
         leaf.holds((self.shared.clock)()).then_some(leaf.config)
     }
 
-    /// How many names there are servers for now.
+    /// Returns the number of cached configurations.
     pub fn len(&self) -> usize {
         self.shared.cache.len()
     }
 
-    /// Whether there is no server for any name yet.
+    /// Returns whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.shared.cache.is_empty()
     }
 
-    /// How many leaves have been minted since the count began.
+    /// Returns the number of leaves minted since the counter started.
     pub fn minted(&self) -> u64 {
         self.shared.minted.load(Ordering::Relaxed)
     }
 
-    /// The authority that signs them.
+    /// Returns the authority that signs the leaves.
     pub fn authority(&self) -> &Arc<Authority> {
         &self.shared.authority
     }
@@ -154,12 +155,12 @@ impl SharedLeaves {
                 EntryAction::ReplaceWithGuard
             }
         };
-        // While this call holds the guard, others for the name wait here. Dropped without a value, as on an error, it
-        // passes to one of them.
+        // While this call holds the guard, other calls for the name wait here. If it is dropped without a value, as on
+        // an error, it passes to one of them.
         let guard = match self.cache.entry_async(&name, check).await {
             EntryResult::Retained(config) => return Ok(config),
             EntryResult::Vacant(guard) | EntryResult::Replaced(guard, _) => guard,
-            // Neither is asked for above.
+            // The closure above returns neither action.
             EntryResult::Removed(..) | EntryResult::Timeout => return Err(MintError::Interrupted),
         };
 
@@ -170,7 +171,7 @@ impl SharedLeaves {
             .unwrap_or(Err(MintError::Interrupted))?;
         drop(turn);
         let config = Arc::clone(&leaf.config);
-        // It fails when the place has been given to another name meanwhile; this caller is served all the same.
+        // The insertion fails if the entry was evicted meanwhile. This caller gets its configuration anyway.
         let _ = guard.insert(leaf);
         Ok(config)
     }
@@ -190,15 +191,15 @@ impl SharedLeaves {
 // === impl Leaf ===
 
 impl Leaf {
-    /// Whether the leaf serves still. It does not, either, when the clock has been set back to before it began.
+    /// Returns whether the leaf is still usable. It is not if the clock was set back to before its validity began.
     fn holds(&self, now: SystemTime) -> bool {
         self.use_from <= now && now < self.use_until
     }
 }
 
-/// A server that shows `leaf` whatever name the client asks for, or none: to an IP address clients send no name, and the
-/// tunnel's target has settled which leaf it is. It asks clients for no certificate, and takes no early data, which could be
-/// replayed (RFC 8446 §8).
+/// Builds a server configuration that presents `leaf` for any requested name or none: clients send no name for an IP
+/// address, and the tunnel's target has already determined the leaf. The server requests no client certificate and
+/// accepts no early data, which could be replayed (RFC 8446 §8).
 fn server_config(provider: Arc<CryptoProvider>, leaf: CertifiedKey) -> Result<ServerConfig, MintError> {
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -206,8 +207,8 @@ fn server_config(provider: Arc<CryptoProvider>, leaf: CertifiedKey) -> Result<Se
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(leaf)));
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    // Sessions resume by tickets alone, under keys that belong to this name: a ticket for one name opens no tunnel to
-    // another, and however many clients come, nothing is kept for them. The keys turn over every six hours.
+    // Sessions resume only by tickets, whose keys belong to this name: a ticket for one name opens no tunnel to
+    // another, and the server stores nothing for each client. The keys rotate every six hours.
     config.ticketer = Ticketer::new().map_err(|_| MintError::Random)?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)

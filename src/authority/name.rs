@@ -1,4 +1,4 @@
-//! Which hosts a leaf certificate can speak for.
+//! Which host names a leaf certificate can carry.
 
 use std::net::Ipv4Addr;
 
@@ -24,11 +24,11 @@ pub enum NameError {
     Address,
 }
 
-/// Whether a certificate can carry the name of `host`.
+/// Checks whether a certificate can carry the name of `host`.
 ///
-/// Stricter than the IA5String of RFC 5280 §4.2.1.6, which would let through a wildcard, or a NUL that some client
-/// takes for the name's end. More lenient than RFC 1123: `_` and hyphens at a label's edges occur in hosts that
-/// exist, and clients are left to judge them.
+/// Stricter than the IA5String of RFC 5280 §4.2.1.6, which would allow a wildcard, or a NUL that some clients take for
+/// the end of the name. More lenient than RFC 1123: existing hosts have `_` and hyphens at the edges of labels, and
+/// clients can judge those themselves.
 pub(super) fn check(host: &Host) -> Result<(), NameError> {
     let Host::Name(name) = host else {
         return Ok(());
@@ -50,8 +50,8 @@ pub(super) fn check(host: &Host) -> Result<(), NameError> {
             return Err(NameError::Character);
         }
     }
-    // A client that was given an address compares it with iPAddress names only (RFC 9110 §4.3.5), so such a leaf
-    // would be refused by every client.
+    // A client that connects to an address compares it only with iPAddress names (RFC 9110 §4.3.5), so every client
+    // would refuse this leaf.
     if name.parse::<Ipv4Addr>().is_ok() {
         return Err(NameError::Address);
     }

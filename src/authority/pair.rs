@@ -1,16 +1,16 @@
-//! The two files of an authority. What it never does: overwrite or remove either, judge what they hold, or leave a pair
-//! half made that the next start cannot finish.
+//! The two files of an authority. It never overwrites or removes either, never judges their contents, and never leaves
+//! a half-made pair that the next start cannot complete.
 //!
-//! Making a pair takes more than one step of the file system, and a process can be killed between any two, or meet
-//! another that is at it. So, under a lock on the key's directory:
+//! Creating a pair takes several steps in the file system. A process can be killed between any two, or run at the same
+//! time as another one. So, under a lock on the key's directory:
 //!
-//! 1. both files are written in full under names of their own, and flushed to the disk;
-//! 2. each is linked to its final name, which fails if that name is taken;
-//! 3. the first names are removed.
+//! 1. It writes both files in full under temporary names and flushes them to the disk.
+//! 2. It links each to its final name, which fails if that name is taken.
+//! 3. It removes the temporary names.
 //!
-//! Killed within step 1, no final name exists, and the next start makes another pair. Killed within step 2, one final
-//! name exists while the other's contents wait beside it, and the next start links them. Killed within step 3, the pair
-//! is whole, and the next start tidies up.
+//! After a kill in step 1, no final name exists, and the next start creates another pair. After a kill in step 2, one
+//! final name exists beside the temporary file of the other, which the next start links. After a kill in step 3, the
+//! pair is complete, and the next start removes what is left.
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},
@@ -22,7 +22,7 @@ use std::{
 use super::{create::NewPair, error::AuthorityError};
 use crate::files::{self, create_unfinished, folder_of, unfinished};
 
-/// Where the two files of an authority are.
+/// The paths of an authority's two files.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'a> {
     certificate: &'a Path,
@@ -36,7 +36,7 @@ pub(super) enum Presence<'a> {
     Neither,
 }
 
-/// What the two files hold, and their paths for messages.
+/// The contents of the two files, and their paths for error messages.
 pub(super) struct Contents<'a> {
     pub(super) certificate_path: &'a Path,
     pub(super) certificate: Vec<u8>,
@@ -66,11 +66,11 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// As [`Self::presence`], but not of a moment at which another process is between the two files.
+    /// Returns [`Self::presence`], but waits while another process is creating the pair.
     pub(super) fn settled_presence(&self) -> Result<Presence<'a>, AuthorityError> {
         let presence = self.presence()?;
         if let Presence::Half { .. } = presence {
-            // Without the lock the answer may be a moment too old, which is no reason to give none.
+            // Without the lock, the result can be slightly out of date, which is better than none.
             let _lock = self.lock();
             return self.presence();
         }
@@ -86,7 +86,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// The pair of which `missing` has yet to get its name; `None` when nothing waits for it.
+    /// Reads a pair whose file `missing` still has its temporary name. Returns `None` if either file cannot be read.
     pub(super) fn read_unfinished(&self, missing: &Path) -> Option<Contents<'a>> {
         let path = |path: &Path| {
             if path == missing {
@@ -114,14 +114,14 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Waits for the lock under which a pair is made.
+    /// Waits for the lock that a process holds while it creates a pair.
     pub(super) fn lock(&self) -> Result<File, AuthorityError> {
         let folder = folder_of(self.key);
         let lock = files::lock(folder).map_err(AuthorityError::read(folder))?;
         lock.ok_or_else(|| AuthorityError::Locked(folder.to_owned()))
     }
 
-    /// Puts a new pair in place. The caller holds the lock.
+    /// Writes a new pair. The caller holds the lock.
     pub(super) fn create(&self, new: &NewPair) -> Result<(), AuthorityError> {
         if self.certificate == self.key {
             return Err(AuthorityError::SamePath(self.key.to_owned()));
@@ -136,7 +136,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Gives `missing` its name. The caller holds the lock, and has seen that what waits there fits.
+    /// Links `missing` to its final name. The caller holds the lock and has checked the unfinished file.
     pub(super) fn finish(&self, missing: &Path) -> Result<(), AuthorityError> {
         link(missing)?;
         self.flush_directories()?;
@@ -144,7 +144,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Removes what a creation left that was cut short at the very end.
+    /// Removes temporary names left by a creation that was killed in its last step.
     pub(super) fn tidy(&self) {
         let left = |path| unfinished(path).symlink_metadata().is_ok();
         if (left(self.key) || left(self.certificate))
@@ -176,7 +176,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Whether there is anything of that name, be it a link that leads nowhere.
+/// Returns whether the path exists, even as a dangling symbolic link.
 fn exists(path: &Path) -> Result<bool, AuthorityError> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
@@ -210,7 +210,7 @@ fn write_unfinished(path: &Path, contents: &[u8], mode: u32) -> Result<(), Autho
     write().map_err(AuthorityError::write(&path))
 }
 
-/// Gives an unfinished file its final name, unless that is taken.
+/// Gives an unfinished file its final name unless that name is taken.
 fn link(path: &Path) -> Result<(), AuthorityError> {
     let unfinished = unfinished(path);
     match fs::hard_link(&unfinished, path) {
@@ -223,5 +223,5 @@ fn link(path: &Path) -> Result<(), AuthorityError> {
     }
 }
 
-/// The permission bits of everyone but the owner.
+/// The permission bits of group and others.
 const OTHERS: u32 = 0o077;

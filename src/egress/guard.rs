@@ -1,8 +1,8 @@
-//! Which hosts, ports and addresses bots may reach. Pure.
+//! Decides which hosts, ports and addresses bots may reach. Pure.
 //!
-//! Without configuration those are the addresses of the internet: no loopback, private, link-local
-//! (where clouds keep their metadata services), multicast or reserved ones, in no form that carries one
-//! of these. `egress.allow` and `egress.deny` take networks and hosts; deny wins.
+//! By default those are the public addresses of the internet. Loopback, private, link-local (where clouds have their
+//! metadata services), multicast and reserved addresses are refused, as are IPv6 addresses that carry one of these.
+//! `egress.allow` and `egress.deny` list networks and hosts; deny wins.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -15,30 +15,29 @@ use ipnet::IpNet;
 use super::special::{Special, carried, reached};
 use crate::origin::{Host, HostPattern};
 
-/// What the configuration says of destinations.
+/// The destination rules of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guard {
-    /// Where bots may go although it is not public.
+    /// Destinations that bots may reach although they are not public.
     pub allow: Destinations,
-    /// Where bots may not go although it is public, or allowed.
+    /// Destinations that bots may not reach although they are public or allowed.
     pub deny: Destinations,
-    /// The ports that bots may reach.
     pub ports: Ports,
 }
 
-/// Networks, and hosts by their names.
+/// Networks, and hosts by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Destinations {
     pub networks: Vec<IpNet>,
     pub hosts: Vec<HostPattern>,
 }
 
-/// The ports that bots may reach: those of the configuration, or all but the bad ones of the Fetch
-/// standard. Port 0 is never one of them.
+/// The ports that bots may reach: those in the configuration, or all but the bad ports of the Fetch standard. Port 0
+/// is never allowed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ports(Option<Vec<RangeInclusive<u16>>>);
 
-/// Somewhere bots may not go. The texts stand in headers and logs.
+/// A destination that bots may not reach. The texts appear in headers and logs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Prohibited {
     #[error("{address} is {special}, which bots may not reach unless egress.allow has {}", .special.opener())]
@@ -56,10 +55,10 @@ pub enum Prohibited {
 // === impl Guard ===
 
 impl Guard {
-    /// What can be said without resolving a name.
+    /// Checks a destination without resolving its name.
     ///
     /// # Errors
-    /// The name or the port is closed; or the host is an address, and that is.
+    /// Fails if the name, the port, or the address of an IP host is refused.
     pub fn screen(&self, host: &Host, port: u16) -> Result<(), Prohibited> {
         if let Host::Name(name) = host
             && self.deny.names(host)
@@ -75,10 +74,10 @@ impl Guard {
         }
     }
 
-    /// Whether `host` may be reached at `address`.
+    /// Checks whether bots may reach `host` at `address`.
     ///
     /// # Errors
-    /// The address is denied by the configuration, or by default and not allowed by it.
+    /// Fails if the configuration denies the address, or the defaults do and the configuration does not allow it.
     pub fn check(&self, host: &Host, address: IpAddr) -> Result<(), Prohibited> {
         let there = reached(address);
         let inside = match address {
@@ -89,7 +88,7 @@ impl Guard {
             return Err(Prohibited::Address(there));
         }
         self.check_default(host, there)?;
-        // A form that is allowed as such opens no more than what it carries is open.
+        // Allowing an IPv6 form does not allow every IPv4 address that it can carry.
         inside.map_or(Ok(()), |inside| self.check_default(host, inside))
     }
 
@@ -122,7 +121,7 @@ impl Destinations {
 // === impl Ports ===
 
 impl Ports {
-    /// These ports and no others; a bad one among them only where a range is that port alone.
+    /// Allows only these ports. A bad port is allowed only by a range of that single port.
     pub fn only(ranges: Vec<RangeInclusive<u16>>) -> Self {
         Self(Some(ranges))
     }
@@ -137,8 +136,8 @@ impl Ports {
     }
 }
 
-/// Ports of other protocols, whose servers may take a request for one of their own commands: the bad
-/// ports of the Fetch standard (<https://fetch.spec.whatwg.org/#port-blocking>), in order.
+/// Ports of other protocols, whose servers can mistake a request for one of their commands: the bad ports of the Fetch
+/// standard (<https://fetch.spec.whatwg.org/#port-blocking>), sorted.
 const BAD: [u16; 82] = [
     1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
     111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,

@@ -1,7 +1,7 @@
-//! Where this robotgate listens itself, so that no bot comes back to it through it.
+//! The addresses on which this robotgate listens, so that no bot reaches robotgate through itself.
 //!
-//! It sends nothing. Whether an address is one of the machine's the system is asked, by a socket that
-//! is closed at once, and only where the port is one of robotgate's own.
+//! It sends nothing. To find out whether an address is local, it binds a socket to it and closes the socket at once,
+//! but only if the port is one of robotgate's own.
 
 use std::{
     net::{IpAddr, SocketAddr, UdpSocket},
@@ -12,20 +12,20 @@ use arc_swap::ArcSwap;
 
 use super::special::reached;
 
-/// The addresses that are listened on, with the ports that were bound. Clones are of one list, so that a request that was
-/// begun under an earlier configuration knows those of the latest.
+/// The bound addresses and ports of all listeners. Clones share one list, so a request that began under an earlier
+/// configuration sees the latest one.
 #[derive(Debug, Clone, Default)]
 pub struct Listening(Arc<ArcSwap<Vec<SocketAddr>>>);
 
 // === impl Listening ===
 
 impl Listening {
-    /// Listens there, and no longer elsewhere. What is bound has to be told of before anybody can connect to it.
+    /// Replaces the list. Callers register an address before anybody can connect to it.
     pub fn set(&self, addresses: Vec<SocketAddr>) {
         self.0.store(Arc::new(addresses));
     }
 
-    /// Listens there, too.
+    /// Adds addresses to the list.
     pub fn add(&self, addresses: &[SocketAddr]) {
         self.0.rcu(|before| {
             let mut all = Vec::clone(before);
@@ -34,14 +34,14 @@ impl Listening {
         });
     }
 
-    /// Whether a connection to `address` would be accepted here.
+    /// Returns whether a connection to `address` would reach one of robotgate's listeners.
     pub fn is_reached_by(&self, address: SocketAddr) -> bool {
         let there = reached(address.ip());
         let addresses = self.0.load();
         let mut listeners = (addresses.iter())
             .filter(|listener| listener.port() == address.port())
             .map(|listener| listener.ip().to_canonical());
-        // To connect to the unspecified address is to connect to the machine itself.
+        // A connection to the unspecified address reaches the machine itself.
         listeners.any(|listener| {
             listener == there || there.is_unspecified() || accepts_for(listener, there) && is_local(there)
         })
@@ -56,8 +56,7 @@ impl FromIterator<SocketAddr> for Listening {
     }
 }
 
-/// Whether a listener at `listener` takes connections to every address of the machine, that of `there`'s
-/// family included.
+/// Returns whether a socket bound to `listener` accepts connections to every local address of the family of `there`.
 fn accepts_for(listener: IpAddr, there: IpAddr) -> bool {
     listener.is_unspecified() && (listener.is_ipv6() || there.is_ipv4())
 }

@@ -1,5 +1,5 @@
-//! Names to addresses, asynchronously, by the system's name servers or the configured ones. Names
-//! are taken as complete: no search domain is ever added to what a bot asked for.
+//! Resolves names asynchronously with the system's or the configured name servers. Names are fully qualified: no
+//! search domain is appended.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -21,8 +21,7 @@ pub struct Resolver(Arc<Inner>);
 
 struct Inner {
     resolver: TokioResolver,
-    /// What was found, for its time to live. The resolver has a cache, too; but to ask that takes longer than to decide on a
-    /// request.
+    /// Results, for their time to live. The inner resolver caches too, but asking it takes longer than a decision.
     found: Cache<Arc<str>, Resolved>,
 }
 
@@ -33,7 +32,7 @@ struct Resolved {
     until: Instant,
 }
 
-/// The name servers cannot be used.
+/// The error for name servers that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the system's name servers cannot be read: {0}; name some in egress.dns")]
 pub struct ResolverError(#[from] NetError);
@@ -56,11 +55,11 @@ pub enum ResolveError {
 // === impl Resolver ===
 
 impl Resolver {
-    /// A resolver that asks `servers`, or the system's where none is given. The hosts file of the
-    /// system counts either way.
+    /// Creates a resolver that asks `servers`, or the system's name servers if there are none. Uses the system's hosts
+    /// file in both cases.
     ///
     /// # Errors
-    /// No server is given and the system's configuration cannot be read.
+    /// Fails if `servers` is empty and the system's configuration cannot be read.
     pub fn new(servers: &[SocketAddr]) -> Result<Self, ResolverError> {
         let mut builder = if servers.is_empty() {
             TokioResolver::builder_tokio()?
@@ -83,10 +82,10 @@ impl Resolver {
         })))
     }
 
-    /// The addresses of `name`, IPv4 ones first.
+    /// Returns the addresses of `name`, IPv4 first.
     ///
     /// # Errors
-    /// The name does not exist, has no address, or nobody answered.
+    /// Fails if the name does not exist, has no address, or no server answered.
     pub async fn lookup(&self, name: &Arc<str>) -> Result<Arc<[IpAddr]>, ResolveError> {
         let found = self.0.found.get(name);
         if let Some(found) = found.filter(|found| found.until > Instant::now()) {
@@ -102,8 +101,8 @@ impl Resolver {
             addresses: addresses.into(),
             until: answer.valid_until(),
         };
-        // Where one of the two lookups failed, hickory tells of the other's addresses alone, which are most often IPv6 ones,
-        // and asks again the next time.
+        // If one of the two lookups failed, hickory returns only the addresses of the other, usually IPv6. Such a
+        // result is not cached, so that the next lookup asks again.
         if found.addresses.iter().any(IpAddr::is_ipv4) {
             self.0.found.insert(name.clone(), found.clone());
         }
@@ -145,10 +144,9 @@ fn name_server(address: SocketAddr) -> NameServerConfig {
     server
 }
 
-/// Answers that the resolver keeps, each for its time to live.
+/// Maximum number of answers to cache, each for its time to live.
 const CACHE_SIZE: u64 = 16 * 1024;
-/// For one query to one server.
+/// Timeout of one query to one server.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
-/// A name that was missing is asked for again after this time, whatever its zone says: people
-/// who add a record expect it to be there soon.
+/// How long to cache that a name does not exist, whatever its zone says: people expect new records to work soon.
 const NEGATIVE_MAX_TTL: Duration = Duration::from_secs(60);

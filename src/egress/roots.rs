@@ -1,8 +1,7 @@
-//! The certificate authorities that origins' certificates are checked against: the system's and
-//! those that the operator adds.
+//! The root certificates for verifying origins: those of the system and those that the operator adds.
 //!
-//! pingora takes them as the path of one PEM file, so they are written to an anonymous file in
-//! memory that lives as long as the [`Roots`] do.
+//! pingora expects the path of a single PEM file, so the roots are written to an anonymous file in memory that lives
+//! as long as [`Roots`].
 
 use std::{
     fs::File,
@@ -14,17 +13,17 @@ use rustls::{RootCertStore, pki_types::CertificateDer};
 
 use crate::pem;
 
-/// A bundle of roots, at a path that pingora can read.
+/// A bundle of root certificates in a file that pingora can read.
 #[derive(Debug)]
 pub struct Roots {
     file: File,
-    /// How many of them are the system's.
+    /// Number of system roots.
     pub system: usize,
-    /// How many the operator added.
+    /// Number of roots that the operator added.
     pub extra: usize,
 }
 
-/// The bundle cannot be made.
+/// The error for a bundle that cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum RootsError {
     #[error("cannot make a file in memory for the root certificates: {0}")]
@@ -36,11 +35,11 @@ pub enum RootsError {
 // === impl Roots ===
 
 impl Roots {
-    /// Gathers the system's roots and `extra`. A root of the system that rustls cannot use is
-    /// left out, as every browser does; one of the operator's is an error.
+    /// Collects the system's roots and `extra`. Skips a system root that rustls cannot use, as every browser does;
+    /// such a root in `extra` is an error.
     ///
     /// # Errors
-    /// One of `extra` is no usable certificate authority; no memory file can be made.
+    /// Fails if a certificate in `extra` cannot be used as a root, or no memory file can be created.
     pub fn gather(extra: &[CertificateDer<'static>]) -> Result<Self, RootsError> {
         let mut usable = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
@@ -72,7 +71,7 @@ impl Roots {
         })
     }
 
-    /// Where the bundle can be read, by this process and as long as `self` lives.
+    /// Returns the path of the bundle, which is valid in this process while `self` lives.
     pub fn path(&self) -> String {
         format!("/proc/self/fd/{}", self.file.as_raw_fd())
     }

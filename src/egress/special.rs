@@ -1,22 +1,22 @@
-//! What an address is, where it is not one that an origin on the internet has: the entries of IANA's
-//! special-purpose registries (RFC 6890), and the forms in which an IPv6 address carries an IPv4 one. Pure.
+//! Classifies addresses that no origin on the internet has: the entries of IANA's special-purpose registries (RFC
+//! 6890), and the IPv6 forms that carry an IPv4 address. Pure.
 
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
-/// What makes an address no global unicast one, or one that only a machine in a cloud has.
+/// Why an address is not a global unicast address, or is a metadata address of a cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Special {
-    /// And all of 0.0.0.0/8, "this network".
+    /// Includes all of 0.0.0.0/8, "this network".
     Unspecified,
     Loopback,
     Private,
     /// RFC 6598.
     Carrier,
     LinkLocal,
-    /// Where a cloud tells its machines their credentials, at an address that is not link-local.
+    /// A cloud's metadata service, which hands out credentials, at an address that is not link-local.
     Metadata,
     SiteLocal,
     Multicast,
@@ -26,7 +26,7 @@ pub enum Special {
     Compatible,
     /// RFC 2765 §2.1.
     Translated,
-    /// RFC 8215: where in it the IPv4 address stands is the network's own affair.
+    /// RFC 8215. The network decides where in the address the IPv4 address is.
     LocalNat64,
     Teredo,
     SixToFour,
@@ -38,7 +38,7 @@ pub enum Special {
 // === impl Special ===
 
 impl Special {
-    /// What `address` is; `None` of one on the internet.
+    /// Classifies `address`. Returns `None` for an address on the internet.
     pub(super) fn of(address: IpAddr) -> Option<Self> {
         if address.is_multicast() {
             return Some(Self::Multicast);
@@ -86,13 +86,13 @@ impl Special {
         })
     }
 
-    /// Whether the name of a host in `egress.allow` opens such an address for that host. Whoever may
-    /// give a name below it an address must not come by more than a network of the operator's.
+    /// Returns whether a host name in `egress.allow` opens such an address for that host. Other kinds need a network
+    /// in `egress.allow`, because whoever controls a name below an allowed one can point it at any address.
     pub(super) fn is_opened_by_name(self) -> bool {
         matches!(self, Self::Loopback | Self::Private | Self::Carrier)
     }
 
-    /// What has to be in `egress.allow`.
+    /// Names what `egress.allow` must contain, for error messages.
     pub(super) fn opener(self) -> &'static str {
         if self.is_opened_by_name() { "it" } else { "its network" }
     }
@@ -122,8 +122,8 @@ impl fmt::Display for Special {
     }
 }
 
-/// The host that `address` reaches: an IPv4 one in IPv6 clothes, mapped or by NAT64 (RFC 6052
-/// §2.1), stands for the IPv4 one.
+/// Returns the address that `address` reaches: the IPv4 address of an IPv4-mapped or NAT64 one (RFC 6052 §2.1), or
+/// `address` itself.
 pub(super) fn reached(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => match v6.segments() {
@@ -134,8 +134,8 @@ pub(super) fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The IPv4 address that `address` carries, in whatever form; where a form has several, the one that
-/// is reached at last. Of a local NAT64, the last 32 bits are taken for it.
+/// Returns the IPv4 address that `address` carries in any form. For a form that carries several, returns the one that
+/// is finally reached. For local NAT64, assumes the last 32 bits.
 pub(super) fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
@@ -144,7 +144,7 @@ pub(super) fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x64, 0xff9b, 1, _, _, _, high, low]
         | [0x2002, high, low, ..] => Some(v4(high, low)),
-        // RFC 4380 §4: inverted.
+        // RFC 4380 §4: the bits are inverted.
         [0x2001, 0, .., high, low] => Some(v4(!high, !low)),
         [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => Some(v4(high, low)),
         _ => None,
@@ -155,9 +155,9 @@ fn v4(high: u16, low: u16) -> Ipv4Addr {
     Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
 }
 
-/// Network, length of its prefix (never 0), and what it is; the first that fits.
+/// Network, prefix length (never 0) and kind. The first match counts.
 const V4: [([u8; 4], u32, Special); 17] = [
-    // Alibaba's, Oracle's and Azure's; others' are link-local.
+    // Metadata services of Alibaba, Oracle and Azure. Those of other clouds are link-local.
     ([100, 100, 100, 200], 32, Special::Metadata),
     ([192, 0, 0, 192], 32, Special::Metadata),
     ([168, 63, 129, 16], 32, Special::Metadata),
@@ -169,7 +169,7 @@ const V4: [([u8; 4], u32, Special); 17] = [
     ([172, 16, 0, 0], 12, Special::Private),
     ([192, 0, 0, 0], 24, Special::Reserved),
     ([192, 0, 2, 0], 24, Special::Documentation),
-    // The relays of 6to4 (RFC 7526).
+    // 6to4 relays (RFC 7526).
     ([192, 88, 99, 0], 24, Special::Reserved),
     ([192, 168, 0, 0], 16, Special::Private),
     ([198, 18, 0, 0], 15, Special::Benchmark),

@@ -1,8 +1,8 @@
-//! What the guard refuses and why, and what the lists of the configuration change.
+//! What the guard refuses and why, and the effect of the configured lists.
 
 use super::*;
 
-/// A guard by lists as they are written, networks and hosts.
+/// Creates a guard from lists of networks and hosts as in the configuration.
 fn guard(allow: &[&str], deny: &[&str]) -> Guard {
     let destinations = |entries: &[&str]| {
         let mut destinations = Destinations::default();
@@ -28,7 +28,7 @@ fn name(name: &str) -> Host {
     Host::Name(name.into())
 }
 
-/// What becomes of a host by this name at this address.
+/// Checks a host name at an address.
 fn at(guard: &Guard, host: &str, address: &str) -> Result<(), Prohibited> {
     guard.check(&name(host), address.parse().expect("an address"))
 }
@@ -138,7 +138,7 @@ fn an_ipv4_address_hides_in_no_form_of_ipv6() {
         ("64:ff9b::10.0.0.1", S::Private),
         ("64:ff9b::a9fe:a9fe", S::LinkLocal),
         ("64:ff9b:1::10.0.0.1", S::LocalNat64),
-        // As RFC 6052 §2.2 has it for a prefix of 48 bits.
+        // The layout of RFC 6052 §2.2 for a 48-bit prefix.
         ("64:ff9b:1:a9fe:a9:fe00::", S::LocalNat64),
         ("64:ff9b:1::93.184.215.14", S::LocalNat64),
         ("::127.0.0.1", S::Compatible),
@@ -254,7 +254,7 @@ fn a_name_in_allow_opens_networks_of_the_operators_own_and_no_more() {
     ] {
         assert_eq!(kind(at(&guard, host, "10.0.0.1")), Some(S::Private), "{host}");
     }
-    // An address has no name.
+    // A host given as an address has no name to match.
     let address = IpAddr::from([10, 0, 0, 1]);
     assert_eq!(kind(guard.check(&Host::Ip(address), address)), Some(S::Private));
 }
