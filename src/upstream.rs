@@ -1,6 +1,6 @@
-//! The connections to origins ([`Origins`]): made, kept for the next request (`pool`), shared by HTTP/2 (`sharing`, [`http2`]);
-//! one request and its response on one of them ([`Server`], over [`Http1`] or HTTP/2); and what goes wrong then ([`Fault`]).
-//! The fetcher of robots.txt files and the gate use the same connections.
+//! Connections to origins ([`Origins`]): opened, kept for the next request (`pool`), and shared over HTTP/2
+//! (`sharing`, [`http2`]). [`Server`] is one request and its response on a connection, over [`Http1`] or HTTP/2, and
+//! [`Fault`] is what can go wrong. The fetcher of robots.txt files and the proxy use the same connections.
 
 mod certificate;
 mod fault;
@@ -32,8 +32,8 @@ use crate::{
 };
 
 words! {
-    /// The one list of the ways in which an exchange fails, as the `Proxy-Status` field, the audit log and the metrics name
-    /// them: an error type of RFC 9209 §2.3, or one of robotgate's own where that has none.
+    /// The ways in which an exchange can fail, named as in the `Proxy-Status` field, the audit log and the metrics: an
+    /// error type of RFC 9209 §2.3, or one of robotgate's own if the RFC has none. There is no other such list.
     pub enum ProxyError {
         DnsTimeout = "dns_timeout",
         DnsError = "dns_error",
@@ -54,22 +54,21 @@ words! {
         HttpProtocolError = "http_protocol_error",
         ProxyInternalError = "proxy_internal_error",
         ProxyLoopDetected = "proxy_loop_detected",
-        /// The client went away before the end.
+        /// The client disconnected before the end.
         ClientGone = "client_gone",
-        /// Nothing passed through a tunnel or a WebSocket for too long.
+        /// A tunnel or a WebSocket was idle for too long.
         Idle = "idle",
-        /// A tunnel or a WebSocket lasted as long as it may.
+        /// A tunnel or a WebSocket reached its maximum lifetime.
         Lifetime = "lifetime",
         /// robotgate stopped before the end.
         Aborted = "aborted",
     }
 }
 
-/// Whether the certificate of `origin` can be checked under its own name.
+/// Checks that pingora verifies the certificate of `origin` against its own name.
 ///
 /// # Errors
-/// pingora replaces underscores in the first of three labels or more, and would take the
-/// certificate of that other name.
+/// Fails if pingora would verify another name: it replaces underscores in the first of three or more labels.
 pub fn check_name(origin: &Origin) -> Result<(), Fault> {
     let Host::Name(name) = &origin.host else {
         return Ok(());
@@ -83,11 +82,11 @@ pub fn check_name(origin: &Origin) -> Result<(), Fault> {
     }
 }
 
-/// Connects to `origin` at `address`, which the egress guard has checked, TCP and TLS together `within` that time. The
-/// certificate is verified, always, for a name and for an address alike.
+/// Connects to `origin` at `address`, which the egress guard has checked. TCP and TLS together take at most `within`.
+/// Always verifies the certificate, for a name as well as for an address.
 ///
 /// # Errors
-/// There is no connection to be had.
+/// Fails if the connection fails.
 pub async fn connect(
     connector: &TransportConnector,
     origin: &Origin,
@@ -96,17 +95,17 @@ pub async fn connect(
     within: Duration,
 ) -> Result<Stream, Fault> {
     let peer = peer(origin, address, alpn);
-    // pingora's own time-outs would start a thread that wakes up 100 times a second from then on.
+    // pingora's own timeouts would start a thread that wakes up 100 times a second from then on.
     match tokio::time::timeout(within, connector.new_stream(&peer)).await {
         Ok(connected) => connected.map_err(|error| Fault::from_pingora(&error)),
         Err(_) => Err(Fault::ConnectionTimeout),
     }
 }
 
-/// The peer that stands for `origin` at `address`.
+/// Builds the pingora peer for `origin` at `address`.
 fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
-    // pingora switches verification off for an empty server name, so an address is given as one:
-    // rustls then checks it against the certificate and sends no SNI (RFC 6066 §3).
+    // pingora disables verification if the server name is empty, so an address is passed as one: rustls then verifies
+    // it against the certificate and sends no SNI (RFC 6066 §3).
     let server_name = match &origin.host {
         Host::Name(name) => name.to_string(),
         Host::Ip(address) => address.to_string(),
@@ -117,12 +116,12 @@ fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
     peer
 }
 
-/// What one of `left` addresses may take to connect, of `total` for all, of which `spent` is over:
-/// one that never answers must leave time for the others.
+/// Returns how long one of the `left` remaining addresses may take to connect, out of `total` for all of which `spent`
+/// has passed. An address that never answers must leave time for the others.
 pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
     let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))
 }
 
-/// Less is no fair try.
+/// Minimum time for an address to have a fair chance.
 const MIN_CONNECT: Duration = Duration::from_secs(1);

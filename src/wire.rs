@@ -1,8 +1,8 @@
-//! A connection whose writes never wait: what is written is kept until it has been sent, and whoever writes looks at
-//! [`Wire::poll_sent`] before writing more. So one task can pass content both ways at once over pingora's sessions, each of
-//! which lends itself out whole to either a read or a write; and a head and its content leave in one system call.
+//! A connection whose writes never wait: written bytes are buffered until they are sent, and callers check
+//! [`Wire::poll_sent`] before they write more. This lets one task transfer content in both directions at once over
+//! pingora's sessions, which a read or a write borrows mutably. Also, a head and its content leave in one system call.
 //!
-//! It reads no protocol.
+//! It parses no protocol.
 
 use std::{
     io::{self, IoSlice},
@@ -20,35 +20,35 @@ use pingora::protocols::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
-/// A handle of the connection. All of them mean the same one; a session of pingora's owns one of them.
+/// A handle of a connection. Clones refer to the same connection; one of them belongs to a pingora session.
 #[derive(Clone, Debug)]
 pub struct Wire(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
     stream: Stream,
-    /// Read from `stream`, and yet to be read from the wire.
+    /// Bytes read from `stream` but not yet from the wire.
     ahead: BytesMut,
-    /// Written to the wire, and yet to be written to `stream`.
+    /// Bytes written to the wire but not yet to `stream`.
     out: BytesMut,
-    /// Whether `stream` has been written to and not flushed.
+    /// Whether `stream` was written to and not flushed.
     flushes: bool,
     /// Why nothing more can be written.
     broken: Option<io::ErrorKind>,
-    /// Bytes that have been read from `stream`.
+    /// Number of bytes read from `stream`.
     read: u64,
-    /// How much of `ahead` may be read from the wire for now, where that is bounded.
+    /// How many bytes of `ahead` can be read from the wire for now, if limited.
     quota: Option<usize>,
 }
 
-/// What [`Wire::poll_head`] has found.
+/// Result of [`Wire::poll_head`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
-    /// A whole head.
+    /// A whole head has arrived.
     Head,
-    /// The end of the connection.
+    /// The connection has ended.
     End,
-    /// No end of a head in as many bytes as it may have.
+    /// The head exceeds its maximum length.
     TooLong,
 }
 
@@ -67,29 +67,29 @@ impl Wire {
         })))
     }
 
-    /// Ready when all that was written has been sent, as far as the operating system takes it.
+    /// Becomes ready once everything written has been handed to the operating system.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// Fails if the connection is broken.
     pub fn poll_sent(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.lock().poll_sent(cx)
     }
 
-    /// Waits until all that was written has been sent.
+    /// Waits until everything written has been handed to the operating system.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// Fails if the connection is broken.
     pub async fn sent(&self) -> io::Result<()> {
         std::future::poll_fn(|cx| self.poll_sent(cx)).await
     }
 
-    /// Bytes that were written and not sent.
+    /// Returns the number of bytes written but not sent.
     pub fn unsent(&self) -> usize {
         self.lock().out.len()
     }
 
-    /// Ready when the other side has closed or broken the connection. What it sends instead is kept for the next read; of
-    /// one that sends much, the end is not seen before that was read.
+    /// Becomes ready when the other side has closed or broken the connection. Buffers what it sends meanwhile. Once
+    /// that buffer is full, the end goes unnoticed until the bytes are read.
     pub fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.lock();
         while inner.ahead.len() < MAX_AHEAD {
@@ -101,7 +101,7 @@ impl Wire {
         Poll::Pending
     }
 
-    /// Waits for bytes, takes no memory meanwhile, and gives all that are there; none at the end.
+    /// Waits for bytes and returns all that are available, or none at the end. Holds no buffers while it waits.
     ///
     /// # Errors
     /// Those of the connection.
@@ -119,9 +119,9 @@ impl Wire {
         .await
     }
 
-    /// Reads until what was read ahead has an empty line, from byte `seen` on, and lets that much be read from the wire, and no
-    /// more until [`Wire::read_on`]. At the end of the connection, everything may be read. A parser that begins anew each
-    /// time is so asked once.
+    /// Reads ahead until there is an empty line at or after byte `seen`, and allows reading from the wire only up to
+    /// there until [`Wire::read_on`]. At the end of the connection, everything can be read. So a parser that restarts
+    /// from scratch each time runs only once.
     ///
     /// # Errors
     /// Those of the connection.
@@ -145,12 +145,12 @@ impl Wire {
         }
     }
 
-    /// Lets everything be read from the wire again.
+    /// Lifts the limit on reading from the wire.
     pub fn read_on(&self) {
         self.lock().quota = None;
     }
 
-    /// Gives back what was read and not used: it is what the next read reads.
+    /// Puts back bytes that were read but not used. The next read returns them.
     pub fn unread(&self, bytes: BytesMut) {
         let mut inner = self.lock();
         if inner.ahead.is_empty() {
@@ -162,13 +162,12 @@ impl Wire {
         }
     }
 
-    /// How many bytes have come since the wire was made.
+    /// Returns the number of bytes received.
     pub fn bytes_read(&self) -> u64 {
         self.lock().read
     }
 
-    /// The connection, where nobody else holds a handle of it and nothing is left to be sent; and what was read from it and
-    /// not used.
+    /// Returns the connection and the unread bytes, if no other handle exists and nothing is left to send.
     pub fn into_stream(self) -> Option<(Stream, BytesMut)> {
         let inner = Arc::into_inner(self.0)?;
         let inner = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -181,7 +180,7 @@ impl Wire {
     }
 }
 
-/// Runs a future that never waits, as the writes of a session on a [`Wire`] do not; `None` if it did.
+/// Polls a future once that never waits, such as a write of a session on a [`Wire`]. Returns `None` if it would wait.
 pub fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     let future = std::pin::pin!(future);
     match future.poll(&mut Context::from_waker(Waker::noop())) {
@@ -190,7 +189,7 @@ pub fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// Reads what is there, `MOST` bytes at once, and takes no memory where there is nothing. At the end, `take` gets no bytes.
+/// Reads up to `MOST` available bytes and passes them to `take`, or none at the end. Allocates nothing while it waits.
 ///
 /// # Errors
 /// Those of `from`.
@@ -205,7 +204,7 @@ pub fn poll_some<const MOST: usize, T>(
     Poll::Ready(Ok(take(read.filled())))
 }
 
-/// Where the first empty line ends, by either line end.
+/// Returns the end of the first empty line. Both kinds of line ends count.
 fn empty_line(bytes: &[u8]) -> Option<usize> {
     let ends = memchr::memchr_iter(b'\n', bytes);
     ends.filter_map(|end| match &bytes[end + 1..] {
@@ -219,7 +218,7 @@ fn empty_line(bytes: &[u8]) -> Option<usize> {
 // === impl Inner ===
 
 impl Inner {
-    /// Reads what is there. How many bytes that were; 0 at the end.
+    /// Reads what is available. Returns the number of bytes, or 0 at the end.
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Self { stream, ahead, .. } = self;
         let read = ready!(poll_some::<AT_ONCE, _>(stream, cx, |read| {
@@ -260,8 +259,8 @@ impl Inner {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes much at once without a copy, behind what waits already, as far as the stream takes it now. How much of it that
-    /// was.
+    /// Writes a large amount without copying it, after the bytes that already wait, as far as the stream accepts it
+    /// now. Returns how many bytes of it were written.
     fn write_through(&mut self, bytes: &[IoSlice<'_>], cx: &mut Context<'_>) -> io::Result<usize> {
         let mut written = 0;
         loop {
@@ -300,11 +299,11 @@ impl AsyncRead for Wire {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut inner = self.lock();
         if inner.quota == Some(0) {
-            // Who set it looks for more, and is woken then.
+            // `poll_head` set the limit and is woken when more arrives.
             return Poll::Pending;
         }
         if inner.ahead.is_empty() {
-            // A session would read 64 KiB at once, which wait for a client that may take nothing.
+            // A session would read 64 KiB at once, which then wait for a client that can be slow.
             let before = buf.filled().len();
             let mut some = (&mut inner.stream).take(MAX_READ);
             ready!(Pin::new(&mut some).poll_read(cx, buf))?;
@@ -321,7 +320,7 @@ impl AsyncRead for Wire {
 }
 
 impl AsyncWrite for Wire {
-    /// Takes all of `bytes`, always.
+    /// Always accepts all of `bytes`.
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
@@ -353,7 +352,7 @@ impl AsyncWrite for Wire {
         Poll::Ready(Ok(length))
     }
 
-    /// Never waits: [`Wire::poll_sent`] does.
+    /// Returns at once: [`Wire::poll_sent`] is what waits.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -368,7 +367,7 @@ impl AsyncWrite for Wire {
 #[async_trait]
 impl Shutdown for Wire {
     async fn shutdown(&mut self) {
-        // One that is broken needs none.
+        // A broken connection needs no shutdown.
         let _ = tokio::io::AsyncWriteExt::shutdown(self).await;
     }
 }
@@ -401,15 +400,15 @@ impl GetSocketDigest for Wire {
     }
 }
 
-/// Bytes that are read at once where it is not known whether any come.
+/// Bytes to read at once if it is not known whether any will come.
 const AT_ONCE: usize = 4096;
-/// Bytes that a session reads at once.
+/// Maximum bytes that a session reads at once.
 const MAX_READ: u64 = 16 * 1024;
-/// Of a client that sends on while it is served, so much is kept.
+/// Maximum bytes to buffer from a client that keeps sending while it is served.
 const MAX_AHEAD: usize = 4 * AT_ONCE;
-/// Parts of one write beyond which the rest waits for the next.
+/// Maximum number of slices in one write. The rest waits for the next write.
 const SLICES: usize = 8;
-/// Bytes of one write from which on a copy costs more than a system call.
+/// Size of a write from which copying costs more than a system call.
 const MUCH: usize = 16 * 1024;
 
 #[cfg(test)]

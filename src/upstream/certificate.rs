@@ -1,8 +1,7 @@
-//! What is wrong with a server's certificate, in words for a person. pingora passes on only the text of
-//! rustls' error, so that is what is read here. Pure.
+//! Explains in plain words what is wrong with a server's certificate. It parses the text of rustls' error, because
+//! pingora passes on nothing else. Pure.
 
-/// `error` of rustls, which stands behind "invalid peer certificate: ", in words; as it is where it is
-/// none that is known.
+/// Explains the part of a rustls error that follows "invalid peer certificate: ". Returns an unknown error unchanged.
 pub(crate) fn in_words(error: &str) -> String {
     let words = match error {
         _ if error.starts_with("certificate expired") => {
@@ -38,7 +37,7 @@ pub(crate) fn in_words(error: &str) -> String {
     words.to_owned()
 }
 
-/// With the day that `mark` stands before, in seconds since 1970.
+/// Appends the date of the timestamp that follows `mark` in `error`, in seconds since 1970.
 fn dated(words: &str, at: &str, error: &str, mark: &str) -> String {
     let seconds = error.split_once(mark).and_then(|(_, rest)| {
         let digits = rest
@@ -52,7 +51,7 @@ fn dated(words: &str, at: &str, error: &str, mark: &str) -> String {
     }
 }
 
-/// rustls has them as `DnsName("a.example"), DnsName("b.example") or IpAddress(192.0.2.1)`.
+/// Parses the names of a certificate, such as `DnsName("a.example"), DnsName("b.example") or IpAddress(192.0.2.1)`.
 fn of_other_names(error: &str) -> String {
     let Some((_, names)) = error.split_once("only valid for ") else {
         return "it has no name of a host (a common name does not count)".to_owned();
@@ -74,7 +73,7 @@ fn of_other_names(error: &str) -> String {
     words
 }
 
-/// A certificate may have thousands.
+/// A certificate can have thousands of names.
 const MAX_NAMES: usize = 5;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What can go wrong on the way to an origin, as the error types of RFC 9209 §2.3 have it.
+//! Faults on the way to an origin, with their error types of RFC 9209 §2.3.
 
 use http::StatusCode;
 use pingora::{Error, ErrorSource, ErrorType};
@@ -9,7 +9,7 @@ use crate::{
     text::plain_message,
 };
 
-/// A fault on the way to an origin. The texts stand in headers and logs.
+/// A fault on the way to an origin. The texts appear in headers and logs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     #[error(transparent)]
@@ -24,7 +24,7 @@ pub enum Fault {
     ConnectionTerminated,
     #[error("the server's certificate is not valid: {0}")]
     TlsCertificate(String),
-    /// pingora would ask for, and check, the certificate of another name.
+    /// pingora would send and verify another name.
     #[error("the server's certificate cannot be checked, because the name has an underscore in its first label")]
     Underscore,
     #[error("the server refused the TLS handshake: {0}")]
@@ -41,7 +41,7 @@ pub enum Fault {
     HttpProtocol,
     #[error("the server's response is not valid HTTP: its chunks are malformed")]
     TransferCoding,
-    /// A 407, which is a proxy's to send (RFC 9110 §15.5.8). Passed on, it would have the client send us its
+    /// A 407, which only a proxy may send (RFC 9110 §15.5.8). Forwarded, it would have the client send robotgate its
     /// credentials.
     #[error("the server answered 407, which only a proxy may do")]
     ProxyAuthentication,
@@ -52,7 +52,7 @@ pub enum Fault {
 // === impl Fault ===
 
 impl Fault {
-    /// The fault that `error` of pingora amounts to.
+    /// Converts an error of pingora.
     pub fn from_pingora(error: &Error) -> Self {
         match error.etype() {
             ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => Self::ConnectionTimeout,
@@ -72,7 +72,7 @@ impl Fault {
             {
                 Self::HttpProtocol
             }
-            // Of a request's content, the client is at fault, and no fault is looked for here.
+            // These errors also occur in the content of a request. That is the client's fault and never gets here.
             ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => Self::TransferCoding,
             ErrorType::Custom("PrematureBodyEnd") => Self::ResponseIncomplete,
             _ if error.to_string().contains("Too many open files") => {
@@ -82,8 +82,8 @@ impl Fault {
         }
     }
 
-    /// As [`Fault::from_pingora`], for an error while a response's body is read: what breaks off
-    /// then is the response.
+    /// Converts an error of pingora like [`Fault::from_pingora`], but from reading a response's body: if that breaks
+    /// off, the response is incomplete.
     pub fn of_body(error: Box<Error>) -> Self {
         match Self::from_pingora(&error.into_up()) {
             Self::ConnectionTerminated | Self::HttpProtocol | Self::Internal(_) => Self::ResponseIncomplete,
@@ -91,13 +91,13 @@ impl Fault {
         }
     }
 
-    /// pingora passes rustls' error on only as text.
+    /// Parses the text of rustls' error, because pingora passes on nothing else.
     fn from_tls(error: &Error) -> Self {
         let text = error.to_string();
         let after = |mark: &str| {
             let start = text.find(mark)? + mark.len();
             let detail = &text[start..];
-            // A certificate cannot say this: its names are of hosts.
+            // A certificate cannot contain this text: its names are host names.
             let end = detail.rfind(", SNI: ").unwrap_or(detail.len());
             Some(detail[..end].trim())
         };
@@ -112,7 +112,7 @@ impl Fault {
         Self::TlsProtocol(bounded(cause.unwrap_or(&text)))
     }
 
-    /// The value of `error` in `Proxy-Status` (RFC 9209 §2.3).
+    /// Returns the value of `error` in `Proxy-Status` (RFC 9209 §2.3).
     pub fn proxy_error(&self) -> ProxyError {
         match self {
             Self::Egress(EgressError::Resolve(ResolveError::Timeout)) => ProxyError::DnsTimeout,
@@ -134,8 +134,8 @@ impl Fault {
         }
     }
 
-    /// The status of the response that tells a client of the fault (RFC 9209 §2.3, the
-    /// recommended one of each type).
+    /// Returns the status of the response that reports the fault to the client, as recommended for each error type
+    /// (RFC 9209 §2.3).
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Egress(EgressError::Resolve(ResolveError::Timeout))
@@ -148,7 +148,7 @@ impl Fault {
     }
 }
 
-/// Bytes of what the other side said that a text repeats. It is kept for as long as its origin is.
+/// Maximum bytes of the server's text in a fault. The fault is stored as long as its origin.
 const MAX_DETAIL: usize = 256;
 
 #[cfg(test)]
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn too_many_open_files_are_told_in_words_and_are_not_the_origins_fault() {
-        // EMFILE and ENFILE, as pingora's connector wraps what the system says.
+        // EMFILE and ENFILE, wrapped as by pingora's connector.
         for code in [24, 23] {
             let cause = std::io::Error::from_raw_os_error(code);
             let error = Error::because(ErrorType::InternalError, "Fail to connect to 192.0.2.1:80", cause);

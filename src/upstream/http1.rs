@@ -12,13 +12,13 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use super::Fault;
 use crate::wire::{Awaited, Wire, at_once};
 
-/// See the module's text.
+/// A request and its response. See the module's documentation.
 pub struct Http1 {
     session: HttpSession,
     wire: Wire,
-    /// Bytes of the next head that were looked at.
+    /// Number of bytes of the next head already searched for its end.
     seen: usize,
-    /// Whether the request, or the response, ties the connection to whoever asked.
+    /// Whether the request or the response authenticates the whole connection, so no other client may use it.
     personal: bool,
 }
 
@@ -38,29 +38,29 @@ impl Http1 {
     /// Writes the head of the request.
     ///
     /// # Errors
-    /// It cannot stand on the wire, or the connection is broken.
+    /// Fails if the head cannot be serialised or the connection is broken.
     pub fn send_head(&mut self, head: Box<RequestHeader>) -> Result<(), Fault> {
         self.personal |= names_a_login(head.headers.get_all(header::AUTHORIZATION));
         write_result(at_once(self.session.write_request_header(head)))
     }
 
-    /// Whether more may be written before what was written has gone.
+    /// Returns whether there is room to write more before the written bytes have been sent.
     pub fn has_room(&self) -> bool {
         self.wire.unsent() < MAX_UNSENT
     }
 
-    /// Ready when all that was written has gone.
+    /// Becomes ready once everything written has been sent.
     pub fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         self.wire.poll_sent(cx).map_err(|_| Fault::ConnectionTerminated)
     }
 
-    /// Writes some content of the request.
+    /// Writes content of the request.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// Fails if the connection is broken.
     pub fn send(&mut self, content: &[u8]) -> Result<(), Fault> {
         if content.is_empty() {
-            // As a chunk it would be the last one (RFC 9112 §7.1).
+            // An empty chunk would end the content (RFC 9112 §7.1).
             return Ok(());
         }
         write_result(at_once(self.session.write_body(content)))
@@ -69,17 +69,17 @@ impl Http1 {
     /// Ends the content of the request.
     ///
     /// # Errors
-    /// It is shorter than its head says, or the connection is broken.
+    /// Fails if the content is shorter than the head says, or the connection is broken.
     pub fn finish(&mut self) -> Result<(), Fault> {
         write_result(at_once(self.session.finish_body()))
     }
 
-    /// The head of the next response: any number of informational ones come before the final one.
+    /// Reads the next head of a response. Any number of informational responses can precede the final one.
     ///
     /// # Errors
-    /// It is malformed, or the connection ends before it.
+    /// Fails if the head is malformed, or the connection ends before it.
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHeader, Fault>> {
-        // The session would parse the head anew with each byte that comes.
+        // Without waiting for a whole head, the session would parse it again with each byte that arrives.
         loop {
             let awaited = ready!(self.wire.poll_head(&mut self.seen, MAX_HEAD, cx));
             match awaited.map_err(|_| Fault::ConnectionTerminated)? {
@@ -87,7 +87,7 @@ impl Http1 {
                 Awaited::End if self.wire.bytes_read() == 0 => return Poll::Ready(Err(Fault::ConnectionTerminated)),
                 Awaited::End | Awaited::Head => {}
             }
-            // Empty lines may stand in front of a head.
+            // Pending if only empty lines have arrived, which can precede a head.
             if let Poll::Ready(read) = pin!(self.session.read_response()).poll(cx) {
                 self.wire.read_on();
                 read.map_err(fault)?;
@@ -102,39 +102,39 @@ impl Http1 {
         Poll::Ready(Ok(head))
     }
 
-    /// Some content of the response; `None` at its end.
+    /// Reads content of the response, or `None` at its end.
     ///
     /// # Errors
-    /// It is malformed or breaks off.
+    /// Fails if the content is malformed or incomplete.
     pub fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<&[u8]>, Fault>> {
         let read = pin!(self.session.read_body_ref());
         read.poll(cx).map_err(Fault::of_body)
     }
 
-    /// Whether the response has ended, which that of a HEAD has with its head.
+    /// Returns whether the response has ended. A response to HEAD ends with its head.
     pub fn is_ended(&mut self) -> bool {
         self.session.is_body_done()
     }
 
-    /// How many bytes have come from the origin.
+    /// Returns the number of bytes received from the origin.
     pub fn bytes_read(&self) -> u64 {
         self.wire.bytes_read()
     }
 
-    /// The connection, where another request can follow on it (RFC 9112 §9.3).
+    /// Returns the connection if another request can use it (RFC 9112 §9.3).
     pub fn into_kept(mut self) -> Option<Stream> {
         self.session.respect_keepalive();
         let is_kept = self.session.will_keepalive() && !self.personal;
         let kept = at_once(self.session.reuse()).flatten();
         drop(kept?);
         let (stream, unread) = self.wire.into_stream()?;
-        // An origin that says more than it was asked for is not asked again.
+        // A connection on which the origin has sent unsolicited bytes is not reused.
         (is_kept && unread.is_empty()).then_some(stream)
     }
 
-    /// The connection of a WebSocket, after the head of the `101`.
+    /// Returns the connection of a WebSocket, after the head of the `101`.
     pub fn into_websocket(self) -> Wire {
-        // The session has read the head and nothing behind it.
+        // The session has read the head and nothing beyond it.
         self.wire
     }
 }
@@ -147,12 +147,12 @@ fn write_result<T>(done: Option<pingora::Result<T>>) -> Result<(), Fault> {
     }
 }
 
-/// Every error of this session is the origin's.
+/// Converts an error of the session. The origin is at fault for all of them.
 fn fault(error: Box<pingora::Error>) -> Fault {
     Fault::from_pingora(&error.into_up())
 }
 
-/// Whether one of the fields names a scheme that proves who asks once for a whole connection (RFC 4559 §6).
+/// Returns whether a field names an authentication scheme that authenticates the whole connection (RFC 4559 §6).
 fn names_a_login<'a>(fields: impl IntoIterator<Item = &'a HeaderValue>) -> bool {
     let parts = fields
         .into_iter()
@@ -161,7 +161,7 @@ fn names_a_login<'a>(fields: impl IntoIterator<Item = &'a HeaderValue>) -> bool 
     schemes.any(|scheme| scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate"))
 }
 
-/// Bytes of a response's head, as over HTTP/2.
+/// Maximum bytes of a response's head, as over HTTP/2.
 const MAX_HEAD: usize = 256 * 1024;
-/// Bytes that may wait to be sent while more is written.
+/// Maximum unsent bytes below which more can be written.
 const MAX_UNSENT: usize = 16 * 1024;

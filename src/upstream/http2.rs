@@ -1,30 +1,31 @@
 //! HTTP/2 to an origin (RFC 9113): one connection that several exchanges share, each with a stream of its own.
 //!
-//! [`SharedConnection`] is the connection, [`Stream`] is one request and its response on it, and `message` makes an HTTP/2
-//! request of ours and one of our responses of theirs. A task of its own (`drive`) reads and writes the connection.
-//! Nothing here connects, keeps a pool or decides whether to try again.
+//! [`SharedConnection`] is the connection, and [`Stream`] is one request and its response on it. `message` converts
+//! heads to and from HTTP/2. A separate task (`drive`) reads and writes the connection. This module does not connect,
+//! has no pool, and does not decide whether to retry.
 //!
 //! # Bounds
 //!
-//! The origin is not trusted, and a client of ours must not be able to slow down another one on the same connection.
+//! The origin is not trusted, and a client must not be able to slow down another client on the same connection.
 //!
-//! - **Windows.** A stream holds at most [`Bounds::window`] bytes that its client has not taken yet. The connection's
-//!   window is that times [`Bounds::streams`], and no more streams than that are open at once. So streams that nobody
-//!   reads, however many there are, leave every other one its whole window.
-//! - **Content.** The origin's window for a connection is one for all its streams, so a connection has one request with
-//!   content at a time, and takes no more of any kind once one of those was cancelled.
-//! - **Heads.** [`Bounds::max_head`] is announced and enforced. h2 stops decoding what is over it, and closes the
-//!   connection at four times as much, or when a head has more CONTINUATION frames than it needs (RUSTSEC-2024-0332).
-//! - **Informational responses.** A stream takes 16 of them.
-//! - **Floods.** h2 closes a connection whose peer makes it reset more than 1,024 streams (RUSTSEC-2024-0003), violates a
-//!   window, or sends too many small DATA frames that nobody has read: it adds up by how much they are below 256 bytes,
-//!   and half of the connection's window is the bound. It answers one PING or SETTINGS frame before it reads the next.
-//! - **Streams that we cancel.** h2 remembers each for ten seconds, to ignore what was under way. After
-//!   100 of them the connection takes no new streams: origins count cancelled streams as an attack, and would close the
-//!   connection under all the others.
-//! - **Sending.** h2 holds at most 64 KiB of a request's content that the connection has not taken.
-//! - **Dead peers.** While streams are open, a PING goes out every [`Bounds::silence`], and the connection ends if none
-//!   comes back within the same time.
+//! - **Windows.** A stream holds at most [`Bounds::window`] bytes that its client has not read yet. The connection's
+//!   window is that times [`Bounds::streams`], the maximum number of open streams. So streams that nobody reads,
+//!   however many there are, leave every other stream its whole window.
+//! - **Content.** All streams share the origin's window for the connection. So a connection carries one request with
+//!   content at a time, and takes no more requests of any kind once a request with content was cancelled.
+//! - **Heads.** [`Bounds::max_head`] is announced and enforced. h2 stops decoding beyond it, and closes the connection
+//!   at four times as much or if a head has more CONTINUATION frames than it needs (RUSTSEC-2024-0332).
+//! - **Informational responses.** A stream accepts 16 of them.
+//! - **Floods.** h2 closes a connection whose peer makes it reset more than 1,024 streams (RUSTSEC-2024-0003),
+//!   violates a window, or sends too many small DATA frames that nobody has read: it adds up how far each is below 256
+//!   bytes, and the limit is half of the connection's window. It answers one PING or SETTINGS frame before it reads
+//!   the next.
+//! - **Cancelled streams.** h2 remembers each stream that robotgate cancels for ten seconds, to ignore frames still
+//!   under way. After 100 of them the connection takes no new streams: origins count cancelled streams as an attack
+//!   and would close the connection under all the others.
+//! - **Sending.** h2 holds at most 64 KiB of a request's content that the connection has not accepted.
+//! - **Dead peers.** While streams are open, a PING is sent every [`Bounds::silence`], and the connection ends if the
+//!   answer takes longer than that.
 //! - Server push is off; a PUSH_PROMISE ends the connection.
 
 mod drive;
@@ -47,51 +48,51 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub use self::{error::StreamError, message::request, stream::Stream};
 use super::Fault;
 
-/// What a connection and its streams may take.
+/// Limits of a connection and its streams.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Bytes of a response's head, and of its trailers, counted as RFC 9113 §6.5.2 does: names, values, and 32 for each
-    /// field.
+    /// Maximum bytes of a response's head, and of its trailers, counted as in RFC 9113 §6.5.2: names, values, and 32
+    /// for each field.
     pub max_head: u32,
-    /// Bytes of a response's content that may be waiting for its client.
+    /// Maximum bytes of a response's content that wait for its client.
     pub window: u32,
-    /// Streams at once, where the origin allows as many.
+    /// Maximum number of concurrent streams, unless the origin allows fewer.
     pub streams: u32,
-    /// How long nothing is asked of the peer while streams are open, and how long its answer to a PING may take.
+    /// Time between PINGs while streams are open, and the timeout of the answer to a PING.
     pub silence: Duration,
 }
 
-/// A connection to an origin that several exchanges share. A clone is the same connection.
+/// A connection to an origin that several exchanges share. Clones refer to the same connection.
 #[derive(Debug, Clone)]
 pub struct SharedConnection(Arc<State>);
 
-/// What the connection's handles, its streams and the task that drives it share.
+/// State shared by the connection's handles, its streams and the task that drives it.
 #[derive(Debug)]
 struct State {
-    /// `None` once no stream may be opened any more. h2 closes a connection when its last sender and stream are gone.
+    /// `None` once no new stream may be opened. h2 closes a connection when its last sender and stream are gone.
     sender: Mutex<Option<SendRequest<Bytes>>>,
-    /// The origin goes away, or the connection has ended.
+    /// Whether the origin is closing the connection, or the connection has ended.
     away: AtomicBool,
-    /// The connection was given up because the peer answered no PING.
+    /// Whether the connection was given up because the peer answered no PING.
     silent: AtomicBool,
-    /// Streams that are open.
+    /// Number of open streams.
     streams: AtomicUsize,
-    /// Streams that may be open: the lower one of the origin's bound and ours.
+    /// Maximum number of open streams: the lower of the origin's limit and ours.
     limit: AtomicUsize,
-    /// Of those, with a request that has content.
+    /// Number of open streams whose request has content.
     uploads: AtomicUsize,
-    /// Streams that ended by our reset.
+    /// Number of streams that robotgate has reset.
     cancelled: AtomicUsize,
     bounds: Bounds,
 }
 
-/// Counts a stream among those of its connection until it is dropped.
+/// Counts a stream of its connection until this is dropped.
 #[derive(Debug)]
 struct StreamPermit {
     state: Arc<State>,
     /// Whether the request has content.
     content: bool,
-    /// The response has ended, or the stream has failed: nothing is cancelled any more.
+    /// Whether the response has ended or the stream has failed, so that dropping it cancels nothing.
     settled: bool,
 }
 
@@ -111,13 +112,13 @@ impl Default for Bounds {
 // === impl SharedConnection ===
 
 impl SharedConnection {
-    /// Begins HTTP/2 on a stream whose TLS agreed on `h2`, and starts the task that drives the connection. The task ends
-    /// with the connection; a connection without streams is closed after `idle` (and at most [`Bounds::silence`] more).
+    /// Starts HTTP/2 on a stream whose TLS handshake agreed on `h2`, and spawns the task that drives the connection
+    /// until it ends. A connection without streams is closed after `idle` (and at most [`Bounds::silence`] more).
     ///
-    /// It waits for nothing that the origin says, only for the first bytes to be written.
+    /// Waits only until the first bytes are written, not for the origin.
     ///
     /// # Errors
-    /// The stream took no bytes.
+    /// Fails if the stream cannot be written to.
     pub async fn open<T>(stream: T, bounds: &Bounds, idle: Duration) -> Result<Self, Fault>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -148,39 +149,39 @@ impl SharedConnection {
         Ok(Self(state))
     }
 
-    /// Whether another stream may be opened now, for a request with `content` or one without.
+    /// Returns whether another stream can be opened now, for a request with or without `content`.
     pub fn has_room(&self, content: bool) -> bool {
         !self.is_closed() && self.0.has_room(content)
     }
 
-    /// Whether no stream will be opened on it any more. Those that are open may go on.
+    /// Returns whether no new stream can be opened on this connection for good. Open streams continue.
     pub fn is_closed(&self) -> bool {
         self.0.is_away()
     }
 
-    /// Whether no stream is open.
+    /// Returns whether no stream is open.
     pub fn is_idle(&self) -> bool {
         self.0.streams.load(Ordering::Relaxed) == 0
     }
 
-    /// Opens no more streams. The connection ends with those that are open.
+    /// Opens no more streams. The connection ends with its open streams.
     pub fn close(&self) {
         self.0.away.store(true, Ordering::Relaxed);
         self.0.sender().take();
     }
 
-    /// Opens a stream and sends the head of a request; `end` where it has no content.
+    /// Opens a stream and sends the head of a request. Set `end` if the request has no content.
     ///
     /// # Errors
-    /// No stream can be opened, and nothing was sent ([`StreamError::is_unprocessed`]). Or the request is none that
-    /// HTTP/2 has.
+    /// Fails if no stream can be opened, in which case nothing was sent ([`StreamError::is_unprocessed`]), or if
+    /// HTTP/2 cannot carry the request.
     pub fn send(&self, request: http::Request<()>, end: bool) -> Result<Stream, StreamError> {
         let (mut sender, permit) = self.0.enter(!end)?;
         let sent = sender.send_request(request, end);
         let (response, content) = sent.map_err(|error| {
             let error = StreamError::of_send(&error);
             if error.is_unprocessed() {
-                // The task that drives the connection may not have seen it yet, and the next request must not come here.
+                // The drive task might not have noticed yet, and the next request must not use this connection.
                 self.0.away.store(true, Ordering::Relaxed);
             }
             error
@@ -201,12 +202,12 @@ impl State {
         is_free && self.streams.load(Ordering::Relaxed) < self.limit.load(Ordering::Relaxed)
     }
 
-    /// Takes a place for a stream.
+    /// Takes a permit for a stream.
     fn enter(self: &Arc<Self>, content: bool) -> Result<(SendRequest<Bytes>, StreamPermit), StreamError> {
         let guard = self.sender();
         let sender = guard.as_ref().filter(|_| !self.is_away());
         let sender = sender.ok_or_else(StreamError::closed)?.clone();
-        // Places are taken under the lock alone, so that the task cannot close the connection meanwhile.
+        // Counted only under the lock, so that the drive task cannot close the connection meanwhile.
         if !self.has_room(content) {
             return Err(StreamError::closed());
         }
@@ -221,7 +222,7 @@ impl State {
     }
 
     fn sender(&self) -> MutexGuard<'_, Option<SendRequest<Bytes>>> {
-        // The value is whole whenever the lock is free.
+        // A poisoned lock still holds a valid value.
         self.sender.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -233,7 +234,7 @@ impl Drop for StreamPermit {
         if !self.settled {
             self.state.cancelled.fetch_add(1, Ordering::Relaxed);
             if self.content {
-                // The origin may hold the connection's window for what it has not read.
+                // The origin might never free the part of the connection's window that the unread content fills.
                 self.state.away.store(true, Ordering::Relaxed);
             }
         }
@@ -246,11 +247,11 @@ impl Drop for StreamPermit {
 
 /// RFC 9113 §6.9.1.
 const MAX_WINDOW: u32 = (1 << 31) - 1;
-/// Streams that we may cancel on one connection.
+/// Maximum number of streams to cancel on one connection.
 const MAX_CANCELLED: usize = 100;
-/// How long a cancelled stream is remembered: longer than what the origin had sent meanwhile is under way.
+/// How long to remember a cancelled stream: longer than frames sent before the reset can be under way.
 const REMEMBERED: Duration = Duration::from_secs(10);
-/// Bytes of a request's content that h2 may hold.
+/// Maximum bytes of a request's content that h2 holds.
 const SEND_BUFFER: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The connections to origins: made, kept for the next request, shared, and given up.
+//! Opens connections to origins, keeps them for the next request, shares them, and closes them.
 
 use std::{
     net::SocketAddr,
@@ -23,27 +23,27 @@ use super::{
 };
 use crate::origin::{Origin, Scheme};
 
-/// The connections whose certificates were checked against one set of roots.
+/// The connections whose certificates were verified against one set of roots.
 pub struct Origins {
     connector: TransportConnector,
-    /// Those of HTTP/1.1 that wait for their next request.
+    /// HTTP/1.1 connections that wait for their next request.
     kept: Pool<Stream>,
-    /// Those of HTTP/2.
+    /// HTTP/2 connections.
     shared: Sharing,
-    /// Whether somebody looks after them.
+    /// Whether the sweep task is running.
     is_swept: AtomicBool,
 }
 
-/// Which connections a request may go on.
+/// Which connections a request can use.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
-    /// One of HTTP/2, where the origin has that.
+    /// Whether to use HTTP/2 if the origin supports it.
     pub http2: bool,
-    /// For a request with content.
+    /// Whether the request has content.
     pub content: bool,
-    /// One of HTTP/1.1 that the origin may be about to close, since the request can be put twice.
+    /// Whether to use a kept HTTP/1.1 connection. The origin might close it, so the request must be repeatable.
     pub kept: bool,
-    /// A new one that no other request gets.
+    /// Whether to open a new connection that no other request uses.
     pub fresh: bool,
 }
 
@@ -51,15 +51,15 @@ pub struct Wanted {
 pub struct Reached {
     pub server: Server,
     pub address: SocketAddr,
-    /// Whether it was kept, or another request has made it.
+    /// Whether the connection was kept, or opened by another request.
     pub was_there: bool,
 }
 
 // === impl Origins ===
 
 impl Origins {
-    /// With the roots in the file `roots`. At most about `max` connections of HTTP/1.1 are kept without a request, and as many
-    /// of HTTP/2.
+    /// Verifies certificates against the roots in the file `roots`. Keeps at most about `max` idle HTTP/1.1
+    /// connections, and as many of HTTP/2.
     pub fn new(roots: String, max: usize) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);
@@ -71,12 +71,13 @@ impl Origins {
         })
     }
 
-    /// A connection to `origin` at one of `addresses`, which the egress guard has checked: one that is there already, else a
-    /// new one to the first address that answers. TCP and TLS may take as long as `within` says for all of them together, and
-    /// a connection of HTTP/2 is kept without a request for `idle`. The address that was tried last is noted in `tried`.
+    /// Returns a connection to `origin` at one of `addresses`, which the egress guard has checked. Prefers an existing
+    /// connection; otherwise opens one to the first address that answers. TCP and TLS take at most `within` for all
+    /// addresses together. A new HTTP/2 connection closes after being idle for `idle`. Records the last address that
+    /// was tried in `tried`.
     ///
     /// # Errors
-    /// There is none to be had; of several addresses, why not to the last one.
+    /// Why the last address that was tried failed.
     pub async fn reach(
         self: &Arc<Self>,
         origin: &Origin,
@@ -119,7 +120,7 @@ impl Origins {
         Err(last)
     }
 
-    /// A connection to `origin` at `address` that is there already.
+    /// Returns an existing connection to `origin` at `address`.
     fn there(&self, origin: &Origin, address: SocketAddr, wanted: Wanted, now: Instant) -> Option<Server> {
         if wanted.fresh {
             return None;
@@ -134,8 +135,8 @@ impl Origins {
         kept.map(Server::http1)
     }
 
-    /// Makes a connection to `origin` at `address`. Where another request is making one, this one waits for it, and shares it
-    /// if it is one of HTTP/2. The connection, and whether another request has made it.
+    /// Connects to `origin` at `address`. If another request is already connecting, waits for that connection and
+    /// shares it if it is HTTP/2. Returns the connection, and whether another request opened it.
     async fn connect(
         self: &Arc<Self>,
         origin: &Origin,
@@ -151,14 +152,14 @@ impl Origins {
         if wanted.fresh {
             let stream = connect(&self.connector, origin, address, ALPN::H2H1, within).await?;
             let server = match stream.selected_alpn_proto() {
-                // What others ask for on a connection can break it, so this one is not shared.
+                // Other requests could break the connection, so this one is not shared.
                 Some(ALPN::H2) => Server::http2(SharedConnection::open(stream, &Bounds::default(), ALONE).await?),
                 _ => Server::http1(stream),
             };
             return Ok((server, false));
         }
         let key = Key::new(origin, address);
-        // Who has waited in vain connects, with as much time as anybody: it is no fault of the origin's.
+        // A request that waited in vain connects with the full time: the delay is not the origin's fault.
         let turn = tokio::time::timeout(within, self.shared.turn(&key, wanted.content)).await;
         let making = match turn.unwrap_or(Turn::Alone) {
             Turn::There(shared) => return Ok((Server::http2(shared), true)),
@@ -180,7 +181,7 @@ impl Origins {
         Ok((Server::http2(shared), false))
     }
 
-    /// Keeps the connection of a request that has ended, where another can follow on it within `idle`.
+    /// Keeps the connection of a completed request if another request can use it within `idle`.
     pub fn keep(self: &Arc<Self>, origin: &Origin, address: SocketAddr, server: Server, idle: Duration) {
         if let Some(stream) = server.into_kept() {
             self.kept.keep(Key::new(origin, address), stream, idle, Instant::now());
@@ -194,7 +195,7 @@ impl Origins {
         }
     }
 
-    /// Drops what cannot be used any more. Whether anything is left.
+    /// Drops connections that can no longer be used. Returns whether any are left.
     fn sweep(&self, now: Instant) -> bool {
         let is_shared = self.shared.sweep(now);
         self.kept.sweep(now) > 0 || is_shared
@@ -204,13 +205,13 @@ impl Origins {
 // === impl Wanted ===
 
 impl Wanted {
-    /// Whether a connection to `origin` may turn out to be one of HTTP/2.
+    /// Returns whether a connection to `origin` can be HTTP/2.
     fn may_share(self, origin: &Origin) -> bool {
         self.http2 && origin.scheme == Scheme::Https
     }
 }
 
-/// Drops connections that were kept for too long or that their origins closed, for as long as there are any.
+/// Drops connections that were idle for too long or closed by their origins, until none are left.
 async fn sweep(origins: Weak<Origins>) {
     loop {
         tokio::time::sleep(SWEEP).await;
@@ -219,7 +220,7 @@ async fn sweep(origins: Weak<Origins>) {
             continue;
         }
         origins.is_swept.store(false, Ordering::SeqCst);
-        // There may be another since then, of somebody who saw that this goes on.
+        // A connection might have been kept meanwhile by a request that saw this task still running.
         if !origins.sweep(Instant::now()) || origins.is_swept.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -227,7 +228,7 @@ async fn sweep(origins: Weak<Origins>) {
 }
 
 const SWEEP: Duration = Duration::from_secs(1);
-/// How long a connection of HTTP/2 that is not shared outlives its request.
+/// How long an HTTP/2 connection that is not shared outlives its request.
 const ALONE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Connections to origins that wait for their next request. Nothing watches them: one is looked at before it is used, and
-//! those that the origin closed or that waited too long are dropped from time to time.
+//! Idle connections to origins. Nothing watches them: a connection is checked before it is used, and a periodic sweep
+//! drops those that the origin closed or that were idle for too long.
 
 use std::{
     collections::HashMap,
@@ -19,21 +19,22 @@ use tokio::io::{AsyncRead as _, ReadBuf};
 
 use crate::origin::{Host, Origin, Scheme};
 
-/// What a connection is good for: requests to this address and, over TLS, to the host whose certificate was checked.
+/// Identifies what a connection can be used for: requests to this address and, over TLS, to the host of the verified
+/// certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     address: SocketAddr,
     tls: Option<Host>,
 }
 
-/// A map in several parts, each behind a lock of its own.
+/// A map in several shards, each with a lock of its own.
 #[derive(Debug)]
 pub struct Shards<V> {
     shards: [Mutex<HashMap<Key, V>>; SHARDS],
     hasher: RandomState,
 }
 
-/// Kept connections, of which the latest is used first. Connections are closed outside the locks.
+/// Idle connections. The most recent one is used first. Connections are closed outside the locks.
 #[derive(Debug)]
 pub struct Pool<T> {
     kept: Shards<Vec<Idle<T>>>,
@@ -47,9 +48,9 @@ struct Idle<T> {
     until: Instant,
 }
 
-/// What can be kept.
+/// A connection that the pool can keep.
 pub trait Keep {
-    /// Whether the connection can still be used.
+    /// Returns whether the connection is still usable.
     fn is_open(&mut self) -> bool;
 }
 
@@ -74,27 +75,27 @@ impl<V> Shards<V> {
         }
     }
 
-    /// The part in which `key` belongs.
+    /// Locks the shard of `key`.
     pub fn of(&self, key: &Key) -> MutexGuard<'_, HashMap<Key, V>> {
-        // A u64's remainder by a small number fits.
+        // The remainder is below `SHARDS`, so it fits.
         lock(&self.shards[(self.hasher.hash_one(key) % SHARDS as u64) as usize])
     }
 
-    /// One part after the other.
+    /// Locks the shards one after the other.
     pub fn each(&self) -> impl Iterator<Item = MutexGuard<'_, HashMap<Key, V>>> {
         self.shards.iter().map(lock)
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that changes the maps can panic half way.
+    // Code under these locks cannot panic halfway through a change.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // === impl Pool ===
 
 impl<T: Keep> Pool<T> {
-    /// One that keeps at most `max` connections, or a few more.
+    /// Creates a pool that keeps about `max` connections, at most a few more.
     pub fn new(max: usize) -> Self {
         Self {
             kept: Shards::new(),
@@ -103,7 +104,7 @@ impl<T: Keep> Pool<T> {
         }
     }
 
-    /// Takes a connection out, one that is open at `now`.
+    /// Takes a connection that is still usable at `now`.
     pub fn take(&self, key: &Key, now: Instant) -> Option<T> {
         loop {
             let mut shard = self.kept.of(key);
@@ -119,7 +120,7 @@ impl<T: Keep> Pool<T> {
         }
     }
 
-    /// Keeps a connection for at most `time` from `now`. Where there are too many, some that would end soon make room.
+    /// Keeps a connection for at most `time` from `now`. If the pool is full, drops some that expire soon.
     pub fn keep(&self, key: Key, connection: T, time: Duration, now: Instant) {
         let is_full = self.count.fetch_add(1, Ordering::Relaxed) >= self.max;
         let mut shard = self.kept.of(&key);
@@ -133,7 +134,7 @@ impl<T: Keep> Pool<T> {
         self.count.fetch_sub(surplus.len(), Ordering::Relaxed);
     }
 
-    /// Drops what cannot be used any more. How many are left.
+    /// Drops connections that can no longer be used. Returns how many are left.
     pub fn sweep(&self, now: Instant) -> usize {
         for mut shard in self.kept.each() {
             let gone = take_out(&mut shard, |idle| idle.until <= now || !idle.connection.is_open());
@@ -144,7 +145,8 @@ impl<T: Keep> Pool<T> {
     }
 }
 
-/// Takes out half of the connections, those that would end first; so the oldest is not looked for each time.
+/// Takes out the half of the connections that would expire first. Taking half saves searching for the oldest each
+/// time.
 fn older_half<T>(shard: &mut HashMap<Key, Vec<Idle<T>>>) -> Vec<Idle<T>> {
     let mut ends: Vec<Instant> = shard.values().flatten().map(|idle| idle.until).collect();
     if ends.is_empty() {
@@ -165,7 +167,7 @@ fn take_out<T>(shard: &mut HashMap<Key, Vec<Idle<T>>>, mut goes: impl FnMut(&mut
 }
 
 impl Keep for Stream {
-    /// An origin that has closed, or that says something without being asked, gets no further request.
+    /// A connection is not reused after the origin has closed it or sent unsolicited bytes.
     fn is_open(&mut self) -> bool {
         let mut space = [0; 1];
         let mut read = ReadBuf::new(&mut space);
@@ -174,14 +176,14 @@ impl Keep for Stream {
     }
 }
 
-/// Parts of a map: more than there are workers on most machines.
+/// Number of shards: more than most machines have workers.
 pub const SHARDS: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A connection that is open or not, and tells when it is closed whether its part's lock is free.
+    /// A connection that is open or closed. When dropped, it checks that the lock of its shard is free.
     #[derive(Debug)]
     struct Fake {
         is_open: bool,
@@ -237,7 +239,7 @@ mod tests {
             assert!(pool.sweep(now) <= 4 + SHARDS, "at {number}");
         }
         assert_eq!(pool.take(&key(1), now).map(|taken| taken.number), Some(99));
-        // Each of many keys may be alone in its part.
+        // Each key can be alone in its shard.
         for number in 0..=255 {
             pool.keep(key(number), open(0), MINUTE, now);
             assert!(pool.sweep(now) <= 4 + SHARDS, "with {number} keys");

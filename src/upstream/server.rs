@@ -1,5 +1,4 @@
-//! The origin's side of an exchange: the request as it goes and the response as it comes, whatever version of HTTP carries
-//! them.
+//! The origin's side of an exchange: sends the request and receives the response, over any version of HTTP.
 
 use std::task::{Context, Poll, ready};
 
@@ -20,7 +19,7 @@ pub enum Server {
     Http2(Box<Http2>),
 }
 
-/// A request on a connection that others share.
+/// A request on a shared HTTP/2 connection.
 pub struct Http2 {
     connection: SharedConnection,
     stream: Option<http2::Stream>,
@@ -28,18 +27,18 @@ pub struct Http2 {
     has_answered: bool,
 }
 
-/// Whether, and how, a request that failed may be put once more.
+/// Whether and how to repeat a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
-    /// The origin may have done something about it.
+    /// The origin might have processed the request.
     Never,
-    /// The origin has certainly done nothing.
+    /// The origin has certainly not processed the request.
     Anyhow,
-    /// It has done nothing, and wants to be asked over HTTP/1.1.
+    /// The origin has not processed the request, which needs HTTP/1.1.
     Http1,
 }
 
-/// Some content of a response.
+/// Content of a response.
 pub enum Content<'a> {
     Slice(&'a [u8]),
     Shared(Bytes),
@@ -61,7 +60,7 @@ impl Server {
         }))
     }
 
-    /// The version that the request goes by.
+    /// Returns the version of HTTP that carries the request.
     pub fn version(&self) -> Version {
         match self {
             Self::Http1(_) => Version::HTTP_11,
@@ -69,10 +68,10 @@ impl Server {
         }
     }
 
-    /// Sends the head of the request for `target`; `end` where no content follows.
+    /// Sends the head of the request for `target`. Set `end` if no content follows.
     ///
     /// # Errors
-    /// It cannot be sent.
+    /// Fails if the head cannot be sent.
     pub fn send_head(&mut self, head: RequestHeader, target: &Target, end: bool) -> Result<(), Fault> {
         match self {
             Self::Http1(server) => server.send_head(Box::new(head)),
@@ -85,7 +84,7 @@ impl Server {
         }
     }
 
-    /// Whether more content may be sent before what was sent has gone.
+    /// Returns whether there is room to send more content.
     pub fn has_room(&self) -> bool {
         match self {
             Self::Http1(server) => server.has_room(),
@@ -93,7 +92,7 @@ impl Server {
         }
     }
 
-    /// Ready when all that was sent has gone.
+    /// Becomes ready once everything queued has been sent.
     pub fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         match self {
             Self::Http1(server) => server.poll_sent(cx),
@@ -101,10 +100,10 @@ impl Server {
         }
     }
 
-    /// Sends some content of the request.
+    /// Sends content of the request.
     ///
     /// # Errors
-    /// The origin takes no more of it.
+    /// Fails if the origin accepts no more content.
     pub fn send(&mut self, content: Bytes) -> Result<(), Fault> {
         match self {
             Self::Http1(server) => server.send(&content),
@@ -122,7 +121,7 @@ impl Server {
     /// Ends the content of the request.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// Fails if the connection is broken.
     pub fn finish(&mut self) -> Result<(), Fault> {
         match self {
             Self::Http1(server) => server.finish(),
@@ -133,10 +132,10 @@ impl Server {
         }
     }
 
-    /// The head of the next response; informational ones come before the final one.
+    /// Reads the next head of a response. Informational responses precede the final one.
     ///
     /// # Errors
-    /// It is malformed, or does not come.
+    /// Fails if the head is malformed or missing.
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHeader, Fault>> {
         match self {
             Self::Http1(server) => server.poll_head(cx),
@@ -152,7 +151,7 @@ impl Server {
         }
     }
 
-    /// How many bytes have come on a connection that this request has alone; of one that others share, nobody knows.
+    /// Returns the number of bytes received on a connection that this request has to itself, or 0 on a shared one.
     pub fn bytes_read(&self) -> u64 {
         match self {
             Self::Http1(server) => server.bytes_read(),
@@ -160,10 +159,10 @@ impl Server {
         }
     }
 
-    /// Some content of the response; `None` at its end.
+    /// Reads content of the response, or `None` at its end.
     ///
     /// # Errors
-    /// It is malformed or breaks off.
+    /// Fails if the content is malformed or incomplete.
     pub fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Content<'_>>, Fault>> {
         match self {
             Self::Http1(server) => server.poll_content(cx).map_ok(|content| content.map(Content::Slice)),
@@ -176,10 +175,10 @@ impl Server {
         }
     }
 
-    /// The trailers, after the content; HTTP/1.1's are dropped.
+    /// Reads the trailers after the content. Drops those of HTTP/1.1.
     ///
     /// # Errors
-    /// They are malformed or do not come.
+    /// Fails if the trailers are malformed or missing.
     pub fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, Fault>> {
         match self {
             Self::Http1(_) => Poll::Ready(Ok(None)),
@@ -187,7 +186,7 @@ impl Server {
         }
     }
 
-    /// Whether the response has ended.
+    /// Returns whether the response has ended.
     pub fn is_ended(&mut self) -> bool {
         match self {
             Self::Http1(server) => server.is_ended(),
@@ -195,19 +194,19 @@ impl Server {
         }
     }
 
-    /// The connection, where another request can follow on it and nobody has it meanwhile.
+    /// Returns the connection if another request can use it and it is not shared already.
     pub fn into_kept(self) -> Option<Stream> {
         match self {
             Self::Http1(server) => server.into_kept(),
-            // It is kept from its beginning on.
+            // A shared connection is kept from the moment it is opened.
             Self::Http2(_) => None,
         }
     }
 
-    /// The connection of a WebSocket, after the head of the `101`.
+    /// Returns the connection of a WebSocket, after the head of the `101`.
     ///
     /// # Errors
-    /// HTTP/2 has no such head.
+    /// Fails if the connection is HTTP/2, which has no such response.
     pub fn into_websocket(self) -> Result<Wire, Fault> {
         match self {
             Self::Http1(server) => Ok(server.into_websocket()),
@@ -215,15 +214,15 @@ impl Server {
         }
     }
 
-    /// What may be done about a request that failed for `fault`; `may_repeat` where it means the same twice and the
-    /// connection was there before it.
+    /// Returns whether and how to repeat a request that failed with `fault`. Set `may_repeat` if the request is
+    /// idempotent and used an existing connection.
     pub fn again(&self, fault: &Fault, may_repeat: bool) -> Again {
         let (again, is_unanswered) = match self {
             Self::Http1(server) => (Again::Never, server.bytes_read() == 0),
-            // One that is open has not failed, only this request has.
+            // If the connection is still open, only this request has failed.
             Self::Http2(server) => (server.again, !server.has_answered && server.connection.is_closed()),
         };
-        // The origin closed it, most likely before the request came there.
+        // The origin closed the connection, most likely before it received the request.
         let is_closed = matches!(fault, Fault::ConnectionTerminated | Fault::ResponseIncomplete);
         match again {
             Again::Never if may_repeat && is_closed && is_unanswered => Again::Anyhow,

@@ -1,4 +1,4 @@
-//! The connections of HTTP/2 that requests share, and those that are being made for several requests at once.
+//! The HTTP/2 connections that requests share, and those that are being opened for several requests at once.
 
 use std::{
     collections::HashMap,
@@ -13,43 +13,43 @@ use super::{
     pool::{Key, SHARDS, Shards},
 };
 
-/// All of them, by the server that they lead to.
+/// All shared connections, by server.
 #[derive(Debug)]
 pub struct Sharing {
     known: Shards<Known>,
-    /// Connections in one part of the map past which one without a request is closed for each new one.
+    /// Number of connections in a shard beyond which each new one closes an idle one.
     max: usize,
 }
 
-/// What is known of the connections to one server.
+/// What is known of one server.
 #[derive(Debug, Default)]
 struct Known {
     connections: Vec<Connection>,
-    /// Set while one is made that others wait for; then whether it was one to share.
+    /// Set while a request opens a connection and others wait for it. Its value tells whether to share it.
     making: Option<Arc<SetOnce<bool>>>,
-    /// Until when the server is taken to speak HTTP/1.1 alone, so that nobody waits for another's connection.
+    /// Until when to assume that the server supports only HTTP/1.1, so that no request waits for another's connection.
     http1_until: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Connection {
     shared: SharedConnection,
-    /// When it was last given out.
+    /// When the connection was last handed out.
     used: Instant,
 }
 
-/// What becomes of a request that finds no connection.
+/// What a request without a connection should do.
 #[derive(Debug)]
 pub enum Turn<'a> {
-    /// Somebody has made one meanwhile.
+    /// Use this connection, which another request has opened meanwhile.
     There(SharedConnection),
-    /// It makes one that others wait for.
+    /// Open a connection that other requests wait for.
     First(Making<'a>),
-    /// It makes one, and so may others at the same time.
+    /// Open a connection. Others can do so at the same time.
     Alone,
 }
 
-/// A connection that is being made. When this is dropped, those who wait for it go on.
+/// A connection that is being opened. Dropping this wakes the requests that wait for it.
 #[derive(Debug)]
 pub struct Making<'a> {
     sharing: &'a Sharing,
@@ -61,7 +61,7 @@ pub struct Making<'a> {
 // === impl Sharing ===
 
 impl Sharing {
-    /// Past about `max` connections, those without a request are closed.
+    /// Creates an empty set. Beyond about `max` connections, idle ones are closed.
     pub fn new(max: usize) -> Self {
         Self {
             known: Shards::new(),
@@ -69,12 +69,12 @@ impl Sharing {
         }
     }
 
-    /// A connection that takes another request, one with `content` or one without.
+    /// Returns a connection with room for another request, with or without `content`.
     pub fn there(&self, key: &Key, content: bool, now: Instant) -> Option<SharedConnection> {
         self.known.of(key).get_mut(key)?.there(content, now)
     }
 
-    /// Finds out who makes the connection that a request needs, which may take as long as a connection does.
+    /// Decides which request opens the connection that this one needs. Can take as long as opening a connection.
     pub async fn turn(&self, key: &Key, content: bool) -> Turn<'_> {
         for _ in 0..MAX_WAITS {
             let made = {
@@ -86,7 +86,7 @@ impl Sharing {
                 }
                 match &known.making {
                     _ if known.http1_until.is_some_and(|until| until > now) => return Turn::Alone,
-                    // A connection has one request with content at a time.
+                    // A connection carries only one request with content at a time.
                     Some(_) if content => return Turn::Alone,
                     Some(made) => made.clone(),
                     None => {
@@ -108,8 +108,8 @@ impl Sharing {
         Turn::Alone
     }
 
-    /// Shares a new connection. Where there are too many, the one without a request that was used least recently is
-    /// closed; those that have requests are as many as these need.
+    /// Shares a new connection. If there are too many, closes the least recently used idle one. Connections with
+    /// requests stay open: there are no more of them than the requests need.
     pub fn keep(&self, key: &Key, shared: SharedConnection, now: Instant) {
         let mut shard = self.known.of(key);
         let count: usize = shard.values().map(|known| known.connections.len()).sum();
@@ -126,7 +126,7 @@ impl Sharing {
         }
     }
 
-    /// Notes that a server did not agree on HTTP/2.
+    /// Records that a server did not agree on HTTP/2.
     pub fn note_http1(&self, key: &Key, now: Instant) {
         let mut shard = self.known.of(key);
         if shard.len() < MAX_KNOWN {
@@ -134,7 +134,7 @@ impl Sharing {
         }
     }
 
-    /// Forgets what has ended. Whether anything is left.
+    /// Removes closed connections and expired records. Returns whether anything is left.
     pub fn sweep(&self, now: Instant) -> bool {
         let mut is_left = false;
         for mut shard in self.known.each() {
@@ -151,7 +151,7 @@ impl Sharing {
     }
 }
 
-/// Takes out the connection without a request that was used least recently.
+/// Takes out the least recently used idle connection.
 fn least_recently_used(shard: &mut HashMap<Key, Known>) -> Option<SharedConnection> {
     let idle = shard.values_mut().flat_map(|known| {
         let same = known.connections.iter().enumerate();
@@ -181,7 +181,7 @@ impl Known {
 // === impl Making ===
 
 impl Making<'_> {
-    /// Has those who wait share the connection, which is kept by now.
+    /// Tells the waiting requests to share the connection, which the caller has already stored.
     pub fn share(mut self) {
         self.is_shared = true;
     }
@@ -197,17 +197,17 @@ impl Drop for Making<'_> {
             }
         }
         drop(shard);
-        // Nobody else sets it.
+        // Nothing else sets it, so this cannot fail.
         let _ = self.made.set(self.is_shared);
     }
 }
 
-/// So often a request waits for another's connection that turns out to be full. More would have it wait while the connections
-/// are made one after the other.
+/// How often a request waits for another's connection that turns out to be full. With more, requests would wait while
+/// connections are opened one after the other.
 const MAX_WAITS: usize = 2;
-/// How long a server is taken to speak HTTP/1.1 alone. HTTP/2 is offered to it all the same.
+/// How long to assume that a server supports only HTTP/1.1. Connections to it still offer HTTP/2.
 const HTTP1_FOR: Duration = Duration::from_secs(60);
-/// Servers in one part of the map past which it is not noted which ones speak HTTP/1.1 alone.
+/// Number of servers in a shard beyond which HTTP/1.1 servers are no longer recorded.
 const MAX_KNOWN: usize = 256;
 
 #[cfg(test)]

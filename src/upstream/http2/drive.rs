@@ -1,5 +1,5 @@
-//! The task that drives a connection: reads and writes it, sees when the origin goes away, notices a dead peer, and
-//! closes the connection when nobody needs it.
+//! The task that drives a connection. It reads and writes, notices when the origin is closing the connection or is
+//! dead, and closes the connection when nobody needs it.
 
 use std::{
     future::{Future, poll_fn},
@@ -21,17 +21,17 @@ use super::State;
 /// What the task's timer waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wait {
-    /// A stream within the idle time.
+    /// A new stream within the idle time.
     Stream,
     /// The next PING.
     Ping,
     /// The answer to a PING.
     Pong,
-    /// The end of the connection, which was asked for.
+    /// The end of the connection, which robotgate has requested.
     End,
 }
 
-/// Drives `connection` to its end, and notes that.
+/// Drives `connection` until it ends, and marks it as closed.
 pub(super) async fn drive<T>(mut connection: Connection<T, Bytes>, state: Arc<State>, idle: Duration)
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -85,7 +85,7 @@ where
                     state.silent.store(true, Ordering::Relaxed);
                     return Poll::Ready(());
                 }
-                // The peer does not take even the end.
+                // The peer does not even take the closing frames.
                 Wait::End => return Poll::Ready(()),
             };
             wait = next;
@@ -98,12 +98,12 @@ where
 // === impl State ===
 
 impl State {
-    /// Notes what the origin has said of further streams. `allowed` is how many it allows at once.
+    /// Updates the state with what the origin says about new streams. It allows `allowed` streams at once.
     fn observe(&self, allowed: usize, cx: &mut Context<'_>) {
         self.limit
             .store(allowed.min(self.bounds.streams as usize), Ordering::Relaxed);
         let mut sender = self.sender();
-        // This sender waits for no stream, so it is ready unless the origin has sent a GOAWAY or the connection failed.
+        // This sender waits for no stream, so it is ready unless the origin sent a GOAWAY or the connection failed.
         if let Some(sender) = &mut *sender
             && matches!(sender.poll_ready(cx), Poll::Ready(Err(_)))
         {
@@ -111,7 +111,7 @@ impl State {
         }
     }
 
-    /// Whether the connection may close because it has no streams; then none is opened any more, and h2 says goodbye.
+    /// Closes the connection if it has no streams. Returns whether it did. h2 then sends the closing frames.
     fn close(&self) -> bool {
         let mut sender = self.sender();
         if self.streams.load(Ordering::Relaxed) > 0 {

@@ -1,10 +1,10 @@
-//! What can go wrong with a stream, and what that says of trying again.
+//! Errors of a stream, and whether the request can be retried.
 
 use h2::Reason;
 
 use crate::upstream::Fault;
 
-/// Why a request got no response on its stream, or not all of it.
+/// Why a request got no response, or an incomplete one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct StreamError {
@@ -12,33 +12,33 @@ pub struct StreamError {
     again: Again,
 }
 
-/// How the request may be tried again.
+/// Whether and how a request can be retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
-    /// Nobody knows what the origin did.
+    /// Unknown what the origin has done.
     Unknown,
-    /// The origin has done nothing.
+    /// The origin has not processed the request.
     Unprocessed,
-    /// It has to be asked over HTTP/1.1.
+    /// The request needs HTTP/1.1.
     Http1,
 }
 
 // === impl StreamError ===
 
 impl StreamError {
-    /// Whether the origin has certainly not begun to process the request, so that it may be tried on another connection
-    /// whatever its method is (RFC 9113 §8.7).
+    /// Returns whether the origin has certainly not begun to process the request. It can then be retried on another
+    /// connection whatever its method (RFC 9113 §8.7).
     pub fn is_unprocessed(&self) -> bool {
         self.again == Again::Unprocessed
     }
 
-    /// Whether the request has to be made over HTTP/1.1: the origin says so (HTTP_1_1_REQUIRED, RFC 9113 §7), or HTTP/2
-    /// cannot carry the request's target unchanged. The origin has not processed it then.
+    /// Returns whether the request needs HTTP/1.1, because the origin says so (HTTP_1_1_REQUIRED, RFC 9113 §7) or
+    /// HTTP/2 cannot carry the request's target unchanged. The origin has not processed the request.
     pub fn needs_http1(&self) -> bool {
         self.again == Again::Http1
     }
 
-    /// The connection takes no more streams.
+    /// Returns the error of a connection that takes no more streams.
     pub(super) fn closed() -> Self {
         Self {
             fault: Fault::ConnectionTerminated,
@@ -46,7 +46,7 @@ impl StreamError {
         }
     }
 
-    /// The target cannot be sent as it is.
+    /// Returns the error of a target that HTTP/2 cannot carry unchanged.
     pub(super) fn target() -> Self {
         Self {
             fault: Fault::Internal("it cannot put the request's target into an HTTP/2 request unchanged".to_owned()),
@@ -54,12 +54,12 @@ impl StreamError {
         }
     }
 
-    /// A mistake of ours.
+    /// Returns the error of a bug in robotgate.
     pub(super) fn internal(what: &str) -> Self {
         Fault::Internal(what.to_owned()).into()
     }
 
-    /// Of a stream that could not be opened: it never was sent.
+    /// Converts the error of opening a stream. The request was not sent.
     pub(super) fn of_send(error: &h2::Error) -> Self {
         if error.is_io() || error.is_go_away() || error.is_reset() {
             return Self::closed();
@@ -67,13 +67,13 @@ impl StreamError {
         Self::internal(&format!("it made an HTTP/2 request that cannot be sent: {error}"))
     }
 
-    /// Of a stream before the response's head had come. `silent` where the connection was given up because the peer
-    /// answered no PING.
+    /// Converts an error that occurred before the head of the response. `silent` tells that the connection was given
+    /// up because the peer answered no PING.
     pub(super) fn of_head(error: &h2::Error, silent: bool) -> Self {
         let again = match error.reason() {
             Some(Reason::HTTP_1_1_REQUIRED) if error.is_remote() => Again::Http1,
             Some(Reason::REFUSED_STREAM) if error.is_remote() => Again::Unprocessed,
-            // h2 ends only those streams with the peer's GOAWAY that are above the last one that it names.
+            // h2 fails with the peer's GOAWAY only streams above the last one that it names, which are unprocessed.
             _ if error.is_remote() && error.is_go_away() => Again::Unprocessed,
             _ => Again::Unknown,
         };
@@ -85,7 +85,7 @@ impl StreamError {
         Self { fault, again }
     }
 
-    /// Of a stream whose response's head has come.
+    /// Returns the error of a stream that failed after the head of the response.
     pub(super) fn of_content(silent: bool) -> Self {
         match silent {
             true => Fault::ReadTimeout.into(),

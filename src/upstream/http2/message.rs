@@ -1,4 +1,4 @@
-//! Heads of messages to and from HTTP/2. Pure.
+//! Converts the heads of messages to and from HTTP/2. Pure.
 
 use bytes::Bytes;
 use http::{
@@ -13,11 +13,11 @@ use crate::{
     upstream::Fault,
 };
 
-/// The head of an HTTP/2 request for `target`, with the method and the fields of `head`. Fields that are for one
-/// HTTP/1.1 connection are left out (RFC 9113 §8.2.2), and so is `Host`: `:authority` says the same.
+/// Builds the head of an HTTP/2 request for `target` with the method and fields of `head`. Omits fields that concern
+/// an HTTP/1.1 connection (RFC 9113 §8.2.2), and `Host`, which `:authority` replaces.
 ///
 /// # Errors
-/// The target's path has bytes that an [`http::Uri`] does not hold unchanged; see [`StreamError::needs_http1`].
+/// Fails if an [`http::Uri`] cannot hold the target's path unchanged; see [`StreamError::needs_http1`].
 pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()>, StreamError> {
     let path = PathAndQuery::from_maybe_shared(Bytes::copy_from_slice(&target.path));
     let path = path.ok().filter(|path| path.as_str().as_bytes() == target.path);
@@ -39,18 +39,18 @@ pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()
     *request.version_mut() = Version::HTTP_2;
     let fields = head.headers.iter().filter(|(name, value)| goes_on(name, value));
     request.headers_mut().reserve(head.headers.len());
-    // In the order in which they came, which removing some would change.
+    // Appending keeps the original order; removing fields from a copy would not.
     for (name, value) in fields {
         request.headers_mut().append(name, value.clone());
     }
     Ok(request)
 }
 
-/// The head of a response from HTTP/2. h2 has seen to it that no field is for one connection and that all lengths of the
-/// content are the same.
+/// Converts the head of an HTTP/2 response. h2 has already checked that no field concerns a connection and that all
+/// lengths of the content agree.
 ///
 /// # Errors
-/// It changes to another protocol, which HTTP/2 does not have (RFC 9113 §8.6).
+/// Fails if the response switches protocols, which HTTP/2 does not have (RFC 9113 §8.6).
 pub(super) fn response(response: http::Response<()>) -> Result<ResponseHeader, Fault> {
     if response.status() == http::StatusCode::SWITCHING_PROTOCOLS {
         return Err(Fault::HttpProtocol);
@@ -65,7 +65,7 @@ pub(super) fn response(response: http::Response<()>) -> Result<ResponseHeader, F
     Ok(parts.into())
 }
 
-/// Whether HTTP/2 has this field of a request.
+/// Returns whether HTTP/2 allows this field in a request.
 fn goes_on(name: &HeaderName, value: &HeaderValue) -> bool {
     !LEFT_OUT.contains(name) && (*name != header::TE || value.as_bytes().eq_ignore_ascii_case(b"trailers"))
 }

@@ -1,4 +1,4 @@
-//! One request and its response, on a stream of a connection.
+//! One request and its response on a stream of a connection.
 
 use std::{
     future::Future as _,
@@ -15,41 +15,41 @@ use pingora_http::ResponseHeader;
 use super::{StreamError, StreamPermit, message};
 use crate::upstream::Fault;
 
-/// One request and its response. Dropped before the response has ended, it cancels both.
+/// A request and its response. If it is dropped before the response has ended, both are cancelled.
 ///
-/// Both ways go on at once: poll [`Self::poll_room`] beside whatever is polled of the response. Each method may be polled
-/// and not awaited to its end without loss.
+/// Both directions run at the same time: poll [`Self::poll_room`] together with the methods that read the response.
+/// Each method can be polled and abandoned without losing anything.
 #[derive(Debug)]
 pub struct Stream {
     response: Response,
     content: SendStream<Bytes>,
-    /// Content that was handed over and that the peer's window does not take yet.
+    /// Content that was pushed and does not fit into the peer's window yet.
     unsent: Bytes,
-    /// What is left to be sent.
+    /// What is left to send.
     left: Left,
-    /// Bytes that were handed out, and whose room in the window is given back when more is asked for.
+    /// Number of bytes given to the caller. Their window capacity is released when the caller asks for more.
     handed: usize,
-    /// Informational responses so far.
+    /// Number of informational responses so far.
     informational: usize,
-    /// Behind the others: the place is free when they are gone.
+    /// The last field, so that the permit is released after the others are dropped.
     permit: StreamPermit,
 }
 
-/// The response, as far as it has come.
+/// The response, as far as it has arrived.
 #[derive(Debug)]
 enum Response {
     Awaited(ResponseFuture),
     Begun(RecvStream),
 }
 
-/// What is left of a request's content to be sent.
+/// What is left to send of a request's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Left {
-    /// More may be handed over.
+    /// The caller can push more.
     More,
-    /// What is unsent, and the end behind it.
+    /// The unsent content and then the end.
     End,
-    /// Nothing: the end was sent, or nobody wants it.
+    /// Nothing: the end was sent, or the origin wants no more.
     Nothing,
 }
 
@@ -68,10 +68,10 @@ impl Stream {
         }
     }
 
-    /// The next informational response; `None` once the final head is there.
+    /// Reads the next informational response, or `None` once the final head has arrived.
     ///
     /// # Errors
-    /// As those of [`poll_head`](Self::poll_head).
+    /// Those of [`poll_head`](Self::poll_head).
     pub fn poll_informational(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ResponseHeader, StreamError>>> {
         let Response::Awaited(response) = &mut self.response else {
             return Poll::Ready(None);
@@ -87,11 +87,11 @@ impl Stream {
         })
     }
 
-    /// The head of the final response. Informational ones that [`poll_informational`](Self::poll_informational) did not
-    /// give are passed over.
+    /// Reads the head of the final response. Skips informational responses that were not read with
+    /// [`poll_informational`](Self::poll_informational).
     ///
     /// # Errors
-    /// The stream or the connection failed, or what came is no response.
+    /// Fails if the stream or the connection fails, or the response is malformed.
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHeader, StreamError>> {
         while let Some(informational) = ready!(self.poll_informational(cx)) {
             informational?;
@@ -110,17 +110,17 @@ impl Stream {
         Poll::Ready(head.map_err(|_| self.malformed()))
     }
 
-    /// The next part of the response's content; `None` at its end. What was handed out before is taken for consumed, and
-    /// the origin may send as much again.
+    /// Reads the next part of the response's content, or `None` at its end. Counts the previous part as consumed, so
+    /// that the origin can send as much again.
     ///
     /// # Errors
-    /// The content broke off.
+    /// Fails if the content is incomplete.
     pub fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
         let Response::Begun(body) = &mut self.response else {
             return Poll::Ready(Err(StreamError::internal("it asked for content before the head")));
         };
         if self.handed > 0 {
-            // No more is given back than was handed out, which is all that h2 could complain of.
+            // Fails only if more is released than was received, which cannot happen here.
             let _ = body.flow_control().release_capacity(std::mem::take(&mut self.handed));
         }
         Poll::Ready(match ready!(body.poll_data(cx)) {
@@ -137,10 +137,10 @@ impl Stream {
         })
     }
 
-    /// The response's trailers, behind the end of its content; `None` where it has none.
+    /// Reads the trailers after the end of the content, or `None` if there are none.
     ///
     /// # Errors
-    /// The response broke off.
+    /// Fails if the response is incomplete.
     pub fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, StreamError>> {
         let Response::Begun(body) = &mut self.response else {
             return Poll::Ready(Err(StreamError::internal("it asked for trailers before the head")));
@@ -150,13 +150,13 @@ impl Stream {
         Poll::Ready(trailers.map_err(|_| self.failed_content()))
     }
 
-    /// Whether the whole response was taken, trailers included, so that nothing else will come.
+    /// Returns whether the whole response was read, including trailers.
     pub fn has_ended(&self) -> bool {
         matches!(&self.response, Response::Begun(body) if body.is_end_stream())
     }
 
-    /// Hands over content of the request, and its end with it or alone. Call it where [`poll_room`](Self::poll_room) was
-    /// ready. What nobody wants any more is dropped.
+    /// Queues content of the request for sending. Set `end` with the last part. Call this after
+    /// [`poll_room`](Self::poll_room) was ready. Content that the origin no longer wants is dropped.
     pub fn push(&mut self, content: Bytes, end: bool) {
         if self.left != Left::More {
             return;
@@ -170,13 +170,13 @@ impl Stream {
         }
     }
 
-    /// Whether all that was handed over has been sent.
+    /// Returns whether all queued content was sent.
     pub fn has_room(&self) -> bool {
         self.unsent.is_empty()
     }
 
-    /// Sends what was handed over. Ready when the peer's window took all of it, or when nobody wants it any more
-    /// ([`wants_content`](Self::wants_content)). It never fails: why the origin wants no more, the response says.
+    /// Sends the queued content. Ready once it fits into the peer's window, or the origin wants no more
+    /// ([`wants_content`](Self::wants_content)). Never fails: the response tells why the origin wants no more.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.unsent.is_empty() {
             self.content.reserve_capacity(self.unsent.len());
@@ -197,15 +197,15 @@ impl Stream {
             }
         }
         if self.left == Left::End {
-            // One that is not taken was for a stream that has ended.
+            // This fails only if the stream has ended.
             let _ = self.content.send_data(Bytes::new(), true);
             self.left = Left::Nothing;
         }
         Poll::Ready(())
     }
 
-    /// Whether more of the request's content is of use. It is not once the end was handed over, or the origin has
-    /// answered without waiting for it (RFC 9113 §8.1) or failed.
+    /// Returns whether more content can be pushed. False after the end was queued, or after the origin responded early
+    /// (RFC 9113 §8.1) or failed.
     pub fn wants_content(&self) -> bool {
         self.left == Left::More
     }
@@ -233,7 +233,7 @@ impl Stream {
         self.permit.settled = true;
         let failed = StreamError::of_head(error, self.is_silent());
         if error.is_go_away() || error.is_io() {
-            // As where no stream can be opened.
+            // No new stream can be opened on this connection either.
             self.permit.state.away.store(true, Ordering::Relaxed);
         }
         failed
@@ -255,5 +255,5 @@ impl Stream {
     }
 }
 
-/// Informational responses of one stream.
+/// Maximum number of informational responses of a stream.
 const MAX_INFORMATIONAL: usize = 16;

@@ -17,15 +17,15 @@ use super::*;
 
 const IDLE: Duration = Duration::from_secs(60);
 
-/// What the origin was asked.
+/// A request that the origin received, and the handle for its response.
 type Received = (Request<h2::RecvStream>, SendResponse<Bytes>);
 
-/// An origin that speaks HTTP/2 as it should, and gives out what it is asked.
+/// An origin that speaks valid HTTP/2 and hands each request to the test.
 struct Origin {
     requests: mpsc::UnboundedReceiver<Received>,
 }
 
-/// An origin that writes frames by hand.
+/// An origin whose frames the test writes byte by byte.
 struct Raw(DuplexStream);
 
 // === impl Origin ===
@@ -54,7 +54,7 @@ impl Origin {
 // === impl Raw ===
 
 impl Raw {
-    /// The connection preface and the settings of both sides are done.
+    /// Connects and completes the preface and the settings of both sides.
     async fn start(bounds: Bounds) -> (SharedConnection, Self) {
         let (ours, theirs) = tokio::io::duplex(1024 * 1024);
         let shared = SharedConnection::open(ours, &bounds, IDLE).await.expect("a connection");
@@ -72,14 +72,14 @@ impl Raw {
         self.0.write_all(payload).await.expect("room");
     }
 
-    /// Waits for the heads of as many requests.
+    /// Waits for the heads of `count` requests.
     async fn wait_for_requests(&mut self, count: usize) {
         for _ in 0..count {
             self.next(&[HEADERS]).await.expect("a request");
         }
     }
 
-    /// The next frame of one of these kinds, or `None` at the end.
+    /// Returns the next frame of one of these kinds, or `None` at the end.
     async fn next(&mut self, kinds: &[u8]) -> Option<(u8, Vec<u8>)> {
         loop {
             let mut head = [0; 9];
@@ -99,7 +99,7 @@ fn get(path: &str) -> Request<()> {
     request.body(()).expect("a request")
 }
 
-/// Bounds what may hang where a promise is broken. The clock stands still while anything else goes on.
+/// Fails the test if `work` hangs. The paused clock only advances when nothing else can run.
 async fn within<T>(work: impl Future<Output = T>) -> T {
     let day = Duration::from_secs(24 * 60 * 60);
     tokio::time::timeout(day, work).await.expect("it hangs")
@@ -109,7 +109,7 @@ async fn head(stream: &mut Stream) -> Result<ResponseHeader, StreamError> {
     within(poll_fn(|cx| stream.poll_head(cx))).await
 }
 
-/// The rest of the content.
+/// Reads the rest of the content.
 async fn content(stream: &mut Stream) -> Result<Vec<u8>, StreamError> {
     let mut all = Vec::new();
     while let Some(part) = within(poll_fn(|cx| stream.poll_content(cx))).await? {
@@ -118,7 +118,7 @@ async fn content(stream: &mut Stream) -> Result<Vec<u8>, StreamError> {
     Ok(all)
 }
 
-/// Waits until other tasks have made it so.
+/// Waits until other tasks make the condition true.
 async fn until(mut is_so: impl FnMut() -> bool) {
     for _ in 0..10_000 {
         if is_so() {
@@ -129,7 +129,7 @@ async fn until(mut is_so: impl FnMut() -> bool) {
     panic!("it never is so");
 }
 
-/// Sends content as the client's window lets it, and says how much went out.
+/// Sends content as the client's window allows, and reports how much was sent.
 async fn send_all(sender: &mut h2::SendStream<Bytes>, mut content: Bytes, mut sent: impl FnMut(usize)) {
     while !content.is_empty() {
         sender.reserve_capacity(content.len());
@@ -152,5 +152,5 @@ const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
-/// `:status: 200`, in HPACK's static table.
+/// `:status: 200` in HPACK's static table.
 const OK: u8 = 0x88;

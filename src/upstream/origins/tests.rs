@@ -3,7 +3,7 @@ use tokio::{net::TcpListener, task::yield_now, time};
 use super::*;
 use crate::egress::Roots;
 
-/// Connections to a server that shakes hands over TCP and then says nothing.
+/// Starts a server that completes TCP handshakes and then stays silent.
 async fn silent() -> (Arc<Origins>, Origin, TcpListener, Roots) {
     let roots = Roots::gather(&[]).expect("a file in memory");
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
@@ -37,7 +37,7 @@ async fn a_request_that_waited_in_vain_for_another_has_its_whole_time_to_connect
     let began = time::Instant::now();
     let second = connect(within);
     yield_now().await;
-    // The clock of the machine goes on, too, so time that was spent would count by either clock.
+    // The machine's clock has to advance too, so that lost time shows by either clock.
     std::thread::sleep(within);
 
     assert_eq!(second.await.expect("no panic"), Err(Fault::ConnectionTimeout));

@@ -13,7 +13,7 @@ fn key() -> Key {
     Key::new(&origin, ([192, 0, 2, 1], 443).into())
 }
 
-/// A connection, and its far end.
+/// Creates a connection, and returns it with its far end.
 async fn connection() -> (SharedConnection, DuplexStream) {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let shared = SharedConnection::open(near, &Bounds::default(), MINUTE).await;
@@ -25,12 +25,12 @@ fn get() -> http::Request<()> {
     request.body(()).expect("a request")
 }
 
-/// One that has room for `each` connections in each part of its map.
+/// Creates a set with room for `each` connections in each shard.
 fn sharing(each: usize) -> Arc<Sharing> {
     Arc::new(Sharing::new(each * SHARDS))
 }
 
-/// As many requests that wait for a turn, all of them waiting by now.
+/// Starts `count` requests and returns once all of them wait for a turn.
 async fn waiting(sharing: &Arc<Sharing>, count: usize) -> Vec<tokio::task::JoinHandle<Option<SharedConnection>>> {
     let wait = || {
         let sharing = sharing.clone();
@@ -43,7 +43,7 @@ async fn waiting(sharing: &Arc<Sharing>, count: usize) -> Vec<tokio::task::JoinH
         })
     };
     let waiting = (0..count).map(|_| wait()).collect();
-    // The runtime has one thread, and each of them runs until it waits.
+    // The runtime has one thread, so each request runs until it waits.
     for _ in 0..count {
         tokio::task::yield_now().await;
     }
@@ -59,7 +59,7 @@ async fn the_bound_closes_the_idle_connection_that_was_used_least_recently() {
         sharing.keep(&key(), shared.clone(), start + MILLI * number);
         all.push((shared, far));
     }
-    // The first is the one that is given out, so it is the hot one; the second has a request that lasts.
+    // The first connection is handed out most recently. The second has a request in progress.
     sharing
         .there(&key(), false, start + MILLI * 10)
         .expect("there are three");

@@ -1,4 +1,4 @@
-//! What a failed stream says of trying again.
+//! What a failed stream says about retrying.
 
 use h2::Reason;
 

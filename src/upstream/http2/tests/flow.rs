@@ -1,4 +1,4 @@
-//! Content, windows and room.
+//! Content, windows, and the number of streams.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -15,7 +15,7 @@ fn small(streams: u32) -> Bounds {
 #[tokio::test(start_paused = true)]
 async fn content_goes_both_ways_at_once_and_trailers_come_behind_it() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
-    // Many windows long, so that neither way gets far without the other.
+    // Many times the window, so that neither direction gets far without the other.
     let sent: Bytes = (0..2_000_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
     let mut stream = shared.send(get("/echo"), false).expect("room");
     tokio::spawn(async move {
@@ -89,7 +89,7 @@ async fn streams_that_nobody_reads_leave_every_other_its_window() {
     for n in 0..7 {
         let mut stream = shared.send(get("/stalled"), true).expect("room");
         head(&mut stream).await.expect("a head");
-        // The first part is in this client's hands, and still counts.
+        // The client has the first part but has not consumed it, so it still occupies the window.
         poll_fn(|cx| stream.poll_content(cx)).await.expect("content");
         until(|| sent[n].load(Ordering::Relaxed) == 64 * 1024).await;
         stalled.push(stream);

@@ -1,11 +1,11 @@
-//! Origins that send what they should not.
+//! Origins that send invalid or excessive data.
 
 use super::*;
 
-/// A literal field that is not indexed, in HPACK.
+/// Encodes a literal HPACK field without indexing.
 fn field(name: &str, value: &str) -> Vec<u8> {
     let string = |text: &str| {
-        // An integer with a prefix of 7 bits (RFC 7541 §5.1), and no Huffman coding.
+        // An integer with a prefix of 7 bits (RFC 7541 §5.1), without Huffman coding.
         let mut bytes = Vec::new();
         let mut length = text.len();
         if length < 127 {
@@ -26,7 +26,7 @@ fn field(name: &str, value: &str) -> Vec<u8> {
 }
 
 impl Raw {
-    /// A head in as many frames as it takes, on stream `stream`.
+    /// Sends a head on stream `stream`, in as many frames as it needs.
     async fn head(&mut self, stream: u32, flags: u8, block: &[u8]) {
         let mut parts = block.chunks(16_384).peekable();
         let mut kind = HEADERS;

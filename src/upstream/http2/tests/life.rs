@@ -87,7 +87,7 @@ async fn after_many_cancelled_streams_new_ones_go_elsewhere_and_old_ones_go_on()
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     let mut kept = shared.send(get("/kept"), true).expect("room");
     let (_request, mut respond) = origin.next_request().await;
-    // One that was answered is not cancelled, read or not.
+    // A stream that was answered does not count as cancelled, whether its response was read or not.
     for _ in 0..MAX_CANCELLED {
         let mut stream = shared.send(get("/"), true).expect("room");
         let (_request, mut respond) = origin.next_request().await;
