@@ -1,8 +1,8 @@
-//! How much of what happens: counters, gauges and histograms, and the text that Prometheus reads of them.
+//! Metrics: counters, gauges and histograms, and their exposition for Prometheus.
 //!
-//! What counts on the way of a request is a few atomics: it never locks, allocates, formats or reads a clock. The text is
-//! made when somebody asks for it, and what only has to be looked up then comes as a [`Snapshot`]. No label says a host,
-//! and each has few values: those of closed lists, or the names of configured bots.
+//! On the way of a request, counting only updates atomics: it never locks, allocates, formats or reads a clock. The
+//! text is produced at each scrape, together with a [`Snapshot`] of values that are read only then. Labels never
+//! contain a host and have few values: closed lists, or the names of configured bots.
 
 mod bots;
 mod fetch_result;
@@ -40,22 +40,22 @@ use crate::{
     upstream::ProxyError,
 };
 
-/// What has been counted since the start, over all reloads.
+/// Everything counted since the start, across reloads.
 #[derive(Debug)]
 pub struct Metrics {
     started: SystemTime,
     /// Decisions by the name of the bot. Locked at a reload and a scrape.
     bots: Mutex<BTreeMap<Arc<str>, Arc<Decisions>>>,
-    /// Of bots that are not configured, and of those past [`MAX_BOTS`].
+    /// Decisions on bots that are not configured, and on those beyond [`MAX_BOTS`].
     other: Arc<Decisions>,
-    /// Of those that name no bot.
+    /// Decisions on requests that name no bot.
     unidentified: Arc<Decisions>,
-    /// By outcome, for each method.
+    /// Requests by outcome, for each method.
     requests: [Counts<Outcome>; Method::COUNT],
     responses: Counts<Class>,
     errors: Counts<ProxyError>,
     malformed: AtomicU64,
-    /// Bytes of content from clients, and to them.
+    /// Bytes of content from and to clients.
     bytes: ShardedCounters,
     decision: Histogram,
     robots_wait: Histogram,
@@ -68,14 +68,15 @@ pub struct Metrics {
     tunnels: Gauges<Tunnel>,
     tunnels_opened: Counts<Tunnel>,
     distrust: Counts<RejectionKind>,
-    /// What the audit logs count.
+    /// Counters of the audit logs.
     pub audit: Arc<AuditCounts>,
     pub reloads: Reloads,
-    /// Certificates of hosts that were made, by whichever authority.
+    /// Number of leaf certificates minted by any authority.
     pub leaves_minted: Arc<AtomicU64>,
 }
 
-/// What became of reloads. The start counts as one that went well, and for none. Times are microseconds since 1970.
+/// Results of reloads. At the start, both times are set as by a successful reload, but no reload is counted. Times are
+/// in microseconds since 1970.
 #[derive(Debug)]
 pub struct Reloads {
     last: AtomicU64,
@@ -89,53 +90,53 @@ pub struct Reloads {
 pub struct ExchangeEnd {
     pub method: Method,
     pub outcome: Outcome,
-    /// The status that the client got, if it got one.
+    /// The status that the client received, if any.
     pub status: Option<u16>,
     pub error: Option<ProxyError>,
-    /// Bytes of content from the client, and to it.
+    /// Bytes of content from and to the client.
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// From the request's head to the end; `None` of a tunnel or a WebSocket, which last as long as somebody wants.
+    /// Time from the request's head to the end. `None` for a tunnel or a WebSocket, whose duration is up to its users.
     pub took: Option<Duration>,
 }
 
-/// What is looked up when somebody asks.
+/// Values read at scrape time.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// The configuration's.
+    /// The generation of the configuration.
     pub generation: u64,
     pub draining: bool,
-    /// How often each limit was come over, by its key in `[proxy]`.
+    /// How often each limit was exceeded, by its key in `[proxy]`.
     pub limits: Vec<(&'static str, u64)>,
     pub memory: Memory,
-    /// Origins in memory by what holds of their robots.txt.
+    /// Number of origins in memory by the state of their robots.txt.
     pub copies: Vec<(&'static str, u64)>,
-    /// `None` where the copies are kept in memory alone.
+    /// `None` if the copies are only in memory.
     pub disk: Option<DiskUse>,
-    /// Whether they are though they should be on disk, or nothing can be written there now.
+    /// Whether copies that should be on disk are only in memory, or cannot be written now.
     pub disk_fails: bool,
-    /// Certificates that are ready.
+    /// Number of cached leaf certificates.
     pub leaves: usize,
-    /// How many connections and fetches there may be at once.
+    /// Maximum numbers of concurrent connections and fetches.
     pub connections_max: usize,
     pub fetches_max: usize,
-    /// When the authority's certificate ends, where there is one.
+    /// When the authority's certificate expires, if there is an authority.
     pub authority_ends: Option<SystemTime>,
-    /// Bytes that wait to be written to the audit log, and whether it takes nothing.
+    /// Bytes that wait to be written to the audit log, and whether it accepts none.
     pub audit_waiting_bytes: usize,
     pub audit_stalled: bool,
     pub process: Process,
 }
 
-/// The copies on disk.
+/// Statistics of the copies on disk.
 #[derive(Debug, Clone, Copy)]
 pub struct DiskUse {
-    /// Bytes of texts and records, and how many there may be. `None` while the file cannot be used.
+    /// Bytes of texts and records, and their maximum. `None` while the file cannot be used.
     pub bytes: Option<u64>,
     pub max_bytes: u64,
-    /// Origins that wait to be written.
+    /// Number of origins that wait to be written.
     pub waiting: usize,
-    /// How often nothing could be written.
+    /// Number of failed writes.
     pub failures: u64,
 }
 
@@ -173,7 +174,8 @@ impl Default for Metrics {
 
 /// Counting.
 impl Metrics {
-    /// A decision took so long, the wait for a robots.txt not counted, which is `waited` where one was looked up.
+    /// Records how long a decision took without the wait for a robots.txt. `waited` is that wait, if there was a
+    /// lookup.
     pub fn decision_took(&self, took: Duration, waited: Option<Duration>) {
         self.decision.observe(took);
         if let Some(waited) = waited {
@@ -181,7 +183,7 @@ impl Metrics {
         }
     }
 
-    /// A request waited so long for its decision to be in the audit log.
+    /// Records how long a request waited until its decision was in the audit log.
     pub fn audit_took(&self, waited: Duration) {
         self.audit_wait.observe(waited);
     }
@@ -201,7 +203,7 @@ impl Metrics {
         }
     }
 
-    /// A client was told of an error before there was an exchange.
+    /// Counts an error response that was sent before there was an exchange.
     pub fn turned_away(&self, error: ProxyError, status: u16) {
         self.errors.add(error);
         if let Some(class) = Class::of(status) {
@@ -209,39 +211,39 @@ impl Metrics {
         }
     }
 
-    /// A request was refused as malformed.
+    /// Counts a request that was refused as malformed.
     pub fn malformed(&self) {
         self.malformed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A robots.txt was fetched, which took so long from when its turn had come.
+    /// Counts a fetch of a robots.txt. `took` is its time since its turn came.
     pub fn fetched(&self, result: FetchResult, took: Duration) {
         self.fetches.add(result);
         self.fetch.observe(took);
     }
 
-    /// A client's connection, for as long as what this gives is held.
+    /// Counts a client connection as open until the result is dropped.
     #[must_use]
     pub fn connection_opened(&self, listener: Listener) -> Present {
         self.connections_accepted.add(listener);
         self.connections.enter(listener)
     }
 
-    /// As [`connection_opened`](Self::connection_opened), for a tunnel.
+    /// Counts a tunnel as open until the result is dropped.
     #[must_use]
     pub fn tunnel_opened(&self, tunnel: Tunnel) -> Present {
         self.tunnels_opened.add(tunnel);
         self.tunnels.enter(tunnel)
     }
 
-    /// A client would not take the authority's certificate, or left when it saw it.
+    /// Counts a client that refused the authority's certificate or disconnected when it saw it.
     pub fn distrusted(&self, kind: RejectionKind) {
         self.distrust.add(kind);
     }
 
-    /// Where the decisions on the bot of this name are counted.
+    /// Returns the decision counters of the bot with this name.
     fn decisions_of(&self, name: &Arc<str>) -> Arc<Decisions> {
-        // Two of one name would be one.
+        // A bot with one of these names shares their series, because two series cannot have the same labels.
         if **name == *OTHER || **name == *NONE {
             return if **name == *OTHER {
                 self.other.clone()
@@ -257,13 +259,13 @@ impl Metrics {
     }
 }
 
-/// Looking.
+/// Reading.
 impl Metrics {
     pub fn started(&self) -> SystemTime {
         self.started
     }
 
-    /// Decisions so far.
+    /// Returns the number of decisions with this verdict.
     pub fn decisions(&self, verdict: Verdict) -> u64 {
         self.all_decisions()
             .iter()
@@ -271,22 +273,22 @@ impl Metrics {
             .sum()
     }
 
-    /// Requests that have ended so far.
+    /// Returns the number of completed requests.
     pub fn requests(&self) -> u64 {
         self.requests.iter().map(Counts::total).sum()
     }
 
-    /// Connections that are open.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> u64 {
         self.connections.total()
     }
 
-    /// Tunnels that are open, of all kinds.
+    /// Returns the number of open tunnels of all kinds.
     pub fn tunnels(&self) -> u64 {
         self.tunnels.total()
     }
 
-    /// All that is counted, with `snapshot`, as text.
+    /// Formats all metrics, including those of `snapshot`.
     pub fn text(self: &Arc<Self>, snapshot: Snapshot, format: Format) -> String {
         text::write(self, snapshot, format)
     }
@@ -317,7 +319,7 @@ impl Default for Reloads {
 }
 
 impl Reloads {
-    /// Notes that a reload ended at `at`: another configuration is in force, or it was rejected.
+    /// Records a reload that ended at `at`. `went_well` tells that its configuration is in force and was not rejected.
     pub fn note(&self, went_well: bool, at: SystemTime) {
         let at = micros_since_1970(at);
         self.last.store(at, Ordering::Relaxed);
@@ -331,12 +333,12 @@ impl Reloads {
     }
 }
 
-/// The counters of `Metrics::bytes`.
+/// Indices of the counters in `Metrics::bytes`.
 const RECEIVED: usize = 0;
 const SENT: usize = 1;
-/// Names of bots that are told apart. A series for each combination that occurs is what they cost.
+/// Maximum number of bots with their own label. Each costs a series for every combination of other labels that occurs.
 const MAX_BOTS: usize = 1000;
-/// What is not told apart, and who names no bot.
+/// Label values for bots without a label of their own and for requests that name no bot.
 const OTHER: &str = "other";
 const NONE: &str = "none";
 

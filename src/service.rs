@@ -1,8 +1,9 @@
-//! The daemon, from start to stop: puts a configuration in force, listens, reloads when the file
-//! changes or on SIGHUP, opens the audit log anew on SIGUSR1, and ends on SIGTERM or SIGINT, or when its terminal is closed,
-//! as soon as running exchanges have ended. Where systemd started it, that is told of all this, and keeps the listening sockets over a restart.
+//! The daemon from start to stop. It applies a configuration, listens, reloads when the file changes or on SIGHUP, and
+//! reopens the audit log on SIGUSR1. It stops on SIGTERM or SIGINT, or when its terminal is closed, and lets running
+//! exchanges end first. If systemd started it, it reports all this to systemd, which also keeps the listening sockets
+//! across a restart.
 //!
-//! It decides nothing about requests and serves none.
+//! It makes no decisions about requests and serves none.
 
 mod greeting;
 pub mod logging;
@@ -47,23 +48,23 @@ use crate::{
 #[derive(Debug)]
 pub struct Service;
 
-/// What it consists of while it runs.
+/// The parts of a running daemon.
 struct Daemon {
     live: Arc<Live>,
     listeners: Arc<Listeners>,
     /// Answers operators.
     admin_server: Arc<AdminServer>,
-    /// The socket beside the copies that are in use, where `robotgate cache` asks.
+    /// The socket beside the copies in use, which `robotgate cache` connects to.
     socket: Mutex<Option<Serving>>,
     reloads: Reloads,
     notifier: Notifier,
-    /// Workers, which a reload cannot change.
+    /// Number of workers. A reload cannot change it.
     threads: usize,
-    /// Gives connections to the admin listener to the [`AdminServer`].
+    /// Passes connections of the admin listener to the [`AdminServer`].
     operators: ServeOperator,
 }
 
-/// What came of the last reload, for those who ask later than the log was read.
+/// The result of the last reload, for operators who ask later.
 type Reloads = Arc<ArcSwapOption<LastReload>>;
 
 /// Why the daemon cannot start.
@@ -86,13 +87,14 @@ pub enum ServiceError {
 // === impl Service ===
 
 impl Service {
-    /// Runs by the configuration in `file`, or by the built-in one, until a signal ends it. An audit log on standard output
-    /// is in `log_format`.
+    /// Runs with the configuration in `file`, or the built-in one, until a signal ends it. An audit log on standard
+    /// output is written in `log_format`.
     ///
     /// # Errors
-    /// The configuration is wrong, or something that it names cannot be had. Nothing was served then.
+    /// Fails if the configuration is wrong or something that it names is not available. Nothing was served then,
+    /// except with [`ServiceError::Listening`].
     pub fn run(file: Option<&Path>, log_format: LogFormat) -> Result<(), ServiceError> {
-        // First, as it changes the environment, which only a lonely thread may.
+        // First, because it changes the environment, which is only allowed in a single-threaded process.
         let inherited = Inherited::from_env();
         let notifier = Notifier::from_env();
         let ended = Self::start(file, log_format, inherited, &notifier);
@@ -119,7 +121,7 @@ impl Service {
             .build()
             .map_err(ServiceError::Runtime)?;
         let ended = runtime.block_on(Self::serve(config, source, log_format, inherited, notifier));
-        // What still runs had its time.
+        // Remaining tasks have had their time.
         runtime.shutdown_background();
         ended
     }
@@ -131,7 +133,7 @@ impl Service {
         mut inherited: Inherited,
         notifier: &Notifier,
     ) -> Result<(), ServiceError> {
-        // Before anything that takes time, so that no signal is missed.
+        // Before anything slow, so that no signal is missed.
         let mut stop = Stop::new().map_err(ServiceError::Signals)?;
         let hangup = signal(SignalKind::hangup()).map_err(ServiceError::Signals)?;
         let rotate = signal(SignalKind::user_defined1()).map_err(ServiceError::Signals)?;
@@ -173,7 +175,7 @@ impl Service {
             operators,
             ..
         } = &*daemon;
-        // Before it is told that all is up.
+        // Before the daemon reports that it is ready.
         daemon.answer_on_socket().await;
         announce(live, source.as_ref().map(Source::file));
         listeners.take_up(open, live, operators);
@@ -194,7 +196,7 @@ impl Service {
         let reloading = tokio::spawn(reload::run(daemon.clone(), source, hangup, stopping, report.clone()));
         let signal = tokio::select! {
             signal = stop.requested() => signal,
-            // Listening ends by itself only when its task fails.
+            // Listening ends by itself only if its task fails.
             () = listeners.failed() => {
                 daemon.close_socket().await;
                 close_files(live).await;
@@ -209,10 +211,10 @@ impl Service {
         ));
         tokio::spawn(report.drain(live.generation().config.proxy.shutdown_timeout));
         live.note_stop();
-        // Nobody may be left to tell.
+        // There might be no receiver left.
         let _ = shutdown.send(true);
         let ending = async {
-            // One that has begun is seen to its end, as long as that takes no time.
+            // A running reload completes, unless it takes too long.
             let _ = tokio::time::timeout(RELOAD_TO_END, reloading).await;
             if !listeners.drain(live.generation().config.proxy.shutdown_timeout).await {
                 tracing::warn!("cut off the exchanges that were still open");
@@ -238,10 +240,10 @@ impl Service {
 // === impl Daemon ===
 
 impl Daemon {
-    /// Answers on a socket beside the copies that are in use now.
+    /// Opens the socket beside the copies that are in use now.
     async fn answer_on_socket(&self) {
         let mut socket = self.socket.lock().await;
-        // First, as the other may be of the same place.
+        // The old socket closes first, because the new one might have the same path.
         if let Some(before) = socket.take() {
             before.stop().await;
         }
@@ -249,7 +251,7 @@ impl Daemon {
         *socket = (store.disk()).and_then(|disk| Serving::start(disk.path(), self.admin_server.clone()));
     }
 
-    /// Has systemd keep the sockets that are listened on now over a restart, and those no more that were `before`.
+    /// Has systemd keep the sockets that are open now across a restart, and release those in `before` that are not.
     fn have_sockets_kept(&self, before: &[SocketAddr]) {
         let open = self.listeners.open();
         for address in before
@@ -263,7 +265,7 @@ impl Daemon {
         }
     }
 
-    /// Before the file is closed that the socket is beside.
+    /// Closes the socket. Call this before closing the file beside it.
     async fn close_socket(&self) {
         if let Some(socket) = self.socket.lock().await.take() {
             socket.stop().await;
@@ -271,7 +273,8 @@ impl Daemon {
     }
 }
 
-/// Tells that opening the copies on disk takes long: another process holds the file, or it is checked after a crash.
+/// Logs that opening the copies on disk takes long, because another process has the file open or it is being checked
+/// after a crash.
 async fn log_slow_opening() {
     loop {
         tokio::time::sleep(OPENING_PERIOD).await;
@@ -282,13 +285,13 @@ async fn log_slow_opening() {
     }
 }
 
-/// Opens the audit log anew on each signal, after someone has moved its file away. No configuration is read for it, so a
-/// file with a mistake in it does not keep a full disk from being cleared.
+/// Reopens the audit log on each signal, after somebody has moved its file away. It reads no configuration, so that a
+/// mistake in the configuration file cannot prevent freeing a full disk.
 async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
     while requests.recv().await.is_some() {
-        // Those that a reload has replaced write what is left, to where it belongs.
+        // Logs of earlier generations write the rest of their lines to their old files.
         let generation = live.generation();
-        // A disk is asked: not on a thread that serves requests.
+        // Reopening accesses the disk, so it must not block a thread that serves requests.
         let reopening = tokio::task::spawn_blocking(move || generation.reopen_audit_log());
         match reopening.await {
             Ok(Ok(true)) => tracing::info!("audit log reopened"),
@@ -300,7 +303,7 @@ async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
     }
 }
 
-/// Each exchange takes two sockets, and the usual soft limit is 1,024 files.
+/// Raises the limit of open files: each exchange takes two sockets, and the usual soft limit is 1,024 files.
 fn raise_file_limit() {
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current = limit.maximum;
@@ -314,7 +317,7 @@ struct Stop {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
-    /// Whether a person started the daemon, who may close the terminal.
+    /// Whether the daemon was started at a terminal, which can be closed.
     at_terminal: bool,
 }
 
@@ -335,7 +338,7 @@ impl Stop {
             tokio::select! {
                 _ = self.terminate.recv() => return "SIGTERM",
                 _ = self.interrupt.recv() => return "SIGINT",
-                // A terminal that is closed is none any more. Any other SIGHUP is for a reload.
+                // A closed terminal no longer counts as a terminal. Any other SIGHUP requests a reload.
                 Some(()) = self.hangup.recv() => if self.at_terminal && !io::stderr().is_terminal() {
                     return "SIGHUP";
                 }
@@ -374,11 +377,11 @@ fn announce(live: &Live, file: Option<&Path>) {
     }
 }
 
-/// Ends the fetches that run and waits until every log and every copy is written, off the asynchronous threads; not for
-/// ever, as what they are written to may take nothing.
+/// Ends the running fetches and waits until every log and every copy is written, on blocking threads. Waits only for a
+/// limited time, because an output can block forever.
 async fn close_files(live: &Arc<Live>) {
     let (logs, store) = (live.audit_logs(), live.store().clone());
-    // Their records belong into the logs.
+    // The records of the fetches belong in the logs.
     let _ = tokio::time::timeout(MAX_WAIT, store.end_fetches()).await;
     let closing_logs = tokio::task::spawn_blocking(move || logs.iter().for_each(|log| log.close()));
     let closing_copies = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
@@ -394,7 +397,7 @@ async fn close_files(live: &Arc<Live>) {
     }
 }
 
-/// How long a start is silent.
+/// Interval between log lines about a slow start.
 const OPENING_PERIOD: Duration = Duration::from_secs(1);
-/// For a reload that runs when the daemon is to stop.
+/// Time for a running reload to complete when the daemon is to stop.
 const RELOAD_TO_END: Duration = Duration::from_secs(5);

@@ -1,11 +1,11 @@
-//! How clients are brought to trust robotgate, and which of them do not.
+//! Makes clients trust robotgate, and records which of them do not.
 //!
-//! - [`clients`]: what has to be set for each client and system, as text that a shell takes.
-//! - [`jks`]: certificates as Java's programs take them.
+//! - [`clients`]: the settings of each client and system, as shell commands.
+//! - [`jks`]: certificates in the format of Java.
 //! - [`page()`]: the same for a person who opens `http://robotgate.internal/`, and the authority's certificate itself.
-//! - [`Rejections`]: which clients rejected the authority's certificates lately.
+//! - [`Rejections`]: the clients that recently rejected the authority's certificates.
 //!
-//! Pure: it takes the certificate's facts, the proxy's address and the time, and returns text. It reads no file, opens
+//! Pure: it takes the certificate's data, the proxy's address and the time, and returns text. It reads no file, opens
 //! no socket, and knows no private key.
 
 pub mod clients;
@@ -24,17 +24,16 @@ pub use self::{
     settings::{BadProxy, Ca, Settings, is_plain, shell_word},
 };
 
-/// What clients may know of an authority: everything but its key.
+/// The public data of an authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
-    /// For people to read.
     pub subject: String,
     /// SHA-256, as upper-case hexadecimal octets between colons.
     pub fingerprint: String,
     pub not_before: SystemTime,
     pub not_after: SystemTime,
-    /// RFC 7468; every certificate of the authority's file.
+    /// Every certificate of the authority's file (RFC 7468).
     pub pem: String,
-    /// The one that signs.
+    /// The certificate that signs.
     pub der: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! Decisions, by what was decided on which bot.
+//! Counts decisions by bot and result.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Decisions(ShardedCounters);
 
-/// Decisions that were alike, and how many there were.
+/// The number of decisions with the same result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
     pub(super) verdict: Verdict,
@@ -22,11 +22,11 @@ pub(super) struct Counted {
     pub(super) count: u64,
 }
 
-/// What one configuration counts with: its bots are found by where they are, and no name is compared.
+/// The counters of one configuration. They are found by the address of the bot in memory, without comparing names.
 #[derive(Debug)]
 pub struct Meter {
     pub metrics: Arc<Metrics>,
-    /// By the address of the bot.
+    /// Sorted by the address of the bot in memory.
     bots: Box<[(Arc<Bot>, Arc<Decisions>)]>,
 }
 
@@ -49,13 +49,13 @@ impl Decisions {
         self.0.add(cell, 1);
     }
 
-    /// Those of any reason and enforcement.
+    /// Returns the number of decisions with this verdict.
     pub(super) fn of(&self, verdict: Verdict) -> u64 {
         let counts = self.iter().filter(|counted| counted.verdict == verdict);
         counts.map(|counted| counted.count).sum()
     }
 
-    /// What was decided, and how often.
+    /// Returns all results and their counts.
     pub(super) fn iter(&self) -> impl Iterator<Item = Counted> {
         let all = Verdict::ALL.into_iter().flat_map(|verdict| {
             Reason::ALL
@@ -84,7 +84,7 @@ const CELLS: usize = Verdict::ALL.len() * Reason::ALL.len() * Enforcement::ALL.l
 // === impl Meter ===
 
 impl Meter {
-    /// Goes on with what `metrics` counted of bots of the same names.
+    /// Creates a meter that continues the counts of `metrics` for bots of the same names.
     pub fn new(metrics: Arc<Metrics>, bots: &Bots) -> Self {
         let mut bots: Box<[_]> = bots
             .iter()
@@ -105,7 +105,7 @@ impl Meter {
                 let found = self
                     .bots
                     .binary_search_by_key(&Arc::as_ptr(bot), |(bot, _)| Arc::as_ptr(bot));
-                // One of another configuration is never asked about.
+                // Every bot here is of this configuration, so it is always found.
                 found.map_or(&self.metrics.other, |index| &self.bots[index].1)
             }
             Identity::Token(_) => &self.metrics.other,

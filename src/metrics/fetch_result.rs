@@ -1,4 +1,4 @@
-//! What came of a fetch of a robots.txt, in few words.
+//! The result of a robots.txt fetch as a metric label.
 
 use crate::{
     copy::{FetchError, Fetched, NetworkError},
@@ -6,29 +6,29 @@ use crate::{
 };
 
 words! {
-    /// What came of a fetch.
+    /// The result of a fetch.
     pub enum FetchResult {
         Successful = "2xx",
-        /// The copy that is known still holds.
+        /// The stored copy is still current.
         NotModified = "304",
-        /// More redirects than are followed, or a loop.
+        /// Too many redirects, or a loop.
         RedirectLoop = "3xx-loop",
-        /// A redirect to nowhere.
+        /// A redirect without a usable target.
         BadRedirect = "3xx-bad",
         ClientError = "4xx",
         TooManyRequests = "429",
         ServerError = "5xx",
-        /// A status that is no answer to the request.
+        /// A status that does not answer the request.
         OtherStatus = "other",
         Dns = "dns",
         Connect = "connect",
         Tls = "tls",
         Timeout = "timeout",
-        /// The answer broke off or could not be read.
+        /// The response was incomplete or unreadable.
         Broken = "broken",
-        /// Bots may not go there.
+        /// Bots may not reach the address.
         Prohibited = "prohibited",
-        /// It was slow, and others needed its turn.
+        /// The fetch was slow and made way for others.
         GaveWay = "gave-way",
         /// robotgate itself failed.
         Internal = "internal",
@@ -51,7 +51,7 @@ impl From<&Fetched> for FetchResult {
 impl FetchResult {
     fn of_status(status: u16) -> Self {
         match status {
-            // No Range was asked for.
+            // The request had no Range field.
             206 => Self::OtherStatus,
             200..=299 => Self::Successful,
             429 => Self::TooManyRequests,
@@ -70,7 +70,7 @@ impl FetchResult {
             FetchError::Coding(_) => Self::Broken,
             FetchError::GaveWay => Self::GaveWay,
             FetchError::Prohibited(_) => Self::Prohibited,
-            // The others are no end of a fetch.
+            // Except for `CutOff`, these do not occur as the result of a fetch.
             FetchError::CutOff | FetchError::Earlier(_) | FetchError::Pending | FetchError::Queued => Self::Internal,
         }
     }

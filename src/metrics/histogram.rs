@@ -1,26 +1,26 @@
-//! How long something takes, by bounds that are fixed.
+//! Histograms of durations with fixed buckets.
 
 use std::time::Duration;
 
 use super::sharded::ShardedCounters;
 
-/// Counts of times up to each bound.
+/// A histogram of durations.
 #[derive(Debug)]
 pub(super) struct Histogram {
-    /// In nanoseconds, rising.
+    /// Upper bounds of the buckets in nanoseconds, ascending.
     bounds: &'static [u64],
-    /// How many are up to each bound and above the one before it; one more for those above the last; then the sum of
-    /// all, in nanoseconds.
+    /// Number of observations in each bucket. The last bucket has no upper bound. One more counter holds the sum of
+    /// all durations in nanoseconds.
     counters: ShardedCounters,
 }
 
-/// What was counted so far.
+/// A snapshot of a histogram.
 #[derive(Debug)]
 pub(super) struct Counted {
     /// In seconds.
     pub(super) sum: f64,
     pub(super) count: u64,
-    /// Each bound in seconds, the last one without an end, and how many are between the one before and it.
+    /// The upper bound of each bucket in seconds, infinite for the last, and its number of observations.
     pub(super) buckets: Vec<(f64, u64)>,
 }
 
@@ -46,13 +46,13 @@ impl Histogram {
         let buckets: Vec<(f64, u64)> = bounds.chain([f64::INFINITY]).zip(self.counters.iter()).collect();
         Counted {
             sum: self.counters.get(self.sum()) as f64 / 1e9,
-            // Not a counter of its own, which could tell of more than the buckets do.
+            // Derived from the buckets, so that it always agrees with them.
             count: buckets.iter().map(|(_, count)| count).sum(),
             buckets,
         }
     }
 
-    /// Which counter is the sum.
+    /// Returns the index of the sum.
     fn sum(&self) -> usize {
         self.bounds.len() + 1
     }
@@ -62,7 +62,7 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000 * US;
 const S: u64 = 1_000 * MS;
 
-/// For what a processor does alone.
+/// Buckets for CPU work.
 pub(super) const OF_WORK: [u64; 13] = [
     US,
     2_500,
@@ -78,7 +78,7 @@ pub(super) const OF_WORK: [u64; 13] = [
     100 * MS,
     S,
 ];
-/// For what waits for a disk.
+/// Buckets for waiting for a disk.
 pub(super) const OF_DISK: [u64; 12] = [
     50 * US,
     100 * US,
@@ -93,7 +93,7 @@ pub(super) const OF_DISK: [u64; 12] = [
     5 * S,
     10 * S,
 ];
-/// For what waits for a network.
+/// Buckets for waiting for a network.
 pub(super) const OF_NETWORK: [u64; 15] = [
     MS,
     2_500 * US,

@@ -1,5 +1,4 @@
-//! The values of labels, which are closed lists, and a number for each. What another module lists already is only
-//! taken from there.
+//! Metric labels: closed lists of values, each with an index. Lists that other modules define are reused here.
 
 use std::{
     marker::PhantomData,
@@ -18,9 +17,9 @@ use crate::{
     upstream::ProxyError,
 };
 
-/// The values of a label.
+/// A label with a closed list of values.
 pub(super) trait Label: Copy + 'static {
-    /// Each at the place of its [`index`](Self::index).
+    /// All values, each at its [`index`](Self::index).
     const ALL: &'static [Self];
     const COUNT: usize = Self::ALL.len();
 
@@ -28,25 +27,25 @@ pub(super) trait Label: Copy + 'static {
     fn index(self) -> usize;
 }
 
-/// How often something has happened, for each value of a label.
+/// A counter for each value of a label.
 #[derive(Debug)]
 pub(super) struct Counts<L> {
     counters: ShardedCounters,
     label: PhantomData<L>,
 }
 
-/// How many there are now, for each value of a label.
+/// A gauge for each value of a label.
 #[derive(Debug)]
 pub(super) struct Gauges<L> {
     gauges: Box<[Arc<AtomicU64>]>,
     label: PhantomData<L>,
 }
 
-/// One that a gauge counts until this is dropped.
+/// Counts one in a gauge until this is dropped.
 #[derive(Debug)]
 pub struct Present(Arc<AtomicU64>);
 
-/// Makes a label of an enum that has `ALL` and `as_str`.
+/// Implements `Label` for enums that have `ALL` and `as_str`.
 macro_rules! take {
     ($($name:ty),+) => {$(
         impl Label for $name {
@@ -93,23 +92,23 @@ words! {
 }
 
 words! {
-    /// What became of a request.
+    /// The outcome of a request.
     pub enum Outcome {
-        /// It went to its origin and came back.
+        /// Forwarded to the origin, which responded.
         Forwarded = "forwarded",
-        /// The decision was against it.
+        /// Refused by the decision.
         Refused = "refused",
-        /// It was for a robots.txt, and was answered from the copy.
+        /// A request for a robots.txt, answered from the copy.
         Copy = "copy",
-        /// It was for robotgate itself.
+        /// A request for robotgate itself.
         InternalSite = "own",
-        /// It went wrong, before a decision or after it.
+        /// Failed before or after the decision.
         Error = "error",
     }
 }
 
 words! {
-    /// A response's status (RFC 9110 §15).
+    /// The class of a response's status (RFC 9110 §15).
     pub enum Class {
         Informational = "1xx",
         Successful = "2xx",
@@ -120,7 +119,7 @@ words! {
 }
 
 words! {
-    /// What clients speak first where they come in.
+    /// What clients of a listener speak first.
     pub enum Listener {
         Http = "http",
         Tls = "tls",
@@ -128,11 +127,11 @@ words! {
 }
 
 words! {
-    /// What lasts beyond a request and its response.
+    /// Exchanges that outlast a request and its response.
     pub enum Tunnel {
         /// An intercepted CONNECT.
         Intercept = "intercept",
-        /// A CONNECT whose bytes pass unseen.
+        /// A CONNECT whose bytes are forwarded unseen.
         Blind = "blind",
         Websocket = "websocket",
     }
@@ -184,7 +183,7 @@ impl<L: Label> Counts<L> {
         std::iter::zip(L::ALL.iter().copied(), self.counters.iter())
     }
 
-    /// Of all values together.
+    /// Returns the sum over all values.
     pub(super) fn total(&self) -> u64 {
         self.counters.iter().sum()
     }
@@ -202,7 +201,7 @@ impl<L: Label> Default for Gauges<L> {
 }
 
 impl<L: Label> Gauges<L> {
-    /// Adds one for as long as what this gives is held.
+    /// Increments the gauge until the result is dropped.
     pub(super) fn enter(&self, label: L) -> Present {
         let gauge = &self.gauges[label.index()];
         gauge.fetch_add(1, Ordering::Relaxed);
@@ -213,7 +212,7 @@ impl<L: Label> Gauges<L> {
         std::iter::zip(L::ALL, &self.gauges).map(|(label, gauge)| (*label, gauge.load(Ordering::Relaxed)))
     }
 
-    /// Of all values together.
+    /// Returns the sum over all values.
     pub(super) fn total(&self) -> u64 {
         self.iter().map(|(_, count)| count).sum()
     }

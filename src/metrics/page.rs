@@ -1,4 +1,4 @@
-//! The two formats of a scrape, and how a family is written in each.
+//! The two exposition formats, and how each kind of metric is written in them.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use prometheus_client::{
 
 use super::histogram::Histogram;
 
-/// A text that Prometheus reads.
+/// An exposition format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// OpenMetrics 1.0.
     OpenMetrics,
-    /// Prometheus' own, version 0.0.4.
+    /// The Prometheus text format, version 0.0.4.
     Prometheus,
 }
 
-/// What is written to.
+/// The output of a scrape.
 pub(super) struct Page<'a> {
     encoder: DescriptorEncoder<'a>,
     format: Format,
@@ -27,7 +27,8 @@ pub(super) struct Page<'a> {
 // === impl Format ===
 
 impl Format {
-    /// By the `Accept` field of a request: OpenMetrics for whoever names it, else what everybody reads.
+    /// Selects the format by the `Accept` field of a request: OpenMetrics if the field names it, otherwise the
+    /// Prometheus format, which every scraper reads.
     pub fn accepted(accept: Option<&str>) -> Self {
         let mut ranges = accept.unwrap_or_default().split(',');
         let asks = ranges.any(|range| {
@@ -41,7 +42,7 @@ impl Format {
         if asks { Self::OpenMetrics } else { Self::Prometheus }
     }
 
-    /// The `Content-Type` of the text.
+    /// Returns the `Content-Type` of the text.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -57,12 +58,12 @@ impl<'a> Page<'a> {
         Self { encoder, format }
     }
 
-    /// A counter; `name` is without `_total`.
+    /// Writes a counter. `name` comes without `_total`.
     pub(super) fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         self.counters(name, help, [([], value)])
     }
 
-    /// Counters of one name, each under its labels. None may come twice.
+    /// Writes the counters of one family. Each combination of labels must be unique.
     pub(super) fn counters<'l, const N: usize>(
         &mut self,
         name: &str,
@@ -77,7 +78,7 @@ impl<'a> Page<'a> {
                     one.encode_counter(&value, None::<&Exemplar<NoLabelSet, u64>>)
                 })
             }
-            // Where the name is the family's, the suffix of the value is, too.
+            // In this format, the name of the family has the suffix `_total` too.
             Format::Prometheus => {
                 let family = self
                     .encoder
@@ -109,7 +110,7 @@ impl<'a> Page<'a> {
         self.all_gauges(name, help, [([], value)])
     }
 
-    /// Gauges of one name, each under its labels. None may come twice.
+    /// Writes the gauges of one family. Each combination of labels must be unique.
     pub(super) fn gauges<'l, const N: usize>(
         &mut self,
         name: &str,
@@ -143,7 +144,7 @@ fn each<'l, V, const N: usize>(
     write: impl Fn(&mut MetricEncoder<'_>, V) -> fmt::Result,
 ) -> fmt::Result {
     for (labels, value) in series {
-        // An empty set would be written as `{}`.
+        // An empty label set would be written as `{}`.
         match N {
             0 => write(&mut family, value)?,
             _ => write(&mut family.encode_family(&labels)?, value)?,

@@ -1,9 +1,8 @@
-//! What the system says of this process, under the names that Prometheus' own clients use. It reads `/proc`, and says
-//! nothing where there is none.
+//! Process metrics from `/proc`, named as in Prometheus' own clients. Values that `/proc` does not have are missing.
 
 use std::fs;
 
-/// What the system says of this process.
+/// Metrics of this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Process {
     pub cpu_seconds: Option<f64>,
@@ -18,12 +17,12 @@ pub struct Process {
 // === impl Process ===
 
 impl Process {
-    /// Asks. It takes a moment where many files are open.
+    /// Reads the current values. Slow if many files are open.
     pub fn look() -> Self {
         let read = |name: &str| fs::read_to_string(name).unwrap_or_default();
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         Self {
-            // The folder itself is open, too.
+            // Not counting the folder itself, which is open too.
             open_files: fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as u64 - 1),
             max_files: limit.current,
             ..Self::parse(
@@ -34,13 +33,13 @@ impl Process {
         }
     }
 
-    /// What `proc(5)` writes to these files.
+    /// Parses these files in the format of `proc(5)`.
     fn parse(stat: &str, status: &str, system: &str) -> Self {
-        // The second field is a name, which may hold anything.
+        // The second field is a name in parentheses that can contain anything.
         let fields: Vec<&str> = stat
             .rsplit_once(')')
             .map_or_else(Vec::new, |(_, fields)| fields.split_whitespace().collect());
-        // Counted from 1 in the manual, and these begin with the third.
+        // The manual counts fields from 1, and `fields` begins with the third.
         let ticks = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         let seconds = |ticks: u64| ticks as f64 / TICKS;
         let kib = |key: &str| {
@@ -59,7 +58,7 @@ impl Process {
     }
 }
 
-/// `USER_HZ`, which Linux keeps at this for programs, whatever it counts by itself.
+/// `USER_HZ`, which is always 100 for user programs on Linux.
 const TICKS: f64 = 100.0;
 
 #[cfg(test)]

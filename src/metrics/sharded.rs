@@ -1,4 +1,4 @@
-//! Counters that many threads add to at once.
+//! Counters that many threads increment at once.
 
 use std::{
     sync::{
@@ -8,15 +8,15 @@ use std::{
     thread,
 };
 
-/// A list of counters. Each thread adds to a shard of its own, so that two processor cores do not fight for one cache
-/// line; reading adds the shards up. A shard takes memory once a thread has used it.
+/// A list of counters. Each thread adds to a shard of its own, so that processor cores do not contend for a cache
+/// line. Reading sums up the shards. A shard allocates memory when a thread first uses it.
 #[derive(Debug)]
 pub(super) struct ShardedCounters {
     len: usize,
     shards: Box<[OnceLock<Box<[AtomicU64]>>]>,
 }
 
-/// As many as there are cores: more threads than that seldom count.
+/// Number of shards: one for each core, at most 16. More threads than cores rarely count.
 static SHARDS: LazyLock<usize> =
     LazyLock::new(|| thread::available_parallelism().map_or(1, |cores| cores.get().min(16)));
 
@@ -30,7 +30,7 @@ thread_local! {
 // === impl ShardedCounters ===
 
 impl ShardedCounters {
-    /// `len` counters, all 0.
+    /// Creates `len` counters at 0.
     pub(super) fn new(len: usize) -> Self {
         Self {
             len,
@@ -38,21 +38,21 @@ impl ShardedCounters {
         }
     }
 
-    /// Adds `amount` to the counter at `index`, which is less than their number.
+    /// Adds `amount` to the counter at `index`, which must be less than `len`.
     pub(super) fn add(&self, index: usize, amount: u64) {
-        // A thread that ends has no number any more.
+        // While a thread ends, its shard number is no longer available.
         let shard = &self.shards[SHARD.try_with(|shard| *shard).unwrap_or(0)];
         let counters = shard.get_or_init(|| (0..self.len).map(|_| AtomicU64::new(0)).collect());
         counters[index].fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// The counter at `index`, which is less than their number.
+    /// Returns the counter at `index`, which must be less than `len`.
     pub(super) fn get(&self, index: usize) -> u64 {
         let shards = self.shards.iter().filter_map(OnceLock::get);
         shards.map(|counters| counters[index].load(Ordering::Relaxed)).sum()
     }
 
-    /// All counters, in order.
+    /// Returns all counters in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
         (0..self.len).map(|index| self.get(index))
     }

@@ -1,4 +1,4 @@
-//! What is counted, and the text of it.
+//! What is counted, and its exposition.
 
 mod cost;
 mod format;
@@ -56,7 +56,7 @@ fn decision(identity: Identity<'_>, verdict: Verdict, reason: Reason) -> Decisio
     Decision::sample(identity, verdict, reason)
 }
 
-/// The lines of a scrape that begin so.
+/// Returns the lines of a scrape that begin with `start`.
 fn lines(metrics: &Arc<Metrics>, start: &str) -> Vec<String> {
     let text = metrics.text(snapshot(), Format::Prometheus);
     let lines = text.lines().filter(|line| line.starts_with(start));

@@ -1,5 +1,5 @@
-//! The text of a scrape, of which each family has one line here. prometheus-client writes OpenMetrics; the older format
-//! differs from it only in the name that a counter is declared by, and in the end.
+//! The text of a scrape. Each family is written in one place here. prometheus-client writes OpenMetrics; the older
+//! format differs only in the name under which a counter is declared, and at the end.
 
 use std::{
     fmt,
@@ -320,7 +320,7 @@ impl MetricsCollector {
         )
     }
 
-    /// <https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics>
+    /// Writes the process metrics: <https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics>
     fn process(&self, page: &mut Page<'_>) -> fmt::Result {
         let process = &self.snapshot.process;
         if let Some(seconds) = process.cpu_seconds {
@@ -330,7 +330,7 @@ impl MetricsCollector {
                 seconds,
             )?;
         }
-        // Where /proc/stat is hidden, as from the service, it is nearly the same.
+        // If /proc/stat is hidden, as from the systemd service, the daemon's own start time is close enough.
         page.gauge_f64(
             "process_start_time_seconds",
             "When the process began, in seconds since 1970.",
@@ -368,7 +368,7 @@ impl MetricsCollector {
     }
 }
 
-/// A series for each value of one label.
+/// Returns a series for each value of one label.
 fn labelled<L: Label>(
     name: &'static str,
     counts: impl Iterator<Item = (L, u64)>,
@@ -376,12 +376,12 @@ fn labelled<L: Label>(
     counts.map(move |(label, count)| ([(name, label.as_str())], count))
 }
 
-/// A series without labels, where there is a value.
+/// Returns a series without labels if there is a value.
 fn optional(value: Option<u64>) -> impl Iterator<Item = ([(&'static str, &'static str); 0], u64)> {
     value.into_iter().map(|value| ([], value))
 }
 
-/// In seconds since 1970.
+/// Converts a time to seconds since 1970.
 fn unix_time(time: SystemTime) -> f64 {
     seconds(micros_since_1970(time))
 }

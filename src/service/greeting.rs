@@ -1,5 +1,5 @@
-//! What a person who starts robotgate at a terminal wants to know first: where bots connect, where the page is, and how
-//! to try it. It stands below the log of the start, and nowhere but at a terminal.
+//! The greeting for a person who starts robotgate at a terminal: where bots connect, where the admin page is, and how
+//! to try it. It follows the log of the start, and only a terminal shows it.
 
 use std::{
     fmt::Write as _,
@@ -16,7 +16,7 @@ use crate::{
     text::plain,
 };
 
-/// Shows it, where there is a terminal. `addresses` are those that are listened on.
+/// Prints the greeting if stderr is a terminal. `addresses` are those of the open listeners.
 pub(super) fn show(config: &Config, file: Option<&Path>, addresses: &[(SocketAddr, Speaks)], log_format: LogFormat) {
     if !stderr().is_terminal() {
         return;
@@ -73,7 +73,7 @@ fn text(
     out
 }
 
-/// Where who is on this machine finds what listens there.
+/// Returns the address at which a client on this machine reaches a listener.
 fn from_here(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -83,7 +83,7 @@ fn from_here(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// How the audit log follows below.
+/// How the audit log continues below the greeting.
 const TEXT_FOLLOWS: &str =
     "Each decision follows as a line. --log-format=json shows the whole records; audit.path writes them to a file.\n";
 const JSON_FOLLOWS: &str =

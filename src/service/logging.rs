@@ -1,5 +1,5 @@
-//! The operational log, on stderr: text for a person at a terminal, else one JSON object a line.
-//! It says what the daemon does; what bots do stands in the audit log.
+//! The operational log on stderr: text at a terminal, otherwise one JSON object a line. It records what the daemon
+//! does; the audit log records what bots do.
 
 use std::{
     fmt::{self, Debug, Write as _},
@@ -25,9 +25,8 @@ use crate::{
     text::{Second, plain_lines, plain_message},
 };
 
-/// A line of the log for a person: when, how bad, what, and the fields. What takes several lines, such as the mistakes of a
-/// configuration, stands in lines below, as it would where a command says it. Nothing that comes from outside moves the
-/// cursor.
+/// The text format of the log: time, level, message and fields. Values with several lines, such as the errors of a
+/// configuration, follow on lines of their own, as commands print them. Nothing from outside can move the cursor.
 struct ForPerson {
     paint: Paint,
 }
@@ -39,13 +38,13 @@ struct EventText {
     fields: Vec<(&'static str, String)>,
 }
 
-/// Starts the log. `ROBOTGATE_LOG` sets what it tells (as `RUST_LOG` does for other programs).
+/// Starts the log. `ROBOTGATE_LOG` sets its filter, as `RUST_LOG` does for other programs.
 pub fn init() {
     let filter = EnvFilter::try_from_env("ROBOTGATE_LOG").unwrap_or_else(|_| EnvFilter::new(DEFAULT));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(stderr)
-        // It would tell stderr that this takes nothing, and panic over it: a terminal is closed, a pipe has no reader.
+        // If stderr accepts nothing (a closed terminal, a pipe without a reader), reporting that there would panic.
         .log_internal_errors(false);
     if stderr().is_terminal() {
         let lines = ForPerson::new(Paint::for_output(&stderr()));
@@ -57,7 +56,7 @@ pub fn init() {
     }
 }
 
-/// Whether a line holds no header fields as they came: pingora traces whole requests, credentials included.
+/// Excludes lines that can contain raw header fields: pingora traces whole requests including credentials.
 fn keeps_secrets(line: &Metadata<'_>) -> bool {
     *line.level() != Level::TRACE || !line.target().starts_with("pingora")
 }
@@ -118,7 +117,7 @@ impl Visit for EventText {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             MESSAGE => value.clone_into(&mut self.message),
-            // Of what other crates say through `log`: where in their code.
+            // Where in their code other crates logged through `log`.
             name if name.starts_with("log.") => {}
             name => self.fields.push((name, value.to_owned())),
         }
@@ -132,13 +131,12 @@ impl Visit for EventText {
     }
 }
 
-/// Libraries tell of each client that went away, of odd TLS and of odd answers to their queries, as often as it happens.
-/// What of that matters robotgate says itself.
+/// Libraries log every disconnected client, unusual TLS and odd DNS answers. robotgate itself logs what matters.
 const DEFAULT: &str = "info,pingora_core=off,pingora_proxy=off,pingora_pool=off,hickory_net=off,hickory_proto=off,\
                        hickory_resolver=off,h2=off,rustls=off";
-/// What tracing calls the sentence of a line.
+/// The field that holds the message of an event.
 const MESSAGE: &str = "message";
-/// Before what stands below a line.
+/// The indentation of continuation lines.
 const INDENT: &str = "    ";
 
 #[cfg(test)]
@@ -147,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// The line of these fields at some time.
+    /// Formats a line with these fields at a fixed time.
     fn line(level: Level, message: &str, fields: &[(&'static str, &str)]) -> String {
         let event_text = EventText {
             message: message.to_owned(),

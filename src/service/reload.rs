@@ -1,5 +1,5 @@
-//! Reloads: when the file has changed, or on SIGHUP, a new configuration is read, checked and
-//! built, and only then put in force. One that cannot be used changes nothing.
+//! Reloads. When the file changes or on SIGHUP, a new configuration is read, checked and built, and only then put in
+//! force. A configuration that cannot be used changes nothing.
 
 mod changes;
 
@@ -23,13 +23,13 @@ use crate::{
     text::Timestamp,
 };
 
-/// Where reloads come from: the configuration file, and who watches it and the files with secrets that it names.
+/// The source of reloads: the configuration file, and a watcher of it and of the secret files that it names.
 pub(super) struct Source {
     file: PathBuf,
     watcher: Option<Watcher>,
 }
 
-/// Reloads until `stopping` turns true. Without a file there is nothing to reload.
+/// Reloads until `stopping` becomes true. Without a file there is nothing to reload.
 pub(super) async fn run(
     daemon: Arc<Daemon>,
     mut reloads: Option<Source>,
@@ -48,7 +48,7 @@ pub(super) async fn run(
         };
         match &mut reloads {
             Some(reloads) => {
-                // Before they are read, so that no change is missed.
+                // Before the files are read, so that no change is missed.
                 reloads.follow().await;
                 report.reloading();
                 reload(&daemon, reloads.file(), cause).await;
@@ -62,7 +62,7 @@ pub(super) async fn run(
     }
 }
 
-/// Says what an operator should know of a configuration that was taken up.
+/// Logs warnings about a configuration that was put in force.
 pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
     for warning in file.map_or_else(Vec::new, |file| config.warnings(file, SystemTime::now())) {
         tracing::warn!("{warning}");
@@ -86,7 +86,7 @@ pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
 }
 
 async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: &'static str) {
-    // Files are read and keys are parsed here: not on a thread that serves requests.
+    // This reads files and parses keys, so it must not block a thread that serves requests.
     let attempt = tokio::task::spawn_blocking({
         let (daemon, file) = (daemon.clone(), file.to_owned());
         move || attempt(&daemon, &file, cause)
@@ -114,7 +114,7 @@ async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: &'static str) {
     })));
 }
 
-/// Waits for an attempt, and says so where that takes long: no other begins before it ends.
+/// Waits for an attempt, and logs if that takes long: no other reload can begin before it ends.
 async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     tokio::pin!(attempt);
     match tokio::time::timeout(LONG, &mut attempt).await {
@@ -129,22 +129,22 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     }
 }
 
-/// Puts the file in force, or says why not. It blocks, within a runtime.
+/// Puts the file in force, or returns why it cannot. Blocks, and needs a runtime.
 fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes, ReloadError> {
     let config = expect::load(file)?;
     let Daemon { live, listeners, .. } = daemon;
-    // What is not there has to be made, and is left where something else fails after it.
+    // Checked before anything is built, which creates missing files and leaves them there if a later step fails.
     proxy::check_reload(&config)?;
     let before = live.generation();
     let planned = listeners.plan(&config)?;
-    // By SIGHUP an operator also says that files beside the configuration were replaced.
+    // A SIGHUP also tells that files beside the configuration were replaced.
     let generation = before.followed_by(config, cause == HANGUP)?;
     let listened: Vec<_> = listeners.open().into_iter().map(|(address, _)| address).collect();
     let open = planned
         .open(generation.listening())
         .inspect_err(|_| generation.listening().set(listened.clone()))?;
     let changes = changes::between(&before, &generation, daemon.threads);
-    // Nothing fails from here on.
+    // Nothing can fail from here on.
     let runtime = Handle::current();
     runtime.block_on(listeners.retire(&open));
     live.put_in_force(generation.clone());
@@ -155,7 +155,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes,
     daemon.have_sockets_kept(&listened);
     if !Arc::ptr_eq(before.store(), generation.store()) {
         runtime.block_on(daemon.answer_on_socket());
-        // What it is written to may take nothing for ever.
+        // Closing is bounded in time, because the disk can block forever.
         let store = before.store().clone();
         let closing = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
         let _ = runtime.block_on(tokio::time::timeout(MAX_WAIT, closing));
@@ -165,7 +165,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes,
     Ok(changes)
 }
 
-/// Why a reload changes nothing.
+/// Why a reload was rejected.
 #[derive(Debug, thiserror::Error)]
 enum ReloadError {
     #[error(transparent)]
@@ -179,7 +179,8 @@ enum ReloadError {
 // === impl Source ===
 
 impl Source {
-    /// Watches the files by which the configuration changes. It reads them, so there must be nobody yet to keep waiting.
+    /// Starts to watch the configuration file and its secret files. Blocks while it reads them, so call it before
+    /// anything is served.
     pub(super) fn begin(file: &Path) -> Self {
         let mut watcher = Watcher::new(file)
             .inspect_err(|error| {
@@ -199,11 +200,11 @@ impl Source {
         &self.file
     }
 
-    /// Watches the files that the configuration names now, if that can be read at all.
+    /// Watches the files that the configuration names now, if it can be read.
     async fn follow(&mut self) {
         let Some(mut watcher) = self.watcher.take() else { return };
         let file = self.file.clone();
-        // Files and folders are read: not on a thread that serves requests.
+        // This reads files and folders, so it must not block a thread that serves requests.
         let followed = tokio::task::spawn_blocking(move || {
             if let Some(secrets) = secrets_of(&file) {
                 follow(&mut watcher, &secrets);
@@ -218,7 +219,7 @@ impl Source {
     }
 }
 
-/// The files with secrets that a configuration names, whether or not they are as they have to be.
+/// Returns the secret files that a configuration names, whether or not they are valid.
 fn secrets_of(file: &Path) -> Option<Vec<PathBuf>> {
     let config = Config::load_without_credentials(file).ok()?;
     let files = [config.identity.credentials, config.admin.token_file];
@@ -231,7 +232,7 @@ fn follow(watcher: &mut Watcher, secrets: &[PathBuf]) {
     }
 }
 
-/// Waits until one of the files has changed; for ever where none is watched.
+/// Waits until a watched file has changed. Never returns if none is watched.
 async fn changed(source: Option<&mut Source>) {
     match source.and_then(|source| source.watcher.as_mut()) {
         Some(watcher) => watcher.changed().await,
@@ -239,8 +240,8 @@ async fn changed(source: Option<&mut Source>) {
     }
 }
 
-/// Why a reload happens, in words for the log.
+/// The causes of reloads in the log.
 const FILE_CHANGED: &str = "the file changed";
 const HANGUP: &str = "SIGHUP";
-/// Past it, an operator wonders.
+/// How long a reload can take before it is logged as slow.
 const LONG: Duration = Duration::from_secs(10);

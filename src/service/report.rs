@@ -1,5 +1,5 @@
-//! Tells how the daemon is doing: systemd, of each reload and how it ended, of the drain, and by the line of status that
-//! `systemctl status` shows; and the log, of a drain that takes long. It reloads and drains nothing itself.
+//! Reports the state of the daemon: to systemd each reload, its result, the drain, and the status line of `systemctl
+//! status`; to the log a drain that takes long. It reloads and drains nothing itself.
 
 use std::{
     fmt,
@@ -12,24 +12,24 @@ use tokio::time::Instant;
 use super::{Reloads, systemd::Notifier};
 use crate::{proxy::Live, text::Minute};
 
-/// What systemd is told of a running daemon.
+/// Reports a running daemon to systemd.
 pub struct Report {
     notifier: Notifier,
     live: Arc<Live>,
     reloads: Reloads,
 }
 
-/// How the daemon is doing.
+/// The state of the daemon.
 enum Status {
     Serving {
         generation: u64,
         connections: usize,
-        /// When the last reload was rejected and why, if it was.
+        /// When and why the last reload was rejected, if it was.
         rejected: Option<(SystemTime, String)>,
     },
     Draining {
         connections: usize,
-        /// What is left of the time that they have.
+        /// Time until the remaining connections are cut off.
         left: Duration,
     },
 }
@@ -37,7 +37,7 @@ enum Status {
 // === impl Report ===
 
 impl Report {
-    /// For a daemon that is ready.
+    /// Reports that the daemon is ready.
     pub fn ready(notifier: Notifier, live: Arc<Live>, reloads: Reloads) -> Arc<Self> {
         let report = Self {
             notifier,
@@ -49,18 +49,18 @@ impl Report {
         Arc::new(report)
     }
 
-    /// Beside which a reload may begin.
+    /// Reports that a reload begins.
     pub fn reloading(&self) {
         self.notifier.reloading();
     }
 
-    /// Behind which it has ended, whichever way.
+    /// Reports that a reload has ended, successfully or not.
     pub fn reloaded(&self) {
         self.update();
         self.notifier.ready();
     }
 
-    /// Updates the status again and again, for as long as the daemon serves.
+    /// Updates the status periodically while the daemon serves.
     pub async fn keep_up(self: Arc<Self>) {
         loop {
             tokio::time::sleep(PERIOD).await;
@@ -68,7 +68,7 @@ impl Report {
         }
     }
 
-    /// Reports how a drain goes that may last for `bound`, until it is over or the future is dropped.
+    /// Reports the progress of a drain that lasts at most `bound`, until the future is dropped.
     pub async fn drain(self: Arc<Self>, bound: Duration) {
         self.notifier.stopping();
         let end = Instant::now() + bound;
@@ -124,10 +124,10 @@ fn count(connections: usize) -> String {
     }
 }
 
-/// Tells the log again and again of a drain that lasts for `bound` at most, until the future is dropped.
+/// Logs the progress of a drain that lasts at most `bound`, until the future is dropped.
 pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
     let end = Instant::now() + bound;
-    // Most drains are over at once, and need no words.
+    // Most drains end at once and are not worth a log line.
     let mut pause = FIRST;
     loop {
         tokio::time::sleep(pause).await;
@@ -143,7 +143,7 @@ pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
 
 const PERIOD: Duration = Duration::from_secs(10);
 const DRAIN_PERIOD: Duration = Duration::from_secs(1);
-/// Between lines of the log of a drain, and before the first: most drains end sooner.
+/// Time before the first log line of a drain, and between the lines. Most drains end before the first.
 const FIRST: Duration = Duration::from_millis(300);
 const LOG_PERIOD: Duration = Duration::from_secs(5);
 

@@ -1,11 +1,11 @@
-//! What passes between systemd and the daemon.
+//! The interface between systemd and the daemon.
 //!
-//! It is told, by the protocol of `sd_notify(3)`: that the daemon is ready, reloads or stops, a line of status for people,
-//! that it lives (the watchdog), and which sockets to keep for the next start. Where no systemd listens (`NOTIFY_SOCKET`
-//! is not set) all of it does nothing. A failure is written to the log once, and the daemon goes on.
+//! The daemon reports to systemd with the protocol of `sd_notify(3)` that it is ready, reloads or stops, a status line
+//! for people, that it is alive (the watchdog), and which sockets to keep for the next start. Without systemd
+//! (`NOTIFY_SOCKET` is not set) this does nothing. The first failure is logged, and the daemon continues.
 //!
-//! It passes on listening sockets: those that it kept over a restart, and those of a `.socket` unit (`sd_listen_fds(3)`).
-//! They are known by their address.
+//! systemd passes listening sockets to the daemon: those kept across a restart, and those of a `.socket` unit
+//! (`sd_listen_fds(3)`). They are identified by their address.
 
 use std::{
     io,
@@ -23,18 +23,18 @@ use sd_notify::NotifyState;
 
 use crate::text::plain;
 
-/// Tells systemd. Clones tell the same one.
+/// Reports to systemd. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Notifier(Option<Arc<LastSent>>);
 
-/// What was sent last, so that nothing is sent twice.
+/// The last message, so that nothing is sent twice.
 #[derive(Debug, Default)]
 struct LastSent {
     status: Mutex<String>,
     trouble: AtomicBool,
 }
 
-/// The sockets, and what is known of them.
+/// The sockets that systemd passed.
 #[derive(Debug, Default)]
 pub struct Inherited(Vec<Socket>);
 
@@ -43,42 +43,42 @@ struct Socket {
     address: SocketAddr,
     /// `None` once it was taken.
     listener: Option<TcpListener>,
-    /// Whether systemd keeps it by our own wish, and would go on when we close it.
+    /// Whether systemd keeps the socket at our request, and would continue to after we close it.
     kept: bool,
 }
 
 // === impl Notifier ===
 
 impl Notifier {
-    /// For the systemd that started this process, if one did that wants to be told.
+    /// Creates a notifier for the systemd that started this process, if it wants notifications.
     pub fn from_env() -> Self {
         let wanted = std::env::var_os("NOTIFY_SOCKET").is_some_and(|path| !path.is_empty());
         Self(wanted.then(Arc::default))
     }
 
-    /// Clients are served, by a configuration that is in force. Also said when a reload has ended, whichever way.
+    /// Reports that clients are served with a configuration in force. Also reports the end of any reload.
     pub fn ready(&self) {
         self.notify(&[NotifyState::Ready]);
     }
 
-    /// The configuration is being read again; [`Notifier::ready`] has to follow.
+    /// Reports that the configuration is being read again. [`Notifier::ready`] must follow.
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.notify(&[NotifyState::Reloading, now]),
-            // Newer systemds end a service that says the one without the other.
+            // Newer versions of systemd end a service that sends the state without the time.
             Err(error) => tracing::debug!(%error, "cannot tell systemd about a reload"),
         }
     }
 
-    /// No more clients are taken.
+    /// Reports that no more clients are accepted.
     pub fn stopping(&self) {
         self.notify(&[NotifyState::Stopping]);
     }
 
-    /// The line that `systemctl status` shows. It may be set often: what has not changed is not told again.
+    /// Sets the line that `systemctl status` shows. Unchanged text is not sent again, so this can be called often.
     pub fn status(&self, text: &str) {
         let Some(sent) = &self.0 else { return };
-        // Of an error with several lines the first says what is wrong.
+        // The first line of an error says what is wrong.
         let text = plain(text.lines().next().unwrap_or_default(), MAX_STATUS);
         let mut last = sent.status.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != text {
@@ -89,11 +89,11 @@ impl Notifier {
         }
     }
 
-    /// Has systemd hold a listening socket, so that it stays open over a restart: clients wait then and are not refused.
-    /// The next start finds it in [`Inherited`]. To keep one that is kept already is no harm.
+    /// Asks systemd to keep a listening socket open across a restart, so that clients wait instead of being refused.
+    /// The next start finds it in [`Inherited`]. Keeping a socket twice is harmless.
     pub fn keep(&self, address: SocketAddr, socket: BorrowedFd<'_>) {
         let name = name_of(address);
-        // A socket that breaks is found out by who accepts from it; nobody else has to look.
+        // The daemon notices a broken socket when it accepts, so systemd need not poll it.
         let state = [
             NotifyState::FdStore,
             NotifyState::FdName(&name),
@@ -102,19 +102,19 @@ impl Notifier {
         self.notify_with(|| sd_notify::notify_with_fds(&state, &[socket]));
     }
 
-    /// Has systemd close a socket that it kept. While it does not, clients connect to it and wait for nobody.
+    /// Asks systemd to close a kept socket. While it stays open, clients connect to it and nobody answers.
     pub fn release(&self, address: SocketAddr) {
         self.notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name_of(address))]);
     }
 
-    /// Tells systemd that the daemon lives, for as long as it does: twice in the time after which systemd would kill it
-    /// (`WatchdogSec`), and only when a task that was just started has run. So a runtime whose workers are all stuck
-    /// is not taken for one that works. Returns at once where nobody watches.
+    /// Sends watchdog notifications for as long as the daemon lives: twice within the time after which systemd would
+    /// kill it (`WatchdogSec`), and only after a newly spawned task has run. So a runtime whose workers are all stuck
+    /// does not pass for a working one. Returns at once if the watchdog is off.
     pub async fn watchdog_task(self) {
         let Some(within) = sd_notify::watchdog_enabled().filter(|_| self.0.is_some()) else {
             return;
         };
-        // A beat that comes late does not make the next one come early.
+        // A late beat must not make the next one come early.
         let mut beat = tokio::time::interval((within / 2).max(MIN_BEAT));
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -142,7 +142,7 @@ impl Notifier {
 // === impl Inherited ===
 
 impl Inherited {
-    /// Takes what systemd passed on. The environment changes, so no other thread may run yet.
+    /// Takes the sockets that systemd passed. Changes the environment, so no other thread may run yet.
     pub fn from_env() -> Self {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut passed = ListenFd::from_env();
@@ -164,13 +164,12 @@ impl Inherited {
         Self(sockets)
     }
 
-    /// The sockets. Nothing that asks for them blocks.
+    /// Takes the sockets. They are in non-blocking mode.
     pub fn take(&mut self) -> Vec<TcpListener> {
         self.0.iter_mut().filter_map(|socket| socket.listener.take()).collect()
     }
 
-    /// Tells of those that are not `in_use`: they were closed, so that no client waits there for an answer that never
-    /// comes.
+    /// Logs the sockets that are not `in_use`. They were closed, so that no client waits for an answer there.
     pub fn log_unused(self, in_use: &[SocketAddr], notifier: &Notifier) {
         for Socket { address, kept, .. } in self.0 {
             if in_use.contains(&address) {
@@ -212,12 +211,12 @@ impl Socket {
     }
 }
 
-/// What a socket is called while systemd keeps it. Such a name may hold no `:`.
+/// Returns the name under which systemd keeps a socket. Such a name must not contain `:`.
 fn name_of(address: SocketAddr) -> String {
     address.to_string().replace(':', "_")
 }
 
-/// Of a status, in bytes.
+/// Maximum bytes of a status.
 const MAX_STATUS: usize = 400;
-/// A watchdog of a microsecond is a mistake that should not keep a worker busy.
+/// A watchdog of a microsecond is a mistake, and must not keep a worker busy.
 const MIN_BEAT: Duration = Duration::from_millis(10);

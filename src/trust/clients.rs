@@ -1,5 +1,5 @@
-//! What has to be set in each client so that it goes through the proxy and trusts its certificates, as lines for a POSIX
-//! shell: settings, and comments that say what they do not tell. Pure; the texts themselves are in `table.toml`.
+//! The settings with which each client uses the proxy and trusts its certificates, as lines for a POSIX shell with
+//! explanatory comments. Pure. `table.toml` contains the texts.
 
 mod files;
 mod guess;
@@ -12,25 +12,24 @@ pub use self::{
 };
 use super::settings::Settings;
 
-/// A client, or a system with all that use its store of certificates.
+/// A client, or a system with all programs that use its certificate store.
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Client {
-    /// As `robotgate env` takes it: lower case.
+    /// The name that `robotgate env` takes, in lower case.
     pub name: String,
-    /// Other names of it.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// In one line.
+    /// A description in one line.
     pub about: String,
     pub group: ClientKind,
-    /// How it goes through the proxy.
+    /// The settings for using the proxy.
     proxy: String,
-    /// How it trusts the authority.
+    /// The settings for trusting the authority.
     trust: String,
-    /// How it says who it is, where a secret in the proxy's address does not say that.
+    /// How the client identifies itself, if a secret in the proxy's address is not enough.
     credential: Option<String>,
-    /// What stands for those where files are written.
+    /// Texts that replace those above if files are written.
     #[serde(default)]
     written: FileTexts,
 }
@@ -42,7 +41,7 @@ struct FileTexts {
     trust: Option<String>,
 }
 
-/// The list that a client stands in.
+/// The list in which a client appears.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientKind {
@@ -54,7 +53,7 @@ pub enum ClientKind {
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Table {
-    /// Texts that several clients share, by what stands in braces for them.
+    /// Texts that several clients share, by the placeholder in braces that stands for them.
     fragments: BTreeMap<String, String>,
     file: Vec<files::Template>,
     client: Vec<Client>,
@@ -69,7 +68,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let fragments = std::mem::take(&mut table.fragments);
     let expand = |text: &mut String| {
         for (name, fragment) in &fragments {
-            // A fragment ends its line itself.
+            // Each fragment contains its own final newline.
             *text = text
                 .replace(&format!("{{{name}}}\n"), fragment)
                 .replace(&format!("{{{name}}}"), fragment);
@@ -89,12 +88,12 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-/// Every client, in the order in which people look for them.
+/// Returns every client, in the order in which people look for them.
 pub fn all() -> &'static [Client] {
     &TABLE.client
 }
 
-/// The client of that name, however it is capitalised.
+/// Returns the client with that name, ignoring case.
 pub fn find(name: &str) -> Option<&'static Client> {
     let is_it = |other: &String| other.eq_ignore_ascii_case(name);
     all()
@@ -105,19 +104,19 @@ pub fn find(name: &str) -> Option<&'static Client> {
 // === impl Client ===
 
 impl Client {
-    /// Everything that has to be set.
+    /// Returns all settings.
     pub fn settings(&self, settings: &Settings) -> String {
         let written = self.written.trust.as_ref().filter(|_| settings.folder().is_some());
         self.proxy_settings(settings) + &settings.fill(written.unwrap_or(&self.trust))
     }
 
-    /// Only what leads through the proxy: for one that has no authority.
+    /// Returns only the settings for using the proxy, for a proxy without an authority.
     pub fn proxy_settings(&self, settings: &Settings) -> String {
         let written = self.written.proxy.as_ref().filter(|_| settings.folder().is_some());
         settings.fill(written.unwrap_or(&self.proxy))
     }
 
-    /// How the client says who it is. Nothing where the proxy's address has a secret and that is all that it needs.
+    /// Returns how the client identifies itself. Empty if the secret in the proxy's address is enough.
     pub fn credential(&self, settings: &Settings) -> String {
         match &self.credential {
             Some(text) => settings.fill(text),
@@ -167,7 +166,7 @@ mod tests {
         assert!(find("nothing").is_none());
     }
 
-    /// What is printed for a client: with and without files.
+    /// Returns the texts of a client, with and without files.
     fn texts(client: &Client) -> [String; 2] {
         [settings(), settings().with_folder("/srv/trust")]
             .map(|settings| client.settings(&settings) + &client.credential(&settings))

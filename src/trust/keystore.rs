@@ -1,13 +1,12 @@
-//! A trust store as Java reads it: the format JKS, which needs no `keytool` and, unlike Java's PKCS #12, no attributes of
-//! its own. Pure.
+//! Writes Java trust stores as JKS, which needs no `keytool` and, unlike Java's PKCS #12, no special attributes. Pure.
 
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 use rustls::pki_types::CertificateDer;
 
-/// A store that trusts these certificates. `name` is that of its first entry; the others are numbered.
+/// Builds a store that trusts these certificates. The first entry is called `name`; the others are numbered.
 ///
-/// Java reads a JKS without a password where it is given none, and then leaves the digest at the end unchecked; to
-/// `keytool` the password is `changeit`, as that of Java's own store is.
+/// Java can read a JKS without a password and then does not check the digest at the end. For `keytool` the password is
+/// `changeit`, as in Java's own store.
 pub fn jks(name: &str, certificates: &[CertificateDer<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     out.extend(MAGIC.to_be_bytes());
@@ -17,7 +16,7 @@ pub fn jks(name: &str, certificates: &[CertificateDer<'_>]) -> Vec<u8> {
         out.extend(TRUSTED_CERTIFICATE.to_be_bytes());
         let alias = if index == 0 { name.to_owned() } else { index.to_string() };
         text(&mut out, &alias);
-        // When the entry was made, in milliseconds. Always the same, so that the same certificates make the same file.
+        // Creation time of the entry in milliseconds. Constant, so that the same certificates give the same file.
         out.extend(0_u64.to_be_bytes());
         text(&mut out, "X.509");
         out.extend(length(certificate.len()).to_be_bytes());
@@ -33,14 +32,14 @@ pub fn jks(name: &str, certificates: &[CertificateDer<'_>]) -> Vec<u8> {
     out
 }
 
-/// As `DataOutput.writeUTF` writes ASCII: the length in two bytes, then the text.
+/// Writes ASCII like `DataOutput.writeUTF`: a two-byte length and the text.
 fn text(out: &mut Vec<u8>, text: &str) {
     let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
     out.extend(length.to_be_bytes());
     out.extend_from_slice(&text.as_bytes()[..usize::from(length)]);
 }
 
-/// A number of certificates, or the length of one: both come from files of some kilobytes.
+/// Converts a number of certificates or the length of one, which always fit: both come from files of some kilobytes.
 fn length(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

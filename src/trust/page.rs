@@ -1,5 +1,5 @@
-//! What is at `http://robotgate.internal/`, and at `/trust` of the admin listener: the authority's certificate, and for
-//! a person how clients come to trust it. Pure.
+//! The pages at `http://robotgate.internal/` and at `/trust` of the admin listener: the authority's certificate, and
+//! how to make clients trust it. Pure.
 
 use std::fmt::Write as _;
 
@@ -10,14 +10,14 @@ use super::{
 };
 use crate::text::Second;
 
-/// What a path holds.
+/// The document at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     pub content_type: &'static str,
     pub body: Vec<u8>,
 }
 
-/// How a person reads it.
+/// The form in which a person reads a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// In a terminal.
@@ -26,7 +26,7 @@ pub enum Form {
     Html,
 }
 
-/// Why a path holds nothing.
+/// Why there is no document at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     #[error(
@@ -38,11 +38,11 @@ pub enum Missing {
     Authority,
 }
 
-/// The document at `path`, whose query counts for nothing. `certificate` is that of the authority in use, and `settings`
-/// name the proxy as the reader reaches it.
+/// Returns the document at `path`, ignoring its query. `certificate` is that of the authority in use, and `settings`
+/// contain the proxy's address as the reader reaches it.
 ///
 /// # Errors
-/// Nothing is there: a 404.
+/// Fails if there is nothing at the path, which is a 404.
 pub fn page(
     path: &str,
     form: Form,
@@ -133,7 +133,7 @@ fn settings_of(client: &Client, certificate: Option<&Certificate>, settings: &Se
     }
 }
 
-/// Whose certificate it is, and how long it holds.
+/// Formats the subject, fingerprint and validity of a certificate.
 pub(crate) fn facts(certificate: &Certificate, indent: &str) -> String {
     format!(
         "{indent}Subject:     {}\n{indent}Fingerprint: {} (SHA-256)\n{indent}Valid from:  {}\n{indent}Valid until: {}\n",
@@ -144,7 +144,7 @@ pub(crate) fn facts(certificate: &Certificate, indent: &str) -> String {
     )
 }
 
-/// `text` as it stands in HTML, between tags or in a quoted attribute.
+/// Escapes `text` for HTML, between tags or in a quoted attribute.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -152,7 +152,7 @@ pub(crate) fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// `text` in HTML. What stands between backticks is code.
+/// Escapes `text` for HTML, and formats text between backticks as code.
 pub(crate) fn with_code(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let part = |(index, part): (usize, &str)| match index % 2 {
@@ -162,7 +162,7 @@ pub(crate) fn with_code(text: &str) -> String {
     parts.map(part).collect()
 }
 
-/// The name under which the page's readers keep the certificate.
+/// The file name under which readers of the page save the certificate.
 pub const CA_NAME: &str = "robotgate-ca.pem";
 const FETCH: &str = "curl -sSf -x {proxy} -o {ca} http://robotgate.internal/ca.pem";
 const INTERCEPTS: &str = "To check each https:// URL, it ends the TLS of its clients with certificates of its own \

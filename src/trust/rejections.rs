@@ -1,5 +1,5 @@
-//! Which clients rejected the authority's certificates lately: a bounded table, for the log and the admin page.
-//! It reads no clock.
+//! A bounded table of clients that recently rejected the authority's certificates, for the log and the admin page. It
+//! reads no clock.
 
 use std::{
     collections::HashMap,
@@ -12,34 +12,34 @@ use std::{
 use super::clients;
 use crate::text::words;
 
-/// The table. See the module's text.
+/// The table. See the module's documentation.
 #[derive(Debug, Default)]
 pub struct Rejections {
-    /// The one that was heard of last stands last.
+    /// In the order of the last rejection, the most recent at the end.
     table: Mutex<Vec<Entry>>,
-    /// When each program, by its hash, last showed that it trusts the certificate.
+    /// When each program last showed that it trusts the certificate, by the program's hash.
     trusting: Mutex<HashMap<u64, SystemTime>>,
     hasher: RandomState,
 }
 
 words! {
-    /// What a client did on seeing the certificate.
+    /// What a client did when it saw the certificate.
     pub enum RejectionKind {
-        /// It said by a TLS alert that it does not trust the certificate.
+        /// It sent a TLS alert which says that it does not trust the certificate.
         Distrust = "distrust",
-        /// It closed without a word, as many do that do not trust it.
+        /// It closed the connection without an alert, as many clients do that do not trust the certificate.
         Closed = "closed",
     }
 }
 
-/// A client that turned certificates down.
+/// A client that rejected certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// Of IPv6, the first address of its /64.
+    /// For IPv6, the first address of the client's /64.
     pub client: IpAddr,
-    /// The last one that a CONNECT of it carried; few clients send one there.
+    /// The User-Agent of the client's last CONNECT that had one. Few clients send it there.
     pub user_agent: Option<String>,
-    /// Where it went the last time.
+    /// The origin of the last rejected connection.
     pub origin: String,
     pub kind: RejectionKind,
     pub first: SystemTime,
@@ -56,8 +56,8 @@ struct Entry {
 // === impl Rejections ===
 
 impl Rejections {
-    /// Notes that a client turned a certificate down. Where the log should tell, which is at most once a minute for each
-    /// client and kind, gives how often the client has done this, this time included. `user_agent` is plain text already.
+    /// Records that a client rejected a certificate. Returns how often the client has done so, including this time, if
+    /// it should be logged: at most once a minute for each client and kind. `user_agent` must already be plain text.
     pub fn note(
         &self,
         client: IpAddr,
@@ -99,7 +99,7 @@ impl Rejections {
             rejection.user_agent = Some(user_agent.to_owned());
         }
         let count = rejection.count;
-        // A clock that was set back tells too early, and never falls silent.
+        // If the clock was set back, this logs early rather than falling silent.
         let is_due = now
             .duration_since(entry.last_logged)
             .map_or(true, |since| since >= LOG_INTERVAL);
@@ -110,13 +110,14 @@ impl Rejections {
         is_due.then_some(count)
     }
 
-    /// Notes that `program` sent something on a connection of its own to an origin, and so trusts its certificate.
+    /// Records that `program` trusts the certificate, as it sent data to an origin on a connection of its own.
     pub fn note_trust(&self, program: impl Hash, now: SystemTime) {
         let key = self.hasher.hash_one(program);
         let mut trusting = self.trusting.lock().unwrap_or_else(PoisonError::into_inner);
         if trusting.len() >= MAX_TRUSTING {
             trusting.retain(|_, since| is_recent(*since, now));
-            // Else a crowd would have the whole table searched for each connection.
+            // Makes room for many, so that a crowd of programs causes no search of the whole table for each
+            // connection.
             if trusting.len() > MAX_TRUSTING / 2 {
                 trusting.clear();
             }
@@ -124,14 +125,14 @@ impl Rejections {
         trusting.insert(key, now);
     }
 
-    /// Whether `program` did so within the last ten seconds.
+    /// Returns whether `program` has shown that it trusts the certificate within the last ten seconds.
     pub fn trusts(&self, program: impl Hash, now: SystemTime) -> bool {
         let key = self.hasher.hash_one(program);
         let trusting = self.trusting.lock().unwrap_or_else(PoisonError::into_inner);
         trusting.get(&key).is_some_and(|since| is_recent(*since, now))
     }
 
-    /// The clients, the one that was heard of last first.
+    /// Returns the rejections, the most recent first.
     pub fn list(&self) -> Vec<Rejection> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.iter().rev().map(|entry| entry.rejection.clone()).collect()
@@ -141,13 +142,13 @@ impl Rejections {
 // === impl Rejection ===
 
 impl Rejection {
-    /// The command that says what to set: of the client's own kind, where its User-Agent tells that.
+    /// Returns the command that prints the settings to fix this, for the client's kind if its User-Agent reveals it.
     pub fn fix(&self) -> String {
         clients::fix(self.user_agent.as_deref())
     }
 }
 
-/// One network of IPv6 is one client: it has more addresses than the table has places.
+/// Counts an IPv6 /64 as one client: it has more addresses than the table has entries.
 fn key_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -155,18 +156,18 @@ fn key_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Not of the future either, where the clock was set back.
+/// Returns whether `since` is recent. A time in the future, after the clock was set back, is not.
 fn is_recent(since: SystemTime, now: SystemTime) -> bool {
     now.duration_since(since).is_ok_and(|age| age < RECENT)
 }
 
-/// For how long a program that showed its trust is remembered.
+/// How long to remember that a program trusts the certificate.
 const RECENT: Duration = Duration::from_secs(10);
-/// Programs that are remembered for it.
+/// Maximum number of programs to remember.
 const MAX_TRUSTING: usize = 4096;
-/// Clients and kinds that are remembered.
+/// Maximum number of combinations of client and kind to remember.
 const MAX_CLIENTS: usize = 256;
-/// How long the log is silent about a client.
+/// Minimum time between log lines about a client.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,23 +1,23 @@
-//! Where the proxy is and where its certificate lies, written as shells and programs take them. Pure.
+//! The address of the proxy and the place of its certificate, formatted for shells and programs. Pure.
 
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-/// What the texts of [`clients`](super::clients) are filled in with.
+/// The values of the placeholders in the texts of [`clients`](super::clients).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// As given, with a name and secret where there are any.
+    /// The proxy's URL as given, including a name and secret.
     proxy: String,
-    /// Without them.
+    /// The proxy's URL without a name and secret.
     server: String,
     host: String,
     port: String,
-    /// The name and secret, decoded, where the address has both.
+    /// The decoded name and secret, if the address has both.
     user: Option<(String, String)>,
     ca: Ca,
-    /// Where files are written: an absolute path that needs no quotes anywhere.
+    /// The folder for written files: an absolute path that needs no quoting anywhere.
     folder: Option<String>,
-    /// `robotgate env` with the options that it was given.
+    /// `robotgate env` with the options that were given.
     command: String,
 }
 
@@ -26,11 +26,11 @@ pub struct Settings {
 pub enum Ca {
     /// At this path.
     At(String),
-    /// In the home folder of the reader, under this name.
+    /// In the reader's home folder, under this name.
     Here(&'static str),
 }
 
-/// Why an address is none of a proxy.
+/// Why an address is not that of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadProxy {
     #[error("{0:?} is not a proxy's address: write http://HOST:PORT")]
@@ -42,8 +42,10 @@ pub enum BadProxy {
 // === impl Settings ===
 
 impl Settings {
+    /// Creates settings for a proxy. `HOST:PORT` alone stands for `http://HOST:PORT`.
+    ///
     /// # Errors
-    /// `proxy` is no `http://` or `https://` URL of a host. `HOST:PORT` alone is taken for `http://`.
+    /// Fails if `proxy` is not an `http://` or `https://` URL with a host.
     pub fn new(proxy: &str, ca: Ca) -> Result<Self, BadProxy> {
         let bad = || BadProxy::Url(proxy.to_owned());
         let url = match proxy.contains("://") {
@@ -75,8 +77,8 @@ impl Settings {
         })
     }
 
-    /// The same where advice to run `robotgate env` once more repeats `options`: words of a shell, each behind a space,
-    /// on one line and without a secret.
+    /// Sets the options that appear in advice to run `robotgate env` again: shell words on one line, each after a
+    /// space, without a secret.
     #[must_use]
     pub fn with_options(self, options: &str) -> Self {
         Self {
@@ -85,8 +87,7 @@ impl Settings {
         }
     }
 
-    /// The same where files are written to a folder, copies of the certificate among them. [`is_plain`] holds of its
-    /// path.
+    /// Sets the folder for written files, which include copies of the certificate. Its path must satisfy [`is_plain`].
     #[must_use]
     pub fn with_folder(self, folder: &str) -> Self {
         Self {
@@ -96,20 +97,20 @@ impl Settings {
         }
     }
 
-    /// Where files are written.
+    /// Returns the folder for written files.
     pub fn folder(&self) -> Option<&str> {
         self.folder.as_deref()
     }
 
-    /// Whether the proxy's address has a secret.
+    /// Returns whether the proxy's address contains a secret.
     pub fn has_secret(&self) -> bool {
         self.user.is_some()
     }
 
-    /// `text` with what stands in braces filled in: for a shell `{proxy}`, `{server}` (the proxy without a secret),
-    /// `{host}`, `{port}`, `{ca}`, `{roots}` (for what replaces the system's roots), `{dir}` (where files are
-    /// written) and `{env}` (`robotgate env` with its options); between quotation marks, for programs, `{proxy-text}`, `{server-text}`, `{name-text}`,
-    /// `{secret-text}`, `{ca-text}` and `{roots-text}`. `{replaces}` is a comment on `{roots}`.
+    /// Replaces the placeholders in `text`. For a shell: `{proxy}`, `{server}` (the proxy without a secret), `{host}`,
+    /// `{port}`, `{ca}`, `{roots}` (for what replaces the system's roots), `{dir}` (the folder for written files) and
+    /// `{env}` (`robotgate env` with its options). As quoted strings for programs: `{proxy-text}`, `{server-text}`,
+    /// `{name-text}`, `{secret-text}`, `{ca-text}` and `{roots-text}`. `{replaces}` is a comment on `{roots}`.
     pub(super) fn fill(&self, text: &str) -> String {
         let (roots, replaces) = match &self.folder {
             Some(folder) => (&Ca::At(format!("{folder}/roots.pem")), HAS_ROOTS),
@@ -130,7 +131,7 @@ impl Settings {
             ("{port}", self.port.clone()),
             ("{dir}", self.folder.clone().unwrap_or_default()),
             ("{env}", self.command.clone()),
-            // Last: a path may hold anything, names in braces too.
+            // Last, because a path can contain anything, even placeholders.
             ("{roots-text}", quoted(roots.name())),
             ("{roots}", roots.shell_word()),
             ("{ca-text}", quoted(self.ca.name())),
@@ -160,13 +161,13 @@ impl Ca {
     }
 }
 
-/// Whether a text means itself in a shell and in every file that is written.
+/// Returns whether a text needs no quoting in a shell or in any written file.
 pub fn is_plain(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+,=".contains(&byte);
     !text.is_empty() && text.bytes().all(is_plain)
 }
 
-/// `text` as one word of a POSIX shell (XCU §2.2).
+/// Quotes `text` as one word of a POSIX shell (XCU §2.2).
 pub fn shell_word(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
@@ -174,9 +175,9 @@ pub fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// `text` as a string of JSON, and so of JavaScript and Python.
+/// Quotes `text` as a JSON string, which JavaScript and Python also read.
 fn quoted(text: &str) -> String {
-    // A string makes JSON.
+    // Serialising a string cannot fail.
     serde_json::to_string(text).unwrap_or_default()
 }
 

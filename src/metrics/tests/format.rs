@@ -1,4 +1,4 @@
-//! The text as readers of it want it.
+//! The exposition as parsers require it.
 
 use std::collections::HashSet;
 
@@ -16,8 +16,8 @@ fn full() -> Arc<Metrics> {
     metrics
 }
 
-/// The families that a text declares, each with its type; and the names of the samples under each. Checks what both
-/// formats want: each family whole and once, with a help, and no series twice.
+/// Returns the families that a text declares, each with its type and the names of its samples. Checks what both
+/// formats require: each family occurs once and without gaps, has a help text, and repeats no series.
 fn families(text: &str) -> Vec<(String, String, Vec<String>)> {
     let mut families: Vec<(String, String, Vec<String>)> = Vec::new();
     let (mut help, mut series) = (None, HashSet::new());

@@ -1,5 +1,5 @@
-//! What a reload has changed, and the lines of the log that tell it, key by key. Of secrets and of other files it is told
-//! that they changed.
+//! Finds out what a reload has changed, and logs it key by key. Values of secrets and contents of other files are not
+//! logged, only that they changed.
 
 use crate::{
     config::{Change, How},
@@ -11,11 +11,11 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) changes: Vec<Change>,
-    /// Keys among them that take effect at the next start.
+    /// Changed keys that take effect at the next start.
     pub(super) restart: Vec<&'static str>,
 }
 
-/// What the second has that the first had not, in a process that began with so many `threads`.
+/// Compares two generations. `threads` is the number of threads with which the process started.
 pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -> Changes {
     let mut changes = before.config.settings.changes(&after.config.settings);
     let unseen = |key: String, how| Change {
@@ -52,7 +52,7 @@ pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -
     Changes { changes, restart }
 }
 
-/// Tells the operator what is in force now, key by key.
+/// Logs each changed setting, and that the configuration is in force.
 pub(super) fn log(Changes { changes, restart }: &Changes, generation: &Generation, cause: &'static str) {
     for change in changes.iter().take(MAX_LOGGED) {
         match &change.how {
@@ -93,6 +93,6 @@ const SERVER: &str = "proxy.tls.certificate";
 const EXTRA_ROOTS: &str = "https.extra-roots";
 const TOKEN: &str = "admin.token-file";
 const THREADS: &str = "proxy.threads";
-/// Settings that the log tells of, of one reload, and bytes of the values of each.
+/// Maximum number of changed settings to log for a reload, and maximum bytes of each value.
 const MAX_LOGGED: usize = 200;
 const MAX_VALUE: usize = 256;

@@ -1,9 +1,9 @@
-//! The files that `robotgate env --write` puts beside its settings. Pure: it says what they are and writes none.
+//! The files that `robotgate env --write` adds to its settings. Pure: it returns their contents and writes nothing.
 
 use super::TABLE;
 use crate::trust::Settings;
 
-/// A file, by its path in the folder.
+/// A file. Its name is its path in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     pub name: &'static str,
@@ -11,19 +11,19 @@ pub struct File {
     pub contents: Contents,
 }
 
-/// What a file holds. Each says that `robotgate env --write` wrote it, which [`is_ours`] looks for.
+/// The contents of a file. All contain the mark that [`is_ours`] looks for, which names `robotgate env --write`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contents {
     Text(String),
-    /// The authority's certificate, as PEM.
+    /// The authority's certificate as PEM.
     Authority,
-    /// The system's roots and the authority's certificate, as PEM.
+    /// The system's roots and the authority's certificate as PEM.
     Roots,
-    /// The same as a key store of Java.
+    /// The system's roots and the authority's certificate as a Java key store.
     KeyStore,
 }
 
-/// A small text in the table, with what [`Settings::fill`] fills in.
+/// A short file in the table, with placeholders for [`Settings::fill`].
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Template {
@@ -33,7 +33,7 @@ pub(super) struct Template {
     pub(super) text: String,
 }
 
-/// The files that `text` names, and those that these name. None where nothing is written.
+/// Returns the files that `text` refers to, and those that they refer to in turn. Empty if no files are written.
 pub fn files(text: &str, settings: &Settings) -> Vec<File> {
     let Some(folder) = settings.folder() else {
         return Vec::new();
@@ -52,7 +52,7 @@ pub fn files(text: &str, settings: &Settings) -> Vec<File> {
     files
 }
 
-/// Every file that can be written. A file comes before those that it names.
+/// Returns every file that can be written. A file precedes those that it refers to.
 fn every(settings: &Settings) -> impl Iterator<Item = File> {
     let small = TABLE.file.iter().map(|template| File {
         name: &template.name,
@@ -75,12 +75,12 @@ fn every(settings: &Settings) -> impl Iterator<Item = File> {
     small.chain(rest)
 }
 
-/// Whether `robotgate env --write` wrote a file that holds this.
+/// Returns whether `robotgate env --write` wrote a file with these contents.
 pub fn is_ours(contents: &[u8]) -> bool {
     memchr::memmem::find(contents, MARK.as_bytes()).is_some()
 }
 
-/// What stands in every file.
+/// The mark in every file.
 pub const MARK: &str = "robotgate env --write";
 
 const SHIPPED: [(&str, &str); 4] = [

@@ -1,6 +1,7 @@
-//! Which client a User-Agent is of, as far as that tells. Pure, and of no weight: it picks an advice.
+//! Guesses the client from a User-Agent. Pure. Only the advice for the user depends on it.
 
-/// The command that says what to set for the client of that User-Agent; in general, where it tells nothing.
+/// Returns the command that prints the settings for the client with that User-Agent, or the general command if the
+/// client is unknown.
 pub fn fix(user_agent: Option<&str>) -> String {
     match user_agent.and_then(guess) {
         Some(name) => format!("robotgate env {name}"),
@@ -8,7 +9,7 @@ pub fn fix(user_agent: Option<&str>) -> String {
     }
 }
 
-/// The name of the client, as `robotgate env` takes it.
+/// Returns the name of the client as `robotgate env` takes it.
 pub fn guess(user_agent: &str) -> Option<&'static str> {
     let user_agent = user_agent.to_ascii_lowercase();
     SIGNS
@@ -17,7 +18,7 @@ pub fn guess(user_agent: &str) -> Option<&'static str> {
         .map(|(_, name)| *name)
 }
 
-/// What stands in a User-Agent, and whose it is. The first that is there counts: libraries name what they are made of.
+/// Substrings of User-Agents and their clients. The first match counts, because libraries name what they are built on.
 const SIGNS: &[(&str, &str)] = &[
     ("scrapy", "scrapy"),
     ("headlesschrome", "chromium"),
