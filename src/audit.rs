@@ -1,9 +1,8 @@
-//! The audit log: one JSON object a line, from which alone every decision can be explained. At a terminal it is text.
+//! The audit log: one JSON object a line, which alone explains every decision. At a terminal it is text.
 //!
-//! A `decision` is with the operating system before a byte goes upstream or a refusal goes down; a
-//! `completion` follows when the exchange has ended. A `robots` tells of each fetch of a robots.txt,
-//! and stands before every decision that rests on it. Nothing is dropped: when the disk is slow,
-//! requests wait, and when it takes nothing at all, they are not forwarded.
+//! A `decision` reaches the operating system before robotgate forwards or refuses the request. A `completion` follows
+//! when the exchange has ended. A `robots` record describes a fetch of a robots.txt and precedes every decision that
+//! rests on it. No record is dropped: on a slow disk requests wait, and if it accepts nothing, they are not forwarded.
 
 mod counts;
 mod decision;

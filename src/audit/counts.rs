@@ -1,8 +1,8 @@
-//! How much went to the log.
+//! Counts the lines of the log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What one log, or several after one another, were handed.
+/// The number of lines, and their bytes, that one or several successive logs received.
 #[derive(Debug, Default)]
 pub struct AuditCounts {
     lines: AtomicU64,
@@ -17,7 +17,7 @@ impl AuditCounts {
         self.bytes.fetch_add(line.len() as u64, Ordering::Relaxed);
     }
 
-    /// Lines, and the bytes of them.
+    /// Returns the number of lines and of bytes.
     pub fn both(&self) -> (u64, u64) {
         (self.lines.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }

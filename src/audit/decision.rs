@@ -1,4 +1,4 @@
-//! The record of a decision. The [`Decision`] says everything in it but who sent the request, and how.
+//! The record of a decision. All of it comes from the [`Decision`], except who sent the request and how.
 
 use std::{borrow::Cow, net::SocketAddr, time::SystemTime};
 
@@ -9,18 +9,18 @@ use crate::{
     text::{Timestamp, plain},
 };
 
-/// What the log tells of a request beside the decision on it.
+/// Facts about a request that the decision does not contain.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestFacts<'a> {
     pub client: SocketAddr,
     pub method: &'a str,
-    /// Of several User-Agent fields, all.
+    /// All User-Agent fields, if there are several.
     pub user_agent: Option<&'a str>,
-    /// Whether what stands in queries is left out (`audit.redact-query`).
+    /// Whether to omit the contents of queries (`audit.redact-query`).
     pub redact_query: bool,
 }
 
-/// The line of `decision`, whose texts are `texts`.
+/// Builds the line of `decision`. `texts` are its texts.
 pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &RequestFacts<'_>) -> Line {
     let target = decision.target();
     let subject = &decision.question.subject;
@@ -66,7 +66,7 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
     .line()
 }
 
-/// The path and query as they were asked for; with `redact`, without what a query may hold.
+/// Returns the requested path and query. With `redact`, omits the contents of the query.
 fn logged_path(path: &[u8], redact: bool) -> Cow<'_, str> {
     let path = String::from_utf8_lossy(path);
     match path.split_once('?') {
@@ -75,5 +75,5 @@ fn logged_path(path: &[u8], redact: bool) -> Cow<'_, str> {
     }
 }
 
-/// Bytes of a URL's path and query, which an auditor needs whole.
+/// Maximum bytes of a URL's path and query, which an auditor needs in full.
 const MAX_URL: usize = 64 * 1024;

@@ -1,8 +1,8 @@
-//! A record as a line, in memory that is used again and again.
+//! A record as a line, in memory that is reused.
 
 use std::{cell::Cell, ops::Deref};
 
-/// A line of the log, line end included. Its memory goes to the next line of the thread that drops it.
+/// A line of the log including its line end. Its memory is reused for the next line of the thread that drops it.
 #[derive(Debug)]
 pub struct Line(Vec<u8>);
 
@@ -13,7 +13,8 @@ thread_local! {
 // === impl Line ===
 
 impl Line {
-    /// What `write` writes, and a line end. `write` must not write one: JSON escapes control characters.
+    /// Builds a line from what `write` writes and a line end. `write` must not write one: JSON escapes control
+    /// characters.
     pub(super) fn of(write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut line = SPARE.take();
         line.reserve(USUAL);
@@ -35,7 +36,7 @@ impl Drop for Line {
     fn drop(&mut self) {
         if self.0.capacity() <= MAX_SPARE {
             self.0.clear();
-            // A thread that ends needs no memory for its next line.
+            // This fails while the thread ends, when there is no next line.
             let _ = SPARE.try_with(|spare| spare.set(std::mem::take(&mut self.0)));
         }
     }
@@ -43,7 +44,7 @@ impl Drop for Line {
 
 /// Bytes that most lines fit into.
 const USUAL: usize = 1024;
-/// The largest buffer that is kept.
+/// Maximum size of a buffer to reuse.
 const MAX_SPARE: usize = 16 * 1024;
 
 #[cfg(test)]

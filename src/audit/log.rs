@@ -1,37 +1,38 @@
 //! Writes lines to a file or to standard output.
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! - A line is with the operating system when [`AuditLog::write`] or [`Enqueued::wait_until_written`] returns `Ok`: write(2) has
-//!   returned for its last byte. No end of this process takes it back, `kill -9` included. It is not synced to the disk:
-//!   a machine that loses its power may lose the last seconds.
-//! - Lines are in the log whole, and in the order in which they were handed over.
-//! - Nothing that was handed over is dropped. After an error of the disk, writing goes on at the byte where it stopped,
-//!   as often as it takes. Requests wait meanwhile, [`MAX_WAIT`] at most; then they get an [`AuditError`], and their
-//!   lines are written when that is possible again. Only what cannot be written when the program ends is lost, and an
-//!   error says so.
+//! - When [`AuditLog::write`] or [`Enqueued::wait_until_written`] returns `Ok`, the operating system has the line:
+//!   write(2) has returned for its last byte. The line survives any end of this process, including `kill -9`. It is
+//!   not synced to the disk: a machine that loses power can lose the last seconds.
+//! - Lines are in the log whole and in the order in which they were submitted.
+//! - No submitted line is dropped. After a disk error, writing continues at the byte where it stopped, as often as
+//!   necessary. Meanwhile requests wait for at most [`MAX_WAIT`]; then they get an [`AuditError`], and their lines are
+//!   written once that is possible again. Only what cannot be written when the program ends is lost, which is logged
+//!   as an error.
 //! - A line that nobody waits for is written with the next batch, 40 ms later at most.
 //!
 //! # Who writes
 //!
-//! Lines that come at about the same time are written together, as a batch, by one write(2). One writes at a time, and
-//! holds no lock while it does.
+//! Lines that arrive at about the same time are written together, as a batch, by one write(2). Only one thread writes
+//! at a time, and it holds no lock meanwhile.
 //!
-//! - Where the output is a regular file and fast, the first request that waits for a line of the batch writes it, on the
-//!   thread that serves that request (`inline`). Where many requests run, it first lets those that are ready add their
-//!   lines. No other thread is woken for it.
-//! - Where the output is something else (a pipe, a socket, a terminal), is slow or fails, the log's own thread writes
-//!   (`thread`). It gives a file back once that is fast again (`pace`). It also writes what no request waits for: while
-//!   lines come, it looks every 20 ms whether some were left.
+//! - If the output is a regular file and fast, the first request that waits for a line of the batch writes it, on the
+//!   thread that serves that request (`inline`). If many requests run, it first lets the ready ones add their lines.
+//!   No other thread has to be woken.
+//! - If the output is anything else (a pipe, a socket, a terminal), is slow or fails, the log's own thread writes
+//!   (`thread`). It hands a file back to the requests once the file is fast again (`pace`). It also writes lines that
+//!   no request waits for: while lines arrive, it checks every 20 ms whether some were left.
 //!
 //! # When a disk hangs
 //!
-//! The request that writes at that moment holds up its thread until the disk goes on. It may hold up one more request, whose
-//! line is written: the last one that this thread woke, which tokio lets no other thread take. All others wait for their
-//! lines without holding up anything: the log's own thread sees the hang within 40 ms and has another thread of the runtime
-//! take over the sockets, timers and tasks of the one that is held up. After the hang, the log's own thread writes for ten
-//! times as long as the hang took, so that a disk that hangs again and again holds up threads for a tenth of the time at
-//! most. A runtime with one thread has no other that could take over, and so the log's own thread always writes there.
+//! The request that writes at that moment blocks its thread until the disk continues. One more request can be blocked
+//! although its line is written: the last one that this thread woke, which tokio lets no other thread take. All others
+//! wait for their lines without blocking anything: the log's own thread notices the hang within 40 ms and makes
+//! another thread of the runtime take over the sockets, timers and tasks of the blocked one. After the hang, the log's
+//! own thread writes for ten times as long as the hang took, so that a disk that hangs repeatedly blocks threads for
+//! at most a tenth of the time. A runtime with one thread has no other thread to take over, so there the log's own
+//! thread always writes.
 
 mod file;
 mod inline;
@@ -58,24 +59,22 @@ use self::{
 };
 use super::{AuditCounts, LogFormat, text::TextLines};
 
-/// The log. What is left is written when it is dropped.
+/// The log. Dropping it writes what is left.
 #[derive(Debug)]
 pub struct AuditLog {
     shared: Arc<SharedLog>,
     writer: Mutex<Option<JoinHandle<()>>>,
     counts: Arc<AuditCounts>,
-    /// `None` where it is no file.
+    /// `None` if the output is not a file.
     path: Option<PathBuf>,
-    /// `None` where the lines are JSON.
+    /// `None` if the lines are JSON.
     text: Option<TextLines>,
 }
 
-/// Where log lines go: `stdout` or `path` in the file.
+/// The output of the log, as in the configuration: `stdout`, or the path of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Standard output.
     Stdout,
-    /// A file, appended to.
     File(PathBuf),
 }
 
@@ -88,15 +87,15 @@ pub enum AuditError {
     Stdout(io::Error),
     #[error("cannot start the audit log's thread: {0}")]
     Thread(io::Error),
-    /// The line waits to be written.
+    /// The line still waits to be written.
     #[error("the audit log cannot be written")]
     Stalled,
-    /// The line is not in the log and will not be.
+    /// The line is not in the log and never will be.
     #[error("too many lines wait to be written to the audit log")]
     Full,
 }
 
-/// A line on its way. It is written even where nobody waits for it.
+/// A submitted line. It is written even if nobody waits for it.
 #[derive(Debug)]
 #[must_use = "the line may not be written yet"]
 pub struct Enqueued<'a> {
@@ -108,13 +107,13 @@ pub struct Enqueued<'a> {
 // === impl AuditLog ===
 
 impl AuditLog {
-    /// Opens the log, appending to what is there, on a line of its own.
+    /// Opens the log. Appends to an existing file, starting on a new line.
     ///
     /// # Errors
-    /// The file cannot be opened for writing, or no thread can be started.
+    /// Fails if the file cannot be opened for writing, or no thread can be started.
     pub fn open(output: &Output) -> Result<Self, AuditError> {
         let (file, path) = match output {
-            // Not `io::stdout()`, which has a buffer of its own.
+            // `io::stdout()` would add a buffer of its own.
             Output::Stdout => {
                 let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(AuditError::Stdout)?;
                 (File::from(stdout), None)
@@ -130,10 +129,10 @@ impl AuditLog {
         Self::to_sink(file.into(), path)
     }
 
-    /// Whether the log could be opened. It makes no file.
+    /// Checks whether the log could be opened. Creates no file.
     ///
     /// # Errors
-    /// As [`AuditLog::open`].
+    /// Those of [`AuditLog::open`].
     pub fn check(output: &Output) -> Result<(), AuditError> {
         let Output::File(path) = output else { return Ok(()) };
         file::check(path).map_err(|error| AuditError::Open {
@@ -142,11 +141,11 @@ impl AuditLog {
         })
     }
 
-    /// Opens the file of that name anew, after someone may have moved it away. Every line is whole in one of the two, in
-    /// order, and those that are handed over from now on are in the new one. Standard output stays as it is.
+    /// Opens the file of that name again, after somebody has moved the old one away. Each line is whole in one of the
+    /// two files and in order, and lines submitted from now on go to the new file. Has no effect on standard output.
     ///
     /// # Errors
-    /// The file cannot be opened. Lines go on to where they went.
+    /// Fails if the file cannot be opened. Lines still go to the old file then.
     pub fn reopen(&self) -> Result<(), AuditError> {
         let Some(path) = &self.path else { return Ok(()) };
         let file = append_to(path).map_err(|error| AuditError::Open {
@@ -165,7 +164,7 @@ impl AuditLog {
         drop(replaced);
     }
 
-    /// `path` is that of the file which `sink` is, if it is one.
+    /// Creates a log that writes to `sink`. `path` is the path of its file, if it is one.
     fn to_sink(sink: Sink, path: Option<PathBuf>) -> Result<Self, AuditError> {
         let output = path.as_ref().map(|path| path.display().to_string());
         let output = output.unwrap_or_else(|| "standard output".to_owned());
@@ -186,26 +185,26 @@ impl AuditLog {
         })
     }
 
-    /// Counts into `counts`, which others may count into, too.
+    /// Counts lines in `counts`, which several logs can share.
     #[must_use]
     pub fn counting(mut self, counts: Arc<AuditCounts>) -> Self {
         self.counts = counts;
         self
     }
 
-    /// Writes text for a person if `format` asks for it and the log goes to standard output. A file always has JSON.
+    /// Writes readable text if `format` asks for it and the output is standard output. A file always gets JSON.
     #[must_use]
     pub fn in_format(mut self, format: LogFormat) -> Self {
         self.text = (self.path.is_none() && format.is_text()).then(TextLines::new);
         self
     }
 
-    /// Where the lines go, for people: the file's path, or `standard output`.
+    /// Returns the output in readable form: the file's path, or `standard output`.
     pub fn output(&self) -> &str {
         &self.shared.output
     }
 
-    /// Bytes that wait to be written.
+    /// Returns the number of bytes that wait to be written.
     pub fn waiting_bytes(&self) -> usize {
         let state = self.shared.lock();
         let taken = state.busy.map(|(_, bytes)| bytes);
@@ -213,7 +212,7 @@ impl AuditLog {
         taken.or(rest).unwrap_or(0) + state.lines.len()
     }
 
-    /// Whether lines wait and the output takes nothing.
+    /// Returns whether lines wait and the output accepts none.
     pub fn is_stalled(&self) -> bool {
         let busy = self.shared.lock().busy;
         busy.is_some_and(|(since, _)| since.elapsed() >= STALLED)
@@ -222,15 +221,15 @@ impl AuditLog {
     /// Logs a line and waits until the operating system has it.
     ///
     /// # Errors
-    /// The output takes nothing for [`MAX_WAIT`].
+    /// Fails if the output accepts nothing for [`MAX_WAIT`].
     pub async fn write(&self, line: &[u8]) -> Result<(), AuditError> {
         self.enqueue(line).await?.wait_until_written().await
     }
 
-    /// Hands a line over, which is written then whatever becomes of the caller, and returns before it is.
+    /// Submits a line and returns before it is written. The line is written whatever happens to the caller.
     ///
     /// # Errors
-    /// There is no room for [`MAX_WAIT`]; the line is not in the log and will not be.
+    /// Fails if there is no room for [`MAX_WAIT`]. The line is not in the log then and never will be.
     pub async fn enqueue(&self, line: &[u8]) -> Result<Enqueued<'_>, AuditError> {
         let line = &*self.formatted(line);
         let state = self.room().await?;
@@ -242,10 +241,10 @@ impl AuditLog {
         })
     }
 
-    /// Logs a line without waiting until it is written, as long as not too many are.
+    /// Submits a line. Waits only if too many lines are waiting to be written.
     ///
     /// # Errors
-    /// As [`AuditLog::write`], where the wait for room took as long.
+    /// Fails if there is no room for [`MAX_WAIT`].
     pub async fn append(&self, line: &[u8]) -> Result<(), AuditError> {
         let line = &*self.formatted(line);
         if line.is_empty() {
@@ -257,25 +256,24 @@ impl AuditLog {
         Ok(())
     }
 
-    /// As [`AuditLog::append`], whether there is room or not: for what cannot wait.
+    /// Submits a line like [`AuditLog::append`], but without waiting for room.
     pub fn append_now(&self, line: &[u8]) {
         let line = &*self.formatted(line);
         self.shared.push(self.shared.lock(), line, false);
         self.counts.add(line);
     }
 
-    /// Writes what is left and waits for it, for the end of the program. It blocks; a line that
-    /// comes after it is lost.
+    /// Writes what is left and waits for it, at the end of the program. Blocks. Lines submitted later are lost.
     pub fn close(&self) {
         self.end();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
-            // A writer that panicked has said so on stderr.
+            // The panic of a writer is already on stderr.
             let _ = writer.join();
         }
     }
 
-    /// The line as the output gets it; empty where it gets none.
+    /// Converts a line to the format of the output. Returns an empty line if the output should get none.
     fn formatted<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
         self.text.as_ref().map_or(Cow::Borrowed(line), |text| text.of(line))
     }
@@ -294,7 +292,7 @@ impl AuditLog {
         }
         let room = async {
             loop {
-                // It is told of what happens from here on.
+                // Registered before the check, so that no notification is missed.
                 let freed = self.shared.freed.notified();
                 if let Some(state) = room_now() {
                     return state;
@@ -307,8 +305,8 @@ impl AuditLog {
 }
 
 impl Drop for AuditLog {
-    /// Lets the writer end when all is written. It is not waited for: the last one to hold the
-    /// log may be a request on an asynchronous thread.
+    /// Tells the writer to end after it has written everything. Does not wait for it: the last owner of the log can be
+    /// a request on an asynchronous thread.
     fn drop(&mut self) {
         self.end();
     }
@@ -320,7 +318,7 @@ impl Enqueued<'_> {
     /// Waits until the operating system has the line.
     ///
     /// # Errors
-    /// The output takes nothing for [`MAX_WAIT`].
+    /// Fails if the output accepts nothing for [`MAX_WAIT`].
     pub async fn wait_until_written(self) -> Result<(), AuditError> {
         if let Some(lead) = self.shared.lead(self.batch) {
             if lead.gathers {
@@ -345,11 +343,11 @@ impl Enqueued<'_> {
     }
 }
 
-/// Bytes that may wait to be written before requests wait for room.
+/// Bytes that can wait to be written before requests wait for room.
 const MAX_PENDING: usize = 4 * 1024 * 1024;
-/// How long a request waits for its line to be written.
+/// Maximum time that a request waits for its line to be written.
 pub const MAX_WAIT: Duration = Duration::from_secs(10);
-/// An output that is busy with a few megabytes for so long takes nothing.
+/// How long a write can take before the output counts as stalled. A write has a few megabytes at most.
 const STALLED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The latest requests that no robots.txt allowed, as they stand in the audit log, for whoever looks on.
+//! The latest requests that were not allowed, as recorded in the audit log, for operators who are watching.
 //!
-//! Memory holds the newest of them, and no more bytes than it has room for. Nothing is kept that the log does not have.
+//! Memory holds the newest of them within a limit in bytes. It contains nothing that is not in the log.
 
 use std::{
     collections::VecDeque,
@@ -15,41 +15,41 @@ pub struct Recent(Mutex<Ring>);
 struct Ring {
     lines: VecDeque<Arc<[u8]>>,
     bytes: usize,
-    /// The number of the newest line; the first that ever was has 1.
+    /// The number of the newest line. The first line ever was 1.
     newest: u64,
 }
 
-/// Some of the lines.
+/// A range of the lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tail {
-    /// The number behind which to go on.
+    /// The number to pass as `after` to continue.
     pub next: u64,
-    /// Lines between what was asked for and these, which are gone.
+    /// Number of lines after the requested position that are no longer stored.
     pub missed: u64,
-    /// With their numbers, the newest last.
+    /// The lines with their numbers, the newest last.
     pub lines: Vec<(u64, Arc<[u8]>)>,
 }
 
 // === impl Recent ===
 
 impl Recent {
-    /// Keeps the line of a decision that was not to allow.
+    /// Stores the line of a decision whose verdict was not `allow`.
     pub fn refused(&self, line: &[u8]) {
         let line = Arc::from(line);
         self.lock().push(line);
     }
 
-    /// The first `limit` lines behind the one with the number `after`, or the last ones of all.
+    /// Returns the first `limit` lines after the one with the number `after`, or the last `limit` lines without it.
     pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
         let ring = self.lock();
         let oldest = ring.newest + 1 - ring.lines.len() as u64;
-        // A number that is yet to come is of a robotgate that ran before this one.
+        // A number in the future comes from a robotgate that ran before this one.
         let after = after.filter(|after| *after <= ring.newest);
         let (first, missed) = match after {
             Some(after) => (oldest.max(after + 1), oldest.saturating_sub(after + 1)),
             None => (oldest.max((ring.newest + 1).saturating_sub(limit as u64)), 0),
         };
-        // There are no more lines than a number has room for.
+        // This is at most the number of stored lines, so it fits.
         let skipped = (first - oldest) as usize;
         let lines: Vec<_> = (first..)
             .zip(ring.lines.iter().skip(skipped).take(limit).cloned())
@@ -62,7 +62,7 @@ impl Recent {
     }
 
     fn lock(&self) -> MutexGuard<'_, Ring> {
-        // Lines come and go whole.
+        // Lines are added and removed whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -82,7 +82,7 @@ impl Ring {
 }
 
 const MAX_LINES: usize = 1000;
-/// A line of common length takes a kilobyte, and one with the longest URL a hundred times that.
+/// A line of common length takes a kilobyte, and a line with the longest URL a hundred times that.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! The records of the log. Every field stands in every record, `null` where it says nothing, so
-//! that a reader need not guess.
+//! The records of the log. Every record has every field, `null` if it does not apply, so that a reader need not guess.
 
 use std::{borrow::Cow, net::SocketAddr};
 
@@ -11,7 +10,7 @@ use super::{
 };
 use crate::{copy::Sha256, text::Timestamp};
 
-/// Makes the struct of a record, and writes it as one JSON object: its `event`, and its fields in order.
+/// Defines the struct of a record, and writes it as one JSON object: its `event`, then its fields in order.
 macro_rules! record {
     (
         $(#[$about:meta])*
@@ -26,7 +25,7 @@ macro_rules! record {
         }
 
         impl $name<'_> {
-            /// The record as a line.
+            /// Serialises the record as a line.
             pub fn line(&self) -> Line {
                 Line::of(|line| {
                     line.extend_from_slice(concat!("{\"event\":\"", $event, "\"").as_bytes());
@@ -42,30 +41,27 @@ macro_rules! record {
 }
 
 record! {
-    /// What was decided and on what grounds. Written before anything is done about it.
+    /// A decision and its grounds. Written before the decision takes effect.
     pub struct DecisionRecord<'a> as "decision" {
         pub time: Timestamp,
-        /// Joins a decision to its completion and to the headers that the client saw: a UUIDv7.
+        /// Links a decision to its completion and to the headers that the client saw: a UUIDv7.
         pub id: &'a str,
         pub verdict: &'static str,
         pub reason: &'static str,
         pub enforcement: &'static str,
-        /// Whether the request went on to the origin.
         pub forwarded: bool,
-        /// The configured bot's name, or the product token of one that is not configured.
+        /// The name of the configured bot, or the product token of a bot that is not configured.
         pub bot: Option<&'a str>,
-        /// The bot's token that has a group of its own in the robots.txt, else its first.
+        /// The bot's token that has a group of its own in the robots.txt, or else the bot's first token.
         pub agent: Option<&'a str>,
         pub user_agent: Option<&'a str>,
-        /// The client's address.
         pub client: SocketAddr,
-        /// What is known of who asks comes from this: a proof (`credential`, `certificate`, `network`), else the
-        /// `user-agent` (a configured bot), its `product-token`, or `none`. `failed` where a credential was shown that does
-        /// not hold.
+        /// How the client was identified: by a proof (`credential`, `certificate`, `network`), the `user-agent` of a
+        /// configured bot, its `product-token`, or not at all (`none`). `failed` if its credential was invalid.
         pub identity: &'static str,
-        /// Which credential (never its secret), certificate or network that was, as the configuration names it.
+        /// The name of that credential (never its secret), certificate or network in the configuration.
         pub credential: Option<&'a str>,
-        /// Why the configuration lets tunnels to this host through (`[[https.tunnel]]`).
+        /// Why the configuration tunnels this host (`[[https.tunnel]]`).
         pub exception: Option<&'a str>,
         pub method: &'a str,
         pub url: Url<'a>,
@@ -75,24 +71,23 @@ record! {
         pub line: Option<u32>,
         /// The group that was used, as the robots.txt names it.
         pub group: Option<&'a str>,
-        /// The reading of the path that the rules decided on: `sent`, `normalized` or `strict`; `null` where no rules were
-        /// looked at, or for no path.
+        /// The reading of the path on which the rules decided: `sent`, `normalized` or `strict`. `null` if no rules
+        /// were checked, or there was no path.
         pub reading: Option<&'static str>,
-        /// The path and query as that reading has them, where they differ from those in `url`.
+        /// The path and query in that reading, if they differ from those in `url`.
         pub read_as: Option<&'a str>,
-        /// The origin whose file that is.
+        /// The URL of the origin's robots.txt.
         pub robots_url: &'a str,
         pub robots_status: Option<u16>,
-        /// Of the copy that decided.
+        /// Digest of the copy that decided.
         pub robots_sha256: Option<Sha256>,
-        /// When that copy was received or its origin last confirmed it; where there is none, when the
-        /// last fetch ended.
+        /// When that copy was received or last confirmed by its origin. Without a copy, when the last fetch ended.
         pub robots_fetched: Option<Timestamp>,
-        /// Until when that copy holds; where none decided, when the origin is asked again.
+        /// When that copy expires. If no copy decided, when the origin is asked again.
         pub robots_expires: Option<Timestamp>,
-        /// `hit`, `miss`, `stale`, `collapsed` or `queued`; `null` where no copy was asked for.
+        /// `hit`, `miss`, `stale`, `collapsed` or `queued`; `null` if no copy was looked up.
         pub robots_cache: Option<&'static str>,
-        /// Why the robots.txt could not be had; with the reason `egress`, why bots may not go there.
+        /// Why the robots.txt could not be fetched. With the reason `egress`, why bots may not reach the host.
         pub robots_error: Option<&'a str>,
         pub profile: &'static str,
         /// The configuration's generation: 1 at the start, one more with each reload.
@@ -105,23 +100,23 @@ record! {
     pub struct Completion<'a> as "completion" {
         pub time: Timestamp,
         pub id: &'a str,
-        /// The status that the client got; `null` where the connection broke before one was sent.
+        /// The status that the client received; `null` if the connection broke before.
         pub status: Option<u16>,
-        /// The error type of RFC 9209 where the exchange failed.
+        /// The error type of RFC 9209 if the exchange failed.
         pub error: Option<&'static str>,
         pub error_detail: Option<&'a str>,
         /// The origin's address.
         pub upstream: Option<SocketAddr>,
-        /// Bytes of content from the client, and to it.
+        /// Bytes of content from and to the client.
         pub bytes_in: u64,
         pub bytes_out: u64,
-        /// From the request's head to the end of its exchange.
+        /// Time from the request's head to the end of its exchange.
         pub duration_us: u64,
-        /// Of that, the wait for a robots.txt.
+        /// Part of that time spent waiting for a robots.txt.
         pub robots_wait_us: u64,
-        /// To resolve and connect; `null` where no connection was made or a kept one was used.
+        /// Time to resolve and connect; `null` if no connection was made or a kept one was reused.
         pub connect_us: Option<u64>,
-        /// From the request's head to the origin's first.
+        /// Time from the request's head to the origin's response head.
         pub first_byte_us: Option<u64>,
     }
 }
@@ -132,30 +127,29 @@ record! {
         pub time: Timestamp,
         pub origin: &'a str,
         pub robots_url: &'a str,
-        /// Those that were followed, in order; where the last could not be, `error` says why.
+        /// The redirects in order. If the last one could not be followed, `error` says why.
         pub redirects: Vec<Redirect<'a>>,
-        /// Of the URL that was asked last; `null` where it gave none.
+        /// The status of the last requested URL; `null` if there was none.
         pub status: Option<u16>,
-        /// The address of the origin that was asked. Those of redirects stand with them.
+        /// The address of the origin itself. `redirects` contains those of redirects.
         pub upstream: Option<String>,
-        /// Of the last answer's content, decoded, as far as it was read, which is not at all where the
-        /// status says enough; `null` where there is no answer or it has no content of its own (304).
+        /// Decoded bytes of the last response's content, as far as it was read. It is not read if the status is
+        /// enough. `null` if there is no response, or one without content (304).
         pub bytes: Option<usize>,
-        /// From when the fetch's turn had come.
+        /// Time since the fetch's turn came.
         pub duration_us: u64,
-        /// Why there is no answer, or none that says what holds.
+        /// Why there is no response, or no usable one.
         pub error: Option<&'a str>,
-        /// What held before: `rules`, `expired`, or the reason why no file decided; `null` where nothing
-        /// was known.
+        /// The state before the fetch: `rules`, `expired`, or why no rules were in force; `null` if nothing was known.
         pub held: Option<&'static str>,
-        /// What holds now, in the same words.
+        /// The state after the fetch, in the same words.
         pub holds: &'static str,
-        /// Of the copy that decided before, and of the one that does now.
+        /// Digests of the copies that decided before and after the fetch.
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
         /// When the origin is asked again.
         pub robots_expires: Option<Timestamp>,
-        /// When it first failed of the times that it failed without an answer between them.
+        /// When the current series of failures began.
         pub failing_since: Option<Timestamp>,
         pub profile: &'static str,
         /// The configuration's generation.
@@ -168,6 +162,6 @@ record! {
 pub struct Redirect<'a> {
     pub status: Option<u16>,
     pub to: Cow<'a, str>,
-    /// The address that was asked there; `null` where there was none.
+    /// The address of the redirect's target; `null` if there was none.
     pub upstream: Option<String>,
 }

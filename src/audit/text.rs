@@ -1,6 +1,6 @@
 //! The log as text for a person who watches it: a line for each decision, for each fetch of a robots.txt, and for each
-//! exchange that failed. A line is made from the JSON of the record, so both say the same, and the records that go to a
-//! file have nothing to do with it.
+//! failed exchange. The text is derived from the JSON of the record, so both agree, and logging to a file does not
+//! depend on this module.
 
 use std::{
     borrow::Cow,
@@ -18,7 +18,7 @@ use crate::{
     text::plain_message,
 };
 
-/// What the lines on standard output look like.
+/// The format of lines on standard output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
     /// Text at a terminal, else JSON.
@@ -30,12 +30,12 @@ pub enum LogFormat {
     Json,
 }
 
-/// Makes text of the log's lines.
+/// Converts the log's lines to text.
 #[derive(Debug)]
 pub(super) struct TextLines {
     paint: Paint,
     is_terminal: bool,
-    /// Who asked for what in the exchanges that run, by their ids: a completion does not say.
+    /// The requests of running exchanges by their ids: a completion contains only the id.
     open: Mutex<HashMap<String, Request>>,
 }
 
@@ -46,7 +46,7 @@ struct Request {
     url: String,
 }
 
-/// What is shown of a record.
+/// The fields of a record that the text shows.
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 enum Record {
@@ -90,7 +90,7 @@ struct LineFields {
 // === impl LogFormat ===
 
 impl LogFormat {
-    /// Whether standard output gets text.
+    /// Returns whether standard output gets text.
     pub fn is_text(self) -> bool {
         match self {
             Self::Auto => stdout().is_terminal(),
@@ -103,7 +103,7 @@ impl LogFormat {
 // === impl TextLines ===
 
 impl TextLines {
-    /// For standard output.
+    /// Creates a converter for standard output.
     pub(super) fn new() -> Self {
         Self {
             paint: Paint::for_output(&stdout()),
@@ -112,9 +112,9 @@ impl TextLines {
         }
     }
 
-    /// The line for a record, line end included; empty for a completion without an error.
+    /// Returns the text of a record including its line end, or nothing for a completion without an error.
     pub(super) fn of<'r>(&self, record: &'r [u8]) -> Cow<'r, [u8]> {
-        // The window may have changed since the last line.
+        // The width is read for each line, because the window can be resized.
         self.fitted(record, self.is_terminal.then(columns))
     }
 
@@ -124,7 +124,7 @@ impl TextLines {
                 Some(fields) => self.line(&fields, columns).into_bytes().into(),
                 None => Cow::Borrowed(&[]),
             },
-            // It cannot be: the record is ours. Still, nothing is lost.
+            // robotgate's own records always parse. If one did not, its JSON would be written instead.
             Err(_) => Cow::Borrowed(record),
         }
     }
@@ -226,7 +226,7 @@ impl TextLines {
         })
     }
 
-    /// In so many columns, if the URL can be shortened to that.
+    /// Formats a line, in `columns` if shortening the URL suffices for that.
     fn line(&self, fields: &LineFields, columns: Option<usize>) -> String {
         let shown = |text| plain_message(text, usize::MAX);
         let LineFields {
@@ -235,13 +235,13 @@ impl TextLines {
             request,
             why,
         } = fields;
-        // Of the day; the lines of the operational log beside it have the date, and all are in UTC.
+        // Only the time of day: the lines of the operational log beside it have the date. All are in UTC.
         let time = format!("{}Z", time.get(11..19).unwrap_or(time));
         let (who, mut url, why) = (shown(&request.who), shown(&request.url), shown(why));
         if let Some(columns) = columns {
             let before = time.len() + 1 + label.len().max(LABEL) + 1 + who.width();
             let beside = columns.saturating_sub(before + 2 + why.width());
-            // Where the reason needs a row of its own, the URL need not make room for it.
+            // If the reason needs a row of its own, the URL need not leave room for it.
             let room = if beside < MIN_URL {
                 columns.saturating_sub(before)
             } else {
@@ -263,7 +263,7 @@ impl TextLines {
 
     fn opened(&self, id: String, request: Request) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        // A decision that finds no room in the log never gets a completion.
+        // A decision that could not be logged never gets a completion, so the map could grow forever.
         if open.len() >= MAX_OPEN {
             open.clear();
         }
@@ -275,15 +275,15 @@ impl TextLines {
     }
 }
 
-/// Columns of the word that a line begins with; `unverifiable` takes more.
+/// Width of the first word of a line; `unverifiable` is longer.
 const LABEL: usize = 6;
-/// Columns that a bot's name may take.
+/// Maximum columns of a bot's name.
 const MAX_BOT: usize = 24;
-/// Columns that a rule may take; a site may write a long one.
+/// Maximum columns of a rule, which a site can make as long as it likes.
 const MAX_RULE: usize = 100;
-/// Columns that a URL gets at least.
+/// Minimum columns of a URL.
 const MIN_URL: usize = 24;
-/// Exchanges that are remembered until they end.
+/// Maximum number of running exchanges to remember.
 const MAX_OPEN: usize = 10_000;
 
 #[cfg(test)]
@@ -302,7 +302,7 @@ mod tests {
         String::from_utf8(lines.fitted(record.as_bytes(), columns).into_owned()).expect("text")
     }
 
-    /// The record of a decision on `/page` of a site, with `more` fields that differ from the usual ones.
+    /// Returns the record of a decision on `/page` of a site, with the fields in `more` instead of the usual ones.
     fn decision(more: &str) -> String {
         let mut record: serde_json::Value = serde_json::from_str(
             r#"{"event":"decision","time":"2026-11-22T13:24:48.914226Z","id":"1","verdict":"deny","reason":"rule",

@@ -1,4 +1,4 @@
-//! The values of a record as JSON. Each request has some sixty of them, so they are written by hand.
+//! Writes the values of a record as JSON. Each request has about sixty values, so this is written by hand.
 
 use std::{
     fmt::{self, Write as _},
@@ -8,9 +8,9 @@ use std::{
 use super::Redirect;
 use crate::{copy::Sha256, text::Timestamp};
 
-/// What can stand in a record.
+/// A value of a record.
 pub(super) trait Value {
-    /// Writes it as JSON.
+    /// Writes the value as JSON.
     fn write(&self, line: &mut Vec<u8>);
 }
 
@@ -18,7 +18,7 @@ pub(super) trait Value {
 #[derive(Debug)]
 pub struct Url<'a>(pub &'a str, pub &'a str);
 
-/// Escapes what is written to it, as the inside of a JSON string (RFC 8259 §7).
+/// Escapes text for the inside of a JSON string (RFC 8259 §7).
 struct Escaped<'a>(&'a mut Vec<u8>);
 
 // === impl Value ===
@@ -86,7 +86,7 @@ impl Value for SocketAddr {
         let SocketAddr::V4(address) = self else {
             return quoted(line, |inside| write!(inside, "{self}"));
         };
-        // As most are, and quicker than by a formatter.
+        // Most addresses are IPv4, and this is faster than a formatter.
         line.push(b'"');
         for (octet, end) in address.ip().octets().iter().zip(b"...:") {
             octet.write(line);
@@ -106,7 +106,7 @@ impl Value for Url<'_> {
     }
 }
 
-/// Few fetches are redirected.
+/// Uses serde, because few fetches are redirected.
 impl Value for Vec<Redirect<'_>> {
     fn write(&self, line: &mut Vec<u8>) {
         // Serialising strings and numbers into memory cannot fail.
@@ -126,7 +126,7 @@ fn quoted(line: &mut Vec<u8>, write: impl FnOnce(&mut Escaped<'_>) -> fmt::Resul
 impl fmt::Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let is_special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
-        // It does not stop at the first one: so the compiler looks at many bytes at a time.
+        // The fold does not stop at the first special byte, so the compiler can vectorise it.
         if !text.bytes().fold(false, |any, byte| any | is_special(byte)) {
             self.0.extend_from_slice(text.as_bytes());
             return Ok(());

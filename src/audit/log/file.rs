@@ -1,4 +1,4 @@
-//! The file of the log: opened to append to, or looked at as far as that goes without making one.
+//! Opens the file of the log for appending, or checks without creating it whether it could be opened.
 
 use std::{
     fs::{File, OpenOptions},
@@ -11,13 +11,13 @@ use rustix::fs::OFlags;
 
 use crate::files::may_make_in;
 
-/// Whether the file could be opened. It makes none.
+/// Checks whether the file could be opened. Creates nothing.
 pub(super) fn check(path: &Path) -> io::Result<()> {
     match opening().open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or(Path::new("."));
-            // No folder is made for it.
+            // Opening the log creates no folder, so the folder must exist.
             folder.metadata()?;
             may_make_in(folder)
         }
@@ -29,14 +29,14 @@ pub(super) fn append_to(path: &Path) -> io::Result<File> {
     opening().create(true).open(path)
 }
 
-/// How a file is opened that is there.
+/// Returns the options for opening an existing file.
 fn opening() -> OpenOptions {
     let mut options = OpenOptions::new();
     options
         .append(true)
-        // It names every URL that a bot asked for: not for every user of the machine to read.
+        // The log names every URL that bots request, so not every user may read it.
         .mode(0o640)
-        // A FIFO that nobody reads is an error then, and no wait without an end.
+        // Opening a FIFO without a reader must fail and not block forever.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     options
 }
@@ -44,14 +44,14 @@ fn opening() -> OpenOptions {
 pub(super) fn append_on_a_new_line(path: &Path) -> io::Result<File> {
     let mut file = append_to(path)?;
     if ends_inside_a_line(path) {
-        // A crash or a full disk cut it; the next line must not become a part of it.
+        // A crash or a full disk cut the line, and the next line must not become part of it.
         tracing::warn!(path = %path.display(), "the last line of the audit log is incomplete; it stays as it is");
         file.write_all(b"\n")?;
     }
     Ok(file)
 }
 
-/// Pipes and devices have no end to look at.
+/// Returns `false` for pipes and devices, which have no end to check.
 fn ends_inside_a_line(path: &Path) -> bool {
     let length = match path.metadata() {
         Ok(metadata) if metadata.is_file() => metadata.len(),

@@ -1,4 +1,4 @@
-//! Writing on the thread that serves requests, by a request whose line is in the batch.
+//! Writing by a request whose line is in the batch, on a thread that serves requests.
 
 use std::io;
 
@@ -6,18 +6,18 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::state::{Batch, SharedLog, Sink};
 
-/// The word of a request that it writes the next batch. It does so when this is dropped: a request that goes away before,
-/// or panics, leaves nobody waiting.
+/// A request's promise to write the next batch, fulfilled when this is dropped. So even a request that is cancelled or
+/// panics leaves nobody waiting.
 pub(super) struct Lead<'a> {
     shared: &'a SharedLog,
-    /// Whether other requests should first have the time to add their lines.
+    /// Whether to let other requests add their lines first.
     pub(super) gathers: bool,
 }
 
-/// A batch and the output, in the hands of the one that writes. It gives them back when it is dropped, whatever happened.
+/// A batch and the output while a request writes. Dropping this returns them, whatever happened.
 struct Turn<'a> {
     shared: &'a SharedLog,
-    /// There until the drop.
+    /// `Some` until the drop.
     work: Option<(Sink, Batch)>,
 }
 
@@ -25,15 +25,14 @@ struct Turn<'a> {
 #[derive(Debug)]
 pub(super) struct Home {
     pub(super) handle: Handle,
-    /// Whether other threads go on while one is held up by the output.
+    /// Whether other threads continue while one is blocked by the output.
     has_others: bool,
 }
 
 // === impl SharedLog ===
 
 impl SharedLog {
-    /// Sees to it that a line is written which is in the batch with this number: by the caller, where that gets a
-    /// [`Lead`], or else by someone else.
+    /// Has the batch with this number written: by the caller, if this returns a [`Lead`], otherwise by another thread.
     pub(super) fn lead(&self, batch: u64) -> Option<Lead<'_>> {
         let has_others = self.home.get_or_init(Home::current).has_others;
         let mut state = self.lock();
@@ -54,7 +53,7 @@ impl SharedLog {
         })
     }
 
-    /// Writes the lines that are there, and those that requests hand over meanwhile; but not for ever.
+    /// Writes the lines that are there, and those that requests add meanwhile, up to a limit.
     fn write_inline(&self) {
         for round in 0..MAX_ROUNDS {
             let mut state = self.lock();
@@ -93,7 +92,7 @@ impl Drop for Lead<'_> {
 // === impl Turn ===
 
 impl Turn<'_> {
-    /// Writes until an error, which the log's own thread deals with.
+    /// Writes until everything is written or an error occurs. The log's own thread deals with errors.
     fn write(&mut self) {
         let Some((sink, batch)) = &mut self.work else { return };
         while batch.left() > 0 {
@@ -127,11 +126,11 @@ impl Home {
         }
     }
 
-    /// Wakes a thread that sleeps, so that it takes over the sockets and timers, and the tasks, of one that is held up.
+    /// Wakes an idle thread so that it takes over the sockets, timers and tasks of a blocked one.
     pub(super) fn rouse(&self) {
         self.handle.spawn(async {});
     }
 }
 
-/// Batches that one request writes at most, the first of which has its own line.
+/// Maximum number of batches that one request writes. The first contains its own line.
 const MAX_ROUNDS: usize = 8;

@@ -1,36 +1,37 @@
-//! Who writes: whether the output is fast enough for the threads that serve requests, and whether a batch waits a moment
-//! for more lines. Decided by what earlier batches did; reads no clock.
+//! Decides from earlier batches whether the output is fast enough for the threads that serve requests, and whether a
+//! batch should wait a moment for more lines. Reads no clock.
 
 use std::time::{Duration, Instant};
 
 /// Whether the output is fast.
 ///
-/// After a write that was slow it counts as slow for ten times as long as that write took. So it holds up threads that
-/// serve requests for a tenth of the time at most, however often it hangs.
+/// After a slow write, the output counts as slow for ten times as long as the write took. So it blocks threads that
+/// serve requests for at most a tenth of the time, however often it hangs.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// Until when the output counts as slow.
     slow_until: Option<Instant>,
 }
 
-/// How many lines that a request waits for came in a batch of late.
+/// Whether recent batches had several lines that requests waited for.
 ///
-/// To wait for more lines saves writes where many requests run at once, and costs a round of the runtime where one does.
+/// Waiting for more lines saves writes if many requests run at once, and costs one pass of the runtime's scheduler if
+/// there is only one.
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
-    /// Batches with one such line at most since the last with more.
+    /// Number of consecutive batches with at most one such line.
     lonely: u32,
 }
 
 // === impl Pace ===
 
 impl Pace {
-    /// Whether the next batch is written by a request.
+    /// Returns whether requests write, rather than the log's own thread.
     pub(super) fn is_fast(&self) -> bool {
         self.slow_until.is_none()
     }
 
-    /// Notes a batch that is written: when that began, and when it had ended.
+    /// Records when the write of a batch began and ended.
     pub(super) fn wrote(&mut self, began: Instant, ended: Instant) {
         let took = ended.saturating_duration_since(began);
         if took >= SLOW {
@@ -44,13 +45,13 @@ impl Pace {
 // === impl Crowd ===
 
 impl Crowd {
-    /// Whether the next batch should wait for more lines.
+    /// Returns whether the next batch should wait for more lines.
     pub(super) fn is_likely(&self) -> bool {
-        // Now and then it is tried again, or a crowd would never show.
+        // Every `PROBE`th batch waits anyway, to notice when many requests run again.
         self.lonely < LONELY || self.lonely.is_multiple_of(PROBE)
     }
 
-    /// Notes a batch with so many lines that a request waits for.
+    /// Records the number of lines in a batch that requests waited for.
     pub(super) fn wrote(&mut self, lines: usize) {
         self.lonely = match lines {
             0 | 1 => self.lonely.wrapping_add(1).max(1),
@@ -59,23 +60,22 @@ impl Crowd {
     }
 }
 
-/// A write that takes so long is slow. Less can happen to any thread when the processors are busy.
+/// A write of this duration counts as slow. A busy machine can delay any thread by less.
 const SLOW: Duration = Duration::from_millis(10);
-/// How many times as long as a slow write the output counts as slow.
+/// How long the output counts as slow, as a multiple of the slow write.
 const SLOW_FOR: u32 = 10;
-/// For how long at most.
+/// Maximum time that the output counts as slow after a write.
 const MAX_SLOW: Duration = Duration::from_secs(5 * 60);
-/// After so many batches with one line each, the next does not wait for more.
+/// After this many batches with one line each, the next does not wait for more.
 const LONELY: u32 = 4;
-/// Which of the batches after those waits all the same: one in so many.
+/// One in this many of the later batches waits all the same.
 const PROBE: u32 = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A pace, and whether the output counts as fast after each of some writes: when they began, in milliseconds, and how
-    /// long they took.
+    /// Returns whether the output counts as fast after each of these writes. A write is its start and duration, in ms.
     fn after(writes: &[(u64, u64)]) -> Vec<bool> {
         let (start, mut pace) = (Instant::now(), Pace::default());
         let after = |(began, took)| {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn it_counts_as_slow_for_ten_times_as_long_as_the_slow_write_took() {
-        // That write ended at 100.
+        // That write ended at 100 ms.
         let writes = [(0, 100), (101, 0), (1099, 0), (1100, 0), (1101, 0)];
         assert_eq!(after(&writes), [false, false, false, true, true]);
     }

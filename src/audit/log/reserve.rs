@@ -1,10 +1,10 @@
-//! Room for lines that are still to come, for what must not begin unless it can be logged.
+//! Reserves room for future lines, so that an operation can wait to begin until it can be logged.
 
 use std::sync::Arc;
 
 use super::{AuditError, AuditLog, MAX_PENDING, MAX_WAIT, state::State};
 
-/// Room for a line that is still to come. It is given back when this is dropped.
+/// Room for a future line. Dropping this frees the room.
 #[derive(Debug)]
 pub struct Reserved {
     log: Arc<AuditLog>,
@@ -14,15 +14,14 @@ pub struct Reserved {
 // === impl AuditLog ===
 
 impl AuditLog {
-    /// Waits until the output takes lines and there is room for one of `bytes`, and keeps that room from other
-    /// reservations.
+    /// Waits until the output accepts lines and there is room for a line of `bytes`, and reserves that room.
     ///
     /// # Errors
-    /// The output takes nothing, or there is no room, for [`MAX_WAIT`].
+    /// Fails if the output accepts nothing, or there is no room, for [`MAX_WAIT`].
     pub async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reserved, AuditError> {
         let room = async {
             loop {
-                // It is told of what happens from here on.
+                // Registered before the check, so that no notification is missed.
                 let freed = self.shared.freed.notified();
                 if !self.is_stalled() && self.shared.lock().reserve(bytes) {
                     break;
@@ -54,7 +53,7 @@ impl State {
 // === impl Reserved ===
 
 impl Reserved {
-    /// Hands the line over, which may be longer than what was reserved, without waiting until it is written.
+    /// Submits the line, which can be longer than the reserved room, without waiting until it is written.
     pub fn append(self, line: &[u8]) {
         self.log.append_now(line);
     }

@@ -1,4 +1,4 @@
-//! What those who hand lines over and those who write them share.
+//! State shared by those who submit lines and those who write them.
 
 use std::{
     fmt,
@@ -24,54 +24,54 @@ pub(super) struct Sink {
 }
 
 pub(super) struct SharedLog {
-    /// Where the lines go, for people.
+    /// The output in readable form.
     pub(super) output: String,
     state: Mutex<State>,
     /// Wakes the log's own thread.
     work: Condvar,
-    /// Told when a batch is written or lost; those of batches with even numbers, and those with odd ones. Only two batches
-    /// are waited for at a time: the one that is being written, and the next.
+    /// Notified when a batch was written or lost: one for even batch numbers, one for odd ones. Only two batches can
+    /// be waited for at a time, the one that is being written and the next.
     pub(super) done: [Notify; 2],
-    /// Told when there may be room again.
+    /// Notified when there could be room again.
     pub(super) freed: Notify,
-    /// Known once a request waits for a line.
+    /// Set once a request waits for a line.
     pub(super) home: OnceLock<Home>,
 }
 
-/// Nobody holds the lock of this while they write, wait, or serialise a record.
+/// The shared state. Nobody holds its lock while writing, waiting or serialising a record.
 #[derive(Default)]
 pub(super) struct State {
     /// Lines that are in no batch yet.
     pub(super) lines: Vec<u8>,
-    /// How many of them requests wait for.
+    /// Number of these lines that requests wait for.
     pub(super) awaited: usize,
-    /// The number of the batch that they will be. The first is 1.
+    /// The number of the batch that these lines will form. The first is 1.
     pub(super) batch: u64,
     /// The last batch that was written or lost.
     pub(super) finished: u64,
     /// The first batch that was lost.
     pub(super) lost: Option<u64>,
-    /// The output; `None` while someone writes to it.
+    /// The output; `None` while a thread writes to it.
     pub(super) sink: Option<Sink>,
-    /// The output to go on with.
+    /// The output to switch to.
     pub(super) other: Option<Sink>,
-    /// A batch that is written in part or not at all, and that the log's own thread has to go on with.
+    /// A batch not written completely, which the log's own thread has to continue.
     pub(super) rest: Option<Batch>,
-    /// Since when someone writes, and how many bytes.
+    /// When the current write began, and its bytes.
     pub(super) busy: Option<(Instant, usize)>,
     /// An empty buffer for the next lines.
     pub(super) spare: Vec<u8>,
     pub(super) pace: Pace,
     pub(super) crowd: Crowd,
-    /// Whether a request is about to write the lines, once other requests have had the time to add theirs.
+    /// Whether a request is about to write the lines, and gives other requests time to add theirs.
     pub(super) gathering: bool,
     /// Whether the log's own thread has to write the lines.
     pub(super) hurry: bool,
-    /// Whether the log's own thread looks now and then for lines that nobody writes.
+    /// Whether the log's own thread periodically checks for lines that nobody writes.
     pub(super) looking: bool,
     /// Whether the log's own thread sleeps.
     pub(super) asleep: bool,
-    /// Bytes of lines that are to come.
+    /// Bytes reserved for future lines.
     pub(super) reserved: usize,
     /// Whether the last write failed.
     pub(super) failing: bool,
@@ -85,7 +85,7 @@ pub(super) struct State {
 pub(super) struct Batch {
     pub(super) number: u64,
     pub(super) bytes: Vec<u8>,
-    /// How many of the bytes the output has.
+    /// Number of bytes already written.
     pub(super) done: usize,
 }
 
@@ -125,11 +125,11 @@ impl SharedLog {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // The lines are whole at every point where a panic could occur.
+        // A panic under this lock cannot leave a partial line.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets go of the lock, and wakes the log's own thread.
+    /// Releases the lock and wakes the log's own thread if it sleeps.
     pub(super) fn wake(&self, mut state: MutexGuard<'_, State>) {
         let asleep = std::mem::take(&mut state.asleep);
         drop(state);
@@ -138,7 +138,7 @@ impl SharedLog {
         }
     }
 
-    /// Adds a line, and returns the number of its batch.
+    /// Adds a line and returns the number of its batch.
     pub(super) fn push(&self, mut state: MutexGuard<'_, State>, line: &[u8], awaited: bool) -> u64 {
         if !state.ended {
             state.lines.extend_from_slice(line);
@@ -154,7 +154,7 @@ impl SharedLog {
         batch
     }
 
-    /// Sleeps until `until`, if that is some time, or until it is woken.
+    /// Sleeps until woken, or until `until` if there is such a time.
     pub(super) fn sleep<'a>(&self, mut state: MutexGuard<'a, State>, until: Option<Instant>) -> MutexGuard<'a, State> {
         state.asleep = true;
         let mut state = match until.map(|until| until.saturating_duration_since(Instant::now())) {
@@ -168,8 +168,8 @@ impl SharedLog {
         state
     }
 
-    /// Takes the output back from whoever wrote `batch` to it, and tells those who wait for it. What is not written is
-    /// left to the log's own thread, or given up as lost.
+    /// Returns the output after writing `batch`, and notifies those who wait for the batch. The log's own thread
+    /// continues an incomplete batch, unless it is `lost`.
     pub(super) fn give_back(&self, sink: Sink, mut batch: Batch, lost: bool) {
         let mut state = self.lock();
         state.sink = Some(sink);
@@ -206,7 +206,7 @@ impl SharedLog {
 // === impl State ===
 
 impl State {
-    /// What became of a batch; `None` as long as it is on its way.
+    /// Returns the result of a batch, or `None` while it is not complete.
     pub(super) fn outcome(&self, batch: u64) -> Option<Result<(), AuditError>> {
         if self.lost.is_some_and(|lost| lost <= batch) || (self.ended && batch > self.finished) {
             return Some(Err(AuditError::Stalled));
@@ -214,14 +214,14 @@ impl State {
         (batch <= self.finished).then_some(Ok(()))
     }
 
-    /// Whether a thread that serves requests may write now.
+    /// Returns whether a thread that serves requests may write now.
     pub(super) fn is_free(&self) -> bool {
         let usual = self.other.is_none() && self.rest.is_none() && !self.closed;
         usual && self.pace.is_fast() && self.sink.as_ref().is_some_and(|sink| sink.is_file)
     }
 
-    /// The output and what is to be written next, for the one that writes it. `None` where nothing is to be written or
-    /// someone else writes.
+    /// Takes the output and the next batch for writing. Returns `None` if there is nothing to write or another thread
+    /// writes.
     pub(super) fn take(&mut self) -> Option<(Sink, Batch)> {
         if self.rest.is_none() && self.lines.is_empty() {
             return None;
@@ -232,7 +232,7 @@ impl State {
         Some((sink, batch))
     }
 
-    /// Goes on with the other output, where there is one and nobody writes, and returns the old one.
+    /// Switches to the other output, if there is one and nobody is writing. Returns the old one.
     pub(super) fn change_sink(&mut self) -> Option<Sink> {
         let sink = self.sink.as_mut()?;
         let old = std::mem::replace(sink, self.other.take()?);
@@ -260,23 +260,23 @@ impl State {
 // === impl Batch ===
 
 impl Batch {
-    /// Bytes that the output does not have yet.
+    /// Returns the number of unwritten bytes.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.done
     }
 
-    /// Goes on in another output, where the line has to be whole that the first has in part.
+    /// Prepares for continuing in another output: a line that the first output has only in part is written again.
     pub(super) fn move_on(&mut self) {
         self.done = memchr::memrchr(b'\n', &self.bytes[..self.done]).map_or(0, |end| end + 1);
     }
 }
 
-/// Which of the two [`SharedLog::done`] is told of a batch.
+/// Returns the index in [`SharedLog::done`] for a batch.
 pub(super) fn parity(batch: u64) -> usize {
     usize::from(!batch.is_multiple_of(2))
 }
 
-/// Bytes of lines that nobody waits for until the log's own thread writes them at once.
+/// Size at which the log's own thread writes lines at once that nobody waits for.
 const MAX_GATHER: usize = 256 * 1024;
-/// The largest buffer that is kept for the next lines.
+/// Maximum size of a buffer to reuse.
 const MAX_SPARE: usize = 512 * 1024;

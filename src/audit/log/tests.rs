@@ -20,7 +20,7 @@ use std::{
 
 use super::*;
 
-/// An output that a test holds the other end of.
+/// An output that the test controls.
 #[derive(Clone, Default)]
 struct Sink(Arc<Inner>);
 
@@ -33,26 +33,26 @@ struct Inner {
 #[derive(Default)]
 struct State {
     bytes: Vec<u8>,
-    /// While it is shut, a write blocks, as on a disk that hangs.
+    /// Whether writes block, as on a hanging disk.
     shut: bool,
-    /// What befalls the next writes, in order; those after them are fine.
+    /// What happens to the next writes, in order. Later ones succeed.
     troubles: VecDeque<Trouble>,
     /// Whether a write is blocked.
     blocked: bool,
-    /// Which thread each write was made on, by its name.
+    /// The name of the thread of each write.
     writers: Vec<Option<String>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Trouble {
     Error(io::ErrorKind),
-    /// A write that takes only so many bytes.
+    /// A write that accepts only this many bytes.
     Short(usize),
     Panic,
 }
 
 impl Sink {
-    /// It takes nothing until it is opened.
+    /// Creates an output that blocks until it is opened.
     fn shut() -> Self {
         let sink = Self::default();
         sink.lock().shut = true;
@@ -74,7 +74,7 @@ impl Sink {
         AuditLog::to_sink(self.output(false), None).expect("a thread")
     }
 
-    /// A log that takes it for a file, which requests may write to.
+    /// Creates a log that takes the output for a file, which requests may write to.
     fn log_as_file(&self) -> AuditLog {
         AuditLog::to_sink(self.output(true), None).expect("a thread")
     }
@@ -90,14 +90,14 @@ impl Sink {
         String::from_utf8(self.lock().bytes.clone()).expect("UTF-8")
     }
 
-    /// Whether the log's own thread made the last write.
+    /// Returns whether the log's own thread made the last write.
     fn is_written_by_thread(&self) -> bool {
         let state = self.lock();
         let last = state.writers.last().expect("something is written");
         last.as_deref() == Some("audit")
     }
 
-    /// Waits for what the writer's thread does, and fails where it never does.
+    /// Waits for the writer's thread, and fails the test if it never gets there.
     fn wait_until(&self, done: impl Fn(&State) -> bool) {
         let waited = self
             .0
@@ -122,7 +122,7 @@ impl Write for Sink {
             state = self.0.changed.wait(state).expect("no panic in a sink");
         }
         state.blocked = false;
-        // Whoever waits looks once this is over.
+        // Waiting threads check the state after this.
         self.0.changed.notify_all();
         let taken = match state.troubles.pop_front() {
             Some(Trouble::Error(kind)) => return Err(kind.into()),
@@ -142,12 +142,12 @@ impl Write for Sink {
     }
 }
 
-/// What `future` says when it is asked once.
+/// Polls `future` once.
 async fn ask_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }
 
-/// When a test gives up on something that never happens, however busy the machine is.
+/// When a test gives up, however busy the machine is.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! The log's own thread. It writes where no request may: to a pipe, to an output that is slow or fails, what nobody waits
-//! for, and what is left at the end.
+//! The log's own thread. It writes what requests do not: to a pipe, to a slow or failing output, lines that nobody
+//! waits for, and what is left at the end.
 
 use std::{
     io,
@@ -9,10 +9,10 @@ use std::{
 
 use super::state::{Batch, SharedLog, Sink, State};
 
-/// When the thread looks after lines that nobody writes.
+/// When the thread checks for lines that nobody writes.
 struct Look {
     at: Instant,
-    /// The batch that lines were gathered for at the look before.
+    /// The batch that was being gathered at the previous check.
     batch: u64,
 }
 
@@ -38,7 +38,7 @@ impl SharedLog {
                 state = self.lock();
                 continue;
             }
-            // Who writes may leave something to be done.
+            // If a request is writing, the output is not here, and the request can leave work for this thread.
             if state.closed && state.sink.take().is_some() {
                 state.ended = true;
                 return;
@@ -47,7 +47,7 @@ impl SharedLog {
         }
     }
 
-    /// Sleeps until there may be something to do.
+    /// Sleeps until there could be something to do.
     fn wait<'a>(&self, mut state: MutexGuard<'a, State>, look: &mut Option<Look>) -> MutexGuard<'a, State> {
         if !state.looking {
             *look = None;
@@ -82,8 +82,8 @@ impl SharedLog {
         state
     }
 
-    /// Writes all of a batch, however often it takes, and goes on in another output where there is one by then. Only when
-    /// the log is closing does it give up on an output that takes nothing.
+    /// Writes a whole batch, however many attempts that takes, and switches to another output if there is one. Gives
+    /// up on an output that accepts nothing only when the log is closing.
     fn write_all(&self, mut sink: Sink, mut batch: Batch) {
         let mut stalled = false;
         let mut pauses = 0;
@@ -97,7 +97,7 @@ impl SharedLog {
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // A pipe whose reader is a little behind.
+                // A pipe whose reader lags a little.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && pauses < MAX_PAUSES => {
                     pauses += 1;
                     std::thread::sleep(PAUSE);
@@ -136,11 +136,11 @@ impl SharedLog {
     }
 }
 
-/// How long a line waits at least, and twice that at most, that nobody waits for. A write that takes as long holds up its
-/// thread.
+/// Time between checks: a line that nobody waits for is written after once to twice this time. A write that takes
+/// longer blocks its thread.
 const GATHER: Duration = Duration::from_millis(20);
-/// Between two tries to write to an output that took nothing.
+/// Pause between attempts to write to an output that failed.
 const RETRY: Duration = Duration::from_millis(500);
-/// Between two tries to write to a pipe that is full, and how often before that is a trouble.
+/// Pause between attempts to write to a full pipe, and how many attempts are made before that counts as a failure.
 const PAUSE: Duration = Duration::from_millis(5);
 const MAX_PAUSES: u32 = 100;

@@ -1,4 +1,4 @@
-//! Opening the log, and its end.
+//! Opening and closing the log.
 
 use std::os::unix::fs::PermissionsExt as _;
 

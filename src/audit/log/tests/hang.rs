@@ -1,4 +1,4 @@
-//! A disk that hangs while a request writes to it holds up that request's thread, and nothing else.
+//! A disk that hangs while a request writes to it blocks that request's thread and nothing else.
 
 use std::{io::Read as _, net::TcpStream};
 
@@ -10,11 +10,11 @@ use tokio::{
 
 use super::*;
 
-/// A log on a disk that hangs, in the middle of a write on one of the runtime's threads.
+/// Creates a log on a hanging disk, with a write blocked on one of the runtime's threads.
 async fn hanging() -> (Sink, Arc<AuditLog>, tokio::task::JoinHandle<Result<(), AuditError>>) {
     let sink = Sink::default();
     let log = Arc::new(sink.log_as_file());
-    // From then on, a request that is alone writes at once.
+    // After these, a single request writes without waiting for more lines.
     for _ in 0..5 {
         log.write(b"before\n").await.expect("it is written");
     }
@@ -22,12 +22,12 @@ async fn hanging() -> (Sink, Arc<AuditLog>, tokio::task::JoinHandle<Result<(), A
     let write = tokio::spawn({
         let log = log.clone();
         async move {
-            // This has the thread write that looks after timers and sockets.
+            // Makes sure that the write happens on the thread that drives timers and sockets.
             sleep(Duration::from_millis(20)).await;
             log.write(b"first\n").await
         }
     });
-    // On the test's own thread, which serves no tasks.
+    // On the test's own thread, which runs no tasks.
     sink.wait_until(|state| state.blocked);
     assert!(!sink.is_written_by_thread());
     (sink, log, write)
@@ -45,7 +45,7 @@ async fn sockets_and_timers_go_on() {
         }
     });
     let (sink, _log, write) = hanging().await;
-    // Outside the runtime, which could look after its sockets because of a task that is new.
+    // Outside the runtime: a new task could make it drive its sockets.
     let client = std::thread::spawn(move || {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(DEADLINE))?;

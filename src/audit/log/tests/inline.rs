@@ -1,4 +1,4 @@
-//! Requests that write to a file themselves, on their own threads.
+//! Requests that write to a file on their own threads.
 
 use super::*;
 
@@ -168,7 +168,7 @@ async fn an_interruption_or_a_short_write_needs_no_other_thread() {
     assert!(!sink.is_written_by_thread());
 }
 
-/// How long that takes is for the tests of the pace.
+/// The tests of `pace` cover how long this takes.
 #[tokio::test]
 async fn a_file_that_is_fast_again_goes_back_to_the_requests() {
     let sink = Sink::with_troubles([Trouble::Error(io::ErrorKind::WouldBlock)]);

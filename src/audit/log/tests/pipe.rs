@@ -1,4 +1,4 @@
-//! A named pipe that another program reads the log from.
+//! A named pipe from which another program reads the log.
 
 use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
@@ -6,7 +6,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use super::*;
 
-/// A named pipe, in a folder that lives as long.
+/// Creates a named pipe. It exists as long as the returned folder.
 fn pipe() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("audit.pipe");

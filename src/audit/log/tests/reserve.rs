@@ -1,8 +1,8 @@
-//! Room that is kept for lines that are still to come.
+//! Room that is reserved for future lines.
 
 use super::*;
 
-/// Whether room is there at once.
+/// Reserves room if it is available at once.
 async fn has_room(log: &Arc<AuditLog>, bytes: usize) -> Option<Reserved> {
     match ask_once(pin!(log.reserve(bytes))).await {
         Poll::Ready(reserved) => Some(reserved.expect("it did not wait")),

@@ -1,4 +1,4 @@
-//! The output changes while lines come.
+//! The output changes while lines arrive.
 
 use super::*;
 
@@ -8,7 +8,7 @@ async fn a_line_is_whole_in_one_output_and_later_ones_are_in_the_new() {
     let log = old.log();
     log.append(b"1\n").await.expect("there is room");
     old.wait_until(|state| state.blocked);
-    // Half of it is still to be written when the output changes.
+    // When the output changes, half of the line is still unwritten.
     old.lock().troubles = VecDeque::from([Trouble::Short(1)]);
     log.go_on_with(new.output(false));
     log.append(b"2\n").await.expect("there is room");

@@ -1,5 +1,5 @@
-//! An output that takes nothing: requests are told so after a while, on a clock that stands still
-//! until nothing else can happen.
+//! An output that accepts nothing: requests get an error after a while. The paused clock advances only when nothing
+//! else can run.
 
 use tokio::time::Instant;
 
@@ -40,7 +40,7 @@ async fn each_writer_waits_its_own_time() {
 async fn who_waits_in_vain_for_room_is_told_so() {
     let sink = Sink::shut();
     let log = sink.log();
-    // The log's thread takes nothing more from then on.
+    // The log's thread accepts nothing more after this.
     log.append_now(b"first\n");
     sink.wait_until(|state| state.blocked);
     let line = [b"x".repeat(1024 * 1024), b"\n".to_vec()].concat();

@@ -24,7 +24,7 @@ async fn after_an_error_the_output_is_tried_again_from_the_byte_where_it_stopped
     tokio::join!(
         written_in_spite_of(vec![Trouble::Error(io::ErrorKind::StorageFull)]),
         written_in_spite_of(mixed),
-        // It takes nothing and calls that no error.
+        // A write that accepts nothing without an error.
         written_in_spite_of(vec![Trouble::Short(5), Trouble::Short(0)]),
     );
 }
@@ -73,7 +73,7 @@ async fn where_too_much_waits_a_line_waits_for_room() {
         break;
     }
     log.close();
-    // What the writer's thread holds already may be as much again.
+    // The batch that the writer's thread already has can be as large again.
     assert!(
         accepted * line.len() <= 2 * (MAX_PENDING + line.len()),
         "{accepted} lines were taken"
