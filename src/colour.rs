@@ -1,11 +1,11 @@
-//! Colour for a terminal, and none for anything else.
+//! Colours for terminal output.
 
 use std::fmt::{Display, from_fn};
 
 use anstream::{AutoStream, ColorChoice, stream::RawStream};
 use anstyle::{AnsiColor, Style};
 
-/// Whether there is colour.
+/// Whether text is written in colour.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint(bool);
 
@@ -22,8 +22,8 @@ pub(crate) enum Colour {
 // === impl Paint ===
 
 impl Paint {
-    /// Colour where `output` is a terminal that shows it. `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE` say otherwise
-    /// (no-color.org, bixense.com/clicolors).
+    /// Enables colour if `output` is a terminal that supports it. The environment variables `NO_COLOR`, `CLICOLOR` and
+    /// `CLICOLOR_FORCE` override this (no-color.org, bixense.com/clicolors).
     pub(crate) fn for_output(output: &impl RawStream) -> Self {
         Self(AutoStream::choice(output) != ColorChoice::Never)
     }

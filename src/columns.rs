@@ -1,4 +1,4 @@
-//! How wide a terminal is, and texts made to fit into it.
+//! Determines the width of a terminal and fits text into it.
 
 use std::{borrow::Cow, io, os::fd::AsFd};
 
@@ -6,14 +6,15 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::text::plain;
 
-/// Columns to fill: those of the terminal that is written to, else as `COLUMNS` wishes.
+/// Returns the width in columns of the terminal on standard output, or `COLUMNS` if it is no terminal. At least 40, at
+/// most 200, and 100 if unknown.
 pub(crate) fn columns() -> usize {
     columns_of(io::stdout())
 }
 
-/// As [`columns`], of the terminal that `output` is.
+/// Returns the width of the terminal that `output` is, like [`columns`].
 pub(crate) fn columns_of(output: impl AsFd) -> usize {
-    // Shells know COLUMNS, but do not tell their children.
+    // The terminal comes first, because shells set COLUMNS but do not export it.
     let terminal = rustix::termios::tcgetwinsize(output).ok();
     let columns = terminal
         .map(|size| usize::from(size.ws_col))
@@ -22,24 +23,24 @@ pub(crate) fn columns_of(output: impl AsFd) -> usize {
     columns.or_else(wished).unwrap_or(100).clamp(40, 200)
 }
 
-/// `text` fit for a terminal, in at most `columns` of it.
+/// Escapes `text` for a terminal and truncates it to `columns`.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
-    // Few characters have more bytes than four for a column.
+    // Few characters take more than four bytes for each column.
     cut_end(&plain(text, 4 * columns), columns).into_owned()
 }
 
-/// `text` in at most `columns`, without its end if it is longer. Nothing in it is escaped.
+/// Truncates `text` to `columns` at its end. Escapes nothing.
 pub(crate) fn cut_end(text: &str, columns: usize) -> Cow<'_, str> {
     cut_from(text, columns, 0)
 }
 
-/// `text` in at most `columns`, without its middle if it is longer: the end of a URL says as much as its beginning.
-/// Nothing in it is escaped.
+/// Shortens `text` to `columns` by cutting out its middle: the end of a URL matters, like its beginning. Escapes
+/// nothing.
 pub(crate) fn cut_middle(text: &str, columns: usize) -> Cow<'_, str> {
     cut_from(text, columns, columns.saturating_sub(1) / 3)
 }
 
-/// `text` in at most `columns`, of which the last `tail` are its end if it is longer.
+/// Shortens `text` to `columns`. A shortened text ends with the last `tail` columns of `text`.
 fn cut_from(text: &str, columns: usize, tail: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
@@ -49,7 +50,7 @@ fn cut_from(text: &str, columns: usize, tail: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{head}…{tail}"))
 }
 
-/// How many bytes the first of `characters` have that fit into `columns`.
+/// Returns the length in bytes of the longest prefix of `characters` that fits into `columns`.
 fn bytes_of(characters: impl Iterator<Item = char>, columns: usize) -> usize {
     let mut left = columns;
     let fits = |character: &char| {
@@ -61,8 +62,8 @@ fn bytes_of(characters: impl Iterator<Item = char>, columns: usize) -> usize {
     characters.take_while(fits).map(char::len_utf8).sum()
 }
 
-/// `text` in lines of at most `columns` that end between words; all but the first are indented by `indent` spaces. A URL
-/// that is longer than a line loses its middle. Other long words stay whole. Nothing in it is escaped.
+/// Wraps `text` between words into lines of at most `columns`, and indents all lines but the first by `indent` spaces.
+/// Cuts out the middle of a URL that is longer than a line; other long words stay whole. Escapes nothing.
 pub(crate) fn filled(text: &str, columns: usize, indent: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut used = 0;
@@ -89,12 +90,12 @@ pub(crate) fn filled(text: &str, columns: usize, indent: usize) -> String {
     out
 }
 
-/// The columns that the widest text fills.
+/// Returns the width of the widest text in columns.
 pub(crate) fn widest<'t>(texts: impl IntoIterator<Item = &'t str>) -> usize {
     texts.into_iter().map(|text| text.width()).max().unwrap_or(0)
 }
 
-/// `text`, and spaces up to the column `columns`.
+/// Pads `text` with spaces to the width `columns`.
 pub(crate) fn padded(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(text.width());
     format!("{text}{:missing$}", "")

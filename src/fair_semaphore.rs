@@ -1,5 +1,5 @@
-//! A semaphore that is fair between keys: the next permit goes to the next key in a round, however many permits one key
-//! waits for. Reads no clock.
+//! A semaphore that is fair between keys: it hands out permits to the keys in turn, no matter how many permits a
+//! single key waits for. It reads no clock.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -10,20 +10,20 @@ use std::{
 
 use tokio::sync::oneshot;
 
-/// A fixed number of permits. `K` says for whom one is taken.
+/// A fixed number of permits. Each is taken for a key `K`.
 pub(crate) struct FairSemaphore<K: Eq + Hash + Clone> {
     state: Mutex<State<K>>,
 }
 
-/// Given back when it is dropped.
+/// A permit, which returns to the semaphore when dropped.
 pub(crate) struct FairPermit<K: Eq + Hash + Clone>(Arc<FairSemaphore<K>>);
 
 struct State<K: Eq + Hash + Clone> {
-    /// Permits that nobody has. While there is one, nobody waits.
+    /// Number of free permits. Nobody waits while it is above zero.
     free: usize,
-    /// Those who wait, by key, each list in order of arrival and never empty.
+    /// The waiting tasks of each key in order of arrival. No list is empty.
     waiting: HashMap<K, VecDeque<oneshot::Sender<FairPermit<K>>>>,
-    /// The keys of `waiting`, the next one first.
+    /// The keys of `waiting`, in the order in which they get the next permits.
     round: VecDeque<K>,
 }
 
@@ -40,7 +40,7 @@ impl<K: Eq + Hash + Clone> FairSemaphore<K> {
         })
     }
 
-    /// Waits for a permit. It is safe to stop waiting: the permit goes to the next.
+    /// Waits for a permit. Cancel safe: if the caller stops waiting, its permit goes to the next waiting task.
     pub(crate) async fn take(self: &Arc<Self>, key: K) -> FairPermit<K> {
         let receiver = {
             let mut state = self.state();
@@ -52,7 +52,7 @@ impl<K: Eq + Hash + Clone> FairSemaphore<K> {
         };
         match receiver.await {
             Ok(permit) => permit,
-            // A waiting list outlives everyone on it: `self` holds it.
+            // `self` owns the waiting lists, so no sender is dropped while its receiver waits.
             Err(_) => unreachable!("a turn is sent before its sender is dropped"),
         }
     }
@@ -80,7 +80,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         receiver
     }
 
-    /// Takes the next one who still waits off the lists.
+    /// Removes and returns the next sender whose receiver still waits.
     fn next(&mut self) -> Option<oneshot::Sender<FairPermit<K>>> {
         while let Some(key) = self.round.pop_front() {
             let list = self.waiting.get_mut(&key)?;
@@ -110,7 +110,7 @@ impl<K: Eq + Hash + Clone> Drop for FairPermit<K> {
             next
         };
         if let Some(next) = next {
-            // If the receiver has just stopped waiting, the permit is dropped, and this runs again for the next one.
+            // If the receiver has just stopped waiting, `send` returns the permit, and dropping it passes it on.
             drop(next.send(FairPermit(self.0.clone())));
         }
     }
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// In which order those who wait get the only turn.
+    /// Returns the order in which the waiting tasks get the only permit.
     fn order(permit: FairPermit<char>, waiting: Vec<(&'static str, Waiting)>) -> Vec<&'static str> {
         let (mut permit, mut waiting, mut order) = (Some(permit), waiting, Vec::new());
         while permit.take().is_some() {
@@ -179,7 +179,7 @@ mod tests {
         let (gone, receiver, last) = (wait(&semaphore, 'a'), wait(&semaphore, 'b'), wait(&semaphore, 'c'));
         drop(gone);
         drop(permit);
-        // Its permit has been sent, but not yet received.
+        // The permit was already sent to this task, which has not received it yet.
         drop(receiver);
         let [mut last] = [last];
         let permit = poll(&mut last);

@@ -1,5 +1,6 @@
-//! Reads files. A reader is never kept waiting: a pipe that nobody writes into would hold up a reload for ever. A file with
-//! a secret in it that others can read is refused. And what is the same wherever a file is replaced whole.
+//! Reads files, and holds the steps that every replacement of a whole file shares.
+//! Reading never blocks: a pipe without a writer would hold up a reload forever. A file with a secret that others can
+//! read is refused.
 
 use std::{
     ffi::OsString,
@@ -14,7 +15,7 @@ use std::{
 
 use rustix::fs::{Access, OFlags};
 
-/// Why a secret cannot be had.
+/// The error for a secret that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     #[error("cannot read {}: {source}{}", path.display(), hint(source))]
@@ -23,7 +24,8 @@ pub enum SecretError {
     Exposed(#[from] Exposure),
 }
 
-/// Who has rights to a file that they should not have. Its `Display` says what to run.
+/// The error for a secret file whose mode grants rights to users who must not have them. `Display` names the command
+/// that fixes it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{path}: its mode is {mode:04o}, so {who}; run: chmod {kept:o} {path}",
@@ -36,21 +38,21 @@ pub struct Exposure {
     mode: u32,
 }
 
-/// Why a file cannot be read: what the system says, without its number, and what to do. Its `Display` stands behind the name
-/// of the file.
+/// Displays why a file cannot be read and what to do about it, without the system's error number. The text follows the
+/// name of the file.
 pub(crate) struct Unreadable<'a>(pub(crate) &'a io::Error);
 
-/// Opens a file to read it, and says what is known of it.
+/// Opens a file for reading and returns it with its metadata.
 ///
 /// # Errors
-/// It cannot be opened, or is a folder, a pipe, a socket or a device.
+/// Fails if the file cannot be opened, or is a folder, pipe, socket or device.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let file = OpenOptions::new()
         .read(true)
-        // To open a pipe takes until somebody writes into it. For regular files it means nothing.
+        // Without this flag, opening a pipe blocks until it has a writer. Regular files ignore the flag.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)?;
-    // Of the open file, for the path may lead elsewhere by the time it is read.
+    // Uses the metadata of the open file: the path can name another file by the time this one is read.
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
@@ -58,19 +60,19 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-/// Whether a file that is there can be opened to be read and written.
+/// Checks that an existing file can be opened for reading and writing.
 ///
 /// # Errors
-/// As [`open`].
+/// Those of [`open`], or if the file cannot be opened for writing.
 pub(crate) fn open_to_write(path: &Path) -> io::Result<()> {
     open(path)?;
     OpenOptions::new().read(true).write(true).open(path).map(drop)
 }
 
-/// Reads a file whole.
+/// Reads a whole file.
 ///
 /// # Errors
-/// As [`open`], and those of reading.
+/// Those of [`open`] and of reading.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let (mut file, _) = open(path)?;
     let mut contents = Vec::new();
@@ -78,7 +80,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(contents)
 }
 
-/// The folder that a file is in.
+/// Returns the folder that contains the file `path`.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -86,10 +88,11 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Waits for the lock on `folder` under which its files are replaced; `None` where another process holds it for long.
+/// Waits for the lock that a process holds while it replaces files in `folder`. Returns `None` if another process
+/// keeps the lock for ten seconds.
 ///
 /// # Errors
-/// There is no such folder, or the system has no locks there.
+/// Fails if the folder does not exist or the system does not support locks there.
 pub(crate) fn lock(folder: &Path) -> io::Result<Option<File>> {
     let lock = File::open(folder)?;
     for _ in 0..LOCK_TRIES {
@@ -102,7 +105,7 @@ pub(crate) fn lock(folder: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// The name under which a file is written before it gets its own.
+/// Returns the temporary name that a file has until it is complete.
 pub(crate) fn unfinished(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -110,11 +113,11 @@ pub(crate) fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Makes the file of an unfinished name, for nobody else to read yet. What was there was left by a process that is gone, as
-/// the caller holds the lock.
+/// Creates the file `unfinished`, readable by its owner only. Replaces an existing one: the caller holds the lock, so
+/// the process that left it is gone.
 ///
 /// # Errors
-/// It cannot be made.
+/// Fails if the file cannot be created.
 pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
     match fs::remove_file(unfinished) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -127,31 +130,31 @@ pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
         .open(unfinished)
 }
 
-/// Whether this user could make a file in `folder`, or in one that is not there yet. It makes nothing.
+/// Checks whether this user could create a file in `folder`, which need not exist yet. Creates nothing.
 ///
 /// # Errors
-/// It could not.
+/// Fails if the user could not.
 pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|folder| folder.exists());
-    // A relative path begins in the working directory.
+    // The last ancestor of a relative path is empty and stands for the working directory.
     let there = there.filter(|folder| !folder.as_os_str().is_empty());
     rustix::fs::access(there.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)?;
     Ok(())
 }
 
-/// Reads a file that its owner may read and write, its group at most read, and others not at all. A group is how a
-/// service gets at what only root may write.
+/// Reads a file that is readable and writable by its owner, at most readable by its group, and not accessible to
+/// others. Group access lets a service read what only root can write.
 ///
 /// # Errors
-/// Others have more; the file cannot be read, or is no regular file.
+/// Fails if the mode grants more, the file cannot be read, or it is not a regular file.
 pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
     read_secret_with(path).map(|(contents, _)| contents)
 }
 
-/// As [`read_secret`], with what else is known of the file that was read.
+/// Reads a secret like [`read_secret`] and returns it with the metadata of the file.
 ///
 /// # Errors
-/// As [`read_secret`].
+/// Those of [`read_secret`].
 pub fn read_secret_with(path: &Path) -> Result<(Vec<u8>, Metadata), SecretError> {
     let failed = |source| SecretError::Read {
         path: path.to_owned(),
@@ -168,7 +171,7 @@ pub fn read_secret_with(path: &Path) -> Result<(Vec<u8>, Metadata), SecretError>
     Ok((contents, metadata))
 }
 
-/// What its mode allows that it should not.
+/// Describes the excess rights in a file's mode.
 fn who(mode: u32) -> &'static str {
     match mode & OTHERS {
         0 => "its group can change it",
@@ -206,11 +209,11 @@ impl Display for Unreadable<'_> {
     }
 }
 
-/// A change takes milliseconds; ten seconds are enough for a crowd on a slow disk.
+/// A process holds the lock for milliseconds. Ten seconds are enough for many processes on a slow disk.
 const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const OTHERS: u32 = 0o007;
-/// To write and to execute.
+/// Write and execute.
 const GROUP_CHANGES: u32 = 0o030;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What the targets of `tests/fuzz` ask that is private otherwise. It is there under `--cfg fuzzing` alone, which
-//! cargo-fuzz sets, and only hands through: nothing is decided here.
+//! Exposes private items to the fuzz targets in `tests/fuzz`. Compiled only with `--cfg fuzzing`, which cargo-fuzz
+//! sets. It only passes calls through and has no logic of its own.
 
 use http::HeaderValue;
 use pingora::protocols::http::v1::client::http_req_header_to_wire;
@@ -11,15 +11,15 @@ pub use crate::{
     proxy::fuzzing::{ParsedRequest, Taken, take},
 };
 
-/// The `[[expect]]` cases that a configuration does not meet: the line and the complaint of each.
+/// Returns the line and the error message of each `[[expect]]` case that the configuration does not meet.
 pub fn unmet(config: &Config) -> Vec<(usize, String)> {
     crate::expect::unmet(config)
 }
 
-/// The request of a fetch's hop, as it goes to the origin.
+/// Returns the bytes of the request that a hop of a fetch sends to the origin.
 ///
 /// # Errors
-/// It cannot be written.
+/// Fails if the request cannot be serialised.
 pub fn request_bytes(hop: &Hop) -> Result<Vec<u8>, String> {
     let request = hop.request(HeaderValue::from_static("robotgate"), None);
     let request = request.map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Certificates as text (RFC 7468).
+//! Certificates in PEM (RFC 7468).
 
 use data_encoding::BASE64;
 use rustls::{
@@ -9,7 +9,7 @@ use rustls::{
     },
 };
 
-/// Why PEM cannot be read. Lines count from 1.
+/// Why a PEM file cannot be read. Lines count from 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PemError {
     #[error("line {0} is not base64")]
@@ -24,11 +24,11 @@ pub(crate) enum PemError {
     Other(usize),
 }
 
-/// The certificates in a PEM file, each with the line at which its block begins, from 1. Blocks of other kinds are passed
-/// over.
+/// Returns the certificates in a PEM file, each with the line at which its block begins. Lines count from 1. Skips
+/// blocks of other kinds.
 ///
 /// # Errors
-/// A block cannot be read.
+/// Fails if a block cannot be read.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'static>)>, PemError> {
     let begins: Vec<usize> = memchr::memmem::find_iter(pem, "-----BEGIN").collect();
     let ends = begins.iter().skip(1).copied().chain([pem.len()]);
@@ -44,7 +44,7 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'sta
     Ok(found)
 }
 
-/// What is wrong with the block `text`, which begins at `line`.
+/// Finds out what is wrong with the block `text`, which begins at `line`.
 fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
     match error {
         Error::Base64Decode(_) => {
@@ -61,17 +61,17 @@ fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
     }
 }
 
-/// The certificates of one file, of which there is at least one and each can be a root.
+/// Returns the certificates of a PEM file. There is at least one, and each can be used as a root.
 ///
 /// # Errors
-/// Why not; it follows the file's name.
+/// A message that follows the name of the file.
 pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates = certificates(pem).map_err(|error| format!("cannot be read: {error}"))?;
     if certificates.is_empty() {
         return Err("holds no certificate; write a PEM file with \"-----BEGIN CERTIFICATE-----\" in it".to_owned());
     }
     for (line, certificate) in &certificates {
-        // A store of its own: only to learn whether rustls can use it.
+        // A throwaway store tells whether rustls accepts the certificate.
         RootCertStore::empty()
             .add(certificate.clone())
             .map_err(|error| match error {
@@ -84,7 +84,7 @@ pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> 
     Ok(certificates.into_iter().map(|(_, certificate)| certificate).collect())
 }
 
-/// One certificate as PEM.
+/// Encodes a certificate as PEM.
 pub(crate) fn certificate(der: &CertificateDer<'_>) -> String {
     let mut lines = vec!["-----BEGIN CERTIFICATE-----"];
     let base64 = BASE64.encode(der);

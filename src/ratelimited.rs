@@ -1,5 +1,5 @@
-//! Lines of the operational log that clients, or sites, can cause as often as they like. Each such place writes one line
-//! a second at most, with how often it came to that, so that nobody can fill the log.
+//! Rate-limited lines of the operational log, for events that clients or sites can cause at will. Each place in the
+//! source logs at most one line a second, with the number of events so far, so nobody can flood the log.
 
 use std::{
     sync::{
@@ -9,16 +9,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Counts events, and says when the next may be logged.
+/// A counter of events that also decides when the next one is logged.
 #[derive(Debug)]
 pub(crate) struct EventCounter {
     total: AtomicU64,
-    /// When one was last logged, in milliseconds since the counting began, plus one; 0 before the first time.
+    /// When an event was last logged, in milliseconds since the clock's start, plus one; 0 before the first time.
     last_logged: AtomicU64,
 }
 
-/// As `tracing`'s macro of that level, but at most once a second from this place in the source. `total` in the line says
-/// how often the event has happened since the start.
+/// Logs like `tracing`'s macro of that level, but at most once a second for each place in the source. The field
+/// `total` holds the number of events since the program started.
 macro_rules! ratelimited {
     ($level:ident, $($line:tt)+) => {{
         static COUNT: $crate::ratelimited::EventCounter = $crate::ratelimited::EventCounter::new();
@@ -39,13 +39,13 @@ impl EventCounter {
         }
     }
 
-    /// Counts an event. Returns how many there were if none was logged within the last second.
+    /// Counts an event. Returns the total if no event was logged within the last second.
     pub(crate) fn note(&self, now: Duration) -> Option<u64> {
         let total = self.total.fetch_add(1, Ordering::Relaxed) + 1;
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
         let last_logged = self.last_logged.load(Ordering::Relaxed);
         let is_due = last_logged == 0 || now.saturating_sub(last_logged) >= LOG_INTERVAL_MS;
-        // Of several events at the same time, one is logged.
+        // Of several simultaneous events, only one wins the exchange and is logged.
         let claim = || {
             self.last_logged
                 .compare_exchange(last_logged, now, Ordering::Relaxed, Ordering::Relaxed)
@@ -58,7 +58,7 @@ impl EventCounter {
     }
 }
 
-/// The time by which [`ratelimited!`] goes.
+/// Returns the time since the first call. [`ratelimited!`] uses it as its clock.
 pub(crate) fn since_start() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed()
