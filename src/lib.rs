@@ -1,7 +1,7 @@
-//! robotgate: a forward proxy between a company's bots and the internet that checks every request
-//! against the robots.txt of the origin it goes to.
+//! robotgate: a forward proxy between a company's bots and the internet. It checks every request against the robots.txt
+//! of the origin that the request goes to.
 //!
-//! This page is for those who work on it, and CONTRIBUTING.md says how; README.md and `docs` are for those who use it.
+//! This page and CONTRIBUTING.md are for people who work on robotgate. README.md and `docs` are for its users.
 //!
 //! # Bird's-eye view
 //!
@@ -13,93 +13,93 @@
 //!                                       └─ audit: one JSON line, before a byte goes upstream
 //! ```
 //!
-//! A pure core decides; a thin shell does the I/O. The core takes values and returns values: the
-//! time and what the network said are among the values.
+//! A pure core decides, and a thin shell does the I/O. The core takes values, such as the time and what the network
+//! said, and returns values.
 //!
 //! # Code map
 //!
-//! The core, which touches no socket, no file and no clock:
+//! The core, which uses no socket, no file and no clock:
 //!
-//! - [`robots`]: a robots.txt, parsed once and matched many times; which rule and line decided. For
-//!   people it reads the text anew: [`robots::explain()`], why each rule won or lost;
-//!   [`robots::statements`], what else the file says; [`robots::lint()`], what is amiss in it.
-//! - [`origin`]: scheme, host and port; what a request is for ([`origin::Target`]), and the readings of its path.
-//! - [`bot`]: from what a client proves and its User-Agent to a configured bot or a product token.
-//! - [`copy`]: what is known of an origin: which copy holds, when to ask again, what a failure means. A state machine.
-//! - [`decision`]: one [`decision::Question`] in, one [`decision::Decision`] out, for the proxy, a CONNECT, the API, `explain`
-//!   and `[[expect]]`. The header, the log, the metrics, the API, `explain` and the page are views of it.
-//! - [`trust`]: what makes clients trust the proxy, for each of them; a table of those that do not.
+//! - [`robots`]: parses a robots.txt once and matches it many times. A match names the rule and the line that decided.
+//!   For people, three functions read the text again: [`robots::explain()`] says why each rule won or lost,
+//!   [`robots::statements`] lists what else the file says, and [`robots::lint()`] finds mistakes in it.
+//! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path.
+//! - [`bot`]: finds the configured bot or the product token, from a client's proof and its User-Agent.
+//! - [`copy`]: the state machine of an origin: the copy in force, when to fetch again, what a failure means.
+//! - [`decision`]: takes one [`decision::Question`] and returns one [`decision::Decision`], for the proxy, a CONNECT,
+//!   the API, `explain` and `[[expect]]`. The header, the log, the metrics, the API, `explain` and the page are views
+//!   of it.
+//! - [`trust`]: how to make each kind of client trust the proxy, and which clients do not.
 //!
 //! The shell:
 //!
-//! - [`store`]: the copies in memory, and all of them on disk (`store::disk`). [`fetch`]: gets one from the network.
-//! - [`egress`]: names to checked addresses. [`upstream`]: the connections to origins, made, kept and shared; a request and
-//!   its response on one, over HTTP/1.1 and HTTP/2; what goes wrong then. `wire`: a connection whose writes never wait.
-//! - [`proxy`]: listeners, CONNECT, interception, forwarding, refusing. Its text tells the way of
-//!   a request.
+//! - [`store`]: the copies in memory, and all copies on disk (`store::disk`). [`fetch`]: fetches a robots.txt.
+//! - [`egress`]: resolves names to checked addresses. [`upstream`]: makes, keeps and shares connections to origins,
+//!   sends a request and receives its response over HTTP/1.1 and HTTP/2, and defines the errors. `wire`: a connection
+//!   whose writes never wait.
+//! - [`proxy`]: listens, takes CONNECTs, intercepts, forwards and refuses. Its documentation follows one request.
 //! - [`authority`]: the local certificate authority and its leaves.
-//! - [`audit`]: the log of decisions, and of the fetches that they rest on.
-//! - [`metrics`]: how much of everything, counted as it happens and written out when Prometheus asks. Its labels are
-//!   closed lists or names of bots, never a host.
-//! - [`admin`]: what an operator asks over HTTP ([`admin::http`]), at the admin listener and on a socket beside the
-//!   copies on disk; and the client of that socket for the command `cache`, which reads the file itself where no proxy
+//! - [`audit`]: the log of decisions, and of the fetches that they are based on.
+//! - [`metrics`]: counts events as they happen, and writes the counts when Prometheus asks. Its labels are closed lists
+//!   or names of bots, never a host.
+//! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket beside the copies
+//!   on disk. It also holds the client of that socket for the `cache` command, which reads the file itself if no proxy
 //!   runs.
-//! - [`config`]: the file as written → a checked [`config::Config`]; watching the file. Each value is used as it stands in
-//!   its section: what a lower module works by, such as [`copy::Policy`], that module defines, and the section holds it.
-//! - `explanation`: why a URL would be allowed or refused, of the rules that won and lost.
-//! - [`expect`]: whether a configuration meets its own `[[expect]]` cases.
-//! - `files`: reading files: no pipe, which could take for ever, and no secret that others can read.
+//! - [`config`]: parses the configuration file into a checked [`config::Config`], and watches the file. A module that
+//!   has options defines their type, such as [`copy::Policy`]; a section of the configuration holds it as it is.
+//! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
+//! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
+//! - `files`: reads files, but no pipe, which could block forever, and no secret that others can read.
 //! - `fair_semaphore`: permits for work that only a few may do at once, fair between clients. `ratelimited`: log lines
-//!   that are written once a second at most. `colour`: colour, where a terminal shows it. `columns`: a terminal's width,
-//!   and texts that fit into it. [`text`]: text from outside made fit to show, and times as text.
-//! - [`service`]: the daemon around all this: start, reload, stop; what came of the last reload; what systemd is told of
-//!   it, and the sockets that come from there.
-//! - [`cli`]: one file a subcommand; [`cli::live`], `cli::source`, `cli::complaint` and `cli::progress` are shared parts: a
-//!   robots.txt fetched for a person, or read; errors on stderr; that something goes on.
+//!   that are written at most once a second. `colour`: colour, where a terminal shows it. `columns`: a terminal's
+//!   width, and text that fits into it. [`text`]: makes text from outside fit to show, and formats times.
+//! - [`service`]: the daemon around all this: starts, reloads and stops, records the result of the last reload, reports
+//!   it to systemd, and takes sockets from systemd.
+//! - [`cli`]: one file for each subcommand. They share [`cli::live`], which fetches a robots.txt for a person,
+//!   `cli::source`, which reads one, `cli::complaint`, for errors on stderr, and `cli::progress`.
 //!
 //! The tests beside the unit tests:
 //!
-//! - `tests/it`: the program as it runs, between an origin that can misbehave and real clients; the
-//!   engine against a plain model and the stated cases in `tests/cases`.
-//! - `tests/bench`: how long the engine takes to read and decide, and what the proxy costs, beside others; `cost` counts
-//!   what an exchange and a decision take, and holds that to recorded numbers.
-//! - `tests/fuzz`: the engine, a request's target and who sends it, a robots.txt's redirects, the configuration and whole
-//!   exchanges, on what a fuzzer makes up; a package of its own. What is private otherwise it asks through `fuzzing`, a
-//!   module that ordinary builds do not have.
+//! - `tests/it`: runs the program between an origin that can misbehave and real clients. It also checks the engine
+//!   against a plain model and the stated cases in `tests/cases`.
+//! - `tests/bench`: measures how long the engine takes to read and decide, and what the proxy costs beside others.
+//!   `cost` counts what an exchange and a decision take, and fails above recorded numbers.
+//! - `tests/fuzz`: fuzzes the engine, a request's target and sender, a robots.txt's redirects, the configuration and
+//!   whole exchanges. This separate package reaches private code through `fuzzing`, a module that ordinary builds lack.
 //!
 //! # Invariants
 //!
-//! - The address that was checked is the address that is dialled: [`egress`] hands out socket
-//!   addresses, and nothing else resolves a name. None of them is one that robotgate listens on.
-//! - Every request inside a tunnel is decided on its own. Nothing that a CONNECT was told is kept
-//!   for later, but for who it is proven to be from.
-//! - Nothing goes upstream, and no refusal goes down, before its decision is in the audit log, behind
-//!   the fetch that it rests on.
-//! - [`robots`], [`origin`], [`bot`], [`copy`] and [`decision`] read no clock and open no socket, no module imports one that
-//!   imports it, and there is no way to a [`decision::Decision`] but through [`decision::Question::begin`] and
-//!   [`decision::Question::before_interception`]. `tests/it/modules.rs` checks the first two.
-//! - Nothing older than the last fetch is taken for it while robotgate runs. After a restart, a copy within its life may
-//!   be older than a fetch that could not be written. What cannot be read back is not known, and so is fetched.
-//! - What a CONNECT proves says who is inside, and nothing of what they may; it is looked up anew in the
-//!   configuration in force for each request. No secret is kept, and none reaches a log, an error, an origin.
-//! - What two parsers could read in two ways is refused before it is read in one; what goes on is written anew.
-//! - A restart refuses no connection where systemd holds the sockets, and a stop closes none under a request.
-//! - A connection to an origin that another request may have used carries none that could not be put twice, and content
-//!   goes on one that is closed behind it. What was begun on a connection and has not ended leaves it to nobody else.
-//! - Over HTTP/1.1, a robots.txt is the first thing that is asked for on its connection. So no answer to another request
-//!   passes for one.
-//! - What a client may have at once is bounded, and so is what is remembered of clients.
-//! - Nobody changes anything at the admin listener, and no bot waits for it or gets there. What changes something is asked
-//!   on the socket beside the copies, which only the proxy's own user and root can open.
-//! - There is one list of reasons: [`decision::Reason`] feeds the header, the log, the metrics and the
-//!   refusal's text; and one of errors, [`upstream::ProxyError`].
-//! - Counting locks, allocates and formats nothing on the way of a request.
-//! - `robotgate.internal` is the proxy itself (`proxy::internal_site`): no origin, never looked up, never sent on, never
-//!   decided on.
+//! - robotgate connects only to the address that it checked: [`egress`] hands out socket addresses, and nothing else
+//!   resolves a name. It never hands out an address that robotgate listens on.
+//! - Every request inside an intercepted CONNECT is decided on its own. It inherits nothing from the CONNECT but the
+//!   proof of who sends it.
+//! - No byte goes upstream, and no refusal goes to the client, before the decision is in the audit log. The fetch that
+//!   the decision is based on is in the log before the decision.
+//! - [`robots`], [`origin`], [`bot`], [`copy`] and [`decision`] read no clock and open no socket. No module imports a
+//!   module that imports it. [`decision::Question::begin`] and [`decision::Question::before_interception`] are the only
+//!   ways to a [`decision::Decision`]. `tests/it/modules.rs` checks the first two.
+//! - While robotgate runs, it never uses an older copy in place of the last fetch. After a restart, a copy that has not
+//!   expired can be older than a fetch that could not be written. A copy that cannot be read back is fetched again.
+//! - The proof in a CONNECT says which bot is inside, and nothing of what the bot may do. Each request looks the bot up
+//!   in the configuration in force. No secret is kept, and none reaches a log, an error or an origin.
+//! - A message that two parsers could read in two ways is refused before robotgate interprets it. robotgate writes anew
+//!   what it forwards.
+//! - If systemd holds the sockets, a restart refuses no connection. A stop closes none in the middle of a request.
+//! - Over HTTP/1.1, a reused connection to an origin carries only requests that can be sent twice. A connection is
+//!   closed after it carried content, and serves no other request while an exchange on it is unfinished.
+//! - Over HTTP/1.1, the request for a robots.txt is the first on its connection. So the response to another request
+//!   cannot be mistaken for the robots.txt.
+//! - Limits bound what a client may have at once, and what robotgate remembers of clients.
+//! - The admin listener changes nothing, and bots neither reach it nor wait for it. Changes go through the socket
+//!   beside the copies, which only the proxy's own user and root can open.
+//! - There is one list of reasons: [`decision::Reason`] feeds the header, the log, the metrics and the refusal's text.
+//!   There is one list of errors: [`upstream::ProxyError`].
+//! - Counting takes no lock, allocates nothing and formats nothing while a request is served.
+//! - `robotgate.internal` is the proxy itself (`proxy::internal_site`) and no origin. Requests for it are never
+//!   resolved, forwarded or decided on.
 //! - Errors become HTTP in one place, `proxy::respond`.
-//! - A reload that fails leaves everything as it was; one that succeeds is seen whole by each
-//!   request.
-//! - [`proxy`] never decides, [`decision`] never does anything.
+//! - A reload that fails changes nothing. Each request sees either all or nothing of a reload that succeeds.
+//! - [`proxy`] never decides, and [`decision`] never acts.
 
 pub mod admin;
 pub mod audit;

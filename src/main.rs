@@ -1,4 +1,4 @@
-//! The `robotgate` program. Everything it does is in the library.
+//! The `robotgate` program. All its code is in the library.
 
 #![forbid(unsafe_code)]
 
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use robotgate::cli::Cli;
 
-/// Allocating is a tenth of a proxy's time; this allocator takes less of it than the system's.
+/// Allocation takes a tenth of the proxy's time. This allocator is faster than the system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

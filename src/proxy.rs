@@ -1,23 +1,23 @@
-//! The pingora side: listens, takes CONNECTs, intercepts, forwards and refuses. It asks
-//! [`crate::decision`] and never decides itself.
+//! Listens, takes CONNECTs, intercepts, forwards and refuses, with pingora. It asks [`crate::decision`] and never
+//! decides itself.
 //!
-//! The way of a request:
+//! How a request is served:
 //!
-//! 1. `listen` (`accept`) takes a connection, lets its client in (`clients`, by the bounds of `limits`), ends the TLS of
-//!    `[proxy.tls]` (`server_tls`), and hands it to `connection` with what it needs there (`context`). What a
-//!    request has to know of its connection (`client_connection`) goes with it.
-//! 2. `connection` reads one request head after the other (`head`). A CONNECT goes to `connect`,
-//!    which refuses it, opens a blind `tunnel`, or intercepts (`intercept`) and then serves what
-//!    comes inside like any other connection, or as HTTP/2 (`streams`). Anything else is a request of a `client`.
-//! 3. `gate` serves it, from top to bottom: which origin is meant (`target`), who asks and whether they may (`judge`, which
-//!    puts the question to [`crate::decision`] and brings the copy; what has to be fetched for that, `fetching` fetches and
-//!    logs), the line in the audit log (`exchange`), and then a refusal (`respond`), an answer from the copy
-//!    (`cached_response`) or from robotgate itself (`http://robotgate.internal/`, `internal_site`), or the origin's:
-//!    `gate/forward` puts the request to it on a connection of [`crate::upstream`], and `relay` passes heads (`rewrite`,
-//!    `fields`, `websocket`) and content both ways. What waits, waits for one `timer`.
+//! 1. `listen` (`accept`) accepts a connection and admits its client (`clients`, within `limits`). It ends the TLS of
+//!    `[proxy.tls]` (`server_tls`) and passes the connection to `connection`, with what is needed to serve it
+//!    (`context`) and what a request has to know of it (`client_connection`).
+//! 2. `connection` reads one request head after the other (`head`). It passes a CONNECT to `connect`, which refuses it,
+//!    opens a blind `tunnel`, or intercepts it (`intercept`). The requests inside an interception are served like those
+//!    of any other connection, or as HTTP/2 (`streams`). Any other request becomes a `client`.
+//! 3. `gate` serves the request, from top to bottom. `target` finds the origin. `judge` identifies the bot, gets the
+//!    copy and asks [`crate::decision`]; `fetching` fetches and logs a robots.txt for it. `exchange` writes the line in
+//!    the audit log. Then the client gets a refusal (`respond`), the copy itself (`cached_response`), a page of
+//!    robotgate's own (`http://robotgate.internal/`, `internal_site`), or the origin's response: `gate/forward` sends
+//!    the request on a connection of [`crate::upstream`], and `relay` passes heads (`rewrite`, `fields`, `websocket`)
+//!    and content both ways. All waits share one `timer`.
 //!
-//! `rejections` logs clients that reject the certificates of the interception. What is counted on the way is in
-//! [`crate::metrics`]; `snapshot` reads the other values when somebody asks for the metrics.
+//! `rejections` logs clients that reject the certificates of the interception. [`crate::metrics`] counts events, and
+//! `snapshot` reads the other values when somebody asks for the metrics.
 
 mod cached_response;
 mod check;
