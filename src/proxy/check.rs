@@ -1,5 +1,5 @@
-//! Whether the proxy could be put up by a configuration: all that a start or a reload would fail for, in the same words,
-//! as far as it can be told beside a proxy that runs. It makes nothing and listens nowhere.
+//! Checks whether the proxy could start or reload with a configuration, as far as that can be known beside a running
+//! proxy. Its errors are those of a start or a reload. It creates nothing and does not listen.
 
 use std::{net::SocketAddr, time::SystemTime};
 
@@ -16,7 +16,7 @@ use crate::{
     store::{Disk, DiskError},
 };
 
-/// Why it could not be.
+/// Why the proxy could not use a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     #[error(transparent)]
@@ -25,20 +25,20 @@ pub enum Unusable {
     Listen(#[from] ListenError),
 }
 
-/// What may go wrong all the same.
+/// What may still go wrong.
 #[derive(Debug)]
 pub struct Doubts {
-    /// The addresses that are taken now, and the keys that name them: by the robotgate that runs, as it should be, or by
-    /// another program.
+    /// Addresses that are in use, and the keys that name them. The running robotgate uses them, as it should, or
+    /// another program does.
     pub taken: Vec<(SocketAddr, &'static str)>,
-    /// Why the copies could not be kept on disk. A start goes on without, a reload does not.
+    /// Why the copies cannot be kept on disk. A start goes on without the disk, and a reload fails.
     pub disk: Option<DiskError>,
 }
 
-/// Looks at all that `config` names.
+/// Checks everything that `config` names.
 ///
 /// # Errors
-/// What a start, or a reload, would fail for; the first of it.
+/// Returns the first error that a start or a reload would fail with.
 pub fn check(config: &Config) -> Result<Doubts, Unusable> {
     check_files(config)?;
     Ok(Doubts {
@@ -47,10 +47,10 @@ pub fn check(config: &Config) -> Result<Doubts, Unusable> {
     })
 }
 
-/// What a reload would fail for, before it makes anything.
+/// Checks what a reload would fail with, before the reload creates anything.
 ///
 /// # Errors
-/// The first of it.
+/// Returns the first error.
 pub fn check_reload(config: &Config) -> Result<(), SetupError> {
     check_files(config)?;
     check_disk(config)?;
@@ -67,7 +67,7 @@ fn check_files(config: &Config) -> Result<(), SetupError> {
     if config.https.mode == HttpsMode::Intercept {
         match Authority::load(&config.https.ca_certificate, &config.https.ca_key, SystemTime::now()) {
             Ok(_) => {}
-            // It would be made.
+            // A start would create it.
             Err(AuthorityError::Missing { .. }) => {
                 Authority::check_folders(&config.https.ca_certificate, &config.https.ca_key)?;
             }

@@ -1,4 +1,4 @@
-//! The client's side of an exchange: its request as it comes, and the response as it goes, over HTTP/1.1 and HTTP/2 alike.
+//! The client's side of an exchange: receives the request and sends the response, over HTTP/1.1 or HTTP/2.
 
 mod http1;
 mod http2;
@@ -17,18 +17,18 @@ use self::{http1::Http1, http2::Http2};
 use super::{head::Head, respond::OwnResponse};
 use crate::{upstream::Content, wire::Wire};
 
-/// A request, and whoever sent it.
+/// A request, and the connection to its client.
 pub(super) enum Client {
     Http1(Box<Http1>),
     Http2(Box<Http2>),
 }
 
-/// What is wrong with the client.
+/// A fault of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientFault {
-    /// It closed the connection, or took the request back.
+    /// The client closed the connection or cancelled the request.
     Gone,
-    /// It did not take the response in time.
+    /// The client did not take the response in time.
     Full,
     /// The content of its request is malformed.
     Malformed,
@@ -37,10 +37,10 @@ pub(super) enum ClientFault {
 // === impl Client ===
 
 impl Client {
-    /// The request whose head was read off `wire`. The connection may serve as many requests after it as `left` says.
+    /// Creates the request whose head was read off `wire`, on a connection that may serve `left` more requests.
     ///
     /// # Errors
-    /// pingora does not read the head as a request, though its checks are the looser ones.
+    /// Fails if pingora cannot read the head as a request, although its checks are looser.
     pub(super) async fn http1(wire: Wire, head: Head, left: u32) -> pingora::Result<Self> {
         Ok(Self::Http1(Box::new(Http1::new(wire, head, left).await?)))
     }
@@ -60,7 +60,7 @@ impl Client {
         matches!(self, Self::Http2(_))
     }
 
-    /// Whether the request asks for a WebSocket.
+    /// Returns whether the request asks for a WebSocket.
     pub(super) fn asks_to_upgrade(&self) -> bool {
         match self {
             Self::Http1(client) => client.asks_to_upgrade(),
@@ -68,14 +68,14 @@ impl Client {
         }
     }
 
-    /// Whether the client waits to be told to send the content of its request (RFC 9110 §10.1.1). One of HTTP/2 cannot be told.
+    /// Returns whether the client waits for a 100 before it sends content (RFC 9110 §10.1.1); never over HTTP/2.
     pub(super) fn waits_to_send(&mut self) -> bool {
         let expects = self.head().headers.get(header::EXPECT);
         let waits = expects.is_some_and(|expects| expects.as_bytes().eq_ignore_ascii_case(b"100-continue"));
         waits && self.head().version == Version::HTTP_11 && self.has_content()
     }
 
-    /// Whether the request has content.
+    /// Returns whether the request has content.
     pub(super) fn has_content(&mut self) -> bool {
         match self {
             Self::Http1(client) => client.has_content(),
@@ -83,7 +83,7 @@ impl Client {
         }
     }
 
-    /// Whether all of the request has been read.
+    /// Returns whether all of the request has been read.
     pub(super) fn is_read(&mut self) -> bool {
         match self {
             Self::Http1(client) => client.is_read(),
@@ -91,7 +91,7 @@ impl Client {
         }
     }
 
-    /// Bytes of content that came and that went.
+    /// Returns the bytes of content from the client, and to it.
     pub(super) fn bytes(&self) -> (u64, u64) {
         match self {
             Self::Http1(client) => client.bytes(),
@@ -99,7 +99,7 @@ impl Client {
         }
     }
 
-    /// Some content of the request; `None` at its end.
+    /// Returns some content of the request; `None` at its end.
     pub(super) fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ClientFault>> {
         match self {
             Self::Http1(client) => client.poll_content(cx),
@@ -107,7 +107,7 @@ impl Client {
         }
     }
 
-    /// Ready when the client has gone away.
+    /// Ready when the client is gone.
     pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Http1(client) => client.poll_gone(cx),
@@ -115,7 +115,7 @@ impl Client {
         }
     }
 
-    /// Of a client that is gone over HTTP/2: whether the whole connection has ended, and not the one stream.
+    /// Returns whether a client that is gone has lost the whole HTTP/2 connection, and not only one stream.
     pub(super) fn has_lost_connection(&mut self) -> bool {
         match self {
             Self::Http1(_) => false,
@@ -123,7 +123,7 @@ impl Client {
         }
     }
 
-    /// Whether more may be sent before what was sent has gone.
+    /// Returns whether more may be sent while earlier bytes are still unsent.
     pub(super) fn has_room(&self) -> bool {
         match self {
             Self::Http1(client) => client.has_room(),
@@ -131,7 +131,7 @@ impl Client {
         }
     }
 
-    /// Ready when all that was sent has gone.
+    /// Ready when all bytes have been sent.
     pub(super) fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientFault>> {
         match self {
             Self::Http1(client) => client.poll_sent(cx),
@@ -139,10 +139,10 @@ impl Client {
         }
     }
 
-    /// Sends the head of a response, behind which nothing comes if this is the `end`.
+    /// Sends the head of a response. With `end`, nothing follows the head.
     ///
     /// # Errors
-    /// The client is gone.
+    /// Fails if the client is gone.
     pub(super) fn send_head(&mut self, head: ResponseHeader, end: bool) -> Result<(), ClientFault> {
         match self {
             Self::Http1(client) => client.send_head(head, end),
@@ -150,10 +150,10 @@ impl Client {
         }
     }
 
-    /// Sends some content. There has to be room for it.
+    /// Sends some content, for which there has to be room.
     ///
     /// # Errors
-    /// The client is gone.
+    /// Fails if the client is gone.
     pub(super) fn send(&mut self, content: Content<'_>) -> Result<(), ClientFault> {
         match self {
             Self::Http1(client) => client.send(content.as_slice()),
@@ -167,7 +167,7 @@ impl Client {
     /// Ends the response.
     ///
     /// # Errors
-    /// The client is gone.
+    /// Fails if the client is gone.
     pub(super) fn finish(&mut self) -> Result<(), ClientFault> {
         match self {
             Self::Http1(client) => client.finish(),
@@ -178,10 +178,10 @@ impl Client {
         }
     }
 
-    /// Ends the response with trailers, which HTTP/2 alone can carry here.
+    /// Ends the response with trailers. Clients of HTTP/1.1 do not get them.
     ///
     /// # Errors
-    /// The client is gone.
+    /// Fails if the client is gone.
     pub(super) fn finish_with(&mut self, trailers: HeaderMap) -> Result<(), ClientFault> {
         match self {
             Self::Http1(client) => client.finish(),
@@ -189,10 +189,10 @@ impl Client {
         }
     }
 
-    /// Sends an answer of robotgate's own, for which the client may take `within`.
+    /// Sends a response of robotgate's own. The client has to take it `within` this time.
     ///
     /// # Errors
-    /// It is gone, or has not taken it.
+    /// Fails if the client is gone or has not taken the response in time.
     pub(super) async fn answer(&mut self, answer: OwnResponse, within: Duration) -> Result<(), ClientFault> {
         if !answer.keeps_connection {
             self.close_after();
@@ -204,39 +204,39 @@ impl Client {
             self.send(Content::Shared(content))?;
             self.finish()?;
         }
-        // Most of the time it goes at once, and no timer is needed.
+        // Most responses go at once and need no timer.
         let sent = std::future::poll_fn(|cx| self.poll_sent(cx));
         tokio::time::timeout(within, sent)
             .await
             .unwrap_or(Err(ClientFault::Full))
     }
 
-    /// Has the connection closed after the response, of which no head was sent yet.
+    /// Marks the connection to be closed after the response. Call this before the head is sent.
     pub(super) fn close_after(&mut self) {
         if let Self::Http1(client) = self {
             client.close_after();
         }
     }
 
-    /// Has the connection cut, because the response cannot be ended as it was begun. Over HTTP/1.1, what there is of it is
-    /// sent first, for which the client may take `within`.
+    /// Cuts the connection, because the response cannot be completed. Over HTTP/1.1, first sends what there is of it,
+    /// for `within` at most.
     pub(super) async fn cut(&mut self, within: Duration) {
         match self {
             Self::Http1(client) => client.cut(within).await,
-            // Dropped without an end, the stream is reset.
+            // Dropping the stream without an end resets it.
             Self::Http2(_) => {}
         }
     }
 
-    /// Reads on for a while after an answer that came before the request's end: many clients send to the end before they
-    /// look, and a closed connection would take the answer from them.
+    /// Reads on for a while after a response that came before the end of the request. Many clients send everything
+    /// before they read, and would lose the response if the connection closed.
     pub(super) async fn linger(&mut self) {
         if let Self::Http1(client) = self {
             client.linger().await;
         }
     }
 
-    /// The connection, where the next request may follow on it; else it is closed.
+    /// Returns the connection if the next request may follow on it. Otherwise, closes it.
     pub(super) fn into_next(self) -> Option<Wire> {
         match self {
             Self::Http1(client) => client.into_next(),
@@ -244,7 +244,7 @@ impl Client {
         }
     }
 
-    /// The connection, once it is a WebSocket's.
+    /// Returns the connection, which now carries a WebSocket.
     pub(super) fn into_websocket(self) -> Option<Wire> {
         match self {
             Self::Http1(client) => Some(client.into_websocket()),

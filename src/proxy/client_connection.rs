@@ -19,55 +19,54 @@ use crate::{
     origin::Origin,
 };
 
-/// A connection of a client, or a CONNECT over it.
+/// A connection of a client, or a CONNECT on it.
 #[derive(Debug, Clone)]
 pub(super) struct ClientConnection {
     pub(super) client: SocketAddr,
     pub(super) certificate: Option<Arc<Vouched>>,
-    /// Counts the connection of the client while it lasts.
+    /// Counts the client's connection until it is dropped.
     pub(super) guard: Arc<ConnectionGuard>,
     pub(super) listener: Listener,
     pub(super) outer_connect: Option<Arc<OuterConnect>>,
 }
 
-/// The proxy, as the client has reached it.
+/// The listener, as the client reached it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listener {
-    /// The client's connection, which is asked for its local address where anybody wants to know.
+    /// The client's connection. Its local address is looked up only when it is needed.
     pub(super) socket: Option<Arc<SocketDigest>>,
-    /// Whether it speaks TLS (`[proxy.tls]`).
+    /// Whether the listener speaks TLS (`[proxy.tls]`).
     pub(super) tls: bool,
 }
 
-/// The certificate that a client has shown, and who vouched for it.
+/// A client's certificate, and the roots that it was checked against.
 #[derive(Debug)]
 pub(super) struct Vouched {
     pub(super) certificate: ClientCertificate,
-    /// `proxy.tls.client-roots` at that time.
+    /// `proxy.tls.client-roots` at the time of the handshake.
     pub(super) roots: Arc<[CertificateDer<'static>]>,
 }
 
 /// The CONNECT that a request came through.
 #[derive(Debug)]
 pub(super) struct OuterConnect {
-    /// What it named.
     pub(super) origin: Origin,
-    /// Of the credential that it came with: it says who is inside, and nothing of what they may.
+    /// From the credential in the CONNECT. It says which bot is inside, and nothing of what the bot may do.
     pub(super) voucher: Option<Voucher>,
     /// The CONNECT's User-Agent, which few clients send.
     pub(super) user_agent: Option<HeaderValue>,
-    /// Set where the TLS inside asks for another name (RFC 6066 §3).
+    /// Set if the TLS inside asks for another name (RFC 6066 §3).
     pub(super) other_name: OnceLock<Box<str>>,
-    /// Of HTTP/2 inside.
+    /// Cancelled requests of HTTP/2 inside.
     pub(super) resets: Resets,
-    /// Set where the client ends the connection of HTTP/2 inside.
+    /// Set when the client ends the connection of HTTP/2 inside.
     pub(super) client_ended: Arc<AtomicBool>,
 }
 
 // === impl ClientConnection ===
 
 impl ClientConnection {
-    /// For requests that come over a connection of their own.
+    /// Describes a connection without a CONNECT.
     pub(super) fn direct(client: SocketAddr, guard: Arc<ConnectionGuard>, listener: Listener) -> Self {
         Self {
             client,
@@ -78,7 +77,7 @@ impl ClientConnection {
         }
     }
 
-    /// For requests of the same client that come through a CONNECT.
+    /// Describes a CONNECT of the same client.
     pub(super) fn inside(&self, outer_connect: Arc<OuterConnect>) -> Self {
         Self {
             outer_connect: Some(outer_connect),
@@ -86,7 +85,7 @@ impl ClientConnection {
         }
     }
 
-    /// The certificate of the client, while it holds and those who vouched for it are still trusted.
+    /// Returns the client's certificate if it is still valid and its roots are still trusted.
     pub(super) fn certificate(&self, proxy: &Proxy, now: impl Fn() -> SystemTime) -> Option<&ClientCertificate> {
         let vouched = self.certificate.as_deref()?;
         let roots = &proxy.tls.as_ref()?.client_roots;
@@ -94,7 +93,7 @@ impl ClientConnection {
         Some(&vouched.certificate).filter(|certificate| trusted && certificate.holds(now()))
     }
 
-    /// Counts a request that its client took back, which HTTP/2 makes cheap.
+    /// Counts a request that its client cancelled, which HTTP/2 makes cheap.
     pub(super) fn count_reset(&self) {
         if let Some(outer_connect) = &self.outer_connect {
             outer_connect.resets.count(Instant::now());
@@ -121,12 +120,12 @@ impl OuterConnect {
         }
     }
 
-    /// Notes the name that the TLS inside asks for. What two readers could take for another host than the CONNECT named
-    /// is no name that requests can be decided under. TLS without a name does no harm here: the requests inside are
-    /// decided on the CONNECT's host, and robotgate names that host to the site itself.
+    /// Notes the name that the TLS inside asks for, if it is not the CONNECT's host. The requests inside cannot be
+    /// decided on then, because two readers could disagree on their host. TLS without a name does no harm: the requests
+    /// inside are decided on the CONNECT's host, and robotgate names that host to the site.
     pub(super) fn note_server_name(&self, name: &str) {
         if !self.origin.host.matches(name) {
-            // Each connection is asked for one name.
+            // A connection asks for only one name, so this is set once.
             let _ = self.other_name.set(name.into());
         }
     }

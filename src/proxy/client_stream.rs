@@ -1,7 +1,5 @@
-//! A client's connection once its first bytes have been read: whatever carries it, TCP or TLS over it, with the bytes
-//! that were read too early put back in front.
-//!
-//! It reads no protocol.
+//! A client's connection whose first bytes have been read, over TCP or over TLS. Puts bytes that were read too early
+//! back in front. It interprets no protocol.
 
 use std::{
     io,
@@ -27,16 +25,15 @@ use tokio::{
     sync::oneshot,
 };
 
-/// See the module's text.
 #[derive(Debug)]
 pub(super) struct ClientStream {
     inner: Stream,
-    /// Read from `inner`, and yet to be read from this.
+    /// Bytes that were read from `inner`, and are still to be read from this stream.
     early: BytesMut,
     lender: Option<Lender>,
 }
 
-/// Who has lent the connection to whoever owns it now.
+/// Who has lent the connection to its present owner.
 #[derive(Debug)]
 struct Lender {
     /// Gets the connection back when its owner drops it.
@@ -48,7 +45,7 @@ struct Lender {
 // === impl ClientStream ===
 
 impl ClientStream {
-    /// `early` comes before what is still in `inner`.
+    /// Creates a stream that reads `early` before the rest of `inner`.
     pub(super) fn new(inner: Stream, early: BytesMut) -> Self {
         Self {
             inner,
@@ -57,28 +54,28 @@ impl ClientStream {
         }
     }
 
-    /// Has the connection given back by whoever is about to own this, when they are done with it. `ended` is set where the
-    /// client ends the connection before.
+    /// Lends this stream to its next owner. The receiver gets the connection back when that owner drops it. `ended` is
+    /// set if the client ends the connection before.
     pub(super) fn lend(&mut self, ended: Arc<AtomicBool>) -> oneshot::Receiver<Stream> {
         let (back, given) = oneshot::channel();
         self.lender = Some(Lender { back, ended });
         given
     }
 
-    /// What will be read first, as far as it is here.
+    /// Returns the bytes that are here and will be read first.
     pub(super) fn early(&self) -> &[u8] {
         &self.early
     }
 
-    /// Waits for bytes beside those of [`early`](Self::early), and puts them there. How many came; 0 at the end.
+    /// Waits for more bytes and appends them to [`early`](Self::early). Returns how many came; 0 at the end.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Fails if the connection does.
     pub(super) async fn read_early(&mut self) -> io::Result<usize> {
         self.inner.read_buf(&mut self.early).await
     }
 
-    /// Notes whether the client has ended the connection, by what came of a read or a write.
+    /// Notes whether the client has ended the connection, from the result of a read or a write.
     fn note<T>(&self, done: io::Result<T>, has_ended: bool) -> io::Result<T> {
         if let Some(lender) = &self.lender
             && (has_ended || done.is_err())
@@ -93,7 +90,7 @@ impl Drop for ClientStream {
     fn drop(&mut self) {
         if let Some(lender) = self.lender.take() {
             let nothing = Box::new(tokio::io::duplex(1).0);
-            // Who does not wait for it lets it close.
+            // If nobody waits for the connection, it closes.
             let _ = lender.back.send(std::mem::replace(&mut self.inner, nothing));
         }
     }
@@ -155,7 +152,7 @@ impl UniqueID for ClientStream {
     }
 }
 
-/// What protocol is spoken here was not agreed on by the TLS below, if there is one.
+/// Passes on what the TLS below has agreed on, if there is TLS.
 impl Ssl for ClientStream {
     fn get_ssl(&self) -> Option<&TlsRef> {
         self.inner.get_ssl()

@@ -1,7 +1,7 @@
-//! The clients that are connected: how many connections and requests each has, so that none takes what the others need.
+//! Counts the connections and requests of each client, so that no client takes what the others need.
 //!
-//! A client is an IPv4 address, or the first half of an IPv6 one, which is what one host has at will (RFC 4291 §2.5.4).
-//! The table is locked when a connection begins and ends, and never for a request.
+//! A client is an IPv4 address, or the first half of an IPv6 address, because one host can use the whole second half
+//! (RFC 4291 §2.5.4). The table is locked when a connection begins and ends, and never for a request.
 
 use std::{
     collections::HashMap,
@@ -21,25 +21,26 @@ use crate::{
     fetch::{Name, Requester},
 };
 
-/// All of them.
+/// All clients that are connected or remembered.
 #[derive(Debug)]
 pub(super) struct Clients {
     table: Mutex<Table>,
     pub(super) tally: Tally,
-    /// Turns of those that are not let in and are told why. Past them, connections are closed without a word.
+    /// Permits for telling clients why they are not let in. Without a permit, the connection is closed without a
+    /// response.
     pub(super) turned_away: Arc<Semaphore>,
-    /// As many files as one client may have opened for it, where the process may open few.
+    /// Upper limit for a client's connections, requests and fetches. It matters only if the process may open few files.
     share: usize,
 }
 
 #[derive(Debug)]
 struct Table {
     clients: HashMap<IpAddr, Arc<Client>>,
-    /// Of all clients.
+    /// Connections of all clients together.
     connections: usize,
-    /// As many connections as there are files for, of which each takes two: its own and its origin's.
+    /// Maximum number of connections for which there are files. Each takes two: its own and its origin's.
     room: usize,
-    /// With so many clients, it is looked for some to forget.
+    /// Number of clients at which entries are evicted.
     sweep_at: usize,
 }
 
@@ -47,7 +48,7 @@ struct Table {
 struct Client {
     connections: AtomicUsize,
     requests: AtomicUsize,
-    /// What is left of the certificates that it may have made; `None` where it has asked for none.
+    /// Allowance of certificates for new hosts; `None` if the client has asked for none.
     leaves: Mutex<Option<Allowance>>,
 }
 
@@ -66,7 +67,7 @@ pub(super) struct RequestGuard(Arc<ConnectionGuard>);
 // === impl Clients ===
 
 impl Clients {
-    /// For a process that may have so many files open.
+    /// Creates the table for a process that may have `files` files open.
     pub(super) fn new(now: Instant, files: usize) -> Self {
         let others = OTHER_FILES + 2 * kept_connections(files);
         let room = (files.saturating_sub(others) / 2).max(1);
@@ -83,15 +84,15 @@ impl Clients {
         }
     }
 
-    /// How many connections there may be.
+    /// Returns the maximum number of connections.
     pub(super) fn room(&self, limits: &Limits) -> usize {
         limits.connections.min(self.table().room)
     }
 
-    /// Lets a client in, with one more connection.
+    /// Lets a client in with one more connection.
     ///
     /// # Errors
-    /// It has as many as it may have, or all clients together have.
+    /// Fails if the client, or all clients together, have reached their limit of connections.
     pub(super) fn enter(
         self: &Arc<Self>,
         from: SocketAddr,
@@ -122,7 +123,7 @@ impl Clients {
         }))
     }
 
-    /// How many connections there are.
+    /// Returns the number of open connections.
     pub(super) fn connections(&self) -> usize {
         self.table().connections
     }
@@ -135,7 +136,7 @@ impl Clients {
 // === impl Client ===
 
 impl Client {
-    /// Whether a new client in its place would be the same.
+    /// Returns whether the entry can be evicted: a new entry for the client would be the same.
     fn is_forgettable(&self, limits: &Limits, now: Instant) -> bool {
         let is_full = |leaves: Allowance| leaves.is_full(limits.client_leaves, MINUTE, now);
         self.connections.load(Ordering::Relaxed) == 0 && self.leaves().is_none_or(is_full)
@@ -152,10 +153,10 @@ impl ConnectionGuard {
     /// Begins a request.
     ///
     /// # Errors
-    /// The client has as many under way as it may have.
+    /// Fails if the client has reached its limit of requests under way.
     pub(super) fn begin_request(self: &Arc<Self>, limits: &Limits) -> Result<RequestGuard, Limit> {
         let before = self.client.requests.fetch_add(1, Ordering::Relaxed);
-        // Made first, so that it takes back what was counted.
+        // Created before the check, because dropping it takes the count back.
         let request_guard = RequestGuard(self.clone());
         if before >= limits.client_requests.min(self.clients.share) {
             return Err(Limit::ClientRequests);
@@ -163,7 +164,7 @@ impl ConnectionGuard {
         Ok(request_guard)
     }
 
-    /// The client, as one that has robots.txt files fetched.
+    /// Returns the client as a requester of robots.txt fetches.
     pub(super) fn requester(&self, limits: &Limits) -> Requester {
         Requester {
             name: Name::Client(self.key),
@@ -171,10 +172,10 @@ impl ConnectionGuard {
         }
     }
 
-    /// Takes one of the certificates that the client may have made for new hosts in a minute.
+    /// Takes one from the client's allowance of certificates for new hosts in a minute.
     ///
     /// # Errors
-    /// None is left.
+    /// Fails if none is left.
     pub(super) fn take_leaf(&self, limits: &Limits, now: Instant) -> Result<(), Limit> {
         let mut leaves = self.client.leaves();
         let leaves = leaves.get_or_insert_with(|| Allowance::full(limits.client_leaves, now));
@@ -184,7 +185,7 @@ impl ConnectionGuard {
         }
     }
 
-    /// The client, as it is told from others.
+    /// Returns the address that identifies the client.
     pub(super) fn key(&self) -> IpAddr {
         self.key
     }
@@ -200,7 +201,7 @@ impl Drop for ConnectionGuard {
         let mut table = self.clients.table();
         table.connections = table.connections.saturating_sub(1);
         let left = self.client.connections.fetch_sub(1, Ordering::Relaxed);
-        // What it has used of an allowance is kept in mind; else coming back would fill it.
+        // A client with a used allowance stays in the table. Otherwise reconnecting would refill the allowance.
         if left == 1 && self.client.leaves().is_none() {
             table.clients.remove(&self.key);
         }
@@ -215,8 +216,8 @@ impl Drop for RequestGuard {
     }
 }
 
-/// As many connections to origins wait for another request, of HTTP/1.1 and of HTTP/2 each, in a process that may have so many
-/// files open.
+/// Returns how many idle connections to origins are kept in a process that may have `files` files open. The number
+/// applies to HTTP/1.1 and HTTP/2 separately.
 pub(super) fn kept_connections(files: usize) -> usize {
     (files / 32).clamp(16, 1024)
 }
@@ -232,13 +233,13 @@ fn key_of(address: IpAddr) -> IpAddr {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Clients that are remembered before it is looked for some to forget.
+/// Number of clients up to which no entry is evicted.
 const MANY: usize = 1024;
-/// Files beside those of connections: logs, copies, name servers, fetches of robots.txt files.
+/// Files other than connections: logs, copies, name servers, fetches of robots.txt files.
 const OTHER_FILES: usize = 64;
-/// One client has no more than one of so many parts of the connections that there are files for.
+/// The connections for which there are files are divided into so many shares. One client gets at most one share.
 const SHARES: usize = 4;
-/// How many are told at once that they are not let in.
+/// Number of clients that are told at the same time that they are not let in.
 const TURNED_AWAY: usize = 256;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a connection needs to be served, and how it ends: counted, so that a stop can wait for it, and cut off where that
+//! What is needed to serve a connection, and to end it: a stop waits for open connections, and cuts them off if that
 //! takes too long.
 
 use std::{
@@ -12,35 +12,33 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{client_connection::ClientConnection, live::Live};
 
-/// What a connection needs to be served.
+/// What is needed to serve a connection.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) live: Arc<Live>,
-    /// How its requests come.
     pub(super) connection: ClientConnection,
-    /// Those that a stop waits for.
+    /// The tasks that a stop waits for.
     pub(super) running: Running,
-    /// Turns true when the proxy is to stop.
+    /// Becomes true when the proxy is to stop.
     pub(super) shutdown: ShutdownWatch,
 }
 
-/// What runs, to be waited for and at last cut off.
+/// The tasks that run. A stop waits for them and finally cuts them off.
 #[derive(Debug, Clone)]
 pub(super) struct Running {
     tasks: TaskTracker,
     cut_off: CancellationToken,
 }
 
-/// Ends when no further request is waited for. Who is about to send one while the proxy is told to stop gets an answer,
-/// and is told with it that the connection ends.
+/// Ends shortly after the proxy is told to stop, when no further request is awaited on a connection. A client that is
+/// about to send one still gets a response, which says that the connection closes.
 pub(super) async fn last_call(mut shutdown: ShutdownWatch) {
     // The sender outlives every connection.
     let _ = shutdown.wait_for(|stop| *stop).await;
     tokio::time::sleep(LAST_CALL).await;
 }
 
-/// Reads on for a while: a connection that is closed with bytes unread takes the answer from a client
-/// that is still sending.
+/// Reads on for a while. If a connection closes with unread bytes, a client that is still sending loses the response.
 pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin), within: Duration) {
     let rest = async {
         let mut sink = [0; 4096];
@@ -52,14 +50,14 @@ pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin), within: Durati
             }
         }
     };
-    // Past it, the client has had its time.
+    // After this time, the connection closes in any case.
     let _ = tokio::time::timeout(within, rest).await;
 }
 
 // === impl Context ===
 
 impl Context {
-    /// Whether the client has ended its connection of HTTP/2.
+    /// Returns whether the client has ended its HTTP/2 connection.
     pub(super) fn client_has_ended(&self) -> bool {
         let outer_connect = self.connection.outer_connect.as_deref();
         outer_connect.is_some_and(|outer_connect| outer_connect.client_ended.load(Ordering::Relaxed))
@@ -76,8 +74,8 @@ impl Running {
         }
     }
 
-    /// The same for what runs on one connection: its tasks come and go without a look at the token of all connections,
-    /// which is locked each time.
+    /// Returns a copy for the tasks of one connection. It has a token of its own, because each look at the token of all
+    /// connections locks that.
     pub(super) fn of_connection(&self) -> Self {
         Self {
             tasks: self.tasks.clone(),
@@ -85,19 +83,18 @@ impl Running {
         }
     }
 
-    /// Runs `task` to its end or to the cut-off, where it is dropped: an exchange says so in the log
-    /// then.
+    /// Runs `task` until it ends or is cut off. A task that is cut off is dropped, and its exchange logs that.
     pub(super) async fn track<T>(&self, task: impl Future<Output = T>) -> Option<T> {
-        // With a token of its own: a common one is locked each time that any task looks at it.
+        // With a token of its own, because a shared token is locked each time that a task looks at it.
         let cut_off = self.cut_off.child_token();
         self.tasks.track_future(cut_off.run_until_cancelled(task)).await
     }
 
     pub(super) fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
         let running = self.clone();
-        // Boxed, since each future that takes another in would have room for it twice.
+        // Boxed, because a future that takes in another one would reserve room for it twice.
         let serving = Box::pin(serving);
-        // Counted before the task has begun.
+        // Counts the task before it begins.
         let token = self.tasks.token();
         tokio::spawn(async move {
             running.track(serving).await;
@@ -105,7 +102,8 @@ impl Running {
         });
     }
 
-    /// Waits until all have ended, at most for `bound`; then cuts off those that have not.
+    /// Waits until all tasks have ended, at most for `bound`, then cuts off the others. Returns whether all of them
+    /// ended.
     pub(super) async fn drain(&self, bound: Duration) -> bool {
         self.tasks.close();
         let running = self.tasks.len();
@@ -123,8 +121,8 @@ impl Running {
     }
 }
 
-/// For a request that is on its way when the proxy is told to stop.
+/// Time for a request that is on its way when the proxy is told to stop.
 const LAST_CALL: Duration = Duration::from_millis(500);
-/// How long a client may go on sending what nobody wants after its answer, and how many bytes: enough for most uploads.
+/// How long a client may go on sending after its response, and how many bytes. This is enough for most uploads.
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 pub(super) const MAX_LINGER: usize = 64 * 1024 * 1024;

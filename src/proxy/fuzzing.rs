@@ -1,5 +1,4 @@
-//! The way of a request's head from the client's bytes to the origin's, without a connection: what
-//! [`fuzzing`](crate::fuzzing) hands through.
+//! Passes a request's head from the client to the origin without a connection, for [`fuzzing`](crate::fuzzing).
 
 use std::cell::OnceCell;
 
@@ -14,28 +13,29 @@ use crate::{
     origin::{HostPort, Origin},
 };
 
-/// What the head of a request was taken for.
+/// What a head was read as.
 #[derive(Debug)]
 pub enum Taken {
-    /// A CONNECT to here.
+    /// A CONNECT to this host and port.
     Connect(HostPort),
     Request(ParsedRequest),
 }
 
-/// What a request is for.
+/// A request and its target.
 #[derive(Debug)]
 pub struct ParsedRequest {
     pub origin: Origin,
-    /// The path and query on which it is decided.
+    /// The path and query that the request is decided on.
     pub decided: Vec<u8>,
     /// The head that the origin gets.
     pub upstream: Vec<u8>,
 }
 
-/// Reads the head that `bytes` begin with, as one inside a CONNECT to `outer_connect`; `None` where more has to come.
+/// Reads the head at the front of `bytes`; `None` if more bytes are needed. `outer_connect` is the origin of the
+/// CONNECT that the request came through.
 ///
 /// # Errors
-/// Why it is refused, and by whom.
+/// Returns why the head is refused, and by which part of the code.
 pub fn take(bytes: &[u8], outer_connect: Option<&Origin>) -> Result<Option<Taken>, String> {
     let mut bytes = BytesMut::from(bytes);
     let Some(head) = Head::parse(&mut bytes, LIMITS).map_err(|error| format!("head: {error}"))? else {

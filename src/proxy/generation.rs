@@ -1,8 +1,8 @@
-//! What is in force: one configuration and everything built from it, swapped as a whole, so that
-//! a request sees either all of the old or all of the new.
+//! The configuration in force and everything built from it. A reload replaces it as a whole, so that a request sees
+//! either all of the old one or all of the new one.
 //!
-//! Building comes first and may fail; what was in force stays then. What a reload did not change
-//! is taken over, so that connections, caches and the log go on.
+//! Building can fail; the old generation then stays in force. The new generation takes over what the reload did not
+//! change, so that connections, caches and the log continue.
 
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -28,33 +28,30 @@ use crate::{
     upstream::Origins,
 };
 
-/// One configuration in force.
+/// A loaded configuration and everything built from it.
 pub struct Generation {
-    /// 1 at the start, one more with each reload.
+    /// 1 at the start, and one more with each reload.
     pub number: u64,
-    /// When it was made.
     pub made: SystemTime,
     pub config: Config,
-    /// What of it decides.
+    /// The parts of `config` that decisions depend on.
     pub(crate) terms: Terms,
     pub(super) egress: Egress,
     pub(super) fetcher: Arc<LoggedFetcher>,
     pub(super) audit: Arc<AuditLog>,
-    /// What the log looks like if it goes to standard output.
+    /// Format of the audit log on standard output. A file always has JSON.
     log_format: LogFormat,
-    /// The copies of robots.txt.
     pub(super) store: Arc<Store>,
     pub(super) meter: Meter,
-    /// `None` where no CONNECT is intercepted.
+    /// `None` if no CONNECT is intercepted.
     pub(super) leaves: Option<Leaves>,
-    /// Of the listeners that speak TLS.
+    /// `None` if no listener speaks TLS.
     pub(super) server_tls: Option<ServerTls>,
-    /// What was not allowed of late.
+    /// Recent requests that were not allowed.
     pub(super) recent: Arc<Recent>,
-    /// Turns at the decisions that take long, by who asks.
+    /// Permits for decisions that take long, fair between requesters.
     pub(super) long_decisions: Arc<FairSemaphore<Name>>,
     roots: Arc<Roots>,
-    /// The connections to origins.
     pub(super) origins: Arc<Origins>,
     limiter: Arc<FetchLimiter>,
 }
@@ -79,20 +76,21 @@ pub enum SetupError {
 // === impl Generation ===
 
 impl Generation {
-    /// Builds what `config` asks for, of a robotgate that is `listening` there and writes its log in `log_format`.
+    /// Builds the first generation from `config`. `listening` holds the addresses that robotgate listens on, and
+    /// `log_format` is the format of the audit log on standard output.
     ///
     /// # Errors
-    /// Something that the configuration names cannot be had.
+    /// Fails if something that the configuration names is not available, such as a file.
     pub(super) fn first(config: Config, listening: Listening, log_format: LogFormat) -> Result<Self, SetupError> {
         Self::build(config, None, false, listening, log_format)
     }
 
-    /// Builds what `config` asks for, to come after this one, taking over what stays as it was. With `anew`, the files
-    /// that it names are opened and read again even where their names are the same: certificates, keys and the audit
-    /// log, which someone may have moved away.
+    /// Builds the next generation from `config`, and takes over what has not changed. With `anew`, opens and reads all
+    /// files again, even if their names have not changed: certificates, keys and the audit log, which someone may have
+    /// moved away.
     ///
     /// # Errors
-    /// Something that the configuration names cannot be had. Nothing has changed then.
+    /// Fails if something that the configuration names is not available, such as a file. Nothing has changed then.
     pub fn followed_by(&self, config: Config, anew: bool) -> Result<Arc<Self>, SetupError> {
         let listening = self.egress.listening.clone();
         Self::build(config, Some(self), anew, listening, self.log_format).map(Arc::new)
@@ -116,7 +114,7 @@ impl Generation {
             Some(before) => before.roots.clone(),
             None => Arc::new(Roots::gather(&config.https.extra_roots)?),
         };
-        // A connection that was made under other roots must not serve this configuration.
+        // A connection that was made with other roots must not serve this configuration.
         let origins = match before.filter(|before| Arc::ptr_eq(&before.roots, &roots)) {
             Some(before) => before.origins.clone(),
             None => Origins::new(roots.path(), kept_connections(open_files())),
@@ -129,7 +127,7 @@ impl Generation {
             Some(before) => before.server_tls.clone(),
             None => config.proxy.tls.as_ref().map(server_tls::build).transpose()?,
         };
-        // Kept even then: those that run and wait are to be counted with those that come.
+        // Kept even with `anew`, so that running and waiting fetches count together with new ones.
         let limiter = match before.filter(|before| before.config.robots.max_fetches == config.robots.max_fetches) {
             Some(before) => before.limiter.clone(),
             None => config.fetch_limiter(),
@@ -141,7 +139,7 @@ impl Generation {
             None => store(&config.cache, before)?,
         };
         let counts = metrics.audit.clone();
-        // Last, because it makes a file, and a reload that fails leaves no trace.
+        // Last, because it creates a file, and a reload that fails must leave no trace.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
             Some(before) => {
                 if anew {
@@ -187,57 +185,58 @@ impl Generation {
         })
     }
 
-    /// The authority whose leaves clients of an interception see.
+    /// Returns the authority whose leaves clients see inside an interception.
     pub fn authority(&self) -> Option<&Authority> {
         self.leaves.as_ref().map(|leaves| leaves.authority().as_ref())
     }
 
-    /// Whether the audit log takes nothing, so that requests wait.
+    /// Returns whether the audit log accepts no lines, so that requests wait.
     pub fn audit_is_stalled(&self) -> bool {
         self.audit.is_stalled()
     }
 
-    /// Opens the audit log's file anew, after someone may have moved it away; `false` where it is no file. It blocks.
+    /// Reopens the audit log's file, which someone may have moved away. Returns `false` if the log is not a file.
+    /// Blocks.
     ///
     /// # Errors
-    /// The file cannot be opened. Lines go on to where they went.
+    /// Fails if the file cannot be opened. Lines then still go to the old file.
     pub fn reopen_audit_log(&self) -> Result<bool, AuditError> {
         self.audit.reopen()?;
         Ok(self.config.audit.output != Output::Stdout)
     }
 
-    /// Where robotgate listens, whatever the generation.
+    /// Returns the addresses that robotgate listens on. All generations share them.
     pub fn listening(&self) -> &Listening {
         &self.egress.listening
     }
 
-    /// The digest of the certificate that the proxy itself shows, where it speaks TLS.
+    /// Returns the digest of the certificate of the proxy's own TLS listeners; `None` without such listeners.
     pub fn server_certificate(&self) -> Option<[u8; 32]> {
         self.server_tls.as_ref().map(|tls| tls.certificate)
     }
 
-    /// Whether origins are within reach of `other` exactly as of this one.
+    /// Returns whether both generations reach the same origins in the same way.
     pub(super) fn reaches_like(&self, other: &Generation) -> bool {
         self.config.egress == other.config.egress && self.trusts_like(other)
     }
 
-    /// Whether both check origins' certificates against the same roots.
+    /// Returns whether both generations check origins' certificates against the same roots.
     pub(super) fn trusts_like(&self, other: &Generation) -> bool {
         Arc::ptr_eq(&self.roots, &other.roots)
     }
 
-    /// The copies of robots.txt.
+    /// Returns the copies of robots.txt.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
-    /// How many roots origins are checked against: the system's, and those of the operator.
+    /// Returns the number of roots that origins' certificates are checked against: the system's, and the operator's.
     pub fn roots(&self) -> (usize, usize) {
         (self.roots.system, self.roots.extra)
     }
 }
 
-/// The files of the authority, where one is needed.
+/// Returns the paths of the authority's certificate and key; `None` if nothing is intercepted.
 fn pair_of(config: &Config) -> Option<(&std::path::Path, &std::path::Path)> {
     let https = &config.https;
     (https.mode == HttpsMode::Intercept).then_some((&https.ca_certificate, &https.ca_key))
@@ -259,20 +258,20 @@ fn leaves(config: &Config, minted: Arc<AtomicU64>) -> Result<Option<Leaves>, Set
     Ok(Some(Leaves::counted(Arc::new(authority), MAX_LEAVES, minted)))
 }
 
-/// Whether both keep the copies in one file, by whatever path.
+/// Returns whether both configurations keep the copies in one file, even if they name it by different paths.
 fn is_same_file(before: &Cache, after: &Cache) -> bool {
     let resolved = |cache: &Cache| {
         let path = cache.path.as_deref()?;
         let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
         let file = folder.and_then(|folder| Some(folder.join(path.file_name()?)));
-        // The last link, too, where there is one.
+        // Resolves a link in the last component, too.
         Some(path.canonicalize().ok().or(file).unwrap_or_else(|| path.to_owned()))
     };
     before.path == after.path || resolved(before) == resolved(after)
 }
 
-/// The copies, on disk where they are to be kept there. At the start, a disk that cannot be had is no reason to serve
-/// nobody: copies are fetched anew after a restart then.
+/// Creates the store of the copies, on disk if the configuration says so. If the disk fails at the start, robotgate
+/// serves without it and fetches the copies again after a restart.
 fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, DiskError> {
     let pages = Store::disk_share(config.max_bytes);
     let store = match config.path.as_deref().map(|path| Disk::open(path, config.disk, pages)) {
@@ -295,9 +294,9 @@ fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, Disk
     }))
 }
 
-/// Leaves that are kept ready.
+/// Number of leaves that are kept ready.
 const MAX_LEAVES: usize = 10_000;
-/// How many long decisions are made at once: each keeps a core busy, and the rest of the proxy needs some.
+/// Returns how many long decisions may run at once. Each keeps a core busy, and the rest of the proxy needs some.
 fn half_of_the_cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }

@@ -1,8 +1,8 @@
-//! What a TLS handshake of a client begins with, and why it failed, which pingora passes on only as text. Pure.
+//! The start of a client's TLS handshake, and the cause of its failure, which pingora reports only as text. Pure.
 
 use crate::{text::plain, upstream};
 
-/// The cause of a handshake's failure: the last part of the text.
+/// Returns the cause of a failed handshake: the last part of the error's text.
 pub(super) fn cause(error: &pingora::Error) -> String {
     let text = error.to_string();
     if let Some((_, fault)) = text.split_once(CERTIFICATE_FAULT) {
@@ -18,7 +18,7 @@ pub(super) fn cause(error: &pingora::Error) -> String {
 
 /// The record type of a TLS handshake (RFC 8446 §5.1).
 pub(super) const TLS_HANDSHAKE: u8 = 0x16;
-/// What rustls says before the fault.
+/// Text before the fault in rustls's messages.
 const CERTIFICATE_FAULT: &str = "invalid peer certificate: ";
-/// Bytes of what a handshake failed for.
+/// Maximum length of a cause, in bytes.
 const MAX_CAUSE: usize = 256;

@@ -1,6 +1,6 @@
-//! Reads the head of one HTTP/1 request off a connection and checks it before pingora sees it, so
-//! that every complaint gets a clear answer, time and size are bounded over the whole head, and
-//! nothing that two parsers would read differently goes on.
+//! Reads the head of one HTTP/1 request off a connection and checks it before pingora sees it. So every fault gets a
+//! clear response, time and size are bounded over the whole head, and nothing goes on that two parsers would read
+//! differently.
 
 mod checks;
 mod framing;
@@ -26,18 +26,18 @@ use crate::{
     wire::Wire,
 };
 
-/// A checked head, and what came after it already.
+/// A checked head, and bytes that came after it.
 #[derive(Debug)]
 pub(super) struct Head {
     /// All bytes read so far: the head and perhaps some of the content.
     pub(super) bytes: BytesMut,
-    /// Where the head ends in them.
+    /// Length of the head in `bytes`.
     pub(super) len: usize,
-    /// Of a CONNECT: its target, and its fields.
+    /// Set if the request is a CONNECT.
     pub(super) connect: Option<ConnectHead>,
 }
 
-/// What a CONNECT says.
+/// The target and the fields of a CONNECT.
 #[derive(Debug)]
 pub(super) struct ConnectHead {
     pub(super) authority: HostPort,
@@ -47,15 +47,15 @@ pub(super) struct ConnectHead {
 /// Why there is no head.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HeadError {
-    /// The connection ended, or was silent between two requests: nobody waits for an answer.
+    /// The connection ended, or was silent between two requests. The client does not wait for a response.
     #[error("the connection ended")]
     Gone,
     #[error("the request did not arrive in time")]
     Timeout,
-    /// Longer than so many bytes.
+    /// Holds the limit in bytes.
     #[error("the request's header section is longer than {} (proxy.max-header-bytes)", Size(*.0))]
     TooLarge(usize),
-    /// More than so many.
+    /// Holds the limit.
     #[error("the request's header section has more than {0} fields (proxy.max-header-fields)")]
     TooManyFields(usize),
     #[error("the client sent TLS where HTTP was expected")]
@@ -84,29 +84,29 @@ pub(super) enum HeadError {
     NestedConnect,
 }
 
-/// Times that reading a head may take.
+/// Time limits for reading a head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeadTimes {
     /// Until the first byte.
     pub(super) idle: Duration,
-    /// From then on.
+    /// From the first byte on.
     pub(super) head: Duration,
 }
 
-/// The fields of a head that decide how it is read.
+/// What is found in a head, and what has to be changed in it.
 struct ScannedHead {
     len: usize,
     connect: Option<ConnectHead>,
-    /// What the request target has to say instead.
+    /// The new request target, if it has to change.
     new_target: Option<Vec<u8>>,
-    /// What the Host field has to say instead.
+    /// The new value of the Host field, if it has to change.
     new_host: Option<Vec<u8>>,
 }
 
-/// Bytes, as people write them.
+/// A number of bytes, as people write it.
 struct Size(usize);
 
-/// Tells the operator of a request that is refused as malformed.
+/// Logs a request that is refused as malformed.
 pub(super) fn log_malformed(client: SocketAddr, error: &dyn fmt::Display) {
     ratelimited!(info, %client, %error, "a request was refused as malformed");
 }
@@ -145,7 +145,7 @@ impl Head {
 
     async fn read_rest(wire: &Wire, mut bytes: BytesMut, limits: HeadLimits) -> Result<Self, HeadError> {
         loop {
-            // What is no head by now becomes none.
+            // A head within the limit would be complete by now.
             if bytes.len() > limits.bytes {
                 return Err(HeadError::TooLarge(limits.bytes));
             }
@@ -154,7 +154,8 @@ impl Head {
                 Ok(more) if !more.is_empty() => bytes.extend_from_slice(&more),
                 Ok(_) | Err(_) => return Err(HeadError::Gone),
             }
-            // Not after each piece: a head that comes byte by byte would be read as often.
+            // Parses only if the head may have ended. Otherwise, a head that comes byte by byte would be parsed for
+            // each byte.
             if may_end(&bytes[seen.saturating_sub(END.len() - 1)..])
                 && let Some(head) = Self::parse(&mut bytes, limits)?
             {
@@ -163,13 +164,13 @@ impl Head {
         }
     }
 
-    /// The head at the front of `bytes`, which are taken then; `None` where more has to come.
+    /// Parses the head at the front of `bytes` and takes all of them. Returns `None` if more bytes are needed.
     pub(super) fn parse(bytes: &mut BytesMut, limits: HeadLimits) -> Result<Option<Self>, HeadError> {
         let found = if limits.fields <= USUAL_FIELDS {
             let mut fields = [httparse::EMPTY_HEADER; USUAL_FIELDS];
             ScannedHead::in_front(bytes, &mut fields[..limits.fields], limits)?
         } else {
-            // A task's stack is for what is usual.
+            // The task's stack has room only for the usual number of fields.
             let mut fields = vec![httparse::EMPTY_HEADER; limits.fields];
             ScannedHead::in_front(bytes, &mut fields, limits)?
         };
@@ -188,7 +189,7 @@ impl Head {
         Ok(Some(head))
     }
 
-    /// Writes `target` into the request line.
+    /// Replaces the target in the request line.
     fn set_target(&mut self, target: &[u8]) {
         let mut out = BytesMut::with_capacity(self.bytes.len() + target.len());
         let rest = {
@@ -204,8 +205,8 @@ impl Head {
         self.bytes = out;
     }
 
-    /// Writes `host` into the Host field. It names the same origin in other letters; pingora
-    /// wants it byte for byte as in the request target.
+    /// Replaces the Host field. The new value names the same origin in other letters: pingora wants it byte for byte as
+    /// in the request target.
     fn set_host(&mut self, host: &[u8]) {
         let mut out = BytesMut::with_capacity(self.bytes.len() + host.len());
         for line in self.bytes[..self.len].split_inclusive(|byte| *byte == b'\n') {
@@ -228,7 +229,7 @@ impl Head {
 // === impl ScannedHead ===
 
 impl ScannedHead {
-    /// Reads and checks the head that `bytes` begin with; `None` where more has to come.
+    /// Parses and checks the head at the front of `bytes`. Returns `None` if more bytes are needed.
     fn in_front<'b>(
         bytes: &'b [u8],
         fields: &mut [httparse::Header<'b>],
@@ -239,7 +240,7 @@ impl ScannedHead {
             Ok(httparse::Status::Complete(len)) => len,
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => return Err(HeadError::TooManyFields(limits.fields)),
-            // httparse takes what follows the space for the version.
+            // httparse takes the text after the space for the version.
             Err(httparse::Error::Version) if has_space_in_target(bytes) => {
                 return Err(HeadError::Syntax(SPACE_IN_TARGET));
             }
@@ -282,8 +283,8 @@ impl ScannedHead {
 // === impl ConnectHead ===
 
 impl ConnectHead {
-    /// Checks a CONNECT (RFC 9110 §9.3.6). Its Host may be missing or stand without the port:
-    /// widespread clients send it so.
+    /// Checks a CONNECT (RFC 9110 §9.3.6). Its Host may be missing or lack the port, because widespread clients send it
+    /// so.
     fn new(target: &[u8], host: Option<&[u8]>, fields: &[httparse::Header<'_>]) -> Result<Self, HeadError> {
         let authority = HostPort::parse(target).map_err(HeadError::ConnectTarget)?;
         if authority.port.is_none() {
@@ -311,8 +312,8 @@ impl ConnectHead {
 // === impl HeadLimits ===
 
 impl HeadLimits {
-    /// Checks a head that came over HTTP/2, and so in one piece, as far as HTTP/2 itself does not: whether it is within
-    /// the bounds, counted as it would stand in HTTP/1, and could be misread there.
+    /// Checks a head that came over HTTP/2, as far as HTTP/2 itself does not: whether it is within the limits, counted
+    /// as in HTTP/1, and whether it could be misread in HTTP/1.
     ///
     /// # Errors
     /// See [`HeadError`].
@@ -332,7 +333,7 @@ impl HeadLimits {
 // === impl HeadError ===
 
 impl HeadError {
-    /// The limit that was come over, where that is what is wrong.
+    /// Returns the limit that was exceeded, if that is the error.
     pub(super) fn limit(&self) -> Option<Limit> {
         match self {
             Self::Timeout => Some(Limit::HeaderTimeout),
@@ -367,7 +368,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// Whether the request line ends in a version and has more words before it than a method and a target.
+/// Returns whether the request line ends in a version and has more words before it than a method and a target.
 fn has_space_in_target(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
@@ -376,16 +377,16 @@ fn has_space_in_target(head: &[u8]) -> bool {
 
 const SPACE_IN_TARGET: &str = "the request target has a space: write %20 for it";
 
-/// Whether a head may end in `bytes`, by either line end.
+/// Returns whether a head may end in `bytes`, with either kind of line end.
 fn may_end(bytes: &[u8]) -> bool {
     [END, b"\n\n"]
         .iter()
         .any(|end| memchr::memmem::find(bytes, end).is_some())
 }
 
-/// The end of a line, and an empty one.
+/// The end of a line, and an empty line.
 const END: &[u8] = b"\n\r\n";
-/// Fields of a head for which there is room on the stack.
+/// Number of fields for which there is room on the stack.
 const USUAL_FIELDS: usize = 128;
 
 #[cfg(test)]

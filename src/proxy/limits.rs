@@ -1,5 +1,5 @@
-//! What a client may ask of the proxy, in amounts: the one list of limits, what has come over each, and allowances that
-//! fill up again with time. No clock is read here.
+//! Limits on what a client may ask of the proxy: the one list of limits, how often each was exceeded, and allowances
+//! that refill with time. No clock is read here.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{fetch::TOO_MANY_FETCHES, ratelimited::EventCounter};
 
-/// A limit of the configuration that something came over.
+/// A limit of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
     Connections,
@@ -29,31 +29,31 @@ pub(super) enum Limit {
     TunnelTimeout,
 }
 
-/// How often each limit was come over.
+/// How often each limit was exceeded.
 #[derive(Debug)]
 pub(super) struct Tally {
     since: Instant,
     counts: [EventCounter; Limit::ALL.len()],
 }
 
-/// So much of something in so much time. What was not taken is there later, but never more than that.
+/// An amount that may be used in each period of time. It refills gradually, up to the full amount.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance {
     left: f64,
     at: Instant,
 }
 
-/// How often the client of an HTTP/2 connection takes requests back.
+/// How often the client of an HTTP/2 connection cancels requests.
 ///
-/// One that was taken back makes room for the next at once, while what was begun for it goes on for a while. So that
-/// is bounded by time (CVE-2023-44487).
+/// A cancelled request makes room for the next one at once, while the work that was begun for it goes on for a while.
+/// So the number of cancelled requests is limited by time (CVE-2023-44487).
 #[derive(Debug)]
 pub(super) struct Resets {
     allowed: u32,
     allowance: Mutex<Allowance>,
-    /// Requests that are being served, those that were taken back included.
+    /// Requests that are being served, including cancelled ones.
     pub(super) served: AtomicU32,
-    /// Cancelled when there were too many.
+    /// This token is cancelled once the client has cancelled too many requests.
     pub(super) enough: CancellationToken,
 }
 
@@ -69,7 +69,7 @@ impl Resets {
         }
     }
 
-    /// Counts a request that was taken back.
+    /// Counts a cancelled request.
     pub(super) fn count(&self, now: Instant) {
         let mut allowance = self.allowance.lock().unwrap_or_else(PoisonError::into_inner);
         if !allowance.take(self.allowed, RESETS_WITHIN, now) {
@@ -96,7 +96,7 @@ impl Limit {
         Limit::TunnelTimeout,
     ];
 
-    /// The key of `[proxy]` that sets it.
+    /// Returns the key of `[proxy]` that sets the limit.
     pub(super) fn key(self) -> &'static str {
         match self {
             Limit::Connections => "max-connections",
@@ -114,7 +114,7 @@ impl Limit {
         }
     }
 
-    /// What is said to a client that is turned away.
+    /// Returns the text for a client that exceeds the limit.
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Limit::Connections => "the proxy has reached its limit of connections (proxy.max-connections)",
@@ -155,14 +155,14 @@ impl Tally {
         }
     }
 
-    /// Each limit's key, and how often it was come over.
+    /// Returns each limit's key, and how often the limit was exceeded.
     pub(super) fn totals(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let total = |limit: Limit| self.counts[limit as usize].total();
         Limit::ALL.into_iter().map(move |limit| (limit.key(), total(limit)))
     }
 
-    /// Counts, and tells the operator: of each limit once in a second, so that who comes over it does not fill the log
-    /// too.
+    /// Counts that a client exceeded a limit. Logs each limit at most once a second, so that the client cannot fill the
+    /// log.
     pub(super) fn note(&self, limit: Limit, client: SocketAddr, now: Instant) {
         let count = &self.counts[limit as usize];
         if let Some(total) = count.note(now.saturating_duration_since(self.since)) {
@@ -181,7 +181,7 @@ impl Allowance {
         }
     }
 
-    /// Takes one of `amount` in each `time`; `false` where none is left.
+    /// Takes one of `amount` in each `time`. Returns `false` if none is left.
     pub(super) fn take(&mut self, amount: u32, time: Duration, now: Instant) -> bool {
         self.left = self.refilled(amount, time, now);
         self.at = now;
@@ -192,7 +192,7 @@ impl Allowance {
         true
     }
 
-    /// Whether nothing is missing of `amount`.
+    /// Returns whether all of `amount` is left.
     pub(super) fn is_full(&self, amount: u32, time: Duration, now: Instant) -> bool {
         self.refilled(amount, time, now) >= f64::from(amount)
     }
@@ -203,7 +203,7 @@ impl Allowance {
     }
 }
 
-/// The time in which so many requests as the configuration says may be taken back.
+/// The period for which the configuration sets the number of cancelled requests.
 const RESETS_WITHIN: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
@@ -218,9 +218,9 @@ mod tests {
         let mut allowance = Allowance::full(3, start);
         let mut take = |seconds| allowance.take(3, MINUTE, start + Duration::from_secs(seconds));
         assert_eq!([0, 0, 0, 0].map(&mut take), [true, true, true, false]);
-        // One in 20 seconds.
+        // One comes back every 20 seconds.
         assert_eq!([19, 20, 21].map(&mut take), [false, true, false]);
-        // Never more than three are there at once.
+        // There are never more than three at once.
         assert_eq!([600, 600, 600, 600].map(&mut take), [true, true, true, false]);
         assert!(!allowance.is_full(3, MINUTE, start + Duration::from_secs(659)));
         assert!(allowance.is_full(3, MINUTE, start + Duration::from_secs(660)));

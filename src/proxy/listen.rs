@@ -1,8 +1,9 @@
-//! The sockets that robotgate listens on, and who accepts there: bound before a configuration is put in force, so that
-//! one that cannot listen changes nothing, and given up only when what waited on them has been taken.
+//! The sockets that robotgate listens on, and the tasks that accept connections there. robotgate binds the sockets
+//! before it puts a configuration in force, so that a configuration that cannot listen changes nothing. It closes a
+//! socket only after it has accepted the connections that were waiting there.
 //!
-//! Each connection is a task of its own; when the proxy is to stop, no more are accepted and those that run get a bounded
-//! time to end.
+//! Each connection is a task of its own. When the proxy is to stop, it accepts no more connections, and those that are
+//! open get a limited time to end.
 
 mod accept;
 mod bind;
@@ -34,31 +35,30 @@ use crate::{config::Config, egress::Listening};
 #[derive(Debug)]
 pub struct Listeners {
     listeners: Mutex<Vec<Listener>>,
-    /// Those that the process was started with, until the first configuration is in force.
+    /// Sockets that the process was started with, until the first configuration is in force.
     inherited: Mutex<Vec<Socket>>,
     running: Running,
-    /// Turns true when the proxy is to stop.
+    /// Becomes true when the proxy is to stop.
     shutdown: ShutdownWatch,
-    /// Ends when the task of a listener fails.
+    /// Cancelled when the task of a listener fails.
     failed: CancellationToken,
 }
 
-/// The sockets of a configuration that is not yet in force. No client reaches those that are new.
+/// The sockets of a configuration that is not in force yet. Clients cannot connect to new ones.
 #[derive(Debug)]
 pub struct Planned {
     sockets: Vec<PlannedSocket>,
-    /// Undone when this is dropped.
+    /// Stops the sharing of ports when the plan is dropped.
     _shared: SharedPorts,
 }
 
-/// The same, listening. Nobody accepts on those that are new.
+/// The sockets of a plan, listening. No task accepts on new ones yet.
 #[derive(Debug)]
 pub struct Open {
     sockets: Vec<Socket>,
     _shared: SharedPorts,
 }
 
-/// A socket of a plan.
 #[derive(Debug)]
 struct PlannedSocket {
     named: SocketAddr,
@@ -70,27 +70,27 @@ struct PlannedSocket {
 /// A bound socket.
 #[derive(Debug, Clone)]
 struct Socket {
-    /// As the configuration names it, where a port 0 stands for any.
+    /// The address in the configuration, where port 0 means any port.
     named: SocketAddr,
     address: SocketAddr,
     speaks: Speaks,
     socket: Arc<TcpListener>,
 }
 
-/// What clients speak first on a socket.
+/// The protocol that clients speak first on a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Speaks {
     Http,
     Tls,
-    /// HTTP, with operators.
+    /// HTTP from operators.
     Admin,
 }
 
-/// Serves an operator's connection, in a task of its own, until its socket is given up.
+/// Serves an operator's connection in a task of its own, until the socket is closed.
 pub type ServeOperator = Arc<dyn Fn(TcpStream, SocketAddr, CancellationToken) + Send + Sync>;
 
-/// A socket, and the task that accepts on it.
+/// A socket and the task that accepts on it.
 #[derive(Debug)]
 struct Listener {
     socket: Socket,
@@ -101,17 +101,18 @@ struct Listener {
 // === impl Listeners ===
 
 impl Listeners {
-    /// Accepts nothing yet. What runs at last is cut off by `cut_off`. Of the sockets that the process was started with,
-    /// `inherited`, the first configuration takes what it names, and the others are closed then.
+    /// Creates listeners that accept nothing yet. `cut_off` ends connections that are still open at the end of a stop.
+    /// `inherited` are the sockets that the process was started with: the first configuration takes those that it
+    /// names, and the others are closed.
     ///
-    /// It has to be called within a runtime.
+    /// Must be called within a Tokio runtime.
     pub fn new(shutdown: ShutdownWatch, cut_off: CancellationToken, inherited: Vec<std::net::TcpListener>) -> Self {
         let usable = |socket: std::net::TcpListener| {
             let address = socket.local_addr().ok()?;
             Some(Socket {
                 named: address,
                 address,
-                // Until the configuration says what.
+                // Set when the configuration is known.
                 speaks: Speaks::Http,
                 socket: Arc::new(TcpListener::from_std(socket).ok()?),
             })
@@ -125,19 +126,19 @@ impl Listeners {
         }
     }
 
-    /// The sockets that `config` names: those that are there already, and others, which are bound now and accept
-    /// nothing yet. Dropped, it leaves no trace.
+    /// Returns the sockets that `config` names: existing sockets, and new ones that are bound but accept nothing yet.
+    /// Dropping the plan leaves no trace.
     ///
-    /// It has to be called within a runtime.
+    /// Must be called within a Tokio runtime.
     ///
     /// # Errors
-    /// One of them cannot be bound.
+    /// Fails if a socket cannot be bound.
     pub fn plan(&self, config: &Config) -> Result<Planned, ListenError> {
         let mut all = self.sockets();
         all.extend(self.inherited().iter().cloned());
         let mut others = all.clone();
         let exact = |(named, speaks)| {
-            // Of one port 0, each that speaks something else has a socket of its own.
+            // Each protocol on the same address with port 0 has a socket of its own.
             let is_same = |socket: &Socket| match socket.named == named {
                 true => socket.speaks == speaks || named.port() != 0,
                 false => socket.address == named,
@@ -159,8 +160,8 @@ impl Listeners {
                 speaks,
                 socket,
             });
-            // What comes to 127.0.0.1 goes to that socket for as long as there is one beside that of 0.0.0.0, and would
-            // be lost on the way if it were closed.
+            // Connections to 127.0.0.1 go to that socket as long as it exists beside the socket of 0.0.0.0. They would
+            // be lost if it were closed.
             let (within, outside) = others.drain(..).partition(|other| is_within(other.address, address));
             others = outside;
             sockets.extend(within.into_iter().map(|within: Socket| PlannedSocket {
@@ -176,8 +177,8 @@ impl Listeners {
         })
     }
 
-    /// Accepts no more where `open` does not, when what has come there by now is taken: it is served by the
-    /// configuration that is in force still.
+    /// Closes the sockets that are not in `open`. First accepts the connections that are waiting there, which the
+    /// configuration that is still in force serves.
     pub async fn retire(&self, open: &Open) {
         let retired: Vec<Listener> = {
             let mut listeners = self.lock();
@@ -194,9 +195,9 @@ impl Listeners {
         }
     }
 
-    /// Accepts where `open` does.
+    /// Accepts connections on the sockets in `open`.
     pub fn take_up(&self, open: Open, live: &Arc<Live>, operators: &ServeOperator) {
-        // Those that are not in use are closed with this.
+        // Closes the sockets that are not in use.
         self.inherited().clear();
         let mut listeners = self.lock();
         for socket in open.sockets {
@@ -222,19 +223,19 @@ impl Listeners {
         }
     }
 
-    /// The addresses with the ports that were bound, and what is spoken there.
+    /// Returns the bound addresses with their ports, and the protocol on each.
     pub fn addresses(&self) -> Vec<(SocketAddr, Speaks)> {
         let sockets = self.sockets().into_iter();
         sockets.map(|socket| (socket.address, socket.speaks)).collect()
     }
 
-    /// Waits until the task of a listener ends by a fault in it.
+    /// Waits until the task of a listener ends because of a fault.
     pub async fn failed(&self) {
         self.failed.cancelled().await;
     }
 
-    /// After the proxy was told to stop: waits until no bot's connection is accepted any more and then for all that runs,
-    /// at most for `bound` or until it is cut off. `true` where all of it ended. Operators are answered to the end.
+    /// Waits until all connections of bots have ended, for at most `bound` or until they are cut off. Returns `true` if
+    /// all of them ended. The proxy must have been told to stop. Operators are answered until the end.
     pub async fn drain(&self, bound: Duration) -> bool {
         let (for_operators, for_bots): (Vec<_>, Vec<_>) = {
             let mut listeners = self.lock();
@@ -242,13 +243,13 @@ impl Listeners {
         };
         *self.lock() = for_operators;
         for listener in for_bots {
-            // A task that panicked has said so; the others go on to their end.
+            // A task that panicked has reported it. The others run to their end.
             let _ = listener.accepting.await;
         }
         self.running.drain(bound).await
     }
 
-    /// The sockets, by their addresses.
+    /// Returns the sockets with their addresses.
     pub fn open(&self) -> Vec<(SocketAddr, Arc<TcpListener>)> {
         let sockets = self.sockets().into_iter();
         sockets.map(|socket| (socket.address, socket.socket)).collect()
@@ -267,11 +268,11 @@ impl Listeners {
     }
 }
 
-/// Whether the addresses of `config` are such as can be listened on. Those that are taken, perhaps by the robotgate that
-/// runs, are returned with the keys that name them.
+/// Checks whether robotgate can listen on the addresses of `config`. Returns the addresses that are in use, perhaps by
+/// the running robotgate, and the keys that name them.
 ///
 /// # Errors
-/// One of them is not.
+/// Fails if robotgate cannot listen on an address for another reason.
 pub(super) fn check(config: &Config) -> Result<Vec<(SocketAddr, &'static str)>, ListenError> {
     let mut taken = Vec::new();
     for (address, speaks) in wanted(config) {
@@ -282,22 +283,22 @@ pub(super) fn check(config: &Config) -> Result<Vec<(SocketAddr, &'static str)>, 
     Ok(taken)
 }
 
-/// Each address of the configuration.
+/// Returns each address of the configuration, and the protocol on it.
 fn wanted(config: &Config) -> impl Iterator<Item = (SocketAddr, Speaks)> {
     let proxy = &config.proxy;
     let plain = proxy.listen.iter().map(|address| (*address, Speaks::Http));
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let admin = config.admin.listen.iter().map(|address| (*address, Speaks::Admin));
-    // Who waits for bots to be served, as systemd does, finds that operators are.
+    // Admin listeners come first: once bots are served, which systemd for example waits for, operators are served too.
     admin.chain(plain).chain(tls.map(|address| (*address, Speaks::Tls)))
 }
 
-/// Whether `wide` takes what comes to `address`, too.
+/// Returns whether a socket on `wide` also gets the connections to `address`.
 fn is_within(address: SocketAddr, wide: SocketAddr) -> bool {
     wide.port() == address.port() && wide.ip().is_unspecified() && (wide.is_ipv6() || address.is_ipv4())
 }
 
-/// Runs `accepting`, which ends only when it is told to; else `failed` is.
+/// Runs `accepting`, which ends only when it is told to. If it panics, cancels `failed`.
 async fn watched(accepting: impl Future<Output = ()>, failed: CancellationToken) {
     let failing = failed.drop_guard();
     accepting.await;
@@ -307,13 +308,13 @@ async fn watched(accepting: impl Future<Output = ()>, failed: CancellationToken)
 // === impl Planned ===
 
 impl Planned {
-    /// Listens, which `listening` is told of. From here on clients may connect to new sockets, and wait there.
+    /// Listens, and adds the addresses to `listening`. From now on, clients can connect to new sockets and wait there.
     ///
     /// # Errors
-    /// Another program has begun to listen there meanwhile.
+    /// Fails if another program has begun to listen there in the meantime.
     pub fn open(self, listening: &Listening) -> Result<Open, ListenError> {
         let addresses: Vec<SocketAddr> = self.sockets.iter().map(|socket| socket.address).collect();
-        // First, as some request may be about to go there.
+        // First, because a request may be about to go to one of these addresses.
         listening.add(&addresses);
         let open = |planned: PlannedSocket| {
             Ok(Socket {
@@ -341,7 +342,7 @@ impl Open {
 // === impl Socket ===
 
 impl Socket {
-    /// Whether this is the other, and speaks the same.
+    /// Returns whether both are the same socket with the same protocol.
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.socket, &other.socket) && self.speaks == other.speaks
     }
@@ -352,7 +353,7 @@ impl Socket {
 impl Listener {
     async fn end(&mut self) {
         self.retire.cancel();
-        // A task that panicked has said so.
+        // A task that panicked has reported it.
         let _ = (&mut self.accepting).await;
     }
 }
@@ -368,7 +369,7 @@ impl Speaks {
         }
     }
 
-    /// The key that names its addresses.
+    /// Returns the configuration key that sets the addresses.
     fn key(self) -> &'static str {
         match self {
             Speaks::Http => "proxy.listen",

@@ -1,4 +1,4 @@
-//! The generation in force, swapped as a whole, and what outlives every generation.
+//! The generation in force, which is swapped as a whole, and what outlives every generation.
 
 use std::{
     sync::{
@@ -28,21 +28,21 @@ pub struct Live {
     current: ArcSwap<Generation>,
     pub(super) clients: Arc<Clients>,
     pub(super) metrics: Arc<Metrics>,
-    /// Clients that turned the authority's certificates down.
+    /// Clients that rejected the authority's certificates.
     pub(super) rejections: Arc<Rejections>,
-    /// Those that a reload has replaced and that a request may still write to.
+    /// Replaced audit logs to which a request may still write.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
-    /// Whether the proxy is stopping. Each request looks at it, so it is no channel, which would have a lock.
+    /// Whether the proxy is stopping. Not a channel, because each request reads it, and a channel would take a lock.
     stopping: AtomicBool,
 }
 
 // === impl Live ===
 
 impl Live {
-    /// Puts the first configuration in force. Its log and those of later ones are in `log_format` on standard output.
+    /// Puts the first configuration in force. All audit logs on standard output are in `log_format`.
     ///
     /// # Errors
-    /// Something that it names cannot be had.
+    /// Fails if something that the configuration names is not available, such as a file.
     pub fn new(config: Config, log_format: LogFormat) -> Result<Arc<Self>, SetupError> {
         let generation = Arc::new(Generation::first(config, Listening::default(), log_format)?);
         let metrics = generation.meter.metrics.clone();
@@ -56,7 +56,7 @@ impl Live {
         }))
     }
 
-    /// Puts another generation in force, which was made to come after the one that is.
+    /// Puts `generation` in force, which was built to follow the current one.
     pub fn put_in_force(&self, generation: Arc<Generation>) {
         let before = self.generation();
         let cache = &generation.config.cache;
@@ -67,48 +67,48 @@ impl Live {
         self.keep_audit_log(&before, &generation);
         self.current.store(generation.clone());
         if !generation.reaches_like(&before) {
-            // What could not be reached before may be within reach now.
+            // Sites that could not be reached before may be within reach now.
             generation.store.retry_failures();
         }
     }
 
     fn keep_audit_log(&self, before: &Generation, generation: &Generation) {
         let mut logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
-        // A log that nobody else holds writes what is left when it is dropped.
+        // A log that is held only here is dropped, and then writes what is left.
         logs.retain(|log| Arc::strong_count(log) > 1);
         if !Arc::ptr_eq(&before.audit, &generation.audit) {
             logs.push(before.audit.clone());
         }
     }
 
-    /// The copies of robots.txt.
+    /// Returns the copies of robots.txt.
     pub fn store(&self) -> Arc<Store> {
         self.generation().store.clone()
     }
 
-    /// Clients that turned the authority's certificates down.
+    /// Returns the clients that rejected the authority's certificates.
     pub fn rejections(&self) -> &Arc<Rejections> {
         &self.rejections
     }
 
-    /// What was not allowed of late.
+    /// Returns recent requests that were not allowed.
     pub fn recent(&self) -> Arc<Recent> {
         self.generation().recent.clone()
     }
 
-    /// All logs that may have something left to write.
+    /// Returns all logs that may still have lines to write.
     pub fn audit_logs(&self) -> Vec<Arc<AuditLog>> {
         let mut logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
         logs.retain(|log| Arc::strong_count(log) > 1);
         logs.iter().cloned().chain([self.generation().audit.clone()]).collect()
     }
 
-    /// Connections of clients that are open now.
+    /// Returns the number of open connections of clients.
     pub fn connections(&self) -> usize {
         self.clients.connections()
     }
 
-    /// Whether the proxy is stopping: connections are not kept then.
+    /// Returns whether the proxy is stopping. Connections are not kept then.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
@@ -118,18 +118,18 @@ impl Live {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// What is in force now, for a look at it and no longer.
+    /// Returns the generation in force, to be held only for a moment.
     pub(super) fn current(&self) -> arc_swap::Guard<Arc<Generation>> {
         self.current.load()
     }
 
-    /// What is in force now.
+    /// Returns the generation in force.
     pub fn generation(&self) -> Arc<Generation> {
         self.current.load_full()
     }
 }
 
-/// How many files this process may have open.
+/// Returns how many files this process may have open.
 pub(super) fn open_files() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit

@@ -1,10 +1,10 @@
-//! Logs clients that reject the certificates of the interception, which they do in three ways: by a TLS alert, by
-//! closing in the middle of the handshake, or by closing right behind it, before a byte of a request (Node.js and what
-//! is made with GnuTLS look at a certificate only then). The log names the client and what to set in it.
+//! Logs clients that reject the certificates of the interception. A client does so in one of three ways: it sends a TLS
+//! alert, closes during the handshake, or closes right after the handshake, before the first byte of a request. Node.js
+//! and programs made with GnuTLS check the certificate only then. The log names the client and what to set in it.
 //!
-//! Chromium closes connections in the last two ways too, though it trusts the certificate: it opens a spare one and
-//! closes it as soon as another serves it over HTTP/2. So a close counts only where the same program sends nothing on
-//! any other connection to the same origin either.
+//! Chromium also closes connections in the last two ways although it trusts the certificate: it opens a spare
+//! connection and closes it once another one serves it over HTTP/2. So a close counts only if the same program sends
+//! nothing on its other connections to the same origin.
 
 use std::{
     hash::Hash,
@@ -16,7 +16,7 @@ use http::HeaderValue;
 use super::{client_connection::OuterConnect, context::Context, handshake::cause};
 use crate::{origin::Scheme, ratelimited::ratelimited, text::plain, trust::RejectionKind, trust::clients};
 
-/// Logs why a client broke the handshake off. pingora passes the alert on only as text.
+/// Logs why a client ended the handshake. pingora reports the alert only as text.
 pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: &OuterConnect, context: &Context) {
     let text = error.to_string();
     let cause = cause(error);
@@ -32,8 +32,8 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
     }
 }
 
-/// Logs a client that sent nothing on a connection, `after` it could. Only within TLS, and at once, does that say
-/// something.
+/// Logs a client that closed a connection without sending anything, `after` it could have sent. Only inside TLS, and
+/// soon after the handshake, is a close a sign of rejection.
 pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && outer_connect.origin.scheme == Scheme::Https
@@ -43,7 +43,7 @@ pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     }
 }
 
-/// Notes that a client sent something on a connection inside a CONNECT.
+/// Notes that a client sent something on a connection inside a CONNECT, and so trusts the certificate.
 pub(super) fn note_trust(context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && let Some(program) = program(outer_connect, context)
@@ -52,7 +52,7 @@ pub(super) fn note_trust(context: &Context) {
     }
 }
 
-/// Logs a close, unless the client's other connections show that it means nothing.
+/// Logs a close, unless the client is a browser or its other connections show that the close means nothing.
 async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context) {
     if outer_connect.user_agent.as_ref().is_some_and(is_browser) {
         return;
@@ -72,7 +72,7 @@ async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context)
     }
 }
 
-/// Which program it is and what it connects to, as far as the CONNECT says. Nobody knows which one sends no User-Agent.
+/// Returns which program connects to which origin, as far as the CONNECT says; `None` without a User-Agent.
 fn program<'a>(outer_connect: &'a OuterConnect, context: &Context) -> Option<impl Hash + 'a> {
     let user_agent = outer_connect.user_agent.as_ref()?;
     Some((
@@ -82,7 +82,8 @@ fn program<'a>(outer_connect: &'a OuterConnect, context: &Context) -> Option<imp
     ))
 }
 
-/// Browsers look at the certificate within the handshake, say so by an alert, and close spare connections at any time.
+/// Returns whether the client is a browser. Browsers check the certificate during the handshake, reject it with an
+/// alert, and close spare connections at any time.
 fn is_browser(user_agent: &HeaderValue) -> bool {
     let text = String::from_utf8_lossy(user_agent.as_bytes());
     matches!(clients::guess(&text), Some("chromium" | "firefox"))
@@ -120,14 +121,14 @@ fn log_rejection(kind: RejectionKind, cause: &str, outer_connect: &OuterConnect,
     }
 }
 
-/// Alerts that say so (RFC 8446 §6.2), as rustls names them. What checks by other rules than its own, as Java and
-/// browsers do, says `certificate_unknown`.
+/// Alerts that reject a certificate (RFC 8446 §6.2), as rustls names them. Programs that check certificates by rules
+/// other than their TLS library's, such as Java and browsers, send `certificate_unknown`.
 const ALERTS: [&str; 4] = ["UnknownCA", "BadCertificate", "CertificateUnknown", "UnknownCa"];
 const GONE: [&str; 3] = ["handshake eof", "reset by peer", "Broken pipe"];
-/// Bytes of a User-Agent that the log shows.
+/// Maximum length of a User-Agent in the log, in bytes.
 const MAX_USER_AGENT: usize = 200;
-/// How long a client's other connections have to show that it trusts the certificate: a spare connection is closed when
-/// another is about to be used.
+/// How long a client's other connections have to show that it trusts the certificate. A client closes a spare
+/// connection when it is about to use another.
 const GRACE: Duration = Duration::from_secs(1);
-/// How soon a client closes that has looked at the certificate.
+/// Time within which a client that rejects the certificate closes.
 const AT_ONCE: Duration = Duration::from_secs(1);

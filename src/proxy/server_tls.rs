@@ -1,5 +1,5 @@
-//! The TLS of the proxy's own listeners, for clients that use it as an `https://` proxy: its certificate, and whose
-//! certificates of clients it takes. It reads the files that the configuration names, and listens nowhere.
+//! The TLS of the proxy's own listeners, for clients that use it as an `https://` proxy: its certificate, and the roots
+//! for clients' certificates. It reads the files that the configuration names, and does not listen.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,11 +20,11 @@ use crate::{
     files::{self, SecretError},
 };
 
-/// What the listeners speak TLS by.
+/// The TLS configuration of the listeners.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
     pub config: Arc<ServerConfig>,
-    /// The digest of the certificate and of those between it and its root, to tell it from another.
+    /// Digest of the certificate and its intermediates, to tell it from another certificate.
     pub certificate: [u8; 32],
 }
 
@@ -51,10 +51,10 @@ pub enum ServerTlsError {
     Roots(#[from] VerifierBuilderError),
 }
 
-/// Builds what `tls` asks for.
+/// Builds the TLS configuration that `tls` describes.
 ///
 /// # Errors
-/// A file cannot be read, others can read the key, or the files do not fit each other.
+/// Fails if a file cannot be read, other users can read the key, or the files do not belong together.
 pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
     let chain = certificates(&tls.certificate)?;
     let certificate = chain.iter().fold(Sha256::new(), |digest, one| digest.chain_update(one));
@@ -73,14 +73,14 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
         },
         error => error.into(),
     })?;
-    // To the proxy itself, HTTP/1.1 is spoken; inside a CONNECT it may be HTTP/2.
+    // Clients speak HTTP/1.1 to the proxy itself. Inside a CONNECT, they may speak HTTP/2.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // Sessions resume by tickets alone: however many clients come, nothing is kept for them.
+    // Sessions resume by tickets alone, so that nothing is kept for each client.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     if tls.client_roots.is_empty() {
         config.ticketer = Ticketer::new()?;
     } else {
-        // Who resumes shows no certificate again, so that nobody would look whether it still holds.
+        // A resumed session shows no certificate, so nobody would check whether it is still valid.
         config.send_tls13_tickets = 0;
     }
     Ok(ServerTls {
@@ -101,7 +101,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServerTlsEr
         .ok_or_else(|| ServerTlsError::NoCertificate(path.to_owned()))
 }
 
-/// Checks the certificates that clients show. Who shows none is let in, to be asked for another proof.
+/// Returns the verifier of clients' certificates; `None` without roots. Clients without a certificate are let in, to be
+/// asked for another proof.
 fn verifier(
     roots: &[CertificateDer<'static>],
     provider: Arc<rustls::crypto::CryptoProvider>,

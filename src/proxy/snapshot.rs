@@ -1,4 +1,4 @@
-//! Takes a snapshot of the values that are not counted as they change, for the metrics.
+//! Reads the values for the metrics that are not counted as they change.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -11,18 +11,18 @@ use crate::{
 };
 
 impl Live {
-    /// What is counted.
+    /// Returns the counters.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// All that is counted and looked up, as text. It takes some milliseconds where many origins are known, so it is not
-    /// for an asynchronous thread.
+    /// Returns all metrics as text. This takes some milliseconds if many origins are known, so do not call it on an
+    /// asynchronous thread.
     pub fn metrics_text(&self, format: Format) -> String {
         self.metrics.text(self.snapshot(), format)
     }
 
-    /// What is looked up. As long as [`metrics_text`](Self::metrics_text).
+    /// Returns the values read at scrape time. This takes as long as [`metrics_text`](Self::metrics_text).
     pub fn snapshot(&self) -> Snapshot {
         let generation = self.generation();
         let leaves = generation.leaves.as_ref();
@@ -45,7 +45,7 @@ impl Live {
         }
     }
 
-    /// Origins in memory by the word for what holds. One that was never fetched has none.
+    /// Counts the origins in memory by the answer that is in force. An origin that was never fetched is not counted.
     fn copies(&self, generation: &Generation) -> Vec<(&'static str, u64)> {
         let mut counts = Holds::ALL.map(|holds| (holds.as_str(), 0));
         let now = SystemTime::now();

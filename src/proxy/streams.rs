@@ -1,6 +1,6 @@
-//! The requests of an HTTP/2 connection, each to the gate; and the bounds of such
-//! a connection. What is malformed, what comes in endless pieces and what is taken back before it was looked at, the
-//! HTTP/2 library bounds by itself (RFC 9113 §10.5); what it cannot know of is bounded here.
+//! Serves the requests of an HTTP/2 connection, and bounds the connection. The HTTP/2 library itself bounds malformed
+//! frames, endless fragments, and requests that are cancelled before anybody has looked at them (RFC 9113 §10.5). This
+//! module bounds what the library cannot know of.
 
 use std::{
     sync::{
@@ -36,7 +36,7 @@ use super::{
     timer::Timer,
 };
 
-/// Serves the connection to its end.
+/// Serves the connection until it ends.
 pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, context: &Context) {
     let started = Instant::now();
     let (header_timeout, idle_timeout) = {
@@ -76,10 +76,10 @@ pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, cont
             return;
         }
     }
-    // A client that reads still goes on to say so, and a connection that is closed with that unread loses what it has not
-    // read of its responses.
+    // A client that is still reading sends window updates. If the connection closed with these unread, the client would
+    // lose the rest of its responses.
     if let Ok(mut stream) = given_back.await {
-        // Whether the client is there still, the next reads show.
+        // The next reads show whether the client is still there.
         let _ = tokio::time::timeout(TO_TAKE_THE_REST, AsyncWriteExt::shutdown(&mut stream)).await;
         linger(&mut stream, TO_TAKE_THE_REST).await;
     }
@@ -87,18 +87,18 @@ pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, cont
 
 /// The streams of a connection.
 struct Streams {
-    /// pingora gives each stream a task of its own, which ends after its connection's.
+    /// pingora runs each stream in a task of its own, which ends after that of its connection.
     context: Context,
     max_streams: u32,
     max_resets: u32,
     max_header_list: u32,
-    /// Told when a first one is under way, and when none is any more.
+    /// Notified when a request begins while none is under way, and when the last one ends.
     changed: Notify,
-    /// Requests that may still come.
+    /// Number of requests that may still come.
     left: AtomicU32,
-    /// Made true when no more are to come.
+    /// Set to true when no more requests are to come.
     retire: watch::Sender<bool>,
-    /// Those of requests that have ended, for the next ones.
+    /// Timers of requests that have ended, for the next requests.
     timers: Mutex<Vec<Timer>>,
     outer_connect: Arc<OuterConnect>,
 }
@@ -115,8 +115,8 @@ impl Streams {
             },
             max_streams: proxy.limits.http2_streams,
             max_resets: proxy.limits.http2_resets,
-            // A field counts for 32 bytes more than it has (RFC 9113 §6.5.2). What is over our own bound is told so; what
-            // is far over it, the library refuses by itself.
+            // A field counts for 32 bytes more than its length (RFC 9113 §6.5.2). A client above our own limit gets a
+            // response that says so. The library itself refuses a head far above it.
             max_header_list: u32::try_from(2 * proxy.head.bytes).unwrap_or(u32::MAX),
             changed: Notify::new(),
             left: AtomicU32::new(proxy.limits.connection_requests),
@@ -126,7 +126,7 @@ impl Streams {
         }
     }
 
-    /// Ends when no request is under way for `idle`, or when the first one does not come in the time `first`.
+    /// Ends when no request has been under way for `idle`, or when the first one has not come within `first`.
     async fn silence(&self, first: Duration, idle: Duration) {
         let mut within = first;
         loop {
@@ -142,14 +142,14 @@ impl Streams {
         }
     }
 
-    /// Counts a request that begins; `false` where there are too many for it to be served.
+    /// Counts a request that begins. Returns `false` if there are too many to serve it.
     fn begin(&self) -> bool {
         if self.left.fetch_sub(1, Ordering::Relaxed) <= 1 {
-            // No fewer than none.
+            // The number of requests that are left must not wrap around.
             self.left.store(1, Ordering::Relaxed);
             self.retire.send_replace(true);
         }
-        // No more than `max_streams` are open, so the others were taken back.
+        // No more than `max_streams` are open, so the others were cancelled.
         let under_way = self.outer_connect.resets.served.fetch_add(1, Ordering::Relaxed);
         if under_way == 0 {
             self.changed.notify_one();
@@ -185,7 +185,7 @@ impl HttpServerApp for Streams {
             self.timers().push(timer);
         }
         self.end();
-        // A stream of HTTP/2 is not used again.
+        // An HTTP/2 stream is not used again.
         None
     }
 
@@ -193,10 +193,10 @@ impl HttpServerApp for Streams {
         let mut options = H2Options::new();
         options
             .max_concurrent_streams(self.max_streams)
-            // The library ends a connection without a word over requests that were taken back before they were handed
-            // over. Here they are counted and told of, so it comes in only where that is too slow.
+            // If requests are cancelled before they are handed over, the library ends the connection without an error
+            // message. robotgate counts and reports them, so the library's limit applies only where that is too slow.
             .max_pending_accept_reset_streams(UNCOUNTED * (self.max_streams as usize + self.max_resets as usize))
-            // Of what an origin sends, each request keeps no more in memory while its client does not take it.
+            // Maximum part of a response that a request keeps in memory while its client does not take it.
             .max_send_buffer_size(SEND_BUFFER)
             .initial_window_size(WINDOW)
             .initial_connection_window_size(4 * WINDOW)
@@ -205,11 +205,11 @@ impl HttpServerApp for Streams {
     }
 }
 
-/// Bytes; as much as robotgate reads from an origin at once.
+/// In bytes: as much as robotgate reads from an origin at once.
 const SEND_BUFFER: usize = 64 * 1024;
-/// Bytes of a request's content that a client may send ahead of its origin.
+/// Bytes of a request's content that a client may send before its origin takes them.
 const WINDOW: u32 = 256 * 1024;
-/// For a client to take what it was sent before the end of its connection. It may be slow, and much may be under way.
+/// Time for a client to take what it was sent before its connection ends. It may be slow, and much may be under way.
 const TO_TAKE_THE_REST: Duration = Duration::from_secs(10);
-/// How many times more of them the library lets pass than are counted.
+/// The library's limit for cancelled requests is so many times higher than robotgate's.
 const UNCOUNTED: usize = 100;

@@ -1,4 +1,5 @@
-//! One timer for all the waits of a connection. To move a deadline back costs nothing, and most of them are never reached.
+//! One timer for all the waits of a connection. Moving a deadline back costs nothing, and most deadlines are never
+//! reached.
 
 use std::{
     pin::Pin,
@@ -7,14 +8,13 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// See the module's text.
 #[derive(Debug, Default)]
 pub(super) struct Timer(Option<Pin<Box<Sleep>>>);
 
 // === impl Timer ===
 
 impl Timer {
-    /// Ready at `deadline`.
+    /// Ready once `deadline` has passed.
     pub(super) fn poll_until(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if sleep.deadline() != deadline {
@@ -23,7 +23,7 @@ impl Timer {
         sleep.as_mut().poll(cx)
     }
 
-    /// Runs `future` until `deadline`; `None` where it has not ended by then.
+    /// Runs `future` until `deadline`. Returns `None` if the future has not ended by then.
     pub(super) async fn run<T>(&mut self, deadline: Instant, future: impl Future<Output = T>) -> Option<T> {
         let mut future = std::pin::pin!(future);
         std::future::poll_fn(|cx| match future.as_mut().poll(cx) {

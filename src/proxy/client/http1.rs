@@ -21,11 +21,10 @@ use crate::{
     wire::{Wire, at_once},
 };
 
-/// See the module's text.
 pub(in crate::proxy) struct Http1 {
     session: HttpSession,
     wire: Wire,
-    /// Whether a response was begun that cannot be ended.
+    /// Whether a response was begun that cannot be completed.
     is_cut: bool,
     bytes_in: u64,
     bytes_out: u64,
@@ -59,7 +58,7 @@ impl Http1 {
     pub(super) fn asks_to_upgrade(&self) -> bool {
         let head = self.head();
         let protocol = head.headers.get(header::UPGRADE);
-        // Any other protocol is not asked for at the origin.
+        // robotgate does not ask the origin for other protocols.
         head.version == Version::HTTP_11
             && protocol.is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
     }
@@ -107,7 +106,7 @@ impl Http1 {
 
     pub(super) fn send(&mut self, content: &[u8]) -> Result<(), ClientFault> {
         if content.is_empty() {
-            // As a chunk it would be the last one (RFC 9112 §7.1).
+            // An empty chunk would be the last one (RFC 9112 §7.1).
             return Ok(());
         }
         write_result(at_once(self.session.write_body(content)))?;
@@ -125,7 +124,7 @@ impl Http1 {
 
     pub(super) async fn cut(&mut self, within: Duration) {
         self.is_cut = true;
-        // A client that takes nothing has gone.
+        // A client that takes nothing is gone.
         let _ = tokio::time::timeout(within, self.wire.sent()).await;
     }
 
@@ -143,7 +142,7 @@ impl Http1 {
                 }
             }
         };
-        // Past it, the client has had its time.
+        // After this time, the connection closes in any case.
         let _ = tokio::time::timeout(LINGER, rest).await;
     }
 
@@ -155,7 +154,7 @@ impl Http1 {
             ..
         } = self;
         if is_cut || !session.will_keepalive() || !session.is_body_done() {
-            // The end of a response that was cut must not look like one that is meant, as that of TLS would.
+            // A cut response must not end like a complete one, as it would if TLS were closed properly.
             if !is_cut {
                 at_once(wire.shutdown());
             }
@@ -169,7 +168,7 @@ impl Http1 {
 
     pub(super) fn into_websocket(self) -> Wire {
         let Self { mut session, wire, .. } = self;
-        // What came with the head is read at once, and there is no more of it.
+        // The session returns the bytes that came with the head at once, and holds no others.
         if let Some(Ok(Some(early))) = at_once(session.read_body_bytes()) {
             wire.unread(BytesMut::from(early));
         }
@@ -177,7 +176,7 @@ impl Http1 {
     }
 }
 
-/// What came of a write of the session's, which never waits on a [`Wire`].
+/// Converts the result of a write to the session. Such a write never waits, because it goes to a [`Wire`].
 fn write_result<T>(done: Option<pingora::Result<T>>) -> Result<(), ClientFault> {
     match done {
         Some(Ok(_)) => Ok(()),
@@ -196,5 +195,5 @@ impl ClientFault {
     }
 }
 
-/// Bytes that may wait to be sent while more is sent.
+/// Number of bytes that may wait to be sent while more is sent.
 const MAX_UNSENT: usize = 16 * 1024;

@@ -14,15 +14,14 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use super::ClientFault;
 use crate::wire::at_once;
 
-/// See the module's text.
 pub(in crate::proxy) struct Http2 {
     session: HttpSession,
     body: Option<SendStream<Bytes>>,
-    /// Content that waits for the client to take it.
+    /// Content that the client has not taken yet.
     unsent: Bytes,
-    /// Whether the end follows what is unsent.
+    /// Whether the response ends after `unsent`.
     ends: bool,
-    /// Whether the end was sent.
+    /// Whether the end has been sent.
     ended: bool,
     bytes_in: u64,
     bytes_out: u64,
@@ -79,7 +78,7 @@ impl Http2 {
         matches!(at_once(reset), Some(Err(_)))
     }
 
-    /// Ready when the stream was reset, or has broken with its connection.
+    /// Ready when the stream was reset, or its connection broke.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reason, ClientFault>> {
         match &mut self.body {
             Some(body) => body.poll_reset(cx).map_err(|_| ClientFault::Gone),

@@ -1,15 +1,14 @@
-//! What a request's head has to be before pingora sees it: nothing that two parsers would read
-//! differently. Pure.
+//! Checks a request's head before pingora sees it, so that no two parsers read it differently. Pure.
 
 use super::HeadError;
 use crate::origin::{HostPort, HostPortError, Scheme, TargetForm, unsendable};
 
-/// See [`unsendable`].
+/// Refuses a target with a character that is [`unsendable`].
 pub(super) fn check_target(target: &[u8]) -> Result<(), HeadError> {
     unsendable(target).map_or(Ok(()), |byte| Err(HeadError::TargetCharacter(char::from(byte))))
 }
 
-/// A bare LF is a line end to some parsers only (RFC 9112 §2.2).
+/// Refuses a bare LF, which only some parsers take for the end of a line (RFC 9112 §2.2).
 pub(super) fn check_line_ends(head: &[u8]) -> Result<(), HeadError> {
     let bare = memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r');
     if bare {
@@ -18,7 +17,7 @@ pub(super) fn check_line_ends(head: &[u8]) -> Result<(), HeadError> {
     Ok(())
 }
 
-/// The http or https URL that a request for a WebSocket goes to, where `target` is a ws or wss one (RFC 6455 §3, §4.1).
+/// Returns the http or https URL of a request for a WebSocket, whose target is a ws or wss URL (RFC 6455 §3, §4.1).
 pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
     let end = memchr::memchr(b':', target)?;
     let (scheme, rest) = target.split_at(end);
@@ -32,7 +31,7 @@ pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
     Some([scheme.as_str().as_bytes(), rest].concat())
 }
 
-/// The values of a field, one for each time that it was sent.
+/// Returns the values of a field, one for each time that it was sent.
 pub(super) fn values_of<'r, 'b>(
     request: &'r httparse::Request<'_, 'b>,
     name: &'r str,
@@ -44,23 +43,22 @@ pub(super) fn values_of<'r, 'b>(
         .map(|field| field.value)
 }
 
-/// The Host field, of which there is at most one (RFC 9112 §3.2).
+/// Returns the Host field, of which there may be only one (RFC 9112 §3.2).
 pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Option<&'b [u8]>, HeadError> {
     let mut hosts = values_of(request, "host");
     let host = hosts.next();
     if hosts.next().is_some() {
         return Err(HeadError::Syntax("it has several Host fields"));
     }
-    // Not every client sends one with a CONNECT, whose target says it all.
+    // Not every client sends Host with a CONNECT, whose target already names the host.
     if host.is_none() && request.version == Some(1) && request.method != Some("CONNECT") {
         return Err(HeadError::Syntax("it has no Host field"));
     }
     Ok(host)
 }
 
-/// What the Host field has to be made, where it names the host of an absolute-form target in
-/// other letters: capitals, say, or an address in other digits. Where the target has no host, what the
-/// request is for is looked at later.
+/// Returns the new value of a Host field that spells the host of an absolute-form target differently: with capitals,
+/// for example, or with an address in other digits. Later code handles a target without a host.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
     if host.is_some_and(|host| host.contains(&b'@')) {
         return Err(HeadError::Host(HostPortError::UserInfo));
@@ -74,12 +72,12 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     };
     if !is_usual(authority) {
         let there = HostPort::parse(authority).map_err(HeadError::TargetHost)?;
-        // pingora takes no other, and says nothing of it.
+        // pingora accepts no other authority, and reports no error.
         if http::uri::Authority::try_from(authority).is_err() {
             return Err(match Scheme::parse(scheme) {
                 None => HeadError::TargetScheme,
                 Some(_) if is_escaped(authority) => HeadError::TargetHostEscaped(there.host),
-                // Marks such as braces, which the URL standard lets a name have and RFC 3986 does not.
+                // The URL standard allows marks such as braces in a name, and RFC 3986 does not.
                 Some(_) => HeadError::TargetHost(HostPortError::Host),
             });
         }
@@ -103,12 +101,12 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     }
 }
 
-/// Whether a host can only be read by decoding it.
+/// Returns whether a host can be read only by decoding it.
 fn is_escaped(authority: &[u8]) -> bool {
     !authority.is_ascii() || authority.contains(&b'%')
 }
 
-/// Whether an authority is made as nearly all are, and is for later to read.
+/// Returns whether an authority has the usual form, which needs no check here.
 fn is_usual(authority: &[u8]) -> bool {
     let usual = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':');
     authority.iter().all(usual) && memchr::memchr_iter(b':', authority).count() <= 1

@@ -1,12 +1,12 @@
-//! How a request says where its content ends: in one way, or not at all, and in the one spelling that
-//! every parser reads alike (RFC 9112 §6). Pure.
+//! Checks how a request says where its content ends: in one way or not at all, and in the one spelling that every
+//! parser reads alike (RFC 9112 §6). Pure.
 
 use http::{HeaderMap, HeaderValue, header};
 
 use super::{HeadError, checks::values_of};
 use crate::proxy::fields::is_same_variable;
 
-/// Checks the fields of `request`, which `head` is.
+/// Checks the fields of `request`, whose bytes are `head`.
 pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) -> Result<(), HeadError> {
     let wrong = |what| Err(HeadError::Syntax(what));
     if request.headers.iter().any(|field| is_disguised(field.name)) {
@@ -49,8 +49,8 @@ pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) ->
     }
 }
 
-/// The same of a request that came over HTTP/2, whose framing says itself where content ends; but it may go on over
-/// HTTP/1.
+/// Checks the fields of a request over HTTP/2. HTTP/2 itself says where content ends, but the request may be forwarded
+/// over HTTP/1.
 pub(super) fn check_framing_fields(headers: &HeaderMap) -> Result<(), HeadError> {
     if headers.keys().any(|name| is_disguised(name.as_str())) {
         return Err(HeadError::Syntax(DISGUISED));
@@ -62,23 +62,23 @@ pub(super) fn check_framing_fields(headers: &HeaderMap) -> Result<(), HeadError>
     }
 }
 
-/// Digits as everybody writes them.
+/// Returns whether a number is written in the usual way.
 fn is_plain_length(value: &[u8]) -> bool {
     (1..=MAX_DIGITS).contains(&value.len())
         && value.iter().all(u8::is_ascii_digit)
         && (value.len() == 1 || value[0] != b'0')
 }
 
-/// Whether servers that hand fields on as variables (RFC 3875 §4.1.18) would take the field for one
-/// that frames.
+/// Returns whether servers that pass fields on as variables (RFC 3875 §4.1.18) would mistake the field for a framing
+/// field.
 fn is_disguised(name: &str) -> bool {
     let is_one = |other| is_same_variable(name, other);
     name.contains('_') && (is_one(CONTENT_LENGTH) || is_one(TRANSFER_ENCODING))
 }
 
-/// Whether nothing but a space, or nothing at all, stands around the values of the fields that frame.
-/// Other blanks are allowed (RFC 9112 §5), but are no client's custom and have been read as a part of
-/// the value.
+/// Returns whether the values of the framing fields have at most one space before them, and no other blanks around
+/// them. Other blanks are allowed (RFC 9112 §5), but clients do not send them, and some parsers have read them as a
+/// part of the value.
 fn is_written_plainly(head: &[u8]) -> bool {
     head.split_inclusive(|byte| *byte == b'\n').all(|line| {
         let Some(colon) = memchr::memchr(b':', line) else {
@@ -101,5 +101,5 @@ const DISGUISED: &str = "a field name is that of a framing field with \"_\" for 
 const NO_PLAIN_LENGTH: &str = "its Content-Length is not a number that is written as usual";
 const CONTENT_LENGTH: &str = "content-length";
 const TRANSFER_ENCODING: &str = "transfer-encoding";
-/// As many as every number of them has room for in 63 bits.
+/// Every number with so many digits fits into 63 bits.
 const MAX_DIGITS: usize = 18;

@@ -1,13 +1,12 @@
-//! What a request says of its connection: which fields are for the next hop alone (RFC 9110 §7.6.1),
-//! and which protocol it would rather speak (§7.8). Pure.
+//! Checks what a request says about its connection: which fields are for the next hop only (RFC 9110 §7.6.1), and which
+//! other protocol it asks for (§7.8). Pure.
 //!
-//! Only a WebSocket may be asked for: what another protocol carries could be requests that nobody
-//! decides on.
+//! A request may ask only for a WebSocket. Other protocols could carry requests that nobody decides on.
 
 use super::{HeadError, checks::values_of};
 
-/// Refuses a `Connection` that names fields which are for everybody on the way: taking those out would
-/// give the origin another request than the one that was decided on.
+/// Refuses a `Connection` that names fields for every recipient. Without those fields, the origin would get another
+/// request than the one that was decided on.
 pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
     for option in options(request, "connection") {
         if !is_token(option) {
@@ -25,8 +24,8 @@ pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<()
     Ok(())
 }
 
-/// Refuses what could take the connection out of sight: HTTP/2 in clear text, and a WebSocket that is
-/// not asked for as RFC 6455 §4.1 has it. Whether a WebSocket is asked for.
+/// Refuses what could hide the requests on a connection: HTTP/2 in clear text, and a WebSocket that is not asked for as
+/// in RFC 6455 §4.1. Returns whether the request asks for a WebSocket.
 pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool, HeadError> {
     let wrong = |what| Err(HeadError::Syntax(what));
     if values_of(request, "http2-settings").next().is_some() {
@@ -48,14 +47,14 @@ pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool,
             return wrong("it asks for HTTP/2 without TLS, or for TLS inside HTTP, which is not served");
         }
     }
-    // What is left is ignored, as is any Upgrade in HTTP/1.0 (RFC 9110 §7.8).
+    // Any other protocol is ignored, and so is an Upgrade in HTTP/1.0 (RFC 9110 §7.8).
     if !upgrade.eq_ignore_ascii_case(b"websocket") || request.version == Some(0) {
         return Ok(false);
     }
     check_websocket(request).map(|()| true)
 }
 
-/// What makes an opening handshake.
+/// Checks that the request is an opening handshake.
 fn check_websocket(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
     let only = |name| {
         let mut fields = values_of(request, name);
@@ -83,7 +82,7 @@ fn is_key(key: &[u8]) -> bool {
     data_encoding::BASE64.decode(key).is_ok_and(|bytes| bytes.len() == 16)
 }
 
-/// The members of a list, without the empty ones.
+/// Returns the members of a list, without the empty ones.
 fn options<'r, 'b>(request: &'r httparse::Request<'_, 'b>, name: &'r str) -> impl Iterator<Item = &'b [u8]> + 'r {
     values_of(request, name)
         .flat_map(|value| value.split(|byte| *byte == b','))
@@ -95,7 +94,7 @@ fn is_token(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(crate::bot::is_token)
 }
 
-/// Fields that say what is asked for, of whom, by whom, and how long it is.
+/// Fields that say what is requested, from whom, by whom, and how long the content is.
 const END_TO_END: [&str; 22] = [
     "accept",
     "accept-encoding",

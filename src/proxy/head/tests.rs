@@ -5,22 +5,22 @@ use tokio::io::{AsyncWriteExt as _, DuplexStream};
 
 use super::*;
 
-/// A stream that holds at most so many bytes at a time, and the client's end of it.
+/// Returns a stream that holds `capacity` bytes at most, and the client's end of it.
 fn pipe(capacity: usize) -> (Wire, DuplexStream) {
     let (stream, client) = tokio::io::duplex(capacity);
     (Wire::new(Box::new(stream)), client)
 }
 
-/// What is read where the client sends `bytes` and then closes, so many at a time.
+/// Reads a head from a client that sends `bytes`, `size` at a time, and then closes.
 async fn read_in_pieces(bytes: &[u8], size: usize) -> Result<Head, HeadError> {
     let (stream, mut client) = pipe(size);
     let bytes = bytes.to_vec();
-    // The reader may not want all of it.
+    // Fails if the reader does not take all of it.
     tokio::spawn(async move { client.write_all(&bytes).await });
     Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await
 }
 
-/// The same, all at once.
+/// Reads a head from a client that sends all bytes at once.
 async fn read(bytes: impl AsRef<[u8]>) -> Result<Head, HeadError> {
     read_in_pieces(bytes.as_ref(), 1024 * 1024).await
 }
@@ -29,7 +29,7 @@ async fn error_of(bytes: impl AsRef<[u8]>) -> Option<HeadError> {
     read(bytes).await.err()
 }
 
-/// A head without its content, and the content read with it.
+/// Returns the head without its content, and the content that was read with it.
 fn parts(head: &Head) -> (&str, &str) {
     let (head, content) = head.bytes.split_at(head.len);
     (
@@ -98,7 +98,7 @@ async fn a_ws_url_is_taken_as_the_http_url_where_a_websocket_is_asked_for() {
         error_of(head("ws://a.example/", "b.example", upgrade)).await,
         Some(HeadError::HostDiffers)
     );
-    // Without the Upgrade it is a scheme as any other; what the request is for is looked at later.
+    // Without the Upgrade, ws is an unknown scheme, which later code refuses.
     let plain = head("ws://a.example/", "a.example", "");
     assert_eq!(parts(&read(&plain).await.expect("a head")), (&*plain, ""));
 }

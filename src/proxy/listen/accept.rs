@@ -1,4 +1,4 @@
-//! Accepts connections on one socket, and begins to serve each.
+//! Accepts connections on one socket and starts to serve each.
 
 use std::{
     io,
@@ -37,22 +37,22 @@ use crate::{
     wire::Wire,
 };
 
-/// A socket, and what its connections are served with.
+/// A socket, and what is needed to serve its connections.
 pub(super) struct Accepting {
     pub(super) socket: Socket,
     pub(super) live: Arc<Live>,
     pub(super) operators: ServeOperator,
     pub(super) running: Running,
-    /// Turns true when the proxy is to stop.
+    /// Becomes true when the proxy is to stop.
     pub(super) shutdown: ShutdownWatch,
-    /// When this socket is to be given up.
+    /// Cancelled when this socket is to be closed.
     pub(super) retire: CancellationToken,
 }
 
 // === impl Accepting ===
 
 impl Accepting {
-    /// Accepts until it is told to stop, and then what is waiting still: who has connected by then is served.
+    /// Accepts until it is told to stop, then accepts the connections that are already waiting.
     pub(super) async fn run(mut self) {
         let for_operators = self.socket.speaks == Speaks::Admin;
         loop {
@@ -64,8 +64,7 @@ impl Accepting {
             match accepted {
                 Ok((stream, client)) => self.enter(stream, client),
                 Err(error) => {
-                    // Most often the process has too many files open. The waiting connections stay
-                    // in the kernel's queue meanwhile.
+                    // Most often the process has too many files open. Connections wait in the kernel's queue meanwhile.
                     ratelimited!(
                         error, %error,
                         "cannot accept connections; if too many files are open, raise the limit \
@@ -75,7 +74,7 @@ impl Accepting {
                 }
             }
         }
-        // More cannot have waited when this began, and where they come without end it has to end.
+        // No more than `BACKLOG` connections were waiting when this loop began. Without a bound, it might never end.
         for _ in 0..BACKLOG {
             let Some(accepted) = waiting(&self.socket.socket) else {
                 break;
@@ -124,7 +123,7 @@ impl Accepting {
                 if let Ok(turn) = live.clients.turned_away.clone().try_acquire_owned() {
                     let live = live.clone();
                     self.running.spawn(async move {
-                        // Past it, nobody waits for who was not let in.
+                        // Past this time, a client that is not let in is disconnected without a response.
                         let turning = turn_away(stream, speaks, limit, &generation, &live);
                         let _ = tokio::time::timeout(TURNING_AWAY, turning).await;
                         drop(turn);
@@ -135,8 +134,8 @@ impl Accepting {
     }
 }
 
-/// A connection that is in the kernel's queue, or one that was and has ended; `None` where nothing more can be taken from
-/// there. Asked of the kernel: tokio may not have heard of it yet.
+/// Returns a connection from the kernel's queue, or the error of one that has ended; `None` if no more can be taken.
+/// Asks the kernel, because tokio may not know of the connection yet.
 fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> {
     let stream = match acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
         Ok((stream, _)) => stream,
@@ -169,13 +168,13 @@ async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: 
     connection::answer_and_close(Wire::new(stream), &Problem::Limit(limit), live).await;
 }
 
-/// Ends the TLS by the configuration that was in force when the connection came, and serves what is inside.
+/// Ends the TLS with the configuration that was in force when the connection came, and serves the requests inside.
 async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: Context) {
     let client = context.connection.client;
     let (stream, socket) = prepare(stream, client);
     context.connection.listener = Listener { socket, tls: true };
     let (Some(server_tls), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
-        // Who accepts TLS is told to stop before the configuration changes.
+        // Should not happen: a TLS listener stops before the configuration changes.
         ratelimited!(error, %client, "the configuration in force has no proxy.tls, so a connection was closed");
         return;
     };
@@ -200,14 +199,14 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
     }
 }
 
-/// Makes of a socket what pingora works with.
+/// Converts a socket to pingora's types.
 fn prepare(stream: TcpStream, client: SocketAddr) -> (L4Stream, Option<Arc<SocketDigest>>) {
     let mut stream = L4Stream::from(stream);
     if let Err(error) = stream.set_nodelay() {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let digest = SocketDigest::from_raw_fd(stream.id());
-    // Asked of the socket later, it may be gone with the client.
+    // Set now, because the socket no longer knows the address once the client is gone.
     let _ = digest.peer_addr.set(Some(client.into()));
     stream.set_socket_digest(digest);
     let socket = stream.get_socket_digest();
@@ -215,5 +214,5 @@ fn prepare(stream: TcpStream, client: SocketAddr) -> (L4Stream, Option<Arc<Socke
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// For telling a client that it is turned away.
+/// Time for telling a client that it is turned away.
 const TURNING_AWAY: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! Binding a socket, also where one that is about to be given up has the port still.
+//! Binds sockets, even if a socket that is about to be closed still has the port.
 
 use std::{io, net::SocketAddr, sync::Arc};
 
@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use super::{Socket, Speaks};
 
-/// A socket cannot be bound.
+/// Why a socket cannot be bound.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {error}{}", hint(error, key))]
 pub struct ListenError {
@@ -16,21 +16,21 @@ pub struct ListenError {
     error: io::Error,
 }
 
-/// A socket that has its address.
+/// A socket that is bound to its address.
 #[derive(Debug)]
 pub(super) enum Bound {
     Listening(Arc<TcpListener>),
-    /// Nobody can connect to it.
+    /// Does not listen, so clients cannot connect to it.
     Silent(TcpSocket),
 }
 
-/// Sockets that were made to share their ports. When this is dropped they share them no more: another program of the
-/// same user could take a part of the connections.
+/// Sockets that were made to share their ports. Dropping this stops the sharing, because another program of the same
+/// user could take some of the connections.
 #[derive(Debug, Default)]
 pub(super) struct SharedPorts(Vec<Arc<TcpListener>>);
 
-/// Binds a socket, beside `all` that are there, of which `leaving` are not named any
-/// more. For that, some may be `shared`.
+/// Binds a socket beside `all` existing ones, of which `leaving` are about to be closed. If necessary, makes existing
+/// sockets share their ports and adds them to `shared`.
 pub(super) fn bind(
     address: SocketAddr,
     speaks: Speaks,
@@ -45,7 +45,7 @@ pub(super) fn bind(
     bound.map_err(|error| ListenError::new(address, speaks, error))
 }
 
-/// Binds the address and gives it up at once. Nobody can connect meanwhile. `true` where somebody listens there already.
+/// Binds the address and releases it at once, without listening. Returns `true` if the address is in use.
 pub(super) fn check(address: SocketAddr, speaks: Speaks) -> Result<bool, ListenError> {
     match socket(address).and_then(|socket| socket.bind(address)) {
         Ok(()) => Ok(false),
@@ -58,7 +58,7 @@ fn silent(address: SocketAddr, all: &[Socket], leaving: &[Socket], shared: &mut 
     let bound = socket(address).and_then(|socket| socket.bind(address).map(|()| socket));
     let has_port = |socket: &&Socket| socket.address.port() == address.port();
     match bound {
-        // 0.0.0.0:3128 cannot be bound where 127.0.0.1:3128 is, unless both are willing to share.
+        // 0.0.0.0:3128 cannot be bound beside 127.0.0.1:3128 unless both sockets share the port.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && leaving.iter().any(|socket| has_port(&socket)) => {
             for socket in all.iter().filter(has_port) {
                 shared.share(&socket.socket)?;
@@ -77,7 +77,7 @@ fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // As after any restart: what an earlier connection left behind is no reason not to start.
+    // Connections left from a process that has ended must not prevent a start.
     socket.set_reuseaddr(true)?;
     Ok(socket)
 }
@@ -85,7 +85,7 @@ fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
 // === impl Bound ===
 
 impl Bound {
-    /// The socket, listening; a crowd of bots does not overrun it.
+    /// Listens. The backlog is long enough for a crowd of bots.
     pub(super) fn listen(self, address: SocketAddr, speaks: Speaks) -> Result<Arc<TcpListener>, ListenError> {
         match self {
             Bound::Listening(socket) => Ok(socket),
@@ -144,5 +144,5 @@ fn hint(error: &io::Error, key: &str) -> String {
     }
 }
 
-/// Connections that may wait to be accepted; the system may grant fewer.
+/// Connections that may wait to be accepted. The system may grant fewer.
 pub(super) const BACKLOG: u32 = 4096;

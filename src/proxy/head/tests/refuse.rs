@@ -1,8 +1,8 @@
-//! Heads that are refused, each with its cause.
+//! Heads that are refused, each with its error.
 
 use super::*;
 
-/// A request with these fields more than it needs.
+/// Returns a request with these additional fields.
 fn with_fields(fields: &str) -> String {
     format!("GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n")
 }
@@ -383,7 +383,7 @@ async fn a_host_that_has_to_be_decoded_is_told_how_to_be_written() {
         let sent = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         assert_eq!(error_of(&sent).await, Some(HeadError::TargetScheme), "{target} {host}");
     }
-    // Nobody but the gate reads the target of a CONNECT.
+    // Only the gate reads the target of a CONNECT.
     let connect = read("CONNECT b%C3%BCcher.example:443 HTTP/1.1\r\nHost: bücher.example\r\n\r\n").await;
     let authority = connect.expect("a head").connect.expect("a CONNECT").authority;
     assert_eq!(authority.host.to_string(), "xn--bcher-kva.example");
@@ -460,7 +460,7 @@ async fn a_head_holds_64_kib_and_no_byte_more() {
 
 #[tokio::test]
 async fn a_head_has_128_fields_and_not_one_more() {
-    // One of them is Host.
+    // The Host field is one of them.
     let most = with_fields(&"X: 1\r\n".repeat(LIMITS.fields - 1));
     assert_eq!(error_of(&most).await, None);
     let more = with_fields(&"X: 1\r\n".repeat(LIMITS.fields));

@@ -1,4 +1,4 @@
-//! How long a head may take, on a clock that stands still until nothing else can happen.
+//! Time limits for a head, on a clock that advances only when nothing else can happen.
 
 use tokio::time::Instant;
 
