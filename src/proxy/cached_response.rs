@@ -1,5 +1,5 @@
-//! What of a robots.txt's copy can be the answer to a bot's own request for it (`robots.serve-copies`), in the terms of
-//! an HTTP cache (RFC 9111). Pure.
+//! Finds out whether a robots.txt's copy can be the response to a bot's own request for it (`robots.serve-copies`), in
+//! the terms of an HTTP cache (RFC 9111). Pure.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,36 +8,36 @@ use pingora_http::RequestHeader;
 
 use crate::copy::{Answer, CacheStatus, Lookup, Policy, RobotsCopy};
 
-/// A fresh answer of the origin, as it was fetched.
+/// A fresh response of the origin, as it was fetched.
 #[derive(Debug)]
 pub(super) struct CachedResponse<'a> {
     pub(super) status: StatusCode,
-    /// `None` where the origin said that there is no robots.txt.
+    /// `None` if the origin said that there is no robots.txt.
     pub(super) copy: Option<&'a RobotsCopy>,
-    /// Since the origin gave or confirmed it, and for how long it holds from then on.
+    /// `age` is the time since the origin sent or confirmed the response, which is fresh for `life` from then on.
     pub(super) age: Duration,
     pub(super) life: Duration,
     pub(super) found: CacheStatus,
 }
 
-/// Whether a request may be answered from a copy at all: a plain one, which asks for nothing that only the origin knows
-/// (RFC 9111 §3.5, §5.2.1; RFC 9110 §13.1).
+/// Returns whether a copy can answer a request at all. The request has to be a plain one that asks for nothing that
+/// only the origin knows (RFC 9111 §3.5, §5.2.1; RFC 9110 §13.1).
 pub(super) fn can_answer(request: &RequestHeader) -> bool {
     let is_read = matches!(request.method, Method::GET | Method::HEAD);
     is_read && !ORIGIN_ONLY.iter().any(|name| request.headers.contains_key(name))
 }
 
-/// Whether the client has what is tagged `etag` already (RFC 9110 §13.1.2).
+/// Returns whether the client already has the response with the tag `etag` (RFC 9110 §13.1.2).
 pub(super) fn is_known(request: &HeaderMap, etag: &str) -> bool {
     let fields = request.get_all(header::IF_NONE_MATCH);
     let tags = fields.iter().filter_map(|value| value.to_str().ok());
-    // A tag with a comma in it is not found, and the answer is then sent whole.
+    // A tag with a comma in it is not found. The client then gets the whole response.
     tags.flat_map(|tags| tags.split(','))
         .map(str::trim)
         .any(|tag| tag == "*" || opaque(tag) == opaque(etag))
 }
 
-/// What two tags are compared by where one may be weak (RFC 9110 §8.8.3.2).
+/// Returns the part of a tag that counts if one of two tags may be weak (RFC 9110 §8.8.3.2).
 pub(super) fn opaque(etag: &str) -> &str {
     etag.strip_prefix("W/").unwrap_or(etag)
 }
@@ -45,7 +45,7 @@ pub(super) fn opaque(etag: &str) -> &str {
 // === impl CachedResponse ===
 
 impl<'a> CachedResponse<'a> {
-    /// What `lookup` found, where it is fresh at `now` and the whole of what the origin said.
+    /// Returns what `lookup` found, if that is fresh and everything that the origin sent.
     pub(super) fn of(lookup: &'a Lookup, policy: &Policy, now: SystemTime) -> Option<Self> {
         let ground = lookup.ground(policy);
         let (fetched, expires) = (ground.fetched?, ground.expires?);
@@ -64,7 +64,7 @@ impl<'a> CachedResponse<'a> {
     }
 }
 
-/// Fields that ask for the origin's own answer, or tell of content that is meant for it.
+/// Fields that ask for the origin's own response, or announce content for the origin.
 const ORIGIN_ONLY: [header::HeaderName; 10] = [
     header::AUTHORIZATION,
     header::CACHE_CONTROL,
@@ -77,7 +77,7 @@ const ORIGIN_ONLY: [header::HeaderName; 10] = [
     header::CONTENT_LENGTH,
     header::TRANSFER_ENCODING,
 ];
-/// Statuses that say no more than that there is nothing, and so need no field of the origin's.
+/// Statuses that only say that there is nothing. They need no fields from the origin.
 const ABSENCES: [u16; 4] = [403, 404, 410, 451];
 
 #[cfg(test)]

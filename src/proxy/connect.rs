@@ -1,4 +1,4 @@
-//! What a CONNECT gets: an interception, a blind tunnel, or a refusal (`https.mode`).
+//! Answers a CONNECT: with an interception, a blind tunnel, or a refusal (`https.mode`).
 
 pub(super) mod answer;
 
@@ -25,9 +25,9 @@ use crate::{
 };
 use http::{Method, header};
 
-/// Serves a CONNECT, which `head` is, and everything that comes through it.
+/// Serves the CONNECT in `head`, and everything that comes through it.
 pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Context) {
-    // The caller looks for one.
+    // The caller has checked that `head` is a CONNECT.
     let Some(connect) = head.connect.take() else {
         return;
     };
@@ -44,7 +44,7 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
         .https
         .tunnel_exception(&origin.host.to_string(), SystemTime::now())
         .map(|exception| exception.reason.clone());
-    // There are leaves where the mode is to intercept.
+    // There are leaves only if the mode is to intercept.
     match (&exception, &generation.leaves) {
         (None, Some(leaves)) => match vouch(&generation, &connect, &origin, context).await {
             Ok((voucher, refused)) => {
@@ -55,7 +55,7 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
         },
         _ => {
             let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
-            // A tunnel is a request that is under way for as long as it lasts.
+            // An open tunnel counts as a request.
             let limits = &generation.config.proxy.limits;
             let _request_guard = match context.connection.guard.begin_request(limits) {
                 Ok(request_guard) => request_guard,
@@ -76,12 +76,12 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
     }
 }
 
-/// What requests inside an interception inherit. A CONNECT that does not prove what it has to is refused, since inside
-/// there is no way left to prove it; everything else is for the requests inside to show.
+/// Returns what requests inside an interception inherit. A CONNECT without a required proof is refused, because the
+/// requests inside cannot show one. Everything else is left to the requests inside.
 ///
-/// A CONNECT to somewhere that bots may not go is decided on and logged as refused, and comes back in an exchange of its
-/// own. It is intercepted all the same: most clients show nothing of a refused CONNECT, and all of them show the
-/// refusals inside. Nothing is ever connected to.
+/// A CONNECT to a destination that bots may not reach is decided on and logged as refused, and its exchange is
+/// returned. It is still intercepted: most clients show nothing of a refused CONNECT, and all of them show the refusals
+/// inside. robotgate never connects to the destination.
 async fn vouch(
     generation: &Arc<Generation>,
     connect: &ConnectHead,
@@ -102,15 +102,15 @@ async fn vouch(
     let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
     let answer = settle(&mut exchange, connect, decision, context).await;
     match answer {
-        // Nothing has failed unless the log takes nothing.
+        // `failed` is set only if the audit log accepts no lines.
         Err(_) if reason == Reason::Egress && exchange.failed.is_none() => Ok((proof.voucher(), Some(exchange))),
         Err(answer) => Err((answer, exchange)),
-        // What was decided is a refusal.
+        // Does not happen: a decision before an interception is a refusal.
         Ok(()) => Err((exchange.problem(&Problem::Request, &connect.headers), exchange)),
     }
 }
 
-/// Decides on a CONNECT as a whole and logs it. `Ok` where a tunnel may be opened.
+/// Decides on a CONNECT as a whole and logs the decision. Returns `Ok` if a tunnel may be opened.
 async fn admit(
     exchange: &mut Exchange,
     connect: &ConnectHead,
@@ -132,7 +132,7 @@ async fn admit(
     settle(exchange, connect, decision, context).await
 }
 
-/// Logs what was decided on a CONNECT. `Ok` where it may be opened.
+/// Logs the decision on a CONNECT. Returns `Ok` if the CONNECT may be opened.
 async fn settle(
     exchange: &mut Exchange,
     connect: &ConnectHead,

@@ -1,5 +1,5 @@
-//! The content of a request as it is read, the beginning of which is kept so that it can be sent once more, where an origin
-//! has certainly done nothing about the request.
+//! Reads the content of a request. It keeps the beginning, so that the content can be sent again if the origin has
+//! certainly not acted on the request.
 
 use std::task::{Context, Poll, ready};
 
@@ -7,39 +7,38 @@ use bytes::Bytes;
 
 use super::client::{Client, ClientFault};
 
-/// See the module's text.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     kept: Vec<Bytes>,
-    /// The part that is read next.
+    /// Index of the next part to read in `kept`.
     next: usize,
-    /// Whether something was read that is not kept.
+    /// Whether some content was read and not kept.
     is_gone: bool,
 }
 
 // === impl Content ===
 
 impl Content {
-    /// Goes back to the beginning; `false` where that is not kept.
+    /// Goes back to the beginning. Returns `false` if the beginning was not kept.
     pub(super) fn rewind(&mut self) -> bool {
         self.next = 0;
         !self.is_gone
     }
 
-    /// Keeps nothing from here on: the request is sent for good.
+    /// Stops keeping content: the request will not be sent again.
     pub(super) fn forget(&mut self) {
-        // What was not read again is needed still.
+        // Parts from `next` on were read from the client and still have to be sent.
         self.kept.drain(..self.next);
         self.next = 0;
         self.is_gone = true;
     }
 
-    /// Whether all of it has been read.
+    /// Returns whether all content has been read.
     pub(super) fn is_read(&self, client: &mut Client) -> bool {
         self.next == self.kept.len() && client.is_read()
     }
 
-    /// The next part; `None` at the end.
+    /// Returns the next part; `None` at the end.
     pub(super) fn poll_next(
         &mut self,
         client: &mut Client,
@@ -67,5 +66,5 @@ impl Content {
     }
 }
 
-/// Bytes of content that are kept.
+/// Maximum size of the content that is kept, in bytes.
 const MAX_KEPT: usize = 64 * 1024;

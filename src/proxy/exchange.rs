@@ -1,5 +1,5 @@
-//! The state of one request and its response, from the head to the last byte: what was decided,
-//! what is said of it in the log and in headers, and how long each step took.
+//! The state of one request and its response, from the head to the last byte: the decision, what the log and the
+//! headers say about it, and how long each step took.
 
 use std::{
     borrow::Cow,
@@ -31,57 +31,57 @@ use crate::{
 };
 
 thread_local! {
-    /// Each thread's ids are in order, and no two threads wait for each other.
+    /// One for each thread: the ids of a thread are in order, and no thread waits for another.
     static IDS: ContextV7 = const { ContextV7::new() };
 }
 
-/// One request and what became of it.
+/// A request and its outcome.
 pub(super) struct Exchange {
     pub(super) generation: Arc<Generation>,
     pub(super) method: Method,
-    /// Joins the records and the headers: a UUIDv7 (RFC 9562 §5.7).
+    /// Links the records in the log and the headers: a UUIDv7 (RFC 9562 §5.7).
     id: [u8; 36],
     started: Instant,
-    /// Once a decision stands in the log.
+    /// Set once the decision has been handed to the log.
     decided: Option<Decided>,
     pub(super) timings: Timings,
     /// The origin's address.
     pub(super) upstream: Option<std::net::SocketAddr>,
-    /// What the client was told instead of the origin's response.
+    /// The error that the log names, and that the client was told unless its response had begun.
     pub(super) failed: Option<(ProxyError, String)>,
-    /// The status of the response that the client is being sent.
+    /// The status of the response to the client.
     pub(super) status: Option<u16>,
     /// Bytes of content from the client, and to it.
     pub(super) passed: Count,
-    /// Whether it is for robotgate itself.
+    /// Whether the request is for robotgate itself.
     pub(super) is_internal_site: bool,
-    /// Whether the copy of the robots.txt is the answer.
+    /// Whether the response comes from the copy of the robots.txt.
     from_copy: bool,
-    /// Whether the end stands in the log.
+    /// Whether the end has been logged.
     completed: bool,
-    /// Of a tunnel or a WebSocket, for as long as it is open.
+    /// Counts a tunnel or a WebSocket while it is open.
     tunnel: Option<Present>,
 }
 
-/// A decision, and the value of `Robots-Decision` for the response, where it has one.
+/// A decision, and the value of `Robots-Decision` if the origin's response gets one.
 struct Decided {
     decision: Decision,
     field: Option<String>,
 }
 
-/// Steps of the exchange, from its start.
+/// How long steps took: `connect` since forwarding began, `first_byte` since the exchange began.
 #[derive(Debug, Default)]
 pub(super) struct Timings {
     pub(super) connect: Option<Duration>,
     pub(super) first_byte: Option<Duration>,
 }
 
-/// What of a request the log tells beside the decision.
+/// What the log records of a request beside the decision.
 pub(super) struct Request<'a> {
     pub(super) method: &'a http::Method,
     pub(super) headers: &'a HeaderMap,
     pub(super) client: std::net::SocketAddr,
-    /// Whether it came through an intercepted CONNECT, inside of which no proxy is asked for.
+    /// Whether the request came through an intercepted CONNECT. A client inside one cannot be asked for a credential.
     pub(super) inside: bool,
 }
 
@@ -110,11 +110,11 @@ impl Exchange {
         }
     }
 
-    /// Takes the decision and logs it. Nothing may be done about it before this is through. Gives the refusal, unless the
-    /// request is forwarded.
+    /// Logs the decision. Nothing may be done about the request before this returns. Returns the refusal, or `None` if
+    /// the request is forwarded.
     ///
     /// # Errors
-    /// The log takes nothing. Then nothing may be done at all.
+    /// Fails if the log accepts no lines. The request must not be forwarded then.
     pub(super) async fn decide(
         &mut self,
         request: &Request<'_>,
@@ -138,7 +138,7 @@ impl Exchange {
         let handing_over = Instant::now();
         let meter = &generation.meter;
         let enqueued = generation.audit.enqueue(&line).await;
-        // Those who wait in vain wait the longest.
+        // Failed attempts wait the longest, so they are measured too.
         let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
         meter.decided(&decision);
         let waited = decision.lookup.as_ref().map(|lookup| lookup.waited);
@@ -161,30 +161,30 @@ impl Exchange {
                 (Some(refusal), None)
             }
         };
-        // Only a decision that is in the log gets an end there, and each of them does.
+        // Set here, so that each decision in the log gets an end there, and no other does.
         self.decided = Some(Decided { decision, field });
         let result = enqueued.wait_until_written().await;
         self.generation.meter.metrics.audit_took(handing_over.elapsed());
         result.map(|()| refusal)
     }
 
-    /// What was decided, once that is in the log.
+    /// Returns the decision once it has been handed to the log.
     pub(super) fn decision(&self) -> Option<&Decision> {
         self.decided.as_ref().map(|decided| &decided.decision)
     }
 
-    /// Whether the request goes on to the origin.
+    /// Returns whether the request goes on to the origin.
     pub(super) fn forwards(&self) -> bool {
         self.decision().is_some_and(|decision| decision.forwarded)
     }
 
-    /// Gives away the value of `Robots-Decision` for the response to a request that is forwarded, where it gets one.
+    /// Takes the value of `Robots-Decision` for the response to a forwarded request, if it gets one.
     pub(super) fn take_decision_field(&mut self) -> Option<String> {
         self.decided.as_mut()?.field.take()
     }
 
-    /// The answer from the copy of the robots.txt to the bot's own request for it, where the copy was looked up and can be
-    /// one. The request is not forwarded then.
+    /// Returns the response to the bot's own request for the robots.txt from its copy, if the copy was looked up and
+    /// can be the response. The request is not forwarded then.
     pub(super) fn copy(&mut self, request: &HeaderMap) -> Option<OwnResponse> {
         let Decided { decision, field } = self.decided.as_ref()?;
         let lookup = decision.lookup.as_ref()?;
@@ -195,13 +195,13 @@ impl Exchange {
         Some(answer)
     }
 
-    /// The answer to something that went wrong, which the log will name.
+    /// Returns the response to a problem, and notes the problem for the log.
     pub(super) fn problem(&mut self, problem: &Problem<'_>, request: &HeaderMap) -> OwnResponse {
         self.failed = Some(problem.for_log());
         OwnResponse::problem(problem, request, &self.generation.config.proxy.name)
     }
 
-    /// The answer where nothing was decided, for no reason of the site's.
+    /// Returns the response to a request on which nothing was decided. The site is not the cause.
     pub(super) fn no_decision(
         &mut self,
         error: NoDecision,
@@ -226,12 +226,12 @@ impl Exchange {
         self.problem(&problem, request)
     }
 
-    /// Notes a fault that nobody can be told of any more.
+    /// Notes a fault that came too late to tell the client.
     pub(super) fn note_fault(&mut self, fault: &Fault) {
         self.failed.get_or_insert_with(|| Problem::Fault(fault).for_log());
     }
 
-    /// Notes that the client took no bytes of the response for too long.
+    /// Notes that the client did not take the response in time.
     pub(super) fn note_client_full(&mut self) {
         self.failed.get_or_insert_with(|| {
             (
@@ -241,31 +241,31 @@ impl Exchange {
         });
     }
 
-    /// Notes that nothing passed for too long.
+    /// Notes that no bytes passed for too long.
     pub(super) fn note_idle(&mut self) {
         self.failed
             .get_or_insert_with(|| (ProxyError::Idle, "no bytes passed for too long".to_owned()));
     }
 
-    /// Notes that the tunnel's or the WebSocket's time was over.
+    /// Notes that the tunnel or the WebSocket reached its maximum duration.
     pub(super) fn note_old(&mut self) {
         self.failed
             .get_or_insert_with(|| (ProxyError::Lifetime, "it lasted as long as it may".to_owned()));
     }
 
-    /// Notes what of the client's was ambiguous.
+    /// Notes what was ambiguous in what the client sent.
     pub(super) fn note_request_error(&mut self, what: String) {
         self.failed.get_or_insert((ProxyError::HttpRequestError, what));
     }
 
-    /// Whether the client left before the end.
+    /// Returns whether the client left before the end.
     pub(super) fn client_is_gone(&self) -> bool {
         self.failed
             .as_ref()
             .is_some_and(|(error, _)| *error == ProxyError::ClientGone)
     }
 
-    /// Notes that robotgate itself cut it off.
+    /// Notes that robotgate itself ended the exchange.
     pub(super) fn note_aborted(&mut self) {
         self.failed.get_or_insert_with(|| {
             (
@@ -275,7 +275,7 @@ impl Exchange {
         });
     }
 
-    /// Notes that the client went away before the end.
+    /// Notes that the client left before the end.
     pub(super) fn note_client_gone(&mut self) {
         self.failed.get_or_insert_with(|| {
             (
@@ -289,11 +289,11 @@ impl Exchange {
         self.started.elapsed()
     }
 
-    /// Logs the end. Does nothing for a request that no decision was made on.
+    /// Logs the end, if a decision was made, and counts the exchange.
     pub(super) async fn complete(&mut self) {
         if let Some(line) = self.completion_line() {
             let audit = &self.generation.audit;
-            // Room is waited for, so that a slow disk slows requests down; but not for ever.
+            // Waits for room, so that a slow disk slows requests down, but not forever.
             if audit.append(&line).await.is_err() {
                 audit.append_now(&line);
             }
@@ -323,7 +323,7 @@ impl Exchange {
         });
     }
 
-    /// Counts it as open from now on.
+    /// Counts the exchange as an open tunnel from now on.
     pub(super) fn becomes(&mut self, tunnel: Tunnel) {
         self.tunnel = Some(self.generation.meter.metrics.tunnel_opened(tunnel));
     }
@@ -333,7 +333,7 @@ impl Exchange {
         std::str::from_utf8(&self.id).unwrap_or_default()
     }
 
-    /// The line of the end; `None` where there is none of a decision.
+    /// Returns the line for the end; `None` without a decision.
     fn completion_line(&self) -> Option<Line> {
         let lookup = self.decision()?.lookup.as_ref();
         let (bytes_in, bytes_out) = self.passed.both();
@@ -355,8 +355,7 @@ impl Exchange {
     }
 }
 
-/// All User-Agent fields that were sent, so that the log shows why a request with two of them was
-/// refused.
+/// Returns all User-Agent fields, so that the log shows why a request with two of them was refused.
 fn user_agent(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let mut fields = headers.get_all(header::USER_AGENT).iter();
     let text = |field: &http::HeaderValue| String::from_utf8_lossy(field.as_bytes()).into_owned();
@@ -369,8 +368,7 @@ fn user_agent(headers: &HeaderMap) -> Option<Cow<'_, str>> {
 }
 
 impl Drop for Exchange {
-    /// An exchange that is cut off, by the end of the program or by a fault in it, has an end in
-    /// the log too.
+    /// Logs the end of an exchange that is cut off when the program stops or panics.
     fn drop(&mut self) {
         if self.completed {
             return;

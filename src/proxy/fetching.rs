@@ -1,4 +1,4 @@
-//! Fetches robots.txt files for the gate, and logs each fetch before a decision rests on it.
+//! Fetches robots.txt files for the gate, and logs each fetch before a decision is based on it.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -15,14 +15,14 @@ use crate::{
     text::{Timestamp, micros, plain, plain_message},
 };
 
-/// The fetcher of one configuration, and the log that it tells.
+/// The fetcher of one configuration, with the log and the metrics that it reports to.
 pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,
     pub(super) metrics: Arc<Metrics>,
-    /// Whether queries are left out of the log.
+    /// Whether the log leaves out queries.
     pub(super) redact_query: bool,
-    /// The configuration's generation.
+    /// The number of the configuration's generation.
     pub(super) config: u64,
 }
 
@@ -95,7 +95,7 @@ impl LoggedFetcher {
             duration_us: micros(traced.took),
             error: error.as_deref().map(|error| plain_message(error, MAX_ERROR)).as_deref(),
             held: before.is_known().then(|| held.holds().as_str()),
-            // A first fetch that was cut off leaves no copy that could have expired.
+            // If the first fetch was cut off, there is no copy that could have expired.
             holds: match after.is_known() {
                 true => holds.holds().as_str(),
                 false => Holds::Unreachable.as_str(),
@@ -110,7 +110,7 @@ impl LoggedFetcher {
         .line()
     }
 
-    /// A URL as the log may show it.
+    /// Returns a URL as it may appear in the log.
     fn logged<'u>(&self, url: &'u str) -> Cow<'u, str> {
         match url.split_once('?') {
             Some((path, _)) if self.redact_query => format!("{path}?redacted").into(),
@@ -119,9 +119,9 @@ impl LoggedFetcher {
     }
 }
 
-/// Bytes that the line of a fetch takes in the log, about. As many fetches as `robots.max-fetches` allows at most (10,000)
-/// find room at once.
+/// Approximate size of a fetch's line in the log, in bytes. The log has room for as many fetches at once as
+/// `robots.max-fetches` allows at most (10,000).
 const LINE: usize = 400;
-/// Bytes of a redirect's target, and of the text of an error.
+/// Maximum length of a redirect's target, and of an error's text, in bytes.
 const MAX_URL: usize = 2 * 1024;
 const MAX_ERROR: usize = 512;

@@ -1,19 +1,18 @@
-//! The header fields that a proxy adds, takes away and reads (RFC 9110 §7.6), and the structured
-//! fields of a decision (RFC 9651). Pure.
+//! Reads, adds and removes the header fields of a proxy (RFC 9110 §7.6), and writes the structured fields of a decision
+//! (RFC 9651). Pure.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 use pingora_http::RequestHeader;
 use sfv::FieldType as _;
 
-/// The field that tells a client what was decided. A name in these letters, where pingora keeps
-/// them, reads as people write it.
+/// The field that tells a client the decision. pingora keeps the capitals of its name.
 pub(super) const ROBOTS_DECISION: &str = "Robots-Decision";
-/// RFC 9209.
+/// See RFC 9209.
 pub(super) const PROXY_STATUS: &str = "Proxy-Status";
 pub(super) const VIA: &str = "Via";
 
-/// Whether a request has come through a proxy of this name already (RFC 9110 §7.6.3).
+/// Returns whether a request has already come through a proxy of this name (RFC 9110 §7.6.3).
 pub(super) fn has_passed(headers: &HeaderMap, name: &str) -> bool {
     headers
         .get_all(header::VIA)
@@ -23,7 +22,7 @@ pub(super) fn has_passed(headers: &HeaderMap, name: &str) -> bool {
         .any(|passed| passed.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// `received-by` of one entry: what stands after the protocol.
+/// Returns `received-by` of one entry: the word after the protocol.
 fn received_by(entry: &[u8]) -> Option<&[u8]> {
     entry
         .split(|byte| byte.is_ascii_whitespace())
@@ -31,8 +30,8 @@ fn received_by(entry: &[u8]) -> Option<&[u8]> {
         .nth(1)
 }
 
-/// Whether a request asks for its target and for nothing else: by GET or HEAD, and without a field by which some servers
-/// choose another method or resource. Those in `stripped` do not reach the server.
+/// Returns whether a request asks only for its target: by GET or HEAD, and without a field by which some servers choose
+/// another method or resource. Fields in `stripped` do not matter, because they do not reach the server.
 pub(super) fn ask_for_the_target_alone(request: &RequestHeader, stripped: &[HeaderName]) -> bool {
     let names_another = |name: &HeaderName| NAME_ANOTHER_RESOURCE.iter().any(|other| is_same_variable(name, other));
     matches!(request.method, Method::GET | Method::HEAD)
@@ -57,14 +56,15 @@ fn is_stripped(name: &HeaderName, stripped: &[HeaderName]) -> bool {
     stripped.iter().any(|other| is_same_variable(name, other))
 }
 
-/// Whether servers that hand fields on as variables (RFC 3875 §4.1.18) take both names for one: `_` is `-` to them.
+/// Returns whether servers that pass fields on as variables (RFC 3875 §4.1.18) take both names for the same: they read
+/// `_` as `-`.
 pub(super) fn is_same_variable(name: impl AsRef<str>, other: impl AsRef<str>) -> bool {
     let letters = |name: u8| if name == b'_' { b'-' } else { name.to_ascii_lowercase() };
     let (name, other) = (name.as_ref(), other.as_ref());
     name.len() == other.len() && name.bytes().map(letters).eq(other.bytes().map(letters))
 }
 
-/// The Via field of a message that was received by `version`, with an entry of `name` behind those that are there.
+/// Returns the Via field for a message that came in with `version`, with an entry for `name` after the existing ones.
 pub(super) fn with_via(headers: &HeaderMap, version: Version, name: &str) -> Option<HeaderValue> {
     let version = match version {
         Version::HTTP_10 => "1.0 ",
@@ -81,7 +81,7 @@ pub(super) fn with_via(headers: &HeaderMap, version: Version, name: &str) -> Opt
     HeaderValue::from_maybe_shared(Bytes::from(value)).ok()
 }
 
-/// One Cookie field of several, which HTTP/2 allows and HTTP/1.1 does not (RFC 9113 §8.2.3).
+/// Joins several Cookie fields into one: HTTP/2 allows several, and HTTP/1.1 does not (RFC 9113 §8.2.3).
 pub(super) fn joined_cookie(headers: &HeaderMap) -> Option<HeaderValue> {
     let fields = headers.get_all(header::COOKIE);
     let crumbs: Vec<&[u8]> = fields.iter().map(HeaderValue::as_bytes).collect();
@@ -91,7 +91,7 @@ pub(super) fn joined_cookie(headers: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).ok()
 }
 
-/// One Content-Length of several, or of a list, which pingora has seen to be equal.
+/// Returns the value of several Content-Length fields, or of a list. pingora has checked that all of them are equal.
 pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
     let first = lengths.next()?;
@@ -102,8 +102,8 @@ pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
     }
 }
 
-/// Whether a response has no transfer coding, or the only one whose end every client finds: `chunked`, which
-/// HTTP/1.0 does not have (RFC 9112 §6.1).
+/// Returns whether a response has no transfer coding, or only `chunked`, whose end every client finds. HTTP/1.0 does
+/// not have `chunked` (RFC 9112 §6.1).
 pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -113,8 +113,8 @@ pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
     }
 }
 
-/// The names of the fields that are for one connection only (RFC 9110 §7.6.1), those that
-/// `Connection` names included, and of those in `also` that are there.
+/// Returns the names of the fields that are for one connection only (RFC 9110 §7.6.1), including those that
+/// `Connection` names, and of the fields in `also` that are present.
 pub(super) fn hop_by_hop(headers: &HeaderMap, also: &[HeaderName]) -> Vec<HeaderName> {
     let is_fixed = |name: &&HeaderName| HOP_BY_HOP.contains(name) || also.contains(name);
     let fixed = headers.keys().filter(is_fixed).cloned();
@@ -127,7 +127,7 @@ pub(super) fn hop_by_hop(headers: &HeaderMap, also: &[HeaderName]) -> Vec<Header
     fixed.chain(nominated).collect()
 }
 
-/// These have rules of their own.
+/// Returns whether a field has rules of its own, even if `Connection` names it.
 fn has_own_rules(name: &HeaderName) -> bool {
     [
         header::CONNECTION,
@@ -139,8 +139,8 @@ fn has_own_rules(name: &HeaderName) -> bool {
     .contains(name)
 }
 
-/// The members of a list (RFC 9651 §3.1) that are not `name`'s, as a token or as a string; `None` where there
-/// are none, and where the field is no list of items: then nobody can say whose they are.
+/// Returns the members of a list (RFC 9651 §3.1) that are not `name`, as a token or as a string. Returns `None` if
+/// there are none, or if the field is not a list of items: nobody can say whose members it has then.
 pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Option<HeaderValue> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(HeaderValue::as_bytes).collect();
     let mut list = sfv::Parser::new(&lines.join(&b", "[..])).parse::<sfv::List>().ok()?;
@@ -155,8 +155,8 @@ pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Op
     list.serialize().and_then(|list| HeaderValue::try_from(list).ok())
 }
 
-/// A string of a structured field (RFC 9651 §3.3.3), quotes included. What cannot stand in one
-/// is percent-escaped, so that no value from outside can end it or break the line.
+/// Appends a string of a structured field (RFC 9651 §3.3.3) with its quotes. Percent-escapes characters that a string
+/// cannot have, so that no value from outside can end the string or the line.
 pub(super) fn push_string(out: &mut String, text: &str, max: usize) {
     out.push('"');
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
@@ -300,7 +300,7 @@ mod tests {
             ),
             ("robotgate-2, robotgate", Some("robotgate-2")),
             ("cdn,\tROBOTGATE; error=e", Some("cdn")),
-            // No list of items.
+            // Not a list of items.
             ("(robotgate); error=e, cdn", Some("cdn")),
             ("\"robot\\gate\"; error=e", None),
             ("cdn; details=\"x, robotgate; error=e", None),

@@ -1,5 +1,5 @@
-//! One request, from its head to its completion: who asks, may they, the line in the log, and then the origin's answer or
-//! a refusal. It reads from top to bottom as it happens; what one request carries is its [`Exchange`].
+//! Serves one request from its head to its completion, in the order of the code: identifies the bot, decides, writes
+//! the line in the log, and sends the origin's response or a refusal. An [`Exchange`] holds the state of a request.
 
 mod forward;
 
@@ -32,14 +32,14 @@ use crate::{
     wire::Wire,
 };
 
-/// How an exchange ends that the origin's response does not end.
+/// How an exchange ends if the origin's response does not end it.
 enum Stop {
     Respond(Box<OwnResponse>),
-    /// The client may take so long for what there is of the response.
+    /// Cuts the connection. The client has this long to take what there is of the response.
     Cut(Duration),
 }
 
-/// Serves the request of `client` to its end. The connection, where another one may follow on it.
+/// Serves the request of `client` to its end. Returns the connection if another request may follow on it.
 pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Timer) -> Option<Wire> {
     let generation = context.live.generation();
     let mut exchange = Exchange::new(generation.clone(), Method::from(&client.head().method));
@@ -85,7 +85,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
     client.into_next()
 }
 
-/// Decides and logs. `Ok` where the request goes on, else what to answer.
+/// Decides on a request and logs the decision. Returns `Ok` if the request goes on, and otherwise the response.
 async fn admit(
     client: &Client,
     exchange: &mut Exchange,
@@ -169,13 +169,13 @@ async fn admit(
     }
 }
 
-/// What is left to do for the client of an exchange that broke, which the log will name.
+/// Returns how to end an exchange that broke, and notes the problem for the log.
 fn stop_broken(broken: &Broken, client: &mut Client, exchange: &mut Exchange, context: &Context) -> Stop {
     let problem = match broken {
         Broken::Client(ClientFault::Malformed) => Problem::Request,
         Broken::Client(fault) => {
             note(*fault, client, exchange, context);
-            // Who has not taken it until now will not.
+            // A client that has not taken the response by now will not take it.
             return Stop::Cut(Duration::ZERO);
         }
         Broken::ClientSlow => {
@@ -194,12 +194,12 @@ fn stop_broken(broken: &Broken, client: &mut Client, exchange: &mut Exchange, co
     }
 }
 
-/// Notes that the client did not take the response.
+/// Notes why the client did not take the response.
 fn note(fault: ClientFault, client: &mut Client, exchange: &mut Exchange, context: &Context) {
     match fault {
         ClientFault::Full => exchange.note_client_full(),
         ClientFault::Gone | ClientFault::Malformed => {
-            // A connection that has ended without its client was cut off here.
+            // If the client did not end a connection that has ended, robotgate cut it off.
             match client.has_lost_connection() && !context.client_has_ended() {
                 true => exchange.note_aborted(),
                 false => exchange.note_client_gone(),

@@ -1,7 +1,7 @@
-//! Interception: answers a CONNECT itself, ends the TLS with a leaf of the local authority, and
-//! serves what comes inside as ordinary requests: HTTP/1.1, HTTP/2, and plain HTTP too.
+//! Interception: answers a CONNECT, ends its TLS with a leaf of the local authority, and serves the requests inside:
+//! HTTP/1.1, HTTP/2, and plain HTTP too.
 //!
-//! That a CONNECT was answered decides nothing: each request inside is decided on its own.
+//! Answering a CONNECT decides nothing: each request inside is decided on its own.
 
 use std::{sync::Arc, time::Instant};
 
@@ -43,8 +43,8 @@ enum LeafError {
     Limit(Limit),
 }
 
-/// Serves the inside of a CONNECT to `origin`, whose scheme is https until a first byte says
-/// otherwise. One that was `refused` ends in the log with its answer; what comes inside is refused one by one.
+/// Serves the requests inside a CONNECT to `origin`. Its scheme is https unless the first byte shows plain HTTP. The
+/// exchange of a `refused` CONNECT ends in the log with the answer to it; each request inside is refused on its own.
 pub(super) async fn serve(
     mut stream: ClientStream,
     origin: Origin,
@@ -59,7 +59,7 @@ pub(super) async fn serve(
         (proxy.handshake_timeout, proxy.limits.http2_resets)
     };
     let client = context.connection.client;
-    // Minted before the answer, so that a client which cannot be served is told in words.
+    // Minted before the answer, so that a client that cannot be served gets an error response.
     let server_config = match server_config(&origin.host, leaves, context).await {
         Ok(server_config) => server_config,
         Err(error) => {
@@ -125,7 +125,7 @@ pub(super) async fn serve(
     }
 }
 
-/// The TLS server for a host. Of new ones, a client gets no more in a minute than one may.
+/// Returns the TLS server for a host. The number of new hosts that a client gets in a minute is limited.
 async fn server_config(host: &Host, leaves: &Leaves, context: &Context) -> Result<Arc<ServerConfig>, LeafError> {
     if let Some(ready) = leaves.ready(host) {
         return Ok(ready);
@@ -143,7 +143,7 @@ async fn serve_inside(stream: Stream, outer_connect: Arc<OuterConnect>, context:
     };
     match stream.selected_alpn_proto() {
         Some(ALPN::H2) => streams::serve(stream, outer_connect, &inside).await,
-        // Boxed, because a connection that serves a CONNECT would else hold itself.
+        // Boxed, because a connection that serves a CONNECT would otherwise contain itself.
         _ => Box::pin(connection::serve(stream, &inside)).await,
     }
 }

@@ -1,8 +1,9 @@
-//! `http://robotgate.internal/`: what robotgate itself has to say to those who reach it as their proxy. The authority's
-//! certificate is among that, so whoever may connect may have it, whoever they are.
+//! `http://robotgate.internal/`: robotgate's own pages, for clients that use it as their proxy. They include the
+//! authority's certificate, so anybody who may connect can get it.
 //!
-//! The host is recognised on the target that everything else is decided on. It is no origin: no name is looked up, nothing
-//! is sent on, and no decision is made or logged. Under any other scheme or port, and through a CONNECT, there is nothing.
+//! The host is recognised on the target that every decision is based on. It is no origin: robotgate resolves no name,
+//! forwards nothing, and makes and logs no decision. There are no pages under another scheme or port, or through a
+//! CONNECT.
 
 mod problems;
 
@@ -20,10 +21,10 @@ use crate::{
     trust::{self, CA_NAME, Ca, Certificate, Form, Settings},
 };
 
-/// The answer to a request for `target`, which is robotgate itself.
+/// Returns the response to a request for `target`, which is robotgate itself.
 ///
 /// # Errors
-/// There is nothing there.
+/// Fails if there is no page under this URL and method.
 pub(super) fn answer(
     request: &RequestHeader,
     target: &Target,
@@ -48,13 +49,13 @@ pub(super) fn answer(
     }
     let certificate = generation.authority().map(Certificate::from);
     let settings = Settings::new(&proxy(&connection.listener, generation), Ca::Here(CA_NAME));
-    // An IP address and a port make an address of a proxy.
+    // Cannot fail: an IP address and a port make the address of a proxy.
     let settings = settings.map_err(|_| InternalSiteError::Missing(trust::Missing::Page))?;
     let document = trust::page(&path, form, certificate.as_ref(), &settings)?;
     Ok(OwnResponse::document(document.content_type, document.body))
 }
 
-/// The proxy as the client reached it.
+/// Returns the URL of the proxy, as the client reached it.
 fn proxy(listener: &Listener, generation: &Generation) -> String {
     let local = listener.socket.as_ref().and_then(|socket| socket.local_addr());
     let proxy = &generation.config.proxy;
@@ -67,7 +68,7 @@ fn proxy(listener: &Listener, generation: &Generation) -> String {
         false => "http",
     };
     let canonical = |address: &std::net::SocketAddr| {
-        // An IPv4 client of an IPv6 listener knows no other address of it.
+        // An IPv4 client of an IPv6 listener knows only its IPv4 address.
         std::net::SocketAddr::new(address.ip().to_canonical(), address.port())
     };
     match address {

@@ -1,5 +1,5 @@
-//! The way from a request to its decision: who asks, whether bots may go there, and the copy that decides. The deciding
-//! itself is [`crate::decision`]'s.
+//! Gets the decision on a request: identifies the bot, checks whether bots may go to the origin, and looks up the copy.
+//! [`crate::decision`] decides.
 
 use std::time::{Duration, SystemTime};
 
@@ -19,17 +19,17 @@ use crate::{
     store::Query,
 };
 
-/// Why nothing was decided on a request. It is answered with an error, and nothing goes upstream.
+/// Why nothing was decided on a request. The client gets an error, and nothing goes upstream.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoDecision {
     #[error(transparent)]
     Lookup(#[from] LookupError),
-    /// Too many decisions that take long wait for their turn.
+    /// Too many long decisions are waiting.
     #[error("too many long decisions are waiting; try again later")]
     Overloaded,
 }
 
-/// Who asks and what proves it, found out once for a request.
+/// Returns who sends a request, and what proves it. Call this once for each request.
 pub(super) fn identify<'a>(
     config: &'a Config,
     headers: &'a HeaderMap,
@@ -47,7 +47,7 @@ pub(super) fn identify<'a>(
     (proof, subject)
 }
 
-/// The credential that a request presents. What stands inside a CONNECT is for the origin's side, if for anybody.
+/// Returns the credential of a request. Inside a CONNECT, only the CONNECT's credential counts, and no field inside.
 fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) -> Shown<'a> {
     if let Some(outer_connect) = outer_connect {
         return outer_connect.voucher.as_ref().map_or(Shown::Nothing, Shown::Inherited);
@@ -60,11 +60,11 @@ fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) ->
     }
 }
 
-/// Decides. What has to be fetched for it counts for `requester`, and so does a decision that takes long, which waits
-/// for its turn. Nothing is logged but a fetch.
+/// Decides on a request. Fetches for the decision count for `requester`. So does a long decision, which waits for its
+/// turn. Logs nothing but fetches.
 ///
 /// # Errors
-/// The robots.txt is needed and no fetch can begin, or there was no turn in time.
+/// Fails if the decision needs the robots.txt and no fetch can begin, or if its turn did not come in time.
 pub(crate) async fn decide(
     generation: &Generation,
     requester: Requester,
@@ -85,13 +85,13 @@ pub(crate) async fn decide(
     Ok(tokio::task::block_in_place(|| undecided.decide(lookup)))
 }
 
-/// Why bots may not go to `origin`, as far as that can be said before its name is resolved.
+/// Returns why bots may not go to `origin`, as far as that is known before its name is resolved.
 pub(super) fn screen(generation: &Generation, origin: &Origin) -> Option<String> {
     let screened = generation.egress.screen(&origin.host, origin.port);
     screened.err().map(|prohibited| prohibited.to_string())
 }
 
-/// Looks up the copy for a request that was allowed without one. It goes on without where there is none to be had.
+/// Looks up the copy for a request that was allowed without one. If there is none, returns the decision as it is.
 pub(super) async fn with_copy(generation: &Generation, requester: Requester, decision: Decision) -> Decision {
     match look_up(generation, requester, &decision.target().origin).await {
         Ok(lookup) => decision.with_lookup(lookup),
@@ -109,7 +109,7 @@ async fn look_up(generation: &Generation, requester: Requester, origin: &Origin)
     generation.store.lookup(&query, generation.config.robots.wait).await
 }
 
-/// Those who ask what would be decided, whose fetches are counted together.
+/// Returns the requester for operators who ask what would be decided. Their fetches count together.
 pub(crate) fn operators(config: &Config) -> Requester {
     Requester {
         name: Name::Operators,
@@ -117,5 +117,5 @@ pub(crate) fn operators(config: &Config) -> Requester {
     }
 }
 
-/// How long a request waits for its turn at a long decision.
+/// Maximum time for which a request waits for its turn at a long decision.
 const MAX_WAIT: Duration = Duration::from_secs(5);

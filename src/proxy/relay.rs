@@ -1,7 +1,7 @@
 //! Passes the content of a request and its response both ways at once, until both have ended or one side breaks.
 //!
-//! Nothing here waits for one direction while the other could move: each side is asked in turn for what it has and what it
-//! takes, and all of them wake the one task that looks. Each direction waits for one side at a time, and only so long.
+//! No direction waits while the other could move: the one task polls each side in turn for what it has and what it
+//! takes, and each side wakes that task. Each direction waits for one side at a time, and only for a limited time.
 
 use std::{
     future::poll_fn,
@@ -25,7 +25,7 @@ use crate::{
     upstream::{Fault, Server},
 };
 
-/// An exchange under way: the head of the request has been sent.
+/// An exchange whose request head has been sent.
 pub(super) struct Relay<'a> {
     pub(super) client: &'a mut Client,
     pub(super) server: &'a mut Server,
@@ -35,7 +35,7 @@ pub(super) struct Relay<'a> {
     pub(super) times: Times,
 }
 
-/// How long each side may say or take nothing.
+/// How long each side may send or take nothing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     content: Duration,
@@ -43,16 +43,16 @@ pub(super) struct Times {
     write: Duration,
 }
 
-/// How the exchange went well.
+/// How a successful exchange ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relayed {
-    /// The response has ended. `reusable` where the request has, too.
+    /// The response has ended. `reusable` is true if the request has ended, too.
     Complete { reusable: bool },
-    /// The connection is a WebSocket's from here on.
+    /// The connection now carries a WebSocket.
     Websocket,
 }
 
-/// How it broke.
+/// How an exchange broke.
 #[derive(Debug)]
 pub(super) enum Broken {
     Client(ClientFault),
@@ -61,24 +61,24 @@ pub(super) enum Broken {
     Server(Fault),
 }
 
-/// Where the request is.
+/// The state of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Up {
-    /// Some of its content is still to come from the client.
+    /// Some content is still to come from the client.
     Content,
-    /// All of it was handed over to be sent.
+    /// All content has been handed over to be sent.
     Ending,
     Sent,
-    /// The origin takes no more of it, and may have answered nevertheless.
+    /// The origin takes no more of the request, but it may have answered.
     Refused,
 }
 
-/// Where the response is.
+/// The state of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Down {
     Head,
     Content,
-    /// Only the client has to take the rest.
+    /// The client still has to take the rest.
     Ending(Relayed),
 }
 
@@ -88,9 +88,9 @@ struct State {
     up_since: Instant,
     down_since: Instant,
     informational: usize,
-    /// Content that the response still has, where its head says how much.
+    /// Content of the response that is still to come, if its head gives the length.
     left: Option<u64>,
-    /// Whether the response has no content, whatever the origin sends.
+    /// Whether the response has no content, even if the origin sends some.
     discards: bool,
 }
 
@@ -109,10 +109,10 @@ impl Times {
 // === impl Relay ===
 
 impl Relay<'_> {
-    /// Passes everything.
+    /// Passes everything both ways.
     ///
     /// # Errors
-    /// See [`Broken`]. Whether the client has got the head of a response by then, the exchange knows.
+    /// See [`Broken`]. The exchange has a status if the client has been sent the head of a response.
     pub(super) async fn run(mut self) -> Result<Relayed, Broken> {
         let now = Instant::now();
         let mut state = State {
@@ -126,7 +126,7 @@ impl Relay<'_> {
         };
         if self.content.is_read(self.client) {
             state.up = Up::Ending;
-            // What is wrong with the connection shows where the answer is read.
+            // If the connection is faulty, reading the response shows it.
             let _ = self.server.finish();
         }
         poll_fn(|cx| self.poll(&mut state, cx)).await
@@ -136,7 +136,7 @@ impl Relay<'_> {
         let (mut up_moved, mut down_moved) = (false, false);
         loop {
             let up = match self.move_up(state, cx) {
-                // Who has the whole response need not wait for the origin to end the stream.
+                // A client that has the whole response need not wait until the origin ends the stream.
                 Err(Broken::Client(ClientFault::Gone)) if state.left == Some(0) && self.poll_taken(cx)? => {
                     self.exchange.passed.set(self.client.bytes());
                     return Poll::Ready(Ok(Relayed::Complete { reusable: false }));
@@ -168,7 +168,7 @@ impl Relay<'_> {
             };
             ready!(self.timer.poll_until(deadline, cx));
             match state.down {
-                // An origin that answers already need not take the rest of the request.
+                // An origin that is already answering need not take the rest of the request.
                 Down::Content | Down::Ending(_) if matches!(state.up, Up::Content | Up::Ending) => {
                     state.up = Up::Refused;
                 }
@@ -177,7 +177,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Moves the request on; whether anything moved.
+    /// Moves the request on. Returns whether anything moved.
     fn move_up(&mut self, state: &mut State, cx: &mut Context<'_>) -> Result<bool, Broken> {
         match state.up {
             Up::Content => {
@@ -231,7 +231,7 @@ impl Relay<'_> {
     /// Moves the response on.
     fn move_down(&mut self, state: &mut State, cx: &mut Context<'_>) -> Result<Moved, Broken> {
         match state.down {
-            // So many informational responses would be kept for a client that takes none.
+            // Otherwise, many informational responses would be kept for a client that takes none.
             Down::Head if !self.client.has_room() => Ok(match self.poll_taken(cx)? {
                 true => Moved::Some,
                 false => Moved::Nothing,
@@ -242,7 +242,7 @@ impl Relay<'_> {
                     Ok(Moved::Some)
                 }
                 Poll::Ready(Err(fault)) => Err(Broken::Server(fault)),
-                // An informational response may wait to be sent.
+                // An informational response may be waiting to be sent.
                 Poll::Pending => self.poll_taken(cx).map(|_| Moved::Nothing),
             },
             Down::Content => {
@@ -288,7 +288,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Whether the client has taken all that was sent.
+    /// Returns whether the client has taken everything.
     fn poll_taken(&mut self, cx: &mut Context<'_>) -> Result<bool, Broken> {
         match self.client.poll_sent(cx) {
             Poll::Ready(Ok(())) => Ok(true),
@@ -311,7 +311,7 @@ impl Relay<'_> {
         Ok(Down::Ending(Relayed::Complete { reusable: false }))
     }
 
-    /// Sends the head of a response on, as the client may have it.
+    /// Sends the head of a response to the client, changed as a proxy has to.
     fn answer(&mut self, state: &mut State, mut head: ResponseHeader) -> Result<Down, Broken> {
         let exchange = &mut *self.exchange;
         let elapsed = exchange.elapsed();
@@ -330,7 +330,7 @@ impl Relay<'_> {
         }
         rewrite::from_origin(&mut head, &proxy.name).map_err(internal)?;
         if received != Version::HTTP_2 || self.server.version() != Version::HTTP_2 {
-            // There are none behind it (RFC 9110 §6.6.2).
+            // No trailers follow (RFC 9110 §6.6.2).
             head.remove_header(&header::TRAILER);
         }
         if status.is_informational() {
@@ -338,14 +338,14 @@ impl Relay<'_> {
             if state.informational > MAX_INFORMATIONAL {
                 return Err(Broken::Server(Fault::HttpProtocol));
             }
-            // HTTP/1.0 knows none (RFC 9110 §15.2).
+            // HTTP/1.0 has no informational responses (RFC 9110 §15.2).
             if received != Version::HTTP_10 {
                 rewrite::to_client(&mut head, received, &proxy.name, None).map_err(internal)?;
                 self.client.send_head(head, false)?;
             }
             return Ok(Down::Head);
         }
-        // The request is sent for good.
+        // The request will not be sent again.
         self.content.forget();
         let has_content =
             request.method != Method::HEAD && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -357,7 +357,7 @@ impl Relay<'_> {
             state.left = length;
         }
         if has_content && length.is_none() && !head.headers.contains_key(header::TRANSFER_ENCODING) {
-            // HTTP/2 need not say how long content is. A client of HTTP/1.1 has to know, or its connection could not be
+            // HTTP/2 need not say how long content is. A client of HTTP/1.1 has to know, or its connection cannot be
             // kept (RFC 9112 §6.3).
             match end {
                 true => head.insert_header(header::CONTENT_LENGTH, "0"),
@@ -376,7 +376,7 @@ impl Relay<'_> {
         })
     }
 
-    /// When the wait that is over first is over, and what that means.
+    /// Returns the deadline that comes first, and the error if it passes.
     fn next_deadline(&self, state: &State) -> Option<(Instant, Broken)> {
         let times = self.times;
         let up = match state.up {
@@ -385,7 +385,7 @@ impl Relay<'_> {
             Up::Sent | Up::Refused => None,
         };
         let down = match state.down {
-            // An origin may wait for the whole request.
+            // An origin may wait for the whole request before it answers.
             Down::Head if up.is_some() => None,
             Down::Content if self.client.has_room() => {
                 Some((state.down_since + times.answer, Broken::Server(Fault::ReadTimeout)))
@@ -402,7 +402,7 @@ impl Relay<'_> {
     }
 }
 
-/// What of the response moved.
+/// Whether the response moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moved {
     Nothing,
@@ -424,10 +424,10 @@ impl From<ClientFault> for Broken {
     }
 }
 
-/// A field that cannot be written into a head.
+/// Returns the error for a field that cannot be written into a head.
 fn internal(error: Box<pingora::Error>) -> Broken {
     Broken::Server(Fault::Internal(error.to_string()))
 }
 
-/// An origin that sends more of them never comes to an end.
+/// Maximum number of informational responses. An origin could send them without end.
 const MAX_INFORMATIONAL: usize = 32;

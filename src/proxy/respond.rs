@@ -26,13 +26,13 @@ use crate::{
     upstream::ProxyError,
 };
 
-/// A response of robotgate's own.
+/// A response that robotgate makes itself.
 #[derive(Debug)]
 pub(super) struct OwnResponse {
     pub(super) head: ResponseHeader,
     pub(super) body: Bytes,
-    /// Whether the next request may follow on the connection: after one that nobody understood, nobody knows where the
-    /// next one begins.
+    /// Whether another request may follow on the connection. After a request that nobody understood, nobody knows where
+    /// the next one begins.
     pub(super) keeps_connection: bool,
 }
 
@@ -43,7 +43,7 @@ struct Details<'a> {
     /// The cause in one line, for the title of a page.
     #[serde(skip)]
     cause: &'a str,
-    /// The same in sentences, less what other members say.
+    /// The cause in sentences, without what other members say.
     #[serde(skip)]
     summary: &'a str,
     /// What a person can do about it.
@@ -70,9 +70,9 @@ struct Details<'a> {
 
 // === impl DecisionTexts ===
 
-/// What clients are told of a decision.
+/// The texts about a decision for clients.
 impl DecisionTexts<'_> {
-    /// The value of `Robots-Decision`, an item of RFC 9651 with parameters.
+    /// Returns the value of `Robots-Decision`, an item of RFC 9651 with parameters.
     pub(super) fn field(&self) -> String {
         use std::fmt::Write as _;
 
@@ -105,12 +105,12 @@ impl DecisionTexts<'_> {
         out
     }
 
-    /// The group of the rule that decided.
+    /// Returns the group of the rule that decided.
     fn rule_group(&self) -> Option<&str> {
         self.rule.as_ref().and(self.group.as_deref())
     }
 
-    /// The cause in one line: `robots.txt line 3: Disallow: /private`.
+    /// Returns the cause in one line: `robots.txt line 3: Disallow: /private`.
     fn cause(&self) -> String {
         match (self.line, &self.rule, &self.robots_error) {
             (Some(line), Some(rule), _) => format!("robots.txt line {line}: {rule}"),
@@ -120,7 +120,7 @@ impl DecisionTexts<'_> {
         }
     }
 
-    /// The cause in sentences, for a person.
+    /// Returns the cause in sentences, for a person.
     fn detail(&self) -> String {
         let sentence = self.reason.sentence();
         match (self.line, &self.rule, &self.robots_error) {
@@ -142,8 +142,9 @@ impl DecisionTexts<'_> {
 // === impl OwnResponse ===
 
 impl OwnResponse {
-    /// The refusal of a request: a 403 unless `refusals` says otherwise, on which clients give up, and do not send
-    /// credentials; or a 407 (RFC 9110 §15.5.8), on which they may, where a credential is what is missing.
+    /// Returns the refusal of a request. Its status is 403 unless `refusals` sets another one: clients give up on a 403
+    /// and send no credentials. If a credential is missing, the status is 407 (RFC 9110 §15.5.8), so that clients may
+    /// send one.
     pub(super) fn refusal(texts: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
         let reason = texts.reason;
         let (cause, detail) = (texts.cause(), texts.detail());
@@ -187,11 +188,11 @@ impl OwnResponse {
         answer
     }
 
-    /// The answer to something that went wrong.
+    /// Returns the response to a problem.
     pub(super) fn problem(problem: &Problem<'_>, request: &HeaderMap, name: &str) -> Self {
         let (status, error, title) = problem.kind();
         let detail = problem.detail();
-        // A bound that the client is over, or a proxy that is too busy: the same request is answered a little later.
+        // The client exceeded a limit, or the proxy is too busy. The same request can succeed a little later.
         let passes = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let retry_after = passes.then_some(RETRY_AFTER);
         let details = Details {
@@ -217,13 +218,13 @@ impl OwnResponse {
             answer.set("Retry-After", seconds.to_string());
         }
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            // Only of robotgate's own pages (RFC 9110 §15.5.6).
+            // Only robotgate's own pages answer with this status (RFC 9110 §15.5.6).
             answer.set("Allow", "GET, HEAD".to_owned());
         }
         answer
     }
 
-    /// A document of robotgate's own.
+    /// Returns a document of robotgate's own.
     pub(super) fn document(content_type: &'static str, body: Vec<u8>) -> Self {
         let mut answer = Self::with_body(StatusCode::OK, content_type, body.into());
         answer.keeps_connection = true;
@@ -231,7 +232,7 @@ impl OwnResponse {
         answer
     }
 
-    /// A robots.txt from its copy, with what a cache says of it (RFC 9111 §4, RFC 9211).
+    /// Returns a robots.txt from its copy, with the header fields of a cache (RFC 9111 §4, RFC 9211).
     pub(super) fn cached(
         cached: &CachedResponse<'_>,
         request: &HeaderMap,
@@ -256,7 +257,7 @@ impl OwnResponse {
             answer.head.remove_header("Content-Type");
         }
         if let Some(etag) = etag {
-            // The tag may be of the compressed form, which this is not (RFC 9110 §8.8.3.3).
+            // The tag may be for the compressed form, and this body is not compressed (RFC 9110 §8.8.3.3).
             answer.set("ETag", format!("W/{}", cached_response::opaque(etag)));
         }
         let (age, life) = (cached.age.as_secs(), cached.life.as_secs());
@@ -264,7 +265,7 @@ impl OwnResponse {
         answer.set("Cache-Control", format!("max-age={life}"));
         let found = match cached.found {
             CacheStatus::Hit | CacheStatus::Stale => "hit",
-            // One that was queued brought no copy.
+            // A queued lookup has no copy.
             CacheStatus::Miss | CacheStatus::Queued => "fwd=miss; stored",
             CacheStatus::Collapsed => "fwd=miss; collapsed",
         };
@@ -287,14 +288,14 @@ impl OwnResponse {
                 let mut body = Vec::with_capacity(1024);
                 // Serialising strings and numbers into memory cannot fail.
                 let _ = serde_json::to_writer(&mut body, details);
-                // So that a terminal's prompt does not stand behind it.
+                // So that a terminal's prompt begins on a new line.
                 body.push(b'\n');
                 ("application/problem+json", body)
             }
         };
         let mut answer = Self::with_body(status, content_type, body.into());
         if form == Body::Html {
-            // The page stands under the site's own origin, where nothing may run in its name.
+            // The page appears under the site's own origin, where nothing may run in the site's name.
             answer.set("Content-Security-Policy", page::POLICY.to_owned());
             answer.set("X-Content-Type-Options", "nosniff".to_owned());
         }
@@ -320,7 +321,7 @@ impl OwnResponse {
         answer
     }
 
-    /// `Proxy-Status` (RFC 9209 §2).
+    /// Sets `Proxy-Status` (RFC 9209 §2).
     fn set_proxy_status(&mut self, name: &str, error: ProxyError, details: &str) {
         let error = error.as_str();
         let mut value = format!("{name}; error={error}; details=");
@@ -333,8 +334,7 @@ impl OwnResponse {
         let _ = self.head.insert_header(name, value);
     }
 
-    /// The whole response as HTTP/1.1, after which the connection closes: for a client that no
-    /// session of pingora's has been made for.
+    /// Returns the whole response as HTTP/1.1, for a client without a pingora session. The connection closes after it.
     pub(super) fn to_http1(&self, with_body: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024 + self.body.len());
         let phrase = self.head.get_reason_phrase().unwrap_or_default();
@@ -350,8 +350,8 @@ impl OwnResponse {
     }
 }
 
-/// What a site's rules disallow, and what a robots.txt that cannot be had does, may have a status of the operator's
-/// choice. All else is this proxy's own refusal, which is a 403.
+/// Returns the status of a refusal. The operator can choose it for URLs that a site's rules disallow, and for sites
+/// whose robots.txt is unreachable. All other refusals are this proxy's own and have a 403.
 fn status_of(reason: Reason, refusals: &Refusals) -> StatusCode {
     match reason {
         Reason::Rule | Reason::LastCopy => refusals.status,
@@ -360,7 +360,7 @@ fn status_of(reason: Reason, refusals: &Refusals) -> StatusCode {
     }
 }
 
-/// A URI for each kind of problem, which the proxy itself explains there (RFC 9457 §3.1.1).
+/// Returns the URI for a kind of problem, which the proxy itself explains there (RFC 9457 §3.1.1).
 fn type_of(kind: &str) -> String {
     format!("http://robotgate.internal/problems#{kind}")
 }
@@ -377,16 +377,16 @@ fn text_body(details: &Details<'_>) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// What a 407 asks for (RFC 7617 §2).
+/// The challenge of a 407 (RFC 7617 §2).
 const CHALLENGE: &str = "Basic realm=\"robotgate\", charset=\"UTF-8\"";
-/// The reason phrase of a 407, which is all that most clients show of one to a CONNECT.
+/// The reason phrase of a 407. Most clients show nothing else of a 407 to a CONNECT.
 const AUTHENTICATION_REQUIRED: &str = "Proxy Authentication Required";
 /// What a person can do about a 407.
 const CREDENTIAL_HELPS: &str = "A name and secret that this proxy knows would do: write them into the proxy's URL, as \
                                 NAME:SECRET@ in front of its host.";
-/// Seconds after which a client may ask again that was over a bound, or that met a proxy which was too busy.
+/// Seconds after which a client that exceeded a limit or met a busy proxy may ask again.
 const RETRY_AFTER: u64 = 10;
-/// Bytes of a rule or a URL that stand in a header field.
+/// Maximum length of a rule or a URL in a header field, in bytes.
 const MAX_STRING: usize = 512;
 
 #[cfg(test)]

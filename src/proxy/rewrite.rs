@@ -1,5 +1,5 @@
-//! What a proxy changes in the head of a message on its way (RFC 9110 §7.6), and what an origin's answer has to be to go
-//! on. Pure. It never touches a path or a query.
+//! Changes the heads of messages as a proxy does (RFC 9110 §7.6), and checks which responses of an origin may go on.
+//! Pure. It never changes a path or a query.
 
 use http::{HeaderMap, HeaderName, StatusCode, Version, header};
 use pingora::Result;
@@ -11,16 +11,16 @@ use super::{
 };
 use crate::{origin::Target, upstream::Fault};
 
-/// How a request came.
+/// How a request came in.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Received {
     pub(super) version: Version,
     pub(super) has_content: bool,
-    /// Whether it asks for a WebSocket.
+    /// Whether the request asks for a WebSocket.
     pub(super) upgrades: bool,
 }
 
-/// Makes of a request the one that goes to the origin, with an entry of `via` in its Via field where there is one.
+/// Changes a request into the one for the origin. `via` is the name to add to the Via field, if any.
 pub(super) fn to_origin(
     request: &mut RequestHeader,
     received: Received,
@@ -33,13 +33,13 @@ pub(super) fn to_origin(
         upgrades,
     } = received;
     for name in fields::hop_by_hop(&request.headers, &NOT_TO_ORIGINS) {
-        // An HTTP/2 request may say that it takes trailers, and nothing else.
+        // An HTTP/2 request may have a TE field, which says only that it takes trailers.
         if name != header::TE || request.version != Version::HTTP_2 {
             request.remove_header(&name);
         }
     }
     if request.version == Version::HTTP_2 {
-        // The client was told to go on.
+        // The client has been told to go on.
         request.remove_header(&header::EXPECT);
     }
     if upgrades {
@@ -57,8 +57,8 @@ pub(super) fn to_origin(
         request.insert_header(header::COOKIE, cookie)?;
     }
     if has_content && request.version != Version::HTTP_2 {
-        // An origin that leaves content unread takes it for the next request, which nobody has decided on and which the
-        // one that comes next would be glued to. So there is none on this connection: pingora keeps it no longer.
+        // An origin that does not read the content would take it for the next request, on which nobody has decided, and
+        // the actual next request would be glued to it. So none follows on this connection: pingora does not keep it.
         request.insert_header(header::CONNECTION, "close")?;
         if !request.headers.contains_key(header::CONTENT_LENGTH) {
             request.insert_header(header::TRANSFER_ENCODING, "chunked")?;
@@ -77,11 +77,12 @@ pub(super) fn to_origin(
     Ok(())
 }
 
-/// Whether an origin's answer may go on. `upgrade` are the fields of a request that asked for another protocol.
+/// Checks whether an origin's response may go on. `upgrade` holds the fields of a request that asked for another
+/// protocol.
 ///
 /// # Errors
-/// It changes to a protocol that nobody asked for (RFC 9110 §15.2.2), passes for a proxy's (§15.5.8), or can be read in
-/// two ways.
+/// Fails if the response changes to a protocol that the client did not ask for (RFC 9110 §15.2.2), has a status that
+/// only a proxy may send (§15.5.8), or can be read in two ways.
 pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeader) -> Result<(), Fault> {
     match response.status {
         StatusCode::SWITCHING_PROTOCOLS => match upgrade {
@@ -94,7 +95,7 @@ pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeade
     }
 }
 
-/// Takes out of an origin's answer what was for this connection alone, and puts the proxy into its way.
+/// Removes the fields for this connection from an origin's response, and adds the proxy to Via.
 pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<()> {
     if let Some(length) = fields::only_length(&response.headers) {
         response.insert_header(header::CONTENT_LENGTH, length)?;
@@ -108,31 +109,31 @@ pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<(
     Ok(())
 }
 
-/// Makes of an answer the one for a client whose request was `received` by a version. What stands under the names of
-/// robotgate's own fields is ours to say.
+/// Changes a response for a client whose request came in with the version `received`. Replaces robotgate's own fields,
+/// which only robotgate may set.
 pub(super) fn to_client(
     response: &mut ResponseHeader,
     received: Version,
     name: &str,
     decision: Option<String>,
 ) -> Result<()> {
-    // A response says what its sender speaks, not what the origin does (RFC 9110 §6.2).
+    // A response has the version of its sender, and not of the origin (RFC 9110 §6.2).
     response.set_version(Version::HTTP_11);
     let is_bare = response.status.is_informational()
         || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     if is_bare {
-        // None of them has content, or tells how it is framed (RFC 9112 §6.1, RFC 9110 §8.6).
+        // These have no content and do not say how it is framed (RFC 9112 §6.1, RFC 9110 §8.6).
         response.remove_header(&header::TRANSFER_ENCODING);
     }
     if response.status.is_informational() {
         response.remove_header(&header::CONTENT_LENGTH);
     }
     if received == Version::HTTP_10 {
-        // HTTP/1.0 knows no chunks: the end of the connection ends the content (RFC 9112 §6.1).
+        // HTTP/1.0 has no chunks: the end of the connection ends the content (RFC 9112 §6.1).
         response.remove_header(&header::TRANSFER_ENCODING);
     }
-    // A 204 must not have one (RFC 9110 §8.6). A 304 may, but over HTTP/2, where pingora ends the stream behind the head,
-    // Go's client then misses the content.
+    // A 204 must not have a Content-Length (RFC 9110 §8.6). A 304 may; but over HTTP/2, pingora ends the stream after
+    // the head, and Go's client then misses the content.
     if response.status == StatusCode::NO_CONTENT
         || (response.status == StatusCode::NOT_MODIFIED && received == Version::HTTP_2)
     {
@@ -151,10 +152,10 @@ pub(super) fn to_client(
     Ok(())
 }
 
-/// What stands in a request beside them that is for this connection, too.
+/// Other fields of a request that are for one connection only.
 static NOT_TO_ORIGINS: [HeaderName; 3] = [header::CONNECTION, header::TRANSFER_ENCODING, header::TRAILER];
 
-/// Takes the same out of trailers.
+/// Removes robotgate's own fields from trailers.
 pub(super) fn trailers(trailers: &mut HeaderMap) {
     trailers.remove(ROBOTS_DECISION);
     trailers.remove(PROXY_STATUS);

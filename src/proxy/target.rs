@@ -1,5 +1,5 @@
-//! Which origin a request is for, and which path of it: from the request target, the Host field
-//! and, inside an interception, the CONNECT that it came through. Pure.
+//! Finds the origin and the path that a request is for: from the request target, the Host field and, inside an
+//! interception, the CONNECT that it came through. Pure.
 
 use http::{Method, header};
 use pingora_http::RequestHeader;
@@ -7,10 +7,10 @@ use pingora_http::RequestHeader;
 use super::client_connection::OuterConnect;
 use crate::origin::{HostPort, MAX_METHOD, MAX_TARGET, Origin, Scheme, Target, TargetError, TargetForm};
 
-/// What `request` is for. `outer_connect` is the CONNECT that it came by, if any.
+/// Returns what `request` is for. `outer_connect` is the CONNECT that it came through, if any.
 ///
 /// # Errors
-/// Nobody can say, or two readers could say different things.
+/// Fails if that cannot be known, or if two readers could disagree.
 pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterConnect>) -> Result<Target, TargetError> {
     check_method(&request.method)?;
     if !request.raw_path_is_utf8() {
@@ -40,14 +40,14 @@ pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterCon
             }
             (origin, path_and_query)
         }
-        // `?q` is `/?q` to some and nothing to others (RFC 9112 §3.2.1).
+        // `?q` means `/?q` to some parsers and nothing to others (RFC 9112 §3.2.1).
         (TargetForm::Other, Some(_)) if matches!(raw.first(), Some(b'?' | b'#')) => {
             return Err(TargetError::Ambiguous);
         }
         (TargetForm::Other, Some(outer_connect)) => (outer_connect.origin.clone(), raw),
         (TargetForm::Other, None) => return Err(TargetError::OriginForm),
     };
-    // HTTP/2 says it in a field of its own (RFC 9113 §8.3.1).
+    // HTTP/2 names the scheme in a field of its own (RFC 9113 §8.3.1).
     if let Some(scheme) = request.uri.scheme_str()
         && Scheme::parse(scheme.as_bytes()) != Some(origin.scheme)
     {
@@ -60,8 +60,8 @@ pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterCon
     })
 }
 
-/// Methods are case-sensitive (RFC 9110 §9.1), but not to every origin: `get` would be logged as one thing
-/// and served as another.
+/// Checks the method. Methods are case-sensitive (RFC 9110 §9.1), but not to every origin: `get` would be logged as one
+/// method and served as another.
 fn check_method(method: &Method) -> Result<(), TargetError> {
     if *method == Method::CONNECT {
         return Err(TargetError::NestedConnect);
@@ -78,7 +78,7 @@ fn check_method(method: &Method) -> Result<(), TargetError> {
     }
 }
 
-/// Every name that the request has for its host must be the same one.
+/// Checks that all names of the host in a request are the same.
 fn check_hosts(request: &RequestHeader, origin: &Origin, inside: bool) -> Result<(), TargetError> {
     let differs = || {
         if inside {
@@ -99,8 +99,8 @@ fn check_hosts(request: &RequestHeader, origin: &Origin, inside: bool) -> Result
     Ok(())
 }
 
-/// The form in which an origin takes a request target (RFC 9112 §3.2.1, §3.2.4). Nothing of what
-/// was sent is rewritten; only a path that was left out is put in.
+/// Returns the request target in the form that an origin takes (RFC 9112 §3.2.1, §3.2.4). Changes nothing that was
+/// sent, but adds a path that was left out.
 fn origin_form(path_and_query: &[u8], method: &Method) -> Result<Vec<u8>, TargetError> {
     match path_and_query.first() {
         None if *method == Method::OPTIONS => Ok(b"*".to_vec()),

@@ -1,5 +1,5 @@
-//! A blind tunnel: connects to the checked address and passes bytes both ways. Whether it may be
-//! opened has been decided and logged before.
+//! A blind tunnel: connects to the checked address and passes bytes both ways. The decision to open it was made and
+//! logged before.
 
 mod hello;
 mod pass;
@@ -29,7 +29,7 @@ use crate::{
     upstream::{self, Fault},
 };
 
-/// Opens the tunnel that `exchange` was decided on, and serves it to its end.
+/// Opens the tunnel that `exchange` was decided on, and serves it until it ends.
 pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, request: &HeaderMap, context: &Context) {
     let started = Instant::now();
     let (guard, client) = (&context.connection.guard, context.connection.client);
@@ -73,11 +73,10 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
     exchange.complete().await;
 }
 
-/// Passes bytes both ways, once the TLS that the client begins, if it does, has been seen to ask for the host that was
-/// decided on.
+/// Passes bytes both ways. If the client begins with TLS, checks first that it asks for the host that was decided on.
 ///
 /// # Errors
-/// It asks for another host or for none, or cannot be read: what it said.
+/// Returns the first bytes if their TLS asks for another host or for none, or cannot be read.
 async fn pass_checked(
     stream: &mut ClientStream,
     origin: &mut TcpStream,
@@ -97,7 +96,7 @@ async fn pass_checked(
         read = tokio::time::timeout(bounds.idle, reading) => if read.is_err() {
             return Ok(TunnelEnd::Idle);
         },
-        // No server of TLS speaks first; one of another protocol may.
+        // A TLS server never speaks first, but a server of another protocol may.
         readable = origin.readable() => drop(readable),
     }
     let first_bytes = opening.first_bytes();
@@ -143,7 +142,7 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
 async fn connect(address: SocketAddr, within: Duration) -> Result<TcpStream, Fault> {
     match tokio::time::timeout(within, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => {
-            // Without it a small write may wait for an answer; with an error it only does that.
+            // Without `TCP_NODELAY`, a small write may wait for an acknowledgement. An error has no other effect.
             let _ = stream.set_nodelay(true);
             Ok(stream)
         }

@@ -1,11 +1,11 @@
-//! Whether an origin's `101` opens the WebSocket that a client asked for (RFC 6455 §4.1). Pure.
+//! Checks whether an origin's `101` opens the WebSocket that a client asked for (RFC 6455 §4.1). Pure.
 //!
-//! Behind any other `101`, what follows could be HTTP still, and nobody would decide on it.
+//! After any other `101`, HTTP requests could follow that nobody decides on.
 
 use http::{HeaderMap, HeaderValue, header};
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 
-/// Whether `response` proves that the origin understood the handshake of `request`.
+/// Returns whether `response` proves that the origin understood the handshake of `request`.
 pub(super) fn is_accepted(request: &HeaderMap, response: &HeaderMap) -> bool {
     let lists = |name, option: &str| {
         let values = response.get_all(name).iter().map(HeaderValue::as_bytes);
@@ -26,7 +26,7 @@ pub(super) fn is_accepted(request: &HeaderMap, response: &HeaderMap) -> bool {
         && lists(header::UPGRADE, "websocket")
 }
 
-/// The `Sec-WebSocket-Accept` that answers a key.
+/// Returns the `Sec-WebSocket-Accept` that answers a key.
 fn accept_of(key: &[u8]) -> String {
     let mut digest = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
     digest.update(key);

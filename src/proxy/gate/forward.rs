@@ -1,4 +1,4 @@
-//! A request that may go on: to a connection to its origin, kept or new, and its response back.
+//! Forwards an allowed request on a kept or new connection to its origin, and passes the response back.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -27,18 +27,18 @@ use crate::{
     wire::Wire,
 };
 
-/// How it went.
+/// How forwarding ended.
 pub(super) enum Forwarded {
     /// The client has the whole response.
     Complete,
-    /// The connection to the origin, which is a WebSocket's from here on.
+    /// The connection to the origin, which now carries a WebSocket.
     Websocket(Wire),
 }
 
 /// Sends the request that `exchange` was decided on to its origin, and the response to `client`.
 ///
 /// # Errors
-/// Why the client has no response, or not all of it.
+/// Returns why the client has no response, or only a part of it.
 pub(super) async fn forward(
     client: &mut Client,
     exchange: &mut Exchange,
@@ -91,8 +91,8 @@ pub(super) async fn forward(
     Err(Broken::Server(Fault::ConnectionTerminated))
 }
 
-/// Whether the request may go on a connection that the origin is about to close, and then once more on another: it means
-/// the same twice (RFC 9110 §9.2.2) and has no content, which would be gone.
+/// Returns whether the request may use a kept connection, which the origin may be about to close, and then be sent
+/// again on another one. Such a request is idempotent (RFC 9110 §9.2.2) and has no content, which would be lost.
 fn may_repeat(client: &mut Client) -> bool {
     let is_idempotent = matches!(
         client.head().method,
@@ -101,7 +101,7 @@ fn may_repeat(client: &mut Client) -> bool {
     is_idempotent && !client.has_content() && !client.asks_to_upgrade()
 }
 
-/// Puts the request to `server`, and passes everything both ways.
+/// Sends the request to `server` and passes everything both ways.
 async fn ask(
     client: &mut Client,
     content: &mut Content,
@@ -111,18 +111,18 @@ async fn ask(
     address: SocketAddr,
     target: &Target,
 ) -> Result<Relayed, Broken> {
-    // robotgate itself may have begun to listen there since the address was checked. Nothing was sent yet.
+    // robotgate may have begun to listen on this address since it was checked. Nothing has been sent yet.
     let generation = &exchange.generation;
     generation.egress.check_again(address).map_err(Fault::from)?;
     let head = head_for_origin(client, server.version(), target, generation)?;
     let times = Times::new(&generation.config.proxy);
     if server.version() != Version::HTTP_2 && client.has_content() {
-        // It is not put twice.
+        // The request is not sent twice.
         content.forget();
     }
     server.send_head(head, target, content.is_read(client))?;
     if server.version() == Version::HTTP_2 && client.waits_to_send() {
-        // Few origins send one over HTTP/2, where a client need not wait (RFC 9110 §10.1.1).
+        // Few origins send a 100 over HTTP/2, where clients need not wait for it (RFC 9110 §10.1.1).
         let go_on = ResponseHeader::build(StatusCode::CONTINUE, None);
         client.send_head(go_on.map_err(|error| Fault::from_pingora(&error))?, false)?;
     }
@@ -137,7 +137,7 @@ async fn ask(
     relay.run().await
 }
 
-/// The head of the request as the origin gets it.
+/// Returns the head of the request for the origin.
 fn head_for_origin(
     client: &mut Client,
     version: Version,
@@ -158,10 +158,10 @@ fn head_for_origin(
     Ok(head)
 }
 
-/// Passes what the two ends of a WebSocket say to each other, until one of them is done or its time is over.
+/// Passes bytes between the two ends of a WebSocket, until both have closed, one has broken, or its time is over.
 pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut Exchange, context: &Context) {
     exchange.becomes(Tunnel::Websocket);
-    // Both were sent all that they are owed.
+    // Both ends have been sent everything, so both connections can be taken over.
     let streams = client
         .into_websocket()
         .and_then(Wire::into_stream)
@@ -197,7 +197,7 @@ pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut 
     }
 }
 
-/// What becomes of the connection to the origin.
+/// Keeps the connection to the origin if it is reusable, or returns that of a WebSocket.
 fn settle(
     ended: Relayed,
     server: Server,
@@ -219,5 +219,5 @@ fn settle(
     }
 }
 
-/// Connections that one request is put on.
+/// Maximum number of connections on which one request is tried.
 const MAX_TRIES: usize = 3;

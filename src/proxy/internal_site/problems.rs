@@ -1,5 +1,5 @@
-//! What is at `http://robotgate.internal/problems`, where the `type` of each refusal and error points (RFC 9457 §3.1.1):
-//! what it means, and what who meets it can do. Pure.
+//! The page `http://robotgate.internal/problems`, which the `type` of each refusal and error points to (RFC 9457
+//! §3.1.1). It says what each problem means and what to do about it. Pure.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::{
     upstream::ProxyError,
 };
 
-/// The document, which a fragment of its address points into.
+/// Returns the page. A fragment in its address leads to one problem.
 pub(super) fn page(form: Form) -> Document {
     match form {
         Form::Text => Document {
@@ -24,7 +24,7 @@ pub(super) fn page(form: Form) -> Document {
     }
 }
 
-/// Each kind by its name in `type`: what it means, and what to do about it.
+/// Returns each reason's name in `type`, what it means, and what to do about it.
 fn decisions() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let reasons = Reason::ALL.into_iter();
     reasons.map(|reason| (reason.as_str(), reason.sentence(), reason.what_to_do()))

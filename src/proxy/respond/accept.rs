@@ -1,8 +1,8 @@
-//! Which form of a body a client prefers, by its `Accept` (RFC 9110 §12.5.1). Pure.
+//! Chooses the form of a body by the client's `Accept` (RFC 9110 §12.5.1). Pure.
 
 use http::{HeaderMap, header};
 
-/// The forms that a body can have.
+/// The form of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
     Json,
@@ -13,7 +13,7 @@ pub(super) enum Body {
 // === impl Body ===
 
 impl Body {
-    /// The form that `Accept` prefers. Without preference, it is JSON; HTML has to be named.
+    /// Returns the form that `Accept` prefers: JSON without a preference, and HTML only if `Accept` names it.
     pub(super) fn preferred(request: &HeaderMap) -> Self {
         let accept = Accept::of(request);
         let json = accept.quality(&["application/problem+json", "application/json", "application/*", "*/*"]);
@@ -27,7 +27,7 @@ impl Body {
     }
 }
 
-/// Whether `Accept` names HTML, as that of a browser does and that of a program does not.
+/// Returns whether `Accept` names HTML, as a browser's does and a program's does not.
 pub(in crate::proxy) fn shows_html(request: &HeaderMap) -> bool {
     let accept = Accept::of(request);
     let html = accept.quality(&["text/html"]);
@@ -55,8 +55,7 @@ impl Accept {
         Self(ranges.collect())
     }
 
-    /// The weight of the first of `ranges` that is there; they go from the most to the least
-    /// specific.
+    /// Returns the weight of the first of `ranges` that `Accept` has. `ranges` go from the most to the least specific.
     fn quality(&self, ranges: &[&str]) -> u16 {
         ranges
             .iter()
@@ -65,9 +64,9 @@ impl Accept {
     }
 }
 
-/// A weight (RFC 9110 §12.4.2); what is none counts as nothing.
+/// Returns a weight in thousandths (RFC 9110 §12.4.2). An invalid weight counts as 0.
 pub(super) fn thousandths(weight: &str) -> u16 {
     let weight: f32 = weight.parse().unwrap_or(0.0);
-    // The cast saturates, and takes what is not a number for 0.
+    // The cast saturates, and makes 0 of NaN.
     (weight.clamp(0.0, 1.0) * 1000.0) as u16
 }

@@ -1,5 +1,5 @@
-//! A refusal or an error as a page, for a person with a browser. Pure. It runs nothing and loads nothing, and all that
-//! comes from outside is escaped.
+//! Shows a refusal or an error as a page, for a person with a browser. Pure. The page runs nothing and loads nothing,
+//! and all text from outside is escaped.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::{
     trust::{escaped, with_code},
 };
 
-/// The page. Its title says the cause, for those who see nothing else of it.
+/// Returns the page. Its title names the cause, for people who see nothing else of it.
 pub(super) fn page(details: &Details<'_>) -> String {
     let mut out = String::with_capacity(4096);
     // Writing to a string cannot fail.
@@ -66,7 +66,7 @@ fn title(details: &Details<'_>) -> String {
     plain_message(&full_title, MAX_TITLE).into_owned()
 }
 
-/// Nothing for a value that there is not.
+/// Writes a row, or nothing if there is no value.
 fn row(out: &mut String, name: &str, value: Option<&str>) {
     if let Some(value) = value {
         let value = plain_message(value, usize::MAX);
@@ -78,7 +78,7 @@ fn row(out: &mut String, name: &str, value: Option<&str>) {
     }
 }
 
-/// Errors are written without a capital and a full stop.
+/// Makes a sentence of an error, which has neither a capital nor a full stop.
 fn sentence(text: &str) -> String {
     let text = plain_message(text, usize::MAX);
     let mut characters = text.chars();
@@ -87,10 +87,10 @@ fn sentence(text: &str) -> String {
     first.into_iter().chain(characters).chain(end.chars()).collect()
 }
 
-/// What the page may do, which is to have a style (W3C Content Security Policy 3).
+/// Allows the page only to have a style (W3C Content Security Policy 3).
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 const IN_THE_LOG: &str = " The proxy's operator finds the decision in the audit log by its id.";
-/// Bytes of a rule in the title, which still has room for its line.
+/// Maximum length of a rule in the title, in bytes, so that there is still room for its line.
 const MAX_RULE: usize = 120;
 const MAX_TITLE: usize = 240;
 const HEAD: &str = "<meta name=\"viewport\" content=\"width=device-width\"><style>\

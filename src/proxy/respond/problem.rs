@@ -1,5 +1,5 @@
-//! What can go wrong with a request, and what each is in HTTP: a status, an error type of RFC 9209
-//! and a sentence.
+//! What can go wrong with a request, and what each problem is in HTTP: a status, an error type of RFC 9209 and a
+//! sentence.
 
 use http::StatusCode;
 
@@ -10,31 +10,31 @@ use crate::{
     upstream::{Fault, ProxyError},
 };
 
-/// An error that a client is told of.
+/// A problem that is reported to a client.
 #[derive(Debug)]
 pub(in crate::proxy) enum Problem<'a> {
     Head(&'a HeadError),
     Target(&'a TargetError),
-    /// It is for robotgate itself, which has nothing there.
+    /// The request is for robotgate itself, which has no such page.
     InternalSite(&'a InternalSiteError),
     Fault(&'a Fault),
-    /// The request has come by here before.
+    /// The request has already passed through this proxy.
     Loop,
-    /// The audit log takes nothing, so nothing may be forwarded.
+    /// The audit log accepts no lines, so nothing may be forwarded.
     Audit,
-    /// The client sent something that pingora took for an error.
+    /// pingora cannot read what the client sent.
     Request,
     /// The client was silent for too long in the middle of its request.
     Slow,
     /// A leaf certificate could not be made.
     Leaf,
-    /// More than a client, or all of them, may have.
+    /// A client, or all of them together, exceeded a limit.
     Limit(Limit),
-    /// Too much waits to be decided on.
+    /// Too many decisions are waiting.
     Overloaded,
 }
 
-/// Why there is no answer of robotgate's own.
+/// Why robotgate has no page for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(in crate::proxy) enum InternalSiteError {
     #[error("robotgate.internal is this proxy itself; it answers only at http://robotgate.internal/, over plain HTTP")]
@@ -48,7 +48,7 @@ pub(in crate::proxy) enum InternalSiteError {
 // === impl Problem ===
 
 impl Problem<'_> {
-    /// The status, the error type of RFC 9209 §2.3, and the title.
+    /// Returns the status, the error type of RFC 9209 §2.3, and the title.
     pub(super) fn kind(&self) -> (StatusCode, ProxyError, &'static str) {
         match self {
             Problem::Head(HeadError::Timeout) | Problem::Slow => (
@@ -80,7 +80,7 @@ impl Problem<'_> {
                 ProxyError::HttpRequestError,
                 "Method Not Allowed",
             ),
-            // The phrase is all that clients show of an answer to a CONNECT.
+            // Clients show only the phrase of the response to a CONNECT.
             Problem::InternalSite(InternalSiteError::PlainHttp) => (
                 StatusCode::NOT_FOUND,
                 ProxyError::HttpRequestError,
@@ -117,7 +117,7 @@ impl Problem<'_> {
         }
     }
 
-    /// The error type and what it is about, as the log names them.
+    /// Returns the error type and the detail for the log.
     pub(in crate::proxy) fn for_log(&self) -> (ProxyError, String) {
         (self.error(), self.detail())
     }
@@ -146,12 +146,12 @@ impl Problem<'_> {
     }
 }
 
-/// What a person can do about an error; empty where that is nothing.
+/// Returns what a person can do about an error; empty if nothing.
 pub(super) fn what_to_do_about(error: ProxyError) -> &'static str {
     explained(error).map_or("", |(_, todo)| todo)
 }
 
-/// What an error means, and what to do about it; `None` for those that no client is told of.
+/// Returns what an error means and what to do about it; `None` for errors that are never reported to a client.
 pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'static str)> {
     Some(match error {
         ProxyError::DnsTimeout => (
@@ -200,7 +200,7 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
             "The request has passed through this proxy before.",
             "Check the proxy settings along the way. Two robotgates in a row need different names (proxy.name).",
         ),
-        // What a decision denies has that as its type.
+        // The type of a refusal is its reason.
         ProxyError::HttpRequestDenied
         | ProxyError::ClientGone
         | ProxyError::Idle

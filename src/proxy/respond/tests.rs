@@ -16,7 +16,7 @@ use http::header;
 use crate::{bot::Enforcement, decision::Verdict};
 use crate::{origin::TargetError, proxy::head::HeadError, upstream::Fault};
 
-/// A structured item: its value and its parameters, in order, as they stand in the field.
+/// A structured item: its value, and its parameters in the order of the field.
 type Field = (String, Vec<(String, String)>);
 
 fn plain(item: &BareItem) -> String {
@@ -36,13 +36,13 @@ fn field(item: Item) -> Field {
     (plain(&item.bare_item), params.collect())
 }
 
-/// A field whose value is one item, such as `Robots-Decision`.
+/// Reads a field whose value is one item, such as `Robots-Decision`.
 fn item(value: &str) -> Field {
     let item = Parser::new(value).parse::<Item>();
     field(item.unwrap_or_else(|error| panic!("{error}: {value:?}")))
 }
 
-/// A field whose value is a list with one member, such as robotgate's own `Proxy-Status`.
+/// Reads a field whose value is a list with one member, such as robotgate's own `Proxy-Status`.
 fn only_member(value: &str) -> Field {
     let list = Parser::new(value).parse::<List>();
     let mut list = list.unwrap_or_else(|error| panic!("{error}: {value:?}"));
@@ -53,7 +53,7 @@ fn only_member(value: &str) -> Field {
     }
 }
 
-/// The field as it should be read.
+/// Returns the expected value and parameters of a field.
 fn expected(value: &str, params: &[(&str, &str)]) -> Field {
     let params = params
         .iter()
@@ -87,7 +87,7 @@ fn text(answer: &OwnResponse) -> &str {
     std::str::from_utf8(&answer.body).expect("UTF-8")
 }
 
-/// A request that says what it accepts.
+/// Returns a request with these `Accept` fields.
 fn accepting(values: &[&str]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for value in values {
@@ -96,7 +96,7 @@ fn accepting(values: &[&str]) -> HeaderMap {
     headers
 }
 
-/// What is told of a decision that no rule was found for.
+/// Returns the texts of a decision without a rule.
 fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
     DecisionTexts {
         verdict,
@@ -115,7 +115,7 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
     }
 }
 
-/// The same of one that a rule decided.
+/// Returns the same texts for a decision by this rule.
 fn by_rule<'a>(texts: &DecisionTexts<'a>, rule: &'a str) -> DecisionTexts<'a> {
     DecisionTexts {
         rule: Some(rule.into()),

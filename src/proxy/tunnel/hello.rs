@@ -1,5 +1,5 @@
-//! What a client says first through a tunnel: whether it is TLS and, if so, which host it asks for (RFC 8446 §4.1.2,
-//! RFC 6066 §3). Pure: bytes go in, and nothing of them is taken or changed.
+//! Reads what a client sends first through a tunnel: whether it is TLS and, if so, which host it asks for (RFC 8446
+//! §4.1.2, RFC 6066 §3). Pure: it neither takes nor changes the bytes.
 
 use std::{fmt, net::IpAddr};
 
@@ -7,41 +7,41 @@ use rustls::server::Acceptor;
 
 use crate::{origin::Host, proxy::handshake::TLS_HANDSHAKE};
 
-/// The first bytes of a tunnel, as they come.
+/// The first bytes of a tunnel, as they come in.
 #[derive(Default)]
 pub(super) struct Opening {
     acceptor: Acceptor,
-    /// How many of the bytes the acceptor has been given.
+    /// Number of bytes that were given to the acceptor.
     given: usize,
     first_bytes: FirstBytes,
 }
 
-/// What the client sent first. Its `Display` is for the log, where that ends the tunnel.
+/// What the client sent first. `Display` writes it for the log, if it ends the tunnel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum FirstBytes {
-    /// Nothing that is whole.
+    /// No bytes, or not enough to tell.
     #[default]
     Nothing,
-    /// Something else than TLS.
+    /// Another protocol than TLS.
     OtherProtocol,
     /// TLS without a server name.
     NoName,
-    /// TLS with this server name, as written. Some clients send an address, which RFC 6066 §3 forbids.
+    /// TLS with this server name, as sent. Some clients send an address, which RFC 6066 §3 forbids.
     Name(String),
-    /// What begins like TLS, and cannot be read as such; others may read a name there.
+    /// Bytes that begin like TLS but cannot be read as TLS. Another program may read a name in them.
     Unreadable,
 }
 
 // === impl Opening ===
 
 impl Opening {
-    /// Looks at `bytes`, all that has come so far. Whether more of them are needed.
+    /// Reads `bytes`, which are all bytes so far. Returns whether more bytes are needed.
     pub(super) fn wants_more(&mut self, bytes: &[u8]) -> bool {
         match bytes.first() {
             None => return true,
             Some(&TLS_HANDSHAKE) => {}
-            // Other records of TLS, which some servers pass over to find the hello behind them, and the hello of old,
-            // which cannot name a host.
+            // Other TLS records, which some servers skip to find a ClientHello behind them, and the SSL 2.0
+            // ClientHello, which cannot name a host.
             Some(0x14..=0x18 | 0x80..) => self.first_bytes = FirstBytes::Unreadable,
             Some(_) => self.first_bytes = FirstBytes::OtherProtocol,
         }
@@ -56,7 +56,7 @@ impl Opening {
             }
             match self.acceptor.accept() {
                 Ok(None) => {}
-                // rustls has checked the message, but gives no name where an address is written.
+                // rustls has checked the message, but returns no name if it is an address.
                 Ok(Some(_)) => self.first_bytes = server_name(bytes).map_or(FirstBytes::NoName, FirstBytes::Name),
                 Err(_) => self.first_bytes = FirstBytes::Unreadable,
             }
@@ -72,8 +72,8 @@ impl Opening {
 // === impl FirstBytes ===
 
 impl FirstBytes {
-    /// Whether a server that reads this can take it for no other host than `host`. Without a name a server answers for
-    /// the site that it has at its address, which need not be the one that a CONNECT to a name was decided for.
+    /// Returns whether a server can take these bytes only for a connection to `host`. Without a name, a server answers
+    /// for the site at its address, which need not be the site that a CONNECT to a name was decided for.
     pub(super) fn means(&self, host: &Host) -> bool {
         match (self, host) {
             (Self::OtherProtocol, _) => true,
@@ -103,10 +103,10 @@ impl fmt::Display for FirstBytes {
     }
 }
 
-/// The server name of a ClientHello that is whole and well formed, in the records that it came in.
+/// Returns the server name of a complete and well-formed ClientHello, which `records` contain.
 fn server_name(mut records: &[u8]) -> Option<String> {
     let mut message = Vec::new();
-    // Each record: its type and version, then its length and content (RFC 8446 §5.1).
+    // A record begins with its type and version, then its length and content (RFC 8446 §5.1).
     while records.split_off(..3).is_some()
         && let Some(content) = vector(&mut records, 2)
     {
@@ -130,13 +130,13 @@ fn server_name(mut records: &[u8]) -> Option<String> {
     }
 }
 
-/// Takes a vector whose length is written in `width` bytes before it (RFC 8446 §3.4).
+/// Takes a vector from the front of `bytes`. The `width` bytes before it hold its length (RFC 8446 §3.4).
 fn vector<'b>(bytes: &mut &'b [u8], width: usize) -> Option<&'b [u8]> {
     let length = bytes.split_off(..width)?;
     bytes.split_off(..length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
 }
 
-/// The extension's number (RFC 6066 §3).
+/// Number of the server name extension (RFC 6066 §3).
 const SERVER_NAME: &[u8] = &[0, 0];
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// What a client sends first.
+    /// Returns the ClientHello of a client that asks for `name`.
     fn hello(name: &'static str) -> Vec<u8> {
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -163,7 +163,7 @@ mod tests {
         bytes
     }
 
-    /// The same handshake message in records of a few bytes each, as RFC 8446 §5.1 allows.
+    /// Splits the same handshake message into records of a few bytes each, as RFC 8446 §5.1 allows.
     fn in_pieces(hello: &[u8]) -> Vec<u8> {
         let (head, message) = hello.split_at(5);
         let record = |piece: &[u8]| [&head[..3], &(piece.len() as u16).to_be_bytes(), piece].concat();
@@ -172,7 +172,7 @@ mod tests {
 
     fn first_bytes(bytes: &[u8]) -> FirstBytes {
         let mut opening = Opening::default();
-        // Byte by byte, as the network may bring them.
+        // Byte by byte, as the network may deliver them.
         for end in 0..=bytes.len() {
             if !opening.wants_more(&bytes[..end]) {
                 break;
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(first_bytes(&and_more), FirstBytes::Name("A.Example".to_owned()));
     }
 
-    /// The message of a client that writes an address where only names may stand.
+    /// Returns the ClientHello of a client that sends an address where only names are allowed.
     fn hello_with_address(address: &str) -> Vec<u8> {
         let name = format!("{}.example", "a".repeat(address.len() - ".example".len()));
         let bytes = hello(Box::leak(name.clone().into_boxed_str()));

@@ -1,5 +1,5 @@
-//! Passes bytes both ways between two streams, counts them, and ends when both ways have ended,
-//! one has broken, or nothing has passed for a while.
+//! Passes bytes both ways between two streams and counts them. It ends when both directions have ended, one side has
+//! broken, no byte has passed for a while, or the tunnel is too old.
 
 use std::{
     future::poll_fn,
@@ -11,35 +11,35 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
 use crate::wire::poll_some;
 
-/// How many bytes have passed.
+/// The number of bytes that have passed.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Count {
     up: AtomicU64,
     down: AtomicU64,
 }
 
-/// How it ended.
+/// How a tunnel ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::proxy) enum TunnelEnd {
-    /// Each side said that it was done.
+    /// Both sides have closed.
     Both,
     ClientBroke,
     OriginBroke,
     Idle,
-    /// It lasted as long as it may.
+    /// The tunnel has reached its maximum duration.
     Old,
 }
 
-/// How long a tunnel may go on.
+/// Time limits of a tunnel.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::proxy) struct Bounds {
-    /// Without a byte.
+    /// Maximum time without a byte.
     pub(in crate::proxy) idle: Duration,
-    /// In all.
+    /// Maximum duration.
     pub(in crate::proxy) life: Duration,
 }
 
-/// Passes bytes until the end or the bounds.
+/// Passes bytes until both sides have closed, one has broken, or a bound is reached.
 pub(in crate::proxy) async fn pass(
     client: impl AsyncRead + AsyncWrite,
     origin: impl AsyncRead + AsyncWrite,
@@ -70,7 +70,7 @@ pub(in crate::proxy) async fn pass(
     }
 }
 
-/// Copies to the end of `from`. The ends say which side broke, reading and writing.
+/// Copies until `from` ends. Fails with `reading` or `writing`, depending on the side that broke.
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -78,20 +78,20 @@ async fn copy(
     (reading, writing): (TunnelEnd, TunnelEnd),
 ) -> Result<(), TunnelEnd> {
     loop {
-        // Memory is taken for what has come, and for none while nothing comes.
+        // Allocates for bytes that have come, and nothing while none come.
         let read = poll_fn(|cx| poll_some::<BUFFER, _>(&mut from, cx, <[u8]>::to_vec)).await;
         let read = read.map_err(|_| reading)?;
         if read.is_empty() {
             return to.shutdown().await.map_err(|_| writing);
         }
         to.write_all(&read).await.map_err(|_| writing)?;
-        // TLS may have taken it and not sent it.
+        // TLS may have buffered the bytes without sending them.
         to.flush().await.map_err(|_| writing)?;
         count.fetch_add(read.len() as u64, Ordering::Relaxed);
     }
 }
 
-/// Returns when nothing has passed for `idle`, and before twice that.
+/// Returns when no byte has passed for `idle`, and before twice that time.
 async fn silence(count: &Count, idle: Duration) {
     let mut before = count.both();
     loop {
@@ -107,13 +107,13 @@ async fn silence(count: &Count, idle: Duration) {
 // === impl Count ===
 
 impl Count {
-    /// Counts so many from the client, and to it.
+    /// Sets the bytes from the client, and to it.
     pub(in crate::proxy) fn set(&self, (up, down): (u64, u64)) {
         self.up.store(up, Ordering::Relaxed);
         self.down.store(down, Ordering::Relaxed);
     }
 
-    /// Bytes from the client, and to it.
+    /// Returns the bytes from the client, and to it.
     pub(in crate::proxy) fn both(&self) -> (u64, u64) {
         (self.up.load(Ordering::Relaxed), self.down.load(Ordering::Relaxed))
     }

@@ -1,4 +1,4 @@
-//! Whether a client gets JSON, text or HTML.
+//! The choice between JSON, text and HTML.
 
 use super::*;
 

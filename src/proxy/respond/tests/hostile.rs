@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Refuses by this rule and reads back what was sent.
+/// Refuses a request by this rule and reads the response back.
 fn refuse(rule: &str, group: &str) -> OwnResponse {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let grounds = DecisionTexts {

@@ -1,4 +1,4 @@
-//! What a person sees in a browser.
+//! The page that a person sees in a browser.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Errors as a client is told of them.
+//! Responses to problems.
 
 use std::collections::HashSet;
 

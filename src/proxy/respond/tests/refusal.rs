@@ -1,4 +1,4 @@
-//! What a bot is told when it is refused.
+//! The refusal that a bot gets.
 
 use serde_json::json;
 

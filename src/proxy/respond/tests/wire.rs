@@ -1,8 +1,8 @@
-//! An answer as bytes, for a client that no session was made for.
+//! Responses as bytes, for a client without a session.
 
 use super::*;
 
-/// What a client reads: the status, the phrase, the fields, and the content.
+/// Reads a response as a client does: the status, the phrase, the fields, and the content.
 fn read(bytes: &[u8]) -> (u16, String, Vec<(String, String)>, &[u8]) {
     let mut fields = [httparse::EMPTY_HEADER; 32];
     let mut response = httparse::Response::new(&mut fields);

@@ -1,4 +1,4 @@
-//! Requests of which nobody can say what they are for, each with its cause.
+//! Requests whose target cannot be known, each with its error.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn another_host_is_not() {
             assert_eq!(found, Err(TargetError::ThroughDiffers), "{target} {hosts:?}");
         }
     }
-    // The default port is the scheme's: under http it is not 443.
+    // Under http, the default port is not 443.
     let found = read(&request("GET", b"http://a.example/", &["a.example:443"]), None);
     assert_eq!(found, Err(TargetError::HostDiffers));
 }
