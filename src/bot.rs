@@ -19,10 +19,12 @@ mod proof;
 
 pub use bots::Bots;
 pub use certificate::{BadCertificateName, CertificateName, ClientCertificate, UnreadableCertificate};
-pub use credentials::{BadLine, Credentials, LineFault, SALT, SecretHash, Verified, Voucher, is_name, name_of};
+pub use credentials::{
+    BadLine, CredentialRecord, Credentials, LineFault, SALT, SecretHash, Verified, is_name, name_of,
+};
 pub use pattern::{AgentPattern, EmptyPattern};
 pub use product::{is_token, is_token_byte};
-pub use proof::{Bindings, Presented, Proof, Shown};
+pub use proof::{Bindings, Presented, PresentedCredential, Proof};
 
 /// A configured bot: one `[[bot]]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,12 +79,12 @@ pub enum Identity<'h> {
     /// The request names nobody that a robots.txt could have rules for.
     Unidentified(Cause),
     /// The client is not served, because it does not prove who it claims to be.
-    Refused(Misfit),
+    Refused(IdentityMismatch),
 }
 
 /// Why a client's claim and its proof do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Misfit {
+pub enum IdentityMismatch {
     /// The proof is valid, but the User-Agent names none of the bots that it stands for.
     Agent,
     /// A required proof is missing, or the credential is invalid.
@@ -125,7 +127,7 @@ impl Identity<'_> {
             Identity::Bot(bot) => Identity::Bot(bot),
             Identity::Token(token) => Identity::Token(Cow::Owned(token.into_owned())),
             Identity::Unidentified(cause) => Identity::Unidentified(cause),
-            Identity::Refused(misfit) => Identity::Refused(misfit),
+            Identity::Refused(mismatch) => Identity::Refused(mismatch),
         }
     }
 
@@ -139,9 +141,9 @@ impl Identity<'_> {
     }
 }
 
-// === impl Misfit ===
+// === impl IdentityMismatch ===
 
-impl Misfit {
+impl IdentityMismatch {
     /// Returns the explanation as a sentence without a full stop.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -156,7 +158,7 @@ impl Misfit {
     }
 }
 
-impl fmt::Display for Misfit {
+impl fmt::Display for IdentityMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

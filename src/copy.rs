@@ -14,12 +14,12 @@ mod state;
 
 pub(crate) use self::freshness::retry_after;
 pub use self::{
-    clock::{Jump, Watch},
+    clock::{ClockReadings, Jump},
     failure::{Failure, FetchError, NetworkError},
     freshness::Freshness,
     lookup::{CacheStatus, Lookup, Tally},
     meaning::{Fetched, Meaning, Received},
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     robots_copy::{RobotsCopy, Sha256},
-    state::{Answer, Due, Ground, Holds, OriginState, Saved, SavedCopy},
+    state::{Answer, AnswerKind, Due, OriginState, Saved, SavedCopy, SourceFetch},
 };

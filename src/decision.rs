@@ -6,16 +6,16 @@
 //! uses the same value. Two kinds of request are answered before a decision: one that cannot be parsed, and one that
 //! exceeds a limit of `[proxy]`.
 
-mod asker;
 mod question;
 mod reason;
+mod robots_identity;
 mod texts;
 
 use std::{fmt, time::Duration};
 
-use self::asker::Asker;
 #[cfg(test)]
 pub(crate) use self::question::rules_of;
+use self::robots_identity::RobotsIdentity;
 pub use self::{
     question::{BUDGET, Begun, HttpsMode, Question, Scope, Subject, Terms, Undecided, Unverifiable},
     reason::Reason,
@@ -23,7 +23,7 @@ pub use self::{
 };
 use crate::{
     bot::Enforcement,
-    copy::{Answer, Ground, Lookup, RobotsCopy},
+    copy::{Answer, Lookup, RobotsCopy, SourceFetch},
     origin::{Reading, Target, readings},
     robots::{Agent, Rule, RuleId},
     text::words,
@@ -104,27 +104,27 @@ impl Decision {
 
     /// Returns the bot's token that has its own group in the copy, or else its first token. `None` without a copy.
     pub fn agent(&self) -> Option<&str> {
-        self.picked().map(|(token, _)| token)
+        self.matched_agent().map(|(token, _)| token)
     }
 
     /// Returns the name of the group whose rules were considered, as in the file.
     pub fn group(&self) -> Option<&str> {
-        self.picked().and_then(|(_, agent)| agent.group())
+        self.matched_agent().and_then(|(_, agent)| agent.group())
     }
 
     /// Returns whether the file names the bot itself, so that the rules for `*` do not apply.
     pub fn is_specific(&self) -> bool {
-        self.picked().is_some_and(|(_, agent)| agent.is_specific())
+        self.matched_agent().is_some_and(|(_, agent)| agent.is_specific())
     }
 
     /// Returns the bot's token, whether a file was consulted or not.
     pub fn token(&self) -> &str {
-        self.agent().unwrap_or_else(|| self.question.asker().token())
+        self.agent().unwrap_or_else(|| self.question.robots_identity().token())
     }
 
     /// Returns the token and its group.
-    pub(crate) fn picked(&self) -> Option<(&str, Agent<'_>)> {
-        Some(self.question.asker().pick(&self.copy()?.robots))
+    pub(crate) fn matched_agent(&self) -> Option<(&str, Agent<'_>)> {
+        Some(self.question.robots_identity().pick(&self.copy()?.robots))
     }
 
     /// Returns the rule that decided.
@@ -145,11 +145,11 @@ impl Decision {
     }
 
     /// Returns the fetch that the decision rests on.
-    pub fn ground(&self) -> Ground {
+    pub fn source_fetch(&self) -> SourceFetch {
         let policy = &self.question.terms.policy;
         self.lookup
             .as_ref()
-            .map(|lookup| lookup.ground(policy))
+            .map(|lookup| lookup.source_fetch(policy))
             .unwrap_or_default()
     }
 
@@ -165,7 +165,7 @@ impl Decision {
     /// 9110 §10.2.3). `None` if the refusal is not temporary.
     pub fn retry_after(&self) -> Option<u64> {
         let lookup = self.lookup.as_ref().filter(|_| self.reason == Reason::Unreachable)?;
-        let left = match self.ground().expires {
+        let left = match self.source_fetch().expires {
             Some(expires) => expires.duration_since(lookup.at).unwrap_or(Duration::ZERO),
             // The fetch is still running, and its duration is unknown.
             None => WHILE_PENDING,

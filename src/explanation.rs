@@ -8,7 +8,7 @@ mod json;
 
 pub(crate) use self::json::{FetchRecord, write as to_json};
 use crate::{
-    bot::{Identity, Misfit, Proof},
+    bot::{Identity, IdentityMismatch, Proof},
     config::Config,
     decision::{Decision, Scope},
     origin::Reading,
@@ -23,7 +23,7 @@ pub(crate) struct Report<'a> {
     pub(crate) url: &'a str,
     /// The rules, if the rules of a robots.txt decide.
     pub(crate) why: Option<Why<'a>>,
-    pub(crate) statements: Vec<Heard<'a>>,
+    pub(crate) statements: Vec<AudienceStatement<'a>>,
     /// What the response is instead, if it is no robots.txt.
     pub(crate) disguise: Option<Disguise>,
     /// Whether the proxy accepts this User-Agent only with a proof.
@@ -39,7 +39,7 @@ pub(crate) struct Why<'a> {
 }
 
 /// A statement, and whether it applies to the bot. `applies` is `None` without a bot.
-pub(crate) struct Heard<'a> {
+pub(crate) struct AudienceStatement<'a> {
     pub(crate) statement: Statement<'a>,
     pub(crate) applies: Option<bool>,
 }
@@ -94,15 +94,19 @@ pub(crate) fn needs_proof(config: &Config, user_agent: &str) -> bool {
     let unproven = config
         .bots
         .identify_by([user_agent.as_bytes()], &Proof::None, config.identity.required);
-    matches!(unproven, Identity::Refused(Misfit::Unproven { .. }))
+    matches!(unproven, Identity::Refused(IdentityMismatch::Unproven { .. }))
 }
 
 /// Adds to each statement whether it applies. Without a bot, that is `None`.
-fn heard<'a>(statements: Vec<Statement<'a>>, identity: &Identity<'_>, choice: Choice<'_>) -> Vec<Heard<'a>> {
+fn heard<'a>(
+    statements: Vec<Statement<'a>>,
+    identity: &Identity<'_>,
+    choice: Choice<'_>,
+) -> Vec<AudienceStatement<'a>> {
     let is_bot = matches!(identity, Identity::Bot(_) | Identity::Token(_));
     let audience: Vec<bool> = audience(&statements, choice).collect();
     std::iter::zip(statements, audience)
-        .map(|(statement, applies)| Heard {
+        .map(|(statement, applies)| AudienceStatement {
             statement,
             applies: is_bot.then_some(applies),
         })

@@ -31,7 +31,7 @@ use self::{
 pub use self::{
     bots::Meter,
     fetch_result::FetchResult,
-    label::{Class, Listener, Method, Outcome, Present, Tunnel},
+    label::{Class, GaugeGuard, Listener, Method, Outcome, Tunnel},
     page::Format,
     process::Process,
 };
@@ -224,14 +224,14 @@ impl Metrics {
 
     /// Counts a client connection as open until the result is dropped.
     #[must_use]
-    pub fn connection_opened(&self, listener: Listener) -> Present {
+    pub fn connection_opened(&self, listener: Listener) -> GaugeGuard {
         self.connections_accepted.add(listener);
         self.connections.enter(listener)
     }
 
     /// Counts a tunnel as open until the result is dropped.
     #[must_use]
-    pub fn tunnel_opened(&self, tunnel: Tunnel) -> Present {
+    pub fn tunnel_opened(&self, tunnel: Tunnel) -> GaugeGuard {
         self.tunnels_opened.add(tunnel);
         self.tunnels.enter(tunnel)
     }

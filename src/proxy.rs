@@ -58,7 +58,7 @@ mod websocket;
 
 pub(crate) use self::judge::{NoDecision, decide, operators};
 pub use self::{
-    check::{Doubts, Unusable, check, check_reload},
+    check::{Unusable, Warnings, check, check_reload},
     generation::{Generation, SetupError},
     listen::{ListenError, Listeners, Planned, ServeOperator, Speaks},
     live::Live,

@@ -35,7 +35,7 @@ mod url;
 mod wild;
 
 pub use agent::{Agent, Match};
-pub use explain::{Competitor, Explanation, Group, Lost, Weighed, explain, numbered_lines};
+pub use explain::{Competitor, Explanation, Group, LossReason, Weighed, explain, numbered_lines};
 pub use groups::{AgentLine, Choice};
 pub use line::{BEYOND, LIMIT, counted};
 pub use lint::{Disguise, Finding, Lint, Severity, lint};

@@ -250,7 +250,7 @@ impl Store {
         if !slot.is_recalled() && is_lacking() {
             let started = Instant::now();
             // A hanging disk must leave time to ask the site.
-            let patience = wait.min(MAX_RECALL);
+            let patience = wait.min(MAX_DISK_WAIT);
             let _ = tokio::time::timeout(patience, self.recall(&slot, origin, policy)).await;
             waited = started.elapsed();
         }
@@ -400,7 +400,7 @@ async fn at_leisure<T: Send + 'static>(takes_long: bool, work: impl FnOnce() -> 
 }
 
 /// How long a lookup waits for the disk.
-const MAX_RECALL: Duration = Duration::from_secs(1);
+const MAX_DISK_WAIT: Duration = Duration::from_secs(1);
 /// Bytes of memory for the pages of the file on disk.
 const MIN_PAGES: u64 = 64 * 1024;
 const MAX_PAGES: u64 = 32 * 1024 * 1024;

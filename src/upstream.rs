@@ -23,8 +23,8 @@ pub(crate) use self::certificate::in_words as certificate_fault;
 pub use self::{
     fault::Fault,
     http1::Http1,
-    origins::{Origins, Reached, Wanted},
-    server::{Again, Content, Server},
+    origins::{OriginConnection, Origins, Wanted},
+    server::{Content, Repeat, Server},
 };
 use crate::{
     origin::{Host, Origin, Scheme},

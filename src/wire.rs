@@ -43,7 +43,7 @@ struct Inner {
 
 /// Result of [`Wire::poll_head`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Awaited {
+pub enum HeadRead {
     /// A whole head has arrived.
     Head,
     /// The connection has ended.
@@ -125,22 +125,22 @@ impl Wire {
     ///
     /// # Errors
     /// Those of the connection.
-    pub fn poll_head(&self, seen: &mut usize, max: usize, cx: &mut Context<'_>) -> Poll<io::Result<Awaited>> {
+    pub fn poll_head(&self, seen: &mut usize, max: usize, cx: &mut Context<'_>) -> Poll<io::Result<HeadRead>> {
         let mut inner = self.lock();
         loop {
             let from = seen.saturating_sub(2);
             if let Some(end) = empty_line(&inner.ahead[from..]) {
                 inner.quota = Some(from + end);
                 *seen = 0;
-                return Poll::Ready(Ok(Awaited::Head));
+                return Poll::Ready(Ok(HeadRead::Head));
             }
             *seen = inner.ahead.len();
             if *seen > max {
-                return Poll::Ready(Ok(Awaited::TooLong));
+                return Poll::Ready(Ok(HeadRead::TooLong));
             }
             if ready!(inner.poll_ahead(cx))? == 0 {
                 inner.quota = None;
-                return Poll::Ready(Ok(Awaited::End));
+                return Poll::Ready(Ok(HeadRead::End));
             }
         }
     }
@@ -249,7 +249,7 @@ impl Inner {
             self.out.advance(written);
             self.flushes = true;
         }
-        if self.out.capacity() > MUCH {
+        if self.out.capacity() > LARGE_WRITE {
             self.out = BytesMut::new();
         }
         if self.flushes {
@@ -340,7 +340,7 @@ impl AsyncWrite for Wire {
         }
         let length = bytes.iter().map(|part| part.len()).sum();
         let mut written = 0;
-        if length >= MUCH {
+        if length >= LARGE_WRITE {
             written = inner
                 .write_through(bytes, cx)
                 .inspect_err(|error| inner.broken = Some(error.kind()))?;
@@ -409,7 +409,7 @@ const MAX_AHEAD: usize = 4 * AT_ONCE;
 /// Maximum number of slices in one write. The rest waits for the next write.
 const SLICES: usize = 8;
 /// Size of a write from which copying costs more than a system call.
-const MUCH: usize = 16 * 1024;
+const LARGE_WRITE: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests;

@@ -121,15 +121,15 @@ impl Row {
             Answer::Unreachable(None) => state.current(),
             _ => answer.copy(),
         };
-        let ground = state.ground(now, policy);
+        let source_fetch = state.source_fetch(now, policy);
         let error = state.failure().map(|failure| failure.error.to_string());
         Self {
             origin: origin.to_owned(),
             holds: answer.holds().as_str().into(),
             due: state.due(now, policy),
-            status: ground.status,
-            fetched: ground.fetched.map(Timestamp),
-            expires: ground.expires.map(Timestamp),
+            status: source_fetch.status,
+            fetched: source_fetch.fetched.map(Timestamp),
+            expires: source_fetch.expires.map(Timestamp),
             failing_since: state.failing_since().map(Timestamp),
             error: error.map(|error| plain_message(&error, MAX_ERROR).into_owned()),
             answered: state.answered().map(Timestamp),

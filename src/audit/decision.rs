@@ -25,7 +25,7 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
     let target = decision.target();
     let subject = &decision.question.subject;
     let terms = &decision.question.terms;
-    let ground = decision.ground();
+    let source_fetch = decision.source_fetch();
     let origin = texts.robots_url.strip_suffix("/robots.txt").unwrap_or_default();
     let path = logged_path(target.path_of_url(), request.redact_query);
     let read_as = texts.read_as.as_ref();
@@ -54,10 +54,10 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
         reading: decision.reading.map(Reading::as_str),
         read_as: read_as.as_deref(),
         robots_url: &texts.robots_url,
-        robots_status: ground.status,
+        robots_status: source_fetch.status,
         robots_sha256: decision.copy().map(|copy| copy.sha256),
-        robots_fetched: ground.fetched.map(Timestamp),
-        robots_expires: ground.expires.map(Timestamp),
+        robots_fetched: source_fetch.fetched.map(Timestamp),
+        robots_expires: source_fetch.expires.map(Timestamp),
         robots_cache: decision.lookup.as_ref().map(|lookup| lookup.status.as_str()),
         robots_error: texts.robots_error.as_deref(),
         profile: terms.policy.profile.as_str(),

@@ -22,14 +22,14 @@ pub use line::{BadLine, LineFault, is_name, name_of};
 /// All credentials of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
-    by_name: HashMap<Arc<str>, Known>,
+    by_name: HashMap<Arc<str>, NamedSecrets>,
     /// Largest number of secrets of any one name.
     most: usize,
 }
 
 /// The secrets of a name, and the bots that it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct NamedSecrets {
     pub(super) name: Arc<str>,
     /// Hashes in the order of the file. Any of them is accepted.
     secrets: Vec<SecretHash>,
@@ -47,14 +47,14 @@ pub struct SecretHash {
 /// A credential that was verified.
 #[derive(Clone, Copy, Debug)]
 pub struct Verified<'a> {
-    pub(super) known: &'a Known,
+    pub(super) known: &'a NamedSecrets,
     secret: &'a SecretHash,
 }
 
 /// A record of a verified credential, for checking later whether the credential is still valid. It does not contain
 /// the secret, and is no proof by itself.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Voucher {
+pub struct CredentialRecord {
     name: Arc<str>,
     secret: SecretHash,
 }
@@ -72,7 +72,7 @@ impl Credentials {
         // Run the same number of comparisons for each name, so that the timing reveals nothing.
         for index in 0..self.most {
             let candidate = known.and_then(|known| Some((known, known.secrets.get(index)?)));
-            let compared = candidate.map_or(&*NOBODYS, |(_, secret)| secret);
+            let compared = candidate.map_or(&*DUMMY_HASH, |(_, secret)| secret);
             if bool::from(compared.fits(secret)) {
                 found = candidate.or(found);
             }
@@ -81,9 +81,15 @@ impl Credentials {
     }
 
     /// Returns the credential if it is still valid: the same secret is on file under the same name.
-    pub(super) fn recheck(&self, voucher: &Voucher) -> Option<Verified<'_>> {
-        let known = self.by_name.get(&voucher.name).filter(|known| !known.bots.is_empty())?;
-        let secret = known.secrets.iter().find(|secret| **secret == voucher.secret)?;
+    pub(super) fn recheck(&self, credential_record: &CredentialRecord) -> Option<Verified<'_>> {
+        let known = self
+            .by_name
+            .get(&credential_record.name)
+            .filter(|known| !known.bots.is_empty())?;
+        let secret = known
+            .secrets
+            .iter()
+            .find(|secret| **secret == credential_record.secret)?;
         Some(Verified { known, secret })
     }
 
@@ -132,7 +138,7 @@ impl Credentials {
 
     fn add(&mut self, name: &str, secret: SecretHash) {
         let name: Arc<str> = name.into();
-        let known = self.by_name.entry(name.clone()).or_insert_with(|| Known {
+        let known = self.by_name.entry(name.clone()).or_insert_with(|| NamedSecrets {
             name,
             secrets: Vec::new(),
             bots: Box::default(),
@@ -173,17 +179,17 @@ impl<'a> Verified<'a> {
     }
 
     /// Returns a record for checking later whether the credential is still valid.
-    pub fn voucher(&self) -> Voucher {
-        Voucher {
+    pub fn credential_record(&self) -> CredentialRecord {
+        CredentialRecord {
             name: self.known.name.clone(),
             secret: self.secret.clone(),
         }
     }
 }
 
-// === impl Voucher ===
+// === impl CredentialRecord ===
 
-impl fmt::Debug for Voucher {
+impl fmt::Debug for CredentialRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Voucher({:?})", self.name)
     }
@@ -196,7 +202,7 @@ fn digest(salt: &[u8], secret: &[u8]) -> [u8; 32] {
 /// Length of a generated salt, in bytes.
 pub const SALT: usize = 16;
 
-static NOBODYS: std::sync::LazyLock<SecretHash> = std::sync::LazyLock::new(|| SecretHash {
+static DUMMY_HASH: std::sync::LazyLock<SecretHash> = std::sync::LazyLock::new(|| SecretHash {
     salt: Box::new([0; SALT]),
     hash: [0; 32],
 });

@@ -9,7 +9,8 @@ use data_encoding::BASE64_NOPAD;
 use ipnet::IpNet;
 
 use super::{
-    Bot, Bots, Cause, ClientCertificate, Identity, Misfit, Voucher, certificate::CertificateName, credentials::Verified,
+    Bot, Bots, Cause, ClientCertificate, CredentialRecord, Identity, IdentityMismatch, certificate::CertificateName,
+    credentials::Verified,
 };
 
 /// The proofs of a bot. Any one is enough. If there are none, the bot's User-Agent is believed.
@@ -25,7 +26,7 @@ pub struct Bindings {
 /// What a client presents besides its User-Agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Presented<'a> {
-    pub credential: Shown<'a>,
+    pub credential: PresentedCredential<'a>,
     /// The verified certificate of its TLS connection.
     pub certificate: Option<&'a ClientCertificate>,
     /// The client's address.
@@ -34,7 +35,7 @@ pub struct Presented<'a> {
 
 /// The credential that a client presents.
 #[derive(Clone, Copy, Default)]
-pub enum Shown<'a> {
+pub enum PresentedCredential<'a> {
     #[default]
     Nothing,
     /// The value of its one Proxy-Authorization field.
@@ -42,7 +43,7 @@ pub enum Shown<'a> {
     /// More than one field, so that it is unclear which one counts.
     Several,
     /// The credential of the CONNECT that the request came through.
-    Inherited(&'a Voucher),
+    Inherited(&'a CredentialRecord),
 }
 
 /// What was proven. Only the strongest proof counts: a credential, then a certificate, then an address.
@@ -84,12 +85,12 @@ impl Bots {
     pub fn prove<'a>(&'a self, presented: &Presented<'a>) -> Proof<'a> {
         if let Some(credentials) = self.credentials() {
             let verified = match presented.credential {
-                Shown::Nothing => None,
-                Shown::Several => return Proof::Failed,
-                Shown::Field(value) => {
+                PresentedCredential::Nothing => None,
+                PresentedCredential::Several => return Proof::Failed,
+                PresentedCredential::Field(value) => {
                     Some(Basic::parse(value).and_then(|basic| credentials.verify(basic.name(), basic.secret())))
                 }
-                Shown::Inherited(voucher) => Some(credentials.recheck(voucher)),
+                PresentedCredential::Inherited(credential_record) => Some(credentials.recheck(credential_record)),
             };
             if let Some(verified) = verified {
                 return verified.map_or(Proof::Failed, Proof::Credential);
@@ -121,15 +122,15 @@ impl Bots {
         required: bool,
     ) -> Identity<'h> {
         match proof {
-            Proof::Failed => Identity::Refused(Misfit::Unproven { by_credential: true }),
-            Proof::None if required => Identity::Refused(Misfit::Unproven {
+            Proof::Failed => Identity::Refused(IdentityMismatch::Unproven { by_credential: true }),
+            Proof::None if required => Identity::Refused(IdentityMismatch::Unproven {
                 by_credential: self.credentials().is_some(),
             }),
             Proof::None => self.unproven(self.identify(user_agents)),
             Proof::Assumed => {
                 let fields: Vec<_> = user_agents.into_iter().collect();
                 match self.identify_by(fields.iter().copied(), &Proof::None, required) {
-                    Identity::Refused(Misfit::Unproven { .. }) => self.proven(fields, proof),
+                    Identity::Refused(IdentityMismatch::Unproven { .. }) => self.proven(fields, proof),
                     unproven => unproven,
                 }
             }
@@ -144,7 +145,7 @@ impl Bots {
             Identity::Unidentified(_) | Identity::Refused(_) => None,
         };
         match claimed {
-            Some(bot) => Identity::Refused(Misfit::Unproven {
+            Some(bot) => Identity::Refused(IdentityMismatch::Unproven {
                 by_credential: !bot.bindings.credentials.is_empty(),
             }),
             None => identity,
@@ -173,7 +174,9 @@ impl Bots {
             Identity::Token(token) => candidates.find(|bot| bot.goes_by().any(|name| name.eq_ignore_ascii_case(token))),
             Identity::Refused(_) => None,
         };
-        found.map_or(Identity::Refused(Misfit::Agent), |bot| Identity::Bot(bot.clone()))
+        found.map_or(Identity::Refused(IdentityMismatch::Agent), |bot| {
+            Identity::Bot(bot.clone())
+        })
     }
 }
 
@@ -226,23 +229,23 @@ impl<'a> Proof<'a> {
     }
 
     /// Returns the record of the credential, which requests inside a CONNECT inherit.
-    pub fn voucher(&self) -> Option<Voucher> {
+    pub fn credential_record(&self) -> Option<CredentialRecord> {
         match self {
-            Proof::Credential(verified) => Some(verified.voucher()),
+            Proof::Credential(verified) => Some(verified.credential_record()),
             _ => None,
         }
     }
 }
 
-// === impl Shown ===
+// === impl PresentedCredential ===
 
-impl fmt::Debug for Shown<'_> {
+impl fmt::Debug for PresentedCredential<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Shown::Nothing => "Nothing",
-            Shown::Field(_) => "Field(..)",
-            Shown::Several => "Several",
-            Shown::Inherited(_) => "Inherited(..)",
+            PresentedCredential::Nothing => "Nothing",
+            PresentedCredential::Field(_) => "Field(..)",
+            PresentedCredential::Several => "Several",
+            PresentedCredential::Inherited(_) => "Inherited(..)",
         })
     }
 }

@@ -10,7 +10,7 @@ use std::{collections::HashSet, fmt::Display, sync::Arc, time::SystemTime};
 
 use crate::{
     config::Config,
-    copy::{Answer, CacheStatus, Fetched, Ground, Lookup, OriginState, Policy, Received},
+    copy::{Answer, CacheStatus, Fetched, Lookup, OriginState, Policy, Received, SourceFetch},
     egress::{Resolver, ResolverError, Roots, RootsError},
     explanation::FetchRecord,
     fetch::{LookupError, Name, Requester, Traced},
@@ -107,8 +107,8 @@ impl Live {
     }
 
     /// The status that counts, and until when it does.
-    pub fn ground(&self) -> Ground {
-        self.state.ground(self.at, &self.policy)
+    pub fn source_fetch(&self) -> SourceFetch {
+        self.state.source_fetch(self.at, &self.policy)
     }
 
     /// The robots.txt, where one was had.

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 /// The last readings of the wall clock and of the time since the machine's start.
 #[derive(Debug, Clone, Copy)]
-pub struct Watch {
+pub struct ClockReadings {
     /// When the wall clock began to run evenly, corrected for forward jumps since.
     began: SystemTime,
     wall: SystemTime,
@@ -28,9 +28,9 @@ pub enum Jump {
     Back { ahead: SystemTime },
 }
 
-// === impl Watch ===
+// === impl ClockReadings ===
 
-impl Watch {
+impl ClockReadings {
     pub fn new(wall: SystemTime, running: Duration) -> Self {
         Self {
             began: wall,
@@ -67,7 +67,7 @@ impl Watch {
     }
 }
 
-/// How long [`Watch::look`] need not be called while the clocks agree.
+/// How long [`ClockReadings::look`] need not be called while the clocks agree.
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// How long after its start a machine can be without the right time.
 const LEARNING: Duration = Duration::from_secs(15 * 60);
@@ -78,9 +78,9 @@ const SLACK: Duration = Duration::from_secs(10 * 60);
 mod tests {
     use super::*;
 
-    /// Runs a watch over these readings, in seconds of the wall clock and since the start.
+    /// Compares these readings, in seconds of the wall clock and since the start.
     fn jumps(seconds: &[(u64, u64)]) -> Vec<Option<Jump>> {
-        let mut watch = Watch::new(at(seconds[0].0), Duration::from_secs(seconds[0].1));
+        let mut watch = ClockReadings::new(at(seconds[0].0), Duration::from_secs(seconds[0].1));
         (seconds[1..].iter())
             .map(|(wall, running)| {
                 let (wall, running) = (at(*wall), Duration::from_secs(*running));

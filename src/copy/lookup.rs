@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Answer, Failure, FetchError, Freshness, Ground, Meaning, OriginState, Policy, RobotsCopy};
+use super::{Answer, Failure, FetchError, Freshness, Meaning, OriginState, Policy, RobotsCopy, SourceFetch};
 use crate::text::words;
 
 words! {
@@ -105,12 +105,12 @@ impl Lookup {
     }
 
     /// Returns the fetch that the answer rests on.
-    pub fn ground(&self, policy: &Policy) -> Ground {
+    pub fn source_fetch(&self, policy: &Policy) -> SourceFetch {
         match self.answer(policy) {
             // The known state has expired, and the fetch that would replace it is still running.
-            Answer::Unreachable(_) if self.pending => Ground::default(),
-            Answer::LastCopy(copy, _) if self.pending => self.state.ground_of(copy, None),
-            _ => self.state.ground(self.at, policy),
+            Answer::Unreachable(_) if self.pending => SourceFetch::default(),
+            Answer::LastCopy(copy, _) if self.pending => self.state.source_fetch_of(copy, None),
+            _ => self.state.source_fetch(self.at, policy),
         }
     }
 }

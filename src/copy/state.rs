@@ -15,7 +15,7 @@ use std::{
 };
 
 pub use self::{
-    answer::{Answer, Due, Ground, Holds},
+    answer::{Answer, AnswerKind, Due, SourceFetch},
     saved::{Saved, SavedCopy},
 };
 use super::{Failure, FetchError, Freshness, Meaning, Policy, RobotsCopy, Then, Unreachable, WithoutCopy};
@@ -26,16 +26,16 @@ use crate::robots::Profile;
 pub struct OriginState {
     /// Profile that everything here was read with. Meaningless if nothing is known.
     profile: Profile,
-    answered: Option<Answered>,
-    failing: Option<Failing>,
+    answered: Option<LastResponse>,
+    failing: Option<FailureSeries>,
     /// The last copy with rules, even if a later response had none.
     last_good: Option<Arc<RobotsCopy>>,
 }
 
 /// The last response, kept when a later fetch fails.
 #[derive(Debug, Clone, PartialEq)]
-struct Answered {
-    meaning: Holding,
+struct LastResponse {
+    meaning: Content,
     status: u16,
     fetched: SystemTime,
     life: Duration,
@@ -43,7 +43,7 @@ struct Answered {
 
 /// The content of a response: [`Meaning`] without its failures.
 #[derive(Debug, Clone, PartialEq)]
-enum Holding {
+enum Content {
     Rules(Arc<RobotsCopy>),
     NoRobots,
     Soft404,
@@ -51,7 +51,7 @@ enum Holding {
 
 /// A series of failures without a response between them.
 #[derive(Debug, Clone, PartialEq)]
-struct Failing {
+struct FailureSeries {
     since: SystemTime,
     attempts: u32,
     tried: SystemTime,
@@ -97,23 +97,23 @@ impl OriginState {
                 .after(meaning, status, freshness, now, spread, policy);
         }
         let (holding, status, default_ttl) = match meaning {
-            Meaning::Rules(copy) => (Holding::Rules(copy), status, policy.default_ttl),
-            Meaning::NoRobots => (Holding::NoRobots, status, policy.no_robots_ttl),
-            Meaning::Soft404 => (Holding::Soft404, status, policy.no_robots_ttl),
+            Meaning::Rules(copy) => (Content::Rules(copy), status, policy.default_ttl),
+            Meaning::NoRobots => (Content::NoRobots, status, policy.no_robots_ttl),
+            Meaning::Soft404 => (Content::Soft404, status, policy.no_robots_ttl),
             Meaning::Unchanged => match (&self.answered, self.current()) {
                 // A header that the 304 does not repeat keeps its value (RFC 9111 §3.2).
-                (Some(answered), Some(copy)) => (Holding::Rules(copy.clone()), copy.status, answered.life),
+                (Some(answered), Some(copy)) => (Content::Rules(copy.clone()), copy.status, answered.life),
                 _ => return self.after_failure(FetchError::Status(status).into(), now, spread, policy),
             },
             Meaning::Failed(failure) => return self.after_failure(failure, now, spread, policy),
         };
         let last_good = match &holding {
-            Holding::Rules(copy) => Some(copy.clone()),
-            Holding::NoRobots | Holding::Soft404 => self.last_good.clone(),
+            Content::Rules(copy) => Some(copy.clone()),
+            Content::NoRobots | Content::Soft404 => self.last_good.clone(),
         };
         Self {
             profile: policy.profile,
-            answered: Some(Answered {
+            answered: Some(LastResponse {
                 meaning: holding,
                 status,
                 fetched: now,
@@ -139,7 +139,7 @@ impl OriginState {
         };
         Self {
             profile: policy.profile,
-            failing: Some(Failing {
+            failing: Some(FailureSeries {
                 since,
                 attempts,
                 tried: now,
@@ -187,7 +187,7 @@ impl OriginState {
         }
     }
 
-    fn fresh(&self, now: SystemTime, policy: &Policy) -> Option<&Answered> {
+    fn fresh(&self, now: SystemTime, policy: &Policy) -> Option<&LastResponse> {
         self.answered.as_ref().filter(|answered| answered.is_fresh(now, policy))
     }
 
@@ -215,15 +215,17 @@ impl OriginState {
     }
 
     /// Returns the fetch that [`OriginState::answer`] rests on at `now`.
-    pub fn ground(&self, now: SystemTime, policy: &Policy) -> Ground {
+    pub fn source_fetch(&self, now: SystemTime, policy: &Policy) -> SourceFetch {
         let Some(failing) = self.failing.as_ref().filter(|_| self.fresh(now, policy).is_none()) else {
             let answered = self.answered.as_ref();
-            return answered.map(|answered| answered.ground(policy)).unwrap_or_default();
+            return answered
+                .map(|answered| answered.source_fetch(policy))
+                .unwrap_or_default();
         };
         let expires = failing.tried.checked_add(failing.retry_under(policy));
         match self.answer(now, policy) {
-            Answer::LastCopy(copy, _) => self.ground_of(copy, expires),
-            _ => Ground {
+            Answer::LastCopy(copy, _) => self.source_fetch_of(copy, expires),
+            _ => SourceFetch {
                 status: match failing.last.error {
                     FetchError::Status(status) => Some(status),
                     _ => None,
@@ -235,10 +237,10 @@ impl OriginState {
     }
 
     /// Returns the fetch of `copy`, or the one that last confirmed it. `expires` is when the origin is asked again.
-    pub(in crate::copy) fn ground_of(&self, copy: &Arc<RobotsCopy>, expires: Option<SystemTime>) -> Ground {
+    pub(in crate::copy) fn source_fetch_of(&self, copy: &Arc<RobotsCopy>, expires: Option<SystemTime>) -> SourceFetch {
         let is_current = self.current().is_some_and(|current| Arc::ptr_eq(current, copy));
         let confirmed = self.answered.as_ref().filter(|_| is_current);
-        Ground {
+        SourceFetch {
             status: Some(copy.status),
             fetched: Some(confirmed.map_or(copy.fetched, |answered| answered.fetched)),
             expires,
@@ -302,25 +304,25 @@ impl OriginState {
     /// Returns the copy of the last response, even if it has expired.
     pub fn current(&self) -> Option<&Arc<RobotsCopy>> {
         match &self.answered.as_ref()?.meaning {
-            Holding::Rules(copy) => Some(copy),
-            Holding::NoRobots | Holding::Soft404 => None,
+            Content::Rules(copy) => Some(copy),
+            Content::NoRobots | Content::Soft404 => None,
         }
     }
 }
 
-// === impl Answered ===
+// === impl LastResponse ===
 
-impl Answered {
+impl LastResponse {
     fn answer(&self) -> Answer<'_> {
         match &self.meaning {
-            Holding::Rules(copy) => Answer::Rules(copy),
-            Holding::NoRobots => Answer::NoRobots,
-            Holding::Soft404 => Answer::Soft404,
+            Content::Rules(copy) => Answer::Rules(copy),
+            Content::NoRobots => Answer::NoRobots,
+            Content::Soft404 => Answer::Soft404,
         }
     }
 
-    fn ground(&self, policy: &Policy) -> Ground {
-        Ground {
+    fn source_fetch(&self, policy: &Policy) -> SourceFetch {
+        SourceFetch {
             status: Some(self.status).filter(|status| *status != 0),
             fetched: Some(self.fetched),
             expires: self.fetched.checked_add(self.life_under(policy)),
@@ -340,7 +342,7 @@ impl Answered {
 
     /// Returns the lifetime of the response under a policy that may be newer than it.
     fn life_under(&self, policy: &Policy) -> Duration {
-        if self.meaning == Holding::Soft404 && !policy.soft_404 {
+        if self.meaning == Content::Soft404 && !policy.soft_404 {
             return Duration::ZERO;
         }
         self.life.min(policy.max_ttl)
@@ -354,9 +356,9 @@ impl Answered {
     }
 }
 
-// === impl Failing ===
+// === impl FailureSeries ===
 
-impl Failing {
+impl FailureSeries {
     /// Returns whether the origin has failed for long and was tried within the last hours. Then a retry can run in the
     /// background. After an older try, the next request has to wait for a retry.
     fn is_retried_hourly(&self, now: SystemTime, policy: &Policy) -> bool {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Asker, Decision, Reason, Verdict};
+use super::{Decision, Reason, RobotsIdentity, Verdict};
 use crate::{
     bot::{Bots, Enforcement, Identity, Proof, Unidentified},
     copy::{Answer, Lookup, Policy},
@@ -168,19 +168,21 @@ impl Question {
     /// client is refused. A client that does not prove its claim gets not even the robots.txt, and does not learn
     /// which destinations are open.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
-        let asker = self.asker();
-        let found = match (asker, &prohibited, &self.scope) {
-            (Asker::Refused(reason @ Reason::Unauthenticated), ..) => Some(Ruling::refused(reason)),
+        let robots_identity = self.robots_identity();
+        let found = match (robots_identity, &prohibited, &self.scope) {
+            (RobotsIdentity::Refused(reason @ Reason::Unauthenticated), ..) => Some(Ruling::refused(reason)),
             (_, Some(_), _) => Some(Ruling::refused(Reason::Egress)),
             (_, None, Scope::Tunnel { exception: None }) if self.terms.https_mode == HttpsMode::Refuse => {
                 Some(Ruling::refused(Reason::ConnectRefused))
             }
-            (Asker::Refused(reason @ Reason::Identity), ..) => Some(Ruling::refused(reason)),
+            (RobotsIdentity::Refused(reason @ Reason::Identity), ..) => Some(Ruling::refused(reason)),
             (_, None, Scope::Path { alone: true }) if asks_for_robots_txt(&self.target.path) => {
                 Some(Ruling::new(Verdict::Allow, Reason::RobotsFile, None))
             }
-            (Asker::Refused(reason), ..) => Some(Ruling::refused(reason)),
-            _ if asker.enforcement() == Enforcement::Exempt => Some(Ruling::new(Verdict::Allow, Reason::Exempt, None)),
+            (RobotsIdentity::Refused(reason), ..) => Some(Ruling::refused(reason)),
+            _ if robots_identity.enforcement() == Enforcement::Exempt => {
+                Some(Ruling::new(Verdict::Allow, Reason::Exempt, None))
+            }
             _ => None,
         };
         match found {
@@ -195,8 +197,8 @@ impl Question {
     /// Decides a CONNECT that is to be intercepted. It is refused if a required proof is missing or if bots may not
     /// reach the destination. Otherwise returns `None`: each request inside is decided on its own.
     pub fn before_interception(self, prohibited: Option<String>) -> Option<Decision> {
-        let (reason, prohibited) = match (self.asker(), prohibited) {
-            (Asker::Refused(reason @ Reason::Unauthenticated), _) => (reason, None),
+        let (reason, prohibited) = match (self.robots_identity(), prohibited) {
+            (RobotsIdentity::Refused(reason @ Reason::Unauthenticated), _) => (reason, None),
             (_, prohibited @ Some(_)) => (Reason::Egress, prohibited),
             (_, None) => return None,
         };
@@ -205,11 +207,13 @@ impl Question {
 
     /// Returns who asks. Most clients send no User-Agent with a CONNECT. If the configuration lets tunnels to the host
     /// through, the rules for `*` apply to such a client.
-    pub(super) fn asker(&self) -> Asker<'_> {
-        let asker = Asker::new(&self.subject.identity, self.terms.unidentified);
-        match (asker, &self.scope) {
-            (Asker::Refused(Reason::Unidentified), Scope::Tunnel { exception: Some(_) }) => Asker::Wildcard,
-            _ => asker,
+    pub(super) fn robots_identity(&self) -> RobotsIdentity<'_> {
+        let robots_identity = RobotsIdentity::new(&self.subject.identity, self.terms.unidentified);
+        match (robots_identity, &self.scope) {
+            (RobotsIdentity::Refused(Reason::Unidentified), Scope::Tunnel { exception: Some(_) }) => {
+                RobotsIdentity::Wildcard
+            }
+            _ => robots_identity,
         }
     }
 
@@ -220,7 +224,7 @@ impl Question {
             Err((_, reason @ Reason::Egress)) => return Some(Ruling::refused(reason)),
             Err((verdict, reason)) => return Some(Ruling::new(verdict, reason, None)),
         };
-        let (_, agent) = self.asker().pick(robots);
+        let (_, agent) = self.robots_identity().pick(robots);
         if let Scope::Tunnel { exception } = &self.scope {
             let passes = exception.is_some() || self.terms.unverifiable == Unverifiable::Allow;
             return Some(find_site_access(agent, by_last_copy, passes));
@@ -235,7 +239,7 @@ impl Question {
     }
 
     fn into_decision(self, found: Ruling, lookup: Option<Lookup>, prohibited: Option<String>) -> Decision {
-        let enforcement = self.asker().enforcement();
+        let enforcement = self.robots_identity().enforcement();
         let is_reported = enforcement == Enforcement::Report && found.can_pass;
         Decision {
             verdict: found.verdict,

@@ -1,7 +1,7 @@
-mod asker;
 mod budget;
 mod path;
 mod reason;
+mod robots_identity;
 mod tunnel;
 
 use std::{
@@ -9,9 +9,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{asker::Asker, *};
+use super::{robots_identity::RobotsIdentity, *};
 use crate::{
-    bot::{Bot, Cause, Identity, Misfit, Unidentified},
+    bot::{Bot, Cause, Identity, IdentityMismatch, Unidentified},
     copy::{CacheStatus, Failure, FetchError, Freshness, Meaning, OriginState, Policy},
     robots::Profile,
 };
@@ -103,19 +103,19 @@ fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {
     }
 }
 
-/// Returns the question of `asker` for a path, with this scope.
-fn question(asker: Asker<'_>, path: &str, scope: Scope) -> Question {
+/// Returns the question of `robots_identity` for a path, with this scope.
+fn question(robots_identity: RobotsIdentity<'_>, path: &str, scope: Scope) -> Question {
     let mut unidentified = Unidentified::Deny;
-    let identity = match asker {
-        Asker::Bot(bot) => Identity::Bot(Arc::new(bot.clone())),
-        Asker::Token(token) => Identity::Token(token.into()),
-        Asker::Wildcard => {
+    let identity = match robots_identity {
+        RobotsIdentity::Bot(bot) => Identity::Bot(Arc::new(bot.clone())),
+        RobotsIdentity::Token(token) => Identity::Token(token.into()),
+        RobotsIdentity::Wildcard => {
             unidentified = Unidentified::Wildcard;
             Identity::Unidentified(Cause::Missing)
         }
-        Asker::Refused(Reason::Unidentified) => Identity::Unidentified(Cause::Missing),
-        Asker::Refused(Reason::Identity) => Identity::Refused(Misfit::Agent),
-        Asker::Refused(_) => Identity::Refused(Misfit::Unproven { by_credential: true }),
+        RobotsIdentity::Refused(Reason::Unidentified) => Identity::Unidentified(Cause::Missing),
+        RobotsIdentity::Refused(Reason::Identity) => Identity::Refused(IdentityMismatch::Agent),
+        RobotsIdentity::Refused(_) => Identity::Refused(IdentityMismatch::Unproven { by_credential: true }),
     };
     Question {
         subject: Subject::of(identity),
@@ -160,17 +160,17 @@ fn without_copy(question: Question) -> Option<Decision> {
 }
 
 /// Decides a request for a path, as the proxy does.
-fn decide(asker: Asker<'_>, known: &Known, path: &str) -> Decision {
-    decided(question(asker, path, PATH), known)
+fn decide(robots_identity: RobotsIdentity<'_>, known: &Known, path: &str) -> Decision {
+    decided(question(robots_identity, path, PATH), known)
 }
 
-fn tunnel(asker: Asker<'_>) -> Question {
-    question(asker, "", Scope::Tunnel { exception: None })
+fn tunnel(robots_identity: RobotsIdentity<'_>) -> Question {
+    question(robots_identity, "", Scope::Tunnel { exception: None })
 }
 
 /// Decides a CONNECT, as the proxy does.
-fn decide_tunnel(asker: Asker<'_>, known: &Known, unverifiable_forwards: bool) -> Decision {
-    let mut question = tunnel(asker);
+fn decide_tunnel(robots_identity: RobotsIdentity<'_>, known: &Known, unverifiable_forwards: bool) -> Decision {
+    let mut question = tunnel(robots_identity);
     if unverifiable_forwards {
         question.terms.unverifiable = Unverifiable::Allow;
     }
@@ -178,23 +178,23 @@ fn decide_tunnel(asker: Asker<'_>, known: &Known, unverifiable_forwards: bool) -
 }
 
 /// Decides a CONNECT under `https.mode = "refuse"`.
-fn connect_refused(asker: Asker<'_>) -> Decision {
-    let mut question = tunnel(asker);
+fn connect_refused(robots_identity: RobotsIdentity<'_>) -> Decision {
+    let mut question = tunnel(robots_identity);
     question.terms.https_mode = HttpsMode::Refuse;
     without_copy(question).expect("a decision without a copy")
 }
 
 /// Decides a request to a destination that bots may not reach.
-fn egress(asker: Asker<'_>) -> Decision {
-    match question(asker, "/", PATH).begin(Some("10.0.0.1 is a private address".to_owned())) {
+fn egress(robots_identity: RobotsIdentity<'_>) -> Decision {
+    match question(robots_identity, "/", PATH).begin(Some("10.0.0.1 is a private address".to_owned())) {
         Begun::Decided(decision) => decision,
         other => panic!("{other:?}"),
     }
 }
 
 /// Decides a CONNECT that is to be intercepted. Returns `None` if the requests inside are decided.
-fn of_interception(asker: Asker<'_>) -> Option<Decision> {
-    tunnel(asker).before_interception(None)
+fn of_interception(robots_identity: RobotsIdentity<'_>) -> Option<Decision> {
+    tunnel(robots_identity).before_interception(None)
 }
 
 const FILE: &str = "\

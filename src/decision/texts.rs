@@ -43,18 +43,18 @@ impl<'a> DecisionTexts<'a> {
     pub fn of(decision: &'a Decision, id: &'a str, challenge: bool) -> Self {
         let shown = |text| plain(text, MAX_TEXT);
         let rule = decision.rule();
-        let picked = decision.picked();
+        let matched_agent = decision.matched_agent();
         Self {
             verdict: decision.verdict,
             reason: decision.reason,
             enforcement: decision.enforcement,
-            agent: picked.map(|(token, _)| shown(token)),
+            agent: matched_agent.map(|(token, _)| shown(token)),
             line: rule.as_ref().map(|rule| rule.line),
             rule: rule.map(|rule| match rule.text {
                 Cow::Borrowed(text) => shown(text),
                 Cow::Owned(text) => plain(&text, MAX_TEXT).into_owned().into(),
             }),
-            group: picked.and_then(|(_, agent)| agent.group()).map(shown),
+            group: matched_agent.and_then(|(_, agent)| agent.group()).map(shown),
             read_as: decision
                 .read_as()
                 .map(|(reading, path)| (reading, String::from_utf8_lossy(&path).into_owned())),

@@ -10,14 +10,14 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use self::bounded::{List, cut};
-use super::{Heard, Report};
+use super::{AudienceStatement, Report};
 use crate::{
     audit::Redirect,
     bot::Identity,
     copy::Sha256,
     decision::Decision,
     origin::Reading,
-    robots::{AgentLine, Choice, Competitor, Disguise, Explanation, Lost, RuleKind, Weighed},
+    robots::{AgentLine, Choice, Competitor, Disguise, Explanation, LossReason, RuleKind, Weighed},
     text::Timestamp,
 };
 
@@ -137,14 +137,14 @@ pub(crate) fn write<'a>(report: &'a Report<'a>, file: Option<String>, fetch: Fet
 impl FetchRecord<'_> {
     /// Returns the record of the fetch that `decision` rests on.
     pub(crate) fn of(decision: &Decision) -> Self {
-        let ground = decision.ground();
+        let source_fetch = decision.source_fetch();
         let copy = decision.copy();
         Self {
-            fetched: ground.fetched.map(Timestamp),
-            status: ground.status,
+            fetched: source_fetch.fetched.map(Timestamp),
+            status: source_fetch.status,
             bytes: copy.map(|copy| copy.robots.body().len()),
             sha256: copy.map(|copy| copy.sha256),
-            expires: ground.expires.map(Timestamp),
+            expires: source_fetch.expires.map(Timestamp),
             error: decision.shown_error(),
             ..Self::default()
         }
@@ -161,7 +161,7 @@ impl<'a> Object<'a> {
         let unidentified = match decision.question.subject.identity {
             Identity::Bot(_) | Identity::Token(_) => None,
             Identity::Unidentified(cause) => Some(cause.as_str()),
-            Identity::Refused(misfit) => Some(misfit.as_str()),
+            Identity::Refused(mismatch) => Some(mismatch.as_str()),
         };
         Self {
             verdict: decision.verdict.as_str(),
@@ -243,11 +243,11 @@ impl<'a> Rule<'a> {
 impl<'a> Loser<'a> {
     fn new(competitor: &'a Competitor<'a>) -> Self {
         let (lost, fits) = match competitor.lost {
-            Lost::TieAllowWins => ("tie-allow-wins", None),
-            Lost::TieEarlier => ("tie-earlier", None),
-            Lost::ShorterMatch => ("shorter-match", None),
-            Lost::DoesNotMatch { fits } => ("does-not-match", Some(fits)),
-            Lost::NeverMatches => ("never-matches", None),
+            LossReason::TieAllowWins => ("tie-allow-wins", None),
+            LossReason::TieEarlier => ("tie-earlier", None),
+            LossReason::ShorterMatch => ("shorter-match", None),
+            LossReason::DoesNotMatch { fits } => ("does-not-match", Some(fits)),
+            LossReason::NeverMatches => ("never-matches", None),
         };
         Self {
             rule: Rule::new(&competitor.rule, MAX_TEXT),
@@ -277,7 +277,7 @@ impl<'a> Robots<'a> {
 // === impl StatementRow ===
 
 impl<'a> StatementRow<'a> {
-    fn new(heard: &'a Heard<'a>) -> Self {
+    fn new(heard: &'a AudienceStatement<'a>) -> Self {
         let statement = &heard.statement;
         Self {
             kind: statement.kind.as_str(),

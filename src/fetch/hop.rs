@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     copy::{Failure, Freshness, Received, retry_after},
-    upstream::{self, Again, Fault, Wanted},
+    upstream::{self, Fault, Repeat, Wanted},
 };
 
 /// The result of one request.
@@ -52,8 +52,8 @@ impl Hop {
             let mut session = connecting.await?;
             let ended = self.ask_on(&mut session, fetcher, etag, hop).await;
             match session.again() {
-                Again::Anyhow if ended.is_err() && tries_left > 0 => {}
-                Again::Http1 if ended.is_err() && tries_left > 0 => wanted.http2 = false,
+                Repeat::Always if ended.is_err() && tries_left > 0 => {}
+                Repeat::OverHttp1 if ended.is_err() && tries_left > 0 => wanted.http2 = false,
                 _ => {
                     let end = ended?;
                     session.keep(fetcher, &self.origin);

@@ -19,17 +19,17 @@ use tokio::time::sleep;
 use super::{Fetcher, hop::check_framing};
 use crate::{
     origin::{Origin, Target},
-    upstream::{Again, Content, Fault, Reached, Server, Wanted},
+    upstream::{Content, Fault, OriginConnection, Repeat, Server, Wanted},
 };
 
 pub(super) struct Session {
     server: Server,
     address: SocketAddr,
     /// Whether the connection already existed.
-    was_there: bool,
+    reused: bool,
     /// How long the server may be silent.
     silence: Duration,
-    again: Again,
+    again: Repeat,
     /// Whether the end of the response is unambiguous.
     is_plain: bool,
 }
@@ -51,28 +51,28 @@ impl Session {
     ) -> Result<Self, Fault> {
         let (within, idle) = (fetcher.connect_timeout, fetcher.kept_for);
         let reaching = fetcher.origins.reach(origin, addresses, wanted, within, idle, upstream);
-        let Reached {
+        let OriginConnection {
             server,
             address,
-            was_there,
+            reused,
         } = reaching.await?;
         fetcher.egress.check_again(address)?;
         let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
-        let idle = match was_there {
+        let idle = match reused {
             // The server can be gone without notice, and a new connection is still to be tried.
-            true => idle.min(THERE_SILENCE),
+            true => idle.min(REUSED_SILENCE),
             false => idle,
         };
         Ok(Self {
             server,
             address,
-            was_there,
+            reused,
             // If the total timeout is shorter than the idle timeout, it must be the one that ends the fetch.
             silence: match idle < total {
                 true => idle,
                 false => total + Duration::from_secs(1),
             },
-            again: Again::Never,
+            again: Repeat::Never,
             is_plain: false,
         })
     }
@@ -137,16 +137,16 @@ impl Session {
     }
 
     fn failed(&mut self, fault: Fault) -> Fault {
-        self.again = match self.server.again(&fault, self.was_there) {
+        self.again = match self.server.again(&fault, self.reused) {
             // Other requests on the shared connection might have caused the fault.
-            Again::Never if self.was_there => Again::Anyhow,
+            Repeat::Never if self.reused => Repeat::Always,
             again => again,
         };
         fault
     }
 
     /// Returns whether and how the request can be repeated after an error.
-    pub(super) fn again(&self) -> Again {
+    pub(super) fn again(&self) -> Repeat {
         self.again
     }
 
@@ -172,6 +172,6 @@ impl Session {
 }
 
 /// How long a server may be silent on a reused connection.
-const THERE_SILENCE: Duration = Duration::from_secs(2);
+const REUSED_SILENCE: Duration = Duration::from_secs(2);
 /// Maximum bytes to read and drop so that a connection can be reused.
 const MAX_UNREAD: usize = 32 * 1024;

@@ -43,7 +43,7 @@ pub(super) struct Gauges<L> {
 
 /// Counts one in a gauge until this is dropped.
 #[derive(Debug)]
-pub struct Present(Arc<AtomicU64>);
+pub struct GaugeGuard(Arc<AtomicU64>);
 
 /// Implements `Label` for enums that have `ALL` and `as_str`.
 macro_rules! take {
@@ -202,10 +202,10 @@ impl<L: Label> Default for Gauges<L> {
 
 impl<L: Label> Gauges<L> {
     /// Increments the gauge until the result is dropped.
-    pub(super) fn enter(&self, label: L) -> Present {
+    pub(super) fn enter(&self, label: L) -> GaugeGuard {
         let gauge = &self.gauges[label.index()];
         gauge.fetch_add(1, Ordering::Relaxed);
-        Present(gauge.clone())
+        GaugeGuard(gauge.clone())
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (L, u64)> {
@@ -218,9 +218,9 @@ impl<L: Label> Gauges<L> {
     }
 }
 
-// === impl Present ===
+// === impl GaugeGuard ===
 
-impl Drop for Present {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -7,7 +7,7 @@ mod strict;
 
 use std::borrow::Cow;
 
-use self::strict::Odd;
+use self::strict::PathFeatures;
 pub use self::strict::Strict;
 
 /// The readings of one request's path and query. Each begins with `/`. None has the fragment, which is not sent
@@ -25,7 +25,7 @@ pub struct Readings<'a> {
     /// `None` if it equals one of the others.
     pub upper: Option<Vec<u8>>,
     /// What the strict readings depend on. `None` if there are none.
-    odd: Option<Odd>,
+    features: Option<PathFeatures>,
 }
 
 /// One of the [`Readings`].
@@ -59,7 +59,7 @@ pub fn readings(path_and_query: &[u8], strict: bool) -> Readings<'_> {
             Some(resolve(&sent, Unreserved::Keep)).filter(|upper| **upper != *sent && resolved.as_ref() != Some(upper));
     }
     Readings {
-        odd: strict.then(|| Odd::of(&sent)).flatten(),
+        features: strict.then(|| PathFeatures::of(&sent)).flatten(),
         sent,
         resolved,
         upper,
@@ -78,7 +78,11 @@ impl Readings<'_> {
     pub fn all(&self) -> impl Iterator<Item = Reading> {
         let resolved = self.resolved.as_ref().map(|_| Reading::Resolved);
         let upper = self.upper.as_ref().map(|_| Reading::Upper);
-        let strict = self.odd.into_iter().flat_map(Odd::readings).map(Reading::Strict);
+        let strict = self
+            .features
+            .into_iter()
+            .flat_map(PathFeatures::readings)
+            .map(Reading::Strict);
         [Some(Reading::Sent), resolved, upper]
             .into_iter()
             .flatten()

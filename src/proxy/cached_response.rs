@@ -47,15 +47,15 @@ pub(super) fn opaque(etag: &str) -> &str {
 impl<'a> CachedResponse<'a> {
     /// Returns what `lookup` found, if that is fresh and everything that the origin sent.
     pub(super) fn of(lookup: &'a Lookup, policy: &Policy, now: SystemTime) -> Option<Self> {
-        let ground = lookup.ground(policy);
-        let (fetched, expires) = (ground.fetched?, ground.expires?);
+        let source_fetch = lookup.source_fetch(policy);
+        let (fetched, expires) = (source_fetch.fetched?, source_fetch.expires?);
         let copy = match lookup.answer(policy) {
             Answer::Rules(copy) if copy.complete && copy.status == 200 => Some(&**copy),
-            Answer::NoRobots if ground.status.is_some_and(|status| ABSENCES.contains(&status)) => None,
+            Answer::NoRobots if source_fetch.status.is_some_and(|status| ABSENCES.contains(&status)) => None,
             _ => return None,
         };
         Some(Self {
-            status: StatusCode::from_u16(ground.status?).ok()?,
+            status: StatusCode::from_u16(source_fetch.status?).ok()?,
             copy,
             age: now.duration_since(fetched).unwrap_or_default(),
             life: expires.duration_since(fetched).ok()?,

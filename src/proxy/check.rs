@@ -27,7 +27,7 @@ pub enum Unusable {
 
 /// What may still go wrong.
 #[derive(Debug)]
-pub struct Doubts {
+pub struct Warnings {
     /// Addresses that are in use, and the keys that name them. The running robotgate uses them, as it should, or
     /// another program does.
     pub taken: Vec<(SocketAddr, &'static str)>,
@@ -39,9 +39,9 @@ pub struct Doubts {
 ///
 /// # Errors
 /// Returns the first error that a start or a reload would fail with.
-pub fn check(config: &Config) -> Result<Doubts, Unusable> {
+pub fn check(config: &Config) -> Result<Warnings, Unusable> {
     check_files(config)?;
-    Ok(Doubts {
+    Ok(Warnings {
         taken: listen::check(config)?,
         disk: check_disk(config).err(),
     })

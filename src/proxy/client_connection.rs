@@ -14,7 +14,7 @@ use rustls::pki_types::CertificateDer;
 
 use super::{clients::ConnectionGuard, limits::Resets};
 use crate::{
-    bot::{ClientCertificate, Voucher},
+    bot::{ClientCertificate, CredentialRecord},
     config::Proxy,
     origin::Origin,
 };
@@ -23,7 +23,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(super) struct ClientConnection {
     pub(super) client: SocketAddr,
-    pub(super) certificate: Option<Arc<Vouched>>,
+    pub(super) certificate: Option<Arc<VerifiedCertificate>>,
     /// Counts the client's connection until it is dropped.
     pub(super) guard: Arc<ConnectionGuard>,
     pub(super) listener: Listener,
@@ -41,7 +41,7 @@ pub(super) struct Listener {
 
 /// A client's certificate, and the roots that it was checked against.
 #[derive(Debug)]
-pub(super) struct Vouched {
+pub(super) struct VerifiedCertificate {
     pub(super) certificate: ClientCertificate,
     /// `proxy.tls.client-roots` at the time of the handshake.
     pub(super) roots: Arc<[CertificateDer<'static>]>,
@@ -52,7 +52,7 @@ pub(super) struct Vouched {
 pub(super) struct OuterConnect {
     pub(super) origin: Origin,
     /// From the credential in the CONNECT. It says which bot is inside, and nothing of what the bot may do.
-    pub(super) voucher: Option<Voucher>,
+    pub(super) credential_record: Option<CredentialRecord>,
     /// The CONNECT's User-Agent, which few clients send.
     pub(super) user_agent: Option<HeaderValue>,
     /// Set if the TLS inside asks for another name (RFC 6066 §3).
@@ -106,13 +106,13 @@ impl ClientConnection {
 impl OuterConnect {
     pub(super) fn new(
         origin: Origin,
-        voucher: Option<Voucher>,
+        credential_record: Option<CredentialRecord>,
         user_agent: Option<HeaderValue>,
         http2_resets: u32,
     ) -> Self {
         Self {
             origin,
-            voucher,
+            credential_record,
             user_agent,
             other_name: OnceLock::new(),
             resets: Resets::new(http2_resets, Instant::now()),

@@ -17,7 +17,7 @@ use super::{
     tunnel,
 };
 use crate::{
-    bot::Voucher,
+    bot::CredentialRecord,
     decision::{Decision, Question, Reason, Scope},
     metrics,
     origin::{Origin, Scheme, Target},
@@ -47,9 +47,9 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
     // There are leaves only if the mode is to intercept.
     match (&exception, &generation.leaves) {
         (None, Some(leaves)) => match vouch(&generation, &connect, &origin, context).await {
-            Ok((voucher, refused)) => {
+            Ok((credential_record, refused)) => {
                 let user_agent = connect.headers.get(header::USER_AGENT).cloned();
-                intercept::serve(stream, origin, voucher, user_agent, refused, leaves, context).await;
+                intercept::serve(stream, origin, credential_record, user_agent, refused, leaves, context).await;
             }
             Err((answer, mut exchange)) => answer_and_close(stream, &answer, &mut exchange).await,
         },
@@ -87,7 +87,7 @@ async fn vouch(
     connect: &ConnectHead,
     origin: &Origin,
     context: &Context,
-) -> Result<(Option<Voucher>, Option<Exchange>), (OwnResponse, Exchange)> {
+) -> Result<(Option<CredentialRecord>, Option<Exchange>), (OwnResponse, Exchange)> {
     let (proof, subject) = identify(&generation.config, &connect.headers, &context.connection);
     let question = Question {
         subject,
@@ -96,14 +96,16 @@ async fn vouch(
         terms: generation.terms,
     };
     let Some(decision) = question.before_interception(judge::screen(generation, origin)) else {
-        return Ok((proof.voucher(), None));
+        return Ok((proof.credential_record(), None));
     };
     let reason = decision.reason;
     let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
     let answer = settle(&mut exchange, connect, decision, context).await;
     match answer {
         // `failed` is set only if the audit log accepts no lines.
-        Err(_) if reason == Reason::Egress && exchange.failed.is_none() => Ok((proof.voucher(), Some(exchange))),
+        Err(_) if reason == Reason::Egress && exchange.failed.is_none() => {
+            Ok((proof.credential_record(), Some(exchange)))
+        }
         Err(answer) => Err((answer, exchange)),
         // Does not happen: a decision before an interception is a refusal.
         Ok(()) => Err((exchange.problem(&Problem::Request, &connect.headers), exchange)),

@@ -24,7 +24,7 @@ use crate::{
     bot::Identity,
     decision::{Decision, DecisionTexts, Verdict},
     fetch::LookupError,
-    metrics::{ExchangeEnd, Method, Outcome, Present, Tunnel},
+    metrics::{ExchangeEnd, GaugeGuard, Method, Outcome, Tunnel},
     ratelimited::ratelimited,
     text::{Timestamp, micros},
     upstream::{Fault, ProxyError},
@@ -60,7 +60,7 @@ pub(super) struct Exchange {
     /// Whether the end has been logged.
     completed: bool,
     /// Counts a tunnel or a WebSocket while it is open.
-    tunnel: Option<Present>,
+    tunnel: Option<GaugeGuard>,
 }
 
 /// A decision, and the value of `Robots-Decision` if the origin's response gets one.
@@ -125,7 +125,7 @@ impl Exchange {
         let config = &generation.config;
         let identity = &decision.question.subject.identity;
         let challenge =
-            !request.inside && matches!(identity, Identity::Refused(misfit) if misfit.asks_for_credential());
+            !request.inside && matches!(identity, Identity::Refused(mismatch) if mismatch.asks_for_credential());
         let texts = DecisionTexts::of(&decision, self.id(), challenge);
         let user_agent = user_agent(request.headers);
         let facts = RequestFacts {
@@ -248,7 +248,7 @@ impl Exchange {
     }
 
     /// Notes that the tunnel or the WebSocket reached its maximum duration.
-    pub(super) fn note_old(&mut self) {
+    pub(super) fn note_lifetime_over(&mut self) {
         self.failed
             .get_or_insert_with(|| (ProxyError::Lifetime, "it lasted as long as it may".to_owned()));
     }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use crate::{
     audit::{AuditLog, Line, Redirect, Reserved, RobotsRecord},
+    copy::AnswerKind,
     copy::Fetched,
-    copy::Holds,
     fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, LookupError, Requester, Traced},
     metrics::{FetchResult, Metrics},
     origin::Origin,
@@ -98,11 +98,11 @@ impl LoggedFetcher {
             // If the first fetch was cut off, there is no copy that could have expired.
             holds: match after.is_known() {
                 true => holds.holds().as_str(),
-                false => Holds::Unreachable.as_str(),
+                false => AnswerKind::Unreachable.as_str(),
             },
             held_sha256: held.copy().or(before.current()).map(|copy| copy.sha256),
             robots_sha256: holds.copy().map(|copy| copy.sha256),
-            robots_expires: after.ground(*at, policy).expires.map(Timestamp),
+            robots_expires: after.source_fetch(*at, policy).expires.map(Timestamp),
             failing_since: after.failing_since().map(Timestamp),
             profile: policy.profile.as_str(),
             config: self.config,

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     authority::{Leaves, MintError},
-    bot::Voucher,
+    bot::CredentialRecord,
     metrics::{Method, Tunnel},
     origin::{Host, Origin, Scheme},
     ratelimited::ratelimited,
@@ -48,7 +48,7 @@ enum LeafError {
 pub(super) async fn serve(
     mut stream: ClientStream,
     origin: Origin,
-    voucher: Option<Voucher>,
+    credential_record: Option<CredentialRecord>,
     user_agent: Option<HeaderValue>,
     refused: Option<Exchange>,
     leaves: &Leaves,
@@ -95,7 +95,7 @@ pub(super) async fn serve(
     };
     let outer_connect = Arc::new(OuterConnect::new(
         Origin { scheme, ..origin },
-        voucher,
+        credential_record,
         user_agent,
         resets,
     ));

@@ -10,7 +10,7 @@ use super::{
     generation::Generation,
 };
 use crate::{
-    bot::{Presented, Proof, Shown},
+    bot::{Presented, PresentedCredential, Proof},
     config::Config,
     copy::Lookup,
     decision::{Begun, Decision, Question, Subject},
@@ -48,15 +48,18 @@ pub(super) fn identify<'a>(
 }
 
 /// Returns the credential of a request. Inside a CONNECT, only the CONNECT's credential counts, and no field inside.
-fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) -> Shown<'a> {
+fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) -> PresentedCredential<'a> {
     if let Some(outer_connect) = outer_connect {
-        return outer_connect.voucher.as_ref().map_or(Shown::Nothing, Shown::Inherited);
+        return outer_connect
+            .credential_record
+            .as_ref()
+            .map_or(PresentedCredential::Nothing, PresentedCredential::Inherited);
     }
     let mut fields = headers.get_all(header::PROXY_AUTHORIZATION).iter();
     match (fields.next(), fields.next()) {
-        (None, _) => Shown::Nothing,
-        (Some(field), None) => Shown::Field(field.as_bytes()),
-        (Some(_), Some(_)) => Shown::Several,
+        (None, _) => PresentedCredential::Nothing,
+        (Some(field), None) => PresentedCredential::Field(field.as_bytes()),
+        (Some(_), Some(_)) => PresentedCredential::Several,
     }
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::SystemTime};
 use super::{generation::Generation, live::Live};
 use crate::{
     authority::Authority,
-    copy::Holds,
+    copy::AnswerKind,
     metrics::{DiskUse, Format, Metrics, Process, Snapshot},
     store::Disk,
 };
@@ -47,7 +47,7 @@ impl Live {
 
     /// Counts the origins in memory by the answer that is in force. An origin that was never fetched is not counted.
     fn copies(&self, generation: &Generation) -> Vec<(&'static str, u64)> {
-        let mut counts = Holds::ALL.map(|holds| (holds.as_str(), 0));
+        let mut counts = AnswerKind::ALL.map(|holds| (holds.as_str(), 0));
         let now = SystemTime::now();
         self.store().each_state(|state| {
             if !state.is_known() {

@@ -80,8 +80,8 @@ pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, cont
     // lose the rest of its responses.
     if let Ok(mut stream) = given_back.await {
         // The next reads show whether the client is still there.
-        let _ = tokio::time::timeout(TO_TAKE_THE_REST, AsyncWriteExt::shutdown(&mut stream)).await;
-        linger(&mut stream, TO_TAKE_THE_REST).await;
+        let _ = tokio::time::timeout(DRAIN_TIME, AsyncWriteExt::shutdown(&mut stream)).await;
+        linger(&mut stream, DRAIN_TIME).await;
     }
 }
 
@@ -210,6 +210,6 @@ const SEND_BUFFER: usize = 64 * 1024;
 /// Bytes of a request's content that a client may send before its origin takes them.
 const WINDOW: u32 = 256 * 1024;
 /// Time for a client to take what it was sent before its connection ends. It may be slow, and much may be under way.
-const TO_TAKE_THE_REST: Duration = Duration::from_secs(10);
+const DRAIN_TIME: Duration = Duration::from_secs(10);
 /// The library's limit for cancelled requests is so many times higher than robotgate's.
 const UNCOUNTED: usize = 100;

@@ -57,9 +57,9 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
                 guard.count_exceeded(Limit::TunnelIdleTimeout, client);
                 exchange.note_idle();
             }
-            Ok(TunnelEnd::Old) => {
+            Ok(TunnelEnd::LifetimeOver) => {
                 guard.count_exceeded(Limit::TunnelTimeout, client);
-                exchange.note_old();
+                exchange.note_lifetime_over();
             }
             Err(first_bytes) => {
                 let what = first_bytes.to_string();

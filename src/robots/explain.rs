@@ -63,7 +63,7 @@ pub struct Weighed<'a> {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Competitor<'a> {
     pub rule: Weighed<'a>,
-    pub lost: Lost,
+    pub lost: LossReason,
 }
 
 // === impl Competitor ===
@@ -76,16 +76,16 @@ impl Competitor<'_> {
         let pattern = &*self.rule.pattern;
         let literal = pattern.find('*').unwrap_or(pattern.len());
         match self.lost {
-            Lost::DoesNotMatch { fits } => fits.min(literal),
-            Lost::NeverMatches => 0,
-            Lost::TieAllowWins | Lost::TieEarlier | Lost::ShorterMatch => literal,
+            LossReason::DoesNotMatch { fits } => fits.min(literal),
+            LossReason::NeverMatches => 0,
+            LossReason::TieAllowWins | LossReason::TieEarlier | LossReason::ShorterMatch => literal,
         }
     }
 }
 
 /// Why a rule did not decide.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Lost {
+pub enum LossReason {
     /// The rule matches, but a matching allow is as long (RFC 9309 §2.2.2).
     TieAllowWins,
     /// The rule matches, but an earlier matching rule has the same kind and length.

@@ -12,7 +12,7 @@ use super::{
     layout::Layout,
     names::Names,
     search::Search,
-    site_access::Reach,
+    site_access::HighestRanks,
 };
 
 /// The compiled rules of a file. `W` is the type of its offsets.
@@ -29,7 +29,7 @@ pub(super) struct Ruleset<W> {
 }
 
 /// Lays out tables, and shares them among agents with the same groups.
-struct Binder<'d> {
+struct TableBuilder<'d> {
     draft: &'d Draft<'d>,
     layout: Layout<'d>,
     table_of_group: Vec<Option<u32>>,
@@ -44,7 +44,7 @@ struct Binder<'d> {
 impl Ruleset<u32> {
     pub(super) fn new(mut draft: Draft<'_>) -> (Self, Box<[u8]>) {
         let (tokens, words) = (take(&mut draft.tokens), take(&mut draft.words));
-        let mut binder = Binder::new(&draft);
+        let mut binder = TableBuilder::new(&draft);
         // First, so that the set for `*` is sure to have a single table.
         let mut everyone = (!draft.everyone.is_empty()).then(|| binder.bind(&draft.everyone));
         let mut tokens = Names::new(tokens, &draft.text, |groups| binder.bind(groups));
@@ -89,16 +89,16 @@ impl<W: Offset> Ruleset<W> {
         }
     }
 
-    /// Returns the reach of the rules of `set`.
-    pub(super) fn reach(&self, set: u32, text: &[u8]) -> Reach {
-        let of_table = |reach: Reach, table: u32| {
+    /// Returns the highest ranks of the rules of `set`.
+    pub(super) fn reach(&self, set: u32, text: &[u8]) -> HighestRanks {
+        let of_table = |reach: HighestRanks, table: u32| {
             let (literals, wilds) = self.index.entries_of(table as usize);
             let entries = literals.iter().chain(wilds);
             entries.fold(reach, |reach, entry| reach.with(entry, text))
         };
         match self.union(set) {
-            None => of_table(Reach::NOWHERE, set),
-            Some(tables) => tables.iter().copied().fold(Reach::NOWHERE, of_table),
+            None => of_table(HighestRanks::NOWHERE, set),
+            Some(tables) => tables.iter().copied().fold(HighestRanks::NOWHERE, of_table),
         }
     }
 
@@ -114,9 +114,9 @@ impl<W: Offset> Ruleset<W> {
     }
 }
 
-// === impl Binder ===
+// === impl TableBuilder ===
 
-impl<'d> Binder<'d> {
+impl<'d> TableBuilder<'d> {
     fn new(draft: &'d Draft<'d>) -> Self {
         Self {
             draft,

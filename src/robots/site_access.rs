@@ -21,7 +21,7 @@ pub enum SiteAccess {
 
 /// The highest rank of each kind of pattern. Only patterns that can match count.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reach {
+pub(super) struct HighestRanks {
     /// Patterns that match every path.
     universal: Rank,
     /// Patterns that disallow some path.
@@ -30,9 +30,9 @@ pub(super) struct Reach {
     allow: Rank,
 }
 
-// === impl Reach ===
+// === impl HighestRanks ===
 
-impl Reach {
+impl HighestRanks {
     pub(super) const NOWHERE: Self = Self {
         universal: Rank::NONE,
         disallow: Rank::NONE,

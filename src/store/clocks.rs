@@ -9,19 +9,19 @@ use arc_swap::ArcSwap;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::copy::{Jump, Watch};
+use crate::copy::{ClockReadings, Jump};
 
-/// The watch on the clocks, and the jumps that it has detected.
+/// The clock readings, and the jumps that it has detected.
 #[derive(Debug)]
 pub(super) struct Clocks {
     /// The clocks at the last check.
-    last: ArcSwap<Watch>,
+    last: ArcSwap<ClockReadings>,
     seen: Mutex<Seen>,
 }
 
 #[derive(Debug)]
 struct Seen {
-    watch: Watch,
+    watch: ClockReadings,
     jumps: Vec<Jump>,
 }
 
@@ -29,7 +29,7 @@ struct Seen {
 
 impl Clocks {
     pub(super) fn new() -> Self {
-        let watch = Watch::new(SystemTime::now(), running());
+        let watch = ClockReadings::new(SystemTime::now(), running());
         Self {
             last: ArcSwap::from_pointee(watch),
             seen: Mutex::new(Seen {

@@ -10,7 +10,7 @@ use pingora::protocols::{Stream, http::v1::client::HttpSession};
 use pingora_http::{RequestHeader, ResponseHeader};
 
 use super::Fault;
-use crate::wire::{Awaited, Wire, at_once};
+use crate::wire::{HeadRead, Wire, at_once};
 
 /// A request and its response. See the module's documentation.
 pub struct Http1 {
@@ -83,9 +83,9 @@ impl Http1 {
         loop {
             let awaited = ready!(self.wire.poll_head(&mut self.seen, MAX_HEAD, cx));
             match awaited.map_err(|_| Fault::ConnectionTerminated)? {
-                Awaited::TooLong => return Poll::Ready(Err(Fault::HttpProtocol)),
-                Awaited::End if self.wire.bytes_read() == 0 => return Poll::Ready(Err(Fault::ConnectionTerminated)),
-                Awaited::End | Awaited::Head => {}
+                HeadRead::TooLong => return Poll::Ready(Err(Fault::HttpProtocol)),
+                HeadRead::End if self.wire.bytes_read() == 0 => return Poll::Ready(Err(Fault::ConnectionTerminated)),
+                HeadRead::End | HeadRead::Head => {}
             }
             // Pending if only empty lines have arrived, which can precede a head.
             if let Poll::Ready(read) = pin!(self.session.read_response()).poll(cx) {

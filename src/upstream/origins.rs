@@ -19,7 +19,7 @@ use super::{
     http2::{Bounds, SharedConnection},
     pool::{Key, Pool},
     share_of,
-    sharing::{Sharing, Turn},
+    sharing::{NextStep, Sharing},
 };
 use crate::origin::{Origin, Scheme};
 
@@ -48,11 +48,11 @@ pub struct Wanted {
 }
 
 /// A connection for a request.
-pub struct Reached {
+pub struct OriginConnection {
     pub server: Server,
     pub address: SocketAddr,
     /// Whether the connection was kept, or opened by another request.
-    pub was_there: bool,
+    pub reused: bool,
 }
 
 // === impl Origins ===
@@ -86,15 +86,15 @@ impl Origins {
         within: Duration,
         idle: Duration,
         tried: &mut Option<SocketAddr>,
-    ) -> Result<Reached, Fault> {
+    ) -> Result<OriginConnection, Fault> {
         let started = Instant::now();
         for address in addresses {
-            if let Some(server) = self.there(origin, *address, wanted, started) {
+            if let Some(server) = self.existing(origin, *address, wanted, started) {
                 *tried = Some(*address);
-                return Ok(Reached {
+                return Ok(OriginConnection {
                     server,
                     address: *address,
-                    was_there: true,
+                    reused: true,
                 });
             }
         }
@@ -107,11 +107,11 @@ impl Origins {
             *tried = Some(*address);
             let share = share_of(within, spent, addresses.len() - number);
             match self.connect(origin, *address, wanted, share, idle).await {
-                Ok((server, was_there)) => {
-                    return Ok(Reached {
+                Ok((server, reused)) => {
+                    return Ok(OriginConnection {
                         server,
                         address: *address,
-                        was_there,
+                        reused,
                     });
                 }
                 Err(fault) => last = fault,
@@ -121,13 +121,13 @@ impl Origins {
     }
 
     /// Returns an existing connection to `origin` at `address`.
-    fn there(&self, origin: &Origin, address: SocketAddr, wanted: Wanted, now: Instant) -> Option<Server> {
+    fn existing(&self, origin: &Origin, address: SocketAddr, wanted: Wanted, now: Instant) -> Option<Server> {
         if wanted.fresh {
             return None;
         }
         let key = Key::new(origin, address);
         if wanted.may_share(origin)
-            && let Some(shared) = self.shared.there(&key, wanted.content, now)
+            && let Some(shared) = self.shared.existing(&key, wanted.content, now)
         {
             return Some(Server::http2(shared));
         }
@@ -160,11 +160,11 @@ impl Origins {
         }
         let key = Key::new(origin, address);
         // A request that waited in vain connects with the full time: the delay is not the origin's fault.
-        let turn = tokio::time::timeout(within, self.shared.turn(&key, wanted.content)).await;
-        let making = match turn.unwrap_or(Turn::Alone) {
-            Turn::There(shared) => return Ok((Server::http2(shared), true)),
-            Turn::First(making) => Some(making),
-            Turn::Alone => None,
+        let next_step = tokio::time::timeout(within, self.shared.next_step(&key, wanted.content)).await;
+        let opening = match next_step.unwrap_or(NextStep::OpenAlone) {
+            NextStep::Use(shared) => return Ok((Server::http2(shared), true)),
+            NextStep::Open(opening) => Some(opening),
+            NextStep::OpenAlone => None,
         };
         let stream = connect(&self.connector, origin, address, ALPN::H2H1, within).await?;
         if !matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
@@ -175,8 +175,8 @@ impl Origins {
         let shared = SharedConnection::open(stream, &Bounds::default(), idle).await?;
         self.shared.keep(&key, shared.clone(), Instant::now());
         self.look_after();
-        if let Some(making) = making {
-            making.share();
+        if let Some(opening) = opening {
+            opening.share();
         }
         Ok((Server::http2(shared), false))
     }

@@ -23,19 +23,19 @@ pub enum Server {
 pub struct Http2 {
     connection: SharedConnection,
     stream: Option<http2::Stream>,
-    again: Again,
+    again: Repeat,
     has_answered: bool,
 }
 
 /// Whether and how to repeat a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
+pub enum Repeat {
     /// The origin might have processed the request.
     Never,
     /// The origin has certainly not processed the request.
-    Anyhow,
+    Always,
     /// The origin has not processed the request, which needs HTTP/1.1.
-    Http1,
+    OverHttp1,
 }
 
 /// Content of a response.
@@ -55,7 +55,7 @@ impl Server {
         Self::Http2(Box::new(Http2 {
             connection,
             stream: None,
-            again: Again::Never,
+            again: Repeat::Never,
             has_answered: false,
         }))
     }
@@ -216,16 +216,16 @@ impl Server {
 
     /// Returns whether and how to repeat a request that failed with `fault`. Set `may_repeat` if the request is
     /// idempotent and used an existing connection.
-    pub fn again(&self, fault: &Fault, may_repeat: bool) -> Again {
+    pub fn again(&self, fault: &Fault, may_repeat: bool) -> Repeat {
         let (again, is_unanswered) = match self {
-            Self::Http1(server) => (Again::Never, server.bytes_read() == 0),
+            Self::Http1(server) => (Repeat::Never, server.bytes_read() == 0),
             // If the connection is still open, only this request has failed.
             Self::Http2(server) => (server.again, !server.has_answered && server.connection.is_closed()),
         };
         // The origin closed the connection, most likely before it received the request.
         let is_closed = matches!(fault, Fault::ConnectionTerminated | Fault::ResponseIncomplete);
         match again {
-            Again::Never if may_repeat && is_closed && is_unanswered => Again::Anyhow,
+            Repeat::Never if may_repeat && is_closed && is_unanswered => Repeat::Always,
             again => again,
         }
     }
@@ -241,9 +241,9 @@ impl Http2 {
 
     fn failed(&mut self, error: StreamError) -> Fault {
         self.again = match () {
-            () if error.needs_http1() => Again::Http1,
-            () if error.is_unprocessed() => Again::Anyhow,
-            () => Again::Never,
+            () if error.needs_http1() => Repeat::OverHttp1,
+            () if error.is_unprocessed() => Repeat::Always,
+            () => Repeat::Never,
         };
         error.into()
     }

@@ -16,17 +16,17 @@ use super::{
 /// All shared connections, by server.
 #[derive(Debug)]
 pub struct Sharing {
-    known: Shards<Known>,
+    servers: Shards<ServerState>,
     /// Number of connections in a shard beyond which each new one closes an idle one.
     max: usize,
 }
 
 /// What is known of one server.
 #[derive(Debug, Default)]
-struct Known {
+struct ServerState {
     connections: Vec<Connection>,
     /// Set while a request opens a connection and others wait for it. Its value tells whether to share it.
-    making: Option<Arc<SetOnce<bool>>>,
+    opening: Option<Arc<SetOnce<bool>>>,
     /// Until when to assume that the server supports only HTTP/1.1, so that no request waits for another's connection.
     http1_until: Option<Instant>,
 }
@@ -40,18 +40,18 @@ struct Connection {
 
 /// What a request without a connection should do.
 #[derive(Debug)]
-pub enum Turn<'a> {
+pub enum NextStep<'a> {
     /// Use this connection, which another request has opened meanwhile.
-    There(SharedConnection),
+    Use(SharedConnection),
     /// Open a connection that other requests wait for.
-    First(Making<'a>),
+    Open(OpeningGuard<'a>),
     /// Open a connection. Others can do so at the same time.
-    Alone,
+    OpenAlone,
 }
 
 /// A connection that is being opened. Dropping this wakes the requests that wait for it.
 #[derive(Debug)]
-pub struct Making<'a> {
+pub struct OpeningGuard<'a> {
     sharing: &'a Sharing,
     key: Key,
     made: Arc<SetOnce<bool>>,
@@ -64,35 +64,35 @@ impl Sharing {
     /// Creates an empty set. Beyond about `max` connections, idle ones are closed.
     pub fn new(max: usize) -> Self {
         Self {
-            known: Shards::new(),
+            servers: Shards::new(),
             max: max.div_ceil(SHARDS),
         }
     }
 
     /// Returns a connection with room for another request, with or without `content`.
-    pub fn there(&self, key: &Key, content: bool, now: Instant) -> Option<SharedConnection> {
-        self.known.of(key).get_mut(key)?.there(content, now)
+    pub fn existing(&self, key: &Key, content: bool, now: Instant) -> Option<SharedConnection> {
+        self.servers.of(key).get_mut(key)?.existing(content, now)
     }
 
     /// Decides which request opens the connection that this one needs. Can take as long as opening a connection.
-    pub async fn turn(&self, key: &Key, content: bool) -> Turn<'_> {
+    pub async fn next_step(&self, key: &Key, content: bool) -> NextStep<'_> {
         for _ in 0..MAX_WAITS {
             let made = {
-                let mut shard = self.known.of(key);
-                let known = shard.entry(key.clone()).or_default();
+                let mut shard = self.servers.of(key);
+                let servers = shard.entry(key.clone()).or_default();
                 let now = Instant::now();
-                if let Some(shared) = known.there(content, now) {
-                    return Turn::There(shared);
+                if let Some(shared) = servers.existing(content, now) {
+                    return NextStep::Use(shared);
                 }
-                match &known.making {
-                    _ if known.http1_until.is_some_and(|until| until > now) => return Turn::Alone,
+                match &servers.opening {
+                    _ if servers.http1_until.is_some_and(|until| until > now) => return NextStep::OpenAlone,
                     // A connection carries only one request with content at a time.
-                    Some(_) if content => return Turn::Alone,
+                    Some(_) if content => return NextStep::OpenAlone,
                     Some(made) => made.clone(),
                     None => {
                         let made = Arc::new(SetOnce::new());
-                        known.making = Some(made.clone());
-                        return Turn::First(Making {
+                        servers.opening = Some(made.clone());
+                        return NextStep::Open(OpeningGuard {
                             sharing: self,
                             key: key.clone(),
                             made,
@@ -102,24 +102,24 @@ impl Sharing {
                 }
             };
             if !*made.wait().await {
-                return Turn::Alone;
+                return NextStep::OpenAlone;
             }
         }
-        Turn::Alone
+        NextStep::OpenAlone
     }
 
     /// Shares a new connection. If there are too many, closes the least recently used idle one. Connections with
     /// requests stay open: there are no more of them than the requests need.
     pub fn keep(&self, key: &Key, shared: SharedConnection, now: Instant) {
-        let mut shard = self.known.of(key);
-        let count: usize = shard.values().map(|known| known.connections.len()).sum();
+        let mut shard = self.servers.of(key);
+        let count: usize = shard.values().map(|servers| servers.connections.len()).sum();
         let surplus = match count >= self.max {
             true => least_recently_used(&mut shard),
             false => None,
         };
-        let known = shard.entry(key.clone()).or_default();
-        known.http1_until = None;
-        known.connections.push(Connection { shared, used: now });
+        let servers = shard.entry(key.clone()).or_default();
+        servers.http1_until = None;
+        servers.connections.push(Connection { shared, used: now });
         drop(shard);
         if let Some(surplus) = surplus {
             surplus.close();
@@ -128,7 +128,7 @@ impl Sharing {
 
     /// Records that a server did not agree on HTTP/2.
     pub fn note_http1(&self, key: &Key, now: Instant) {
-        let mut shard = self.known.of(key);
+        let mut shard = self.servers.of(key);
         if shard.len() < MAX_KNOWN {
             shard.entry(key.clone()).or_default().http1_until = Some(now + HTTP1_FOR);
         }
@@ -137,12 +137,12 @@ impl Sharing {
     /// Removes closed connections and expired records. Returns whether anything is left.
     pub fn sweep(&self, now: Instant) -> bool {
         let mut is_left = false;
-        for mut shard in self.known.each() {
+        for mut shard in self.servers.each() {
             let mut gone = Vec::new();
-            shard.retain(|_, known| {
-                gone.extend(known.connections.extract_if(.., |one| one.shared.is_closed()));
-                known.http1_until = known.http1_until.filter(|until| *until > now);
-                !known.is_empty()
+            shard.retain(|_, servers| {
+                gone.extend(servers.connections.extract_if(.., |one| one.shared.is_closed()));
+                servers.http1_until = servers.http1_until.filter(|until| *until > now);
+                !servers.is_empty()
             });
             is_left |= !shard.is_empty();
             drop(shard);
@@ -152,21 +152,21 @@ impl Sharing {
 }
 
 /// Takes out the least recently used idle connection.
-fn least_recently_used(shard: &mut HashMap<Key, Known>) -> Option<SharedConnection> {
-    let idle = shard.values_mut().flat_map(|known| {
-        let same = known.connections.iter().enumerate();
+fn least_recently_used(shard: &mut HashMap<Key, ServerState>) -> Option<SharedConnection> {
+    let idle = shard.values_mut().flat_map(|servers| {
+        let same = servers.connections.iter().enumerate();
         let oldest = same.filter(|(_, one)| one.shared.is_idle());
         let oldest = oldest.min_by_key(|(_, one)| one.used).map(|(at, one)| (at, one.used));
-        oldest.map(|(at, used)| (used, at, known))
+        oldest.map(|(at, used)| (used, at, servers))
     });
-    let (_, at, known) = idle.min_by_key(|(used, ..)| *used)?;
-    Some(known.connections.swap_remove(at).shared)
+    let (_, at, servers) = idle.min_by_key(|(used, ..)| *used)?;
+    Some(servers.connections.swap_remove(at).shared)
 }
 
-// === impl Known ===
+// === impl ServerState ===
 
-impl Known {
-    fn there(&mut self, content: bool, now: Instant) -> Option<SharedConnection> {
+impl ServerState {
+    fn existing(&mut self, content: bool, now: Instant) -> Option<SharedConnection> {
         let mut all = self.connections.iter_mut();
         let one = all.find(|one| one.shared.has_room(content))?;
         one.used = now;
@@ -174,25 +174,25 @@ impl Known {
     }
 
     fn is_empty(&self) -> bool {
-        self.connections.is_empty() && self.making.is_none() && self.http1_until.is_none()
+        self.connections.is_empty() && self.opening.is_none() && self.http1_until.is_none()
     }
 }
 
-// === impl Making ===
+// === impl OpeningGuard ===
 
-impl Making<'_> {
+impl OpeningGuard<'_> {
     /// Tells the waiting requests to share the connection, which the caller has already stored.
     pub fn share(mut self) {
         self.is_shared = true;
     }
 }
 
-impl Drop for Making<'_> {
+impl Drop for OpeningGuard<'_> {
     fn drop(&mut self) {
-        let mut shard = self.sharing.known.of(&self.key);
-        if let Some(known) = shard.get_mut(&self.key) {
-            known.making = None;
-            if known.is_empty() {
+        let mut shard = self.sharing.servers.of(&self.key);
+        if let Some(servers) = shard.get_mut(&self.key) {
+            servers.opening = None;
+            if servers.is_empty() {
                 shard.remove(&self.key);
             }
         }

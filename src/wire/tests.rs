@@ -74,7 +74,7 @@ async fn a_head_is_read_once_it_is_whole_and_nothing_behind_it() {
             complete = reading => complete.expect("a head"),
             () = sending => unreachable!("it does not end"),
         };
-        assert_eq!(complete, Awaited::Head, "{sent:?}");
+        assert_eq!(complete, HeadRead::Head, "{sent:?}");
         let length = at_once(wire.read(&mut read)).expect("it is there").expect("it is open");
         assert_eq!(&read[..length], head.as_bytes());
         assert!(at_once(wire.read(&mut read)).is_none(), "not before it may: {sent:?}");
@@ -88,7 +88,7 @@ async fn a_head_without_an_end_is_too_long() {
     far.write_all(&[b'x'; 101]).await.expect("it is open");
     let mut seen = 0;
     let head = std::future::poll_fn(|cx| wire.poll_head(&mut seen, 100, cx)).await;
-    assert_eq!(head.expect("it is open"), Awaited::TooLong);
+    assert_eq!(head.expect("it is open"), HeadRead::TooLong);
     drop(far);
 }
 

@@ -160,7 +160,7 @@ pub(super) async fn judge(
 impl Decided {
     pub(super) fn new(generation: &Generation, question: Question, decision: &Decision) -> Self {
         let texts = DecisionTexts::of(decision, "", false);
-        let ground = decision.ground();
+        let source_fetch = decision.source_fetch();
         let shown = |text: &str| plain(text, MAX_TEXT).into_owned();
         Self {
             verdict: texts.verdict.as_str(),
@@ -176,9 +176,9 @@ impl Decided {
             reading: decision.reading.map(Reading::as_str),
             read_as: texts.read_as.map(|(_, path)| shown(&path)),
             robots_url: texts.robots_url,
-            robots_status: ground.status,
-            robots_fetched: ground.fetched.map(Timestamp),
-            robots_expires: ground.expires.map(Timestamp),
+            robots_status: source_fetch.status,
+            robots_fetched: source_fetch.fetched.map(Timestamp),
+            robots_expires: source_fetch.expires.map(Timestamp),
             robots_error: texts.robots_error,
             retry_after: texts.retry_after,
             agent: question.agent,

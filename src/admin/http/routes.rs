@@ -117,7 +117,7 @@ mod tests {
     use crate::{
         admin::http::input::AssumedProof,
         bot::Enforcement,
-        copy::Holds,
+        copy::AnswerKind,
         decision::{Reason, Verdict},
     };
 
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(words("Verdict"), Verdict::ALL.map(Verdict::as_str));
         assert_eq!(words("Reason"), Reason::ALL.map(Reason::as_str));
         assert_eq!(words("Enforcement"), Enforcement::ALL.map(Enforcement::as_str));
-        assert_eq!(words("Holds"), Holds::ALL.map(Holds::as_str));
+        assert_eq!(words("Holds"), AnswerKind::ALL.map(AnswerKind::as_str));
         for word in words("Proof") {
             let proof: Result<AssumedProof, _> = serde_json::from_str(&format!("\"{word}\""));
             assert!(proof.is_ok(), "{word}: {proof:?}");
@@ -171,7 +171,7 @@ mod tests {
             let (word, _) = line.split_once(": ").expect("a word and what it means");
             word.trim().trim_matches('"')
         });
-        assert!(words.eq(Holds::ALL.map(Holds::as_str)), "{table}");
+        assert!(words.eq(AnswerKind::ALL.map(AnswerKind::as_str)), "{table}");
     }
 
     #[test]

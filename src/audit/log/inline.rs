@@ -8,14 +8,14 @@ use super::state::{Batch, SharedLog, Sink};
 
 /// A request's promise to write the next batch, fulfilled when this is dropped. So even a request that is cancelled or
 /// panics leaves nobody waiting.
-pub(super) struct Lead<'a> {
+pub(super) struct WritePromise<'a> {
     shared: &'a SharedLog,
     /// Whether to let other requests add their lines first.
     pub(super) gathers: bool,
 }
 
 /// A batch and the output while a request writes. Dropping this returns them, whatever happened.
-struct Turn<'a> {
+struct WriteTurn<'a> {
     shared: &'a SharedLog,
     /// `Some` until the drop.
     work: Option<(Sink, Batch)>,
@@ -23,7 +23,7 @@ struct Turn<'a> {
 
 /// The runtime of the requests.
 #[derive(Debug)]
-pub(super) struct Home {
+pub(super) struct RequestRuntime {
     pub(super) handle: Handle,
     /// Whether other threads continue while one is blocked by the output.
     has_others: bool,
@@ -32,9 +32,9 @@ pub(super) struct Home {
 // === impl SharedLog ===
 
 impl SharedLog {
-    /// Has the batch with this number written: by the caller, if this returns a [`Lead`], otherwise by another thread.
-    pub(super) fn lead(&self, batch: u64) -> Option<Lead<'_>> {
-        let has_others = self.home.get_or_init(Home::current).has_others;
+    /// Has the batch with this number written: by the caller, if this returns a [`WritePromise`], otherwise by another thread.
+    pub(super) fn lead(&self, batch: u64) -> Option<WritePromise<'_>> {
+        let has_others = self.home.get_or_init(RequestRuntime::current).has_others;
         let mut state = self.lock();
         if batch < state.batch || state.gathering {
             return None;
@@ -47,7 +47,7 @@ impl SharedLog {
             return None;
         }
         state.gathering = true;
-        Some(Lead {
+        Some(WritePromise {
             shared: self,
             gathers: state.crowd.is_likely(),
         })
@@ -65,7 +65,7 @@ impl SharedLog {
             }
             let Some(work) = state.take() else { return };
             drop(state);
-            let mut turn = Turn {
+            let mut turn = WriteTurn {
                 shared: self,
                 work: Some(work),
             };
@@ -81,17 +81,17 @@ impl SharedLog {
     }
 }
 
-// === impl Lead ===
+// === impl WritePromise ===
 
-impl Drop for Lead<'_> {
+impl Drop for WritePromise<'_> {
     fn drop(&mut self) {
         self.shared.write_inline();
     }
 }
 
-// === impl Turn ===
+// === impl WriteTurn ===
 
-impl Turn<'_> {
+impl WriteTurn<'_> {
     /// Writes until everything is written or an error occurs. The log's own thread deals with errors.
     fn write(&mut self) {
         let Some((sink, batch)) = &mut self.work else { return };
@@ -106,7 +106,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for WriteTurn<'_> {
     fn drop(&mut self) {
         if let Some((sink, batch)) = self.work.take() {
             self.shared.give_back(sink, batch, false);
@@ -114,9 +114,9 @@ impl Drop for Turn<'_> {
     }
 }
 
-// === impl Home ===
+// === impl RequestRuntime ===
 
-impl Home {
+impl RequestRuntime {
     fn current() -> Self {
         let handle = Handle::current();
         let alone = handle.runtime_flavor() == RuntimeFlavor::MultiThread && handle.metrics().num_workers() == 1;

@@ -18,7 +18,7 @@ pub(super) struct Pace {
 /// Waiting for more lines saves writes if many requests run at once, and costs one pass of the runtime's scheduler if
 /// there is only one.
 #[derive(Debug, Default)]
-pub(super) struct Crowd {
+pub(super) struct Coalescing {
     /// Number of consecutive batches with at most one such line.
     lonely: u32,
 }
@@ -42,9 +42,9 @@ impl Pace {
     }
 }
 
-// === impl Crowd ===
+// === impl Coalescing ===
 
-impl Crowd {
+impl Coalescing {
     /// Returns whether the next batch should wait for more lines.
     pub(super) fn is_likely(&self) -> bool {
         // Every `PROBE`th batch waits anyway, to notice when many requests run again.
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn batches_wait_for_more_lines_until_none_come_and_then_only_to_see_whether_some_do() {
-        let mut crowd = Crowd::default();
+        let mut crowd = Coalescing::default();
         let waits: Vec<_> = (0..40)
             .filter(|_| {
                 let waits = crowd.is_likely();
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_batch_of_lines_that_nobody_waits_for_is_no_crowd() {
-        let mut crowd = Crowd::default();
+        let mut crowd = Coalescing::default();
         for _ in 0..LONELY {
             crowd.wrote(0);
         }

@@ -12,8 +12,8 @@ use tokio::sync::Notify;
 
 use super::{
     AuditError,
-    inline::Home,
-    pace::{Crowd, Pace},
+    inline::RequestRuntime,
+    pace::{Coalescing, Pace},
 };
 
 /// An output.
@@ -35,7 +35,7 @@ pub(super) struct SharedLog {
     /// Notified when there could be room again.
     pub(super) freed: Notify,
     /// Set once a request waits for a line.
-    pub(super) home: OnceLock<Home>,
+    pub(super) home: OnceLock<RequestRuntime>,
 }
 
 /// The shared state. Nobody holds its lock while writing, waiting or serialising a record.
@@ -62,7 +62,7 @@ pub(super) struct State {
     /// An empty buffer for the next lines.
     pub(super) spare: Vec<u8>,
     pub(super) pace: Pace,
-    pub(super) crowd: Crowd,
+    pub(super) crowd: Coalescing,
     /// Whether a request is about to write the lines, and gives other requests time to add theirs.
     pub(super) gathering: bool,
     /// Whether the log's own thread has to write the lines.

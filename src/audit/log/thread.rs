@@ -10,7 +10,7 @@ use std::{
 use super::state::{Batch, SharedLog, Sink, State};
 
 /// When the thread checks for lines that nobody writes.
-struct Look {
+struct NextCheck {
     at: Instant,
     /// The batch that was being gathered at the previous check.
     batch: u64,
@@ -48,13 +48,13 @@ impl SharedLog {
     }
 
     /// Sleeps until there could be something to do.
-    fn wait<'a>(&self, mut state: MutexGuard<'a, State>, look: &mut Option<Look>) -> MutexGuard<'a, State> {
+    fn wait<'a>(&self, mut state: MutexGuard<'a, State>, look: &mut Option<NextCheck>) -> MutexGuard<'a, State> {
         if !state.looking {
             *look = None;
             return self.sleep(state, None);
         }
         let now = Instant::now();
-        let next = Look {
+        let next = NextCheck {
             at: now + GATHER,
             batch: state.batch,
         };
@@ -75,7 +75,7 @@ impl SharedLog {
                 state.looking = !state.lines.is_empty();
             }
         }
-        *last = Look {
+        *last = NextCheck {
             at: now + GATHER,
             batch: state.batch,
         };

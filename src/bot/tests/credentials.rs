@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::proof::{Presented, Proof, Shown};
+use super::super::proof::{Presented, PresentedCredential, Proof};
 use super::*;
 
 /// Parses credentials and assigns each of them to a bot.
@@ -110,7 +110,7 @@ fn a_credential_of_nobody_is_unknown() {
 fn a_voucher_holds_as_long_as_its_very_secret_is_on_file() {
     let first = line("acme", "first");
     let before = assigned(&first);
-    let voucher = before.verify(b"acme", b"first").expect("it fits").voucher();
+    let credential_record = before.verify(b"acme", b"first").expect("it fits").credential_record();
     let resalted = SecretHash::new([8; SALT], b"first").line("acme");
 
     for (what, text, holds) in [
@@ -121,10 +121,13 @@ fn a_voucher_holds_as_long_as_its_very_secret_is_on_file() {
         ("of another name", line("other", "first"), false),
         ("made anew", resalted, false),
     ] {
-        assert_eq!(assigned(&text).recheck(&voucher).is_some(), holds, "{what}");
+        assert_eq!(assigned(&text).recheck(&credential_record).is_some(), holds, "{what}");
     }
     let idle = Credentials::parse(&first).expect("a good file");
-    assert!(idle.recheck(&voucher).is_none(), "it stands for nobody any more");
+    assert!(
+        idle.recheck(&credential_record).is_none(),
+        "it stands for nobody any more"
+    );
 }
 
 #[test]
@@ -133,9 +136,9 @@ fn nothing_prints_a_hash_or_a_secret() {
     let hash = text.rsplit('$').next().expect("a hash").to_owned();
     let credentials = assigned(&text);
     let verified = credentials.verify(b"acme", b"a-very-secret-word").expect("it fits");
-    let voucher = verified.voucher();
+    let credential_record = verified.credential_record();
     let presented = Presented {
-        credential: Shown::Field(b"Basic a-very-secret-word"),
+        credential: PresentedCredential::Field(b"Basic a-very-secret-word"),
         ..Presented::default()
     };
     let bots = Bots::new(vec![Arc::new(super::identify::bot("acme", Bindings::default()))]);
@@ -143,9 +146,9 @@ fn nothing_prints_a_hash_or_a_secret() {
     for printed in [
         format!("{credentials:?}"),
         format!("{verified:?}"),
-        format!("{voucher:?}"),
+        format!("{credential_record:?}"),
         format!("{presented:?}"),
-        format!("{:?}", Shown::Inherited(&voucher)),
+        format!("{:?}", PresentedCredential::Inherited(&credential_record)),
         format!("{:?}", Proof::Credential(verified)),
         format!("{bots:?}"),
     ] {

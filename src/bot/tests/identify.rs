@@ -66,9 +66,9 @@ fn describe(identity: &Identity<'_>) -> String {
         Identity::Bot(bot) => bot.name.to_string(),
         Identity::Token(token) => format!("token {token}"),
         Identity::Unidentified(cause) => format!("{cause:?}"),
-        Identity::Refused(Misfit::Agent) => "misfit".to_owned(),
-        Identity::Refused(Misfit::Unproven { by_credential: true }) => "ask".to_owned(),
-        Identity::Refused(Misfit::Unproven { by_credential: false }) => "unproven".to_owned(),
+        Identity::Refused(IdentityMismatch::Agent) => "misfit".to_owned(),
+        Identity::Refused(IdentityMismatch::Unproven { by_credential: true }) => "ask".to_owned(),
+        Identity::Refused(IdentityMismatch::Unproven { by_credential: false }) => "unproven".to_owned(),
     }
 }
 
@@ -116,7 +116,7 @@ fn a_proof_narrows_down_who_a_user_agent_may_name() {
     let (own, shared) = (certificate("own.example"), certificate("shared.example"));
     let (own_secret, shared_secret) = (basic("own:s1"), basic("shared:s2"));
     let by_credential = |value| Presented {
-        credential: Shown::Field(value),
+        credential: PresentedCredential::Field(value),
         ..Presented::default()
     };
     let by_certificate = |certificate| Presented {
@@ -190,7 +190,7 @@ fn a_credential_that_does_not_hold_is_refused_whatever_else_would() {
         String::new(),
     ] {
         let proof = bots.prove(&Presented {
-            credential: Shown::Field(value.as_bytes()),
+            credential: PresentedCredential::Field(value.as_bytes()),
             certificate: Some(&certificate),
             address: Some([10, 1, 0, 1].into()),
         });
@@ -199,7 +199,7 @@ fn a_credential_that_does_not_hold_is_refused_whatever_else_would() {
         assert_eq!((proof.kind(), proof.name(&bots, None)), (Some("failed"), None));
     }
     let several = Presented {
-        credential: Shown::Several,
+        credential: PresentedCredential::Several,
         ..Presented::default()
     };
     assert_eq!(identify(&bots, &bots.prove(&several), "free-fetch", false), "ask");
@@ -216,12 +216,12 @@ fn the_strongest_proof_counts_and_is_named() {
         certificate("unknown.example"),
     );
     let shared_secret = basic("shared:s2");
-    let field = Shown::Field(shared_secret.as_bytes());
+    let field = PresentedCredential::Field(shared_secret.as_bytes());
     let address = |text: &str| Some(text.parse().expect("an address"));
     for (credential, certificate, address, kind, name, bot_b) in [
         (field, Some(&own), address("10.1.0.1"), "credential", "shared", "shared"),
         (
-            Shown::Nothing,
+            PresentedCredential::Nothing,
             Some(&shared),
             address("10.1.0.1"),
             "certificate",
@@ -229,7 +229,7 @@ fn the_strongest_proof_counts_and_is_named() {
             "shared.example",
         ),
         (
-            Shown::Nothing,
+            PresentedCredential::Nothing,
             Some(&unknown),
             address("10.1.0.1"),
             "network",
@@ -237,7 +237,7 @@ fn the_strongest_proof_counts_and_is_named() {
             "",
         ),
         (
-            Shown::Nothing,
+            PresentedCredential::Nothing,
             None,
             address("10.9.0.1"),
             "network",
@@ -245,7 +245,7 @@ fn the_strongest_proof_counts_and_is_named() {
             "10.9.0.0/16",
         ),
         (
-            Shown::Nothing,
+            PresentedCredential::Nothing,
             None,
             address("fd00::1"),
             "network",
@@ -269,7 +269,11 @@ fn the_strongest_proof_counts_and_is_named() {
 fn without_credentials_the_field_says_nothing() {
     let bots = Bots::new(vec![Arc::new(bot("a", bindings(&[], &["own.example"], &[])))]);
     let own = certificate("own.example");
-    for credential in [Shown::Field(b"Basic nonsense"), Shown::Several, Shown::Nothing] {
+    for credential in [
+        PresentedCredential::Field(b"Basic nonsense"),
+        PresentedCredential::Several,
+        PresentedCredential::Nothing,
+    ] {
         let proof = bots.prove(&Presented {
             credential,
             certificate: Some(&own),
@@ -285,12 +289,12 @@ fn what_a_connect_proved_holds_inside_until_it_is_taken_back() {
     let before = bots();
     let value = basic("own:s1");
     let shown = Presented {
-        credential: Shown::Field(value.as_bytes()),
+        credential: PresentedCredential::Field(value.as_bytes()),
         ..Presented::default()
     };
-    let voucher = before.prove(&shown).voucher().expect("it holds");
+    let credential_record = before.prove(&shown).credential_record().expect("it holds");
     let inside = Presented {
-        credential: Shown::Inherited(&voucher),
+        credential: PresentedCredential::Inherited(&credential_record),
         ..Presented::default()
     };
     assert_eq!(identify(&before, &before.prove(&inside), "none", true), "a");
@@ -321,7 +325,7 @@ fn who_would_get_the_rules_of_a_bound_bot_has_to_prove_to_be_it() {
     ] {
         let identity = bots.identify_by([field.as_bytes()], &Proof::None, false);
         let found = match &identity {
-            Identity::Refused(Misfit::Unproven { .. }) => "unproven".to_owned(),
+            Identity::Refused(IdentityMismatch::Unproven { .. }) => "unproven".to_owned(),
             other => describe(other),
         };
         assert_eq!(found, wanted, "{field}");
@@ -345,7 +349,7 @@ fn a_proof_that_is_taken_for_granted_is_one_that_would_count() {
     ] {
         let identity = bots.identify_by([field.as_bytes()], &Proof::Assumed, required);
         let found = match &identity {
-            Identity::Refused(Misfit::Agent) => "misfit".to_owned(),
+            Identity::Refused(IdentityMismatch::Agent) => "misfit".to_owned(),
             other => describe(other),
         };
         assert_eq!(found, wanted, "{field} {required}");

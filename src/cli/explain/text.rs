@@ -14,7 +14,7 @@ use crate::{
         columns::{columns, cut},
     },
     decision::{Reason, Scope, Verdict},
-    explanation::{Heard, Report},
+    explanation::{AudienceStatement, Report},
     robots::{AgentLine, Disguise, Profile},
     text::plain,
 };
@@ -59,7 +59,7 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
         Identity::Token(token) if *token == report.user_agent => writeln!(out, "for {agent}")?,
         Identity::Token(token) => writeln!(out, "for {}, found in \"{agent}\"", plain(token, MAX_VALUE))?,
         Identity::Unidentified(cause) => writeln!(out, "for no bot: {cause} (\"{agent}\")")?,
-        Identity::Refused(misfit) => writeln!(out, "for no bot: {misfit} (\"{agent}\")")?,
+        Identity::Refused(mismatch) => writeln!(out, "for no bot: {mismatch} (\"{agent}\")")?,
     }
     match source.detour() {
         Some(detour) => writeln!(
@@ -165,7 +165,7 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
 }
 
 /// For whom a statement is, where it is not for the whole file.
-fn whom(heard: &Heard<'_>) -> Option<String> {
+fn whom(heard: &AudienceStatement<'_>) -> Option<String> {
     let statement = &heard.statement;
     if !statement.kind.is_of_a_group() {
         return None;

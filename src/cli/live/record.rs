@@ -30,7 +30,7 @@ impl<'a> From<&'a Live> for FetchRecord<'a> {
             cut: live.body().map(|_| live.is_cut()),
             sha256: answer.copy().map(|copy| copy.sha256),
             duration_us: Some(traced.took.as_micros()),
-            expires: live.ground().expires.map(Timestamp),
+            expires: live.source_fetch().expires.map(Timestamp),
             error: answer.failure().map(|failure| failure.error.to_string()).or(error),
         }
     }

@@ -48,7 +48,7 @@ impl Display for Way<'_> {
         if live.is_cut() {
             writeln!(f, "  the file is longer, but only its first 500 KiB count")?;
         }
-        let Some(expires) = live.ground().expires else {
+        let Some(expires) = live.source_fetch().expires else {
             return Ok(());
         };
         let left = Span(expires.duration_since(live.at).unwrap_or_default());

@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::OriginState;
-use crate::copy::{clock::Jump, state::Failing};
+use crate::copy::{clock::Jump, state::FailureSeries};
 
 // === impl OriginState ===
 
@@ -39,7 +39,7 @@ impl OriginState {
             });
         }
         let failing = match (&self.answered, &self.failing, &earlier.failing) {
-            (None, Some(now), Some(before)) => Some(Failing {
+            (None, Some(now), Some(before)) => Some(FailureSeries {
                 since: before.since,
                 attempts: now.attempts.saturating_add(before.attempts),
                 ..now.clone()

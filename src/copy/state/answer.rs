@@ -22,7 +22,7 @@ pub enum Answer<'s> {
 words! {
     /// The kinds of [`Answer`], for the log, the metrics and the API. If no copy decides, the word is that of the
     /// reason.
-    pub enum Holds {
+    pub enum AnswerKind {
         Rules = "rules",
         /// No usable answer: the origin has to be asked first.
         Expired = "expired",
@@ -38,7 +38,7 @@ words! {
 
 /// The fetch that an answer rests on: the fetch of the copy that decides, or otherwise the last fetch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ground {
+pub struct SourceFetch {
     /// HTTP status, if there was a response.
     pub status: Option<u16>,
     /// When the fetch ended. For a copy, when its origin last confirmed it.
@@ -70,16 +70,16 @@ impl<'s> Answer<'s> {
     }
 
     /// Returns the kind of the answer.
-    pub fn holds(self) -> Holds {
+    pub fn holds(self) -> AnswerKind {
         match self {
-            Answer::Rules(_) => Holds::Rules,
-            Answer::NoRobots => Holds::NoRobots,
-            Answer::Soft404 => Holds::Soft404,
-            Answer::Unreachable(None) => Holds::Expired,
-            Answer::Unreachable(Some(failure)) if failure.is_prohibited() => Holds::Egress,
-            Answer::Unreachable(Some(_)) => Holds::Unreachable,
-            Answer::LastCopy(..) => Holds::LastCopy,
-            Answer::UnreachableTooLong(_) => Holds::UnreachableTooLong,
+            Answer::Rules(_) => AnswerKind::Rules,
+            Answer::NoRobots => AnswerKind::NoRobots,
+            Answer::Soft404 => AnswerKind::Soft404,
+            Answer::Unreachable(None) => AnswerKind::Expired,
+            Answer::Unreachable(Some(failure)) if failure.is_prohibited() => AnswerKind::Egress,
+            Answer::Unreachable(Some(_)) => AnswerKind::Unreachable,
+            Answer::LastCopy(..) => AnswerKind::LastCopy,
+            Answer::UnreachableTooLong(_) => AnswerKind::UnreachableTooLong,
         }
     }
 

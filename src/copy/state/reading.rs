@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use super::{Answered, Failing, Failure, FetchError, Freshness, Holding, OriginState, Policy, RobotsCopy};
+use super::{Content, Failure, FailureSeries, FetchError, Freshness, LastResponse, OriginState, Policy, RobotsCopy};
 use crate::copy::{meaning::is_busy, robots_copy::LARGE};
 
 // === impl OriginState ===
@@ -28,9 +28,9 @@ impl OriginState {
             (Some(last), Some(now)) if Arc::ptr_eq(last, now) => current.clone(),
             (last, _) => last.as_ref().map(reread),
         };
-        let answered = self.answered.clone().map(|answered| Answered {
+        let answered = self.answered.clone().map(|answered| LastResponse {
             meaning: match current {
-                Some(copy) => Holding::Rules(copy),
+                Some(copy) => Content::Rules(copy),
                 None => answered.meaning,
             },
             ..answered
@@ -57,8 +57,8 @@ impl OriginState {
             _ => return self,
         };
         Self {
-            answered: Some(Answered {
-                meaning: Holding::NoRobots,
+            answered: Some(LastResponse {
+                meaning: Content::NoRobots,
                 status,
                 fetched: failing.tried,
                 life: policy.life(Freshness::default(), policy.no_robots_ttl),
@@ -72,21 +72,21 @@ impl OriginState {
     fn with_answers_under(self, policy: &Policy) -> Self {
         let Some(answered) = &self.answered else { return self };
         let fails = match answered.meaning {
-            Holding::Rules(_) => false,
-            Holding::NoRobots => is_busy(answered.status, policy.profile),
-            Holding::Soft404 => !policy.soft_404,
+            Content::Rules(_) => false,
+            Content::NoRobots => is_busy(answered.status, policy.profile),
+            Content::Soft404 => !policy.soft_404,
         };
         if !fails {
             return self;
         }
         Self {
             failing: Some(match &self.failing {
-                Some(later) => Failing {
+                Some(later) => FailureSeries {
                     since: answered.fetched,
                     attempts: later.attempts.saturating_add(1),
                     ..later.clone()
                 },
-                None => Failing::first(FetchError::Status(answered.status).into(), answered.fetched, policy),
+                None => FailureSeries::first(FetchError::Status(answered.status).into(), answered.fetched, policy),
             }),
             answered: None,
             ..self
@@ -94,9 +94,9 @@ impl OriginState {
     }
 }
 
-// === impl Failing ===
+// === impl FailureSeries ===
 
-impl Failing {
+impl FailureSeries {
     fn first(failure: Failure, at: SystemTime, policy: &Policy) -> Self {
         Self {
             since: at,

@@ -10,7 +10,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answered, Failing, Failure, FetchError, Holding, OriginState, RobotsCopy};
+use super::{Content, Failure, FailureSeries, FetchError, LastResponse, OriginState, RobotsCopy};
 use crate::{
     copy::Sha256,
     robots::{LIMIT, Profile},
@@ -92,9 +92,9 @@ impl OriginState {
             profile: self.profile,
             answered: self.answered.as_ref().map(|answered| SavedAnswer {
                 meaning: match answered.meaning {
-                    Holding::Rules(_) => SavedMeaning::Rules,
-                    Holding::NoRobots => SavedMeaning::NoRobots,
-                    Holding::Soft404 => SavedMeaning::Soft404,
+                    Content::Rules(_) => SavedMeaning::Rules,
+                    Content::NoRobots => SavedMeaning::NoRobots,
+                    Content::Soft404 => SavedMeaning::Soft404,
                 },
                 status: answered.status,
                 fetched: micros_since_1970(answered.fetched),
@@ -156,11 +156,11 @@ impl Saved {
         let last_good = last_good.map(Arc::new);
         let answered = match self.answered {
             None => None,
-            Some(answered) => Some(Answered {
+            Some(answered) => Some(LastResponse {
                 meaning: match answered.meaning {
-                    SavedMeaning::Rules => Holding::Rules(last_good.clone()?),
-                    SavedMeaning::NoRobots => Holding::NoRobots,
-                    SavedMeaning::Soft404 => Holding::Soft404,
+                    SavedMeaning::Rules => Content::Rules(last_good.clone()?),
+                    SavedMeaning::NoRobots => Content::NoRobots,
+                    SavedMeaning::Soft404 => Content::Soft404,
                 },
                 status: answered.status,
                 fetched: time(answered.fetched)?,
@@ -169,7 +169,7 @@ impl Saved {
         };
         let failing = match self.failing {
             None => None,
-            Some(failing) => Some(Failing {
+            Some(failing) => Some(FailureSeries {
                 since: time(failing.since)?,
                 attempts: failing.attempts,
                 tried: time(failing.tried)?,

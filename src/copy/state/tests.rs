@@ -116,12 +116,12 @@ impl History {
 
     /// Returns when the origin is fetched again, at the latest.
     fn expires(&self) -> u64 {
-        second_of(self.ground().expires.expect("something was fetched"))
+        second_of(self.source_fetch().expires.expect("something was fetched"))
     }
 
     /// Returns the fetch that the answer rests on, at the time of the last fetch.
-    fn ground(&self) -> Ground {
-        self.state.ground(self.last, &self.policy)
+    fn source_fetch(&self) -> SourceFetch {
+        self.state.source_fetch(self.last, &self.policy)
     }
 }
 
@@ -132,7 +132,7 @@ fn of_an_unknown_origin_nothing_holds_and_all_is_disallowed() {
     let history = History::new();
     assert_eq!(history.answer(0), Answer::Unreachable(None));
     assert_eq!(history.due(0), Due::Now);
-    assert_eq!(history.ground(), Ground::default());
+    assert_eq!(history.source_fetch(), SourceFetch::default());
 }
 
 #[test]
@@ -174,18 +174,18 @@ fn past_the_time_of_grace_the_last_rules_come_back_even_if_there_were_none_since
 #[test]
 fn the_log_is_told_of_the_fetch_that_the_answer_rests_on() {
     let history = History::new().then(5, received(203, RULES));
-    assert_eq!(history.ground().status, Some(203));
-    assert_eq!(history.ground().fetched, Some(at(5)));
+    assert_eq!(history.source_fetch().status, Some(203));
+    assert_eq!(history.source_fetch().fetched, Some(at(5)));
     let history = history.then(20 * HOUR, received(503, ""));
-    assert_eq!(history.ground().status, Some(203), "the copy still holds");
-    assert_eq!(history.ground().fetched, Some(at(5)));
+    assert_eq!(history.source_fetch().status, Some(203), "the copy still holds");
+    assert_eq!(history.source_fetch().fetched, Some(at(5)));
     let history = history.then(25 * HOUR, received(503, ""));
-    assert_eq!(history.ground().status, Some(503));
-    assert_eq!(history.ground().fetched, Some(at(25 * HOUR)));
+    assert_eq!(history.source_fetch().status, Some(503));
+    assert_eq!(history.source_fetch().fetched, Some(at(25 * HOUR)));
     let history = history.then(26 * HOUR, time_out());
-    assert_eq!(history.ground().status, None, "no status was received");
+    assert_eq!(history.source_fetch().status, None, "no status was received");
     let history = history.then(27 * HOUR, Fetched::TooManyRedirects { status: 308 });
-    assert_eq!(history.ground().status, Some(308));
+    assert_eq!(history.source_fetch().status, Some(308));
 }
 
 #[test]

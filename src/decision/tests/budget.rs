@@ -6,15 +6,18 @@ use super::*;
 fn a_decision_past_its_budget_is_a_deny_with_a_reason_of_its_own() {
     let rules = slow_rules(1000);
     let reporting = bot(Enforcement::Report, &["AcmeBot"]);
-    for (asker, forwards) in [(Asker::Token("AnyBot"), false), (Asker::Bot(&reporting), true)] {
-        let decision = decide(asker, &rules, &slow_path());
+    for (robots_identity, forwards) in [
+        (RobotsIdentity::Token("AnyBot"), false),
+        (RobotsIdentity::Bot(&reporting), true),
+    ] {
+        let decision = decide(robots_identity, &rules, &slow_path());
         assert_eq!(
             (decision.verdict, decision.reason, decision.rule),
             (Verdict::Deny, Reason::TooComplex, None)
         );
-        assert_eq!(decision.forwarded, forwards, "{asker:?}");
+        assert_eq!(decision.forwarded, forwards, "{robots_identity:?}");
     }
-    let short = decide(Asker::Token("AnyBot"), &rules, "/");
+    let short = decide(RobotsIdentity::Token("AnyBot"), &rules, "/");
     assert_eq!((short.verdict, short.reason), (Verdict::Allow, Reason::NoRule));
 }
 
@@ -48,15 +51,15 @@ fn the_budget_is_for_all_readings_of_a_request_together() {
         work(count)
     );
     let rules = slow_rules(count);
-    let once = decide(Asker::Token("AnyBot"), &rules, &path);
+    let once = decide(RobotsIdentity::Token("AnyBot"), &rules, &path);
     assert_eq!((once.verdict, once.reason), (Verdict::Allow, Reason::NoRule));
-    let twice = decide(Asker::Token("AnyBot"), &rules, &format!("/.{path}"));
+    let twice = decide(RobotsIdentity::Token("AnyBot"), &rules, &format!("/.{path}"));
     assert_eq!((twice.verdict, twice.reason), (Verdict::Deny, Reason::TooComplex));
 }
 
 #[test]
 fn what_is_decided_at_once_is_decided_the_same() {
-    let any = Asker::Token("AnyBot");
+    let any = RobotsIdentity::Token("AnyBot");
     let at_once = |known: &Known, path: &str| {
         let decision = undecided(question(any, path, PATH))
             .decide_at_once(known.lookup())

@@ -32,7 +32,7 @@ fn the_verdict_its_reason_and_its_rule() {
             None,
         ),
     ] {
-        let decision = decide(Asker::Token(token), known, path);
+        let decision = decide(RobotsIdentity::Token(token), known, path);
         let found = (decision.verdict, decision.reason, rule_line(&decision));
         assert_eq!(found, (verdict, reason, line), "{token} {path} {known:?}");
         assert_eq!(decision.enforcement, Enforcement::Enforce, "{token} {path}");
@@ -43,7 +43,7 @@ fn the_verdict_its_reason_and_its_rule() {
 #[test]
 fn an_empty_disallow_is_a_rule_that_allows() {
     let known = Known::rules("User-agent: *\nDisallow:\n");
-    let decision = decide(Asker::Wildcard, &known, "/any");
+    let decision = decide(RobotsIdentity::Wildcard, &known, "/any");
     assert_eq!((decision.verdict, decision.reason), (Verdict::Allow, Reason::Rule));
     assert_eq!(rule_line(&decision), Some(2));
 }
@@ -67,7 +67,7 @@ fn of_two_readings_the_stricter_decides_with_its_rule() {
         ("/public/%61", Verdict::Allow, Reason::NoRule, None),
         ("/public/../private/open", Verdict::Allow, Reason::NoRule, None),
     ] {
-        let decision = decide(Asker::Token("AnyBot"), &known, path);
+        let decision = decide(RobotsIdentity::Token("AnyBot"), &known, path);
         let found = (decision.verdict, decision.reason, rule_line(&decision));
         assert_eq!(found, (verdict, reason, line), "{path}");
     }
@@ -76,7 +76,7 @@ fn of_two_readings_the_stricter_decides_with_its_rule() {
 #[test]
 fn each_of_two_disallowed_readings_has_its_own_rule_and_the_one_as_sent_is_named() {
     let known = Known::rules("User-agent: *\nDisallow: /a/%62\nDisallow: /a/b\n");
-    let decision = decide(Asker::Wildcard, &known, "/a/%62");
+    let decision = decide(RobotsIdentity::Wildcard, &known, "/a/%62");
     assert_eq!(rule_line(&decision), Some(2));
 }
 
@@ -84,22 +84,22 @@ fn each_of_two_disallowed_readings_has_its_own_rule_and_the_one_as_sent_is_named
 fn the_robots_file_itself_is_always_allowed() {
     let nothing_allowed = Known::rules("User-agent: *\nDisallow: /\n");
     let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
-    for asker in [
-        Asker::Token("AnyBot"),
-        Asker::Wildcard,
-        Asker::Refused(Reason::Unidentified),
-        Asker::Bot(&exempt),
+    for robots_identity in [
+        RobotsIdentity::Token("AnyBot"),
+        RobotsIdentity::Wildcard,
+        RobotsIdentity::Refused(Reason::Unidentified),
+        RobotsIdentity::Bot(&exempt),
     ] {
         for known in [&nothing_allowed, &Known::Unreachable] {
             // A fragment is not sent upstream.
             for path in ["/robots.txt", "/robots.txt#f"] {
-                let decision = decide(asker, known, path);
+                let decision = decide(robots_identity, known, path);
                 assert_eq!(
                     (decision.verdict, decision.reason, decision.rule),
                     (Verdict::Allow, Reason::RobotsFile, None),
-                    "{asker:?} {known:?}"
+                    "{robots_identity:?} {known:?}"
                 );
-                assert!(decision.forwarded, "{asker:?} {known:?}");
+                assert!(decision.forwarded, "{robots_identity:?} {known:?}");
             }
         }
     }
@@ -122,7 +122,7 @@ fn what_only_looks_like_the_robots_file_is_decided_like_any_other_path() {
         "/robots.txt;v=1",
         "/a/robots.txt",
     ] {
-        let decision = decide(Asker::Token("AnyBot"), &known, path);
+        let decision = decide(RobotsIdentity::Token("AnyBot"), &known, path);
         assert_eq!(
             (decision.verdict, decision.reason),
             (Verdict::Deny, Reason::Rule),
@@ -135,7 +135,7 @@ fn what_only_looks_like_the_robots_file_is_decided_like_any_other_path() {
 #[test]
 fn an_exempt_bot_needs_no_copy() {
     let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
-    let decision = without_copy(question(Asker::Bot(&exempt), "/private", PATH));
+    let decision = without_copy(question(RobotsIdentity::Bot(&exempt), "/private", PATH));
     let decision = decision.expect("a decision without a copy");
     assert_eq!((decision.verdict, decision.reason), (Verdict::Allow, Reason::Exempt));
     assert_eq!(decision.enforcement, Enforcement::Exempt);
@@ -144,7 +144,7 @@ fn an_exempt_bot_needs_no_copy() {
 
 #[test]
 fn nobody_is_refused_without_a_copy() {
-    let decision = without_copy(question(Asker::Refused(Reason::Unidentified), "/", PATH));
+    let decision = without_copy(question(RobotsIdentity::Refused(Reason::Unidentified), "/", PATH));
     let decision = decision.expect("a decision without a copy");
     assert_eq!(
         (decision.verdict, decision.reason),
@@ -157,14 +157,17 @@ fn nobody_is_refused_without_a_copy() {
 fn all_others_are_decided_by_a_copy() {
     let enforced = bot(Enforcement::Enforce, &["AcmeBot"]);
     let reported = bot(Enforcement::Report, &["AcmeBot"]);
-    for asker in [
-        Asker::Bot(&enforced),
-        Asker::Bot(&reported),
-        Asker::Token("AnyBot"),
-        Asker::Wildcard,
+    for robots_identity in [
+        RobotsIdentity::Bot(&enforced),
+        RobotsIdentity::Bot(&reported),
+        RobotsIdentity::Token("AnyBot"),
+        RobotsIdentity::Wildcard,
     ] {
-        assert!(without_copy(question(asker, "/", PATH)).is_none(), "{asker:?}");
-        assert!(without_copy(tunnel(asker)).is_none(), "{asker:?}");
+        assert!(
+            without_copy(question(robots_identity, "/", PATH)).is_none(),
+            "{robots_identity:?}"
+        );
+        assert!(without_copy(tunnel(robots_identity)).is_none(), "{robots_identity:?}");
     }
 }
 
@@ -176,7 +179,7 @@ fn report_says_deny_and_forwards() {
         (Known::last_copy(FILE), "/private", Reason::LastCopy),
         (Known::Unreachable, "/", Reason::Unreachable),
     ] {
-        let decision = decide(Asker::Bot(&reported), &known, path);
+        let decision = decide(RobotsIdentity::Bot(&reported), &known, path);
         assert_eq!(
             (decision.verdict, decision.reason),
             (Verdict::Deny, reason),

@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn every_reason_is_reached_by_some_decision() {
     let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
-    let any = Asker::Token("AnyBot");
+    let any = RobotsIdentity::Token("AnyBot");
     let reached: HashSet<Reason> = [
         decide(any, &Known::rules(FILE), "/private"),
         decide(any, &Known::rules(FILE), "/"),
@@ -17,10 +17,10 @@ fn every_reason_is_reached_by_some_decision() {
         decide(any, &Known::Unreachable, "/"),
         decide(any, &Known::last_copy(FILE), "/"),
         decide(any, &Known::too_long(), "/"),
-        decide(Asker::Bot(&exempt), &Known::Unreachable, "/"),
-        decide(Asker::Refused(Reason::Unidentified), &Known::NoRobots, "/"),
-        decide(Asker::Refused(Reason::Identity), &Known::NoRobots, "/"),
-        decide(Asker::Refused(Reason::Unauthenticated), &Known::NoRobots, "/"),
+        decide(RobotsIdentity::Bot(&exempt), &Known::Unreachable, "/"),
+        decide(RobotsIdentity::Refused(Reason::Unidentified), &Known::NoRobots, "/"),
+        decide(RobotsIdentity::Refused(Reason::Identity), &Known::NoRobots, "/"),
+        decide(RobotsIdentity::Refused(Reason::Unauthenticated), &Known::NoRobots, "/"),
         decide_tunnel(any, &Known::rules(FILE), false),
         connect_refused(any),
         egress(any),
@@ -43,7 +43,7 @@ fn where_no_file_decides_the_word_for_what_holds_is_that_of_the_reason() {
     ] {
         let lookup = known.lookup();
         let holds = lookup.answer(&Policy::default()).holds();
-        let decision = decide(Asker::Token("AnyBot"), &known, "/");
+        let decision = decide(RobotsIdentity::Token("AnyBot"), &known, "/");
         assert_eq!(holds.as_str(), decision.reason.as_str(), "{known:?}");
     }
 }
@@ -99,27 +99,27 @@ fn the_phrase_of_a_refusal_says_that_it_is_one() {
 #[test]
 fn who_proves_nothing_gets_nothing() {
     for reason in [Reason::Identity, Reason::Unauthenticated] {
-        let asker = Asker::Refused(reason);
+        let robots_identity = RobotsIdentity::Refused(reason);
         for decision in [
-            decide(asker, &Known::NoRobots, "/"),
-            decide(asker, &Known::NoRobots, "/robots.txt"),
-            decide_tunnel(asker, &Known::NoRobots, true),
+            decide(robots_identity, &Known::NoRobots, "/"),
+            decide(robots_identity, &Known::NoRobots, "/robots.txt"),
+            decide_tunnel(robots_identity, &Known::NoRobots, true),
         ] {
             assert_eq!((decision.verdict, decision.reason), (Verdict::Deny, reason));
             assert!(!decision.forwarded, "{reason:?}");
         }
     }
-    let unproven = Asker::Refused(Reason::Unauthenticated);
+    let unproven = RobotsIdentity::Refused(Reason::Unauthenticated);
     assert_eq!(connect_refused(unproven).reason, Reason::Unauthenticated);
     assert!(of_interception(unproven).is_some_and(|decision| !decision.forwarded));
-    for asker in [
-        Asker::Refused(Reason::Identity),
-        Asker::Refused(Reason::Unidentified),
-        Asker::Wildcard,
-        Asker::Token("AnyBot"),
+    for robots_identity in [
+        RobotsIdentity::Refused(Reason::Identity),
+        RobotsIdentity::Refused(Reason::Unidentified),
+        RobotsIdentity::Wildcard,
+        RobotsIdentity::Token("AnyBot"),
     ] {
-        assert_eq!(connect_refused(asker).reason, Reason::ConnectRefused);
-        assert!(of_interception(asker).is_none(), "requests inside decide");
+        assert_eq!(connect_refused(robots_identity).reason, Reason::ConnectRefused);
+        assert!(of_interception(robots_identity).is_none(), "requests inside decide");
     }
 }
 
@@ -128,7 +128,7 @@ fn retry_after(ago: Duration, pending: bool) -> Option<u64> {
     let mut lookup = Known::Failed(FetchError::Status(503).into()).lookup();
     lookup.at += ago;
     lookup.pending = pending;
-    undecided(question(Asker::Token("AnyBot"), "/", PATH))
+    undecided(question(RobotsIdentity::Token("AnyBot"), "/", PATH))
         .decide(lookup)
         .retry_after()
 }
@@ -143,7 +143,7 @@ fn a_refusal_ends_when_the_robots_txt_is_asked_for_again() {
     assert_eq!(unreachable(Duration::from_secs(400)), Some(1));
     assert_eq!(retry_after(Duration::ZERO, true), Some(5), "it is on its way");
     assert_eq!(
-        egress(Asker::Token("AnyBot")).retry_after(),
+        egress(RobotsIdentity::Token("AnyBot")).retry_after(),
         None,
         "it does not end by itself"
     );

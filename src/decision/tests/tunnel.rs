@@ -40,7 +40,7 @@ fn a_tunnel_is_decided_by_what_holds_of_the_whole_origin() {
         (Known::Unreachable, Verdict::Deny, Unreachable, None),
         (Known::too_long(), Verdict::Allow, UnreachableTooLong, None),
     ] {
-        let decision = decide_tunnel(Asker::Token("AnyBot"), &known, false);
+        let decision = decide_tunnel(RobotsIdentity::Token("AnyBot"), &known, false);
         let found = (decision.verdict, decision.reason, rule_line(&decision));
         assert_eq!(found, (verdict, reason, line), "{known:?}");
         assert_eq!(decision.forwarded, verdict == Verdict::Allow, "{known:?}");
@@ -51,7 +51,7 @@ fn a_tunnel_is_decided_by_what_holds_of_the_whole_origin() {
 fn a_tunnel_is_decided_by_the_askers_own_group() {
     let known = Known::rules("User-agent: *\nDisallow: /\n\nUser-agent: GoodBot\nDisallow:\n");
     for (token, verdict, line) in [("GoodBot", Verdict::Allow, 5), ("OtherBot", Verdict::Deny, 2)] {
-        let decision = decide_tunnel(Asker::Token(token), &known, false);
+        let decision = decide_tunnel(RobotsIdentity::Token(token), &known, false);
         assert_eq!(
             (decision.verdict, rule_line(&decision)),
             (verdict, Some(line)),
@@ -65,23 +65,23 @@ fn what_cannot_be_verified_is_forwarded_only_by_the_setting_or_for_a_reported_bo
     let known = Known::rules(FILE);
     let enforced = bot(Enforcement::Enforce, &["AcmeBot"]);
     let reported = bot(Enforcement::Report, &["AcmeBot"]);
-    for (asker, setting, forwards) in [
-        (Asker::Bot(&enforced), false, false),
-        (Asker::Bot(&enforced), true, true),
-        (Asker::Bot(&reported), false, true),
-        (Asker::Bot(&reported), true, true),
-        (Asker::Token("AnyBot"), false, false),
-        (Asker::Token("AnyBot"), true, true),
-        (Asker::Wildcard, false, false),
+    for (robots_identity, setting, forwards) in [
+        (RobotsIdentity::Bot(&enforced), false, false),
+        (RobotsIdentity::Bot(&enforced), true, true),
+        (RobotsIdentity::Bot(&reported), false, true),
+        (RobotsIdentity::Bot(&reported), true, true),
+        (RobotsIdentity::Token("AnyBot"), false, false),
+        (RobotsIdentity::Token("AnyBot"), true, true),
+        (RobotsIdentity::Wildcard, false, false),
     ] {
-        let decision = decide_tunnel(asker, &known, setting);
+        let decision = decide_tunnel(robots_identity, &known, setting);
         let found = (decision.verdict, decision.reason, decision.rule);
         assert_eq!(
             found,
             (Verdict::Unverifiable, Reason::Unverifiable, None),
-            "{asker:?} {setting}"
+            "{robots_identity:?} {setting}"
         );
-        assert_eq!(decision.forwarded, forwards, "{asker:?} {setting}");
+        assert_eq!(decision.forwarded, forwards, "{robots_identity:?} {setting}");
     }
 }
 
@@ -92,20 +92,20 @@ fn the_setting_for_the_unverifiable_opens_nothing_else() {
         Known::last_copy(ALL_DISALLOWED),
         Known::Unreachable,
     ] {
-        let decision = decide_tunnel(Asker::Token("AnyBot"), &known, true);
+        let decision = decide_tunnel(RobotsIdentity::Token("AnyBot"), &known, true);
         assert_eq!(
             (decision.verdict, decision.forwarded),
             (Verdict::Deny, false),
             "{known:?}"
         );
     }
-    assert!(!decide_tunnel(Asker::Refused(Reason::Unidentified), &Known::NoRobots, true).forwarded);
+    assert!(!decide_tunnel(RobotsIdentity::Refused(Reason::Unidentified), &Known::NoRobots, true).forwarded);
 }
 
 #[test]
 fn report_forwards_a_tunnel_that_is_denied() {
     let reported = bot(Enforcement::Report, &["AcmeBot"]);
-    let decision = decide_tunnel(Asker::Bot(&reported), &Known::rules(ALL_DISALLOWED), false);
+    let decision = decide_tunnel(RobotsIdentity::Bot(&reported), &Known::rules(ALL_DISALLOWED), false);
     assert_eq!((decision.verdict, decision.reason), (Verdict::Deny, Reason::Rule));
     assert!(decision.forwarded);
 }
@@ -113,10 +113,11 @@ fn report_forwards_a_tunnel_that_is_denied() {
 #[test]
 fn an_exempt_bot_and_nobody_need_no_copy_for_a_tunnel() {
     let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
-    let allowed = without_copy(tunnel(Asker::Bot(&exempt))).expect("a decision without a copy");
+    let allowed = without_copy(tunnel(RobotsIdentity::Bot(&exempt))).expect("a decision without a copy");
     assert_eq!((allowed.verdict, allowed.reason), (Verdict::Allow, Reason::Exempt));
     assert!(allowed.forwarded);
-    let denied = without_copy(tunnel(Asker::Refused(Reason::Unidentified))).expect("a decision without a copy");
+    let denied =
+        without_copy(tunnel(RobotsIdentity::Refused(Reason::Unidentified))).expect("a decision without a copy");
     assert_eq!((denied.verdict, denied.reason), (Verdict::Deny, Reason::Unidentified));
     assert!(!denied.forwarded);
 }
@@ -124,16 +125,20 @@ fn an_exempt_bot_and_nobody_need_no_copy_for_a_tunnel() {
 #[test]
 fn where_no_connect_is_taken_nobody_gets_one() {
     let bots = [Enforcement::Enforce, Enforcement::Report, Enforcement::Exempt].map(|how| bot(how, &["AcmeBot"]));
-    let askers = bots.iter().map(Asker::Bot);
-    for asker in askers.chain([
-        Asker::Token("AnyBot"),
-        Asker::Wildcard,
-        Asker::Refused(Reason::Unidentified),
+    let askers = bots.iter().map(RobotsIdentity::Bot);
+    for robots_identity in askers.chain([
+        RobotsIdentity::Token("AnyBot"),
+        RobotsIdentity::Wildcard,
+        RobotsIdentity::Refused(Reason::Unidentified),
     ]) {
-        let decision = connect_refused(asker);
+        let decision = connect_refused(robots_identity);
         let found = (decision.verdict, decision.reason, decision.rule);
-        assert_eq!(found, (Verdict::Deny, Reason::ConnectRefused, None), "{asker:?}");
-        assert!(!decision.forwarded, "{asker:?}");
+        assert_eq!(
+            found,
+            (Verdict::Deny, Reason::ConnectRefused, None),
+            "{robots_identity:?}"
+        );
+        assert!(!decision.forwarded, "{robots_identity:?}");
     }
 }
 
@@ -141,29 +146,36 @@ fn where_no_connect_is_taken_nobody_gets_one() {
 fn where_no_bot_may_go_nobody_is_forwarded() {
     let bots = [Enforcement::Enforce, Enforcement::Report].map(|how| bot(how, &["AcmeBot"]));
     let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
-    let askers = bots.iter().map(Asker::Bot);
+    let askers = bots.iter().map(RobotsIdentity::Bot);
     let known = Known::prohibited();
-    for asker in askers.chain([Asker::Token("AnyBot"), Asker::Wildcard]) {
+    for robots_identity in askers.chain([RobotsIdentity::Token("AnyBot"), RobotsIdentity::Wildcard]) {
         for decision in [
-            egress(asker),
-            decide(asker, &known, "/"),
-            decide_tunnel(asker, &known, true),
+            egress(robots_identity),
+            decide(robots_identity, &known, "/"),
+            decide_tunnel(robots_identity, &known, true),
         ] {
             let found = (decision.verdict, decision.reason, decision.rule, decision.forwarded);
-            assert_eq!(found, (Verdict::Deny, Reason::Egress, None, false), "{asker:?}");
+            assert_eq!(
+                found,
+                (Verdict::Deny, Reason::Egress, None, false),
+                "{robots_identity:?}"
+            );
         }
     }
-    for asker in [Asker::Bot(&exempt), Asker::Refused(Reason::Unidentified)] {
-        let decision = egress(asker);
+    for robots_identity in [
+        RobotsIdentity::Bot(&exempt),
+        RobotsIdentity::Refused(Reason::Unidentified),
+    ] {
+        let decision = egress(robots_identity);
         assert_eq!(
             (decision.reason, decision.forwarded),
             (Reason::Egress, false),
-            "{asker:?}"
+            "{robots_identity:?}"
         );
     }
     assert_eq!(known.lookup().answer(&Policy::default()).holds().as_str(), "egress");
     // If only a redirect led there, the robots.txt is unreachable.
     let redirected = Known::Failed(FetchError::Redirect("http://10.0.0.1/".to_owned()).into());
-    let decision = decide(Asker::Token("AnyBot"), &redirected, "/");
+    let decision = decide(RobotsIdentity::Token("AnyBot"), &redirected, "/");
     assert_eq!(decision.reason, Reason::Unreachable);
 }

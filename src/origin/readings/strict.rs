@@ -18,7 +18,7 @@ use super::{Unreserved, decode, escaped_octet, is_unreserved, push_escaped};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strict {
     /// The step before decoding. `None` if the server decodes first.
-    first: Option<First>,
+    first: Option<DotSegments>,
     /// Whether `\` is a slash, as for IIS and other servers on Windows.
     backslash: bool,
     parameters: Parameters,
@@ -27,7 +27,7 @@ pub struct Strict {
 
 /// How a URL parser or the server's own front end resolves the dot segments of a path before it is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct First {
+struct DotSegments {
     /// Whether `//host/a` becomes `/a`, as in Node.js' `new URL` and PHP's `parse_url`.
     drops_authority: bool,
     /// Whether `\` is a slash, as in the URL standard. A `%5C` is not.
@@ -61,7 +61,7 @@ enum Escapes {
 
 /// The features of a path that make strict readings differ.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Odd {
+pub(super) struct PathFeatures {
     /// `//` or `%2F`.
     slash: bool,
     /// `\` or `%5C`.
@@ -86,45 +86,45 @@ struct Octet {
     escaped: bool,
 }
 
-// === impl Odd ===
+// === impl PathFeatures ===
 
-impl Odd {
+impl PathFeatures {
     /// Finds the features of `target`, a path and query. Returns `None` if every strict reading equals a usual one.
     pub(super) fn of(target: &[u8]) -> Option<Self> {
         let (path, query) = split(target);
         let is_suspect = memchr::memchr3(b'%', b'\\', b';', path).is_some();
-        let mut odd = Self {
+        let mut features = Self {
             slash: memchr::memmem::find(path, b"//").is_some(),
             authority: matches!(path.get(1), Some(b'/' | b'\\')),
             ..Self::default()
         };
-        if !is_suspect && !odd.slash {
+        if !is_suspect && !features.slash {
             return None;
         }
         let mut after_dot = false;
         for Octet { value, escaped } in octets(path) {
             match value {
-                b'/' => odd.slash |= escaped,
-                b'\\' => odd.backslash = true,
-                b';' if escaped => odd.escaped_semicolon = true,
-                b';' => odd.semicolon = true,
-                b'.' => odd.dots |= after_dot,
+                b'/' => features.slash |= escaped,
+                b'\\' => features.backslash = true,
+                b';' if escaped => features.escaped_semicolon = true,
+                b';' => features.semicolon = true,
+                b'.' => features.dots |= after_dot,
                 _ => {}
             }
             after_dot = value == b'.';
-            odd.reserved |= escaped && value != b'/' && is_decoded_by_all(value);
-            odd.unreserved |= escaped && is_unreserved(value);
+            features.reserved |= escaped && value != b'/' && is_decoded_by_all(value);
+            features.unreserved |= escaped && is_unreserved(value);
         }
-        odd.unreserved |= octets(query).any(|octet| octet.escaped && is_unreserved(octet.value));
-        let is_odd = odd.slash || odd.backslash || odd.semicolon || odd.reserved;
-        is_odd.then_some(odd)
+        features.unreserved |= octets(query).any(|octet| octet.escaped && is_unreserved(octet.value));
+        let is_odd = features.slash || features.backslash || features.semicolon || features.reserved;
+        is_odd.then_some(features)
     }
 
     /// Returns the strict readings that can differ from the usual ones and from each other.
     pub(super) fn readings(self) -> impl Iterator<Item = Strict> {
         let parameters = [Parameters::Keep, Parameters::Drop, Parameters::DropBehindProxy];
         let escapes = [Escapes::Unreserved, Escapes::All, Escapes::None];
-        let firsts = std::iter::once(None).chain(First::all().filter(move |first| self.needs(*first)).map(Some));
+        let firsts = std::iter::once(None).chain(DotSegments::all().filter(move |first| self.needs(*first)).map(Some));
         firsts.flat_map(move |first| {
             [false, true].into_iter().flat_map(move |backslash| {
                 parameters.into_iter().flat_map(move |parameters| {
@@ -143,7 +143,7 @@ impl Odd {
     }
 
     /// Returns whether `first` can read the path differently from a server that decodes it first.
-    fn needs(self, first: First) -> bool {
+    fn needs(self, first: DotSegments) -> bool {
         let divides_otherwise = self.dots || first.drops_authority;
         divides_otherwise && (self.authority || !first.drops_authority) && (self.backslash || !first.backslash)
     }
@@ -210,9 +210,9 @@ impl Strict {
     }
 }
 
-// === impl First ===
+// === impl DotSegments ===
 
-impl First {
+impl DotSegments {
     fn all() -> impl Iterator<Item = Self> {
         (0..8).map(|bits| Self {
             drops_authority: bits & 4 != 0,

@@ -23,7 +23,7 @@ use crate::{
         timer::Timer,
         tunnel::{self, Bounds, TunnelEnd},
     },
-    upstream::{self, Again, Fault, Reached, Server, Wanted},
+    upstream::{self, Fault, OriginConnection, Repeat, Server, Wanted},
     wire::Wire,
 };
 
@@ -66,12 +66,12 @@ pub(super) async fn forward(
         let reaching = generation
             .origins
             .reach(origin, &addresses, wanted, within, idle, &mut exchange.upstream);
-        let Reached {
+        let OriginConnection {
             mut server,
             address,
-            was_there,
+            reused,
         } = reaching.await?;
-        if !was_there {
+        if !reused {
             exchange.timings.connect = Some(started.elapsed());
         }
         let fault = match ask(client, &mut content, exchange, timer, &mut server, address, &target).await {
@@ -81,10 +81,10 @@ pub(super) async fn forward(
         if tries_left == 0 || exchange.status.is_some() || !content.rewind() {
             return Err(fault.into());
         }
-        match server.again(&fault, was_there && wanted.kept) {
-            Again::Never => return Err(fault.into()),
-            Again::Anyhow => {}
-            Again::Http1 => wanted.http2 = false,
+        match server.again(&fault, reused && wanted.kept) {
+            Repeat::Never => return Err(fault.into()),
+            Repeat::Always => {}
+            Repeat::OverHttp1 => wanted.http2 = false,
         }
         wanted.fresh = true;
     }
@@ -190,9 +190,9 @@ pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut 
             count_exceeded(Limit::TunnelIdleTimeout);
             exchange.note_idle();
         }
-        TunnelEnd::Old => {
+        TunnelEnd::LifetimeOver => {
             count_exceeded(Limit::TunnelTimeout);
-            exchange.note_old();
+            exchange.note_lifetime_over();
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     bot::ClientCertificate,
     metrics,
     proxy::{
-        client_connection::{ClientConnection, Listener, Vouched},
+        client_connection::{ClientConnection, Listener, VerifiedCertificate},
         connection,
         context::{Context, Running},
         generation::Generation,
@@ -186,7 +186,7 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
             drop(generation);
             let certificate = tls.get_ssl().and_then(|tls| tls.peer_certificate_der());
             context.connection.certificate = match certificate.map(ClientCertificate::from_der).transpose() {
-                Ok(certificate) => certificate.map(|certificate| Arc::new(Vouched { certificate, roots })),
+                Ok(certificate) => certificate.map(|certificate| Arc::new(VerifiedCertificate { certificate, roots })),
                 Err(error) => return ratelimited!(info, %client, %error, "a connection was closed"),
             };
             connection::serve(Box::new(tls), &context).await;

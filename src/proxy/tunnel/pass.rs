@@ -26,8 +26,7 @@ pub(in crate::proxy) enum TunnelEnd {
     ClientBroke,
     OriginBroke,
     Idle,
-    /// The tunnel has reached its maximum duration.
-    Old,
+    LifetimeOver,
 }
 
 /// Time limits of a tunnel.
@@ -66,7 +65,7 @@ pub(in crate::proxy) async fn pass(
             Err(ended) => ended,
         },
         () = silence(count, bounds.idle) => TunnelEnd::Idle,
-        () = tokio::time::sleep(bounds.life) => TunnelEnd::Old,
+        () = tokio::time::sleep(bounds.life) => TunnelEnd::LifetimeOver,
     }
 }
 
@@ -184,7 +183,7 @@ mod tests {
         };
         let start = tokio::time::Instant::now();
         let (ended, ()) = tokio::join!(pass(near, far, BOUNDS, &count), talk);
-        assert_eq!(ended, TunnelEnd::Old);
+        assert_eq!(ended, TunnelEnd::LifetimeOver);
         assert!(start.elapsed() >= BOUNDS.life, "{:?}", start.elapsed());
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Returns the line and the loss of each competitor.
-fn losses(body: &str, path: &str) -> Vec<(u32, Lost)> {
+fn losses(body: &str, path: &str) -> Vec<(u32, LossReason)> {
     let why = explain(Profile::Google, body.as_bytes(), Choice::Everyone, path.as_bytes());
     let losses = why.competitors.iter();
     losses.map(|other| (other.rule.line, other.lost)).collect()
@@ -11,7 +11,7 @@ fn losses(body: &str, path: &str) -> Vec<(u32, Lost)> {
 
 #[test]
 fn each_loser_has_its_reason() {
-    use Lost::{DoesNotMatch, NeverMatches, ShorterMatch, TieAllowWins, TieEarlier};
+    use LossReason::{DoesNotMatch, NeverMatches, ShorterMatch, TieAllowWins, TieEarlier};
     for (rules, path, expected) in [
         ("disallow: /", "/", vec![]),
         ("disallow: /\nallow: /", "/", vec![(2, TieAllowWins)]),

@@ -16,7 +16,7 @@ use super::{
         groups::RuleText,
         line::common_prefix,
     },
-    Competitor, Lost, Weighed,
+    Competitor, LossReason, Weighed,
 };
 
 /// Compares rules with a path.
@@ -92,16 +92,16 @@ impl Weighing<'_> {
     }
 
     /// Returns why the rule lost, or `None` if it could not have won even by matching.
-    fn lost_to(&self, winner: Option<&Self>) -> Option<Lost> {
+    fn lost_to(&self, winner: Option<&Self>) -> Option<LossReason> {
         match (self.fit, winner) {
-            (Fit::Never, _) => Some(Lost::NeverMatches),
+            (Fit::Never, _) => Some(LossReason::NeverMatches),
             (Fit::Part(_), Some(winner)) if self.rule.pattern.len() < winner.rule.pattern.len() => None,
-            (Fit::Part(fits), _) => Some(Lost::DoesNotMatch { fits }),
+            (Fit::Part(fits), _) => Some(LossReason::DoesNotMatch { fits }),
             // The winner is the longest rule that matches.
             (Fit::Full, winner) => Some(match winner {
-                Some(winner) if winner.rule.pattern.len() > self.rule.pattern.len() => Lost::ShorterMatch,
-                Some(winner) if winner.rule.kind != self.rule.kind => Lost::TieAllowWins,
-                _ => Lost::TieEarlier,
+                Some(winner) if winner.rule.pattern.len() > self.rule.pattern.len() => LossReason::ShorterMatch,
+                Some(winner) if winner.rule.kind != self.rule.kind => LossReason::TieAllowWins,
+                _ => LossReason::TieEarlier,
             }),
         }
     }
@@ -117,7 +117,7 @@ pub(super) fn winner(weighings: &[Weighing<'_>]) -> Option<usize> {
 /// Returns the other relevant rules, the nearest to winning first.
 pub(super) fn competitors<'a>(weighings: Vec<Weighing<'a>>, winner: Option<usize>) -> Vec<Competitor<'a>> {
     let won = winner.map(|at| &weighings[at]);
-    let lost: Vec<Option<Lost>> = weighings
+    let lost: Vec<Option<LossReason>> = weighings
         .iter()
         .enumerate()
         .map(|(at, rule)| rule.lost_to(won).filter(|_| Some(at) != winner))
@@ -139,11 +139,11 @@ pub(super) fn competitors<'a>(weighings: Vec<Weighing<'a>>, winner: Option<usize
 /// Returns how far a rule is from winning, first by why it lost and then by how much.
 fn distance(other: &Competitor<'_>) -> (u8, Reverse<usize>) {
     match other.lost {
-        Lost::TieAllowWins | Lost::TieEarlier => (0, Reverse(0)),
-        Lost::ShorterMatch => (1, Reverse(other.rule.pattern.len())),
+        LossReason::TieAllowWins | LossReason::TieEarlier => (0, Reverse(0)),
+        LossReason::ShorterMatch => (1, Reverse(other.rule.pattern.len())),
         // Bytes that fit after a `*` can be anywhere in the path, so only the literal counts.
-        Lost::DoesNotMatch { .. } => (2, Reverse(other.literal_fit())),
-        Lost::NeverMatches => (3, Reverse(0)),
+        LossReason::DoesNotMatch { .. } => (2, Reverse(other.literal_fit())),
+        LossReason::NeverMatches => (3, Reverse(0)),
     }
 }
 

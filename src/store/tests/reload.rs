@@ -35,8 +35,8 @@ async fn a_copy_that_is_held_is_read_anew_once_and_not_fetched() {
         let (old, new) = (copy(&before, &POLICY), copy(&after, &RFC9309));
         assert_eq!((&old.sha256, old.fetched), (&new.sha256, new.fetched));
         assert_eq!(
-            before.state.ground(before.at, &POLICY),
-            after.state.ground(before.at, &RFC9309)
+            before.state.source_fetch(before.at, &POLICY),
+            after.state.source_fetch(before.at, &RFC9309)
         );
 
         let again = bench.lookup_under(&RFC9309, &site).await;

@@ -9,12 +9,12 @@ use crate::upstream::Fault;
 #[error("{fault}")]
 pub struct StreamError {
     fault: Fault,
-    again: Again,
+    retry: Retry,
 }
 
 /// Whether and how a request can be retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Again {
+enum Retry {
     /// Unknown what the origin has done.
     Unknown,
     /// The origin has not processed the request.
@@ -29,20 +29,20 @@ impl StreamError {
     /// Returns whether the origin has certainly not begun to process the request. It can then be retried on another
     /// connection whatever its method (RFC 9113 §8.7).
     pub fn is_unprocessed(&self) -> bool {
-        self.again == Again::Unprocessed
+        self.retry == Retry::Unprocessed
     }
 
     /// Returns whether the request needs HTTP/1.1, because the origin says so (HTTP_1_1_REQUIRED, RFC 9113 §7) or
     /// HTTP/2 cannot carry the request's target unchanged. The origin has not processed the request.
     pub fn needs_http1(&self) -> bool {
-        self.again == Again::Http1
+        self.retry == Retry::Http1
     }
 
     /// Returns the error of a connection that takes no more streams.
     pub(super) fn closed() -> Self {
         Self {
             fault: Fault::ConnectionTerminated,
-            again: Again::Unprocessed,
+            retry: Retry::Unprocessed,
         }
     }
 
@@ -50,7 +50,7 @@ impl StreamError {
     pub(super) fn target() -> Self {
         Self {
             fault: Fault::Internal("it cannot put the request's target into an HTTP/2 request unchanged".to_owned()),
-            again: Again::Http1,
+            retry: Retry::Http1,
         }
     }
 
@@ -70,19 +70,19 @@ impl StreamError {
     /// Converts an error that occurred before the head of the response. `silent` tells that the connection was given
     /// up because the peer answered no PING.
     pub(super) fn of_head(error: &h2::Error, silent: bool) -> Self {
-        let again = match error.reason() {
-            Some(Reason::HTTP_1_1_REQUIRED) if error.is_remote() => Again::Http1,
-            Some(Reason::REFUSED_STREAM) if error.is_remote() => Again::Unprocessed,
+        let retry = match error.reason() {
+            Some(Reason::HTTP_1_1_REQUIRED) if error.is_remote() => Retry::Http1,
+            Some(Reason::REFUSED_STREAM) if error.is_remote() => Retry::Unprocessed,
             // h2 fails with the peer's GOAWAY only streams above the last one that it names, which are unprocessed.
-            _ if error.is_remote() && error.is_go_away() => Again::Unprocessed,
-            _ => Again::Unknown,
+            _ if error.is_remote() && error.is_go_away() => Retry::Unprocessed,
+            _ => Retry::Unknown,
         };
         let fault = match () {
             () if silent => Fault::ReadTimeout,
             () if error.is_library() => Fault::HttpProtocol,
             () => Fault::ConnectionTerminated,
         };
-        Self { fault, again }
+        Self { fault, retry }
     }
 
     /// Returns the error of a stream that failed after the head of the response.
@@ -98,7 +98,7 @@ impl From<Fault> for StreamError {
     fn from(fault: Fault) -> Self {
         Self {
             fault,
-            again: Again::Unknown,
+            retry: Retry::Unknown,
         }
     }
 }

@@ -38,7 +38,7 @@ pub struct Stream {
 /// The response, as far as it has arrived.
 #[derive(Debug)]
 enum Response {
-    Awaited(ResponseFuture),
+    HeadRead(ResponseFuture),
     Begun(RecvStream),
 }
 
@@ -58,7 +58,7 @@ enum Left {
 impl Stream {
     pub(super) fn new(permit: StreamPermit, response: ResponseFuture, content: SendStream<Bytes>, end: bool) -> Self {
         Self {
-            response: Response::Awaited(response),
+            response: Response::HeadRead(response),
             content,
             unsent: Bytes::new(),
             left: if end { Left::Nothing } else { Left::More },
@@ -73,7 +73,7 @@ impl Stream {
     /// # Errors
     /// Those of [`poll_head`](Self::poll_head).
     pub fn poll_informational(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ResponseHeader, StreamError>>> {
-        let Response::Awaited(response) = &mut self.response else {
+        let Response::HeadRead(response) = &mut self.response else {
             return Poll::Ready(None);
         };
         Poll::Ready(match ready!(response.poll_informational(cx)) {
@@ -96,7 +96,7 @@ impl Stream {
         while let Some(informational) = ready!(self.poll_informational(cx)) {
             informational?;
         }
-        let Response::Awaited(response) = &mut self.response else {
+        let Response::HeadRead(response) = &mut self.response else {
             return Poll::Ready(Err(StreamError::internal("it asked for a response's head twice")));
         };
         let response = match ready!(Pin::new(response).poll(cx)) {

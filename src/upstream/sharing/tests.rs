@@ -35,10 +35,10 @@ async fn waiting(sharing: &Arc<Sharing>, count: usize) -> Vec<tokio::task::JoinH
     let wait = || {
         let sharing = sharing.clone();
         tokio::spawn(async move {
-            match sharing.turn(&key(), false).await {
-                Turn::There(shared) => Some(shared),
-                Turn::Alone => None,
-                Turn::First(_) => panic!("one is being made"),
+            match sharing.next_step(&key(), false).await {
+                NextStep::Use(shared) => Some(shared),
+                NextStep::OpenAlone => None,
+                NextStep::Open(_) => panic!("one is being made"),
             }
         })
     };
@@ -61,7 +61,7 @@ async fn the_bound_closes_the_idle_connection_that_was_used_least_recently() {
     }
     // The first connection is handed out most recently. The second has a request in progress.
     sharing
-        .there(&key(), false, start + MILLI * 10)
+        .existing(&key(), false, start + MILLI * 10)
         .expect("there are three");
     let _stream = all[1].0.send(get(), true).expect("it has room");
 
@@ -78,9 +78,9 @@ async fn the_bound_closes_the_idle_connection_that_was_used_least_recently() {
         "the third, and then the first"
     );
     let count: usize = sharing
-        .known
+        .servers
         .each()
-        .map(|part| part.values().map(|known| known.connections.len()).sum::<usize>())
+        .map(|part| part.values().map(|servers| servers.connections.len()).sum::<usize>())
         .sum();
     assert_eq!(count, 3);
 }
@@ -88,18 +88,18 @@ async fn the_bound_closes_the_idle_connection_that_was_used_least_recently() {
 #[tokio::test]
 async fn those_who_wait_share_the_connection_that_was_made() {
     let sharing = sharing(3);
-    let Turn::First(making) = sharing.turn(&key(), false).await else {
+    let NextStep::Open(opening) = sharing.next_step(&key(), false).await else {
         panic!("nobody makes one");
     };
     let waiting = waiting(&sharing, 10).await;
     assert!(
-        matches!(sharing.turn(&key(), true).await, Turn::Alone),
+        matches!(sharing.next_step(&key(), true).await, NextStep::OpenAlone),
         "one with content makes its own"
     );
 
     let (shared, _far) = connection().await;
     sharing.keep(&key(), shared.clone(), Instant::now());
-    making.share();
+    opening.share();
 
     for request in waiting {
         assert!(request.await.expect("no panic").is_some());
@@ -109,12 +109,12 @@ async fn those_who_wait_share_the_connection_that_was_made() {
 #[tokio::test]
 async fn those_who_wait_go_on_at_once_where_none_was_made() {
     let sharing = sharing(3);
-    let Turn::First(making) = sharing.turn(&key(), false).await else {
+    let NextStep::Open(opening) = sharing.next_step(&key(), false).await else {
         panic!("nobody makes one");
     };
     let waiting = waiting(&sharing, 10).await;
 
-    drop(making);
+    drop(opening);
 
     for request in waiting {
         assert!(request.await.expect("no panic").is_none());
@@ -125,7 +125,7 @@ async fn those_who_wait_go_on_at_once_where_none_was_made() {
 #[tokio::test]
 async fn a_request_waits_for_two_connections_at_most_where_each_is_full_at_once() {
     let sharing = sharing(3);
-    let Turn::First(mut making) = sharing.turn(&key(), false).await else {
+    let NextStep::Open(mut opening) = sharing.next_step(&key(), false).await else {
         panic!("nobody makes one");
     };
     let [request] = <[_; 1]>::try_from(waiting(&sharing, 1).await).expect("one waits");
@@ -142,28 +142,28 @@ async fn a_request_waits_for_two_connections_at_most_where_each_is_full_at_once(
             .expect("it takes bytes");
         full.push((shared.send(get(), true).expect("it has room"), far));
         sharing.keep(&key(), shared, Instant::now());
-        making.share();
+        opening.share();
         // Another request comes first.
-        let Turn::First(next) = sharing.turn(&key(), false).await else {
+        let NextStep::Open(next) = sharing.next_step(&key(), false).await else {
             panic!("nobody makes one, and none has room");
         };
-        making = next;
+        opening = next;
         tokio::task::yield_now().await;
     }
 
     assert!(request.is_finished(), "it does not wait for the third");
     assert!(request.await.expect("no panic").is_none(), "it makes one of its own");
-    drop(making);
+    drop(opening);
 }
 
 #[tokio::test]
 async fn nobody_waits_for_a_connection_to_a_server_that_speaks_http_1_1_alone() {
     let (sharing, now) = (sharing(3), Instant::now());
     sharing.note_http1(&key(), now);
-    assert!(matches!(sharing.turn(&key(), false).await, Turn::Alone));
+    assert!(matches!(sharing.next_step(&key(), false).await, NextStep::OpenAlone));
     assert!(sharing.sweep(now + HTTP1_FOR - MILLI), "it is known still");
     assert!(!sharing.sweep(now + HTTP1_FOR));
-    assert!(matches!(sharing.turn(&key(), false).await, Turn::First(_)));
+    assert!(matches!(sharing.next_step(&key(), false).await, NextStep::Open(_)));
 }
 
 #[tokio::test]
@@ -171,8 +171,8 @@ async fn a_closed_connection_is_given_to_nobody_and_forgotten() {
     let (sharing, now) = (sharing(3), Instant::now());
     let (shared, _far) = connection().await;
     sharing.keep(&key(), shared.clone(), now);
-    assert!(sharing.there(&key(), false, now).is_some());
+    assert!(sharing.existing(&key(), false, now).is_some());
     shared.close();
-    assert!(sharing.there(&key(), false, now).is_none());
+    assert!(sharing.existing(&key(), false, now).is_none());
     assert!(!sharing.sweep(now));
 }

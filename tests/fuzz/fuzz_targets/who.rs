@@ -12,7 +12,7 @@ use data_encoding::BASE64;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use robotgate::bot::{
     AgentPattern, Bindings, Bot, Bots, Cause, Credentials, Enforcement, Identity, Presented, Proof, SALT, SecretHash,
-    Shown, is_name, is_token,
+    PresentedCredential, is_name, is_token,
 };
 
 #[path = "../seeds.rs"]
@@ -124,7 +124,7 @@ fn named<'a>(identity: &'a Identity<'_>) -> Option<&'a str> {
 
 fn by_field<'a>(value: &'a [u8]) -> Presented<'a> {
     Presented {
-        credential: Shown::Field(value),
+        credential: PresentedCredential::Field(value),
         ..Presented::default()
     }
 }
@@ -147,7 +147,7 @@ fn proves_by_its_secret(bots: &Bots, name: &str, secret: &[u8]) {
         assert_eq!(proof.name(bots, None).as_deref(), fits.then_some(name));
         assert!(proof.voucher().is_none_or(|voucher| {
             let inside = Presented {
-                credential: Shown::Inherited(&voucher),
+                credential: PresentedCredential::Inherited(&voucher),
                 ..Presented::default()
             };
             matches!(bots.prove(&inside), Proof::Credential(_))
@@ -171,7 +171,7 @@ fn proves_nothing_else(bots: &Bots, name: &str, secret: &[u8], value: &[u8]) {
         assert_eq!(holds, other == secret && name.len() + 1 + secret.len() <= MOST);
     }
     let several = Presented {
-        credential: Shown::Several,
+        credential: PresentedCredential::Several,
         ..Presented::default()
     };
     for shown in [several, by_field(value)] {

@@ -1,7 +1,7 @@
 //! An explanation never says anything else than the engine decides.
 
 use proptest::prelude::*;
-use robotgate::robots::{Choice, Explanation, Lost, Profile, RobotsTxt, RuleKind, explain, path_of_url};
+use robotgate::robots::{Choice, Explanation, LossReason, Profile, RobotsTxt, RuleKind, explain, path_of_url};
 
 use super::{cases, properties};
 
@@ -84,15 +84,15 @@ fn as_the_engine_decides(body: &[u8], agent: &str, path: &[u8]) -> Result<(), Te
             for other in &why.competitors {
                 let (its, won) = (other.rule.pattern.len(), why.rule.as_ref());
                 let right = match other.lost {
-                    Lost::ShorterMatch => its < length,
-                    Lost::TieEarlier => its == length && won.is_some_and(|won| won.line < other.rule.line),
-                    Lost::TieAllowWins => {
+                    LossReason::ShorterMatch => its < length,
+                    LossReason::TieEarlier => its == length && won.is_some_and(|won| won.line < other.rule.line),
+                    LossReason::TieAllowWins => {
                         its == length
                             && other.rule.kind == RuleKind::Disallow
                             && won.is_some_and(|won| won.kind == RuleKind::Allow)
                     }
-                    Lost::DoesNotMatch { fits } => its >= length && fits < its,
-                    Lost::NeverMatches => !other.rule.pattern.starts_with(['/', '*']),
+                    LossReason::DoesNotMatch { fits } => its >= length && fits < its,
+                    LossReason::NeverMatches => !other.rule.pattern.starts_with(['/', '*']),
                 };
                 prop_assert!(right, "{:?}", other);
             }

@@ -10,7 +10,7 @@ use crate::{
         explain::excerpt::Excerpt,
     },
     explanation::{Report, Why},
-    robots::{Choice, Competitor, Explanation, Lost},
+    robots::{Choice, Competitor, Explanation, LossReason},
     text::plain,
 };
 
@@ -102,7 +102,7 @@ fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut S
 
 /// Whether it has more to do with the path than that both begin with `/`.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
-    !matches!(other.lost, Lost::DoesNotMatch { .. }) || other.literal_fit() > 1
+    !matches!(other.lost, LossReason::DoesNotMatch { .. }) || other.literal_fit() > 1
 }
 
 /// A row for each: its line, its text and its reason. In a narrow window the texts are cut, and in
@@ -136,22 +136,22 @@ fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, 
 fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -> String {
     let bytes = other.rule.pattern.len();
     match (other.lost, &explanation.rule) {
-        (Lost::ShorterMatch, Some(won)) => {
+        (LossReason::ShorterMatch, Some(won)) => {
             format!(
                 "matches, but is shorter: {bytes} against {}",
                 count(won.pattern.len(), "byte")
             )
         }
-        (Lost::ShorterMatch, None) => "matches, but is shorter".to_owned(),
-        (Lost::TieAllowWins, _) => "matches and is as long, but then an allow wins".to_owned(),
-        (Lost::TieEarlier, _) => "matches and is as long, but stands later".to_owned(),
-        (Lost::DoesNotMatch { fits: 0 | 1 }, _) => "does not match".to_owned(),
-        (Lost::DoesNotMatch { fits }, _) => {
+        (LossReason::ShorterMatch, None) => "matches, but is shorter".to_owned(),
+        (LossReason::TieAllowWins, _) => "matches and is as long, but then an allow wins".to_owned(),
+        (LossReason::TieEarlier, _) => "matches and is as long, but stands later".to_owned(),
+        (LossReason::DoesNotMatch { fits: 0 | 1 }, _) => "does not match".to_owned(),
+        (LossReason::DoesNotMatch { fits }, _) => {
             // A pattern is ASCII.
             let part = other.rule.pattern.get(..fits).unwrap_or_default();
             format!("does not match: fits only up to {}", cut(part, MAX_PART.min(width / 3)))
         }
-        (Lost::NeverMatches, _) => "never matches: a pattern has to begin with / or *".to_owned(),
+        (LossReason::NeverMatches, _) => "never matches: a pattern has to begin with / or *".to_owned(),
     }
 }
 

@@ -264,7 +264,7 @@ proptest! {
         prop_assert_eq!(restored.save(), state.save());
         prop_assert_eq!(says(restored.answer(at(now), &history.policy)), says(history.answer(now)));
         prop_assert_eq!(restored.due(at(now), &history.policy), history.due(now));
-        prop_assert_eq!(restored.ground(at(now), &history.policy), state.ground(at(now), &history.policy));
+        prop_assert_eq!(restored.source_fetch(at(now), &history.policy), state.source_fetch(at(now), &history.policy));
         prop_assert_eq!(restored.etag(), state.etag());
     }
 

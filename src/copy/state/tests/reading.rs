@@ -34,13 +34,13 @@ impl History {
 #[test]
 fn copies_are_read_anew_and_are_of_the_same_age() {
     let before = History::new().then(5, received(200, TYPO));
-    let ground = before.ground();
+    let source_fetch = before.source_fetch();
     assert!(!before.allows(6));
     let copy = before.answer(6).copy().expect("rules").clone();
 
     let after = before.read_under(rfc9309());
     assert!(after.allows(6));
-    assert_eq!(after.ground(), ground);
+    assert_eq!(after.source_fetch(), source_fetch);
     let reread = after.answer(6).copy().expect("rules");
     assert_eq!((&reread.sha256, reread.fetched), (&copy.sha256, copy.fetched));
     assert_eq!(reread.robots.profile(), Profile::Rfc9309);
@@ -72,9 +72,9 @@ fn of_an_unknown_origin_nothing_need_be_read() {
     assert!(unknown.is_under(&google()) && unknown.is_under(&rfc9309()));
     let failed = History::new().then(0, time_out());
     assert!(failed.state.is_under(&google()) && !failed.state.is_under(&rfc9309()));
-    let (since, expires) = (failed.ground().fetched, failed.expires());
+    let (since, expires) = (failed.source_fetch().fetched, failed.expires());
     let failed = failed.read_under(rfc9309());
-    assert_eq!((failed.ground().fetched, failed.expires()), (since, expires));
+    assert_eq!((failed.source_fetch().fetched, failed.expires()), (since, expires));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_status_means_what_it_means_now() {
     assert!(matches!(busy.answer(DAYS), Answer::Unreachable(Some(_))));
     let busy = busy.read_under(rfc9309());
     assert_eq!(busy.answer(DAYS), Answer::NoRobots);
-    assert_eq!(busy.ground().status, Some(429));
+    assert_eq!(busy.source_fetch().status, Some(429));
     assert_eq!(busy.expires(), DAYS + HOUR, "of the time when it came");
     let busy = busy.read_under(google());
     assert!(matches!(busy.answer(DAYS), Answer::Unreachable(Some(_))));

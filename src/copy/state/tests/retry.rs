@@ -126,7 +126,7 @@ fn jitter_makes_a_try_later_by_a_tenth_at_most_and_never_earlier() {
             (-7.0, 1.0),
         ] {
             let history = History::new().then_spread(0, fetched.clone(), spread);
-            let expires = history.ground().expires.expect("it failed");
+            let expires = history.source_fetch().expires.expect("it failed");
             let waited = expires.duration_since(at(0)).expect("later").as_secs_f64();
             let expected = delay * part;
             assert!(

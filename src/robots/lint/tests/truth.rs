@@ -47,8 +47,8 @@ proptest! {
     fn what_is_told_to_go_can_go_from_the_text(file in prop_oneof![file(), grouped()], mask: u64) {
         let findings = lint(file.as_bytes());
         let lines: Vec<u32> = told_to_go(&findings).into_iter().collect();
-        let picked = (0..).zip(&lines).filter(|(at, _)| mask >> (at % 64) & 1 == 1).map(|(_, line)| *line).collect();
-        let mut sets: Vec<BTreeSet<u32>> = vec![lines.iter().copied().collect(), picked];
+        let matched_agent = (0..).zip(&lines).filter(|(at, _)| mask >> (at % 64) & 1 == 1).map(|(_, line)| *line).collect();
+        let mut sets: Vec<BTreeSet<u32>> = vec![lines.iter().copied().collect(), matched_agent];
         sets.extend(lines.iter().map(|line| BTreeSet::from([*line])));
         for without in sets.iter().filter(|lines| !lines.is_empty()) {
             same(&file, &edited(&file, without), &findings)?;

@@ -1,0 +1,65 @@
+//! The requester as a robots.txt sees it.
+
+use super::Reason;
+use crate::{
+    bot::{Bot, Enforcement, Identity, IdentityMismatch, Unidentified},
+    robots::{Agent, RobotsTxt},
+};
+
+/// The product tokens that an [`Identity`] goes by in a robots.txt.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RobotsIdentity<'a> {
+    /// A configured bot. Its `robots-agents` are tried in order.
+    Bot(&'a Bot),
+    /// The product token of an unconfigured bot.
+    Token(&'a str),
+    /// An unidentified client. Only the rules for `*` apply.
+    Wildcard,
+    /// A client that is refused, for this reason.
+    Refused(Reason),
+}
+
+// === impl RobotsIdentity ===
+
+impl<'a> RobotsIdentity<'a> {
+    pub(super) fn new(identity: &'a Identity<'_>, unidentified: Unidentified) -> Self {
+        match (identity, unidentified) {
+            (Identity::Bot(bot), _) => RobotsIdentity::Bot(bot),
+            (Identity::Token(token), _) => RobotsIdentity::Token(token),
+            (Identity::Unidentified(_), Unidentified::Wildcard) => RobotsIdentity::Wildcard,
+            (Identity::Unidentified(_), Unidentified::Deny) => RobotsIdentity::Refused(Reason::Unidentified),
+            (Identity::Refused(IdentityMismatch::Agent), _) => RobotsIdentity::Refused(Reason::Identity),
+            (Identity::Refused(IdentityMismatch::Unproven { .. }), _) => {
+                RobotsIdentity::Refused(Reason::Unauthenticated)
+            }
+        }
+    }
+
+    pub(super) fn enforcement(self) -> Enforcement {
+        match self {
+            RobotsIdentity::Bot(bot) => bot.enforcement,
+            RobotsIdentity::Token(_) | RobotsIdentity::Wildcard | RobotsIdentity::Refused(_) => Enforcement::Enforce,
+        }
+    }
+
+    /// Returns the first of the tokens that has its own group in `robots`, with that group's rules. Otherwise
+    /// returns the first token and the rules for `*` (RFC 9309 §2.2.1).
+    pub(super) fn pick<'r>(self, robots: &'r RobotsTxt) -> (&'a str, Agent<'r>) {
+        let specific = |token: &'a str| Some((token, robots.product(token))).filter(|(_, agent)| agent.is_specific());
+        match self {
+            RobotsIdentity::Bot(bot) => bot.robots_agents.iter().find_map(|token| specific(token)),
+            RobotsIdentity::Token(token) => specific(token),
+            RobotsIdentity::Wildcard | RobotsIdentity::Refused(_) => None,
+        }
+        .unwrap_or_else(|| (self.token(), robots.agent("*")))
+    }
+
+    /// Returns the first token, or `*` if it has none.
+    pub(super) fn token(self) -> &'a str {
+        match self {
+            RobotsIdentity::Bot(bot) => bot.robots_agents.first().map_or("*", |token| token),
+            RobotsIdentity::Token(token) => token,
+            RobotsIdentity::Wildcard | RobotsIdentity::Refused(_) => "*",
+        }
+    }
+}
