@@ -1,11 +1,11 @@
-//! What an operator asks, over HTTP ([`http`]): of all that the proxy knows at the admin listener, and the same on a
-//! socket beside the file of the copies, for the command `cache`.
+//! The admin API, over HTTP ([`http`]): at the admin listener for everything that the proxy knows, and on a socket
+//! beside the cache file, for the command `cache`.
 //!
-//! That file has room for one process. So the proxy that has it open answers for it (`socket`), and the command asks
-//! there, or opens the file itself where no proxy runs ([`Copies`]). Both look at the file through `view`, by which it is
-//! the same answer.
+//! Only one process can open the cache file. While a proxy has it open, the command asks the proxy over the socket
+//! (`socket`). Otherwise it opens the file itself ([`Copies`]). Both read the file through `view`, so their answers are
+//! the same.
 //!
-//! Nothing is decided here, and a request of a bot never waits for an answer here.
+//! Nothing is decided here, and no bot's request waits for this API.
 
 mod client;
 pub mod http;

@@ -1,8 +1,7 @@
-//! The subcommands, a file each: they read arguments, call the library and print. No logic lives
-//! here.
+//! The subcommands, one file each. They read arguments, call the library and print. They contain no logic.
 //!
-//! `live` (fetching for a person), `source` (reading a file), `complaint` (errors on stderr) and `progress` (that it goes
-//! on) are shared by several.
+//! Several share `live` (fetching a robots.txt for a person), `source` (reading a robots.txt file), `complaint` (errors
+//! on stderr) and `progress` (signs of progress).
 
 pub mod ca;
 pub mod cache;
@@ -60,8 +59,8 @@ enum Command {
 // === impl Cli ===
 
 impl Cli {
-    /// Runs the subcommand. The status is 0 when all is well, 1 when the answer is no or an input
-    /// was bad, and 2 for a usage error (which clap exits with itself).
+    /// Runs the subcommand. The exit status is 0 for success, 1 if the answer is no or an input is bad, and 2 for a
+    /// usage error (clap exits with it).
     pub fn execute(self) -> ExitCode {
         match self.command {
             Command::Run(args) => run::run(&args),
@@ -79,8 +78,8 @@ impl Cli {
     }
 }
 
-/// The configuration in `file`, or the built-in one, for those who check nobody's credential and so need not be able
-/// to read them.
+/// Loads the configuration in `file`, or the built-in one, without reading the credentials file. For commands that need
+/// no credentials and often may not read them.
 fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
     file.map_or_else(|| Ok(Config::default()), Config::load_without_credentials)
 }
@@ -91,7 +90,7 @@ fn fail(error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Writes to standard output. A reader that has gone away is no failure.
+/// Writes to standard output. A reader that has closed it is no error.
 fn print(text: impl AsRef<[u8]>) -> ExitCode {
     match io::stdout().write_all(text.as_ref()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -101,7 +100,7 @@ fn print(text: impl AsRef<[u8]>) -> ExitCode {
     }
 }
 
-/// Says what to type instead; a usage error.
+/// Reports a usage error, with what to type instead.
 fn misused(message: &str) -> ExitCode {
     complaint::say(&message);
     ExitCode::from(2)

@@ -1,9 +1,9 @@
-//! The configuration: a TOML file as written becomes a [`Config`], checked, or a list of all that is wrong with it.
+//! The configuration: parses a TOML file into a checked [`Config`], or into a list of everything that is wrong with it.
 //!
-//! Each section takes its keys from a `Table` and is made of checked values, so that a value in a [`Config`] needs no
-//! second look: those who work by it take it from there. A default stands where its key is read, or in the `Default` of
-//! the type that it belongs to, and nowhere else. Nothing here panics, opens a socket or creates a file; reading touches
-//! the file itself, and the certificates and credentials that it names.
+//! Each section takes its keys from a `Table` and builds checked values, so code that uses a [`Config`] need not check
+//! them again. Each default is defined in one place: where its key is read, or in the `Default` of its type. Nothing
+//! here panics, opens a socket or creates a file. Loading reads only the file itself and the certificates and
+//! credentials that it names.
 
 use std::fs;
 use std::path::Path;
@@ -51,12 +51,12 @@ use checker::Checker;
 use error::Complaint;
 use table::Table;
 
-/// A configuration that was checked. Every key has a default; see `conf/robotgate.toml`.
+/// A checked configuration. Every key has a default; see `conf/robotgate.toml`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// `[proxy]`: where robotgate listens, and how long it waits.
+    /// `[proxy]`: where robotgate listens, its timeouts and its limits.
     pub proxy: Proxy,
-    /// `[https]`: what a CONNECT gets, and whom robotgate trusts.
+    /// `[https]`: how a CONNECT is handled, and which certificates robotgate trusts.
     pub https: Https,
     /// `[robots]`: how robots.txt files are read and fetched, how long they are kept, and what failures mean.
     pub robots: Robots,
@@ -64,36 +64,37 @@ pub struct Config {
     pub refusals: Refusals,
     /// `[cache]`: how much is kept in memory, and what is kept on disk.
     pub cache: Cache,
-    /// `[egress]`: which addresses bots may reach.
+    /// `[egress]`: which addresses bots may reach, and which name servers are used.
     pub egress: Egress,
-    /// `[audit]`: where the log goes.
+    /// `[audit]`: where the audit log is written.
     pub audit: Audit,
-    /// `[admin]`: where operators ask.
+    /// `[admin]`: where the admin API listens.
     pub admin: Admin,
-    /// `[identity]`: what becomes of requests that name no bot, and how clients prove who they are.
+    /// `[identity]`: what happens to requests that name no bot, and how clients prove who they are.
     pub identity: IdentityRules,
     /// `[[bot]]`, in the file's order.
     pub bots: Bots,
-    /// `[[expect]]`, in the file's order. They are read here; [`crate::expect`] runs them.
+    /// `[[expect]]`, in the file's order. [`crate::expect`] runs them.
     pub expect: Vec<Expectation>,
-    /// What of this the file sets.
+    /// The keys that the file sets.
     pub settings: Settings,
 }
 
 // === impl Config ===
 
 impl Config {
-    /// Reads a file.
+    /// Reads a configuration file.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or says what cannot be meant; then all its mistakes are in the error.
+    /// If the file cannot be read or is empty, or if it is invalid; the error then lists all mistakes.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         Self::load_by(path, true)
     }
 
-    /// As [`Config::load`], for those who make the credentials that the file names, or check none: they are not looked
-    /// at, and each bot has those that it names, or may have one of its own name.
+    /// Like [`Config::load`], but does not read the credentials file. Every credential that a bot names is accepted,
+    /// and a bot that names none gets the one of its own name. For commands that create the credentials, or do not
+    /// check them.
     ///
     /// # Errors
     ///
@@ -111,7 +112,7 @@ impl Config {
         if bytes.trim_ascii().is_empty() {
             return Err(ConfigError::Empty(path.to_owned()));
         }
-        // Absolute, so that a later change of the working directory moves nothing.
+        // Absolute, so that a later change of the working directory does not matter.
         let absolute = std::path::absolute(path).map_err(unreadable)?;
         let base = absolute.parent().unwrap_or(Path::new("/"));
         let name = path.display().to_string();
@@ -121,16 +122,16 @@ impl Config {
         }
     }
 
-    /// Reads a text. The name stands in errors; relative paths count from the base directory.
+    /// Parses a configuration text. `file_name` appears in errors; relative paths start at `base_dir`.
     ///
     /// # Errors
     ///
-    /// When the text says what cannot be meant, or names certificates that cannot be read.
+    /// If the text is invalid, or names certificates or secrets that cannot be read.
     pub fn parse(file_name: &str, text: &str, base_dir: &Path) -> Result<Self, ConfigError> {
         Self::parse_in(&Environment::of_process(), file_name, text, base_dir)
     }
 
-    /// As [`Config::parse`], with a given environment.
+    /// Like [`Config::parse`], with a given environment.
     ///
     /// # Errors
     ///
@@ -154,7 +155,7 @@ impl Config {
         let (document, syntax_errors) = DeTable::parse_recoverable(text);
         let document = document.get_ref();
         let (mut config, complaints) = match syntax_errors.first() {
-            // What follows a mistake of syntax is most often its consequence; the first is what must be mended.
+            // Later syntax errors usually follow from the first, so only the first is reported.
             Some(error) => {
                 return invalid(
                     file_name,
@@ -172,13 +173,13 @@ impl Config {
         Ok(config)
     }
 
-    /// The defaults in a given environment: what an empty file means.
+    /// Returns the defaults in a given environment: the configuration of an empty file.
     pub fn built_in(environment: &Environment) -> Self {
-        // An empty file has nothing to complain about.
+        // An empty file has no mistakes.
         Self::read(&DeTable::new(), Checker::new(environment, Path::new("/"), "", true)).0
     }
 
-    /// What the document means, and what is wrong with it.
+    /// Reads the document into a configuration, and collects its mistakes.
     fn read(document: &DeTable<'_>, checker: Checker<'_>) -> (Self, Vec<Complaint>) {
         let config = Table::file(document, &checker, |file| {
             let proxy = file.table("proxy", Proxy::read);
@@ -215,7 +216,7 @@ impl Config {
         (config, checker.into_complaints())
     }
 
-    /// The key that names `path` for something else than the copies.
+    /// Returns the key that names `path` for something other than the cache file.
     fn other_use_of(&self, path: Option<&Path>) -> Option<&'static str> {
         let audit = match &self.audit.output {
             Output::File(path) => Some(&**path),
@@ -236,8 +237,8 @@ impl Config {
         .map(|(name, _)| name)
     }
 
-    /// What an operator should know of a configuration that can be used as it is: sentences for `check`, and for the log
-    /// of a start or a reload. It was read from `file`, and `now` is the time. It looks where the folders of files really are.
+    /// Returns warnings about a valid configuration, as sentences for `check` and for the log of a start or a reload.
+    /// `file` is the file that the configuration was read from. Resolves the real paths of folders.
     pub fn warnings(&self, file: &Path, now: SystemTime) -> Vec<String> {
         let ended = self.https.tunnels.iter().filter(|tunnel| !tunnel.holds(now));
         let ended = ended.map(|tunnel| {
@@ -251,7 +252,7 @@ impl Config {
         ended.chain(self.audit_is_watched(file)).collect()
     }
 
-    /// Each line of a log in a watched folder wakes the watcher.
+    /// Warns if the audit log is in a watched folder, where each of its lines wakes the watcher.
     fn audit_is_watched(&self, file: &Path) -> Option<String> {
         let Output::File(log) = &self.audit.output else {
             return None;
@@ -276,15 +277,15 @@ impl Default for Config {
     }
 }
 
-/// All that is wrong with a file.
+/// Returns the error for an invalid file.
 fn invalid<T>(name: &str, text: &str, document: &DeTable<'_>, complaints: Vec<Complaint>) -> Result<T, ConfigError> {
     Err(ConfigError::Invalid(Problems::new(name, text, document, complaints)))
 }
 
-/// A file of other bytes than UTF-8, the only encoding of TOML.
+/// Returns the error for a file that is not UTF-8, the only encoding of TOML.
 fn not_text(name: &str, bytes: &[u8], valid_up_to: usize) -> ConfigError {
     let text = String::from_utf8_lossy(bytes);
-    // Up to here the lossy text and the file are the same bytes.
+    // Up to this offset the lossy text and the file have the same bytes.
     let complaint = Complaint {
         span: valid_up_to..valid_up_to + 1,
         missing: None,

@@ -1,8 +1,8 @@
-//! Asks for the copies that a configuration names: the proxy that has the file open, by the API on the socket beside it,
-//! or, where none runs, the file itself.
+//! Asks for the copies of a configuration: the proxy that has the file open, through its socket, or the file itself if
+//! no proxy runs.
 //!
-//! Everything is taken in before anything is shown: an open file would keep a proxy from starting for
-//! as long as a person reads. It blocks.
+//! It reads everything before it shows anything. Otherwise the open file would keep a proxy from starting for as long
+//! as a person reads. It blocks.
 
 use std::{
     io,
@@ -31,28 +31,28 @@ use crate::{
     store::{CopyFile, Disk, FileError},
 };
 
-/// The copies that a configuration names, to be asked once.
+/// Access to the copies of a configuration, for one question.
 pub struct Copies {
-    /// The file that they are in.
+    /// The cache file.
     path: PathBuf,
     policy: Policy,
     source: Source,
     warn: fn(&str),
 }
 
-/// Who knows them.
+/// Where to get the copies from.
 enum Source {
     Proxy(Proxy),
     File(CopyFile),
 }
 
-/// A connection to the socket of a proxy that runs.
+/// A connection to the socket of a running proxy.
 struct Proxy {
     socket: PathBuf,
     stream: UnixStream,
 }
 
-/// Questions to a proxy, one after the other.
+/// A connection for questions to a proxy, one after the other.
 struct Talk {
     socket: PathBuf,
     sender: SendRequest<String>,
@@ -96,7 +96,7 @@ pub enum AdminError {
     Proxy(String),
 }
 
-/// What is read of a problem (RFC 9457).
+/// The part of a problem (RFC 9457) that is read.
 #[derive(Deserialize)]
 struct Problem {
     detail: String,
@@ -105,17 +105,17 @@ struct Problem {
 // === impl Copies ===
 
 impl Copies {
-    /// Finds them. What else the person should know is told by `warn`, now or with the answer.
+    /// Finds the copies. Calls `warn`, now or with the answer, with anything else that the user should know.
     ///
     /// # Errors
-    /// There are none, or they cannot be had.
+    /// If there are no copies, or they cannot be accessed.
     pub fn find(config: &Config, warn: fn(&str)) -> Result<Self, AdminError> {
         let path = config.cache.path.as_deref().ok_or(AdminError::NotKept)?;
         let started = Instant::now();
         loop {
             let found = Self::look(path, config.robots.policy, warn);
             match found {
-                // A proxy that starts has the file before it answers, and another command is done soon.
+                // A starting proxy opens the file before it answers, and another command is done soon.
                 Err(AdminError::Locked { .. }) if started.elapsed() < TO_BE_FREE => std::thread::sleep(PAUSE),
                 found => return found,
             }
@@ -144,10 +144,10 @@ impl Copies {
         }
     }
 
-    /// Every origin that is known and has `filter` in its name, by name.
+    /// Returns every known origin whose name contains `filter`, sorted by name.
     ///
     /// # Errors
-    /// There is no whole answer.
+    /// If the answer cannot be read completely.
     pub fn list(self, filter: &str) -> Result<Vec<Row>, AdminError> {
         if filter.len() > MAX_ORIGIN {
             return Ok(Vec::new());
@@ -171,10 +171,10 @@ impl Copies {
         )
     }
 
-    /// All that is known of an origin.
+    /// Returns all that is known about an origin.
     ///
     /// # Errors
-    /// There is no whole answer.
+    /// If the answer cannot be read completely.
     pub fn show(self, origin: &Origin) -> Result<Option<Detail>, AdminError> {
         self.ask(
             |file, policy| view::detail(file, origin, policy),
@@ -185,10 +185,10 @@ impl Copies {
         )
     }
 
-    /// Has all forgotten that is known of an origin.
+    /// Forgets everything about an origin.
     ///
     /// # Errors
-    /// It is not forgotten, or may count again after a restart.
+    /// If that fails, or the origin can be back after a restart.
     pub fn forget(self, origin: &Origin) -> Result<Forgot, AdminError> {
         let origin = origin.to_string();
         self.ask(
@@ -206,10 +206,10 @@ impl Copies {
         )
     }
 
-    /// What is known, in numbers.
+    /// Returns statistics of the copies.
     ///
     /// # Errors
-    /// There is no whole answer.
+    /// If the answer cannot be read completely.
     pub fn stats(self) -> Result<Stats, AdminError> {
         let path = self.path.clone();
         self.ask(
@@ -225,7 +225,7 @@ impl Copies {
         )
     }
 
-    /// Asks whoever knows: the file, which is closed then, or the proxy.
+    /// Asks the proxy, or the file, which it then closes.
     fn ask<T>(
         self,
         of_file: impl FnOnce(&CopyFile, &Policy) -> Result<T, FileError>,
@@ -242,22 +242,23 @@ impl Copies {
 // === impl Proxy ===
 
 impl Proxy {
-    /// Connects to the socket beside `file`. `None` where nobody listens.
+    /// Connects to the socket beside `file`. `None` if nobody listens.
     fn beside(file: &Path) -> Result<Option<Self>, AdminError> {
         let socket = path_beside(file);
         match UnixStream::connect(&socket) {
             Ok(stream) => Ok(Some(Self { socket, stream })),
             Err(error) => match error.kind() {
-                // A socket without anybody is of a proxy that was killed; InvalidInput is a path too long for one.
+                // A killed proxy leaves a socket that refuses connections. InvalidInput: the path is too long for a
+                // socket.
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidInput => Ok(None),
-                // Of the socket, or of its folder.
+                // On the socket or its folder.
                 io::ErrorKind::PermissionDenied => Err(AdminError::Denied(socket)),
                 _ => Err(AdminError::Talk { socket, error }),
             },
         }
     }
 
-    /// Asks by `questions`, and closes the connection.
+    /// Asks `questions`, and closes the connection.
     fn talk<T>(
         self,
         warn: fn(&str),
@@ -278,7 +279,7 @@ impl Proxy {
                 Err(error) => return Err(AdminError::Talk { socket, error }),
             };
             let (sender, connection) = handshake(stream).await.map_err(of_http)?;
-            // What goes wrong with it, the questions get to know.
+            // If the connection fails, the questions fail too and report it.
             tokio::spawn(connection);
             questions(&mut Talk { socket, sender, warn }).await
         })
@@ -288,7 +289,7 @@ impl Proxy {
 // === impl Talk ===
 
 impl Talk {
-    /// The answer to a question; `None` where the proxy has none (404).
+    /// Returns the answer to a question; `None` if the proxy has none (404).
     async fn ask<T: DeserializeOwned>(
         &mut self,
         method: Method,
@@ -324,7 +325,7 @@ impl Talk {
             .uri(format!("{path}?{query}"))
             .header(header::HOST, "localhost")
             .body(String::new());
-        // What is escaped makes a URI.
+        // The escaped query makes a valid URI.
         let request = request.map_err(|_| AdminError::Foreign)?;
         let (head, body) = self.sender.send_request(request).await.map_err(of_http)?.into_parts();
         let answer = to_bytes(Body::new(body), MAX_ANSWER)
@@ -344,12 +345,12 @@ fn of_http(error: hyper::Error) -> AdminError {
     }
 }
 
-/// How long a file that is in use is waited for.
+/// How long to wait for a file that is in use.
 const TO_BE_FREE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
-/// For an answer, which is longer than the proxy waits for a disk that takes nothing.
+/// Time limit of an answer. Longer than the proxy waits for a disk that cannot be written.
 const TO_ANSWER: Duration = Duration::from_secs(30);
-/// Bytes of an answer: a text of 500 KiB, of which each byte may be written as six, and once more in base64.
+/// Maximum size of an answer in bytes: a text of 500 KiB, each byte escaped as up to six, and once more in base64.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
-/// Bytes that no origin is longer than: a scheme, a name of 253 bytes and a port.
+/// Maximum length of an origin in bytes: a scheme, a name of 253 bytes and a port.
 const MAX_ORIGIN: usize = 300;

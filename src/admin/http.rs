@@ -1,10 +1,12 @@
-//! Operators, their programs and schedulers ask over HTTP/1.1: at the admin listener, and on the socket beside the copies.
+//! The HTTP/1.1 server for operators, their programs and schedulers: at the admin listener, and on the socket beside
+//! the cache file.
 //!
-//! Who asks is bounded in everything: connections at once, the time for a request and for taking its answer, the bytes
-//! of a request, questions that are decided at once. So nobody here, however slow or hostile, keeps a bot waiting.
+//! Everything that a client can use is limited: connections, the time to send a request and to read its response, the
+//! size of a request, and concurrent decisions. So no client here, however slow or hostile, delays a bot.
 //!
-//! At the listener no request changes anything: what is asked is looked up, and a robots.txt may be fetched as the proxy
-//! would. What changes something can be asked on the socket alone, which only the proxy's own user and root can open.
+//! At the listener no request changes anything: requests look things up, and can make the proxy fetch a robots.txt as
+//! it would for a bot. Requests that change something are only accepted on the socket, which only the proxy's own user
+//! and root can open.
 
 mod access;
 mod connection;
@@ -48,46 +50,46 @@ use crate::{
 #[derive(Debug)]
 pub struct AdminServer {
     listener: Endpoint,
-    /// Has a limiter of its own, so that many connections at the listener do not keep operators on this machine out.
+    /// Has its own limiter, so that many connections to the listener do not keep local operators out.
     socket: Endpoint,
 }
 
-/// Where operators connect: its routes, and how many connections it takes.
+/// An endpoint: its routes and its connection limiter.
 #[derive(Debug)]
 struct Endpoint {
     routes: Router,
     limiter: ConnectionLimiter,
 }
 
-/// What the service knows beside the proxy, for the answers about its state.
+/// What the service knows beside the proxy, for answers about its state.
 pub struct ServiceInfo {
     pub listeners: Arc<Listeners>,
-    /// What came of the last reload, if there was one. It must not block.
+    /// Returns the result of the last reload, if there was one. It must not block.
     pub last_reload: Box<dyn Fn() -> Option<LastReload> + Send + Sync>,
     /// The configuration file.
     pub file: Option<PathBuf>,
 }
 
-/// What answers are made of.
+/// The state that handlers use.
 struct Context {
-    /// Turns of those who have everything counted, for the metrics or else, which takes time and memory.
+    /// Bounds requests that count everything, such as the metrics, which takes time and memory.
     counting: Arc<Semaphore>,
     live: Arc<Live>,
     service_info: ServiceInfo,
     started: SystemTime,
-    /// Turns of those who ask for many decisions.
+    /// Bounds concurrent decisions of requests for many decisions.
     deciding: Semaphore,
-    /// Turns of explanations, each of which takes a thread.
+    /// Bounds concurrent explanations, each of which takes a thread.
     explaining: Arc<Semaphore>,
 }
 
-/// A field of an answer that says what is amiss with it.
+/// A Warning field that qualifies an answer.
 type Warning = [(HeaderName, &'static str); 1];
 
 // === impl AdminServer ===
 
 impl AdminServer {
-    /// A server for `live` and the service around it.
+    /// Creates a server for `live` and the service around it.
     pub fn new(live: Arc<Live>, service_info: ServiceInfo) -> Self {
         let context = Context {
             live,
@@ -108,7 +110,8 @@ impl AdminServer {
         }
     }
 
-    /// Serves a connection to the admin listener to its end, or to the answer that is being given when `until` ends.
+    /// Serves a connection to the admin listener until it ends. When `until` is cancelled, finishes only the response
+    /// that has begun.
     pub async fn serve_listener(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, until: CancellationToken) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
@@ -120,7 +123,7 @@ impl AdminServer {
         self.listener.serve(stream, info, Some(peer.ip()), until).await;
     }
 
-    /// Serves a connection to the socket, in the same way.
+    /// Serves a connection to the socket in the same way.
     pub async fn serve_socket(self: Arc<Self>, stream: UnixStream, until: CancellationToken) {
         let info = ConnectionInfo { is_local: true };
         self.socket.serve(stream, info, None, until).await;
@@ -152,7 +155,7 @@ impl Endpoint {
 // === impl Context ===
 
 impl Context {
-    /// Works with the file of the copies, off the asynchronous threads.
+    /// Runs `work` on the cache file, off the asynchronous threads.
     async fn with_file<T: Send + 'static>(
         &self,
         work: impl FnOnce(&CopyFile) -> Result<T, FileError> + Send + 'static,
@@ -165,8 +168,8 @@ impl Context {
         working.await.ok().flatten().ok_or(Problem::Disk)
     }
 
-    /// Has written what waits for it, so that the latest is seen; not for ever. What is there is shown all the same, with
-    /// a warning.
+    /// Writes pending changes to disk, so that the answer has the latest state. Gives up after [`TO_WRITE`]; the answer
+    /// then has a warning.
     async fn write_what_waits(&self) -> Option<Warning> {
         let store = self.live.store();
         let disk = store.disk().filter(|disk| disk.waiting() > 0)?;
@@ -175,13 +178,13 @@ impl Context {
     }
 }
 
-/// Of those who have everything counted, how many are served at once.
+/// Concurrent requests that count everything.
 const COUNTS: usize = 2;
-/// Decisions that are made at once for those who ask for many.
+/// Concurrent decisions of requests for many decisions.
 const DECISIONS: usize = 64;
-/// Explanations that are made at once.
+/// Concurrent explanations.
 const EXPLANATIONS: usize = 4;
-/// How long somebody waits for what is written meanwhile.
+/// How long a request waits for pending writes.
 const TO_WRITE: Duration = Duration::from_secs(1);
 /// In the form of RFC 7234 §5.5.
 const NOT_LATEST: &str = r#"199 robotgate "the disk cannot be written now; this may not be the latest""#;

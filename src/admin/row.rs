@@ -1,7 +1,7 @@
-//! What is known of one origin, for a person or a program, from what the file has of it, a policy
-//! and a time: the answers of the API, and of `robotgate cache`.
+//! What is known about one origin, as the API and `robotgate cache` show it. Computed from the record in
+//! the cache file, a policy and a time.
 //!
-//! No clock is read and no file opened.
+//! It reads no clock and opens no file.
 
 use std::{borrow::Cow, time::SystemTime};
 
@@ -15,95 +15,95 @@ use crate::{
     text::{Timestamp, plain_message},
 };
 
-/// What is known of an origin.
+/// What is known about an origin, as a row of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     pub origin: String,
-    /// What holds: `rules`; `expired`, where the robots.txt is fetched before the next decision; or the
-    /// reason why no file decides or only an old one does.
+    /// What the origin's state means: `rules`; `expired`, if the robots.txt is fetched before the next
+    /// decision; or the reason why no file decides, or only an old one.
     pub holds: Cow<'static, str>,
-    /// Whether the origin is asked anew when it is next needed: `no`, `background` (what is known holds
-    /// meanwhile) or `now`.
+    /// Whether the robots.txt is fetched again when it is next needed: `no`, `background` (the current
+    /// answer applies meanwhile) or `now`.
     pub due: Due,
     pub status: Option<u16>,
-    /// When the copy that decides was received or last confirmed; where there is none, when the last
-    /// fetch ended.
+    /// When the copy that decides was received or last confirmed. Without a copy, when the last fetch
+    /// ended.
     pub fetched: Option<Timestamp>,
-    /// When the origin is asked again, if it is needed then.
+    /// From when on the robots.txt is fetched again if needed.
     pub expires: Option<Timestamp>,
-    /// When it first failed of the times that it failed without an answer between them.
+    /// When the current series of failures began.
     pub failing_since: Option<Timestamp>,
-    /// The last failure, while no answer has come since.
+    /// The last failure, if no answer has come since.
     pub error: Option<String>,
-    /// When the last answer came, whether it holds still or not.
+    /// When the last answer came, even if it no longer applies.
     pub answered: Option<Timestamp>,
-    /// How long the text is of the copy that decides, or did until its time was over.
+    /// Size of the text of the copy that decides, or that decided until it expired.
     pub bytes: Option<usize>,
-    /// Of the last copy that had rules, whether it decides or not.
+    /// Hash of the last copy with rules, whether or not it decides.
     pub sha256: Option<Sha256>,
-    /// What was decided since the origin came into the memory of the proxy; `None` where none runs.
+    /// Decisions since the origin came into the proxy's memory; `None` if no proxy runs.
     pub verdicts: Option<VerdictCounts>,
 }
 
-/// A part of the list of all origins.
+/// A page of the list of all origins.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Page {
     pub(super) origins: Vec<Row>,
-    /// Where the next part begins; `None` where this is the last.
+    /// Where the next page begins; `None` on the last page.
     pub(super) next: Option<String>,
 }
 
-/// All that is known of an origin.
+/// All that is known about an origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detail {
     #[serde(flatten)]
     pub row: Row,
     pub robots_url: String,
-    /// Whose reading of robots.txt all of this is in.
+    /// The profile that all of this is for.
     pub profile: Cow<'static, str>,
-    /// When the origin was last asked, whatever came of it.
+    /// When the robots.txt was last fetched, with any result.
     pub asked: Option<Timestamp>,
-    /// By which the origin is asked whether its robots.txt has changed.
+    /// The entity tag that the next conditional fetch sends.
     pub etag: Option<String>,
-    /// The last copy that had rules, whether it decides or not.
+    /// The last copy with rules, whether or not it decides.
     pub last_copy: Option<LastCopy>,
-    /// Its text. What is not UTF-8 is replaced.
+    /// The text of the last copy. Bytes that are not UTF-8 are replaced.
     pub robots: Option<String>,
-    /// The text in base64, where it is not UTF-8.
+    /// The text in base64, if it is not UTF-8.
     pub robots_b64: Option<String>,
-    /// Whether there is more of the text, which there never is: the proxy keeps no more than this shows.
+    /// Whether the text is truncated. Always false, because the proxy keeps no more than this shows.
     pub robots_truncated: bool,
 }
 
-/// The last copy that had rules.
+/// The last copy with rules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastCopy {
     pub status: u16,
-    /// When it was received.
+    /// When the copy was received.
     pub fetched: Timestamp,
     pub bytes: usize,
 }
 
-/// What came of forgetting an origin.
+/// The result of forgetting an origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forgot {
     pub origin: String,
-    /// Whether anything was known of it.
+    /// Whether anything was known about the origin.
     pub forgotten: bool,
 }
 
 // === impl Row ===
 
 impl Row {
-    /// What the file has of `origin`, at `now`. `None` for what cannot be understood, which the proxy
-    /// does not know either.
+    /// Creates the row for a record of the file, at `now`. `None` if the record is invalid; the proxy
+    /// ignores such records too.
     pub fn of(origin: &str, record: Record, policy: &Policy, now: SystemTime) -> Option<Self> {
         let bytes = record.copy().map(|copy| copy.bytes as usize);
         let state = under(record.outline()?, policy);
         Some(Self::new(origin, &state, bytes, policy, now))
     }
 
-    /// What memory has of it.
+    /// Creates the row for a state in memory.
     pub(super) fn held(origin: &Origin, state: &OriginState, policy: &Policy, now: SystemTime) -> Self {
         let state = under(state.clone(), policy);
         Self::full(origin, &state, policy, now)
@@ -114,7 +114,7 @@ impl Row {
         Self::new(&origin.to_string(), state, bytes, policy, now)
     }
 
-    /// Of a state in the reading of `policy`, whose last copy has a text of so many `bytes`.
+    /// Creates the row for a state under `policy` whose last copy has a text of `bytes` bytes.
     fn new(origin: &str, state: &OriginState, bytes: Option<usize>, policy: &Policy, now: SystemTime) -> Self {
         let answer = state.answer(now, policy);
         let copy = match answer {
@@ -133,7 +133,7 @@ impl Row {
             failing_since: state.failing_since().map(Timestamp),
             error: error.map(|error| plain_message(&error, MAX_ERROR).into_owned()),
             answered: state.answered().map(Timestamp),
-            // The last copy is the only one that can decide.
+            // Only the last copy can decide.
             bytes: bytes.filter(|_| copy.is_some()),
             sha256: state.last_copy().map(|copy| copy.sha256),
             verdicts: None,
@@ -144,7 +144,7 @@ impl Row {
 // === impl Detail ===
 
 impl Detail {
-    /// What is known of `origin` at `now`.
+    /// Creates the details of `origin` at `now`.
     pub fn of(origin: &Origin, state: OriginState, policy: &Policy, now: SystemTime) -> Self {
         let state = under(state, policy);
         let body = state.last_copy().map(|copy| copy.robots.body());
@@ -165,17 +165,17 @@ impl Detail {
         }
     }
 
-    /// The text of the last copy, byte for byte.
+    /// Returns the text of the last copy, byte for byte.
     pub fn text(&self) -> Option<Cow<'_, [u8]>> {
         match &self.robots_b64 {
-            // What is no base64 was not written by this.
+            // The proxy writes only valid base64.
             Some(encoded) => Some(BASE64.decode(encoded.as_bytes()).unwrap_or_default().into()),
             None => Some(self.robots.as_ref()?.as_bytes().into()),
         }
     }
 }
 
-/// The state as the proxy would take it, which a change of `robots.profile` makes another one.
+/// Converts the state to the policy's profile, as the proxy would; `robots.profile` may have changed.
 pub(super) fn under(state: OriginState, policy: &Policy) -> OriginState {
     match state.is_under(policy) {
         true => state,
@@ -183,7 +183,7 @@ pub(super) fn under(state: OriginState, policy: &Policy) -> OriginState {
     }
 }
 
-/// Bytes of the text of an error.
+/// Maximum size of an error's text in bytes.
 const MAX_ERROR: usize = 512;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The socket beside the file of the copies, where `robotgate cache` asks while the proxy runs. It speaks the HTTP of
-//! the admin listener, for the user alone whom the proxy runs as (and root).
+//! The socket beside the cache file, for `robotgate cache` while the proxy runs. It speaks the HTTP of the admin
+//! listener, and only the proxy's own user and root can open it.
 //!
-//! Whoever binds it has the file open, so whatever stands in its place is of a proxy that was killed.
+//! Only a process with the cache file open binds the socket, so an existing socket is left over from a killed proxy.
 
 use std::{
     ffi::OsString,
@@ -22,21 +22,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::http::AdminServer;
 
-/// The socket, and the task that accepts on it.
+/// The socket, and the task that accepts its connections.
 #[derive(Debug)]
 pub struct Serving {
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
-/// A socket that listens. Its file goes when this is dropped, which has to come before the file of the
-/// copies is closed: who opens that next binds a socket of the same name.
+/// A listening socket. Dropping it removes its file. Drop it before the cache file is closed: the next process that
+/// opens the file binds a socket of the same name.
 #[derive(Debug)]
 struct Socket {
     path: PathBuf,
 }
 
-/// There can be no socket.
+/// Why the socket cannot be created.
 #[derive(Debug, thiserror::Error)]
 enum SocketError {
     #[error("its path is longer than {MAX_PATH} bytes; choose a shorter cache.path")]
@@ -47,7 +47,7 @@ enum SocketError {
     Io(#[from] io::Error),
 }
 
-/// Where the socket for the file of the copies is.
+/// Returns the path of the socket for a cache file.
 pub(super) fn path_beside(file: &Path) -> PathBuf {
     let mut path = OsString::from(file);
     path.push(".sock");
@@ -57,10 +57,10 @@ pub(super) fn path_beside(file: &Path) -> PathBuf {
 // === impl Serving ===
 
 impl Serving {
-    /// Has `admin_server` answer beside `file`, which the caller has open. `None` where there can be no socket, which the log
-    /// tells.
+    /// Serves `admin_server` on the socket beside `file`, which the caller has open. Returns `None` and logs the error
+    /// if there can be no socket.
     ///
-    /// It has to be called within a runtime.
+    /// Call it within a runtime.
     pub fn start(file: &Path, admin_server: Arc<AdminServer>) -> Option<Self> {
         let bound = Socket::bind(file).and_then(|(socket, listener)| Ok((socket, UnixListener::from_std(listener)?)));
         let (socket, listener) = bound
@@ -76,11 +76,11 @@ impl Serving {
         Some(Self { stop, task })
     }
 
-    /// Removes the socket and waits for no client; an answer that is being given may end. This comes before the file is
-    /// closed, after which another proxy may have put a socket there.
+    /// Removes the socket without waiting for clients; a response that has begun can finish. Call it before the cache
+    /// file is closed, because another proxy can then create a socket there.
     pub async fn stop(self) {
         self.stop.cancel();
-        // A task that panicked has said so.
+        // A panic of the task has been reported already.
         let _ = self.task.await;
     }
 }
@@ -113,7 +113,7 @@ impl Socket {
         let address = SocketAddrUnix::new(&path).map_err(io::Error::from)?;
         bind(&socket, &address).map_err(io::Error::from)?;
         let made = Self { path };
-        // What its mode is until here is of no account: nobody can connect before it listens.
+        // The mode before this does not matter: nobody can connect before `listen`.
         fs::set_permissions(&made.path, fs::Permissions::from_mode(0o600))?;
         listen(&socket, BACKLOG).map_err(io::Error::from)?;
         Ok((made, StdListener::from(socket)))
@@ -122,7 +122,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // One that stays is replaced by the next start.
+        // The next start replaces a file that is left over.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -136,9 +136,9 @@ fn remove_stale(path: &Path) -> Result<(), SocketError> {
     }
 }
 
-/// Bytes of a socket's path, which the system bounds (unix(7)).
+/// Maximum length of a socket's path in bytes (unix(7)).
 const MAX_PATH: usize = 107;
-/// Connections that wait to be accepted.
+/// Connections that can wait to be accepted.
 const BACKLOG: i32 = 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

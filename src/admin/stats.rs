@@ -1,4 +1,4 @@
-//! What is known, in numbers.
+//! Statistics of the cache.
 
 use std::{borrow::Cow, collections::BTreeMap, path::Path, time::SystemTime};
 
@@ -10,51 +10,51 @@ use crate::{
     store::{CopyFile, FileError, Memory, Record},
 };
 
-/// All numbers.
+/// Statistics of the cache file, and of the proxy that has it open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
-    /// The file that these are of.
+    /// The cache file.
     pub path: String,
-    /// Its size on disk.
+    /// Size on disk.
     pub file_bytes: u64,
     #[serde(flatten)]
     pub count: Count,
-    /// Different texts that are stored, each once.
+    /// Number of different texts that are stored.
     pub texts: u64,
     pub text_bytes: u64,
-    /// What the proxy says that has the file open; `null` where none does.
+    /// State of the proxy that has the file open; `null` if there is none.
     pub running: Option<Running>,
 }
 
-/// Origins, counted.
+/// Counts of origins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// All that are known.
+    /// All known origins.
     pub origins: u64,
-    /// By what holds, in the words of the list.
+    /// By what their state means, as [`Row::holds`](super::Row::holds) says it.
     pub holds: BTreeMap<Cow<'static, str>, u64>,
-    /// Those that fail, whatever holds meanwhile.
+    /// Origins whose last fetch failed, whatever applies meanwhile.
     pub failing: u64,
-    /// Those that have a text, which several may share.
+    /// Origins with a text. Several can share one.
     pub origins_with_text: u64,
 }
 
-/// What is in the memory of a proxy.
+/// State in the memory of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
-    /// Origins whose latest state is not on disk yet.
+    /// Origins whose latest state is not yet on disk.
     pub waiting_writes: usize,
     pub memory_origins: usize,
     pub memory_bytes: u64,
     pub memory_max_bytes: u64,
-    /// Fetches that run or wait for their turn.
+    /// Fetches that run or are queued.
     pub fetches: usize,
 }
 
 // === impl Stats ===
 
 impl Stats {
-    /// Of the file at `path`, whose origins were counted.
+    /// Creates the statistics of the file at `path`, whose origins have been counted.
     pub(super) fn new(path: &Path, file: &CopyFile, count: Count, running: Option<Running>) -> Result<Self, FileError> {
         let contents = file.contents()?;
         Ok(Self {
@@ -71,7 +71,7 @@ impl Stats {
 // === impl Count ===
 
 impl Count {
-    /// Counts one more origin. What cannot be understood is not known.
+    /// Counts an origin. An invalid record does not count as known.
     pub fn add(&mut self, record: Record, policy: &Policy, now: SystemTime) {
         let has_text = record.copy().is_some();
         let Some(state) = record.outline() else { return };

@@ -1,5 +1,5 @@
-//! Looks at the file for an operator: a part of the list, one origin, a part of the count. A part at
-//! a time, so that nobody holds the file, or memory for all of it, for as long as somebody reads.
+//! Reads the cache file for an operator: a part of the list, one origin, or a part of the count. It
+//! reads in parts, so that a reader neither locks the file for long nor loads all of it into memory.
 //!
 //! It blocks, and never changes the file.
 
@@ -15,10 +15,10 @@ use crate::{
     store::{CopyFile, FileError, Record},
 };
 
-/// Where something goes on, if there is more.
+/// Where to continue, if there is more.
 pub(super) type Next = Option<String>;
 
-/// The rows from the origin `start` on whose name has `filter` in it, of at most `limit` origins.
+/// Returns the rows whose name contains `filter`, among at most `limit` origins from `start` on.
 pub(super) fn rows(
     file: &CopyFile,
     start: &str,
@@ -36,7 +36,7 @@ pub(super) fn rows(
     Ok((rows, next))
 }
 
-/// Counts at most `limit` origins more, from `start` on.
+/// Counts at most `limit` more origins from `start` on.
 pub(super) fn count(
     file: &CopyFile,
     start: &str,
@@ -48,7 +48,7 @@ pub(super) fn count(
     some(file, start, limit, |_, record| count.add(record, policy, now))
 }
 
-/// All that is known of an origin.
+/// Returns all that is known about an origin.
 pub(super) fn detail(file: &CopyFile, origin: &Origin, policy: &Policy) -> Result<Option<Detail>, FileError> {
     let state = file.read(&origin.to_string())?;
     Ok(state.map(|state| Detail::of(origin, state, policy, SystemTime::now())))

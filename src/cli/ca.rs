@@ -1,4 +1,4 @@
-//! `robotgate ca`: the certificate of the local authority, for clients to trust.
+//! `robotgate ca`: shows and exports the authority's certificate.
 
 use std::{path::PathBuf, process::ExitCode, time::SystemTime};
 
@@ -27,7 +27,7 @@ enum Action {
     Export,
 }
 
-/// Shows or prints the certificate. Never makes one: `run` does.
+/// Shows or prints the certificate. Never creates one; `run` does.
 pub fn run(args: &CaArgs) -> ExitCode {
     let https = match load(args.config.as_deref()) {
         Ok(config) => config.https,

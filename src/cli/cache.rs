@@ -1,6 +1,6 @@
-//! `robotgate cache`: what is known of the sites, and forgetting it.
+//! `robotgate cache`: shows what is known about sites, and forgets sites.
 //!
-//! Where it is known from, a proxy that runs or the file, is [`crate::admin`]'s to find out.
+//! [`crate::admin`] decides whether to ask a running proxy or to read the file.
 
 mod list;
 mod show;
@@ -61,7 +61,7 @@ struct ForgetArgs {
     origin: String,
 }
 
-/// Why nothing is shown.
+/// Why the command fails.
 #[derive(Debug, thiserror::Error)]
 enum CacheError {
     #[error(transparent)]
@@ -76,8 +76,7 @@ enum CacheError {
     Unknown(String),
 }
 
-/// Shows or forgets. Fails where the site is not known; a reader of the output that goes away early
-/// changes nothing.
+/// Runs the action. Fails if the site is unknown. A reader that closes the output early is no error.
 pub fn run(args: &CacheArgs) -> ExitCode {
     let done = match &args.action {
         Action::List(list) => list.run(args),
@@ -95,7 +94,7 @@ pub fn run(args: &CacheArgs) -> ExitCode {
 // === impl CacheArgs ===
 
 impl CacheArgs {
-    /// What `ask` finds out from the copies of the configuration that was named.
+    /// Runs `ask` on the copies of the configuration.
     fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         let config = load(self.config.as_deref())?;
         let _progress = Progress::begin(|| "reading the copies".to_owned());
@@ -126,7 +125,7 @@ impl ForgetArgs {
     }
 }
 
-/// The origin that a person means by an origin, by any URL of it, or by its host.
+/// Parses an origin from an origin, a URL or a bare host.
 fn origin_of(argument: &str) -> Result<Origin, CacheError> {
     let url = match argument.contains("://") {
         true => argument.to_owned(),
@@ -135,7 +134,7 @@ fn origin_of(argument: &str) -> Result<Origin, CacheError> {
     Target::origin_of(&url).map_err(|error| CacheError::Url { url, error })
 }
 
-/// What to say of an origin of which nothing is known.
+/// Returns the error for an unknown origin.
 fn unknown(origin: &Origin, argument: &str) -> CacheError {
     let hint = match argument.contains("://") {
         true => String::new(),

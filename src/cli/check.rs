@@ -1,4 +1,4 @@
-//! `robotgate check`: whether a configuration can be used, without using it.
+//! `robotgate check`: checks a configuration without using it.
 
 use std::{
     fmt::Display,
@@ -26,7 +26,7 @@ pub struct CheckArgs {
     config: Option<PathBuf>,
 }
 
-/// Says all that is wrong with the file, or that it is fine.
+/// Prints all mistakes in the file, or that it is valid.
 pub fn run(args: &CheckArgs) -> ExitCode {
     let file = match (&args.file, &args.config) {
         (Some(file), None) => file,

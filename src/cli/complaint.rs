@@ -1,5 +1,5 @@
-//! What is wrong, on stderr. At a terminal, lines end between words, long URLs lose their middle, and what marks a mistake
-//! in a line of a file is in colour. Elsewhere each message is one line, for programs.
+//! Error messages on stderr. At a terminal, lines break between words, long URLs are shortened in the middle, and the
+//! marks under a quoted line are coloured. Elsewhere, each message is one line, for programs.
 
 use std::{
     fmt::Display,
@@ -12,7 +12,7 @@ use crate::{
     text::plain_lines,
 };
 
-/// Writes it. It may quote arguments and files, so its control characters are escaped.
+/// Prints an error. Control characters are escaped, because errors quote arguments and files.
 pub(super) fn say(complaint: &dyn Display) {
     let text = plain_lines(&format!("robotgate: {complaint}"), "");
     let text = match stderr().is_terminal() {
@@ -34,14 +34,14 @@ fn fitted(text: &str, columns: usize, paint: Paint) -> String {
     fitted.join("\n")
 }
 
-/// A line under a line of a file (`      |    ^^^`): what stands before its carets, and how many they are.
+/// Parses a line that marks another (`      |    ^^^`): returns the text before the carets, and their number.
 fn mark(line: &str) -> Option<(&str, usize)> {
     let before = line.trim_end_matches('^');
     let is_mark = before.len() < line.len() && before.trim() == "|";
     is_mark.then_some((before, line.len() - before.len()))
 }
 
-/// A line of a file, and its marks. Of a line that is too long, what is around the marks.
+/// Formats a quoted line and its marks. If the line is too long, shows the part around the marks.
 fn quoted(line: &str, (before, carets): (&str, usize), columns: usize, paint: Paint) -> [String; 2] {
     let room = columns.saturating_sub(GUTTER);
     let start = before.chars().count().saturating_sub(GUTTER);
@@ -60,9 +60,9 @@ fn quoted(line: &str, (before, carets): (&str, usize), columns: usize, paint: Pa
     [cut_end(&line, columns).into_owned(), marks]
 }
 
-/// Before what stands in further lines of a message.
+/// Indent of a message's further lines.
 const INDENT: usize = 4;
-/// Columns of the number before a line of a file, and of the bar.
+/// Columns of the line number and the bar before a quoted line.
 const GUTTER: usize = 8;
 
 #[cfg(test)]

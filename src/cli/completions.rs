@@ -1,4 +1,4 @@
-//! `robotgate completions`: what a shell needs to complete commands and options.
+//! `robotgate completions`: prints a shell's completions of commands and options.
 
 use std::process::ExitCode;
 
@@ -16,9 +16,9 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints it.
+/// Prints the completions.
 pub fn run(args: &CompletionsArgs) -> ExitCode {
-    // In memory first: the generator panics where it cannot write.
+    // Generate into memory, because the generator panics if it cannot write.
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "robotgate", &mut text);
     print(text)

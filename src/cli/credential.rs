@@ -1,6 +1,6 @@
-//! `robotgate credential`: the credentials by which clients prove which bot they are.
+//! `robotgate credential`: manages the credentials with which clients prove which bot they are.
 //!
-//! It writes hashes only. A secret that it makes is shown once, on standard output, and nowhere else.
+//! It stores only hashes. A new secret is printed once, on standard output, and nowhere else.
 
 mod secret;
 mod store;
@@ -59,7 +59,7 @@ enum Action {
     List,
 }
 
-/// Why a credential is not made, listed or removed.
+/// Why the command fails.
 #[derive(Debug, thiserror::Error)]
 enum CredentialError {
     #[error(transparent)]
@@ -85,7 +85,7 @@ enum CredentialError {
     Input(io::Error),
 }
 
-/// Does what was asked, or says why not.
+/// Runs the action.
 pub fn run(args: &CredentialArgs) -> ExitCode {
     let output = configured(args.config.as_deref()).and_then(|(config, path)| match &args.action {
         Action::Add { name, stdin } => add(&config, &path, name, *stdin),
@@ -98,7 +98,7 @@ pub fn run(args: &CredentialArgs) -> ExitCode {
     }
 }
 
-/// The configuration, whatever is in the credentials file, and the path of that.
+/// Loads the configuration, without reading the credentials file, and returns the path of that file.
 fn configured(file: Option<&Path>) -> Result<(Config, PathBuf), CredentialError> {
     let config = load(file)?;
     let path = config.identity.credentials.clone();
@@ -117,7 +117,7 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool) -> Result<String, 
     let store = Store::lock(path)?;
     let before = store.read()?;
     let text = before.as_ref().map_or("", |before| &before.text);
-    // What robotgate will not read is not added to.
+    // Do not add to a file that robotgate would reject.
     let known = parsed(path, text)?;
     store.write(&with_line(text, &secret.hash()?.line(name)), before.as_ref())?;
 
@@ -212,7 +212,7 @@ fn parsed(path: &Path, text: &str) -> Result<Credentials, CredentialError> {
     })
 }
 
-/// The bots that a credential stands for.
+/// Returns the bots that a credential stands for.
 fn bots_of<'c>(config: &'c Config, name: &str) -> Vec<&'c str> {
     let takes = |credentials: &[Box<str>]| credentials.iter().any(|credential| **credential == *name);
     let bots = config.bots.iter().filter(|bot| takes(&bot.bindings.credentials));
@@ -226,7 +226,7 @@ fn read_stdin() -> Result<String, CredentialError> {
     Ok(text)
 }
 
-/// Bytes of standard input: more than a secret may have.
+/// Maximum size of standard input in bytes; longer than any valid secret.
 const MAX_INPUT: u64 = 4096;
 
 const NEXT: &str = "\nA running robotgate reads the file again by itself. To be sure, reload it: systemctl reload robotgate,\n\

@@ -1,7 +1,7 @@
-//! `robotgate env`: what to set in a client so that it goes through the proxy and trusts it.
+//! `robotgate env`: prints the settings that make a client use the proxy and trust it.
 //!
-//! It prints settings for a shell, and comments. What they are is in [`crate::trust::clients`]. It changes nothing, unless
-//! it is asked to write files.
+//! It prints settings for a shell, and comments. The settings come from [`crate::trust::clients`]. It changes nothing,
+//! unless it is asked to write files.
 
 mod write;
 
@@ -56,7 +56,7 @@ pub struct EnvArgs {
     write: Option<PathBuf>,
 }
 
-/// Takes a client's name. For an unknown one it points to the list: clap would print all names in one line.
+/// Parses a client's name. An error refers to the list of clients, because clap would print all names in one line.
 #[derive(Clone)]
 struct ClientName(PossibleValuesParser);
 
@@ -108,7 +108,7 @@ pub fn run(args: &EnvArgs) -> ExitCode {
         None => list(),
         Some(client) => match settings(args, client) {
             Ok((text, notes)) => {
-                // Where a shell takes the settings, nobody sees comments.
+                // If a shell evaluates the output, nobody sees its comments.
                 if !io::stdout().is_terminal() {
                     notes.iter().for_each(|note| eprintln!("robotgate: {note}"));
                 }
@@ -120,7 +120,7 @@ pub fn run(args: &EnvArgs) -> ExitCode {
     print(text)
 }
 
-/// The names that are taken, so that a misspelt one is answered with the nearest.
+/// Returns the known names, so that clap suggests the nearest one for a misspelt name.
 fn names() -> PossibleValuesParser {
     clients::all()
         .iter()
@@ -150,7 +150,7 @@ fn list() -> String {
     out
 }
 
-/// The text, and those of its notes without which it may not work.
+/// Returns the text, and the notes that the user must see because the settings may not work.
 fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), EnvError> {
     let config = load(args.config.as_deref())?;
     let mut notes = Vec::new();
@@ -168,7 +168,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
     let mut settings = Settings::new(&proxy, ca)?;
     let proxy = args.proxy.as_deref();
-    // The text repeats them where a program prints them later, perhaps into a log: not with a secret.
+    // The text contains the command line, which programs can print into a log, so it must not contain a secret.
     let shown = proxy.map(|proxy| match settings.has_secret() {
         true => "http://NAME:SECRET@HOST:PORT",
         false => proxy,
@@ -189,7 +189,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     if let Some(folder) = settings.folder() {
         let authority = match intercepts {
             true => certificates(&path, args)?,
-            // Nothing to trust, so no file has it.
+            // Without interception there is no certificate to trust.
             false => Vec::new(),
         };
         let files = clients::files(&text, &settings);
@@ -227,7 +227,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     Ok((out, notes))
 }
 
-/// The proxy's address by the configuration, as well as it says that.
+/// Returns the proxy's URL, as far as the configuration tells it.
 fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     let plain = config.proxy.listen.first().map(|address| ("http", *address));
     let tls = || Some(("https", *config.proxy.tls.as_ref()?.listen.first()?));
@@ -244,13 +244,13 @@ fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     format!("{scheme}://{name}:{}", address.port())
 }
 
-/// `--config FILE` as it was given, for a shell, with a space before it.
+/// Returns ` --config FILE` as given, quoted for a shell.
 fn config_option(args: &EnvArgs) -> String {
     let file = args.config.as_ref();
     file.map_or_else(String::new, |file| option("config", &file.to_string_lossy()))
 }
 
-/// The options that say which proxy and which certificate, as they were given, but for the proxy's address.
+/// Returns the options for the configuration and the certificate as given, and `--proxy` with `proxy`.
 fn options(args: &EnvArgs, proxy: Option<&str>) -> String {
     let mut options = config_option(args);
     options.extend(proxy.map(|proxy| option("proxy", proxy)));
@@ -259,11 +259,11 @@ fn options(args: &EnvArgs, proxy: Option<&str>) -> String {
 }
 
 fn option(name: &str, value: &str) -> String {
-    // They stand in comments too, which a line break would end.
+    // Options appear in comments too, which a line break would end.
     format!(" --{name} {}", shell_word(&plain(value, usize::MAX)))
 }
 
-/// The certificates of the authority's file.
+/// Reads the certificates of the authority's file.
 fn certificates(path: &Path, args: &EnvArgs) -> Result<Vec<CertificateDer<'static>>, EnvError> {
     let pem = fs::read(path).map_err(|error| {
         let state = state_of(path, args).unwrap_or_else(|| format!("{}: {error}", path.display()));
@@ -272,7 +272,7 @@ fn certificates(path: &Path, args: &EnvArgs) -> Result<Vec<CertificateDer<'stati
     pem::roots(&pem).map_err(|why| EnvError::Certificate(path.display().to_string(), why))
 }
 
-/// What stands between the certificate and those who have to read it, and what to do about it.
+/// Describes why clients cannot read the certificate, and what to do about it.
 fn state_of(path: &Path, args: &EnvArgs) -> Option<String> {
     let shown = path.display();
     let export = format!("robotgate ca export{} > robotgate-ca.pem", config_option(args));
@@ -292,7 +292,7 @@ fn state_of(path: &Path, args: &EnvArgs) -> Option<String> {
                 true => "Only you can read",
                 false => "Not every user can read",
             };
-            // `ca export` knows the configuration's certificate alone.
+            // `ca export` only prints the configuration's certificate.
             let copy = match args.ca {
                 Some(_) => format!(
                     "cp {} robotgate-ca.pem",
@@ -307,7 +307,7 @@ fn state_of(path: &Path, args: &EnvArgs) -> Option<String> {
     }
 }
 
-/// Whether every user of the machine may read the file, by the modes of it and of the folders above.
+/// Returns whether every user of the machine can read the file, according to the modes of the file and its folders.
 fn is_open_to_all(path: &Path) -> bool {
     let has = |path: &Path, mode| fs::metadata(path).is_ok_and(|data| data.permissions().mode() & mode == mode);
     has(path, 0o004) && path.ancestors().skip(1).all(|folder| has(folder, 0o001))

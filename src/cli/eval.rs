@@ -1,8 +1,7 @@
-//! `robotgate eval`: decides JSON lines, one case each, as Google's parser would, or
-//! to the letter of RFC 9309.
+//! `robotgate eval`: decides cases in JSON lines, as Google's parser does, or to the letter of RFC 9309.
 //!
-//! Never stops at a bad line, never keeps more than one line and a bounded cache in memory. It
-//! answers for the parser alone: no exception for `/robots.txt`, no tokens but Google's.
+//! It continues after a bad line, and keeps only one line and a bounded cache in memory. It answers for the parser
+//! alone: no exception for `/robots.txt`, and only the product tokens that Google's parser accepts.
 
 mod cache;
 mod case;
@@ -38,7 +37,7 @@ pub struct EvalArgs {
     profile: Profile,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Outcome {
     /// Lines answered with a decision.
@@ -47,13 +46,13 @@ struct Outcome {
     failed: u64,
 }
 
-/// Runs from standard input to standard output. Fails if any line was bad; a reader that goes away
-/// early is no failure.
+/// Decides cases from standard input to standard output. Fails if any line was bad. A reader that closes the output
+/// early is no error.
 #[must_use]
 pub fn run(args: &EvalArgs) -> ExitCode {
     prompt_for("one JSON object a line (robotgate eval --help shows one)");
     let read = Arc::<AtomicU64>::default();
-    // Answers that are seen are all the progress there need be.
+    // At a terminal, the answers themselves show progress.
     let progress = (!io::stdout().is_terminal()).then(|| {
         let (read, all) = (read.clone(), size_of_input());
         Progress::begin(move || progress_text(read.load(Ordering::Relaxed), all))
@@ -73,13 +72,13 @@ pub fn run(args: &EvalArgs) -> ExitCode {
     }
 }
 
-/// Answers each line of `input` with one line of `output`; blank lines get none. What is written is flushed before a read
-/// that may block: a partner may wait for each answer before it asks on.
+/// Answers each line of `input` with a line of `output`; blank lines get none. Flushes the output before a read that
+/// can block, because the other side may wait for each answer before it sends the next case.
 ///
 /// # Errors
 ///
-/// Only what reading and writing give. A line that is no case is answered with an object of its
-/// other fields, `error` (a sentence) and `input_line` (from 1).
+/// Only errors of reading and writing. A bad line is answered with an object of its other fields, `error` (a sentence)
+/// and `input_line` (from 1).
 fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Write) -> io::Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut files = Files::new(profile);
@@ -106,7 +105,7 @@ fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Writ
     }
 }
 
-/// Bytes there are on standard input, where that is a file.
+/// Returns the size of standard input, if it is a file.
 fn size_of_input() -> Option<u64> {
     let state = fstat(io::stdin()).ok()?;
     let is_file = FileType::from_raw_mode(state.st_mode).is_file();
@@ -121,7 +120,7 @@ fn progress_text(read: u64, all: Option<u64>) -> String {
     }
 }
 
-/// Input whose bytes are counted as they are read.
+/// A reader that counts the bytes read.
 struct Counted<R>(R, Arc<AtomicU64>);
 
 // === impl Counted ===
@@ -135,7 +134,7 @@ impl<R: Read> Read for Counted<R> {
 }
 
 const MIB: u64 = 1 << 20;
-/// Bytes of buffer, each way.
+/// Size of each buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
 const AFTER_HELP: &str = r#"Exit status: 0 if every line was decided, 1 if one was not, 2 for a usage error.

@@ -1,7 +1,7 @@
-//! `robotgate explain`: why a bot would be allowed or refused a URL, for a person or a program.
+//! `robotgate explain`: explains why a bot may or may not fetch a URL, to a person or a program.
 //!
-//! The verdict is [`crate::decision`]'s, as in the proxy; what is told around it is
-//! `crate::explanation`'s. Nothing is decided here.
+//! The verdict comes from [`crate::decision`], as in the proxy, and the explanation from
+//! `crate::explanation`. Nothing is decided here.
 
 mod excerpt;
 mod source;
@@ -54,14 +54,14 @@ pub struct ExplainArgs {
     json: bool,
 }
 
-/// Explains. Fails where the verdict is not to allow, or an input is bad.
+/// Explains the decision. Fails if the verdict is not `allow`, or an input is bad.
 pub fn run(args: &ExplainArgs) -> ExitCode {
     let mut config = match load(args.config.as_deref()) {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };
     if let Some(profile) = args.profile.filter(|profile| *profile != config.robots.policy.profile) {
-        // What a page of a server error says counts for Google alone, as where nothing else is written.
+        // Only the `google` profile reads error pages for a soft 404, as the default of `soft-404` does.
         config.robots.policy.soft_404 = Policy::of(profile).soft_404;
         config.robots.policy.profile = profile;
     }
@@ -91,7 +91,8 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     }
 }
 
-/// Decides by the robots.txt in `file`, or by the one that the proxy would fetch, where it would.
+/// Decides with the robots.txt in `file`, or with the one that the proxy would fetch, if it would fetch
+/// one.
 fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(Decision, Source), SourceError> {
     let policy = &config.robots.policy;
     let prohibited = config.screen(&question.target.origin).err();
@@ -108,7 +109,7 @@ fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(D
         }
         (Begun::NeedsCopy(undecided), given) => {
             let source = given.map_or_else(|| Source::fetch(config, undecided.origin()), Ok)?;
-            // Both have one.
+            // A file and a fetch always have a lookup.
             let lookup = source
                 .lookup(policy)
                 .unwrap_or_else(|| unreachable!("a file or a fetch was looked at"));

@@ -1,7 +1,7 @@
-//! `robotgate lint`: what a person should know of a robots.txt, with lines.
+//! `robotgate lint`: prints what a person should know about a robots.txt, with line numbers.
 //!
-//! Never decides what is worth telling: [`crate::robots::lint()`] does; nor what a site's answer means:
-//! the cache does, as for the proxy.
+//! It does not decide what to report; [`crate::robots::lint()`] does. It does not decide what a site's
+//! response means either; `copy` does, as for the proxy.
 
 mod report;
 mod source;
@@ -51,20 +51,20 @@ pub struct LintArgs {
     json: bool,
 }
 
-/// What a program gets.
+/// The report for programs.
 #[derive(serde::Serialize)]
 struct Report<'a> {
     source: &'a str,
-    /// How the fetch went, where there was one.
+    /// The fetch, if there was one.
     fetch: Option<FetchRecord<'a>>,
-    /// Why there is nothing to look at.
+    /// Why there is no robots.txt.
     absent: Option<&'a str>,
     #[serde(flatten)]
     counts: Counts,
     findings: &'a [Finding],
 }
 
-/// How many findings there are of each severity.
+/// Number of findings of each severity.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 struct Counts {
     errors: usize,
@@ -72,8 +72,8 @@ struct Counts {
     notes: usize,
 }
 
-/// Prints what there is to know. Fails if that is more than notes, or if there is nothing to read
-/// where there should be something; a reader of the output that goes away early changes nothing.
+/// Prints the findings. Fails if any is more than a note, or if there is no robots.txt because of a fault. A
+/// reader that closes the output early is no error.
 #[must_use]
 pub fn run(args: &LintArgs) -> ExitCode {
     let found = match args.source.find(args.config.as_deref()) {

@@ -1,7 +1,7 @@
-//! Fetches a robots.txt for a person, just as the proxy would: by the same fetcher, the same way
-//! out, the same trust, and with the same meaning.
+//! Fetches a robots.txt for a person in the same way as the proxy: with the same fetcher, egress,
+//! trusted roots and interpretation.
 //!
-//! Nothing is kept, and nothing is decided about a bot.
+//! It keeps nothing and decides nothing about a bot.
 
 mod record;
 mod way;
@@ -21,7 +21,7 @@ use crate::{
 use self::way::Way;
 use super::progress::Progress;
 
-/// A fetch and what it means.
+/// A fetch and its result.
 #[derive(Debug)]
 pub struct Live {
     pub traced: Traced,
@@ -31,7 +31,7 @@ pub struct Live {
     state: Arc<OriginState>,
 }
 
-/// Why there was no fetch at all. That a fetch failed is no such thing: it has a meaning.
+/// Why no fetch was possible. A failed fetch is not such an error, because it has a meaning.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     #[error(transparent)]
@@ -44,11 +44,11 @@ pub enum LiveError {
     Fetch(#[from] LookupError),
 }
 
-/// Fetches the robots.txt of `origin` as `config` has it, which takes at most
-/// `robots.fetch-timeout`. Where that is long, a terminal at standard error is told.
+/// Fetches the robots.txt of `origin` with `config`, which takes at most `robots.fetch-timeout`.
+/// Shows progress at a terminal if it takes long.
 ///
 /// # Errors
-/// The name servers or the root certificates cannot be had.
+/// If the name servers or the root certificates cannot be loaded.
 pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -89,7 +89,7 @@ impl Live {
         }
     }
 
-    /// What the proxy would have found by the same fetch.
+    /// Returns the lookup that the proxy would have got from the same fetch.
     pub(super) fn lookup(&self) -> Lookup {
         Lookup {
             state: self.state.clone(),
@@ -101,34 +101,34 @@ impl Live {
         }
     }
 
-    /// What holds after the fetch, for an origin of which nothing was known before.
+    /// Returns the answer after the fetch, for a previously unknown origin.
     pub fn answer(&self) -> Answer<'_> {
         self.state.answer(self.at, &self.policy)
     }
 
-    /// The status that counts, and until when it does.
-    pub fn source_fetch(&self) -> SourceFetch {
-        self.state.source_fetch(self.at, &self.policy)
+    /// Returns the status that decides, and when it expires.
+    pub fn ground(&self) -> Ground {
+        self.state.ground(self.at, &self.policy)
     }
 
-    /// The robots.txt, where one was had.
+    /// Returns the robots.txt, if the fetch returned one.
     pub fn body(&self) -> Option<&[u8]> {
         self.rules().map(|received| &*received.body)
     }
 
-    /// As [`body`](Self::body), with what was read of it beyond what counts: it is longer than
-    /// [`LIMIT`](crate::robots::LIMIT) where the file is.
+    /// As [`body`](Self::body), with the bytes that were read past the limit: it is longer than
+    /// [`LIMIT`](crate::robots::LIMIT) if the file is.
     pub fn body_as_read(&self) -> Option<Vec<u8>> {
         self.rules()
             .map(|received| [&*received.body, &received.cut_off].concat())
     }
 
-    /// Whether only a part of the robots.txt counts.
+    /// Returns whether only a part of the robots.txt counts.
     pub fn is_cut(&self) -> bool {
         self.rules().is_some_and(|received| !received.cut_off.is_empty())
     }
 
-    /// How the redirects went on and on, where they did.
+    /// Describes the redirects, if there were too many.
     pub fn detour(&self) -> Option<&'static str> {
         if !matches!(self.traced.fetched, Fetched::TooManyRedirects { .. }) {
             return None;
@@ -141,17 +141,17 @@ impl Live {
         })
     }
 
-    /// The way of the fetch, in lines for a person.
+    /// Returns a display of the fetch, in lines for a person.
     pub fn way(&self) -> impl Display {
         Way(self)
     }
 
-    /// The same for a program.
+    /// Returns the record of the fetch for programs.
     pub(super) fn record(&self) -> FetchRecord<'_> {
         self.into()
     }
 
-    /// What was received, where it is rules.
+    /// Returns the response, if it has rules.
     fn rules(&self) -> Option<&Received> {
         match (&self.traced.fetched, self.answer()) {
             (Fetched::Received(received), Answer::Rules(_)) => Some(received),

@@ -1,5 +1,5 @@
-//! `robotgate man`: the manual pages, for packages. One for each command from what `--help` says, and one for the
-//! configuration file from its example.
+//! `robotgate man`: writes the manual pages, for packages. There is one for each command, from its `--help`, and one
+//! for the configuration file, from its example.
 
 use std::{fs, io, path::PathBuf, process::ExitCode};
 
@@ -16,19 +16,19 @@ pub struct ManArgs {
     folder: PathBuf,
 }
 
-/// What a line of the example is.
+/// A kind of line in the example.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'a> {
     /// `[proxy]`
     Section(&'a str),
     /// Running text, without its `#`.
     Text(&'a str),
-    /// Keys, tables and examples, to be shown line by line.
+    /// Keys, tables and examples, which are shown line by line.
     Verbatim(&'a str),
     Blank,
 }
 
-/// Writes them.
+/// Writes the pages.
 pub fn run(args: &ManArgs) -> ExitCode {
     match write(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -45,7 +45,8 @@ fn write(ManArgs { folder }: &ManArgs) -> io::Result<()> {
     fs::write(folder.join("robotgate.toml.5"), render(EXAMPLE))
 }
 
-/// The page of the configuration file: sections become headings, comments paragraphs, and keys stand as they are written.
+/// Renders the page of the configuration file. Sections become headings, comments become paragraphs, and keys are
+/// copied.
 fn render(example: &str) -> String {
     let mut page = Roff::new();
     let version = concat!("robotgate ", env!("CARGO_PKG_VERSION"));
@@ -87,7 +88,7 @@ impl<'a> Line<'a> {
         let Some(comment) = line.strip_prefix('#') else {
             return match line {
                 "" => Line::Blank,
-                // Of a list of tables the heading alone would say nothing.
+                // The header of a list of tables says too little to be a heading.
                 _ if line.starts_with('[') && !line.starts_with("[[") => Line::Section(line),
                 _ => Line::Verbatim(line),
             };
@@ -103,7 +104,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Whether this reads as `key = value`.
+/// Returns whether the text has the form `key = value`.
 fn is_key(text: &str) -> bool {
     let key = text.split_once(" = ").map(|(key, _)| key);
     key.is_some_and(|key| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'))

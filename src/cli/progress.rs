@@ -1,5 +1,4 @@
-//! Tells a person at a terminal that something goes on, and how far it is, where it takes longer than a second. Nothing
-//! else is told: what goes into a pipe or a file has none of this in it.
+//! Shows progress at a terminal if a command takes longer than a second. Prints nothing if stderr is a pipe or a file.
 
 use std::{
     io::{IsTerminal as _, Write as _, stderr, stdin},
@@ -10,11 +9,11 @@ use std::{
 
 use super::columns::{columns_of, cut};
 
-/// Tells until it is dropped, and leaves nothing behind.
+/// Shows progress until it is dropped, and then erases it.
 #[derive(Debug)]
 pub(super) struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 
-/// Whether the terminal can write over a line.
+/// Whether the terminal can overwrite a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Terminal {
     Plain,
@@ -24,7 +23,7 @@ enum Terminal {
 // === impl Progress ===
 
 impl Progress {
-    /// Tells `text`, which is asked for anew each second.
+    /// Shows `text`, which is called again each second.
     pub(super) fn begin(text: impl Fn() -> String + Send + 'static) -> Self {
         if !stderr().is_terminal() {
             return Self(None);
@@ -41,7 +40,7 @@ impl Progress {
                 print("\r\x1b[K");
             }
         };
-        // Without a thread, it is not told.
+        // If there can be no thread, no progress is shown.
         let thread = thread::Builder::new().name("progress".to_owned()).spawn(telling);
         Self(thread.ok().map(|thread| (end, thread)))
     }
@@ -51,7 +50,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.0.take() {
             drop(end);
-            // So that what is said next is not written over.
+            // So that the next output is not overwritten.
             let _ = thread.join();
         }
     }
@@ -77,7 +76,7 @@ impl Terminal {
     }
 }
 
-/// Tells who is at a terminal that the program waits for what they type, which is `what`.
+/// Tells a person at a terminal that the program waits for them to type `what`.
 pub(super) fn prompt_for(what: &str) {
     if stdin().is_terminal() && stderr().is_terminal() {
         eprintln!("robotgate: type {what}; Ctrl-D in an empty line ends it, Ctrl-C gives up");
@@ -85,9 +84,9 @@ pub(super) fn prompt_for(what: &str) {
 }
 
 fn print(text: &str) {
-    // Whom it cannot be told needs no telling.
+    // If stderr cannot be written, nobody reads it.
     let _ = stderr().write_all(text.as_bytes());
 }
 
-/// How long a person waits without a word, and then for the next.
+/// Time until progress is first shown, and between updates.
 const PERIOD: Duration = Duration::from_secs(1);

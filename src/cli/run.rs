@@ -32,7 +32,7 @@ pub struct RunArgs {
     file: Option<PathBuf>,
 }
 
-/// Runs until it is told to stop.
+/// Runs the proxy until it is stopped.
 pub fn run(args: &RunArgs) -> ExitCode {
     if let Some(file) = &args.file {
         return misused(&format!(

@@ -1,6 +1,6 @@
-//! The bytes of a robots.txt on the disk or from standard input: never more of them than are of use.
+//! Reads a robots.txt from disk or standard input, up to a limit.
 //!
-//! What counts of them is not decided here.
+//! It does not decide which bytes count.
 
 use std::{
     fs::File,
@@ -11,12 +11,12 @@ use std::{
 use super::progress::prompt_for;
 use crate::robots::LIMIT;
 
-/// What is of use of the file at `path`.
+/// Reads the file at `path`, up to the limit.
 pub(super) fn of_file(path: &Path) -> io::Result<Vec<u8>> {
     File::open(path).and_then(read)
 }
 
-/// What is of use of standard input.
+/// Reads standard input, up to the limit.
 pub(super) fn of_input() -> io::Result<Vec<u8>> {
     prompt_for("the robots.txt");
     read(io::stdin().lock())
@@ -28,5 +28,5 @@ fn read(input: impl Read) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// Bytes that are read: what counts, and the line after it to show.
+/// Maximum number of bytes to read: what counts, and the line after it to show.
 const MAX_READ: u64 = LIMIT as u64 + 64 * 1024;

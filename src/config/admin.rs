@@ -1,6 +1,6 @@
-//! `[admin]`: where operators ask robotgate, and by which token.
+//! `[admin]`: where the admin API listens, and its token.
 //!
-//! It binds nothing. The only file that it reads is that of the token, which it never shows.
+//! It binds nothing. It reads only the token file, and never shows the token.
 
 use std::fmt;
 use std::io;
@@ -16,21 +16,22 @@ use crate::files::{self, SecretError};
 use subtle::ConstantTimeEq as _;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3180);
-/// Bytes of a token. Fewer can be guessed; more than the header section of a request has room for is another file.
+/// Length of a token in bytes. A shorter one can be guessed. A longer one does not fit into a request's header
+/// section, so it is probably another file.
 const TOKEN_BYTES: RangeInclusive<usize> = 16..=4096;
 
 /// The `[admin]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
-    /// Addresses to listen on, each once; none means that nobody is answered. Port 0 leaves the choice to the system.
+    /// Addresses to listen on, without duplicates. Empty: the admin API is off. Port 0 lets the system choose.
     pub listen: Vec<SocketAddr>,
-    /// What who asks has to present; always there where an address is not loopback.
+    /// The token that clients must present. Required if an address is not loopback.
     pub token: Option<AdminToken>,
-    /// Where it was read from.
+    /// The file that the token was read from.
     pub token_file: Option<PathBuf>,
 }
 
-/// A bearer token (RFC 6750 §2.1). It is compared in constant time, and never shown.
+/// A bearer token (RFC 6750 §2.1), compared in constant time and never shown.
 #[derive(Clone)]
 pub struct AdminToken(Arc<str>);
 
@@ -65,7 +66,7 @@ impl Admin {
     }
 }
 
-/// That only this machine gets at what needs no token. Whoever does reads which sites the bots visit.
+/// Checks that without a token only this machine can reach the API, which shows the sites that bots visit.
 fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, checker: &Checker<'_>) {
     let open = addresses
         .iter()
@@ -83,12 +84,12 @@ fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, c
     }
 }
 
-/// That bots are served elsewhere.
+/// Checks that the admin API and the proxy do not share an address.
 fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, checker: &Checker<'_>) {
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let tls = tls.map(|address| ("proxy.tls.listen", address));
     let plain = proxy.listen.iter().map(|address| ("proxy.listen", address));
-    // Port 0 is another port each time.
+    // Port 0 is a different port each time.
     let taken = plain
         .chain(tls)
         .find(|(_, one)| one.port() != 0 && addresses.contains(one));
@@ -101,7 +102,7 @@ fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, che
 // === impl AdminToken ===
 
 impl AdminToken {
-    /// The first line of a file that others cannot read. The error quotes nothing of the file.
+    /// Reads the token from the first line of a file that others cannot read. Errors quote nothing of the file.
     fn read(path: &Path) -> Result<Self, String> {
         let (file, low, high) = (path.display(), TOKEN_BYTES.start(), TOKEN_BYTES.end());
         let bytes = files::read_secret(path).map_err(|error| match &error {
@@ -122,7 +123,7 @@ impl AdminToken {
         })
     }
 
-    /// Whether `presented` is the token. How long that takes tells nothing but whether it is as long.
+    /// Returns whether `presented` is the token. The time that this takes reveals only whether the length is right.
     pub fn is(&self, presented: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(presented).into()
     }

@@ -1,8 +1,8 @@
-//! `[identity]` and `[[bot]]`: which bots there are, how they are known, what proves that a client is one of them, and what
-//! becomes of requests that name none.
+//! `[identity]` and `[[bot]]`: the bots, how they are recognised and prove who they are, and what happens to requests
+//! that name none.
 //!
-//! It sees each entry and all of them together, and never a request: it identifies nobody and verifies no client. The only
-//! file that it reads is that of the credentials, of which no error quotes anything.
+//! It checks the entries, alone and against each other. It sees no request, identifies nobody and verifies no client.
+//! It reads only the credentials file, and errors quote nothing of it.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,29 +17,28 @@ use crate::bot::{
 };
 use crate::files::{self, SecretError};
 
-/// The `[identity]` section. The credentials themselves are with the bots that they stand for
-/// ([`Bots::credentials`]).
+/// The `[identity]` section. The credentials themselves are in [`Bots::credentials`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityRules {
-    /// What a request gets that names no bot.
+    /// How requests that name no bot are handled.
     pub unidentified: Unidentified,
-    /// The file of the credentials; without one, none is asked for and none is looked at.
+    /// The credentials file. Without one, credentials are neither requested nor checked.
     pub credentials: Option<PathBuf>,
-    /// Whether nobody is served who proves nothing.
+    /// Whether clients without proof are refused.
     pub required: bool,
 }
 
-/// What `[identity]` says of credentials, for the bots that name them.
+/// The credentials that bots can name.
 enum Named {
-    /// There is no file.
+    /// No credentials file is configured.
     None,
-    /// What is in it; nothing, where it could not be read and a complaint says so.
+    /// The content of the credentials file. `None` if it could not be read, which has been reported.
     File(Option<Credentials>),
-    /// There is one, which is not looked into: every name counts.
+    /// A credentials file is configured but not read: every name is accepted.
     Unread,
 }
 
-/// What the entries so far have taken, in lower case.
+/// What the entries so far use, in lower case.
 struct Taken {
     named: Named,
     /// Whether clients can show certificates.
@@ -111,7 +110,7 @@ impl IdentityRules {
 
 impl Taken {
     fn bot(&mut self, table: &Table<'_>) -> Option<Bot> {
-        // All are checked before the first that fails ends the matter, so that all mistakes are reported.
+        // Check everything before returning early, so that all mistakes are reported.
         let name = table.required("name", r#""AcmeBot""#, Table::text);
         let name = name.and_then(|name| self.name(&name, table));
         let bot_name = name.as_deref().unwrap_or_default();
@@ -166,7 +165,7 @@ impl Taken {
             let Some(pattern) = table.checker.parsed(&item, pattern) else {
                 continue;
             };
-            // Only the first of two equal entries could ever be found.
+            // Only the first of two equal entries would ever match.
             if let Some(first) = self
                 .user_agents
                 .insert(pattern.as_str().to_lowercase(), name.to_owned())
@@ -179,7 +178,7 @@ impl Taken {
         patterns
     }
 
-    /// What proves that a client is the bot of this name.
+    /// Reads what proves that a client is the bot of this name.
     fn bindings(&self, bot_name: &str, table: &Table<'_>) -> Bindings {
         let credentials = match table.list("credentials") {
             Some(list) => table.checker.each(Some(list), |text| credential(text, &self.named)),
@@ -249,7 +248,8 @@ fn robots_agents(list: List<'_>, table: &Table<'_>) -> Vec<Box<str>> {
     })
 }
 
-/// Without `robots-agents` the name is what robots.txt files are searched for, if it can stand in one.
+/// Returns the bot's name as its only product token, for a bot without `robots-agents`. A name that is no product token
+/// is an error.
 fn name_as_agent(name: &str, table: &Table<'_>) -> Option<Vec<Box<str>>> {
     if is_token(name) && name != "*" {
         return Some(vec![name.into()]);
@@ -271,12 +271,12 @@ fn credential(text: &str, named: &Named) -> Result<Box<str>, String> {
             "\"{text}\" would have to be in the credentials file, and none is configured; write credentials = \
              \"credentials\" in [identity]"
         )),
-        // Where the file lacks it, nobody can prove to be the bot: a credential that was taken away opens nothing.
+        // If the file lacks this credential, nobody can prove to be the bot. So removing a credential grants nothing.
         Named::File(_) | Named::Unread => Ok(text.into()),
     }
 }
 
-/// Without `credentials`, a bot is known by the one of its own name, whether or not it is there.
+/// Returns the credential of the bot's own name, for a bot without `credentials`, whether or not the file has it.
 fn default_credential(bot_name: &str, named: &Named) -> Option<Box<str>> {
     match named {
         Named::File(_) | Named::Unread => is_name(bot_name).then(|| bot_name.into()),
@@ -284,7 +284,7 @@ fn default_credential(bot_name: &str, named: &Named) -> Option<Box<str>> {
     }
 }
 
-/// The credentials of a file, or what there is to complain of.
+/// Reads a credentials file, or returns all that is wrong with it.
 fn read_credentials(path: &Path) -> Result<Credentials, Vec<String>> {
     let bytes = files::read_secret(path).map_err(|error| match &error {
         SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {

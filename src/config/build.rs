@@ -1,5 +1,5 @@
 //! Builds what needs more than one section of a [`Config`]: the terms of a decision, a question, the egress and the
-//! fetcher. So the proxy and the commands decide and fetch by the same rules.
+//! fetcher. The proxy and the commands share this, so they decide and fetch by the same rules.
 //!
 //! It opens no connection and reads no file.
 
@@ -18,7 +18,7 @@ use crate::{
 // === impl Config ===
 
 impl Config {
-    /// What decides, as the `generation`-th configuration has it.
+    /// Returns the settings that decisions depend on, for generation number `generation`.
     pub fn terms(&self, generation: u64) -> Terms {
         Terms {
             https_mode: self.https.mode,
@@ -30,8 +30,8 @@ impl Config {
         }
     }
 
-    /// The question whether a bot may fetch a URL the usual way, asked by somebody else: `terms` decide, and the bot has
-    /// the proof that it needs, unless it is `unproven`.
+    /// Builds the question whether a bot may fetch a URL, as a command or the API asks it. The bot is assumed to have
+    /// the proof that it needs, unless `unproven` is set.
     pub fn question(&self, agent: &str, unproven: bool, target: Target, terms: Terms, now: SystemTime) -> Question {
         let proof = match unproven {
             true => Proof::None,
@@ -45,23 +45,23 @@ impl Config {
         Question::of_url(Subject::of(identity), target, exception, terms)
     }
 
-    /// Why bots may not go to `origin`, as far as that can be said before its name is resolved: `[egress]` closes it,
-    /// or robotgate itself listens there.
+    /// Checks whether `[egress]` closes `origin` or robotgate itself listens there, as far as that is known before its
+    /// name is resolved.
     ///
     /// # Errors
-    /// They may not.
+    /// If bots may not go to `origin`.
     pub fn screen(&self, origin: &Origin) -> Result<(), Prohibited> {
         screen(&self.egress.guard, &self.listening(), &origin.host, origin.port)
     }
 
-    /// Where the proxy would listen.
+    /// Returns the addresses that the configuration makes the proxy listen on.
     pub fn listening(&self) -> Listening {
         let tls = self.proxy.tls.iter().flat_map(|tls| &tls.listen);
         let all = self.proxy.listen.iter().chain(tls).chain(&self.admin.listen);
         all.copied().collect()
     }
 
-    /// The way out, with names looked up by `resolver`, and never to where robotgate is `listening`.
+    /// Returns the egress, which resolves names with `resolver` and never connects to an address in `listening`.
     pub fn way_out(&self, resolver: Resolver, listening: Listening) -> Egress {
         Egress {
             resolver,
@@ -70,12 +70,13 @@ impl Config {
         }
     }
 
-    /// Bounds how many fetches run at once (`robots.max-fetches`).
+    /// Returns the limiter of how many fetches run at once (`robots.max-fetches`).
     pub fn fetch_limiter(&self) -> Arc<FetchLimiter> {
         Arc::new(FetchLimiter::new(self.robots.max_fetches))
     }
 
-    /// What fetches robots.txt files, by `egress`, on connections of `origins`, and in turn with all else that has `limiter`.
+    /// Returns a fetcher of robots.txt files that connects through `egress`, on connections of `origins`, and shares
+    /// `limiter`.
     pub fn fetcher(&self, egress: Egress, origins: Arc<Origins>, limiter: Arc<FetchLimiter>) -> Fetcher {
         Fetcher::new(
             egress,

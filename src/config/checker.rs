@@ -1,6 +1,6 @@
-//! What all tables of a file share: where its relative paths begin, and the list of what is wrong with it.
+//! State that all tables of a file share: the base of relative paths, and the list of mistakes.
 //!
-//! It judges no value by itself; a parser that is handed in does.
+//! It judges no value itself; the parsers that callers pass do.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -12,19 +12,19 @@ use toml::Spanned;
 use super::environment::Environment;
 use super::error::{Complaint, line};
 
-/// A text, and where it is written.
+/// A text and its place in the file.
 pub(super) type Text<'c> = Spanned<&'c str>;
 pub(super) type List<'c> = Spanned<Vec<Text<'c>>>;
 
-/// Collects what is wrong.
+/// Collects the mistakes of a file.
 pub(super) struct Checker<'c> {
     pub environment: &'c Environment,
     base_dir: &'c Path,
     text: &'c str,
-    /// Whether the credentials file has to be there and hold what the bots name.
+    /// Whether the credentials file must exist and contain what the bots name.
     pub reads_credentials: bool,
     complaints: RefCell<Vec<Complaint>>,
-    /// Whether something that is written could not be read as its type.
+    /// Whether a value or table had the wrong type.
     has_unread: Cell<bool>,
 }
 
@@ -50,7 +50,7 @@ impl<'c> Checker<'c> {
     pub(super) fn into_complaints(self) -> Vec<Complaint> {
         let mut complaints = self.complaints.into_inner();
         if self.has_unread.get() {
-            // What seems to be missing may be what could not be read.
+            // A key that seems missing can be in a part that could not be read.
             complaints.retain(|complaint| complaint.missing.is_none());
         }
         complaints
@@ -64,7 +64,7 @@ impl<'c> Checker<'c> {
         });
     }
 
-    /// A complaint of a key that should stand in the table at `span`.
+    /// Reports a key that is missing from the table at `span`.
     pub(super) fn missing(&self, span: Range<usize>, key: &'static str, message: String) {
         self.complaints.borrow_mut().push(Complaint {
             span,
@@ -73,34 +73,34 @@ impl<'c> Checker<'c> {
         });
     }
 
-    /// A complaint of what could not be read as its type.
+    /// Reports a value of the wrong type.
     pub(super) fn unread(&self, span: Range<usize>, message: String) {
         self.has_unread.set(true);
         self.complain(span, message);
     }
 
-    /// What is written there.
+    /// Returns the text at `span`.
     pub(super) fn source(&self, span: Range<usize>) -> &'c str {
         self.text.get(span).unwrap_or_default()
     }
 
-    /// What a parser makes of the text; a complaint and nothing where it fails.
+    /// Parses a text; reports a failure and returns `None`.
     pub(super) fn parsed<T, E: Display>(&self, raw: &Text<'_>, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
         self.taken(raw.span(), parse(raw.get_ref()))
     }
 
-    /// The value, or a complaint of why there is none.
+    /// Returns the value; reports an error and returns `None`.
     pub(super) fn taken<T, E: Display>(&self, span: Range<usize>, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.complain(span, error.to_string())).ok()
     }
 
-    /// Each item of a list as a parser takes it.
+    /// Parses each item of a list, and reports those that fail.
     pub(super) fn each<T, E: Display>(&self, list: Option<List<'_>>, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T> {
         let items = list.map(Spanned::into_inner).unwrap_or_default();
         items.iter().filter_map(|item| self.parsed(item, &parse)).collect()
     }
 
-    /// A path, counted from the folder of the file.
+    /// Reads a path, relative to the folder of the file.
     pub(super) fn path(&self, raw: &Text<'_>) -> Option<PathBuf> {
         self.parsed(raw, |text| match text {
             "" => Err("an empty path names no file; leave the key out for the default".to_owned()),
@@ -110,13 +110,13 @@ impl<'c> Checker<'c> {
         })
     }
 
-    /// A path, or a file of the state directory.
+    /// Reads a path; without one, returns `file` in the state directory.
     pub(super) fn path_or_state(&self, raw: Option<Text<'_>>, file: &str) -> PathBuf {
         raw.and_then(|raw| self.path(&raw))
             .unwrap_or_else(|| self.environment.state_dir.join(file))
     }
 
-    /// The line of a place, from 1.
+    /// Returns the line number of a place, from 1.
     pub(super) fn line(&self, span: &Range<usize>) -> usize {
         line(self.text, span.start)
     }

@@ -1,4 +1,4 @@
-//! `[egress]`: where bots may go beyond the public internet and where not, and who resolves names.
+//! `[egress]`: which destinations bots may reach, and which name servers resolve names.
 //!
 //! It resolves nothing and decides about no address.
 
@@ -17,13 +17,13 @@ const DNS_PORT: u16 = 53;
 /// The `[egress]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Egress {
-    /// Where bots may go.
+    /// Which destinations bots may reach.
     pub guard: Guard,
-    /// Name servers; none means the system's.
+    /// Name servers. Empty: those of the system.
     pub dns: Vec<SocketAddr>,
 }
 
-/// An item of a list of destinations.
+/// An item in a list of destinations.
 enum Destination {
     Network(IpNet),
     Host(HostPattern),
@@ -58,7 +58,7 @@ impl FromIterator<Destination> for Destinations {
     }
 }
 
-/// A network, a single address, or a host by its name.
+/// Parses a network, a single address, or a host name.
 fn destination(text: &str) -> Result<Destination, String> {
     let is_network = text.parse::<IpAddr>().is_ok() || text.contains('/') && !text.contains("//");
     if is_network {
@@ -75,12 +75,13 @@ fn destination(text: &str) -> Result<Destination, String> {
     }
 }
 
-/// A network, or a single address. Bits beside the prefix are refused: which half was the slip cannot be known.
+/// Parses a network or a single address. Rejects a network with host bits set, as either the address or the
+/// length can be the mistake.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
     network_or(text, r#"write one like "10.0.0.0/8" or "fd00::/8""#)
 }
 
-/// A network; for a text that is none, `advice` says what to write.
+/// Parses a network. The error ends with `advice`, which says what to write.
 fn network_or(text: &str, advice: &str) -> Result<IpNet, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(address.to_canonical().into());
@@ -96,7 +97,7 @@ fn network_or(text: &str, advice: &str) -> Result<IpNet, String> {
     }
 }
 
-/// The network whose addresses are compared: of IPv4-mapped addresses that is the IPv4 one.
+/// Converts a network of IPv4-mapped addresses to the IPv4 network, the form in which addresses are compared.
 fn canonical(network: IpNet) -> IpNet {
     let IpNet::V6(v6) = network else { return network };
     let mapped = v6.addr().to_ipv4_mapped().zip(v6.prefix_len().checked_sub(96));
@@ -120,7 +121,7 @@ fn ports(table: &Table<'_>) -> Ports {
     Ports::only(ranges.collect())
 }
 
-/// One port, or the first and the last of some.
+/// Parses one port, or a range as its first and last port.
 fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
     let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port != 0);
     let (first, last) = text.split_once('-').unwrap_or((text, text));

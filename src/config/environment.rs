@@ -1,33 +1,35 @@
-//! What the machine and its service manager say: where state is kept, how many cores there are.
+//! The environment that defaults depend on: where state is kept, and the number of cores.
 //!
-//! Read once and passed on, so that nothing else looks at the process's environment.
+//! It is read once and passed on, so that no other code reads the process's environment.
 
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::thread;
 
-/// What the built-in defaults depend on.
+/// The values that the built-in defaults depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
-    /// Where the authority's files are kept unless the configuration says otherwise.
+    /// The directory for state, such as the authority's files, unless the configuration names
+    /// another.
     pub state_dir: PathBuf,
-    /// The cores that this process may use.
+    /// Number of cores that this process may use.
     pub cores: usize,
 }
 
 // === impl Environment ===
 
 impl Environment {
-    /// This process's.
+    /// Returns the environment of this process.
     pub fn of_process() -> Self {
         Self::from_vars(|name| std::env::var_os(name))
     }
 
-    /// From given variables: the first directory of `STATE_DIRECTORY` (as systemd sets it), else
-    /// `XDG_STATE_HOME/robotgate`, else `HOME/.local/state/robotgate`, else `/var/lib/robotgate`.
+    /// Builds the environment from given variables. The state directory is the first directory of
+    /// `STATE_DIRECTORY` (as systemd sets it), else `XDG_STATE_HOME/robotgate`, else
+    /// `HOME/.local/state/robotgate`, else `/var/lib/robotgate`.
     ///
-    /// An empty or relative value is passed over, as the XDG specification asks.
+    /// Empty and relative values are ignored, as the XDG specification asks.
     pub fn from_vars(var: impl Fn(&str) -> Option<OsString>) -> Self {
         let directory = |name: &str| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let systemd = || {
@@ -44,7 +46,7 @@ impl Environment {
     }
 }
 
-/// What this machine calls itself; 127.0.0.1 where that is no name.
+/// Returns this machine's node name, or 127.0.0.1 if it is not a valid host name.
 pub fn host_name() -> String {
     let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);

@@ -1,7 +1,7 @@
-//! What can be wrong with a configuration, said so that the reader can mend it: file, line, column, key, a sentence,
-//! and the line itself.
+//! Errors of a configuration, with all that a reader needs to fix them: file, line, column, key, message and the
+//! line itself.
 //!
-//! It finds the place of a mistake in the parsed document, and prints; nothing is judged here.
+//! It finds the place of a mistake in the parsed document, and prints it. It judges nothing.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::files::Unreadable;
 
-/// Why there is no configuration.
+/// Why a configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -22,47 +22,47 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file that is being written is empty for a moment, and one on a full disk for longer; to take it for "every
-    /// default" would open what was closed.
+    /// The file is empty. A file that is being written is empty for a moment, and one on a full disk for longer;
+    /// using all defaults then could allow what the configuration forbids.
     #[error("{} is empty; where every key is to have its default, write a comment into it", .0.display())]
     Empty(PathBuf),
-    /// The file says what cannot be meant.
+    /// The file is invalid.
     #[error("{0}")]
     Invalid(Problems),
 }
 
-/// All that is wrong in one file, in the file's order; never empty.
+/// All mistakes in one file, in the file's order; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(Vec<Problem>);
 
 /// One mistake and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The file, as it was named.
+    /// The file, as the caller named it.
     pub file: Arc<str>,
     /// The line, from 1.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// The dotted key, such as `robots.default-ttl` or `bot[1].name` (lists count from 0); empty for a mistake of
-    /// syntax that is at none.
+    /// The dotted key, such as `robots.default-ttl` or `bot[1].name` (lists count from 0); empty for a syntax error
+    /// outside of any key.
     pub key: String,
     /// What is wrong, and what to write instead.
     pub message: String,
-    /// The line as it stands in the file.
+    /// The line, as in the file.
     pub source_line: String,
-    /// How many characters of the line are meant; at least 1.
+    /// Number of characters to mark in the line; at least 1.
     pub width: usize,
 }
 
-/// A mistake before its place is known in words.
+/// A mistake whose line and key are not yet known.
 pub(super) struct Complaint {
-    /// The bytes that are meant.
+    /// The bytes at fault.
     pub span: Range<usize>,
-    /// A key that should stand in the table at `span` and does not.
+    /// The key that is missing from the table at `span`.
     pub missing: Option<&'static str>,
     pub message: String,
 }
@@ -70,18 +70,18 @@ pub(super) struct Complaint {
 /// A search for the smallest key or value around a range of bytes.
 struct Search<'s> {
     span: &'s Range<usize>,
-    /// The dotted key of where the search is.
+    /// The dotted key where the search is.
     here: String,
-    /// How wide the smallest one is, and its dotted key.
+    /// The width and the dotted key of the smallest match so far.
     best: Option<(usize, String)>,
 }
 
-/// The line number of a byte, from 1.
+/// Returns the line number of a byte, from 1.
 pub(super) fn line(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count()
 }
 
-/// Without line ends and terminal sequences, which a quoted key or value may hold.
+/// Escapes control characters, such as line ends and terminal sequences in a quoted key or value.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
@@ -97,7 +97,7 @@ fn printable(text: &str) -> String {
 // === impl Problems ===
 
 impl Problems {
-    /// The complaints about a file of this text, each with its place.
+    /// Finds the place of each complaint in the text.
     pub(super) fn new(file: &str, text: &str, document: &DeTable<'_>, complaints: Vec<Complaint>) -> Self {
         let file: Arc<str> = file.into();
         let problem = |complaint| Problem::new(&file, text, document, complaint);
@@ -106,7 +106,7 @@ impl Problems {
         Self(problems)
     }
 
-    /// Each of them, in the file's order.
+    /// Returns the problems, in the file's order.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
         self.0.iter()
     }
@@ -166,7 +166,7 @@ impl fmt::Display for Problem {
         writeln!(f, "{:>5} | {}", self.line, self.source_line)?;
         write!(f, "      | ")?;
         for c in self.source_line.chars().take(self.column - 1) {
-            // A tab stays a tab, so that the caret stands right whatever the width of tabs.
+            // Keep tabs, so that the caret is in the right column for any tab width.
             write!(f, "{}", if c == '\t' { '\t' } else { ' ' })?;
         }
         write!(f, "{}", "^".repeat(self.width))
@@ -176,7 +176,7 @@ impl fmt::Display for Problem {
 // === impl Search ===
 
 impl Search<'_> {
-    /// The dotted key of the smallest key or value around the range.
+    /// Returns the dotted key of the smallest key or value around the range.
     fn key(document: &DeTable<'_>, span: &Range<usize>) -> String {
         let mut search = Search {
             span,
@@ -216,10 +216,10 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps the key if its range is around the one sought, and no wider than the best so far: in a tie (a list of
-    /// tables and its first item share a header) the deeper one is meant.
+    /// Keeps the key if its range encloses the one sought and is no wider than the best so far. In a tie (a list of
+    /// tables and its first item share a header), the deeper key wins.
     fn offer(&mut self, range: Range<usize>) {
-        // A value that was left out in the text has no place.
+        // A value that is not in the text, such as an implicit table, has no place.
         let somewhere = range != (0..0);
         let around = range.start <= self.span.start && self.span.end <= range.end;
         if somewhere && around && self.best.as_ref().is_none_or(|(width, _)| range.len() <= *width) {

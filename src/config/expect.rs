@@ -1,24 +1,24 @@
 //! `[[expect]]`: cases that a configuration must meet before it is used.
 //!
-//! They are read here and never run.
+//! It reads the cases and does not run them.
 
 use url::Url;
 
 use super::table::Table;
 use crate::decision::Verdict;
 
-/// One `[[expect]]`: what a bot's request must come to, given a robots.txt.
+/// One `[[expect]]`: the verdict that a bot's request must get, given a robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expectation {
     /// The User-Agent field of the request.
     pub agent: String,
-    /// The URL asked for, http or https, as it was written.
+    /// The requested URL, http or https, as written.
     pub url: String,
     /// The text of the origin's robots.txt.
     pub robots: String,
-    /// What it must come to.
+    /// The expected verdict.
     pub verdict: Verdict,
-    /// Where the entry begins in the file, from 1.
+    /// The line where the entry begins, from 1.
     pub line: usize,
 }
 

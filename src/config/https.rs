@@ -1,7 +1,7 @@
-//! `[https]`: what a CONNECT gets, whose certificates robotgate shows and whose it trusts. `[[https.tunnel]]`: single
-//! hosts that are let through unseen, each with a reason and an end.
+//! `[https]`: how a CONNECT is handled, and the certificates that robotgate shows and trusts. `[[https.tunnel]]`:
+//! hosts that are tunnelled without inspection, each with a reason and an end date.
 //!
-//! It makes no certificate and looks at no clock. The only files that it reads are those of root certificates.
+//! It makes no certificate and reads no clock. It reads only the files of root certificates.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,30 +20,30 @@ use crate::{files, pem};
 /// The `[https]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Https {
-    /// What a CONNECT gets.
+    /// How a CONNECT is handled.
     pub mode: HttpsMode,
-    /// What settles a tunnel that only part of a robots.txt forbids.
+    /// How to decide a tunnel to a site whose robots.txt forbids only a part of it.
     pub unverifiable: Unverifiable,
-    /// The authority's certificate, PEM. Nothing says yet that the file is there.
+    /// The authority's certificate, PEM. The file need not exist.
     pub ca_certificate: PathBuf,
     /// The authority's private key, PEM.
     pub ca_key: PathBuf,
-    /// Whether origins are offered HTTP/2 beside HTTP/1.1, for pages and for robots.txt.
+    /// Whether robotgate offers origins HTTP/2 beside HTTP/1.1, for pages and for robots.txt.
     pub upstream_http2: bool,
-    /// Certificates trusted beside the system's roots; read when the configuration is.
+    /// Certificates that are trusted beside the system's roots. They are read with the configuration.
     pub extra_roots: Vec<CertificateDer<'static>>,
-    /// Hosts that are let through as tunnels, in the file's order; see [`Https::tunnel_exception`].
+    /// Hosts that are tunnelled, in the file's order; see [`Https::tunnel_exception`].
     pub tunnels: Vec<TunnelException>,
 }
 
-/// A host that is let through as a tunnel until a day.
+/// A host that is tunnelled until a given time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunnelException {
-    /// Which hosts are meant.
+    /// The hosts that the entry covers.
     pub host: HostPattern,
-    /// Why, in the operator's words; never empty.
+    /// The operator's reason; never empty.
     pub reason: Arc<str>,
-    /// The first moment at which the entry holds no more.
+    /// The first moment at which the entry no longer applies.
     pub until: SystemTime,
 }
 
@@ -75,10 +75,10 @@ impl Https {
         }
     }
 
-    /// The entry that lets this host through as a tunnel at this time, if one does.
+    /// Returns the entry that lets this host be tunnelled at this time.
     ///
-    /// The host is a name in ASCII (punycode) or an IP address, without a port; case, a trailing dot and an IPv6
-    /// address's brackets do not count.
+    /// `host` is a name in ASCII (punycode) or an IP address, without a port. Case, a trailing dot and the brackets
+    /// of an IPv6 address are ignored.
     pub fn tunnel_exception(&self, host: &str, now: SystemTime) -> Option<&TunnelException> {
         self.tunnels
             .iter()
@@ -89,7 +89,7 @@ impl Https {
 // === impl TunnelException ===
 
 impl TunnelException {
-    /// Whether the entry holds at this time.
+    /// Returns whether the entry applies at this time.
     pub fn holds(&self, now: SystemTime) -> bool {
         now < self.until
     }
@@ -111,7 +111,7 @@ impl TunnelException {
     }
 }
 
-/// The root certificates in the files of a list, in order.
+/// Reads the root certificates in the files of a list, in order.
 pub(super) fn roots(table: &Table<'_>, key: &'static str) -> Vec<CertificateDer<'static>> {
     let mut roots = Vec::new();
     for item in table.list(key).value_or_default() {
@@ -134,7 +134,7 @@ fn parse_reason(text: &str) -> Result<String, String> {
     }
 }
 
-/// The first moment past the end: a date holds through its day, in UTC.
+/// Returns the first moment after `raw`. A date includes its whole day, in UTC.
 fn end(raw: &Datetime) -> Result<SystemTime, String> {
     let unusable =
         || format!("{raw} does not say when; write a date like 2027-01-31, which holds through that day in UTC");
@@ -151,7 +151,7 @@ fn end(raw: &Datetime) -> Result<SystemTime, String> {
         }
         (Some(time), Some(offset)) => {
             let (second, nano) = (time.second.unwrap_or(0), time.nanosecond.unwrap_or(0));
-            // A leap second ends with its minute; this calendar has none.
+            // A leap second counts as the last second of its minute, because this calendar has none.
             let time = Time::from_hms_nano(time.hour, time.minute, second.min(59), nano).map_err(|_| unusable())?;
             let minutes = match offset {
                 Offset::Z => 0,

@@ -1,8 +1,7 @@
-//! `[proxy]` and `[proxy.tls]`: where robotgate listens, what it calls itself, how long it waits for others, and how much
-//! clients may have of it.
+//! `[proxy]` and `[proxy.tls]`: where robotgate listens, its name, its timeouts, and the limits for clients.
 //!
-//! It reads the roots that vouch for clients' certificates, and no key. It binds nothing; an address that is taken is
-//! found out later.
+//! It reads the roots that vouch for clients' certificates, and no key. It binds nothing, so it does not notice an
+//! address that is already in use.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -21,108 +20,108 @@ use crate::bot::is_token;
 const DEFAULT_NAME: &str = "robotgate";
 const THREADS: RangeInclusive<usize> = 1..=1024;
 
-/// Less is no room for a URL and some cookies; pingora takes no more than 1 MiB, with what was read too far.
+/// Less has no room for a URL and some cookies. pingora reads at most 1 MiB, including bytes past the header section.
 const HEADER_BYTES: (RangeInclusive<u64>, &str) = (1 << 10..=512 << 10, "from 1KiB to 512KiB");
-/// pingora takes no more.
+/// pingora accepts no more.
 const HEADER_FIELDS: RangeInclusive<usize> = 1..=256;
 
-/// Longer than a day is a slip of the unit, shorter than a millisecond would refuse everybody.
+/// More than a day is probably a wrong unit; less than a millisecond would refuse everybody.
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
-/// A bot's WebSocket may last for weeks.
+/// A bot's WebSocket can last for weeks.
 const LIFETIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(365 * 24 * 60 * 60);
 const SHUTDOWNS: RangeInclusive<Duration> = Duration::ZERO..=*TIMEOUTS.end();
-/// Whatever is more is as good as no bound.
+/// A greater number is as good as no limit.
 const ANY: RangeInclusive<u32> = 1..=10_000_000;
 const ANY_USIZE: RangeInclusive<usize> = 1..=10_000_000;
 
 /// The `[proxy]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
-    /// Addresses to listen on, at least one, each once. Port 0 leaves the choice to the system.
+    /// Addresses to listen on, at least one, without duplicates. Port 0 lets the system choose.
     pub listen: Vec<SocketAddr>,
-    /// Worker threads, 1 to 1024; by default one for each core.
+    /// Number of worker threads, 1 to 1024; by default one for each core.
     pub threads: usize,
     /// The pseudonym in Via (RFC 9110 §7.6.3) and Proxy-Status (RFC 9209 §2), a token.
     pub name: Arc<str>,
-    /// Whether requests go on with an entry in Via. Responses always have one.
+    /// Whether forwarded requests get an entry in Via. Responses always do.
     pub via: bool,
     /// Whether allowed responses carry `Robots-Decision` too.
     pub annotate_allowed: bool,
-    /// The fields of requests that are not forwarded.
+    /// The request fields that are not forwarded.
     pub strip: Vec<HeaderName>,
-    /// What the header section of a request may hold.
+    /// Limits of a request's header section.
     pub head: HeadLimits,
     /// How long a client may take to send the header section of a request.
     pub header_timeout: Duration,
-    /// How long a client may take for a TLS handshake. That of an origin counts into `connect_timeout`.
+    /// How long a client may take for a TLS handshake. An origin's handshake counts towards `connect_timeout`.
     pub handshake_timeout: Duration,
     /// How long connecting to an origin may take.
     pub connect_timeout: Duration,
-    /// How long an origin may be silent.
+    /// How long an origin may send nothing.
     pub read_timeout: Duration,
-    /// How long either side may refuse to take a byte.
+    /// How long either side may accept no byte.
     pub write_timeout: Duration,
-    /// How long a connection is kept without a request on it.
+    /// How long an idle connection is kept.
     pub idle_timeout: Duration,
-    /// How long a tunnel or a WebSocket may be silent.
+    /// How long a tunnel or a WebSocket may be idle.
     pub tunnel_idle_timeout: Duration,
     /// How long a tunnel or a WebSocket may last.
     pub tunnel_timeout: Duration,
-    /// How long a client may be silent in the middle of its request's content.
+    /// How long a client may pause in the middle of its request's content.
     pub body_timeout: Duration,
-    /// How long open exchanges may go on after a shutdown was asked for; zero ends them at once.
+    /// How long open exchanges may continue after a shutdown begins; zero ends them at once.
     pub shutdown_timeout: Duration,
     pub limits: Limits,
-    /// The listeners that speak TLS, where there are some.
+    /// The TLS listeners, if there are any.
     pub tls: Option<Tls>,
 }
 
-/// What the header section of a request may hold.
+/// Limits of a request's header section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// From the request line to the empty line.
+    /// Bytes from the request line to the empty line.
     pub bytes: usize,
     pub fields: usize,
 }
 
-/// The numbers of `[proxy]` that bound what clients may have.
+/// Limits for clients in `[proxy]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections of all clients together.
     pub connections: usize,
     /// Connections of one client.
     pub client_connections: usize,
-    /// Requests of one client that are under way; a tunnel is one.
+    /// Concurrent requests of one client; a tunnel counts as one.
     pub client_requests: usize,
-    /// Fetches of a robots.txt that one client has begun or waits for.
+    /// Fetches of a robots.txt that one client has started or waits for.
     pub client_fetches: usize,
-    /// New hosts in a minute for which one client has a certificate made.
+    /// New hosts a minute for which a certificate is made for one client.
     pub client_leaves: u32,
-    /// Requests on one connection, before it is closed in good order.
+    /// Requests on one connection, after which robotgate closes it gracefully.
     pub connection_requests: u32,
-    /// Requests that are under way on one HTTP/2 connection.
+    /// Concurrent requests on one HTTP/2 connection.
     pub http2_streams: u32,
-    /// Requests that may be taken back within ten seconds on one HTTP/2 connection.
+    /// Requests that a client may cancel within ten seconds on one HTTP/2 connection.
     pub http2_resets: u32,
 }
 
 /// The `[proxy.tls]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// Addresses to listen on, at least one, each once.
+    /// Addresses to listen on, at least one, without duplicates.
     pub listen: Vec<SocketAddr>,
-    /// The certificate that clients are shown, and those between it and their root; PEM.
+    /// The proxy's certificate chain, without the root; PEM.
     pub certificate: PathBuf,
-    /// Its private key, PEM.
+    /// The private key of the certificate, PEM.
     pub key: PathBuf,
-    /// Who vouches for the certificates of clients; where nobody does, none is asked for.
+    /// The roots that vouch for clients' certificates. Empty: no certificate is requested.
     pub client_roots: Arc<[CertificateDer<'static>]>,
 }
 
 // === impl Proxy ===
 
 impl Proxy {
-    /// Where it listens unless it is written.
+    /// The default address.
     pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);
 
     pub(super) fn read(table: &Table<'_>) -> Self {
@@ -171,7 +170,7 @@ impl Proxy {
 // === impl Tls ===
 
 impl Tls {
-    /// `None` where nothing is written, or too little.
+    /// Returns `None` if the section is missing or incomplete.
     fn read(table: &Table<'_>, plain: &[SocketAddr]) -> Option<Self> {
         table.span()?;
         let checker = table.checker;
@@ -180,7 +179,7 @@ impl Tls {
             .map(|listen| {
                 let span = listen.span();
                 let addresses = addresses(listen, checker);
-                // Port 0 is another port each time.
+                // Port 0 is a different port each time.
                 if let Some(both) = addresses.iter().find(|one| one.port() != 0 && plain.contains(one)) {
                     checker.complain(
                         span,
@@ -209,7 +208,7 @@ impl Tls {
     }
 }
 
-/// Addresses to listen on, at least one, each once.
+/// Reads addresses to listen on, at least one, without duplicates.
 pub(super) fn addresses(raw: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr> {
     if raw.get_ref().is_empty() {
         checker.complain(
@@ -223,7 +222,7 @@ pub(super) fn addresses(raw: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr>
         let Some(address) = checker.parsed(&item, address) else {
             continue;
         };
-        // Port 0 is another port each time.
+        // Port 0 is a different port each time.
         if address.port() != 0 && addresses.contains(&address) {
             checker.complain(item.span(), format!("{address} stands in this list twice"));
         }
@@ -232,7 +231,7 @@ pub(super) fn addresses(raw: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr>
     addresses
 }
 
-/// An address with a port, and a hint for the usual ways of leaving one half out.
+/// Parses an address with a port. The error has a hint for a missing address or port.
 fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -265,7 +264,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// The name of a request field that need not reach the origin.
+/// Parses the name of a request field that can be stripped.
 fn stripped_field(text: &str) -> Result<HeaderName, String> {
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| {
         format!(r#""{text}" is not the name of a field; write one without its colon, like "X-Original-URL""#)
@@ -291,7 +290,7 @@ fn stripped_field(text: &str) -> Result<HeaderName, String> {
 }
 
 fn pseudonym(text: &str) -> Result<Arc<str>, String> {
-    // Proxy-Status wants a token that begins with a letter (RFC 9651 §3.3.4).
+    // Proxy-Status requires a token that begins with a letter (RFC 9651 §3.3.4).
     if is_token(text) && text.starts_with(|first: char| first.is_ascii_alphabetic()) {
         return Ok(text.into());
     }

@@ -1,6 +1,6 @@
-//! What is said of a mistake of syntax, of an unknown key and of a value of another type, in words that say what to write.
+//! Messages for syntax errors, unknown keys and values of the wrong type, which say what to write instead.
 //!
-//! It knows TOML, and never what a value means.
+//! It knows TOML, and nothing of what a value means.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,7 +12,8 @@ use super::checker::Checker;
 use super::environment::Environment;
 use super::error::Complaint;
 
-/// A mistake of syntax in `text`, in TOML's own words but for the most common one: a value without quotes.
+/// Reports a syntax error in `text`. The message is the TOML parser's, except for the most common error: a value
+/// without quotes.
 pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Complaint {
     let span = error.span().unwrap_or_default();
     let value = bare_value(text, span.start);
@@ -31,8 +32,8 @@ pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Co
     }
 }
 
-/// The value without quotes around `at`: what stands behind `key =` or is an item of a list. `None` if `at` is in
-/// anything else.
+/// Returns the range of the unquoted value around `at`, which follows `key =` or is an item of a list. `None` if `at`
+/// is in anything else.
 fn bare_value(text: &str, at: usize) -> Option<Range<usize>> {
     let delimiters = ['"', '\'', '=', '[', ']', '{', '}', ',', '#', '\n'];
     let (before, after) = text.split_at_checked(at)?;
@@ -50,14 +51,15 @@ fn bare_value(text: &str, at: usize) -> Option<Range<usize>> {
     Some(start..start + run.trim().len())
 }
 
-/// Whether `text` ends inside the list of a `key = [`.
+/// Returns whether `text` ends inside the list of a `key = [`.
 fn in_list(text: &str) -> bool {
     let open = text.rfind('[').filter(|open| !text[*open..].contains([']', '{']));
     open.is_some_and(|open| text[..open].trim_end().ends_with('='))
 }
 
-/// What to write for a value without quotes, which follows `before`. The same file with an empty text in its place tells
-/// which type the key takes. `None` for a number or date of a key that takes one: TOML's own words say what it lacks.
+/// Says how to write an unquoted value that follows `before`. To find the type of the key, this reads the same file
+/// with an empty text as the value. Returns `None` for a number or date if the key takes one, as the TOML parser's
+/// message is then better.
 fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<String> {
     let end = if in_list(before.trim_end()) { "]" } else { "" };
     let probe = format!("{before}''{end}");
@@ -74,12 +76,12 @@ fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<S
     }
 }
 
-/// What to do about a word without quotes.
+/// Says to put a word in quotes.
 pub(super) fn quote(word: &str) -> String {
     format!("put it in quotes: {word:?}")
 }
 
-/// What is said of a key that is none of those known.
+/// Returns the message for an unknown key.
 pub(super) fn unknown_key(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(near) => format!("there is no such key; did you mean \"{near}\"?"),
@@ -87,7 +89,7 @@ pub(super) fn unknown_key(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// What is said of a name that is none of the choices, which serde's message has in back quotes.
+/// Returns the message for an unknown choice. serde's message has the choices in back quotes.
 pub(super) fn unknown_choice(name: &str, message: &str) -> String {
     let (_, choices) = message.rsplit_once(", expected ").unwrap_or_default();
     let choices: Vec<&str> = choices.split('`').skip(1).step_by(2).collect();
@@ -97,7 +99,7 @@ pub(super) fn unknown_choice(name: &str, message: &str) -> String {
     )
 }
 
-/// What a value is.
+/// Describes a value.
 pub(super) fn found(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("the text {text:?}"),
@@ -119,7 +121,8 @@ fn listed(names: &[&str], last: &str, quote: &str) -> String {
     }
 }
 
-/// The known key that was most likely meant: the one with the fewest slips, if those are few for its length.
+/// Returns the known key that was most likely meant: the one with the smallest edit distance, if that is small for its
+/// length.
 fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let name = name.to_ascii_lowercase().replace('_', "-");
     known

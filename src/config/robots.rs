@@ -1,7 +1,7 @@
-//! `[robots]` and `[robots.unreachable]`: how robots.txt files are read and fetched, how long a copy of one holds, and what
-//! holds where none can be had.
+//! `[robots]` and `[robots.unreachable]`: how robots.txt files are read and fetched, how long a copy is valid, and what
+//! applies if none can be fetched.
 //!
-//! It fetches nothing and knows no copy. How long things hold unless it is written is for [`crate::copy`] to say.
+//! It fetches nothing and knows no copy. The default times are in [`crate::copy`].
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -17,29 +17,29 @@ use crate::fetch::FetcherOptions;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const USER_AGENT: &str = concat!("robotgate/", env!("CARGO_PKG_VERSION"));
 
-/// Under a second every request would fetch; over a month a site that changes its mind would not be heard.
+/// Less than a second would fetch for every request; more than a month would ignore a site's changes for too long.
 const TTLS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 60 * 60);
 const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10 * 60);
-/// Each holds a connection and up to 500 KiB; more than ten thousand are a slip.
+/// Each fetch uses a connection and up to 500 KiB. More than ten thousand is a mistake.
 const FETCHES: RangeInclusive<usize> = 1..=10_000;
-/// Zero is the RFC's to choose (§2.4). Past a year nobody waits for the end; `then = "deny"` is to have none.
+/// The RFC allows zero (§2.4). More than a year is better written as `then = "deny"`, which has no end.
 const DENIALS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(365 * 24 * 60 * 60);
-/// Under a second a server in trouble would be pressed; over a day one that is well again would not be heard.
+/// Less than a second would burden a failing server; more than a day would not notice that a server has recovered.
 const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;
 
 /// The `[robots]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Robots {
-    /// Whose reading holds, how long copies hold, and what failures mean. `min_ttl` ≤ `default_ttl` ≤ `max_ttl`, and no
-    /// wait before a retry is longer than the longest.
+    /// The profile, how long copies are valid, and what failures mean. `min_ttl` ≤ `default_ttl` ≤ `max_ttl`, and no
+    /// wait before a retry exceeds the longest one.
     pub policy: Policy,
-    /// Whether what common servers make of a path can refuse it too ([`crate::origin::Strict`]).
+    /// Whether a path is also checked as common servers decode it ([`crate::origin::Strict`]).
     pub strict_paths: bool,
     /// How a robots.txt is fetched.
     pub fetch: FetcherOptions,
     /// How long a request waits for a fetch before it is refused.
     pub wait: Duration,
-    /// How many fetches run at once, 1 to 10,000.
+    /// Maximum number of concurrent fetches, 1 to 10,000.
     pub max_fetches: usize,
     /// Whether a bot's own request for a robots.txt is answered from the copy.
     pub serve_copies: bool,
@@ -78,10 +78,10 @@ impl Robots {
     }
 }
 
-/// `default-ttl`, `min-ttl` and `max-ttl`.
+/// Reads `default-ttl`, `min-ttl` and `max-ttl`.
 ///
-/// The two lower times, where they are not written, give way to what is: `max-ttl = "1h"` alone is no mistake. The upper
-/// one does not: it is raised only by saying so.
+/// The defaults of the two lower times adapt to the keys that are set, so `max-ttl = "1h"` alone is valid. The default
+/// of `max-ttl` does not adapt; only the key raises it.
 fn ttls(table: &Table<'_>, policy: &Policy) -> [Duration; 3] {
     let keys = ["default-ttl", "min-ttl", "max-ttl"];
     let [raw_default, raw_min, max] = keys.map(|key| table.time(key, TTLS));
@@ -125,8 +125,8 @@ fn unreachable(table: &Table<'_>, default: &Unreachable) -> Unreachable {
     }
 }
 
-/// The waits, of which none is longer than the longest. As with the ttls, those that are not written give way to it,
-/// and it is raised only by saying so.
+/// Reads the waits, none of which may exceed `retry-longest`. As in [`ttls`], the defaults of the others adapt to it,
+/// and only its key raises it.
 fn retry(table: &Table<'_>, default: &Retry) -> Retry {
     let keys = ["retry-first", "retry-busy", "retry-longest"];
     let [first, busy, longest] = keys.map(|key| table.time(key, RETRIES));
@@ -145,7 +145,7 @@ fn retry(table: &Table<'_>, default: &Retry) -> Retry {
     }
 }
 
-/// What is said of a time that is longer than that of another key.
+/// Returns the message for a time that is longer than that of another key.
 fn too_long(time: Duration, key: &str, than: Duration) -> String {
     format!(
         "{} is more than {key}, {}; this one must not be the longer",

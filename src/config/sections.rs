@@ -1,4 +1,4 @@
-//! The sections of a few keys: `[refusals]`, `[cache]` and `[audit]`.
+//! The small sections: `[refusals]`, `[cache]` and `[audit]`.
 //!
 //! They open no file.
 
@@ -12,40 +12,40 @@ use super::table::{Table, ValueOr as _};
 use crate::audit::Output;
 use crate::store::DiskOptions;
 
-/// Two copies of the largest size must fit; a tebibyte is a slip of the unit.
+/// Two copies of the largest size must fit. More than a tebibyte is probably a wrong unit.
 const LIMITS: (RangeInclusive<u64>, &str) = (1 << 20..=1 << 40, "from 1MiB to 1TiB");
-/// Some files of the largest size must fit; more is a slip of the unit.
+/// Some files of the largest size must fit. More is probably a wrong unit.
 const DISK_LIMITS: (RangeInclusive<u64>, &str) = (16 << 20..=1 << 50, "from 16MiB to 1024TiB");
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Over a night without requests nothing may be forgotten; past ten years it is a slip of the unit.
+/// A night without requests must not evict anything. More than ten years is probably a wrong unit.
 const KEEPS: RangeInclusive<Duration> = DAY..=Duration::from_secs(3650 * 24 * 60 * 60);
 
 /// The `[refusals]` section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusals {
-    /// For what a rule of a robots.txt disallows: 403 or 451.
+    /// The status when a rule of a robots.txt disallows the request: 403 or 451.
     pub status: StatusCode,
-    /// For what is refused because the robots.txt cannot be had: 403 or 503.
+    /// The status when the robots.txt is unreachable: 403 or 503.
     pub unreachable_status: StatusCode,
 }
 
 /// The `[cache]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// The file that outlives a restart; none where `persist` is false. Nothing says yet that it is there.
+    /// The file that keeps copies across restarts; `None` if `persist` is false. It need not exist.
     pub path: Option<PathBuf>,
     /// How the file is kept.
     pub disk: DiskOptions,
-    /// Bytes of memory for copies and what was parsed from them.
+    /// Memory for copies and what was parsed from them, in bytes.
     pub max_bytes: u64,
 }
 
 /// The `[audit]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit {
-    /// Where the lines go.
+    /// Where the log is written.
     pub output: Output,
-    /// Whether queries are left out of the URLs in the log.
+    /// Whether queries are removed from the URLs in the log.
     pub redact_query: bool,
 }
 
@@ -78,7 +78,7 @@ impl Default for Refusals {
     }
 }
 
-/// The written one of two statuses, of which the first is the default.
+/// Reads a status that must be one of two; the first is the default.
 fn one_of(table: &Table<'_>, key: &'static str, [default, other]: [StatusCode; 2]) -> StatusCode {
     let Some(raw) = table.integer(key) else {
         return default;

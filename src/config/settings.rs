@@ -1,41 +1,41 @@
-//! The keys that a file sets, one a line: for an operator to read, and to tell what differs between two files.
+//! The keys that a file sets, one a line, to show to an operator and to compare two files.
 //!
-//! A bot is named by its name and a tunnel by its host, so that one that is put before the others changes nothing of
-//! theirs. Values are as they were written; none of them is a secret, as secrets stand in files of their own.
+//! Bots are named by their name and tunnels by their host, so a new entry before the others does not change their keys.
+//! Values are as written. None is a secret, because secrets are in separate files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use toml::{Table, Value};
 
-/// Each key that a file sets, dotted, and its value in TOML. Two of them are told apart by [`Settings::changes`] alone:
-/// whether configurations are equal does not hang on how they were written.
+/// Each key that a file sets, dotted, with its value in TOML. Only [`Settings::changes`] tells two of these apart: they
+/// always compare equal, so that configurations that mean the same are equal however they are written.
 #[derive(Clone, Debug, Default)]
 pub struct Settings(BTreeMap<String, String>);
 
-/// A key that stands for something else than before.
+/// A key whose value has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub key: String,
     pub how: How,
 }
 
-/// How it has changed.
+/// What has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    /// It is written otherwise; `None` where it is not, and so has its default.
+    /// The value. `None`: the key is not set and has its default.
     Value {
         before: Option<String>,
         after: Option<String>,
     },
-    /// It is a secret, or stands in another file: that it changed is all that is told.
+    /// A secret, or the content of another file: only the fact that it changed is shown.
     Unseen(&'static str),
 }
 
 // === impl Settings ===
 
 impl Settings {
-    /// Of a text that was read without a complaint; nothing of any other.
+    /// Reads the settings of a valid text. The settings of any other text are empty.
     pub(super) fn of(text: &str) -> Self {
         let mut settings = Self::default();
         for (key, value) in text.parse::<Table>().unwrap_or_default() {
@@ -60,13 +60,13 @@ impl Settings {
         self.0.insert(key, value);
     }
 
-    /// The tables of `[[key]]`.
+    /// Adds the tables of `[[key]]`.
     fn add_entries(&mut self, key: &str, entries: Vec<Value>) {
         let mut names: Vec<Value> = Vec::with_capacity(entries.len());
         for (index, entry) in entries.into_iter().enumerate() {
             let name = NAMES.iter().find_map(|name| entry.get(name)?.as_str());
             let name = name.map_or_else(|| (index + 1).to_string(), str::to_owned);
-            // Cases have no names, and their order means nothing.
+            // `[[expect]]` cases have no names, and their order does not matter.
             if NAMED.contains(&key) {
                 names.push(name.clone().into());
             }
@@ -77,12 +77,12 @@ impl Settings {
         }
     }
 
-    /// The keys and their values, in the keys' order.
+    /// Returns the keys and their values, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// What `after` sets otherwise, in the keys' order.
+    /// Returns the keys that `after` sets differently, sorted.
     pub fn changes(&self, after: &Self) -> Vec<Change> {
         let keys: BTreeSet<&String> = self.0.keys().chain(after.0.keys()).collect();
         let changed = keys.into_iter().filter(|key| self.0.get(*key) != after.0.get(*key));
@@ -117,7 +117,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Lists of tables in which order counts, and the key that names an entry.
+/// Lists of tables whose order matters.
 const NAMED: [&str; 2] = ["bot", "https.tunnel"];
 const NAMES: [&str; 2] = ["name", "host"];
 const DEFAULT: &str = "default";

@@ -1,8 +1,8 @@
-//! One table of the file: its values by their keys, each read as the type that the key takes.
+//! One table of the file. Reads values by key, as the type that the key requires.
 //!
-//! A section takes its keys from here one by one. What cannot be taken is complained of, with its place, and the section
-//! goes on with a default, so that one reading finds all mistakes of a file. A key that no section takes is unknown.
-//! What a value is for is the section's to know.
+//! A section takes its keys from here one by one. A value that cannot be read is reported with its place, and the
+//! section continues with a default, so that one run finds all mistakes of a file. A key that no section takes is
+//! unknown. This module does not know what a value is for.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -20,19 +20,19 @@ use super::checker::{Checker, List, Text};
 use super::reader;
 use super::units::{self, HumanDuration, UnitError};
 
-/// A table, or the place of one that is not written.
+/// A table of the file, which can be missing from it.
 pub(super) struct Table<'c> {
     pub checker: &'c Checker<'c>,
-    /// Dotted, without the numbers of lists; empty for the file itself.
+    /// The dotted name, without list indexes; empty for the file itself.
     name: String,
     raw: Option<Spanned<&'c DeTable<'c>>>,
-    /// The keys that were asked for.
+    /// The keys that were requested.
     known: RefCell<Vec<&'static str>>,
 }
 
 type Value<'c> = Spanned<DeValue<'c>>;
 
-// What is said to be expected of a value.
+// Descriptions of expected types, for messages.
 const TEXT: &str = "a text in quotes";
 const LIST: &str = "a list in brackets";
 const TABLE: &str = "a table";
@@ -41,7 +41,7 @@ const AMOUNT: &str = r#"a number and a unit in quotes, like "24h" or "256MiB""#;
 // === impl Table ===
 
 impl<'c> Table<'c> {
-    /// The file itself, as `read` takes it.
+    /// Reads the file itself with `read`.
     pub(super) fn file<T>(
         document: &'c DeTable<'c>,
         checker: &'c Checker<'c>,
@@ -50,7 +50,7 @@ impl<'c> Table<'c> {
         Self::read(checker, String::new(), Some(Spanned::new(0..0, document)), read)
     }
 
-    /// Has the keys read, and then complains of those that nobody asked for.
+    /// Reads the keys, then reports the keys that were not requested.
     fn read<T>(
         checker: &'c Checker<'c>,
         name: String,
@@ -74,7 +74,7 @@ impl<'c> Table<'c> {
         taken
     }
 
-    /// The table at a key, as `read` takes it, whether or not it is written.
+    /// Reads the table at a key with `read`, even if the file does not have it.
     pub(super) fn table<T>(&self, key: &'static str, read: impl FnOnce(&Table<'c>) -> T) -> T {
         let name = self.name_of(key);
         let raw = self.value(key).and_then(|value| match value.get_ref() {
@@ -88,7 +88,7 @@ impl<'c> Table<'c> {
         Self::read(self.checker, name, raw, read)
     }
 
-    /// The tables of `[[key]]`, each as `read` takes it.
+    /// Reads each table of `[[key]]` with `read`.
     pub(super) fn tables<T>(&self, key: &'static str, mut read: impl FnMut(&Table<'c>) -> Option<T>) -> Vec<T> {
         let name = self.name_of(key);
         let tables = self.value(key).and_then(|value| match value.get_ref() {
@@ -110,24 +110,24 @@ impl<'c> Table<'c> {
         }
     }
 
-    /// Where the table's header is; `None` where it is not written.
+    /// Returns where the table's header is; `None` if the file does not have the table.
     pub(super) fn span(&self) -> Option<Range<usize>> {
         self.raw.as_ref().map(Spanned::span)
     }
 
-    /// Where the value at a dotted key is, of whatever type; that does not count as asking for it.
+    /// Returns where the value at a dotted key is, whatever its type. This does not count as a request for the key.
     pub(super) fn span_of(&self, dotted: &str) -> Option<Range<usize>> {
         let mut keys = dotted.split('.');
         let first = self.raw.as_ref()?.get_ref().get(keys.next()?)?;
         Some(keys.try_fold(first, |value, key| value.get_ref().get(key))?.span())
     }
 
-    /// A complaint of a key that should stand in this table.
+    /// Reports a key that is missing from this table.
     pub(super) fn missing(&self, key: &'static str, message: String) {
         self.checker.missing(self.span().unwrap_or_default(), key, message);
     }
 
-    /// The value of a key without a default, as `take` takes it. The example is a value as TOML writes it.
+    /// Reads the value of a required key with `take`. `example` is a value in TOML syntax.
     pub(super) fn required<T>(
         &self,
         key: &'static str,
@@ -146,7 +146,7 @@ impl<'c> Table<'c> {
         self.raw.as_ref()?.get_ref().get(key)
     }
 
-    /// What `take` makes of a value of the expected type.
+    /// Returns what `take` makes of the value; reports a value of another type.
     fn typed<T>(
         &self,
         value: &'c Value<'c>,
@@ -157,7 +157,7 @@ impl<'c> Table<'c> {
             return Some(Spanned::new(value.span(), taken));
         }
         let message = match value.get_ref() {
-            // TOML reads these words as numbers.
+            // TOML reads the words `inf` and `nan` as numbers.
             DeValue::Float(word) if expected == TEXT && word.as_str().ends_with(['n', 'f']) => {
                 reader::quote(self.checker.source(value.span()))
             }
@@ -168,7 +168,7 @@ impl<'c> Table<'c> {
         None
     }
 
-    /// A list, each of whose items is of the expected type.
+    /// Reads a list whose items all have the expected type.
     fn items<T>(
         &self,
         list: &'c Value<'c>,
@@ -184,7 +184,7 @@ impl<'c> Table<'c> {
         self.typed(self.value(key)?, TEXT, DeValue::as_str)
     }
 
-    /// What a parser makes of a text.
+    /// Parses a text.
     pub(super) fn parsed<T, E: Display>(
         &self,
         key: &'static str,
@@ -193,12 +193,12 @@ impl<'c> Table<'c> {
         self.checker.parsed(&self.text(key)?, parse)
     }
 
-    /// A list of texts.
+    /// Reads a list of texts.
     pub(super) fn list(&self, key: &'static str) -> Option<List<'c>> {
         self.items(self.value(key)?, TEXT, DeValue::as_str)
     }
 
-    /// A list of texts, or one alone.
+    /// Reads a list of texts, or a single text.
     pub(super) fn texts(&self, key: &'static str) -> Option<List<'c>> {
         let value = self.value(key)?;
         if value.get_ref().is_array() {
@@ -208,7 +208,7 @@ impl<'c> Table<'c> {
         Some(Spanned::new(value.span(), vec![text]))
     }
 
-    /// A list of ports and ranges of them, as texts: a number stands for itself.
+    /// Reads a list of ports and port ranges, as texts. A port can also be written as a number.
     pub(super) fn ports(&self, key: &'static str) -> Option<Spanned<Vec<Spanned<Cow<'c, str>>>>> {
         let expected = r#"a port like 8080 or a range in quotes like "8000-8999""#;
         self.items(self.value(key)?, expected, |value| match value {
@@ -217,7 +217,7 @@ impl<'c> Table<'c> {
         })
     }
 
-    /// One of the choices that the type has names for.
+    /// Reads one of the choices that the type defines.
     pub(super) fn choice<T: DeserializeOwned>(&self, key: &'static str) -> Option<Spanned<T>> {
         let value = self.value(key)?;
         let message = match value.get_ref() {
@@ -244,12 +244,12 @@ impl<'c> Table<'c> {
         self.typed(self.value(key)?, expected, DeValue::as_datetime)
     }
 
-    /// A whole number.
+    /// Reads a whole number.
     pub(super) fn integer(&self, key: &'static str) -> Option<Spanned<i128>> {
         self.typed(self.value(key)?, "a whole number", integer)
     }
 
-    /// A number of things.
+    /// Reads a whole number in a range.
     pub(super) fn number<T>(&self, key: &'static str, default: T, range: RangeInclusive<T>) -> T
     where
         T: TryFrom<i128> + PartialOrd + Display,
@@ -257,7 +257,7 @@ impl<'c> Table<'c> {
         self.number_of(["", ""], key, default, range)
     }
 
-    /// A number of what the first words name; the others say what else can be done about one that cannot be.
+    /// Reads a whole number in a range. In messages, `things` names what is counted, and `or` offers an alternative.
     pub(super) fn number_of<T>(
         &self,
         [things, or]: [&str; 2],
@@ -289,7 +289,7 @@ impl<'c> Table<'c> {
         self.time(key, limits).value_or(default)
     }
 
-    /// A duration within limits.
+    /// Reads a duration within limits.
     pub(super) fn time(&self, key: &'static str, limits: RangeInclusive<Duration>) -> Option<Spanned<Duration>> {
         let value = self.value(key)?;
         let amount = self.typed(value, AMOUNT, amount)?.into_inner();
@@ -309,7 +309,7 @@ impl<'c> Table<'c> {
         self.checker.taken(value.span(), time)
     }
 
-    /// A size in bytes within limits, which are also said in words; a bare number counts bytes.
+    /// Reads a size in bytes within limits, which `in_words` describes. A number without a unit counts bytes.
     pub(super) fn size(&self, key: &'static str, default: u64, (limits, in_words): (RangeInclusive<u64>, &str)) -> u64 {
         let raw = self.value(key).and_then(|value| self.typed(value, AMOUNT, amount));
         let Some(raw) = raw else { return default };
@@ -326,7 +326,7 @@ impl<'c> Table<'c> {
     }
 }
 
-/// A duration or a size as written: text, or a bare number, which only the key's meaning can judge.
+/// A duration or a size as written: a text, or a number without a unit, which only some keys accept.
 enum Amount<'c> {
     Text(&'c str),
     Number(i128),
@@ -337,13 +337,13 @@ fn amount<'c>(value: &'c DeValue<'_>) -> Option<Amount<'c>> {
     text.or_else(|| integer(value).map(Amount::Number))
 }
 
-/// A number of any sane size.
+/// Reads a TOML integer; `None` if it does not fit 128 bits.
 fn integer(value: &DeValue<'_>) -> Option<i128> {
     let number = value.as_integer()?;
     i128::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// What holds for a key that is not written, or not as it should be.
+/// Replaces a missing or invalid value by a default.
 pub(super) trait ValueOr<T>: Sized {
     fn value_or(self, default: T) -> T;
 

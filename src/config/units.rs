@@ -1,11 +1,11 @@
 //! Durations and sizes as people write them: `1h 30m`, `500ms`, `256MiB`.
 //!
-//! Pure. It never guesses: a number without a unit, a fraction and a unit that could mean two things are errors.
+//! Pure. It never guesses: a duration without a unit, a fraction and an ambiguous unit are errors.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Units of time, from large to small, in nanoseconds; the first name of each is the one printed.
+/// Units of time in nanoseconds, from large to small. The first name of each is the one printed.
 const TIMES: &[(&[&str], u128)] = &[
     (&["w", "week", "weeks"], 604_800_000_000_000),
     (&["d", "day", "days"], 86_400_000_000_000),
@@ -17,7 +17,7 @@ const TIMES: &[(&[&str], u128)] = &[
     (&["ns"], 1),
 ];
 
-/// Units of size, in bytes. `M` alone is left out: it could be either.
+/// Units of size in bytes. `M` alone is not among them, as it is ambiguous.
 const SIZES: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
@@ -30,31 +30,31 @@ const SIZES: &[(&str, u64)] = &[
     ("B", 1),
 ];
 
-/// Why a text is no duration or size. Its `Display` follows the text and says what to write.
+/// Why a text is not a duration or size. Its `Display` follows the text in a message and says what to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// No duration at all.
+    /// Not a duration.
     #[error(r#"is not a duration; write a number and a unit, like "24h" or "5m 30s""#)]
     Duration,
-    /// Units out of order, or one of them twice: most likely a slip.
+    /// Units are out of order or repeated, which is most likely a mistake.
     #[error(r#"does not go from large units to small, each once; write it like "1h 30m""#)]
     Order,
-    /// No size at all.
+    /// Not a size.
     #[error(r#"is not a size; write a number and a unit, like "256MiB" or "1GB""#)]
     Size,
-    /// More than 64 bits hold.
+    /// More than fits 64 bits.
     #[error("is too large to mean anything")]
     TooLarge,
 }
 
-/// A duration that prints as [`duration`] reads it: `1h 30m`.
+/// A duration that prints in the form that [`duration`] reads: `1h 30m`.
 pub struct HumanDuration(pub Duration);
 
 /// Reads a duration: numbers with units, from large to small, with or without spaces.
 ///
 /// # Errors
 ///
-/// When the text is anything else, or more than 2⁶⁴ seconds.
+/// If the text is anything else, or more than 2⁶⁴ seconds.
 pub fn duration(text: &str) -> Result<Duration, UnitError> {
     let mut rest = text.trim();
     let mut nanos = 0_u128;
@@ -93,7 +93,7 @@ pub fn duration(text: &str) -> Result<Duration, UnitError> {
 ///
 /// # Errors
 ///
-/// When the text is anything else, or more than 2⁶⁴ bytes.
+/// If the text is anything else, or more than 2⁶⁴ bytes.
 pub fn size(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = split_number(text.trim()).ok_or(UnitError::Size)?;
     let (_, bytes) = SIZES
@@ -104,10 +104,10 @@ pub fn size(text: &str) -> Result<u64, UnitError> {
     number.checked_mul(*bytes).ok_or(UnitError::TooLarge)
 }
 
-/// A number of too many digits.
+/// The error for a number with too many digits.
 struct TooLarge;
 
-/// The digits at the start, and what follows them and any space.
+/// Splits off the digits at the start. The rest has no leading space.
 fn split_number(text: &str) -> Option<(Result<u64, TooLarge>, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
@@ -126,7 +126,8 @@ impl fmt::Display for HumanDuration {
             return f.write_str("0s");
         }
         let mut space = "";
-        // No weeks, and days only where they are many and whole: "24h", "36h" and "30d" are how the file speaks.
+        // No weeks, and days only for a whole number of at least seven, like the configuration file: "24h",
+        // "36h", "30d".
         let (days, rest) = (nanos / TIMES[1].1, nanos % TIMES[1].1);
         let largest = if days >= 7 && rest == 0 { 1 } else { 2 };
         for (names, unit) in &TIMES[largest..] {

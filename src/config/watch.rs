@@ -1,8 +1,8 @@
-//! Noticing that the configuration file has changed, or a file with secrets that it names.
+//! Notices changes of the configuration file, and of the files with secrets that it names.
 //!
-//! It watches directories, not the file: editors and `mv` put another file in its place, and Kubernetes swaps a
-//! symbolic link two steps away. It compares contents, so a neighbour's change or a `touch` is none. It never parses
-//! the file and never decides whether a change is good.
+//! It watches directories, not the file, because editors and `mv` replace the file, and Kubernetes swaps a symbolic
+//! link two levels up. It compares contents, so a change of another file or a `touch` is no change. It never parses the
+//! file and never decides whether a change is good.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,53 +19,53 @@ use crate::files;
 
 /// How long a directory must be quiet: longer than an editor takes to save, shorter than a person waits.
 const QUIET: Duration = Duration::from_millis(100);
-/// Links on the way to a file before they must be a circle, as in Linux's own path lookup.
+/// Symbolic links to follow before assuming a loop, as in Linux's own path lookup.
 const MAX_LINKS: usize = 40;
-/// Looks at directories that keep moving; what moves later stirs a watch that is there by then.
+/// How often to look up directories that keep moving. By then their watches exist and notice later moves.
 const MAX_ROUNDS: usize = 4;
 
 /// Waits for a file's content to change.
 ///
-/// Make it before the file is loaded: what changes between the two is then noticed.
+/// Create it before the file is loaded, so that changes between the two are noticed.
 #[derive(Debug)]
 pub struct Watcher {
     main: Watched,
-    /// Files that belong to it.
+    /// Other files to watch.
     beside: Vec<Watched>,
     watched: BTreeSet<PathBuf>,
     debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
     stirred: mpsc::Receiver<()>,
-    /// Something stirred and the content was not compared since. Kept here, so that [`Watcher::changed`] may be
+    /// Whether an event arrived since the content was last compared. It is a field so that [`Watcher::changed`] can be
     /// dropped while it waits.
     dirty: bool,
 }
 
-/// A file, and the content that was last known of it; nothing before the file was ever there.
+/// A file and its last known content; `None` if the file has never existed.
 struct Watched {
     path: PathBuf,
     seen: Option<Vec<u8>>,
 }
 
-/// Why a file cannot be watched. It can still be loaded; only changes go unnoticed.
+/// Why a file cannot be watched. It can still be loaded; only its changes go unnoticed.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// No watch at all: most often a limit of the system.
+    /// The system gives no watcher, most often because of a limit.
     #[error("cannot watch for changes (see fs.inotify.max_user_instances): {0}")]
     Start(#[source] notify::Error),
-    /// No watch on a directory.
+    /// A directory cannot be watched.
     #[error("cannot watch {} for changes (see fs.inotify.max_user_watches): {source}", directory.display())]
     Directory {
         /// The directory.
         directory: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: notify::Error,
     },
-    /// The path says nothing that could be watched.
+    /// The path cannot be made absolute.
     #[error("cannot watch {} for changes: {source}", path.display())]
     Path {
         /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -73,17 +73,17 @@ pub enum WatchError {
 // === impl Watcher ===
 
 impl Watcher {
-    /// Begins to watch; what the file holds now counts as known. The file need not be there yet.
+    /// Starts to watch a file, with its current content as the known content. The file need not exist yet.
     ///
     /// # Errors
     ///
-    /// When the system gives no watch. The caller goes on without, reloading only when told.
+    /// If the system gives no watch. The caller then reloads only on request.
     pub fn new(path: &Path) -> Result<Self, WatchError> {
         let path = std::path::absolute(path).map_err(|source| WatchError::Path {
             path: path.to_owned(),
             source,
         })?;
-        // One place is enough: a full channel already says what there is to say.
+        // A capacity of one is enough: one event is as good as many.
         let (stir, stirred) = mpsc::channel(1);
         let debouncer = new_debouncer(QUIET, None, move |result: DebounceEventResult| {
             let worth_a_look = match &result {
@@ -110,7 +110,8 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Watches these files too, in place of others that were watched beside the first; what they hold now counts as known.
+    /// Also watches these files, and no longer those of an earlier call. Their current content becomes the known
+    /// content.
     ///
     /// # Errors
     ///
@@ -129,30 +130,30 @@ impl Watcher {
         watching
     }
 
-    /// Looks at all files: what they hold now counts as known. For who is about to read them, so that what has been
-    /// written since [`Watcher::changed`] returned is no change once more.
+    /// Makes the current content of all files the known content. Call it before reading the files, so that a change
+    /// since [`Watcher::changed`] returned is not reported again.
     pub fn look(&mut self) {
         self.files_mut().for_each(Watched::look);
     }
 
-    /// Waits until a file holds other bytes than when this last returned, or than at the start.
+    /// Waits until the content of a file differs from what was known when this last returned, or at the start.
     ///
-    /// A file that is gone is waited for, and one that comes back the same is no change. Nothing is lost when the
-    /// future is dropped.
+    /// While a file is missing, this waits for it; a file that comes back with the same content is no change. Cancel
+    /// safe: no change is lost if the future is dropped.
     pub async fn changed(&mut self) {
         loop {
             if !self.dirty {
-                // The sender lives in the debouncer, so there is always one.
+                // The debouncer owns the sender, so the channel is never closed.
                 let _ = self.stirred.recv().await;
                 self.dirty = true;
             }
-            // First the watches, then the content: what changes after the look is then noticed.
+            // Set the watches before reading, so that a change after the read is noticed.
             if let Err(error) = self.watch_directories() {
                 tracing::warn!(%error, "watching the configuration failed, so changes may go unnoticed");
             }
             let mut contents = self.read().await;
             if contents.iter().flatten().any(Vec::is_empty) {
-                // Most often it is being written: emptied first, and then filled.
+                // An empty file is usually being rewritten.
                 tokio::time::sleep(QUIET).await;
                 contents = self.read().await;
             }
@@ -167,7 +168,7 @@ impl Watcher {
         }
     }
 
-    /// What the files hold; `None` for one that is not there.
+    /// Reads the files; `None` for a file that cannot be read.
     async fn read(&self) -> Vec<Option<Vec<u8>>> {
         let mut contents = Vec::with_capacity(1 + self.beside.len());
         for file in self.files() {
@@ -194,10 +195,10 @@ impl Watcher {
         self.files().flat_map(|file| directories(&file.path)).collect()
     }
 
-    /// Watches every directory in which a change could put another file behind the path, and no other.
+    /// Watches exactly the directories in which a change could put another file behind the path.
     ///
-    /// A directory may come or go just before its watch is there to say so. So they are looked up again until nothing
-    /// moves, within reason.
+    /// A directory can come or go just before it is watched, so this repeats, at most [`MAX_ROUNDS`] times, until
+    /// nothing moves.
     fn watch_directories(&mut self) -> Result<(), WatchError> {
         let mut result = Ok(());
         for _ in 0..MAX_ROUNDS {
@@ -210,10 +211,10 @@ impl Watcher {
         result
     }
 
-    /// Watches these directories, each anew even if it was watched: under the same name there may be another.
+    /// Watches these directories, each anew, as the name of a watched directory can now belong to another one.
     fn watch_all(&mut self, directories: &BTreeSet<PathBuf>) -> Result<(), WatchError> {
         for gone in self.watched.difference(directories) {
-            // It may be gone indeed, and its watch with it.
+            // The directory may no longer exist, nor its watch.
             let _ = self.debouncer.unwatch(gone);
         }
         self.watched.clone_from(directories);
@@ -236,7 +237,7 @@ impl Watched {
         self.seen = files::read(&self.path).ok();
     }
 
-    /// Whether this content is another than the one that was known. A file that is not there has none.
+    /// Stores this content and returns whether it differs from the known one. A missing file is no change.
     fn take(&mut self, content: Option<Vec<u8>>) -> bool {
         let changed = content.is_some() && self.seen != content;
         if changed {
@@ -252,14 +253,14 @@ impl fmt::Debug for Watched {
     }
 }
 
-/// Whether an event could mean other content. Reading a file is an event too, and this module reads: taking it for a
-/// change would never end.
+/// Returns whether an event could mean other content. Reads are events too, and must not count: this module reads the
+/// file itself, so each read would trigger the next.
 fn may_change_content(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if *access != AccessKind::Close(AccessMode::Write))
 }
 
-/// The directories that hold the file, and every symbolic link on the way to it, by their real paths: two watches on
-/// one directory would share their end. In place of one that is missing stands the nearest that is there.
+/// Returns the directories that hold the file and every symbolic link on the way to it. A missing directory is replaced
+/// by its nearest existing ancestor. Paths are real paths, because two watches on one directory would end together.
 fn directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut paths = vec![path.to_owned()];
@@ -273,7 +274,7 @@ fn directories(path: &Path) -> BTreeSet<PathBuf> {
             };
             found.extend(parent.canonicalize());
             let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
-            // Joined by parts: an empty rest would add a slash, and a file is no directory.
+            // Join by components: an empty rest would add a slash, as if the file were a directory.
             let real: PathBuf = parent.join(target).components().chain(rest.components()).collect();
             if paths.len() < MAX_LINKS && !paths.contains(&real) {
                 paths.push(real);

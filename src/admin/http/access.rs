@@ -1,7 +1,7 @@
-//! Who is answered: those who present the token where there is one, else those on this machine, and no web page of
-//! another origin that a browser on it shows.
+//! Access control: with a token configured, clients must present it. Without one, only clients on this machine are
+//! served, and no web page of another origin in a browser on this machine.
 //!
-//! Pure but for the answer that it lets through.
+//! Pure, except that it passes the request on.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -11,7 +11,7 @@ use http::{HeaderMap, Version, header, request::Parts};
 use super::{Context, connection::ConnectionInfo, problem::Problem};
 use crate::config::AdminToken;
 
-/// Answers, or says why not.
+/// Passes the request on, or returns why not.
 pub(super) async fn check(
     State(context): State<Arc<Context>>,
     request: axum::extract::Request,
@@ -33,7 +33,7 @@ fn may_ask(head: &Parts, token: Option<&AdminToken>) -> Result<(), Problem> {
             Some(presented) if token.is(presented) => Ok(()),
             Some(_) => Err(Problem::WrongToken),
         },
-        // Whoever took the token out of the configuration did not mean everybody.
+        // Removing the token from the configuration is not meant to open the API to everybody.
         None if !is_from_this_host(head) => Err(Problem::Remote),
         None if !is_local_name(head) => Err(Problem::Host),
         None if !OPEN.contains(&path) && is_of_another_page(&head.headers) => Err(Problem::CrossSite),
@@ -41,7 +41,7 @@ fn may_ask(head: &Parts, token: Option<&AdminToken>) -> Result<(), Problem> {
     }
 }
 
-/// The token that is presented (RFC 6750 §2.1).
+/// Returns the token that the request presents (RFC 6750 §2.1).
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let mut fields = headers.get_all(header::AUTHORIZATION).iter();
     let (field, None) = (fields.next()?.as_bytes(), fields.next()) else {
@@ -57,15 +57,15 @@ fn is_from_this_host(head: &Parts) -> bool {
         .is_some_and(|info| info.is_local)
 }
 
-/// Whether the host that is asked is named so that no page of another site can have it: a site's name can be made to
-/// lead here, and its pages are of the same origin then.
+/// Returns whether the request's host is a name that no other site can use. A site can make its own name resolve to
+/// this machine; its pages then have the same origin as this API (DNS rebinding).
 fn is_local_name(head: &Parts) -> bool {
     if let Some(host) = head.uri.host() {
         return is_local(host);
     }
     let mut fields = head.headers.get_all(header::HOST).iter();
     match (fields.next(), fields.next()) {
-        // No browser speaks it.
+        // No browser speaks HTTP/1.0.
         (None, None) => head.version == Version::HTTP_10,
         (Some(host), None) => host.to_str().is_ok_and(|host| is_local(without_port(host))),
         _ => false,
@@ -84,13 +84,13 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Whether a browser says that the page of another origin asks.
+/// Returns whether the browser says that a page of another origin sends the request.
 fn is_of_another_page(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site");
     site.is_some_and(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
 }
 
-/// What tells nothing that everybody may not know. The page asks for the token itself.
+/// Paths with nothing secret, served without these checks. The page asks for the token itself.
 pub(super) const OPEN: [&str; 8] = [
     "/",
     "/page.css",

@@ -1,7 +1,7 @@
-//! One connection of somebody who asks: its requests one after the other, and the time that its client may take to
-//! send one and to take an answer.
+//! One connection of an operator: its requests one after the other, and the time limits to send a request and to read a
+//! response.
 //!
-//! It knows nothing of what is asked.
+//! It knows nothing of what is requested.
 
 use std::{
     io,
@@ -28,15 +28,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::limiter::ConnectionPermit;
 
-/// How a request came.
+/// How a request arrived.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionInfo {
-    /// Whether by an address that only this machine reaches.
+    /// Whether it came to an address that only this machine can reach.
     pub(super) is_local: bool,
 }
 
-/// Serves requests by `routes` until the client leaves, is silent for too long, or another connection needs the permit.
-/// When `until` ends, it finishes the response that it has begun.
+/// Serves requests with `routes` until the client leaves, is idle for too long, or another connection needs the permit.
+/// When `until` is cancelled, it finishes the response that has begun.
 pub(super) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     info: ConnectionInfo,
@@ -82,18 +82,18 @@ pub(super) async fn serve(
     }
 }
 
-/// A stream whose client has to take each answer in time, however many bytes it takes meanwhile.
+/// A stream whose client must read each whole response in time, even if it reads some bytes now and then.
 struct Hurried<S> {
     stream: S,
     permit: Arc<ConnectionPermit>,
-    /// When what waits has to have been taken.
+    /// Deadline for the client to read the pending bytes.
     until: Option<Pin<Box<Sleep>>>,
 }
 
 // === impl Hurried ===
 
 impl<S> Hurried<S> {
-    /// Fails where the time for what waits is over.
+    /// Fails if the pending bytes are past their deadline.
     fn check(&mut self, context: &mut Context<'_>, waits: bool) -> io::Result<()> {
         if waits && self.until.is_none() {
             self.permit.set_sending(true);
@@ -138,7 +138,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Hurried<S> {
         self.stream.is_write_vectored()
     }
 
-    /// It is asked for when all that there is was written.
+    /// Called when everything has been written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.until.take().is_some() {
             self.permit.set_sending(false);
@@ -151,9 +151,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Hurried<S> {
     }
 }
 
-/// For the head of a request, from the end of what came before it.
+/// Time for the head of a request, from the end of the previous exchange.
 const TO_ASK: Duration = Duration::from_secs(10);
-/// For taking an answer, of which the system's buffers hold the most.
+/// Time to read a response, most of which is in the system's buffers.
 const TO_TAKE: Duration = Duration::from_secs(30);
-/// Bytes of a request's head.
+/// Maximum size of a request's head in bytes.
 const MAX_HEAD: usize = 64 * 1024;

@@ -1,5 +1,5 @@
-//! May this bot fetch this URL? Asked before anything is sent, of the same judge and the same copies as a request of
-//! the bot would be. No decision is logged, for nothing is done; a fetch of a robots.txt is, as ever.
+//! Answers whether a bot may fetch a URL, before the bot requests it, with the same decision code and the same copies.
+//! The decision is not logged because nothing is sent. Fetches of a robots.txt are logged as always.
 
 use std::{
     borrow::Cow,
@@ -27,7 +27,7 @@ use crate::{
     text::{Timestamp, plain},
 };
 
-/// What would be decided.
+/// The decision that a request would get.
 #[derive(Debug, Serialize)]
 pub(super) struct Decided {
     agent: String,
@@ -35,9 +35,9 @@ pub(super) struct Decided {
     verdict: &'static str,
     reason: &'static str,
     enforcement: &'static str,
-    /// Whether the request would go on to the origin.
+    /// Whether the request would be forwarded.
     forwarded: bool,
-    /// The configured bot's name, or the product token of one that is not configured.
+    /// The configured bot's name, or the product token of an unconfigured bot.
     bot: Option<String>,
     sentence: &'static str,
     /// Whether a client that proves nothing would be refused.
@@ -45,7 +45,7 @@ pub(super) struct Decided {
     rule: Option<String>,
     line: Option<u32>,
     group: Option<String>,
-    /// The reading of the path that the rules decided on, and the path as it has it where that is not the one as sent.
+    /// The reading of the path that decided, and the path in that reading if it differs from the path as sent.
     reading: Option<&'static str>,
     read_as: Option<String>,
     robots_url: String,
@@ -53,11 +53,11 @@ pub(super) struct Decided {
     robots_fetched: Option<Timestamp>,
     robots_expires: Option<Timestamp>,
     robots_error: Option<String>,
-    /// In how many seconds to ask again, where the refusal ends by itself.
+    /// Seconds after which to ask again, if the refusal is temporary.
     retry_after: Option<u64>,
 }
 
-/// What nothing could be decided on.
+/// A question that could not be decided.
 #[derive(Debug, Serialize)]
 struct Undecided {
     agent: String,
@@ -87,7 +87,7 @@ pub(super) struct Decisions {
     decisions: Vec<ListedDecision>,
 }
 
-/// One question.
+/// Decides one question.
 pub(super) async fn one(
     State(context): State<Arc<Context>>,
     StrictQuery(question): StrictQuery<Question>,
@@ -98,7 +98,7 @@ pub(super) async fn one(
     Ok(Json(Decided::new(&generation, question, &decision)))
 }
 
-/// Many of them, a few at a time.
+/// Decides many questions, a few at a time.
 pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) -> Result<Json<Decisions>, Problem> {
     let questions = content::<Questions>(request).await?.requests;
     if questions.len() > MAX_QUESTIONS {
@@ -110,7 +110,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
     let deadline = Instant::now() + TO_DECIDE;
     let questions: Arc<[Question]> = questions.into();
     let next = Arc::new(AtomicUsize::new(0));
-    // Whoever goes away takes what was asked along.
+    // If the client goes away, dropping this cancels its questions.
     let mut working = JoinSet::new();
     for _ in 0..AT_ONCE.min(questions.len()) {
         let (context, questions, next) = (context.clone(), questions.clone(), next.clone());
@@ -135,7 +135,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
 
 async fn decide(context: &Context, question: &Question) -> Result<Decided, String> {
     let target = question.target()?;
-    // Of all who ask, so that they leave the bots their fetches. It is never closed.
+    // Shared by all clients, so that bots get their share of the fetches. The semaphore is never closed.
     let _turn = context.deciding.acquire().await;
     let generation = context.live.generation();
     let decision = judge(&generation, question, target).await;
@@ -143,7 +143,7 @@ async fn decide(context: &Context, question: &Question) -> Result<Decided, Strin
     Ok(Decided::new(&generation, question.clone(), &decision))
 }
 
-/// Has it decided as a request of the bot would be.
+/// Decides a question like a request of the bot.
 pub(super) async fn judge(
     generation: &Generation,
     question: &Question,
@@ -203,8 +203,8 @@ impl ListedDecision {
 }
 
 const MAX_QUESTIONS: usize = 1000;
-/// Of one request's questions, how many are decided at once.
+/// Concurrent decisions for one request.
 const AT_ONCE: usize = 32;
-/// For all of them.
+/// Time limit for all questions of a request.
 const TO_DECIDE: Duration = Duration::from_secs(50);
 const NO_TIME: &str = "there was no time to decide this; ask again, or for fewer at once";

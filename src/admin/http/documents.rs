@@ -1,5 +1,5 @@
-//! What is shown as it is: the page, whose files are part of the program, so that it works without the internet; the
-//! description of the API; the metrics; and how clients come to trust the proxy.
+//! Documents: the page, whose files are built into the program so that it works without the internet; the
+//! description of the API; the metrics; and how to make clients trust the proxy.
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ pub(super) async fn script() -> impl IntoResponse {
     file("text/javascript; charset=utf-8", SCRIPT)
 }
 
-/// What there is to ask, for programs.
+/// Serves the description of the API, for programs.
 pub(super) async fn openapi() -> impl IntoResponse {
     file("application/json", OPENAPI)
 }
 
-/// After an upgrade there may be another.
+/// Returns a built-in file. It is not cached, because an upgrade can change it.
 fn file(kind: &'static str, text: &'static str) -> ([(HeaderName, &'static str); 2], &'static str) {
     let fields = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")];
     (fields, text)
@@ -47,13 +47,13 @@ pub(super) async fn metrics(
     let format = Format::accepted(accept(&headers));
     let _turn = context.counting.acquire().await;
     let live = context.live.clone();
-    // Where many origins are known, it takes a while to count them.
+    // Counting takes a while if many origins are known.
     let text = tokio::task::spawn_blocking(move || live.metrics_text(format)).await;
     let text = text.map_err(|_| Problem::Unavailable("there are no metrics"))?;
     Ok(([(header::CONTENT_TYPE, format.content_type())], text))
 }
 
-/// The authority's certificate, and what to do with it, by the path that is asked.
+/// Serves the authority's certificate, or instructions to install it, depending on the path.
 pub(super) async fn trust(
     State(context): State<Arc<Context>>,
     uri: Uri,
@@ -72,13 +72,13 @@ pub(super) async fn trust(
     ))?;
     let fields = [
         (header::CONTENT_TYPE, page.content_type),
-        // The page brings its style along, as it is the same on the proxy's side, where there is no other file.
+        // The page contains its style, because the internal site of the proxy serves it too and has no other file.
         (header::CONTENT_SECURITY_POLICY, POLICY_OF_TRUST),
     ];
     Ok((fields, page.body).into_response())
 }
 
-/// The proxy as clients reach it.
+/// Returns the proxy's URL, as clients reach it.
 fn proxy(listeners: &Listeners) -> String {
     let addresses = listeners.addresses();
     let find = |wanted, scheme| {

@@ -1,4 +1,5 @@
-//! Why a bot may fetch a URL or not: what the command `explain` tells, of the copy that the proxy goes by, and its text.
+//! Explains why a bot may or may not fetch a URL: the same report as the command `explain`, for the proxy's current
+//! copy, and the copy's text.
 
 use std::sync::Arc;
 
@@ -22,29 +23,28 @@ use crate::{
 pub(super) struct Explained {
     decision: Decided,
     report: Box<RawValue>,
-    /// The robots.txt that decides, where one does.
+    /// The robots.txt that decides, if there is one.
     file: Option<File>,
 }
 
 #[derive(Serialize)]
 struct File {
     text: String,
-    /// Of the rule that decides.
+    /// The line of the deciding rule.
     line: Option<u32>,
     truncated: bool,
 }
 
-/// Explains.
 pub(super) async fn explain(
     State(context): State<Arc<Context>>,
     StrictQuery(question): StrictQuery<Question>,
 ) -> Result<Json<Explained>, Problem> {
     let target = question.target().map_err(Problem::Bad)?;
-    // It is never closed.
+    // The semaphore is never closed.
     let turn = context.explaining.clone().acquire_owned().await.ok();
     let generation = context.live.generation();
     let decision = judge(&generation, &question, target).await?;
-    // A large file takes long to be explained.
+    // Explaining a large file takes long.
     let explaining = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         explained(&generation, question, &decision)
@@ -74,11 +74,11 @@ fn explained(generation: &Generation, question: Question, decision: &Decision) -
     })
 }
 
-/// A robots.txt as text, and whether that is not all of it.
+/// Returns a robots.txt as text, and whether it is truncated.
 pub(super) fn text_of(body: &[u8]) -> (String, bool) {
     let shown = body.get(..MAX_TEXT).unwrap_or(body);
     (String::from_utf8_lossy(shown).into_owned(), shown.len() < body.len())
 }
 
-/// Bytes of a robots.txt that are shown: more than the proxy keeps of one.
+/// Maximum size of a shown robots.txt in bytes; more than the proxy keeps.
 const MAX_TEXT: usize = 512 * 1024;

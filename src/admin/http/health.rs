@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it takes requests of bots.
+//! Health checks: whether the process is alive, and whether it accepts requests of bots.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -7,13 +7,14 @@ use http::StatusCode;
 
 use super::Context;
 
-/// That this is answered says all.
+/// Any answer means that the process is alive.
 pub(super) async fn alive() -> impl IntoResponse {
     "ok\n"
 }
 
-/// Not while the audit log takes nothing, since no request is forwarded then, and not from the moment on when the proxy is
-/// to stop: a load balancer sends bots elsewhere. Where copies cannot be kept on disk, the text says why.
+/// Returns whether the proxy is ready. It is not while the audit log cannot be written, because then no request is
+/// forwarded, nor once shutdown has begun. A load balancer then sends bots elsewhere. If copies cannot be kept on disk,
+/// the text says why.
 pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, Cow<'static, str>) {
     if context.live.is_stopping() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into())
@@ -24,7 +25,7 @@ pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, C
         )
     } else {
         match context.live.store().disk_trouble() {
-            // Every decision is made all the same.
+            // Decisions still work.
             Some(trouble) => (StatusCode::OK, format!("ready\n{trouble}\n").into()),
             None => (StatusCode::OK, "ready\n".into()),
         }

@@ -16,13 +16,13 @@ use crate::origin::Target;
 /// A query without unknown fields.
 pub(super) struct StrictQuery<T>(pub(super) T);
 
-/// What a query or a content can ask for.
+/// The input of a query or of content.
 pub(super) trait Form: DeserializeOwned {
-    /// How it is written, for who wrote it otherwise.
+    /// The expected form, for error messages.
     const FORM: &'static str;
 }
 
-/// May this bot fetch this URL?
+/// A question: may this bot fetch this URL?
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Question {
@@ -33,11 +33,11 @@ pub(super) struct Question {
     pub(super) proof: AssumedProof,
 }
 
-/// What a client is taken to prove, where its bot has to.
+/// What the client is assumed to prove.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AssumedProof {
-    /// All that is needed.
+    /// All that the bot needs.
     #[default]
     Assumed,
     /// Nothing.
@@ -55,7 +55,7 @@ impl<T: Form, S: Send + Sync> FromRequestParts<S> for StrictQuery<T> {
             Ok(Query(query)) => Ok(Self(query)),
             Err(rejection) => {
                 let why = rejection.body_text();
-                // Before the colon axum says only that something is wrong.
+                // The text before the colon only says that something is wrong.
                 let why = why.split_once(": ").map_or(&*why, |(_, why)| why);
                 let why = in_words(why).unwrap_or_else(|| "the query cannot be read".to_owned());
                 Err(Problem::Bad(format!("{why}; write {}", T::FORM)))
@@ -71,10 +71,10 @@ impl Form for Question {
 }
 
 impl Question {
-    /// What is asked for.
+    /// Parses the URL of the question.
     ///
     /// # Errors
-    /// A sentence: no bot could ask for it, or the proxy would not know what it is.
+    /// A sentence, if no bot could request this URL or send this agent.
     pub(super) fn target(&self) -> Result<Target, String> {
         if self.agent.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
             return Err("the agent has a control character, which no User-Agent field can hold".to_owned());
@@ -84,7 +84,7 @@ impl Question {
     }
 }
 
-/// The JSON that a request holds.
+/// Reads the JSON content of a request.
 pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
     if !is_json(request.headers()) {
         return Err(Problem::MediaType);
@@ -107,7 +107,7 @@ pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
     })
 }
 
-/// serde's reason in words for who asks; `None` for one without a name in it.
+/// Translates serde's reason for the client; `None` for a reason without a name in it.
 fn in_words(why: &str) -> Option<String> {
     let named = |kind: &str| Some(why.split_once(kind)?.1.split_once('`')?.0);
     if let Some(name) = named("missing field `") {
@@ -124,7 +124,7 @@ fn in_words(why: &str) -> Option<String> {
         let known = known.split_once(" at line ").map_or(known, |(known, _)| known);
         return Some(format!("\"{value}\" is not {}", known.replace('`', "")));
     }
-    // The names of parameters are words, which tells them from other text before a colon.
+    // Parameter names have no spaces, unlike other texts before a colon.
     let (name, why) = why.split_once(": ").filter(|(name, _)| !name.contains(' '))?;
     if why.contains("number too large") {
         return Some(format!("{name} is too large"));
@@ -133,14 +133,15 @@ fn in_words(why: &str) -> Option<String> {
     is_no_number.then(|| format!("{name} is not a number"))
 }
 
-/// What a web page can send anywhere without asking first is never JSON.
+/// Returns whether the content type is JSON. A web page cannot send JSON to another origin without
+/// a preflight request.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next());
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// For the content of a request.
+/// Time to send the content of a request.
 const TO_SEND: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Bounds the connections of operators. A new connection beyond the bound closes the one that has been idle for the
-//! longest time, or whose client does not read its response. One address may have half of the connections.
+//! Bounds the connections of operators. When the limit is reached, a new connection closes the one that has been idle
+//! for the longest time, or whose client does not read its response. One address can have half of the connections.
 
 use std::{
     net::IpAddr,
@@ -10,12 +10,12 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// The connections that are open, and how many more may be.
+/// The open connections, and permits for more.
 #[derive(Debug)]
 pub(super) struct ConnectionLimiter {
     taken: Arc<Mutex<Vec<Arc<State>>>>,
     free: Arc<Semaphore>,
-    /// Connections that may wait for a permit.
+    /// Bounds the connections that wait for a permit.
     waiting: Semaphore,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct ConnectionPermit {
 
 #[derive(Debug)]
 struct State {
-    /// Where its client comes from; `None` for the socket beside the copies.
+    /// The client's address; `None` for the socket beside the cache file.
     address: Option<IpAddr>,
     activity: Mutex<Activity>,
     /// Cancelled when the connection has to close for another one.
@@ -38,11 +38,11 @@ struct State {
 
 #[derive(Debug, Clone, Copy)]
 struct Activity {
-    /// When the last answer was begun.
+    /// When the last response began.
     last: Instant,
-    /// Whether an answer is being made.
+    /// Whether a response is being made.
     responding: bool,
-    /// Since when some of an answer waits for the client to take it.
+    /// Since when part of a response waits for the client to read it.
     sending: Option<Instant>,
 }
 
@@ -52,8 +52,8 @@ pub(super) struct ResponseGuard<'a>(&'a ConnectionPermit);
 // === impl ConnectionLimiter ===
 
 impl ConnectionLimiter {
-    /// A permit for a client at `address`, after a wait if need be. `None` if no other connection can be closed for it, or
-    /// this address has as many connections as it may have.
+    /// Returns a permit for a client at `address`, after a wait if necessary. `None` if no other connection can be
+    /// closed, or this address has its maximum of connections.
     pub(super) async fn take(&self, address: Option<IpAddr>) -> Option<ConnectionPermit> {
         tokio::time::timeout(MAX_WAIT, self.make_room_for(address)).await.ok()?;
         let slot = match self.free.clone().try_acquire_owned() {
@@ -83,7 +83,7 @@ impl ConnectionLimiter {
         })
     }
 
-    /// Waits until `address` has fewer connections than it may have, and closes its longest idle one.
+    /// Waits until `address` has fewer connections than its maximum. Closes its longest idle connection.
     async fn make_room_for(&self, address: Option<IpAddr>) {
         let same_address = |state: &&Arc<State>| state.address == address;
         let is_full = || lock(&self.taken).iter().filter(same_address).count() >= MAX_OF_ONE;
@@ -92,7 +92,7 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Closes the connection that has been idle for the longest time; `false` if all are busy.
+    /// Closes the longest idle connection among those that `who` selects; `false` if all are busy.
     fn close_longest_idle(&self, who: impl Fn(&&Arc<State>) -> bool) -> bool {
         let taken = lock(&self.taken);
         let open = taken.iter().filter(who).filter(|state| !state.closing.is_cancelled());
@@ -115,19 +115,19 @@ impl Default for ConnectionLimiter {
 // === impl ConnectionPermit ===
 
 impl ConnectionPermit {
-    /// Notes that an answer is being made.
+    /// Marks the connection as busy until the guard is dropped.
     pub(super) fn begin_response(&self) -> ResponseGuard<'_> {
         let mut now = lock(&self.state.activity);
         (now.last, now.responding) = (Instant::now(), true);
         ResponseGuard(self)
     }
 
-    /// Notes whether some of an answer waits to be taken.
+    /// Notes whether part of a response waits for the client to read it.
     pub(super) fn set_sending(&self, sending: bool) {
         lock(&self.state.activity).sending = sending.then(Instant::now);
     }
 
-    /// Waits until the connection has to close for another one, which only happens while it is idle.
+    /// Waits until the connection must close for another one. This happens only while it is idle.
     pub(super) async fn wanted(&self) {
         self.state.closing.cancelled().await;
     }
@@ -148,8 +148,8 @@ impl Drop for ResponseGuard<'_> {
 // === impl Activity ===
 
 impl Activity {
-    /// Since when the connection could be closed for another one: no response is being made, or the client does not
-    /// read it. `None` while it is busy.
+    /// Returns since when the connection can be closed for another one: no response is being made, or the client does
+    /// not read it. `None` while it is busy.
     fn idle_since(&self) -> Option<Instant> {
         let waits = self.sending.is_some_and(|since| since.elapsed() <= MAX_SENDING);
         (!self.responding && !waits).then_some(self.last)
@@ -161,9 +161,9 @@ fn lock<T>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
     locked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Connections at once, and as many that wait.
+/// Maximum number of connections, and of connections that wait.
 const MAX_CONNECTIONS: usize = 64;
-/// Of which so many may be of one address.
+/// Maximum number of connections from one address.
 const MAX_OF_ONE: usize = MAX_CONNECTIONS / 2;
 /// A client that reads nothing for this long counts as idle.
 const MAX_SENDING: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! What is known of the origins: a list in parts, one of them with its robots.txt, all of them in numbers; and forgetting
-//! one. From disk where copies are kept there, and else from memory.
+//! What is known about origins: a list in pages, one origin with its robots.txt, and statistics of all; and forgetting
+//! an origin. Reads from disk if copies are kept there, otherwise from memory.
 
 use std::{
     sync::Arc,
@@ -49,15 +49,15 @@ impl Form for Which {
     const FORM: &'static str = "?origin=ORIGIN, such as https://example.com, percent-encoded";
 }
 
-/// An answer, with a warning where it may not be the latest.
+/// An answer, with a warning if it may not be the latest state.
 type Reply<T> = Result<(Option<Warning>, Json<T>), Problem>;
 
-/// A part of the list, by name. It ends early where a search takes long.
+/// Returns a page of the list, sorted by name. The page is short if the search takes long.
 pub(super) async fn list(State(context): State<Arc<Context>>, StrictQuery(range): StrictQuery<Range>) -> Reply<Page> {
     let Range { search, after, limit } = range;
     let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
     let search = search.to_ascii_lowercase();
-    // Once for all parts: to read a long list makes the disk no work but that.
+    // Only for the first page, so that reading a long list causes no more writes.
     let warning = match after.is_empty() {
         true => context.write_what_waits().await,
         false => None,
@@ -82,8 +82,8 @@ async fn from_disk(context: &Context, start: String, search: String, limit: usiz
     search_for(limit, start, deadline, read).await
 }
 
-/// A part of at most `limit` origins from `start` on; not all of them where `deadline` passes. `read` says what there is
-/// from a name on in a small part of the file, and where the next begins.
+/// Returns a page of at most `limit` origins from `start` on, or fewer if `deadline` passes. `read` returns the matches
+/// in a small part of the file from a name on, and where the next part begins.
 async fn search_for<R>(
     limit: usize,
     mut start: String,
@@ -127,7 +127,7 @@ async fn from_memory(context: &Arc<Context>, start: String, search: String, limi
     looking.await.unwrap_or_default()
 }
 
-/// One origin.
+/// Returns all that is known about one origin.
 pub(super) async fn detail(
     State(context): State<Arc<Context>>,
     StrictQuery(which): StrictQuery<Which>,
@@ -140,7 +140,7 @@ pub(super) async fn detail(
     Ok((warning, Json(detail)))
 }
 
-/// Forgets one.
+/// Forgets one origin.
 pub(super) async fn forget(
     State(context): State<Arc<Context>>,
     StrictQuery(which): StrictQuery<Which>,
@@ -148,7 +148,7 @@ pub(super) async fn forget(
     let origin = which.origin()?;
     let store = context.live.store();
     context.write_what_waits().await;
-    // What cannot be read is forgotten all the same.
+    // An origin that cannot be read is forgotten too.
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     store.forget(&origin);
     match forgotten {
@@ -164,13 +164,13 @@ pub(super) async fn forget(
     }
 }
 
-/// All of them in numbers.
+/// Returns statistics of all origins.
 pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
     let store = context.live.store().clone();
     let waiting = store.disk().map(Disk::waiting);
     let waiting = waiting.ok_or(Problem::Unavailable("no copies are kept on disk"))?;
     let warning = context.write_what_waits().await;
-    // It is never closed.
+    // The semaphore is never closed.
     let turn = context.counting.clone().acquire_owned().await.ok();
     let live = context.live.clone();
     let counting = tokio::task::spawn_blocking(move || {
@@ -180,7 +180,7 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
         let mut next = Some(String::new());
         while let Some(start) = next {
             let policy = live.generation().config.robots.policy;
-            // A part at a time, as the file may have to be closed.
+            // Read the file in parts, as it may have to be closed in between.
             let counted = disk.with_file(|file| view::count(file, &start, AT_ONCE, &mut count, &policy));
             next = counted.ok()?;
         }
@@ -229,9 +229,9 @@ impl Context {
 
 const USUAL: usize = 50;
 const MOST: usize = 500;
-/// Origins that are looked at in one go.
+/// Number of origins to read at once.
 const AT_ONCE: usize = 500;
-/// How long a part is searched for.
+/// Time limit of a search for one page.
 const TO_SEARCH: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
@@ -254,7 +254,7 @@ mod tests {
                 SystemTime::UNIX_EPOCH,
             )
         };
-        // Two at a time are looked at, of which every third is searched for.
+        // Each read looks at two origins; every third origin matches.
         let read = |start: String| {
             let from = origins.iter().position(|origin| origin.to_string() == start);
             let from = from.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is answered where there is no answer: RFC 9457, as the proxy's refusals are.
+//! Error responses of the admin API: problem details (RFC 9457), like the proxy's refusals.
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::proxy::NoDecision;
 
-/// Why somebody gets no answer.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Problem {
     #[error("there is nothing at this path; /api/v1/openapi.json lists the paths")]
@@ -102,7 +102,7 @@ impl IntoResponse for Problem {
             // RFC 6750 §3.
             Problem::NoToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE))),
             Problem::WrongToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(FAILED))),
-            // What was not read would be taken for the next request.
+            // The unread rest would be taken for the next request.
             Problem::TooLarge | Problem::Slow => {
                 fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
             }

@@ -1,4 +1,4 @@
-//! The latest requests that no robots.txt allowed, to be polled.
+//! The latest refused requests, to be polled.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,16 +21,16 @@ pub(super) struct Range {
 
 #[derive(Serialize)]
 pub(super) struct Refusals {
-    /// For `after` of the next poll.
+    /// The value for `after` in the next poll.
     next: u64,
-    /// Those behind `after` that are gone.
+    /// Number of refusals after `after` that are no longer available.
     missed: u64,
     refusals: Vec<Box<RawValue>>,
-    /// What their reasons mean.
+    /// What the reasons mean.
     reasons: BTreeMap<&'static str, &'static str>,
 }
 
-/// What of a record is looked at here.
+/// The part of a record that is read here.
 #[derive(Deserialize)]
 struct Refusal<'r> {
     reason: &'r str,
@@ -59,7 +59,7 @@ pub(super) async fn refusals(
     })
 }
 
-/// The record of the log, byte for byte, and its number before it.
+/// Returns the record of the log, byte for byte, with its number put first.
 fn numbered(number: u64, line: &[u8]) -> Option<Box<RawValue>> {
     let fields = str::from_utf8(line).ok()?.trim_end().strip_prefix('{')?;
     RawValue::from_string(format!("{{\"seq\":{number},{fields}")).ok()

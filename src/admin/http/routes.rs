@@ -1,4 +1,4 @@
-//! What can be asked, and what every answer has in common.
+//! The routes, and what all responses have in common.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use http::{HeaderValue, header};
 
 use super::{Context, access, decide, documents, explain, health, origins, problem::Problem, refusals, status};
 
-/// A path, and the methods that are documented for it. HEAD goes wherever GET goes.
+/// A path and its documented methods. Every path with GET supports HEAD too.
 struct Route(
     &'static str,
     #[cfg_attr(not(test), expect(dead_code, reason = "the tests hold the description against it"))]
@@ -21,7 +21,7 @@ struct Route(
     MethodRouter<Arc<Context>>,
 );
 
-/// Every path that changes nothing.
+/// Returns the routes that change nothing.
 fn routes() -> Vec<Route> {
     const GET: &[&str] = &["get"];
     vec![
@@ -46,12 +46,12 @@ fn routes() -> Vec<Route> {
     ]
 }
 
-/// Those that change something.
+/// Returns the routes that change something.
 fn changing() -> Vec<Route> {
     vec![Route("/api/v1/origins/forget", &["post"], post(origins::forget))]
 }
 
-/// What the admin listener answers, to those whom it lets in.
+/// Returns the router of the admin listener, behind access control.
 pub(super) fn of_listener(context: Arc<Context>) -> Router {
     let check = middleware::from_fn_with_state(context.clone(), access::check);
     answering(routes(), context)
@@ -59,7 +59,8 @@ pub(super) fn of_listener(context: Arc<Context>) -> Router {
         .layer(middleware::map_response(guarded))
 }
 
-/// What is answered on the socket, whose file says who may open it: everything. No browser gets there.
+/// Returns the router of the socket, with all routes. The file mode of the socket is its access
+/// control. No browser can reach it.
 pub(super) fn of_socket(context: Arc<Context>) -> Router {
     answering(routes().into_iter().chain(changing()), context)
 }
@@ -75,13 +76,13 @@ fn answering(routes: impl IntoIterator<Item = Route>, context: Arc<Context>) -> 
         .with_state(context)
 }
 
-/// No answer is waited for without end.
+/// Bounds the time of a response.
 async fn in_time(request: Request, next: Next) -> Result<Response, Problem> {
     let answered = tokio::time::timeout(TO_ANSWER, next.run(request));
     answered.await.map_err(|_| Problem::Overdue)
 }
 
-/// What browsers are told with every answer.
+/// Adds the security fields for browsers to every response.
 async fn guarded(mut response: Response) -> Response {
     let fields = response.headers_mut();
     for (name, value) in [
@@ -99,11 +100,11 @@ async fn guarded(mut response: Response) -> Response {
     response
 }
 
-/// Bytes of the content of a request.
+/// Maximum size of a request's content in bytes.
 const MAX_CONTENT: usize = 1024 * 1024;
-/// For all that it takes to answer, many decisions included.
+/// Time limit of a response, including many decisions.
 const TO_ANSWER: Duration = Duration::from_secs(60);
-/// Nothing but what comes from here, in no frame of another page.
+/// Only resources of this origin, and not in a frame of another page.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'self'; script-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -1,4 +1,4 @@
-//! How robotgate does, in one object; and the configuration that is in force.
+//! The state of robotgate in one object, and the configuration in force.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ pub(super) struct Status {
     now: Timestamp,
     state: &'static str,
     generation: u64,
-    /// When that was put in force.
+    /// When this generation came into force.
     loaded: Timestamp,
     last_reload: Option<LastReload>,
     decisions: VerdictCounts,
@@ -38,14 +38,14 @@ pub(super) struct Status {
     trust_problems: Vec<TrustProblem>,
 }
 
-/// A reload and what came of it.
+/// The result of a reload.
 #[derive(Debug, Clone, Serialize)]
 pub struct LastReload {
     pub time: Timestamp,
     pub cause: &'static str,
     pub ok: bool,
     pub error: Option<String>,
-    /// The one in force since.
+    /// The generation in force after it.
     pub generation: u64,
     pub changes: Vec<String>,
     /// Keys that take effect at the next start.
@@ -73,7 +73,7 @@ struct Listens {
     speaks: Speaks,
 }
 
-/// The authority whose certificates clients see.
+/// The authority that signs the certificates which clients see.
 #[derive(Serialize)]
 struct Signer {
     subject: String,
@@ -81,13 +81,13 @@ struct Signer {
     not_after: Timestamp,
 }
 
-/// A client that does not trust it.
+/// A client that does not trust the authority.
 #[derive(Serialize)]
 struct TrustProblem {
     client: IpAddr,
     user_agent: Option<String>,
     origin: String,
-    /// `distrust`, or `closed` where it went without a word.
+    /// `rejections`, or `closed` if the client closed the connection without an alert.
     kind: &'static str,
     first: Timestamp,
     last: Timestamp,
@@ -99,7 +99,7 @@ struct TrustProblem {
 pub(super) struct InForce {
     generation: u64,
     file: Option<PathBuf>,
-    /// By dotted key; what is secret is not told.
+    /// By dotted key. Secrets are left out.
     settings: BTreeMap<String, String>,
 }
 
@@ -107,7 +107,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
     let (live, service_info) = (&context.live, &context.service_info);
     let (generation, metrics) = (live.generation(), live.metrics());
     let memory = live.store().memory();
-    // Where the disk cannot be read, what memory has is known.
+    // If the disk cannot be read, report what is in memory.
     let disk = context.with_file(|file| Ok((file.origins()?, file.held()))).await.ok();
     let listening = service_info.listeners.addresses().into_iter();
     Json(Status {

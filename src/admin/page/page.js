@@ -1,14 +1,14 @@
-// The operator's page: asks the API, shows what it says, changes nothing.
+// The page for operators: asks the API and shows its answers. It changes nothing.
 //
-// What comes from outside (URLs, names, rules, errors) reaches the document as text alone, through `make`.
+// Text from outside (URLs, names, rules, errors) enters the document only as text, through `make`.
 
 "use strict";
 
 const TOKEN = "robotgate-token";
-const PERIOD = 1000; // ms between two looks at the status
-const SLOWEST = 5000; // ms between two tries while robotgate does not answer
-const WINDOW = 120; // seconds of the chart
-const SHOWN = 50; // of the rules that did not decide, and of what else a file says
+const PERIOD = 1000; // ms between two polls of the status
+const SLOWEST = 5000; // maximum ms between two attempts while robotgate does not answer
+const WINDOW = 120; // seconds that the chart shows
+const SHOWN = 50; // maximum number of rules that did not decide, and of other statements, to show
 const MAX_TAIL = 500; // refusals that the page keeps
 const VERDICTS = ["allow", "deny", "unverifiable"];
 
@@ -32,18 +32,18 @@ const LOST = {
 
 // === What the page knows ===
 
-let status = null; // the last status, and when the page got it
-let skew = 0; // the server's clock less the browser's, in ms
+let status = null; // the last status
+let skew = 0; // the server's clock minus the browser's, in ms
 let samples = []; // {at, allow, deny, unverifiable}, for the chart
 let timer = null;
 let failures = 0;
 let polling = false;
 let view = "now";
-let asked = 0; // counts questions, so that a late answer is not taken for the last one's
+let asked = 0; // number of the latest question, to ignore late answers to earlier ones
 
-// Records, newest first: those in the list, and those that wait while it stands still.
+// Records, newest first: `rows` in the list, and `waiting` while the list is paused.
 const tail = { after: null, rows: [], waiting: [], missed: 0, paused: false };
-const reasons = {}; // a sentence for each reason that was seen
+const reasons = {}; // a sentence for each reason seen so far
 const list = { next: null, shown: 0, question: 0 };
 
 // === Small tools ===
@@ -55,14 +55,14 @@ const numbers = new Intl.NumberFormat("en");
 const count = (n) => (n == null ? "–" : numbers.format(n));
 const plural = (n, one) => `${count(n)} ${one}${n === 1 ? "" : "s"}`;
 
-/** Marks that turn or hide text, as what they are. Line ends and tabs stay. */
+/** Makes marks that reorder or hide text visible. Line ends and tabs stay. */
 const visible = (text) =>
   String(text).replace(
     /[\0-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
     (mark) => `\\u{${mark.charCodeAt(0).toString(16)}}`,
   );
 
-/** An element. What is null or false stands for nothing; a child that is no element is text. */
+/** Creates an element. Skips null and false; a child that is not an element becomes text. */
 function make(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -74,7 +74,7 @@ function make(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** Replaces what is in `node`, if `data`, which the content is made of, is not what it was. */
+/** Replaces the content of `node` if `data`, which the content is made from, has changed. */
 function show(node, data, content) {
   const key = JSON.stringify(data);
   if (node.shownKey === key) return;
@@ -121,7 +121,7 @@ function spoken(ms) {
   return ms < 0 ? `${n} ${unit} ago` : `in ${n} ${unit}`;
 }
 
-/** A time as it is seen from now, exact when pointed at. */
+/** Creates a time relative to now, with the exact time as its tooltip. */
 function time(value) {
   if (value == null) return null;
   const node = make("time", { class: "ago", datetime: value, title: value.replace("T", " ").replace("Z", " UTC") });
@@ -136,7 +136,7 @@ function age() {
   }
 }
 
-/** A button that copies; where the browser does not let it (no HTTPS), what is to be copied gets selected. */
+/** Creates a copy button. If the browser forbids copying (no HTTPS), it selects the text instead. */
 function copier(node, text) {
   const button = make("button", { type: "button", class: "small" }, "Copy");
   button.addEventListener("click", async () => {
@@ -166,7 +166,7 @@ class Problem extends Error {
   }
 }
 
-/** @throws {Problem} with status 0 where nobody answers */
+/** @throws {Problem} with status 0 if there is no answer */
 async function api(path, query = {}, patience = 10000) {
   const url = new URL(`api/v1/${path}`, document.baseURI);
   for (const [name, value] of Object.entries(query))
@@ -187,7 +187,7 @@ async function api(path, query = {}, patience = 10000) {
   try {
     json = JSON.parse(body);
   } catch {
-    // What is no JSON is told by its status.
+    // A response that is not JSON is reported by its status.
   }
   if (response.status === 401) logIn(token);
   if (!response.ok || json === null) {
@@ -228,7 +228,7 @@ $("login").addEventListener("submit", async (event) => {
 
 $("log-out").addEventListener("click", () => {
   sessionStorage.removeItem(TOKEN);
-  // What was shown goes with the document.
+  // Reloading discards what was shown.
   location.reload();
 });
 
@@ -256,11 +256,11 @@ async function poll() {
 document.addEventListener("visibilitychange", poll);
 window.addEventListener("online", poll);
 
-/** Takes a fresh status. */
+/** Processes a new status. */
 function seen(fresh) {
   skew = Date.parse(fresh.now) - Date.now();
   if (status && status.started !== fresh.started) {
-    // Another process counts anew.
+    // A new process restarts the counters.
     samples = [];
     Object.assign(tail, { after: null, missed: 0 });
   }
@@ -294,7 +294,7 @@ function gone(problem) {
 
 // === Banners ===
 
-/** Shows the banner `key`, or, without a title, takes it away. */
+/** Shows the banner `key`. Without a title, removes it. */
 function banner(key, kind, title, facts, content) {
   let node = $(`banner-${key}`);
   if (!title) return node?.remove();
@@ -350,7 +350,7 @@ function showState(s) {
   for (const link of document.querySelectorAll("[data-open]")) link.hidden = Boolean(token);
 }
 
-/** Decisions a second between two samples; none where they are too far apart or a counter went back. */
+/** Returns decisions per second between two samples; null if they are too far apart or a counter decreased. */
 function rate(from, to, verdict) {
   const seconds = to.at - from.at;
   if (!(seconds > 0 && seconds <= 6)) return null;
@@ -392,7 +392,7 @@ function showNumbers(s) {
   );
 }
 
-/** Stacked: allow below, then deny, then unverifiable. */
+/** Draws stacked areas: allow at the bottom, then deny, then unverifiable. */
 function drawChart() {
   const end = samples.at(-1).at;
   const steps = [];
@@ -456,7 +456,7 @@ async function follow() {
   noteTail();
 }
 
-/** The list stands still when told to, and while somebody reads a record. */
+/** Whether the list is paused: by the button, or while a record is open. */
 const halted = () => tail.paused || $("tail").querySelector("details[open]") !== null;
 
 function flush() {
@@ -471,7 +471,7 @@ function flush() {
   filterTail();
 }
 
-/** The setting that sends a request on although its verdict is not to allow. */
+/** Returns the setting that forwards a request although its verdict is not `allow`. */
 const passedBy = ({ enforcement, exception }) =>
   enforcement === "report" ? "report" : exception != null ? "https.tunnel" : "https.unverifiable";
 
@@ -494,25 +494,25 @@ function refusal(record, fresh) {
     make("span", { class: "data why" }, why),
   );
   const details = make("details", {}, summary);
-  // Most are never opened.
+  // Built when opened, because most never are.
   details.addEventListener("toggle", () => {
     if (details.open && details.childElementCount === 1) details.append(whole(record));
     if (!halted()) flush();
     noteTail();
   });
   const item = make("li", { class: fresh && "new" }, details);
-  // What the row shows, and the id that a client may have passed on.
+  // The row's text, and the id, which a user can search for.
   item.text = [...[...summary.children].map((cell) => cell.textContent), record.id].join("\n").toLowerCase();
   return item;
 }
 
-/** Everything of a record. */
+/** Creates the details of a record. */
 function whole(record) {
   const { seq, event, ...fields } = record;
   const agent = record.user_agent ?? record.agent ?? record.bot;
   const question = { agent, url: record.url };
   if (record.reason === "unauthenticated") question.proof = "none";
-  // No question can be asked for a client whose proof does not hold, or is of another bot.
+  // The API takes no question about a client whose proof is invalid, or belongs to another bot.
   const canAsk = agent && record.identity !== "failed" && record.reason !== "identity";
   const value = (name) =>
     name === "id"
@@ -571,7 +571,7 @@ async function showOrigins(more) {
   const search = $("search").value.trim();
   let after = more ? list.next : null;
   try {
-    // A search can go through many origins and find none; each answer says where to go on.
+    // A search can go through many origins without a match; each answer says where to continue.
     for (let round = 0; ; round++) {
       const page = await api("origins", { search, after, limit: 100 });
       if (question !== list.question) return;
@@ -671,12 +671,12 @@ async function showOrigin(origin) {
   }
 }
 
-/** A robots.txt with its lines numbered as robotgate numbers them, and one of them marked. */
+/** Creates a view of a robots.txt, with robotgate's line numbers and one marked line. */
 function file(text, line, truncated) {
   const lines = text.split(/\r\n|\r|\n/);
   if (lines.at(-1) === "") lines.pop();
   if (lines.length === 0) return muted("The robots.txt is empty: it allows everything.");
-  // Text nodes, not an element a line: a file can have a quarter of a million lines.
+  // Text nodes, not one element per line: a file can have a quarter of a million lines.
   const part = (tag, from, to) =>
     from < to
       ? make(
@@ -744,20 +744,20 @@ async function showAnswer(agent, url, proof) {
   }
 }
 
-/** Why there is no robots.txt to show. */
+/** Says why there is no robots.txt to show. */
 function noFile({ reason, robots_error }) {
   if (["no-robots", "soft-404"].includes(reason)) return "The site has no robots.txt.";
   if (reason === "egress" || !robots_error) return "No robots.txt was needed for the answer.";
   return `There is no robots.txt to show: ${robots_error}.`;
 }
 
-/** A heading for the first SHOWN of `given`, which may itself be a part of `total`. */
+/** Creates a heading for the first SHOWN of `given`, which can itself be a part of `total`. */
 function heading(text, given, total) {
   const shown = Math.min(given.length, SHOWN);
   return make("h3", {}, `${text} (${shown < total ? `the first ${count(shown)} of ` : ""}${count(total)})`);
 }
 
-/** The decision in words, and what stands behind it. */
+/** Shows the decision in words, and its explanation. */
 function answer(decision, report) {
   const who = decision.bot ?? report.bot ?? "This bot";
   const [word, rest] =

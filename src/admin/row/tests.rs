@@ -1,4 +1,4 @@
-//! What a row and the details say, of states as they are after fetches at given times.
+//! Tests of rows and details for states after fetches at given times.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const TEXT: &[u8] = b"User-agent: *\nDisallow: /private\n";
 
-/// A day of 2026: before, clocks are not believed.
+/// A time in 2026; clocks that show an earlier year are not trusted.
 fn noon() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000)
 }
@@ -93,7 +93,7 @@ fn a_row_is_in_the_reading_that_is_in_force() {
         ..Policy::default()
     };
     let origin = "https://a.example".parse().unwrap();
-    // To Google 429 is a failure, to the RFC any other 4xx.
+    // A 429 is a failure in the `google` profile; in `rfc9309` it is like any other 4xx.
     let failure = Failure::from(FetchError::Status(429));
     let state = after(&OriginState::unknown(), Meaning::Failed(failure), 429, noon());
     assert_eq!(detail(state.clone(), noon()).row.holds, "unreachable");

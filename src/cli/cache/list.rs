@@ -1,4 +1,4 @@
-//! `robotgate cache list`: a row for each origin.
+//! `robotgate cache list`: prints a row for each origin.
 
 use std::{
     fmt::Write as _,
@@ -57,7 +57,7 @@ fn json(rows: &[Row]) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The rows under their heads. Where there is a `width`, origins are cut so that the rest fits.
+/// Formats the rows under column heads. If there is a `width`, origins are cut so that the rest fits.
 fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     let fails = rows.iter().any(|row| row.failing_since.is_some());
     let shown: Vec<_> = rows.iter().map(|row| Cells::of(row, fails)).collect();
@@ -102,7 +102,7 @@ fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     out
 }
 
-/// A row in text.
+/// A formatted row.
 struct Cells {
     origin: String,
     rest: Vec<String>,
@@ -113,7 +113,7 @@ struct Cells {
 impl Cells {
     fn of(row: &Row, fails: bool) -> Self {
         let time = |time: Option<Timestamp>| {
-            // The head of the columns would be longer with the zone, which is always UTC.
+            // Leave out the zone, which is always UTC, to keep the column narrow.
             let shown = time.map(|Timestamp(time)| Minute(time).to_string());
             shown.map_or_else(|| NONE.to_owned(), |shown| shown.trim_end_matches(" UTC").to_owned())
         };
@@ -134,7 +134,7 @@ impl Cells {
     }
 }
 
-/// What holds, in the colour of how good that is for the bots.
+/// Returns the colour for the state of an origin, by how bad it is for the bots.
 fn colour(row: &Row) -> Option<Colour> {
     match &*row.holds {
         "rules" | "no-robots" => None,
@@ -144,12 +144,12 @@ fn colour(row: &Row) -> Option<Colour> {
 }
 
 const ORIGIN: &str = "ORIGIN";
-/// For what is not known.
+/// Shown for unknown values.
 const NONE: &str = "-";
 const GAP: &str = "  ";
 /// Columns of an origin that are always shown.
 const MIN_ORIGIN: usize = 16;
-/// Bytes of what is shown.
+/// Maximum size of shown values in bytes.
 const MAX_ORIGIN: usize = 500;
 const MAX_WORD: usize = 40;
 

@@ -1,4 +1,4 @@
-//! `robotgate cache show`: all that is known of one origin, and its text.
+//! `robotgate cache show`: prints all that is known about one origin, and its robots.txt.
 
 use std::{
     fmt::Write as _,
@@ -52,7 +52,7 @@ impl ShowArgs {
     }
 }
 
-/// All of it, for a person.
+/// Formats all details for a person.
 fn report(detail: &Detail, now: SystemTime, paint: Paint) -> String {
     let row = &detail.row;
     let mut out = String::new();
@@ -107,7 +107,7 @@ fn report(detail: &Detail, now: SystemTime, paint: Paint) -> String {
     out
 }
 
-/// What a word of the log means for a request.
+/// Explains what a state means for a request.
 fn meaning(holds: &str) -> &'static str {
     match holds {
         "rules" => "the rules below decide",
@@ -141,12 +141,12 @@ fn until(then: SystemTime, now: SystemTime, due: Due) -> String {
     }
 }
 
-/// The text with its lines' numbers, which are those that a refusal names.
+/// Numbers the lines of the text, as refusals do.
 fn numbered(text: &[u8], paint: Paint) -> String {
     if text.is_empty() {
         return String::new();
     }
-    // What is behind the last line end is a line only where something stands there.
+    // The text after the last line end is a line only if it is not empty.
     let lines = || numbered_lines(text.strip_suffix(b"\n").unwrap_or(text));
     let digits = lines().last().map_or(0, |(number, _)| number.to_string().len());
     lines()
@@ -158,7 +158,7 @@ fn numbered(text: &[u8], paint: Paint) -> String {
         .collect()
 }
 
-/// The text as it is, but fit for a terminal.
+/// Escapes control characters in the text, for a terminal.
 fn tamed(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.lines()
@@ -166,7 +166,7 @@ fn tamed(text: &[u8]) -> String {
         .collect()
 }
 
-/// Bytes of what is shown of a value.
+/// Maximum size of a shown value in bytes.
 const MAX_VALUE: usize = 1000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `robotgate cache stats`: what is known, in numbers.
+//! `robotgate cache stats`: prints statistics of the cache.
 
 use std::fmt::Write as _;
 
@@ -66,7 +66,7 @@ fn report(stats: &Stats) -> String {
     out
 }
 
-/// Bytes as people say them.
+/// A size in bytes, displayed in a suitable unit.
 struct Size(u64);
 
 // === impl Size ===
@@ -83,7 +83,7 @@ impl std::fmt::Display for Size {
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-/// Bytes of what is shown of the path.
+/// Maximum size of the shown path in bytes.
 const MAX_PATH: usize = 1000;
 
 #[cfg(test)]

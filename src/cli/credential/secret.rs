@@ -1,5 +1,5 @@
-//! A secret: made at random, or given by a person and long enough. It is hashed here, and shown by nobody but the
-//! command that made it.
+//! A secret, either random or given by a person and long enough. It is hashed here, and only the command that created
+//! it shows it.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use crate::{
     config::Proxy,
 };
 
-/// A secret in the clear.
+/// A secret in clear text.
 pub(super) enum Secret {
     Random(String),
     Given(String),
 }
 
-/// Why there is no secret. It never quotes one.
+/// Why there is no secret. The error never quotes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SecretError {
     #[error("the system provides no random numbers")]
@@ -37,12 +37,12 @@ pub(super) enum SecretError {
 // === impl Secret ===
 
 impl Secret {
-    /// 256 bits in characters that need no escape in a URL.
+    /// Generates 256 random bits, in characters that need no escape in a URL.
     pub(super) fn random() -> Result<Self, SecretError> {
         Ok(Self::Random(BASE64URL_NOPAD.encode(&random::<32>()?)))
     }
 
-    /// What a person gives, less the end of its line.
+    /// Accepts a person's secret, without its line end.
     pub(super) fn given(input: &str) -> Result<Self, SecretError> {
         let text = input.strip_suffix('\n').unwrap_or(input);
         let text = text.strip_suffix('\r').unwrap_or(text);
@@ -58,7 +58,7 @@ impl Secret {
         Ok(Self::Given(text.to_owned()))
     }
 
-    /// As it is stored, with a salt of its own.
+    /// Hashes the secret with a new salt, for storage.
     pub(super) fn hash(&self) -> Result<SecretHash, SecretError> {
         let (Self::Random(text) | Self::Given(text)) = self;
         Ok(SecretHash::new(random::<SALT>()?, text.as_bytes()))
@@ -78,8 +78,8 @@ fn random<const N: usize>() -> Result<[u8; N], SecretError> {
     Ok(bytes)
 }
 
-/// What clients take as the proxy's address: by TLS, where there is a listener that speaks it. An address that stands
-/// for every interface is left to the reader.
+/// Returns the proxy URL for clients: with TLS if a listener speaks it. For an address that stands for every
+/// interface, the host is a placeholder.
 pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
     let (scheme, listen) = match &proxy.tls {
         Some(tls) => ("https", &tls.listen),
@@ -93,11 +93,12 @@ pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
     format!("{scheme}://{}:{secret}@{host}", utf8_percent_encode(name, RESERVED))
 }
 
-/// All but the unreserved characters (RFC 3986 §2.3).
+/// All except the unreserved characters (RFC 3986 §2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// Characters of base64 that make 128 bits.
+/// 128 bits in base64.
 const MIN_GIVEN: usize = 22;
-/// Bytes: with its name, it has to fit into what is read of a field.
+/// Maximum length in bytes. Together with its name, the secret must fit into the part of a field that robotgate
+/// reads.
 const MAX_GIVEN: usize = 512;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The credentials file on disk: read whole and put in place whole, under a lock on its folder, so that nothing of it
-//! is ever half there and no two changes lose one another. It keeps the file's mode, owner and group, and every byte that
-//! is not meant.
+//! The credentials file on disk. It is read and replaced as a whole, under a lock on its folder, so the file is never
+//! incomplete and concurrent changes do not overwrite each other. Keeps the file's mode, owner and group, and every
+//! byte that a change does not concern.
 
 use std::{
     fs::{self, File, Permissions},
@@ -16,15 +16,15 @@ use crate::{
     files::{self, SecretError, create_unfinished, folder_of, unfinished},
 };
 
-/// The file, for as long as nobody else may change it.
+/// Exclusive write access to the file.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
-    /// Its folder.
+    /// The locked folder.
     lock: File,
 }
 
-/// A file as it was.
+/// The file's content and attributes before a change.
 #[derive(Debug)]
 pub(super) struct Before {
     pub(super) text: String,
@@ -32,7 +32,7 @@ pub(super) struct Before {
     owner: (u32, u32),
 }
 
-/// What is wrong with the file, or could not be done with it.
+/// What is wrong with the file, or which operation failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
     #[error("cannot read {}: {source}", path.display())]
@@ -52,9 +52,9 @@ pub(super) enum StoreError {
 // === impl Store ===
 
 impl Store {
-    /// Waits for its turn to change the file, which need not be there yet.
+    /// Waits for exclusive access to the file, which need not exist yet.
     pub(super) fn lock(path: &Path) -> Result<Self, StoreError> {
-        // The file itself is replaced, not a link to it.
+        // Replace the file that a link points to, not the link.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let folder = folder_of(&path);
         match files::lock(folder).map_err(|source| read_error(folder, source))? {
@@ -63,12 +63,12 @@ impl Store {
         }
     }
 
-    /// What the file holds now.
+    /// Reads the current content.
     pub(super) fn read(&self) -> Result<Option<Before>, StoreError> {
         read(&self.path)
     }
 
-    /// Puts `text` in the place of what was there before.
+    /// Replaces the content with `text`.
     pub(super) fn write(&self, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let unfinished = unfinished(&self.path);
         let result = self.write_unfinished(&unfinished, text, before).and_then(|()| {
@@ -76,7 +76,7 @@ impl Store {
             renamed.map_err(|source| write_error(&self.path, source))
         });
         if result.is_err() {
-            // It may never have been there.
+            // The file may never have been created.
             let _ = fs::remove_file(&unfinished);
         }
         result
@@ -84,7 +84,7 @@ impl Store {
 
     fn write_unfinished(&self, unfinished: &Path, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let failed = |source| write_error(unfinished, source);
-        // Nobody else's until it has its owner.
+        // Only this user can read the file until it has its owner.
         let mut file = create_unfinished(unfinished).map_err(failed)?;
         let made = file.metadata().map_err(failed)?;
         match before {
@@ -106,7 +106,7 @@ impl Store {
     }
 }
 
-/// What the file holds now; `None` where there is none.
+/// Reads the current content; `None` if there is no file.
 pub(super) fn read(path: &Path) -> Result<Option<Before>, StoreError> {
     let (bytes, metadata) = match files::read_secret_with(path) {
         Err(SecretError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -120,7 +120,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Before>, StoreError> {
     }))
 }
 
-/// `text` with one line more at its end.
+/// Appends a line to `text`.
 pub(super) fn with_line(text: &str, line: &str) -> String {
     let end = if text.is_empty() || text.ends_with('\n') {
         ""
@@ -130,8 +130,8 @@ pub(super) fn with_line(text: &str, line: &str) -> String {
     format!("{text}{end}{line}\n")
 }
 
-/// `text` without the lines of `name`, or with none of them but the last, and how many went; `None` where there is
-/// no such line.
+/// Removes the lines of `name` from `text`, or all but the last of them. Returns how many were removed; `None` if there
+/// was no such line.
 pub(super) fn without(text: &str, name: &str, all_but_last: bool) -> (String, Option<usize>) {
     let is_of_name = |line: &str| name_of(line) == Some(name);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -157,7 +157,7 @@ fn write_error(path: &Path, source: io::Error) -> StoreError {
     StoreError::Write { path, source }
 }
 
-/// Of a file that was not there: its owner may change it, and its group read it.
+/// Mode of a new file: the owner can write it, the group can read it.
 const NEW_MODE: u32 = 0o640;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Writing the files that a client needs beside its variables: `robotgate env --write`.
+//! Writes the files that a client needs beside its variables: `robotgate env --write`.
 
 use std::{
     fs::{self, OpenOptions, Permissions},
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Why a file was not written. Those before it are there.
+/// Why a file was not written. The files before it have been written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     #[error(
@@ -33,7 +33,7 @@ pub(super) enum WriteError {
     SystemRoot { path: String, error: pem::PemError },
 }
 
-/// The folder's absolute path, where it can stand in settings without quotation marks.
+/// Returns the folder's absolute path, if it can be used in settings without quotation marks.
 pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let text = path.to_str().map(|text| text.trim_end_matches('/'));
@@ -42,8 +42,8 @@ pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
     usable.ok_or(WriteError::Folder(path))
 }
 
-/// Writes the files to the folder, which is made where it is missing. `authority` are the certificates of the authority's
-/// file. What comes back is a warning.
+/// Writes the files to the folder, and creates the folder if it is missing. `authority` are the certificates of the
+/// authority's file. Returns a warning, if there is one.
 pub(super) fn write(
     folder: &str,
     files: &[File],
@@ -69,13 +69,13 @@ pub(super) fn write(
     }))
 }
 
-/// What a file holds. `system` is the file of this system's roots, and what is in it.
+/// Returns the content of a file. `system` is the path and the content of this system's roots.
 fn contents(
     contents: &Contents,
     authority: &[CertificateDer<'_>],
     system: Option<(&str, &str)>,
 ) -> Result<Vec<u8>, WriteError> {
-    // Not the file as it is: it may have a private key in it too.
+    // Write only the certificates, because the authority's file can also contain a private key.
     let authority_pem: String = authority.iter().map(pem::certificate).collect();
     Ok(match (contents, system) {
         (Contents::Text(text), _) => text.clone().into_bytes(),
@@ -101,7 +101,7 @@ fn contents(
     })
 }
 
-/// A program that starts meanwhile reads the whole file, old or new.
+/// Replaces the file atomically, so that a program that starts meanwhile reads either the old or the new file.
 fn put(path: &Path, contents: &[u8], mode: u32) -> Result<(), WriteError> {
     let failed = |source| WriteError::Write {
         path: path.to_owned(),
@@ -126,19 +126,19 @@ fn put(path: &Path, contents: &[u8], mode: u32) -> Result<(), WriteError> {
             .open(&unfinished);
         let mut file = options?;
         file.write_all(contents)?;
-        // Whatever the umask: the clients run as other users too, and no file holds a secret.
+        // Ignore the umask: clients run as other users too, and no file contains a secret.
         file.set_permissions(Permissions::from_mode(mode))?;
         fs::rename(&unfinished, path)
     };
     write().map_err(|error| {
-        // It may never have been there.
+        // The file may never have been created.
         let _ = fs::remove_file(&unfinished);
         failed(error)
     })
 }
 
-/// Where systems keep the roots in one file: Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs. What
-/// `SSL_CERT_FILE` names is not asked: it may be what an earlier `robotgate env` set.
+/// Files in which systems keep their roots: Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs. `SSL_CERT_FILE`
+/// is not used, because an earlier `robotgate env` may have set it.
 const SYSTEM_ROOTS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

@@ -1,18 +1,18 @@
-//! Parsed files by the JSON text that held them: cases come in runs about the same file, and one
-//! that is known need not even be decoded.
+//! A cache of parsed files, keyed by the JSON text that held them. Consecutive cases often have the
+//! same file, and a cached file need not even be decoded.
 //!
-//! Never grows past [`BUDGET`] bytes: when full it starts afresh, and what is larger by itself is
-//! not kept.
+//! The cache never exceeds [`BUDGET`] bytes. When it is full it is cleared, and a file that is too
+//! large alone is not kept.
 
 use std::{collections::HashMap, rc::Rc};
 
 use crate::robots::{Profile, RobotsTxt};
 
-/// Parsed files, within a budget.
+/// Parsed files within a memory budget.
 pub(super) struct Cache {
     profile: Profile,
     files: HashMap<Rc<str>, Rc<RobotsTxt>>,
-    /// The file last asked for, found again without hashing.
+    /// The last file, found without hashing.
     last: Option<(Rc<str>, Rc<RobotsTxt>)>,
     bytes: usize,
 }
@@ -20,7 +20,7 @@ pub(super) struct Cache {
 // === impl Cache ===
 
 impl Cache {
-    /// Empty; files are read as `profile` has it.
+    /// Creates an empty cache for files in `profile`.
     pub(super) fn new(profile: Profile) -> Self {
         Self {
             profile,
@@ -30,7 +30,7 @@ impl Cache {
         }
     }
 
-    /// The file kept for `json`, or else what `body` makes of it.
+    /// Returns the cached file for `json`, or parses `body`.
     pub(super) fn file<B: AsRef<[u8]>, E>(
         &mut self,
         json: &str,
@@ -65,10 +65,10 @@ impl Cache {
     }
 }
 
-/// Bytes of files and their keys that are kept.
+/// Maximum size of files and their keys in bytes.
 const BUDGET: usize = 32 << 20;
 
-/// What an entry costs beside its key and its file, in bytes; roughly.
+/// Approximate size of an entry beside its key and its file, in bytes.
 const OVERHEAD: usize = 128;
 
 #[cfg(test)]

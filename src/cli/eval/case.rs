@@ -1,6 +1,6 @@
-//! One line of `eval`: from a JSON object to its answer.
+//! Answers one line of `eval`, a JSON object.
 //!
-//! Never reads a field it does not know: those go to the answer as they stand, number for number.
+//! It does not parse fields that it does not know, but copies them to the answer as written.
 
 use std::{
     borrow::Cow,
@@ -17,31 +17,31 @@ use crate::robots::{Profile, RobotsTxt, RuleId, path_of_url};
 
 use super::cache::Cache;
 
-/// Files by the field that they came in.
+/// Caches for the fields that hold files.
 pub(super) struct Files {
     text: Cache,
     base64: Cache,
 }
 
-/// A JSON object, its values unread.
+/// A JSON object with unparsed values.
 struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-/// A JSON string, borrowed where it has no escapes.
+/// A JSON string, borrowed if it has no escapes.
 #[derive(serde::Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// What one line asks.
+/// The question of one line.
 struct Question<'a> {
     robots: Rc<RobotsTxt>,
     agent: Cow<'a, str>,
     url: Cow<'a, str>,
 }
 
-/// A decision, as it is written.
+/// A decision, in the form that is written.
 #[derive(serde::Serialize)]
 struct EvalOutput<'a> {
     allowed: bool,
-    /// 0 where no rule decided.
+    /// 0 if no rule decided.
     line: u32,
     rule: Option<Cow<'a, str>>,
     group: Option<&'a str>,
@@ -70,7 +70,7 @@ pub(super) enum BadLine {
     NotBase64(DecodeError),
 }
 
-/// Answers `line`, the `number`th, on `output`. The outer result is the output's.
+/// Answers line number `number` on `output`. The outer result is that of writing.
 pub(super) fn answer(
     line: &[u8],
     number: u64,
@@ -99,7 +99,7 @@ pub(super) fn answer(
 // === impl Files ===
 
 impl Files {
-    /// None yet; they are read as `profile` has it.
+    /// Creates empty caches for files in `profile`.
     pub(super) fn new(profile: Profile) -> Self {
         Self {
             text: Cache::new(profile),
@@ -147,7 +147,7 @@ impl<'a> Fields<'a> {
         string(name, self.get(name).ok_or(BadLine::Missing(name))?)
     }
 
-    /// The last field of that name, as JSON readers have it; `null` is as good as none.
+    /// Returns the last field of that name, as JSON parsers do. `null` counts as absent.
     fn get(&self, name: &str) -> Option<&'a RawValue> {
         let (_, json) = self.0.iter().rfind(|(known, _)| known == name)?;
         (json.get() != "null").then_some(*json)
@@ -158,7 +158,7 @@ impl<'a> Fields<'a> {
         self.write_others(&["allowed", "line", "rule", "group"], output)?;
         let mut json = Vec::with_capacity(128);
         serde_json::to_writer(&mut json, answer)?;
-        // Without the brace that opens it: the object is open already.
+        // Skip the opening brace, as the object is already open.
         output.write_all(&json[1..])?;
         output.write_all(b"\n")
     }
@@ -170,8 +170,8 @@ impl<'a> Fields<'a> {
         writeln!(output, "\"error\":{error},\"input_line\":{number}}}")
     }
 
-    /// Writes each field, and a comma after it, but for the files, which are large and known to
-    /// whoever asked, and for `ours`, which the answer has anew.
+    /// Writes each field and a comma after it. Leaves out the files, which are large and known to
+    /// the caller, and the fields in `ours`, which the answer replaces.
     fn write_others(&self, ours: &[&str], output: &mut impl Write) -> io::Result<()> {
         for (name, json) in &self.0 {
             if matches!(&**name, "robots" | "robots_b64") || ours.contains(&&**name) {
@@ -227,7 +227,7 @@ fn string<'a>(name: &'static str, json: &'a RawValue) -> Result<Cow<'a, str>, Ba
     match serde_json::from_str(json.get()) {
         Ok(Text(text)) => Ok(text),
         Err(error) if error.is_data() => Err(BadLine::NotAString(name)),
-        // The line as a whole was JSON, so only half a surrogate pair is left.
+        // The line as a whole is JSON, so this can only be an unpaired surrogate.
         Err(_) => Err(BadLine::NotText(name)),
     }
 }

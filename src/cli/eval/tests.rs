@@ -74,7 +74,7 @@ fn an_answer_is_out_before_more_is_asked_for() {
         }
     }
 
-    /// Types a line, then looks at the screen before the next.
+    /// Types a line only after the previous one was answered.
     struct Typist(u8, Screen);
 
     impl Read for Typist {

@@ -1,5 +1,5 @@
-//! The lines of a robots.txt around those that matter, with their numbers, fit for a terminal:
-//! what a hostile file holds is written out, and long lines are cut.
+//! An excerpt of a robots.txt: the lines that matter and their neighbours, numbered. Control
+//! characters are escaped for a terminal, and long lines are cut.
 
 use std::fmt::Write as _;
 
@@ -11,12 +11,12 @@ use crate::{
     robots::numbered_lines,
 };
 
-/// What is shown and how.
+/// An excerpt and how to show it.
 pub(super) struct Excerpt<'a> {
     pub(super) body: &'a [u8],
-    /// The line with the mark, and others before and after it.
+    /// The marked line, shown with its neighbours.
     pub(super) rule: Option<u32>,
-    /// Lines that stand without neighbours, in order.
+    /// Lines to show without neighbours, in order.
     pub(super) agents: &'a [u32],
     /// Columns of the terminal.
     pub(super) width: usize,
@@ -30,7 +30,8 @@ impl Excerpt<'_> {
         let digits = self.last().to_string().len();
         let mut lines = numbered_lines(self.body).peekable();
         while let Some((number, line)) = lines.next() {
-            // After the last line end there is a line for the parser, but for no person.
+            // For the parser there is an empty line after the last line end; for a person there is
+            // none.
             let is_end = line.is_empty() && lines.peek().is_none();
             if is_end || !self.shows(number) {
                 continue;
@@ -59,7 +60,7 @@ impl Excerpt<'_> {
         near || self.agents.contains(&number)
     }
 
-    /// The greatest number that may be shown.
+    /// Returns the greatest line number that can be shown.
     fn last(&self) -> u32 {
         let rule = self.rule.map_or(0, |rule| rule.saturating_add(AROUND));
         self.agents.last().map_or(rule, |agent| rule.max(*agent))
@@ -71,7 +72,7 @@ fn put(out: &mut String, line: impl std::fmt::Display) {
     let _ = writeln!(out, "{line}");
 }
 
-/// Lines before the rule, and as many after it.
+/// Lines to show before the rule, and as many after it.
 const AROUND: u32 = 3;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Where the robots.txt comes from: a file, the site, or nowhere, because nobody need ask.
+//! The source of the robots.txt: a file, the site, or none if the decision needs none.
 //!
-//! What it says is read elsewhere.
+//! It does not parse the robots.txt.
 
 use std::{
     io,
@@ -23,7 +23,7 @@ use crate::{
     text::plain,
 };
 
-/// A robots.txt and where it is from.
+/// A robots.txt and where it comes from.
 #[derive(Debug)]
 pub(super) enum Source {
     /// The decision needs none.
@@ -32,17 +32,17 @@ pub(super) enum Source {
     Live(Box<Live>),
 }
 
-/// A robots.txt on the disk.
+/// A robots.txt on disk.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// What counts of it.
+    /// The part of the file that counts.
     pub(super) body: Vec<u8>,
     /// Whether the file is longer than what counts.
     pub(super) cut: bool,
 }
 
-/// There is nothing to read.
+/// Why the robots.txt cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceError {
     #[error("cannot read {name}: {}", Unreadable(error))]
@@ -54,7 +54,7 @@ pub(super) enum SourceError {
 // === impl File ===
 
 impl File {
-    /// What it is called, fit for a terminal.
+    /// Returns the file's name, escaped for a terminal.
     pub(super) fn name(&self) -> String {
         named(&self.path)
     }
@@ -86,7 +86,8 @@ impl Source {
         Ok(Self::Live(Box::new(live::fetch(config, origin)?)))
     }
 
-    /// What is known of the robots.txt, in the reading of `policy`; `None` where nobody asked.
+    /// Returns what is known about the robots.txt, under `policy`; `None` if no robots.txt was
+    /// needed.
     pub(super) fn lookup(&self, policy: &Policy) -> Option<Lookup> {
         match self {
             Self::Unasked => None,
@@ -95,7 +96,7 @@ impl Source {
         }
     }
 
-    /// The file that was read instead of fetching.
+    /// Returns the file that was read instead of fetching.
     pub(super) fn file(&self) -> Option<String> {
         match self {
             Self::File(file) => Some(file.path.display().to_string()),
@@ -103,7 +104,7 @@ impl Source {
         }
     }
 
-    /// What came of the fetch, or stands for it.
+    /// Returns the record of the fetch, or of what replaces it.
     pub(super) fn record(&self, decision: &Decision) -> FetchRecord<'_> {
         match self {
             Self::Unasked => FetchRecord::of(decision),
@@ -118,7 +119,7 @@ impl Source {
         }
     }
 
-    /// How the redirects went on and on, where they did.
+    /// Describes the redirects, if there were too many.
     pub(super) fn detour(&self) -> Option<&'static str> {
         match self {
             Self::Unasked | Self::File(_) => None,
@@ -126,7 +127,7 @@ impl Source {
         }
     }
 
-    /// The text, where there is one.
+    /// Returns the text, if there is one.
     pub(super) fn body(&self) -> Option<&[u8]> {
         match self {
             Self::Unasked => None,
@@ -144,7 +145,7 @@ fn named(path: &Path) -> String {
     }
 }
 
-/// Bytes of what is shown of a file's name.
+/// Maximum size of a shown file name in bytes.
 const MAX_NAME: usize = 1000;
-/// What stands for standard input.
+/// The name for standard input.
 const INPUT: &str = "-";

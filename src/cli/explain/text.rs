@@ -1,5 +1,5 @@
-//! The report as text for a person: the verdict first, then its reason, the lines that decide, and
-//! what is of use beyond. Everything from outside is made fit for a terminal.
+//! The report as text for a person: first the verdict, then its reason, the lines that decide, and
+//! other useful information. Everything from outside is escaped for a terminal.
 
 mod fetch;
 mod rules;
@@ -19,7 +19,7 @@ use crate::{
     text::plain,
 };
 
-/// The whole report.
+/// Returns the whole report.
 pub(super) fn write(report: &Report<'_>, source: &Source, paint: Paint) -> String {
     let mut out = String::new();
     let width = columns();
@@ -122,7 +122,7 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
     }
 }
 
-/// Says that what was read is no robots.txt.
+/// Writes that the input is not a robots.txt.
 fn unmask(report: &Report<'_>, source: &Source, disguise: Disguise, out: &mut String) -> std::fmt::Result {
     let what = match source {
         Source::Live(_) => "What the site sent",
@@ -150,7 +150,7 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
         "\n{}",
         paint.in_colour(Colour::Strong, "The file also says, deciding nothing:")
     )?;
-    // Those for this bot first, so that they are not among those that are left out.
+    // Show the statements for this bot first, as the list can be cut.
     let (applying, others): (Vec<_>, Vec<_>) = report.statements.iter().partition(|heard| heard.applies == Some(true));
     for heard in applying.iter().chain(&others).take(MAX_STATEMENTS) {
         let statement = &heard.statement;
@@ -164,8 +164,8 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
     more(report.statements.len(), MAX_STATEMENTS, out)
 }
 
-/// For whom a statement is, where it is not for the whole file.
-fn whom(heard: &AudienceStatement<'_>) -> Option<String> {
+/// Says which bots a statement is for, unless it is for the whole file.
+fn whom(heard: &Heard<'_>) -> Option<String> {
     let statement = &heard.statement;
     if !statement.kind.is_of_a_group() {
         return None;
@@ -178,7 +178,7 @@ fn whom(heard: &AudienceStatement<'_>) -> Option<String> {
     })
 }
 
-/// The names of some user-agent lines; of many, the first few.
+/// Lists the names of user-agent lines; of many, only the first few.
 fn names(agents: &[AgentLine<'_>]) -> String {
     let shown: Vec<String> = agents
         .iter()
@@ -192,7 +192,7 @@ fn names(agents: &[AgentLine<'_>]) -> String {
     }
 }
 
-/// Says how many were left out.
+/// Writes how many were left out.
 fn more(all: usize, shown: usize, out: &mut String) -> std::fmt::Result {
     match all.saturating_sub(shown) {
         0 => Ok(()),
@@ -200,16 +200,16 @@ fn more(all: usize, shown: usize, out: &mut String) -> std::fmt::Result {
     }
 }
 
-/// `3 rules`, `1 rule`.
+/// Formats a count: `3 rules`, `1 rule`.
 fn count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
 
-/// Bytes of what is shown of a URL, of a value, of a user-agent's name.
+/// Maximum sizes of a shown URL, a value and a user-agent's name in bytes.
 const MAX_URL: usize = 500;
 const MAX_VALUE: usize = 200;
 const MAX_NAME: usize = 60;
-/// How many of each are shown.
+/// Maximum numbers of shown statements and names.
 const MAX_STATEMENTS: usize = 12;
 const MAX_NAMES: usize = 4;

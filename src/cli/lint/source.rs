@@ -1,6 +1,7 @@
-//! Where the robots.txt comes from, and its bytes: never more of them than are of use.
+//! The source of the robots.txt, and the bytes that are read from it.
 //!
-//! What an answer means is not decided here: a site's robots.txt is fetched as the proxy fetches it.
+//! It does not decide what a response means: a site's robots.txt is fetched in the same way as by the
+//! proxy.
 
 use std::{
     ffi::OsString,
@@ -20,34 +21,34 @@ use crate::{
     text::plain,
 };
 
-/// A robots.txt somewhere.
+/// Where a robots.txt is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Source {
     File(PathBuf),
     Stdin,
-    /// Of a site: whatever the path, its robots.txt is meant.
+    /// A URL with any path; the site's robots.txt is fetched.
     Url(String),
 }
 
 /// The robots.txt to check, or the fetch that found none.
 pub(super) struct LintInput {
-    /// Where it stands, fit for a terminal.
+    /// Its location, escaped for a terminal.
     pub(super) name: String,
-    /// What there is to read. Of what is longer than what counts it ends a little after that.
+    /// The text. It is cut a little after the size limit.
     pub(super) body: Option<Vec<u8>>,
-    /// The fetch, where there was one.
+    /// The fetch, if there was one.
     pub(super) live: Option<Live>,
 }
 
-/// What a site has in place of rules.
+/// Why a site has no rules.
 pub(super) struct Absence {
-    /// As it is said.
+    /// The sentence to show.
     pub(super) text: String,
-    /// Whether someone should mend it. To have no robots.txt is no fault.
+    /// Whether this is a fault. A site without a robots.txt has none.
     pub(super) is_fault: bool,
 }
 
-/// Why there is nothing to look at.
+/// Why there is nothing to check.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceError {
     #[error("cannot read {source_name}: {}{hint}", Unreadable(error))]
@@ -67,7 +68,7 @@ pub(super) enum SourceError {
 // === impl Source ===
 
 impl Source {
-    /// What to write where a site was meant, and no file has its name.
+    /// Suggests a URL, if the user probably meant a site and there is no such file.
     fn hint(&self, error: &io::Error) -> String {
         match self {
             Self::File(path) if error.kind() == io::ErrorKind::NotFound => {
@@ -81,7 +82,7 @@ impl Source {
         }
     }
 
-    /// What is there. `config` is for fetching.
+    /// Reads or fetches the robots.txt. `config` is used for fetching.
     pub(super) fn find(&self, config: Option<&Path>) -> Result<LintInput, SourceError> {
         let read = match self {
             Self::File(path) => source::of_file(path),
@@ -103,7 +104,7 @@ impl Source {
         }
     }
 
-    /// The robots.txt of the URL's origin, fetched by the configuration in `config`.
+    /// Fetches the robots.txt of the URL's origin with the configuration in `config`.
     fn fetch(&self, url: &str, config: Option<&Path>) -> Result<LintInput, SourceError> {
         let config = load(config)?;
         let origin = Target::origin_of(url).map_err(|error| SourceError::Url {
@@ -119,7 +120,7 @@ impl Source {
     }
 }
 
-/// Whether a name may be that of a site, and is not likely a file's.
+/// Returns whether a name looks like a site's rather than a file's.
 fn is_like_a_site(name: &str) -> bool {
     let host = name.split('/').next().unwrap_or_default();
     let is_label = |label: &str| !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -140,7 +141,7 @@ impl From<OsString> for Source {
     }
 }
 
-/// Fit for a terminal, whatever the file is called.
+/// Escapes the name for a terminal.
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
@@ -155,7 +156,7 @@ impl fmt::Display for Source {
 // === impl Absence ===
 
 impl Absence {
-    /// `None` where there are rules. What the answer means has been decided by the cache's state machine.
+    /// Returns why there are no rules; `None` if there are. `copy` has decided what the response means.
     pub(super) fn of(live: &Live) -> Option<Self> {
         let fetched = &live.traced.fetched;
         let (is_fault, text) = match live.answer() {
@@ -189,6 +190,6 @@ impl Absence {
     }
 }
 
-/// Bytes of a file's name and of a reason that are shown.
+/// Maximum sizes of a shown file name and a reason in bytes.
 const MAX_NAME: usize = 1000;
 const MAX_REASON: usize = 500;

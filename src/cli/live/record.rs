@@ -1,4 +1,4 @@
-//! A fetch as programs are told of it.
+//! Converts a fetch into a record for programs.
 
 use super::Live;
 use crate::{audit::Redirect, copy::Fetched, explanation::FetchRecord, text::Timestamp};

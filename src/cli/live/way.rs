@@ -1,7 +1,7 @@
-//! A fetch as people are told of it: each URL that was asked, what came of it, and for how long that
-//! holds.
+//! Displays a fetch for a person: each URL that was requested, its result, and how long that
+//! applies.
 //!
-//! Everything from outside is made fit for a terminal; nothing is decided.
+//! Everything from outside is escaped for a terminal. Nothing is decided here.
 
 use std::fmt::{Display, Formatter, Result};
 
@@ -13,7 +13,7 @@ use crate::{
     text::{plain, plain_message},
 };
 
-/// The way of a fetch, in indented lines.
+/// A display of a fetch, in indented lines.
 pub(super) struct Way<'a>(pub(super) &'a Live);
 
 // === impl Way ===
@@ -42,7 +42,7 @@ impl Display for Way<'_> {
             (_, None, Some(detour)) => {
                 writeln!(f, "  {detour}, which counts as no robots.txt; that took {took:.3} s")?;
             }
-            // What such an answer says is not read.
+            // The content of such a response is not read.
             (_, None, None) => writeln!(f, "  answered in {took:.3} s")?,
         }
         if live.is_cut() {
@@ -53,7 +53,7 @@ impl Display for Way<'_> {
         };
         let left = Span(expires.duration_since(live.at).unwrap_or_default());
         match live.answer() {
-            // It takes another configuration or another address, and no waiting.
+            // Waiting does not help; the configuration or the site's address would have to change.
             Answer::Unreachable(Some(failure)) if failure.is_prohibited() => Ok(()),
             Answer::Unreachable(_) | Answer::UnreachableTooLong(_) => {
                 writeln!(f, "  would be tried again after {left}")
@@ -63,6 +63,6 @@ impl Display for Way<'_> {
     }
 }
 
-/// Bytes of what is shown of a URL, of an error.
+/// Maximum sizes of a shown URL and an error in bytes.
 const MAX_URL: usize = 500;
 const MAX_ERROR: usize = 200;

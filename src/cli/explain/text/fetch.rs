@@ -1,4 +1,4 @@
-//! Where the robots.txt came from: a file, or a fetch and its way.
+//! Describes where the robots.txt came from: a file, or a fetch and its redirects.
 
 use std::fmt::{Result, Write as _};
 

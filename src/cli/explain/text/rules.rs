@@ -1,4 +1,5 @@
-//! The rules behind a decision: the lines around the one that decided, and those that lost.
+//! Describes the rules behind a decision: the lines around the deciding rule, and the rules that
+//! lost.
 
 use std::fmt::{Result, Write as _};
 
@@ -20,7 +21,7 @@ pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usi
     if !named.is_empty() {
         writeln!(out)?;
         let rule = explanation.rule.as_ref().map(|rule| rule.line);
-        // The user-agents right above the rule, and in a file that repeats itself not all the others.
+        // Show only the last user-agent lines above the rule, because a file can repeat them often.
         let end = match rule {
             Some(rule) => named.partition_point(|line| *line < rule),
             None => named.len().min(MAX_NAMES),
@@ -45,7 +46,7 @@ pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usi
     losers(explanation, width, paint, out)
 }
 
-/// The lines under which the rules were picked.
+/// Returns the user-agent lines that selected the rules.
 fn naming<'e>(explanation: &'e Explanation<'_>) -> impl Iterator<Item = u32> + 'e {
     let agents = explanation.groups.iter().flat_map(|group| &group.agents);
     agents
@@ -100,13 +101,13 @@ fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut S
     more(all.len(), shown.len(), out)
 }
 
-/// Whether it has more to do with the path than that both begin with `/`.
+/// Returns whether the rule and the path share more than the first `/`.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     !matches!(other.lost, LossReason::DoesNotMatch { .. }) || other.literal_fit() > 1
 }
 
-/// A row for each: its line, its text and its reason. In a narrow window the texts are cut, and in
-/// a very narrow one each reason has a row of its own.
+/// Writes a row for each rule: its line, its text and its reason. In a narrow window the texts are
+/// cut; in a very narrow one each reason is on its own row.
 fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, out: &mut String) -> Result {
     let digits = shown.iter().map(|other| other.rule.line.to_string().len()).max();
     let digits = digits.unwrap_or(0).max(4);
@@ -132,7 +133,7 @@ fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, 
     Ok(())
 }
 
-/// Why the other lost, in about `width` less an indent.
+/// Says why a rule lost, in about `width` columns less an indent.
 fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -> String {
     let bytes = other.rule.pattern.len();
     match (other.lost, &explanation.rule) {
@@ -155,11 +156,11 @@ fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -
     }
 }
 
-/// How many are shown.
+/// Maximum number of shown rules that lost.
 const MAX_LOSERS: usize = 5;
-/// Columns of a part of a pattern.
+/// Maximum columns of a shown part of a pattern.
 const MAX_PART: usize = 60;
-/// Columns of a rule's text, less than which say nothing.
+/// Minimum columns for a rule's text.
 const MIN_TEXT: usize = 16;
-/// Columns before a reason in a row of its own.
+/// Indent of a reason on its own row, in columns.
 const INDENT: usize = 4;
