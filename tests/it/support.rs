@@ -1,7 +1,7 @@
-//! The harness: an [`Origin`] that can misbehave, a name server ([`Dns`]), a [`Gate`] (the real binary on a free
-//! port) and clients that say exactly what a test tells them to.
+//! The test harness: an [`Origin`] that can misbehave, a name server ([`Dns`]), a [`Gate`] (the real binary on a
+//! free port), and clients that send exactly what a test tells them to.
 //!
-//! Nothing here knows what robotgate decides. Nothing sleeps to wait for something: see [`wait`].
+//! The harness does not know what robotgate should decide. It never sleeps to wait for something; see [`wait`].
 
 mod blackhole;
 mod cli_output;

@@ -1,4 +1,4 @@
-//! Runs a subcommand of the real binary without a terminal, and keeps what it prints.
+//! Runs a subcommand of the real binary without a terminal, and captures its output.
 
 use std::{ffi::OsString, process::Stdio, time::Duration};
 
@@ -23,12 +23,13 @@ impl CliOutput {
         Self::run(Command::new(binary()).args(args), input).await
     }
 
-    /// As [`by`](Self::by) without input, and the processor time that it took, which is the same on a busy machine.
+    /// Runs the program without input. Also returns the processor time that it used, which does not depend on the
+    /// load of the machine.
     pub async fn timed(args: &[&str]) -> (Self, Duration) {
         let mut shell = Command::new("sh");
         shell.args(["-c", "\"$@\"; times", "sh"]).arg(binary()).args(args);
         let mut output = Self::run(&mut shell, "").await;
-        // Two lines of the shell: its own times, and those of its children (`0m1.23s 0m0.01s`).
+        // The shell prints two lines: its own times, and those of its children (`0m1.23s 0m0.01s`).
         let mut lines: Vec<&str> = output.out.lines().collect();
         let children = lines.pop().expect("a line of times");
         lines.pop();
@@ -50,7 +51,7 @@ impl CliOutput {
             .spawn()
             .expect("the binary is there");
         let mut stdin = child.stdin.take().expect("piped");
-        // Who reads no input closes it.
+        // A program that reads no input closes the pipe.
         drop(stdin.write_all(input.as_bytes()).await);
         drop(stdin);
         let ended = wait::within("what the program says", child.wait_with_output()).await;
@@ -67,7 +68,7 @@ impl CliOutput {
         serde_json::from_str(&self.out).expect("one JSON object")
     }
 
-    /// The text with what differs from run to run masked.
+    /// Returns the output with the values masked that differ between runs.
     pub fn masked(&self, origin: &Origin) -> String {
         let text = self.out.replace(&origin.port().to_string(), "PORT");
         let line = |line: &str| {

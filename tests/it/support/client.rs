@@ -1,4 +1,5 @@
-//! Clients that say exactly what a test tells them to: over a fresh connection, a kept one, a tunnel, TLS, HTTP/2.
+//! Clients that send exactly what a test tells them to: over a new connection, an open one, a tunnel, TLS or
+//! HTTP/2.
 
 mod ask;
 mod connect;

@@ -1,6 +1,6 @@
-//! A name server over UDP: every name is 127.0.0.1 until a test says otherwise.
+//! A name server over UDP. Every name resolves to 127.0.0.1 unless a test changes it.
 //!
-//! Answers have a time to live of zero, so what a test changes holds at once, except [`DnsAnswer::ForAnHour`].
+//! Answers have a time to live of zero, so changes take effect at once, except for [`DnsAnswer::ForAnHour`].
 
 use std::{
     collections::HashMap,
@@ -10,12 +10,12 @@ use std::{
 
 use tokio::{net::UdpSocket, task::JoinHandle};
 
-/// What is said of a name.
+/// The answer for a name.
 #[derive(Clone)]
 pub enum DnsAnswer {
-    /// These addresses; none at all is an empty answer (NODATA).
+    /// These addresses; if there are none, an empty answer (NODATA).
     Addresses(Vec<IpAddr>),
-    /// A new set with each query of the same type; the last one stays.
+    /// The next set for each query of the same type, and then always the last.
     Changing(Vec<Vec<IpAddr>>),
     /// One address of each type, with a time to live of an hour. A query for a type without one fails.
     ForAnHour {
@@ -55,17 +55,17 @@ impl Dns {
         self.address
     }
 
-    /// From now on `name` is answered so.
+    /// Sets the answer for `name`.
     pub fn answer(&self, name: &str, answer: DnsAnswer) {
         self.zone().answers.insert(name.to_ascii_lowercase(), answer);
     }
 
-    /// From now on `name` has this one address.
+    /// Sets the address of `name`.
     pub fn point(&self, name: &str, address: impl Into<IpAddr>) {
         self.answer(name, DnsAnswer::Addresses(vec![address.into()]));
     }
 
-    /// How many times the IPv4 address of `name` was asked for.
+    /// Returns the number of queries for the IPv4 address of `name`.
     pub fn queries(&self, name: &str) -> usize {
         self.zone()
             .queries
@@ -93,7 +93,7 @@ async fn serve(socket: UdpSocket, zone: Arc<Mutex<Zone>>) {
             .unwrap_or_else(PoisonError::into_inner)
             .reply(&packet[..length]);
         if let Some(reply) = reply {
-            // A lost datagram is the resolver's to repeat.
+            // If the datagram is lost, the resolver asks again.
             drop(socket.send_to(&reply, from).await);
         }
     }
@@ -102,7 +102,7 @@ async fn serve(socket: UdpSocket, zone: Arc<Mutex<Zone>>) {
 // === impl Zone ===
 
 impl Zone {
-    /// The answer to a query packet (RFC 1035 §4); `None` is silence.
+    /// Answers a query packet (RFC 1035 §4); `None` sends nothing.
     fn reply(&mut self, query: &[u8]) -> Option<Vec<u8>> {
         let (name, kind, end) = question(query)?;
         let seen = self.queries.entry((name.clone(), kind)).or_default();
@@ -135,7 +135,7 @@ impl Zone {
     }
 }
 
-/// The name in lower case, the type, and where the question ends.
+/// Returns the name in lower case, the type, and where the question ends.
 fn question(query: &[u8]) -> Option<(String, u16, usize)> {
     let mut labels = Vec::new();
     let mut at = 12;
@@ -152,7 +152,7 @@ fn question(query: &[u8]) -> Option<(String, u16, usize)> {
     (query.len() >= at + 4).then(|| (labels.join("."), kind, at + 4))
 }
 
-/// A resource record for the name of the question, if the address is of the type that was asked for.
+/// Returns a resource record for the name in the question, if the address is of the requested type.
 fn record(address: IpAddr, kind: u16, seconds: u32) -> Option<Vec<u8>> {
     let bytes = match (address, kind) {
         (IpAddr::V4(v4), A) => v4.octets().to_vec(),

@@ -1,10 +1,10 @@
-//! What tests say about a response, so that a failure shows the whole of it.
+//! Assertions about responses. A failure shows the whole response.
 
 use std::collections::BTreeSet;
 
 use super::{Field, Response};
 
-/// The robots verdict let the request through, for this reason, and the origin answered 200.
+/// Asserts that the request was allowed for this reason, and that the origin answered 200.
 #[track_caller]
 pub fn allowed(response: &Response, reason: &str) -> Field {
     assert_eq!(response.status, 200, "{response:#?}");
@@ -14,7 +14,7 @@ pub fn allowed(response: &Response, reason: &str) -> Field {
     decision
 }
 
-/// A refusal, for this reason.
+/// Asserts that the request was refused for this reason.
 #[track_caller]
 pub fn refused(response: &Response, reason: &str) -> Field {
     assert_eq!(response.status, 403, "{response:#?}");
@@ -33,7 +33,7 @@ pub fn refused(response: &Response, reason: &str) -> Field {
     decision
 }
 
-/// A failure on the way to the origin: this status, one of these `Proxy-Status` error types, never a robots refusal.
+/// Asserts that reaching the origin failed: this status and one of these `Proxy-Status` error types.
 #[track_caller]
 pub fn failed(response: &Response, status: u16, errors: &[&str]) {
     assert_eq!(response.status, status, "{response:#?}");
@@ -44,7 +44,7 @@ pub fn failed(response: &Response, status: u16, errors: &[&str]) {
     );
 }
 
-/// Two sets of names are the same, whatever the order; a failure shows what is missing and what is too much.
+/// Asserts that two sets of names are equal, in any order. A failure shows the missing and the extra ones.
 #[track_caller]
 pub fn same_members<'a>(found: impl IntoIterator<Item = &'a str>, wanted: &[&'a str]) {
     let found: BTreeSet<&str> = found.into_iter().collect();

@@ -1,16 +1,16 @@
-//! Structured fields (RFC 9651) in a form that tests compare.
+//! Structured fields (RFC 9651), in a form that tests can compare.
 
 use sfv::{BareItem, Item, List, ListEntry, Parser};
 
-/// One item and its parameters, such as `deny; reason=rule; line=3`.
+/// An item and its parameters, such as `deny; reason=rule; line=3`.
 #[derive(Debug, PartialEq)]
 pub struct Field(Item);
 
 impl Field {
-    /// Reads an item, as in `Robots-Decision`.
+    /// Parses an item, as in `Robots-Decision`.
     ///
     /// # Panics
-    /// When it is no item.
+    /// If the text is not an item.
     pub fn item(text: &str) -> Self {
         match Parser::new(text).parse::<Item>() {
             Ok(item) => Self(item),
@@ -18,10 +18,11 @@ impl Field {
         }
     }
 
-    /// Reads the last member of a list, as in `Proxy-Status`, where the last is the nearest.
+    /// Parses the last member of a list, as in `Proxy-Status`, where the last one is of the nearest
+    /// proxy.
     ///
     /// # Panics
-    /// When it is no list of items.
+    /// If the text is not a list of items.
     pub fn last_of(text: &str) -> Self {
         match Parser::new(text).parse::<List>().map(|mut list| list.pop()) {
             Ok(Some(ListEntry::Item(item))) => Self(item),
@@ -29,7 +30,7 @@ impl Field {
         }
     }
 
-    /// The item without its parameters.
+    /// Returns the item without its parameters.
     pub fn value(&self) -> String {
         plain(&self.0.bare_item)
     }
@@ -42,7 +43,7 @@ impl Field {
             .map(|(_, value)| plain(value))
     }
 
-    /// Whether a parameter is a token, an integer or a string; the difference matters to who parses it.
+    /// Returns whether a parameter is a token, an integer or a string; parsers tell these apart.
     pub fn kind(&self, name: &str) -> Option<&'static str> {
         let (_, value) = self.0.params.iter().find(|(key, _)| key.as_str() == name)?;
         Some(match value {

@@ -1,4 +1,4 @@
-//! The real binary on a free port, in a folder of its own, with its log and its audit records at hand.
+//! The real binary on a free port, with its own folder, log and audit records.
 
 mod audit;
 mod builder;
@@ -37,7 +37,7 @@ pub struct Gate {
     folder: TempDir,
 }
 
-/// A CONNECT in the making.
+/// A CONNECT builder.
 pub struct Connect {
     proxy: SocketAddr,
     ask: Ask<'static>,
@@ -45,12 +45,12 @@ pub struct Connect {
 }
 
 impl Gate {
-    /// With the defaults of the tests.
+    /// Starts a gate with the test defaults.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
 
-    /// With this TOML laid over the defaults of the tests.
+    /// Starts a gate with this TOML merged over the test defaults.
     pub async fn with(overrides: &str) -> Self {
         Self::builder().config(overrides).start().await
     }
@@ -63,10 +63,10 @@ impl Gate {
         self.address
     }
 
-    /// Where the gate speaks TLS.
+    /// Returns the address of the TLS listener.
     ///
     /// # Panics
-    /// When it does so nowhere.
+    /// If there is none.
     pub fn tls_address(&self) -> SocketAddr {
         let listening = self
             .log()
@@ -81,10 +81,10 @@ impl Gate {
             .expect("an address and a port")
     }
 
-    /// Where the gate answers operators.
+    /// Returns the address of the admin listener.
     ///
     /// # Panics
-    /// When it does so nowhere.
+    /// If there is none.
     pub fn admin_address(&self) -> SocketAddr {
         let lines = self.log();
         let mut listening = lines.iter().rev().filter(|line| line.message() == "listening");
@@ -96,40 +96,40 @@ impl Gate {
             .expect("an address and a port")
     }
 
-    /// The name server that the gate asks.
+    /// Returns the name server that the gate uses.
     pub fn dns(&self) -> &Dns {
         &self.dns
     }
 
-    /// A file in the gate's folder.
+    /// Returns the path of a file in the gate's folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    // Asking
+    // Requests
 
-    /// A GET of a URL in absolute form, over a connection of its own.
+    /// Creates a GET of a URL in absolute form, on a new connection.
     pub fn get(&self, url: &str) -> Ask<'static> {
         self.ask("GET", url)
     }
 
-    /// A request for a URL in absolute form, over a connection of its own.
+    /// Creates a request for a URL in absolute form, on a new connection.
     pub fn ask(&self, method: &str, url: &str) -> Ask<'static> {
         Ask::fresh(self.address, method, url)
     }
 
-    /// A GET of an operator.
+    /// Creates a GET to the admin listener.
     pub fn admin(&self, path: &str) -> Ask<'static> {
         self.ask_admin("GET", path)
     }
 
-    /// A request of an operator, over a connection of its own.
+    /// Creates a request to the admin listener, on a new connection.
     pub fn ask_admin(&self, method: &str, path: &str) -> Ask<'static> {
         let address = self.admin_address();
         Ask::fresh(address, method, path).set("Host", &address.to_string())
     }
 
-    /// A CONNECT, as most clients send it: without a User-Agent.
+    /// Creates a CONNECT without a User-Agent, as most clients send it.
     pub fn connect(&self, authority: &str) -> Connect {
         let ask = Ask::fresh(self.address, "CONNECT", authority).without("User-Agent");
         Connect {
@@ -139,26 +139,26 @@ impl Gate {
         }
     }
 
-    /// An open connection to the proxy port.
+    /// Opens a connection to the proxy.
     pub async fn dial(&self) -> Connection {
         Connection::to(self.address).await.expect("the gate listens")
     }
 
-    /// Sends bytes and returns all that comes back until the gate closes.
+    /// Sends bytes and returns everything that the gate sends until it closes.
     pub async fn raw(&self, bytes: impl AsRef<[u8]>) -> Vec<u8> {
         let mut connection = self.dial().await;
         connection.send(bytes).await;
         connection.read_to_end().await
     }
 
-    // Looking
+    // Observations
 
-    /// Every line of the operational log so far.
+    /// Returns all lines of the operational log so far.
     pub fn log(&self) -> Vec<Line> {
         self.log.lines()
     }
 
-    /// The first line of the log that `wanted` takes, now or later.
+    /// Waits for a line of the log that `wanted` accepts, and returns the first one.
     pub async fn wait_for_log(&self, what: &str, wanted: impl Fn(&Line) -> bool) -> Line {
         wait::until(&format!("a log line: {what}"), || {
             self.log.lines().into_iter().find(&wanted)
@@ -166,12 +166,12 @@ impl Gate {
         .await
     }
 
-    /// Every line on standard output so far.
+    /// Returns all lines on standard output so far.
     pub fn output(&self) -> Vec<Line> {
         self.output.lines()
     }
 
-    /// The most memory that the gate has held so far, in bytes.
+    /// Returns the gate's peak memory so far, in bytes.
     pub fn peak_memory(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the gate runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -179,7 +179,7 @@ impl Gate {
         kib.expect("Linux tells it") * 1024
     }
 
-    /// The names of the gate's threads.
+    /// Returns the names of the gate's threads.
     pub fn threads(&self) -> Vec<String> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the gate runs");
         let name =
@@ -187,31 +187,31 @@ impl Gate {
         tasks.filter_map(name).map(|name| name.trim().to_owned()).collect()
     }
 
-    // Changing
+    // Changes
 
-    /// Lays other TOML over the defaults and writes the file in place.
+    /// Merges other TOML over the defaults and overwrites the configuration file in place.
     pub fn reconfigure(&self, overrides: &str) {
         self.rewrite_config(&self.config.text(overrides));
     }
 
-    /// Writes the configuration file in place, whatever the text is.
+    /// Overwrites the configuration file in place with any text.
     pub fn rewrite_config(&self, text: &str) {
         std::fs::write(self.file(config::FILE), text).expect("the folder is ours");
     }
 
-    /// As [`reconfigure`](Self::reconfigure), as editors do it: a new file takes the old one's name.
+    /// As [`reconfigure`](Self::reconfigure), but renames a new file over the old one, as editors do.
     pub fn replace_config(&self, overrides: &str) {
         let fresh = self.file("fresh.toml");
         std::fs::write(&fresh, self.config.text(overrides)).expect("the folder is ours");
         std::fs::rename(fresh, self.file(config::FILE)).expect("the folder is ours");
     }
 
-    /// Puts another credentials file in place.
+    /// Replaces the credentials file.
     pub fn replace_credentials(&self, text: &str) {
         builder::write_credentials(self.folder.path(), text);
     }
 
-    /// Waits until `count` changes of the configuration were taken up since the start.
+    /// Waits until the configuration has been reloaded `count` times since the start.
     pub async fn reloaded(&self, count: usize) {
         wait::until("a reload", || {
             (self.logged("configuration reloaded") >= count).then_some(())
@@ -219,12 +219,12 @@ impl Gate {
         .await;
     }
 
-    /// How many log lines have this message.
+    /// Counts the log lines with this message.
     pub fn logged(&self, message: &str) -> usize {
         self.log.lines().iter().filter(|line| line.message() == message).count()
     }
 
-    /// How many log lines tell of this limit.
+    /// Counts the log lines about this limit.
     pub fn logged_limit(&self, key: &str) -> usize {
         self.log
             .lines()
@@ -233,14 +233,14 @@ impl Gate {
             .count()
     }
 
-    // Ending
+    // Shutdown
 
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).expect("the gate runs");
     }
 
-    /// Asks the gate to end and waits for it.
+    /// Sends SIGTERM and waits for the gate to end.
     pub async fn stop(&mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         self.ended().await
@@ -251,13 +251,13 @@ impl Gate {
         wait::until("the gate to end", || self.child.try_wait().expect("the child is ours")).await
     }
 
-    /// Ends the gate without a word (`kill -9`).
+    /// Kills the gate (`kill -9`).
     pub async fn kill(&mut self) {
         self.signal(Signal::KILL);
         self.ended().await;
     }
 
-    /// Whether the gate runs still.
+    /// Returns whether the gate still runs.
     pub fn runs(&mut self) -> bool {
         self.child.try_wait().expect("the child is ours").is_none()
     }
@@ -265,7 +265,7 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        // Either may fail because the gate has ended already.
+        // Both fail if the gate has already ended.
         drop(self.child.kill());
         drop(self.child.wait());
         if std::thread::panicking() {
@@ -278,7 +278,7 @@ impl Drop for Gate {
 // === impl Connect ===
 
 impl Connect {
-    /// Changes the request in any way.
+    /// Changes the CONNECT request.
     pub fn with_ask(self, change: impl FnOnce(Ask<'static>) -> Ask<'static>) -> Self {
         Self {
             ask: change(self.ask),

@@ -1,4 +1,4 @@
-//! One name for every kind of connection: plain, TLS from either side, in memory.
+//! A trait for all kinds of connections: plain, TLS from either side, and in memory.
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, DuplexStream},
@@ -7,7 +7,7 @@ use tokio::{
 use tokio_rustls::{client, server};
 
 pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {
-    /// Makes the next close a reset (RST) and not an orderly end (FIN).
+    /// Makes the next close a reset (RST) instead of an orderly end (FIN).
     fn reset_on_close(&self) {}
 }
 

@@ -1,4 +1,4 @@
-//! A door that a test opens once and that any number of tasks wait at.
+//! A latch that a test opens once, and that any number of tasks wait for.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ impl Latch {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Lets everybody through, those who come later too.
+    /// Opens the latch, for tasks that come later too.
     pub fn open(&self) {
         self.0.send_replace(true);
     }

@@ -1,4 +1,4 @@
-//! An origin of our own on raw TCP, plain or TLS, that can send anything and remembers what it was sent.
+//! A test origin on raw TCP, plain or TLS. It can send anything and records its requests.
 
 mod http2;
 mod reply;
@@ -23,7 +23,7 @@ pub use self::{
 };
 use super::tls::Certificate;
 
-/// The name under which an origin is asked when a test does not care.
+/// The origin's name if a test needs no particular one.
 pub const NAME: &str = "shop.example";
 
 pub struct Origin {
@@ -33,7 +33,7 @@ pub struct Origin {
     accepting: JoinHandle<()>,
 }
 
-/// What an origin will be, until [`spawn`](Self::spawn).
+/// A builder of an origin, to be [spawned](Self::spawn).
 #[derive(Default)]
 pub struct Builder {
     pages: HashMap<String, Handler>,
@@ -44,7 +44,7 @@ pub struct Builder {
 
 type Handler = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
 
-/// What all connections of an origin share.
+/// State that all connections of an origin share.
 #[derive(Default)]
 struct Site {
     pages: Mutex<HashMap<String, Handler>>,
@@ -57,34 +57,34 @@ struct Site {
 // === impl Builder ===
 
 impl Builder {
-    /// What `/robots.txt` says.
+    /// Sets the `/robots.txt`.
     pub fn robots(self, text: &str) -> Self {
         self.page("/robots.txt", text)
     }
 
-    /// A page of plain text.
+    /// Adds a page of plain text.
     pub fn page(self, path: &str, body: &str) -> Self {
         self.reply(path, Reply::ok("text/plain", body.to_owned()))
     }
 
-    /// The same reply to every request for a path.
+    /// Sets a fixed reply for a path.
     pub fn reply(self, path: &str, reply: Reply) -> Self {
         self.on(path, move |_| reply.clone())
     }
 
-    /// Whatever `handler` makes of a request for a path.
+    /// Sets a handler for requests for a path.
     pub fn on(mut self, path: &str, handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         self.pages.insert(path.to_owned(), Arc::new(handler));
         self
     }
 
-    /// Whatever `handler` makes of a request for any other path; without it, 404.
+    /// Sets a handler for all other paths. Without it they get 404.
     pub fn otherwise(mut self, handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         self.fallback = Some(Arc::new(handler));
         self
     }
 
-    /// Every other path is a page that says `body`; `/robots.txt` is none of them.
+    /// Answers all other paths with `body`, except `/robots.txt`, which gets 404.
     pub fn anything(self, body: &str) -> Self {
         let page = Reply::ok("text/plain", body.to_owned());
         self.otherwise(move |request| match request.path() {
@@ -93,7 +93,7 @@ impl Builder {
         })
     }
 
-    /// TLS with a good certificate for [`NAME`], `other.example` and 127.0.0.1.
+    /// Uses TLS with a valid certificate for [`NAME`], `other.example` and 127.0.0.1.
     pub fn tls(self) -> Self {
         self.certificate(Certificate::of(&[NAME, "other.example", "127.0.0.1"]))
     }
@@ -103,8 +103,8 @@ impl Builder {
         self
     }
 
-    /// TLS that agrees on one of these protocols, the first one that is offered; `h2` is HTTP/2. Without this, it is
-    /// HTTP/1.1.
+    /// Uses TLS that negotiates one of these protocols, such as `h2` for HTTP/2. The client's first choice among
+    /// them wins. Without this, the protocol is HTTP/1.1.
     pub fn alpn(mut self, protocols: &[&str]) -> Self {
         self.alpn = Some(protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect());
         self.tls()
@@ -137,7 +137,7 @@ impl Builder {
 // === impl Origin ===
 
 impl Origin {
-    /// An origin on a free port, with no page at all so far.
+    /// Creates a builder of an origin without pages.
     pub fn start() -> Builder {
         Builder::default()
     }
@@ -150,32 +150,32 @@ impl Origin {
         self.address.port()
     }
 
-    /// `shop.example:PORT`, as CONNECT takes it.
+    /// Returns `shop.example:PORT`, the target of a CONNECT.
     pub fn authority(&self) -> String {
         format!("{NAME}:{}", self.port())
     }
 
-    /// The URL of a path under [`NAME`].
+    /// Returns the URL of a path under [`NAME`].
     pub fn url(&self, path: &str) -> String {
         self.url_at(NAME, path)
     }
 
-    /// The URL of a path under another name.
+    /// Returns the URL of a path under another name.
     pub fn url_at(&self, host: &str, path: &str) -> String {
         format!("{}://{host}:{}{path}", self.scheme, self.port())
     }
 
-    /// From now on a path answers so.
+    /// Sets a new reply for a path.
     pub fn change(&self, path: &str, reply: Reply) {
         lock(&self.site.pages).insert(path.to_owned(), Arc::new(move |_| reply.clone()));
     }
 
-    /// From now on new connections see this certificate.
+    /// Sets the certificate for new connections.
     pub fn present(&self, certificate: &Certificate) {
         *lock(&self.site.tls) = Some(certificate.server_config());
     }
 
-    /// Every request so far, in order.
+    /// Returns all requests so far, in order.
     pub fn requests(&self) -> Vec<Request> {
         lock(&self.site.requests).clone()
     }
@@ -187,7 +187,7 @@ impl Origin {
             .collect()
     }
 
-    /// How many requests there were for a path.
+    /// Counts the requests for a path.
     pub fn count(&self, path: &str) -> usize {
         lock(&self.site.requests)
             .iter()
@@ -195,10 +195,10 @@ impl Origin {
             .count()
     }
 
-    /// The only request for a path.
+    /// Returns the only request for a path.
     ///
     /// # Panics
-    /// When there was none, or more than one.
+    /// If there was none, or more than one.
     #[track_caller]
     pub fn only_request_for(&self, path: &str) -> Request {
         let mut requests = self.requests_for(path);
@@ -206,15 +206,15 @@ impl Origin {
         requests.remove(0)
     }
 
-    /// How many connections were opened.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> usize {
         self.site.connections.load(Ordering::SeqCst)
     }
 
-    /// Closes the listener and every connection; from now on connections are refused.
+    /// Closes the listener and all connections. From then on, connections are refused.
     pub async fn shut_down(&mut self) {
         self.accepting.abort();
-        // The task ends with a cancellation, which is what was asked for.
+        // The aborted task returns a cancellation error.
         drop((&mut self.accepting).await);
     }
 }
@@ -237,7 +237,7 @@ impl Site {
     }
 }
 
-/// The value even when a test panicked elsewhere: a second panic would hide the first.
+/// Locks even if a test has panicked, because a second panic would hide the first.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

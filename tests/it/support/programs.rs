@@ -1,4 +1,4 @@
-//! Programs that some tests start. A developer's machine need not have all of them; the one that decides on a change has to.
+//! Programs that some tests start. They are optional on a developer's machine and required in CI.
 
 use std::{
     env,
@@ -6,8 +6,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Ends the test where one of the programs is not installed, or a Python module, as in `python3-httpx`. Says which. With the
-/// environment variable `CI`, it fails instead.
+/// Skips the test, with a message, if one of the programs or Python modules (such as `python3-httpx`) is not installed.
+/// If the environment variable `CI` is set, fails the test instead.
 macro_rules! needs {
     ($($program:literal),+) => {
         if $crate::support::programs::is_missing(&[$($program),+]) {
@@ -17,7 +17,7 @@ macro_rules! needs {
 }
 pub(crate) use needs;
 
-/// Whether one is missing.
+/// Returns whether one is missing.
 pub fn is_missing(programs: &[&str]) -> bool {
     let Some(missing) = programs.iter().find(|program| !is_there(program)) else {
         return false;
@@ -31,7 +31,7 @@ pub fn is_missing(programs: &[&str]) -> bool {
 }
 
 fn is_there(program: &str) -> bool {
-    // Where the tests look, whatever the PATH of who runs them.
+    // Look where the tests do, whatever the caller's PATH is.
     let found = |name: &str| {
         ["/usr/bin", "/bin", "/usr/sbin"]
             .iter()

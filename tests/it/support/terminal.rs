@@ -1,4 +1,4 @@
-//! The real binary with a terminal at its standard input and errors, and at its output where that is wished.
+//! Runs the real binary with a terminal as its standard input and error, and optionally as its output.
 
 use std::{
     fs::File,
@@ -32,7 +32,7 @@ pub struct AtTerminal {
     shown: Arc<Mutex<Vec<u8>>>,
 }
 
-/// Both ends of a terminal of so many columns: ours, and that of the program.
+/// Opens a terminal with this many columns. Returns our end and the program's end.
 pub fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
     grantpt(&ours).expect("ours");
@@ -54,7 +54,8 @@ pub fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
 // === impl AtTerminal ===
 
 impl AtTerminal {
-    /// Runs the program with these arguments and variables; its output goes to `output`, else to the terminal, too.
+    /// Runs the program with these arguments and variables. Its output goes to `output` or, without one, to the
+    /// terminal.
     pub fn run(args: &[&str], variables: &[(&str, &str)], output: Option<Stdio>) -> Self {
         let (ours, theirs) = terminal(100);
         let end = || Stdio::from(theirs.try_clone().expect("another"));
@@ -86,7 +87,7 @@ impl AtTerminal {
                         shown.extend_from_slice(&some[..length]);
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(Duration::from_millis(2)),
-                    // A terminal whose other end is closed ends with an error.
+                    // Reading a terminal whose other end is closed fails.
                     _ => break,
                 }
             }
@@ -100,13 +101,13 @@ impl AtTerminal {
         }
     }
 
-    /// What was shown until now, with the characters that move the cursor but for those that end a line.
+    /// Returns what has been shown so far. Control characters stay, except that line ends become `\n`.
     pub fn shown(&self) -> String {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&shown).replace("\r\n", "\n")
     }
 
-    /// Waits until `text` was shown, and gives all that was.
+    /// Waits until `text` has been shown, and returns everything shown.
     pub async fn until(&self, text: &str) -> String {
         let what = format!("{text:?} at the terminal");
         wait::until(&what, || Some(self.shown()).filter(|shown| shown.contains(text))).await

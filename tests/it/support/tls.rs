@@ -1,4 +1,4 @@
-//! Certificates for origins, good ones and bad ones, from a test authority that the gate is told to trust.
+//! Valid and invalid certificates for origins, from a test authority that the gate trusts.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,25 +13,25 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
 
-/// The authority that signs every good origin's certificate.
+/// The authority that signs all valid certificates of origins.
 static TRUSTED: LazyLock<Authority> = LazyLock::new(|| Authority::new("origin test root"));
-/// An authority that nobody was told about.
+/// An authority that the gate does not trust.
 static UNKNOWN: LazyLock<Authority> = LazyLock::new(|| Authority::new("unknown root"));
 
-/// What an origin shows when it is asked who it is.
+/// A server's certificate chain and key.
 pub struct Certificate {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 }
 
-/// What a client trusts.
+/// The roots that a client trusts.
 #[derive(Clone)]
 pub struct Roots {
     store: RootCertStore,
     blind: bool,
 }
 
-/// A client that looks at no certificate.
+/// A verifier that accepts any certificate.
 #[derive(Debug)]
 struct Blind(Arc<CryptoProvider>);
 
@@ -43,12 +43,12 @@ struct Authority {
 // === impl Certificate ===
 
 impl Certificate {
-    /// A good one, for the given names; an IP address becomes an IP name.
+    /// Creates a valid certificate for the given names. An IP address becomes an IP name.
     pub fn of(names: &[&str]) -> Self {
         Self::signed(&TRUSTED, params(names))
     }
 
-    /// One whose time is over.
+    /// Creates an expired certificate.
     pub fn expired(names: &[&str]) -> Self {
         let mut params = params(names);
         params.not_before = date_time_ymd(2020, 1, 1);
@@ -56,7 +56,7 @@ impl Certificate {
         Self::signed(&TRUSTED, params)
     }
 
-    /// One whose time has not come.
+    /// Creates a certificate that is not yet valid.
     pub fn not_yet_valid(names: &[&str]) -> Self {
         let mut params = params(names);
         params.not_before = date_time_ymd(2090, 1, 1);
@@ -64,49 +64,50 @@ impl Certificate {
         Self::signed(&TRUSTED, params)
     }
 
-    /// One from an authority that nobody trusts.
+    /// Creates a certificate from an untrusted authority.
     pub fn of_unknown_root(names: &[&str]) -> Self {
         Self::signed(&UNKNOWN, params(names))
     }
 
-    /// The certificate and its key, in PEM.
+    /// Returns the certificate chain and the key, in PEM.
     pub fn to_pem(&self) -> (String, String) {
         let chain = self.chain.iter().map(|certificate| pem("CERTIFICATE", certificate));
         (chain.collect(), pem("PRIVATE KEY", self.key.secret_der()))
     }
 
-    /// What a client needs to show this certificate.
+    /// Returns the chain and the key for a client that shows this certificate.
     pub fn for_client(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
         (self.chain.clone(), self.key.clone_key())
     }
 
-    /// One that vouches for itself.
+    /// Creates a self-signed certificate.
     pub fn self_signed(names: &[&str]) -> Self {
         let key = KeyPair::generate().expect("a key");
         let certificate = params(names).self_signed(&key).expect("a certificate");
         Self::shown(vec![certificate.der().clone()], &key)
     }
 
-    /// One with a name only where names stood of old.
+    /// Creates a certificate with its name only in the obsolete common name.
     pub fn of_common_name(name: &str) -> Self {
         let mut params = params(&[]);
         params.distinguished_name.push(DnType::CommonName, name);
         Self::signed(&TRUSTED, params)
     }
 
-    /// One for clients, not for servers.
+    /// Creates a certificate for clients, not for servers.
     pub fn for_clients(names: &[&str]) -> Self {
         let mut params = params(names);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         Self::signed(&TRUSTED, params)
     }
 
-    /// One by an authority below the trusted one, whose own certificate is shown or left out.
+    /// Creates a certificate from an intermediate of the trusted authority. `shown` says whether the chain
+    /// includes the intermediate.
     pub fn by_intermediate(names: &[&str], shown: bool) -> Self {
         Self::below(authority_params("intermediate"), names, shown)
     }
 
-    /// One signed by what is no authority.
+    /// Creates a certificate signed by one that is not an authority.
     pub fn by_no_authority(names: &[&str]) -> Self {
         Self::below(params(&["issuer.example"]), names, true)
     }
@@ -137,7 +138,7 @@ impl Certificate {
         }
     }
 
-    /// The TLS settings of a server that shows this certificate and speaks HTTP/1.1.
+    /// Returns the TLS settings of a server with this certificate and HTTP/1.1.
     pub fn server_config(&self) -> Arc<ServerConfig> {
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -153,12 +154,12 @@ impl Certificate {
 // === impl Roots ===
 
 impl Roots {
-    /// The authority of good origins.
+    /// Trusts the authority of valid origins.
     pub fn of_origins() -> Self {
         Self::from_pem(origin_root_pem())
     }
 
-    /// Nothing at all: every certificate is a stranger's.
+    /// Trusts no certificate.
     pub fn none() -> Self {
         Self {
             store: RootCertStore::empty(),
@@ -166,7 +167,7 @@ impl Roots {
         }
     }
 
-    /// Anything: certificates are not looked at.
+    /// Trusts every certificate without verification.
     pub fn blind() -> Self {
         Self {
             blind: true,
@@ -187,7 +188,7 @@ impl Roots {
         }
     }
 
-    /// The TLS settings of a client that trusts these roots and offers these protocols.
+    /// Returns the TLS settings of a client that trusts these roots and offers these protocols.
     pub fn client_config(&self, alpn: &[&[u8]]) -> Arc<ClientConfig> {
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -203,7 +204,7 @@ impl Roots {
     }
 }
 
-/// The certificate of the authority of good origins, as the gate's `extra-roots` take it.
+/// Returns the certificate of the trusted authority in PEM, for the gate's `extra-roots`.
 pub fn origin_root_pem() -> &'static str {
     &TRUSTED.pem
 }
@@ -255,7 +256,7 @@ impl ServerCertVerifier for Blind {
     }
 }
 
-/// RFC 7468 §3.
+/// Encodes PEM (RFC 7468 §3).
 fn pem(label: &str, der: &[u8]) -> String {
     let text = data_encoding::BASE64.encode(der);
     format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")

@@ -1,12 +1,12 @@
-//! Waiting for a condition, always with a deadline. A test that waits too long fails and says for what.
+//! Waits for a condition with a deadline. A test that waits too long fails with the name of the condition.
 
 use std::time::{Duration, Instant};
 
-/// When a test gives up on something that never happens. No test may measure speed by it: a passing test comes nowhere
-/// near it, however busy the machine is.
+/// When a test gives up. Tests must not measure speed with it: a passing test is always far below it, however busy the
+/// machine is.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Asks `condition` again and again until it answers.
+/// Calls `condition` repeatedly until it returns a value.
 ///
 /// # Panics
 /// After [`DEADLINE`], naming `what`.
@@ -21,7 +21,7 @@ pub async fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T
     }
 }
 
-/// As [`until`], where asking takes a while itself.
+/// As [`until`], with an asynchronous condition.
 pub async fn until_async<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     within(what, async {
         loop {
@@ -34,7 +34,7 @@ pub async fn until_async<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>)
     .await
 }
 
-/// Bounds `work`.
+/// Waits for `work`.
 ///
 /// # Panics
 /// After [`DEADLINE`], naming `what`.

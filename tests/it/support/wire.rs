@@ -1,6 +1,6 @@
-//! HTTP/1.1 as bytes on a connection: heads, fields and bodies, read the same way by the origin and the clients.
+//! HTTP/1.1 as bytes on a connection. The origin and the clients read heads, fields and bodies in the same way.
 //!
-//! Lenient on purpose where a test has to see what was sent, and never repairs anything.
+//! It is lenient on purpose, so that tests see what was sent, and repairs nothing.
 
 use std::io;
 
@@ -8,24 +8,24 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::io::{BoxIo, Io};
 
-/// Header fields in the order and the spelling in which they came.
+/// Header fields, in their original order and spelling.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(pub Vec<(String, String)>);
 
-/// How the end of a body was told.
+/// How a body ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// There can be no body.
+    /// There is no body.
     Nothing,
     Length,
     Chunked,
-    /// The connection was closed in good order.
+    /// The connection was closed in an orderly way.
     Close,
-    /// The connection ended, or the framing broke, before the body did.
+    /// The connection ended, or the framing broke, before the body was complete.
     Cut,
 }
 
-/// A connection and what was read from it but not used yet.
+/// A connection, and bytes that have been read from it but not used.
 pub struct Wire {
     io: BoxIo,
     buffer: Vec<u8>,
@@ -34,7 +34,7 @@ pub struct Wire {
 // === impl Fields ===
 
 impl Fields {
-    /// The first value of a field.
+    /// Returns the first value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
@@ -50,14 +50,14 @@ impl Fields {
         self.field(name).is_some()
     }
 
-    /// Whether a list field (`Connection`, `Transfer-Encoding`) names `token`.
+    /// Returns whether a list field (`Connection`, `Transfer-Encoding`) contains `token`.
     pub fn lists(&self, name: &str, token: &str) -> bool {
         self.all(name)
             .flat_map(|v| v.split(','))
             .any(|t| t.trim().eq_ignore_ascii_case(token))
     }
 
-    /// The lines after the first line of a head.
+    /// Parses the lines after the first line of a head.
     pub fn parse(lines: &str) -> Self {
         let pair = |line: &str| {
             let (name, value) = line.split_once(':').unwrap_or((line, ""));
@@ -77,7 +77,7 @@ impl Wire {
         }
     }
 
-    /// The connection itself and what was read too far.
+    /// Returns the connection, and the bytes that have been read but not used.
     pub fn into_parts(self) -> (BoxIo, Vec<u8>) {
         (self.io, self.buffer)
     }
@@ -87,7 +87,7 @@ impl Wire {
         self.io.flush().await
     }
 
-    /// Ends our direction; what the peer still sends can be read.
+    /// Closes our direction. The peer can still send.
     pub async fn finish(&mut self) -> io::Result<()> {
         self.io.shutdown().await
     }
@@ -96,7 +96,7 @@ impl Wire {
         self.io.reset_on_close();
     }
 
-    /// What one read yields; empty at the end.
+    /// Returns the bytes of one read; empty at the end.
     pub async fn some(&mut self) -> io::Result<Vec<u8>> {
         if self.buffer.is_empty() {
             self.fill().await?;
@@ -104,12 +104,12 @@ impl Wire {
         Ok(std::mem::take(&mut self.buffer))
     }
 
-    /// Puts bytes back in front of what comes next.
+    /// Puts bytes back in front of the next ones.
     pub fn unread(&mut self, bytes: &[u8]) {
         self.buffer.splice(..0, bytes.iter().copied());
     }
 
-    /// The first line and the fields of a message; `None` when the peer closed before one began.
+    /// Reads the first line and the fields of a message; `None` if the peer closed before a message began.
     pub async fn head(&mut self) -> io::Result<Option<(String, Fields)>> {
         let end = loop {
             if let Some(at) = find(&self.buffer, b"\r\n\r\n") {
@@ -125,7 +125,7 @@ impl Wire {
         Ok(Some((first.to_owned(), Fields::parse(rest))))
     }
 
-    /// Appends exactly `length` bytes to `body`, or says that they did not come.
+    /// Appends exactly `length` bytes to `body`, or returns [`End::Cut`].
     pub async fn counted(&mut self, length: usize, body: &mut Vec<u8>) -> End {
         while self.buffer.len() < length {
             if !matches!(self.fill().await, Ok(1..)) {
@@ -160,7 +160,7 @@ impl Wire {
         }
     }
 
-    /// Everything until the peer closes.
+    /// Appends everything until the peer closes.
     pub async fn until_closed(&mut self, body: &mut Vec<u8>) -> End {
         loop {
             body.append(&mut self.buffer);

@@ -1,17 +1,17 @@
-//! A request in the making. Await it to send it.
+//! A request builder. Await it to send the request.
 
 use std::{io, net::SocketAddr, pin::Pin};
 
 use super::{Connection, Response};
 use crate::support::wait::within;
 
-/// A request and the way it takes.
+/// A request and the connection that it uses.
 pub struct Ask<'a> {
     route: Route<'a>,
     pub(super) message: Message,
 }
 
-/// A request. Every part of it can be set; the defaults are those of a well-behaved bot.
+/// A request. Every part can be set; the defaults are those of a well-behaved bot.
 pub struct Message {
     pub method: String,
     pub target: String,
@@ -21,20 +21,20 @@ pub struct Message {
 }
 
 enum Route<'a> {
-    /// A connection of its own to a proxy.
+    /// A new connection to a proxy.
     Fresh(SocketAddr),
     Kept(&'a mut Connection),
 }
 
 impl Ask<'static> {
-    /// A request over a connection of its own.
+    /// Creates a request on a new connection.
     pub fn fresh(to: SocketAddr, method: &str, target: &str) -> Self {
         Self::new(Route::Fresh(to), method, target, host_of(target))
     }
 }
 
 impl<'a> Ask<'a> {
-    /// A request over a connection that is open; `host` where the target has none.
+    /// Creates a request on an open connection. A target without a host uses the connection's host.
     pub fn kept(connection: &'a mut Connection, method: &str, target: &str) -> Self {
         let host = if target.starts_with('/') {
             connection.host().to_owned()
@@ -55,7 +55,7 @@ impl<'a> Ask<'a> {
         Self { route, message }
     }
 
-    /// One more field, also where there is one of that name.
+    /// Adds a field, even if there is one of that name.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.message.headers.push((name.into(), value.into()));
         self
@@ -66,7 +66,7 @@ impl<'a> Ask<'a> {
         self
     }
 
-    /// The field with just this value.
+    /// Sets a field to only this value.
     pub fn set(self, name: &str, value: &str) -> Self {
         self.without(name).header(name, value)
     }
@@ -75,13 +75,13 @@ impl<'a> Ask<'a> {
         self.set("User-Agent", value)
     }
 
-    /// A body whose length is told.
+    /// Sets a body with a Content-Length.
     pub fn body(mut self, body: &[u8]) -> Self {
         self.message.body = body.to_vec();
         self.header("Content-Length", &body.len().to_string())
     }
 
-    /// A body in chunks, one a piece.
+    /// Sets a chunked body, one chunk for each piece.
     pub fn chunks(mut self, pieces: &[&str]) -> Self {
         for piece in pieces {
             self.message
@@ -100,7 +100,7 @@ impl<'a> Ask<'a> {
     /// Sends the request and reads the response.
     ///
     /// # Errors
-    /// When the connection fails before a response is there. Awaiting the request itself panics then.
+    /// If the connection fails before the response. Awaiting the request itself panics then.
     pub async fn send(self) -> io::Result<Response> {
         let what = format!("the response to {} {}", self.message.method, self.message.target);
         let exchange = async {
@@ -116,7 +116,7 @@ impl<'a> Ask<'a> {
 // === impl Message ===
 
 impl Message {
-    /// The request in HTTP/1.1.
+    /// Serializes the request as HTTP/1.1.
     pub fn bytes(&self) -> Vec<u8> {
         let mut text = format!("{} {} {}\r\n", self.method, self.target, self.version);
         for (name, value) in &self.headers {
@@ -140,7 +140,8 @@ impl<'a> IntoFuture for Ask<'a> {
     }
 }
 
-/// The authority of an absolute form; for anything else, the target itself (CONNECT).
+/// Returns the host and port of a target in absolute form; for any other target, the target itself
+/// (CONNECT).
 fn host_of(target: &str) -> &str {
     let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default()

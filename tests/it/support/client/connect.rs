@@ -1,4 +1,4 @@
-//! CONNECT: the refusal, or the tunnel and what can be spoken through it.
+//! CONNECT: the refusal, or the tunnel and the protocols inside it.
 
 use std::{fs, io, net::SocketAddr, path::Path};
 
@@ -13,7 +13,7 @@ use crate::support::{
     wire::{Fields, Wire},
 };
 
-/// Which protocols a client offers inside TLS.
+/// The protocols that a client offers in TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alpn {
     None,
@@ -21,23 +21,24 @@ pub enum Alpn {
     Http2,
 }
 
-/// What came of a CONNECT.
+/// The result of a CONNECT.
 pub enum Connected {
     Tunnel(Tunnel),
     Refused(Response),
 }
 
-/// An open way to the target of a CONNECT.
+/// An open tunnel to the target of a CONNECT.
 pub struct Tunnel {
     wire: Wire,
     authority: String,
     roots: Roots,
-    /// What the first read yielded: the whole answer to the CONNECT.
+    /// The bytes of the first read, which are the whole response to the CONNECT.
     pub answer: Vec<u8>,
     pub headers: Fields,
 }
 
-/// Sends a CONNECT, given by `ask`, and waits for the answer. TLS inside will trust what is in the file `ca`.
+/// Sends the CONNECT in `ask`, and waits for the response. TLS inside trusts the certificates in the file
+/// `ca`.
 pub async fn connect(proxy: SocketAddr, ask: Ask<'static>, ca: &Path) -> Connected {
     let exchange = async {
         let connection = Connection::to(proxy).await?;
@@ -51,7 +52,7 @@ pub async fn connect(proxy: SocketAddr, ask: Ask<'static>, ca: &Path) -> Connect
     let what = format!("the answer to CONNECT {}", ask.message.target);
     let (wire, answer, response) = within(&what, exchange).await.expect("an answer to CONNECT");
     if (200..300).contains(&response.status) {
-        // Read only now: the authority may have been made for this very request.
+        // Read the file only now, because this request can be the one that creates the authority.
         let roots = fs::read_to_string(ca).map_or_else(|_| Roots::none(), |pem| Roots::from_pem(&pem));
         let tunnel = Tunnel::over(wire, &ask.message.target, roots);
         Connected::Tunnel(Tunnel {
@@ -67,8 +68,10 @@ pub async fn connect(proxy: SocketAddr, ask: Ask<'static>, ca: &Path) -> Connect
 // === impl Connected ===
 
 impl Connected {
+    /// Returns the tunnel.
+    ///
     /// # Panics
-    /// When it was refused.
+    /// If the CONNECT was refused.
     #[track_caller]
     pub fn opened(self) -> Tunnel {
         match self {
@@ -77,8 +80,10 @@ impl Connected {
         }
     }
 
+    /// Returns the refusal.
+    ///
     /// # Panics
-    /// When it was not.
+    /// If the CONNECT was not refused.
     #[track_caller]
     pub fn refused(self) -> Response {
         match self {
@@ -102,20 +107,20 @@ impl Tunnel {
         }
     }
 
-    /// Changes what TLS inside will trust: by default the gate's authority.
+    /// Sets the roots that TLS inside trusts. The default is the gate's authority.
     pub fn trusting(self, roots: Roots) -> Self {
         Self { roots, ..self }
     }
 
-    /// Plain HTTP/1.1, or whatever else, right inside the tunnel.
+    /// Speaks plain HTTP/1.1, or raw bytes, inside the tunnel.
     pub fn plain(self) -> Connection {
         Connection::over(self.wire, &self.authority)
     }
 
-    /// TLS inside, and over it HTTP of the version that was agreed.
+    /// Starts TLS inside the tunnel, and HTTP of the negotiated version over it.
     ///
     /// # Panics
-    /// When the handshake fails.
+    /// If the handshake fails.
     pub async fn tls(self, server_name: &str, alpn: Alpn) -> Connection {
         let what = format!("TLS with {server_name} ({alpn:?})");
         self.try_tls(server_name, alpn)
@@ -126,7 +131,7 @@ impl Tunnel {
     /// As [`tls`](Self::tls).
     ///
     /// # Errors
-    /// When the handshake fails.
+    /// If the handshake fails.
     pub async fn try_tls(self, server_name: &str, alpn: Alpn) -> io::Result<Connection> {
         let authority = self.authority.clone();
         let stream = self.handshake(server_name, alpn).await?;
@@ -143,27 +148,27 @@ impl Tunnel {
         Ok(connection.showing(certificate))
     }
 
-    /// TLS inside, and nothing over it.
+    /// Starts TLS inside the tunnel, without HTTP.
     ///
     /// # Panics
-    /// When the handshake fails.
+    /// If the handshake fails.
     pub async fn io(self, server_name: &str, alpn: Alpn) -> BoxIo {
         Box::new(self.handshake(server_name, alpn).await.expect("a handshake"))
     }
 
-    /// TLS inside, and over it HTTP/2 as single frames, which need not make sense.
+    /// Starts TLS inside the tunnel, and HTTP/2 over it as single frames, which can be invalid.
     ///
     /// # Panics
-    /// When the handshake fails.
+    /// If the handshake fails.
     pub async fn frames(self, server_name: &str) -> Frames {
         let stream = self.handshake(server_name, Alpn::Http2).await.expect("a handshake");
         Frames::over(stream).await
     }
 
-    /// TLS inside, closed without a byte in it.
+    /// Starts TLS inside the tunnel and closes it without sending a byte.
     ///
     /// # Panics
-    /// When the handshake fails.
+    /// If the handshake fails.
     pub async fn closed_unused(self, server_name: &str, alpn: Alpn) {
         drop(self.handshake(server_name, alpn).await.expect("a handshake"));
     }

@@ -1,4 +1,4 @@
-//! An open connection of a client, HTTP/1.1 or HTTP/2, to a proxy or through one.
+//! A client's open connection to a proxy or through one, with HTTP/1.1 or HTTP/2.
 
 use std::{io, net::SocketAddr};
 
@@ -18,9 +18,9 @@ use crate::support::{
 
 pub struct Connection {
     kind: Kind,
-    /// What `Host` says when a target has no authority.
+    /// The `Host` for targets without a host.
     host: String,
-    /// The certificate that the peer showed, in DER.
+    /// The peer's certificate in DER.
     certificate: Option<Vec<u8>>,
 }
 
@@ -30,14 +30,14 @@ enum Kind {
 }
 
 impl Connection {
-    /// A plain connection.
+    /// Opens a plain connection.
     pub async fn to(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Self::over(Wire::new(stream), &address.to_string()))
     }
 
-    /// A plain connection of a client with this address.
+    /// Opens a plain connection from this client address.
     pub async fn from(client: [u8; 4], address: SocketAddr) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.bind((client, 0).into())?;
@@ -46,7 +46,7 @@ impl Connection {
         Ok(Self::over(Wire::new(stream), &address.to_string()))
     }
 
-    /// HTTP/1.1 over whatever is there.
+    /// Speaks HTTP/1.1 over `wire`.
     pub fn over(wire: Wire, host: &str) -> Self {
         Self {
             kind: Kind::One(wire),
@@ -55,12 +55,12 @@ impl Connection {
         }
     }
 
-    /// HTTP/1.1 over any kind of connection.
+    /// Speaks HTTP/1.1 over any kind of connection.
     pub fn over_io(io: impl Io + 'static) -> Self {
         Self::over(Wire::new(io), "")
     }
 
-    /// HTTP/2 over whatever is there.
+    /// Speaks HTTP/2 over any kind of connection.
     pub async fn http2_over(io: impl Io + 'static, authority: &str) -> Self {
         let kind = Kind::Two(Http2::over(io, authority).await);
         Self {
@@ -70,7 +70,7 @@ impl Connection {
         }
     }
 
-    /// Takes the connection for a tunnel, as if a CONNECT had been answered.
+    /// Treats the connection as a tunnel, as if a CONNECT had succeeded.
     pub fn tunnel(self, roots: Roots) -> Tunnel {
         let authority = self.host.clone();
         Tunnel::over(self.into_wire(), &authority, roots)
@@ -101,7 +101,7 @@ impl Connection {
         Ask::kept(self, method, target)
     }
 
-    /// Many GET requests in one go: at the same time over HTTP/2, one after another over HTTP/1.1.
+    /// Sends many GET requests: concurrently over HTTP/2, one after another over HTTP/1.1.
     pub async fn get_all(&mut self, targets: &[String]) -> Vec<Response> {
         let mut responses = Vec::new();
         if let Kind::Two(http2) = &mut self.kind {
@@ -121,7 +121,7 @@ impl Connection {
         responses
     }
 
-    /// A POST over HTTP/2 whose content never ends.
+    /// Sends a POST over HTTP/2 whose content never ends.
     pub async fn post_in_part(&mut self, target: &str, part: &[u8]) -> Response {
         let Kind::Two(http2) = &mut self.kind else {
             panic!("an HTTP/2 connection is wanted");
@@ -132,13 +132,14 @@ impl Connection {
             .expect("a response")
     }
 
-    /// Asks over HTTP/2, and takes the request back at once. `false` where the connection takes no more.
+    /// Sends a request over HTTP/2 and cancels it at once. Returns `false` if the connection accepts no
+    /// more.
     pub async fn get_and_take_back(&mut self, target: &str) -> bool {
         let Kind::Two(http2) = &mut self.kind else {
             panic!("only HTTP/2 takes requests back");
         };
         let headers = [("User-Agent".to_owned(), USER_AGENT.to_owned())];
-        // Dropping what waits for the response resets the stream.
+        // Dropping the response future resets the stream.
         within("the peer to take a request", http2.start("GET", target, &headers, &[]))
             .await
             .is_ok()
@@ -147,7 +148,8 @@ impl Connection {
     pub(super) async fn exchange(&mut self, message: &Message) -> io::Result<Response> {
         match &mut self.kind {
             Kind::One(wire) => {
-                // A server may refuse, and close, before it has read everything: its answer still counts.
+                // A server can respond and close before it has read the whole request. Its response still
+                // counts.
                 let sent = wire.send(&message.bytes()).await;
                 Response::read(wire, &message.method)
                     .await
@@ -163,35 +165,35 @@ impl Connection {
         }
     }
 
-    /// Bytes as they are, past all HTTP.
+    /// Sends raw bytes.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         within("the peer to take bytes", self.wire().send(bytes.as_ref()))
             .await
             .expect("an open connection");
     }
 
-    /// Bytes as they are, as far as the peer takes them: it may have closed.
+    /// Sends raw bytes; returns whether the peer accepted them. It may have closed.
     pub async fn try_send(&mut self, bytes: &[u8]) -> bool {
         within("the peer to take bytes", self.wire().send(bytes)).await.is_ok()
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending direction.
     pub async fn finish(&mut self) {
         // The peer may have closed first.
         drop(self.wire().finish().await);
     }
 
-    /// What one read yields; empty at the end.
+    /// Returns the bytes of one read; empty at the end.
     pub async fn read(&mut self) -> Vec<u8> {
         within("bytes", self.wire().some()).await.expect("an open connection")
     }
 
-    /// What one read yields, where the connection has not broken.
+    /// Returns the bytes of one read; `None` if the connection broke.
     pub async fn try_read(&mut self) -> Option<Vec<u8>> {
         within("bytes", self.wire().some()).await.ok()
     }
 
-    /// Reads exactly so many bytes.
+    /// Reads exactly `length` bytes.
     pub async fn read_exactly(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         let end = within("bytes", self.wire().counted(length, &mut bytes)).await;
@@ -199,14 +201,14 @@ impl Connection {
         bytes
     }
 
-    /// Everything until the peer closes or resets.
+    /// Reads until the peer closes or resets.
     pub async fn read_to_end(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         within("the end of the connection", self.wire().until_closed(&mut bytes)).await;
         bytes
     }
 
-    /// As [`read_to_end`](Self::read_to_end), with bytes that are sent once the first ones have come.
+    /// As [`read_to_end`](Self::read_to_end), but sends `bytes` after the first read.
     pub async fn read_to_end_after(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut all = self.read().await;
         self.try_send(bytes).await;
@@ -215,7 +217,7 @@ impl Connection {
         all
     }
 
-    /// The response to a request that [`send`](Self::send) has sent.
+    /// Reads the response to a request that [`send`](Self::send) has sent.
     pub async fn response_to(&mut self, method: &str) -> Response {
         within("a response", Response::read(self.wire(), method))
             .await
@@ -225,12 +227,12 @@ impl Connection {
     /// As [`response_to`](Self::response_to).
     ///
     /// # Errors
-    /// When none comes.
+    /// If there is no response.
     pub async fn try_response_to(&mut self, method: &str) -> io::Result<Response> {
         within("a response", Response::read(self.wire(), method)).await
     }
 
-    /// The connection itself, past all HTTP.
+    /// Returns the underlying connection.
     pub fn into_io(self) -> BoxIo {
         let (io, early) = self.into_wire().into_parts();
         assert!(early.is_empty(), "nothing has come yet: {early:?}");

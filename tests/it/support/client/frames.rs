@@ -1,5 +1,5 @@
-//! HTTP/2 frame by frame, for what a well-behaved library refuses to send (RFC 9113, RFC 7541). Fields are literals
-//! without Huffman codes, whatever bytes they hold.
+//! HTTP/2 frame by frame (RFC 9113, RFC 7541), to send what a well-behaved library refuses to send. Fields are
+//! literals without Huffman codes and can hold any bytes.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -8,16 +8,16 @@ use crate::support::{
     wait::within,
 };
 
-/// A connection of which nothing is checked and nothing is repaired.
+/// An HTTP/2 connection that checks and repairs nothing.
 pub struct Frames {
     io: BoxIo,
     next_stream: u32,
 }
 
-/// What came of a stream.
+/// What happened to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A response; 0 where its status is none of those that HTTP/2 has a number for.
+    /// A response. The status is 0 if HPACK's static table does not have it.
     Status(u16),
     /// The stream was reset, with this error code.
     Reset(u32),
@@ -26,7 +26,7 @@ pub enum Outcome {
 }
 
 impl Frames {
-    /// Sends the preface and no settings of note.
+    /// Starts as a client: sends the preface and empty settings.
     pub async fn over(io: impl Io + 'static) -> Self {
         let mut frames = Self {
             io: Box::new(io),
@@ -41,10 +41,10 @@ impl Frames {
         frames
     }
 
-    /// The other side of it: reads the preface, and sends no settings of note.
+    /// Starts as a server: reads the preface and sends empty settings.
     ///
     /// # Errors
-    /// The peer closed.
+    /// If the peer closes.
     pub async fn answering(io: impl Io + 'static) -> std::io::Result<Self> {
         let mut frames = Self {
             io: Box::new(io),
@@ -55,7 +55,7 @@ impl Frames {
         Ok(frames)
     }
 
-    /// The stream of the next request whose head has come; nothing at the end of the connection.
+    /// Returns the stream of the next request head; `None` at the end of the connection.
     pub async fn request(&mut self) -> Option<u32> {
         loop {
             match self.read().await? {
@@ -66,12 +66,12 @@ impl Frames {
         }
     }
 
-    /// Reads on until the peer closes.
+    /// Reads until the peer closes.
     pub async fn drain(&mut self) {
         while self.read().await.is_some() {}
     }
 
-    /// Sends a field block whole on a stream.
+    /// Sends a complete field block on a stream.
     pub async fn fields(&mut self, stream: u32, fields: &[(&[u8], &[u8])], last: bool) {
         let ends = if last { END_STREAM } else { 0 };
         self.frame(HEADERS, END_HEADERS | ends, stream, &block(fields)).await;
@@ -87,8 +87,8 @@ impl Frames {
         drop(self.io.flush().await);
     }
 
-    /// Begins a stream with these fields, the pseudo fields included, and these frames of data; all of it is sent
-    /// however the peer likes it.
+    /// Starts a stream with these fields, including the pseudo-header fields, and these data frames. Sends everything,
+    /// whatever the peer answers.
     pub async fn send(&mut self, fields: &[(&[u8], &[u8])], data: &[&[u8]]) -> u32 {
         let stream = self.next_stream;
         self.next_stream += 2;
@@ -101,7 +101,7 @@ impl Frames {
         stream
     }
 
-    /// Reads on until something came of `stream`.
+    /// Reads until `stream` has an outcome.
     pub async fn outcome(&mut self, stream: u32) -> Outcome {
         within("the outcome of a stream", async {
             loop {
@@ -112,7 +112,7 @@ impl Frames {
                     SETTINGS if flags & ACK == 0 => self.frame(SETTINGS, ACK, 0, &[]).await,
                     HEADERS if of == stream => return Outcome::Status(status(&payload)),
                     RST_STREAM if of == stream => return Outcome::Reset(number(&payload)),
-                    // Streams that it has taken go on.
+                    // Streams that the peer has accepted continue.
                     GO_AWAY if number(&payload) < stream || number(&payload[4..]) != 0 => return Outcome::Closed,
                     _ => {}
                 }
@@ -121,15 +121,16 @@ impl Frames {
         .await
     }
 
-    /// Lets the peer send `bytes` of content on each stream, and on all of them together, without waiting.
+    /// Sets the flow-control windows of streams and of the connection so that the peer can send `bytes` of content at
+    /// once.
     pub async fn take_at_once(&mut self, bytes: u32) {
         let initial_window = [&[0, 4][..], &bytes.to_be_bytes()].concat();
         self.frame(SETTINGS, 0, 0, &initial_window).await;
         self.frame(WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes()).await;
     }
 
-    /// How many bytes of content come on `stream`, and whether it ends well. The peer is sent a PING for each frame of
-    /// them, whether it is there to read that or not.
+    /// Counts the bytes of content on `stream`, and returns whether the stream ends well. Sends a PING for each data
+    /// frame, even if the peer does not read.
     pub async fn content_with_pings(&mut self, stream: u32) -> (usize, bool) {
         within("the end of a stream", async {
             let mut bytes = 0;
@@ -165,7 +166,7 @@ impl Frames {
     }
 }
 
-/// A field block: each field a literal that is never indexed.
+/// Encodes a field block; each field is a never-indexed literal.
 fn block(fields: &[(&[u8], &[u8])]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -178,7 +179,7 @@ fn block(fields: &[(&[u8], &[u8])]) -> Vec<u8> {
     block
 }
 
-/// An integer with a prefix of seven bits (RFC 7541 §5.1).
+/// Encodes an integer with a prefix of seven bits (RFC 7541 §5.1).
 fn length(block: &mut Vec<u8>, length: usize) {
     if length < 127 {
         return block.push(length as u8);
@@ -192,9 +193,9 @@ fn length(block: &mut Vec<u8>, length: usize) {
     block.push(rest as u8);
 }
 
-/// The status, which comes first, by its number in the static table (RFC 7541, appendix A).
+/// Decodes the status, which is the first field, from its index in the static table (RFC 7541, appendix A).
 fn status(block: &[u8]) -> u16 {
-    // Changes of the table's size may stand before it.
+    // Skip dynamic table size updates.
     let first = block.iter().find(|byte| **byte & 0xe0 != 0x20);
     match first {
         Some(0x88) => 200,

@@ -1,4 +1,4 @@
-//! HTTP/2, as a client sees it.
+//! The client side of HTTP/2.
 
 use std::io;
 
@@ -18,7 +18,7 @@ pub struct Http2 {
     authority: String,
 }
 
-/// A request on its way.
+/// A request that waits for its response.
 pub struct Stream(ResponseFuture);
 
 // === impl Http2 ===
@@ -27,7 +27,7 @@ impl Http2 {
     pub async fn over(io: impl Io + 'static, authority: &str) -> Self {
         let handshake = within("the start of HTTP/2", h2::client::handshake(io)).await;
         let (sender, connection) = handshake.expect("HTTP/2 starts");
-        // It ends with the connection; what goes wrong shows on the streams.
+        // The task ends with the connection. Its errors also appear on the streams.
         tokio::spawn(async move { drop(connection.await) });
         Self {
             sender,
@@ -35,7 +35,7 @@ impl Http2 {
         }
     }
 
-    /// A POST with a part of its content, whose end is never said, and what is answered.
+    /// Sends a POST with a part of its content, without an end, and returns the response.
     pub async fn send_in_part(
         &mut self,
         path: &str,
@@ -54,7 +54,7 @@ impl Http2 {
             .send_data(Bytes::copy_from_slice(part), false)
             .map_err(io::Error::other)?;
         let response = Stream(response).finish().await;
-        // Dropped earlier, it would take the request back.
+        // Dropping it earlier would cancel the request.
         drop(sending);
         response
     }

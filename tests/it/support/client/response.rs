@@ -1,4 +1,4 @@
-//! A response as a client sees it.
+//! A response, as a client sees it.
 
 use std::io;
 
@@ -11,22 +11,22 @@ use crate::support::{
 
 #[derive(Debug)]
 pub struct Response {
-    /// `HTTP/1.1`, `HTTP/2`.
+    /// `HTTP/1.1` or `HTTP/2`.
     pub version: String,
     pub status: u16,
-    /// The reason phrase; HTTP/2 has none.
+    /// The reason phrase; empty in HTTP/2.
     pub reason: String,
     pub headers: Fields,
     pub body: Vec<u8>,
-    /// Of HTTP/2 alone.
+    /// Only in HTTP/2.
     pub trailers: Fields,
     pub end: End,
-    /// Whether another request may follow on the connection.
+    /// Whether the connection can carry another request.
     pub stays_open: bool,
 }
 
 impl Response {
-    /// Reads the response to a request with this method, past interim ones.
+    /// Reads the response to a request with this method, and skips interim responses.
     pub async fn read(wire: &mut Wire, method: &str) -> io::Result<Self> {
         let (version, status, reason, headers) = loop {
             let Some((line, headers)) = wire.head().await? else {
@@ -71,12 +71,12 @@ impl Response {
         })
     }
 
-    /// `HTTP/1.1 403 Disallowed by robots.txt`.
+    /// Returns the status line, such as `HTTP/1.1 403 Disallowed by robots.txt`.
     pub fn status_line(&self) -> String {
         format!("{} {} {}", self.version, self.status, self.reason)
     }
 
-    /// The first value of a field.
+    /// Returns the first value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.headers.field(name)
     }
@@ -85,19 +85,19 @@ impl Response {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     ///
     /// # Panics
-    /// When it is none.
+    /// If the body is not JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:#?}"))
     }
 
-    /// The one `Robots-Decision`.
+    /// Returns the only `Robots-Decision`.
     ///
     /// # Panics
-    /// When there is none, more than one, or no structured item.
+    /// If there is none, more than one, or it is not a structured item.
     #[track_caller]
     pub fn decision(&self) -> Field {
         assert_eq!(
@@ -108,10 +108,10 @@ impl Response {
         Field::item(self.field("Robots-Decision").expect("counted above"))
     }
 
-    /// The last member of `Proxy-Status`.
+    /// Returns the last member of `Proxy-Status`.
     ///
     /// # Panics
-    /// When there is none, or it is no structured list.
+    /// If there is none, or it is not a structured list.
     #[track_caller]
     pub fn proxy_status(&self) -> Field {
         match self.field("Proxy-Status") {

@@ -1,4 +1,4 @@
-//! The audit log, as an auditor reads it.
+//! Reads the audit log.
 
 use std::{fs, path::Path};
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 use super::{Gate, config};
 use crate::support::wait;
 
-/// One line of the audit log.
+/// A line of the audit log.
 pub type Record = Value;
 
 impl Gate {
-    /// Every record so far. A line without its end is not a record yet.
+    /// Returns all records so far. An incomplete line is not a record.
     pub fn audit(&self) -> Vec<Record> {
         read(&self.file(config::AUDIT))
     }
 
-    /// Waits for exactly so many decisions and as many completions, and returns both.
+    /// Waits for exactly `exchanges` decisions and as many completions, and returns both.
     ///
     /// # Panics
-    /// When there are more, or fewer for too long.
+    /// If there are more, or fewer for too long.
     pub async fn audited(&self, exchanges: usize) -> (Vec<Record>, Vec<Record>) {
         let (decisions, completions) = wait::until(&format!("{exchanges} audited exchanges"), || {
             let (decisions, completions) = split(self.audit());
@@ -31,7 +31,7 @@ impl Gate {
         (decisions, completions)
     }
 
-    /// The only decision about a URL.
+    /// Waits for the only decision about a URL.
     pub async fn decision_for(&self, url: &str) -> Record {
         let about = |record: &Record| record["event"] == "decision" && record["url"] == url;
         let mut found = wait::until(&format!("a decision about {url}"), || {
@@ -43,13 +43,13 @@ impl Gate {
         found.remove(0)
     }
 
-    /// The records of all fetches so far of the robots.txt of an origin, in order.
+    /// Returns the records of all fetches of an origin's robots.txt so far, in order.
     pub fn fetches_of(&self, origin: &str) -> Vec<Record> {
         let of_it = |record: &Record| record["event"] == "robots" && record["origin"] == origin;
         self.audit().into_iter().filter(of_it).collect()
     }
 
-    /// The completion that belongs to a decision.
+    /// Waits for the completion of a decision.
     pub async fn completion_of(&self, decision: &Record) -> Record {
         let belongs = |record: &Record| record["event"] == "completion" && record["id"] == decision["id"];
         let what = format!("the completion of {decision}");
@@ -57,7 +57,7 @@ impl Gate {
     }
 }
 
-/// The records in a file, none if there is no file.
+/// Reads the records in a file; none if there is no file.
 pub fn read(path: &Path) -> Vec<Record> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let complete = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
@@ -65,7 +65,7 @@ pub fn read(path: &Path) -> Vec<Record> {
     complete.lines().map(parse).collect()
 }
 
-/// Decisions, and completions.
+/// Splits records into decisions and completions.
 pub fn split(records: Vec<Record>) -> (Vec<Record>, Vec<Record>) {
     let of = |event: &str| {
         records

@@ -1,4 +1,4 @@
-//! How a gate is started.
+//! Starts gates.
 
 use std::{
     ffi::OsString,
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::support::{dns::Dns, tls, wait};
 
-/// What a gate will be, until it is [started](Self::start).
+/// A builder of a gate, to be [started](Self::start).
 #[derive(Default)]
 pub struct Builder {
     overrides: String,
@@ -32,63 +32,64 @@ pub struct Builder {
     open_files: Option<usize>,
 }
 
-/// What a gate that did not start left behind.
+/// The result of a gate that did not start.
 #[derive(Debug)]
 pub struct Failure {
     pub code: Option<i32>,
-    /// Everything on standard error.
+    /// All output on standard error.
     pub errors: String,
 }
 
 impl Builder {
-    /// TOML to lay over the defaults of the tests.
+    /// Merges TOML over the test defaults.
     pub fn config(mut self, overrides: &str) -> Self {
         self.overrides = overrides.to_owned();
         self
     }
 
-    /// Leaves out a default of the tests, such as `audit.path`.
+    /// Removes a test default, such as `audit.path`.
     pub fn without(mut self, key: &str) -> Self {
         self.without.push(key.to_owned());
         self
     }
 
-    /// With this text in the file `credentials` beside the configuration, which `identity.credentials` names.
+    /// Writes this text to the file `credentials` beside the configuration, and sets `identity.credentials`
+    /// to it.
     pub fn credentials(mut self, text: &str) -> Self {
         self.credentials = Some(text.to_owned());
         self
     }
 
-    /// What the log tells (`ROBOTGATE_LOG`).
+    /// Sets the log filter (`ROBOTGATE_LOG`).
     pub fn log(self, filter: &str) -> Self {
         self.env("ROBOTGATE_LOG", filter)
     }
 
-    /// A variable of the gate's environment.
+    /// Sets an environment variable of the gate.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// A listening socket that the gate is started with, as by systemd.
+    /// Passes a listening socket to the gate, as systemd does.
     pub fn socket(mut self, socket: TcpListener) -> Self {
         self.socket = Some(socket);
         self
     }
 
-    /// The gate may have this many files open (`ulimit -n`).
+    /// Limits the gate's open files (`ulimit -n`).
     pub fn open_files(mut self, count: usize) -> Self {
         self.open_files = Some(count);
         self
     }
 
-    /// Just this text as the file, whatever it is.
+    /// Uses exactly this text as the configuration file.
     pub fn file(mut self, text: &str) -> Self {
         self.text = Some(text.to_owned());
         self
     }
 
-    /// A file in the gate's folder, which only the gate's user can read.
+    /// Adds a file to the gate's folder that only the gate's user can read.
     pub fn put(mut self, name: &str, contents: impl Into<Vec<u8>>) -> Self {
         self.files.push((name.to_owned(), contents.into()));
         self
@@ -97,7 +98,7 @@ impl Builder {
     /// Starts the gate and waits until it listens.
     ///
     /// # Panics
-    /// When it ends instead.
+    /// If the gate ends instead.
     pub async fn start(self) -> Gate {
         let (folder, config, dns, mut child) = self.launch().await;
         let log = Log::collect(child.stderr.take().expect("piped"));
@@ -115,7 +116,7 @@ impl Builder {
         gate
     }
 
-    /// Starts a gate that must not start, and waits until it has ended.
+    /// Starts a gate that must fail to start, and waits until it has ended.
     pub async fn fail(self) -> Failure {
         let (_folder, _config, _dns, mut child) = self.launch().await;
         let log = Log::collect(child.stderr.take().expect("piped"));
@@ -160,7 +161,7 @@ impl Gate {
     /// Starts the gate again, in the same folder, after it has ended.
     ///
     /// # Panics
-    /// When it ends at once.
+    /// If the gate ends at once.
     pub async fn start_again(&mut self) {
         self.child = spawn(self.folder.path(), Vec::new(), None, None);
         self.log = Log::collect(self.child.stderr.take().expect("piped"));
@@ -180,7 +181,7 @@ impl Gate {
     }
 }
 
-/// As `robotgate credential` does: a new file takes the old one's name.
+/// Renames a new file over the old one, as `robotgate credential` does.
 pub(super) fn write_credentials(folder: &Path, text: &str) {
     let fresh = folder.join(".fresh-credentials");
     fs::write(&fresh, text).expect("the folder is ours");
@@ -197,7 +198,7 @@ fn spawn(folder: &Path, env: Vec<(String, String)>, socket: Option<TcpListener>,
             .arg(gate.get_program());
     }
     let stdin = match socket {
-        // Sockets are passed from the third file on, which only a shell can arrange without unsafe code.
+        // Passed sockets start at file descriptor 3. Without unsafe code, only a shell can set that up.
         Some(socket) => {
             let gate = std::mem::replace(&mut command, without_surroundings(Command::new("sh")));
             command
@@ -219,13 +220,13 @@ fn spawn(folder: &Path, env: Vec<(String, String)>, socket: Option<TcpListener>,
         .expect("the binary is there")
 }
 
-/// The program under test: the one of this build, or the one that `ROBOTGATE_BIN` names.
+/// Returns the program under test: the one of this build, or the one in `ROBOTGATE_BIN`.
 fn command() -> Command {
     let built = || OsString::from(env!("CARGO_BIN_EXE_robotgate"));
     without_surroundings(Command::new(std::env::var_os("ROBOTGATE_BIN").unwrap_or_else(built)))
 }
 
-/// Whatever the tests themselves run under is none of the gate's business.
+/// Removes the variables of the test environment that would affect the gate.
 fn without_surroundings(mut command: Command) -> Command {
     for name in [
         "HTTP_PROXY",
@@ -242,7 +243,7 @@ fn without_surroundings(mut command: Command) -> Command {
     command
 }
 
-/// Lets this process, and the gate after it, have as many connections as the machine grants.
+/// Raises the limit of open files of this process, and of the gate, to the maximum.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -1,4 +1,4 @@
-//! The configuration file: the defaults of the tests with a test's own TOML laid over them.
+//! The configuration file: the test defaults, merged with a test's own TOML.
 
 use std::net::SocketAddr;
 
@@ -10,12 +10,12 @@ pub const CA_CERTIFICATE: &str = "ca.pem";
 pub const CREDENTIALS: &str = "credentials";
 pub const ORIGIN_ROOTS: &str = "origin-ca.pem";
 
-/// Everything that a test's own TOML is laid over. A fetch of a robots.txt is waited for much longer than by default, so
-/// that no test refuses anything because the machine is busy.
+/// The test defaults. Requests wait much longer for a robots.txt than by default, so that a busy machine causes no
+/// refusal.
 pub struct Config(Table);
 
 impl Config {
-    /// The defaults of the tests, less the keys in `without` (`audit.path`), under `overrides`.
+    /// Merges `overrides` over the test defaults without the keys in `without` (such as `audit.path`).
     pub fn new(dns: SocketAddr, without: &[String], overrides: &str) -> Self {
         let text = format!(
             r#"
@@ -52,7 +52,7 @@ impl Config {
         Self(table)
     }
 
-    /// The file, with more TOML laid over it.
+    /// Returns the file with more TOML merged over it.
     pub fn text(&self, overrides: &str) -> String {
         let mut table = self.0.clone();
         merge(&mut table, parse(overrides));
@@ -65,7 +65,7 @@ fn parse(text: &str) -> Table {
         .unwrap_or_else(|error| panic!("a test's own TOML is wrong: {error}"))
 }
 
-/// Tables merge, everything else replaces.
+/// Merges tables; other values replace the old ones.
 fn merge(under: &mut Table, over: Table) {
     for (key, value) in over {
         match (under.get_mut(&key), value) {

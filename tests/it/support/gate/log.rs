@@ -1,4 +1,4 @@
-//! What the gate writes to standard error and standard output, a JSON object a line, collected as it comes.
+//! Collects what the gate writes to standard error and standard output, one JSON object a line.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-/// A line, parsed where it is JSON.
+/// A line; `json` is null if the line is not JSON.
 #[derive(Clone, Debug)]
 pub struct Line {
     pub text: String,
@@ -28,7 +28,7 @@ pub struct Log {
 // === impl Line ===
 
 impl Line {
-    /// The message, or nothing.
+    /// Returns the message; empty if there is none.
     pub fn message(&self) -> &str {
         self.field("message").unwrap_or_default()
     }
@@ -37,12 +37,12 @@ impl Line {
         self.field("level").unwrap_or_default()
     }
 
-    /// A field that is a string.
+    /// Returns a field that is a string.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.json[name].as_str()
     }
 
-    /// Whether any part of the line says `text`.
+    /// Returns whether the line contains `text`.
     pub fn says(&self, text: &str) -> bool {
         self.text.contains(text)
     }
@@ -51,7 +51,7 @@ impl Line {
 // === impl Log ===
 
 impl Log {
-    /// Reads in a thread of its own, so that a test that is busy blocks nobody.
+    /// Collects lines in its own thread, so that a busy test does not block the gate.
     pub fn collect(source: impl Read + Send + 'static) -> Self {
         let log = Self::default();
         let writer = log.clone();
@@ -73,12 +73,12 @@ impl Log {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the source has ended.
+    /// Returns whether the source has ended.
     pub fn is_complete(&self) -> bool {
         self.complete.load(Ordering::SeqCst)
     }
 
-    /// The last lines, as text.
+    /// Returns the last lines as text.
     pub fn tail(&self, count: usize) -> String {
         let lines = self.lines();
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();

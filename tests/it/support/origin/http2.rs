@@ -1,5 +1,5 @@
-//! The origin's connections where TLS agreed on HTTP/2. Replies are the same as over HTTP/1.1: a message, and steps
-//! whose bytes are content.
+//! The origin's HTTP/2 connections. Replies are the same as over HTTP/1.1: a message, and steps whose bytes are
+//! content.
 
 use std::{future::poll_fn, io, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::support::{
     wire::{End, Fields},
 };
 
-/// One connection to its end.
+/// Serves one connection until it ends.
 pub(super) async fn serve(
     io: impl Io + 'static,
     site: Arc<Site>,
@@ -43,7 +43,7 @@ pub(super) async fn serve(
     }
 }
 
-/// A request as if it had come over HTTP/1.1: `:authority` is `Host`.
+/// Converts a request to the form of HTTP/1.1, with `:authority` as `Host`.
 async fn read(request: http::Request<h2::RecvStream>) -> Request {
     let (head, mut content) = request.into_parts();
     let authority = head.uri.authority().map(|authority| authority.to_string());
@@ -63,7 +63,7 @@ async fn read(request: http::Request<h2::RecvStream>) -> Request {
             break;
         };
         body.extend_from_slice(&part);
-        // The stream may have ended meanwhile.
+        // The stream may have ended.
         drop(content.flow_control().release_capacity(part.len()));
     }
     Request {
@@ -133,12 +133,12 @@ async fn answer(reply: Reply, method: &str, mut respond: SendResponse<Bytes>, br
             Step::Echo => panic!("nothing is upgraded over HTTP/2"),
         }
     }
-    // The message's own end may have been sent.
+    // The message may already have ended the stream.
     drop(sending.send_data(Bytes::new(), true));
     Ok(())
 }
 
-/// Sends as the peer takes it.
+/// Sends within the peer's flow control.
 async fn send(to: &mut SendStream<Bytes>, mut bytes: Bytes, last: bool) -> io::Result<()> {
     while !bytes.is_empty() {
         to.reserve_capacity(bytes.len());

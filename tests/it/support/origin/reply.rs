@@ -1,4 +1,4 @@
-//! What an origin answers: an honest message, or a script of things that origins do.
+//! The replies of an origin: a correct message, or a script of steps.
 
 use std::{io::Write, time::Duration};
 
@@ -7,33 +7,33 @@ use flate2::{Compression, write::GzEncoder};
 
 use super::super::latch::Latch;
 
-/// One thing that an origin does on a connection.
+/// A step of an origin on a connection.
 #[derive(Clone)]
 pub enum Step {
     Send(Bytes),
-    /// Nothing more, and no end either, until the test is over.
+    /// Sends nothing and does not close, until the test is over.
     Stall,
-    /// An orderly end.
+    /// Closes the connection.
     Close,
-    /// An end without order: RST.
+    /// Resets the connection (RST).
     Reset,
-    /// The end of the connection, without order. Over HTTP/2 that ends all requests on it, and
-    /// [`Reset`](Self::Reset) only this one.
+    /// Breaks the connection. Over HTTP/2 this ends all its requests, and [`Reset`](Self::Reset) only this
+    /// one.
     Break,
-    /// Byte by byte.
+    /// Sends byte by byte.
     Drip {
         bytes: Bytes,
         every: Duration,
     },
-    /// The same again and again, as long as the peer takes it.
+    /// Sends the same bytes repeatedly, as long as the peer accepts them.
     Endless(Bytes),
-    /// Nothing until the latch opens.
+    /// Waits until the latch opens.
     Wait(Latch),
-    /// Everything back to the peer until it closes, as behind a protocol upgrade.
+    /// Echoes everything until the peer closes, as after a protocol upgrade.
     Echo,
 }
 
-/// A message, then a script; either may be missing. Without an end in the script the connection is kept alive.
+/// A message, then a script; either can be missing. Unless the script ends the connection, it is kept alive.
 #[derive(Clone, Default)]
 pub struct Reply {
     pub(super) before: Vec<Step>,
@@ -61,12 +61,12 @@ impl Step {
 // === impl Reply ===
 
 impl Reply {
-    /// 200 with a body.
+    /// Creates a 200 with a body.
     pub fn ok(content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self::status(200).header("Content-Type", content_type).body(body)
     }
 
-    /// A status with an empty body.
+    /// Creates a status with an empty body.
     pub fn status(status: u16) -> Self {
         let framed = status != 204 && status != 304;
         let message = Message {
@@ -82,12 +82,12 @@ impl Reply {
         }
     }
 
-    /// 302 to a URL.
+    /// Creates a 302 to a URL.
     pub fn redirect(url: &str) -> Self {
         Self::status(302).header("Location", url)
     }
 
-    /// 200 with a body under `Content-Encoding: gzip`.
+    /// Creates a 200 with a body in `Content-Encoding: gzip`.
     pub fn gzip(body: &[u8]) -> Self {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(body).expect("memory takes it");
@@ -95,7 +95,7 @@ impl Reply {
         Self::ok("text/plain", packed).header("Content-Encoding", "gzip")
     }
 
-    /// 200 in chunks, one a piece.
+    /// Creates a chunked 200, one chunk for each piece.
     pub fn chunked<const N: usize>(pieces: [&str; N]) -> Self {
         let mut text = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned();
         for piece in pieces {
@@ -104,7 +104,7 @@ impl Reply {
         Self::script([Step::send(text + "0\r\n\r\n")])
     }
 
-    /// Just these steps.
+    /// Creates a reply of only these steps.
     pub fn script(steps: impl IntoIterator<Item = Step>) -> Self {
         Self {
             script: steps.into_iter().collect(),
@@ -112,7 +112,7 @@ impl Reply {
         }
     }
 
-    /// Just these bytes, then an orderly end.
+    /// Sends only these bytes, then closes.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self::script([Step::send(bytes), Step::Close])
     }
@@ -127,19 +127,19 @@ impl Reply {
         self
     }
 
-    /// Holds the whole reply back until the latch opens.
+    /// Delays the whole reply until the latch opens.
     pub fn after(mut self, latch: &Latch) -> Self {
         self.before.push(Step::Wait(latch.clone()));
         self
     }
 
-    /// One more step when everything else is done.
+    /// Appends a step.
     pub fn then(mut self, step: Step) -> Self {
         self.script.push(step);
         self
     }
 
-    /// The steps of the answer to a request with this method.
+    /// Returns the steps of the reply to a request with this method.
     pub(super) fn steps(self, method: &str) -> Vec<Step> {
         let message = self.message.map(|message| message.bytes(method));
         self.before

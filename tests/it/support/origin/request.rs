@@ -1,4 +1,4 @@
-//! A request as it came over the wire, body decoded, nothing else changed.
+//! A request as received, with its body decoded and nothing else changed.
 
 use std::io;
 
@@ -7,16 +7,16 @@ use super::super::wire::{End, Fields, Wire};
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: String,
-    /// The request target exactly as sent.
+    /// The request target, exactly as sent.
     pub target: String,
     pub version: String,
     pub headers: Fields,
     pub body: Vec<u8>,
-    /// How the body's end was told.
+    /// How the body ended.
     pub end: End,
-    /// Which of the origin's connections it came on, from zero.
+    /// The number of its connection at the origin, from zero.
     pub connection: usize,
-    /// The name that TLS asked for.
+    /// The server name in the TLS handshake.
     pub sni: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl Request {
         }))
     }
 
-    /// The target without scheme, authority and query.
+    /// Returns the target without scheme, host and query.
     pub fn path(&self) -> &str {
         let target = match self.target.split_once("://") {
             Some((_, rest)) if !self.target.starts_with('/') => rest.find('/').map_or("/", |slash| &rest[slash..]),
@@ -61,7 +61,7 @@ impl Request {
         target.split('?').next().unwrap_or_default()
     }
 
-    /// The first value of a field.
+    /// Returns the first value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.headers.field(name)
     }

@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use super::{Request, Site, Step, http2, lock};
 use crate::support::wire::{End, Wire};
 
-/// Accepts until the task is aborted, and takes the connections down with it.
+/// Accepts connections until the task is aborted, which also ends the connections.
 pub(super) async fn accept(listener: TcpListener, site: Arc<Site>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -23,7 +23,7 @@ pub(super) async fn accept(listener: TcpListener, site: Arc<Site>) {
     }
 }
 
-/// One connection to its end. What goes wrong on it is the peer's to notice.
+/// Serves one connection until it ends. Errors are left for the peer to notice.
 async fn serve(stream: TcpStream, site: Arc<Site>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let connection = site.connections.fetch_add(1, Ordering::SeqCst);
@@ -62,7 +62,7 @@ async fn serve(stream: TcpStream, site: Arc<Site>) -> io::Result<()> {
     wire.finish().await
 }
 
-/// Whether the connection goes on.
+/// Performs a step, and returns whether the connection continues.
 async fn perform(wire: &mut Wire, step: Step) -> io::Result<bool> {
     match step {
         Step::Send(bytes) => wire.send(&bytes).await?,
