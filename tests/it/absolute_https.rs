@@ -1,4 +1,5 @@
-//! `https://` URLs in absolute form over plain proxy HTTP: forwarded over TLS, decided like any other.
+//! `https://` URLs in absolute form over plain proxy HTTP are forwarded over TLS, and decided like any
+//! other.
 
 use crate::support::{Certificate, Gate, NAME, Origin, Reply, Step, allowed, failed, refused};
 

@@ -1,6 +1,6 @@
-//! What operators and their programs get of the admin listener of a gate that runs.
+//! The admin listener of a running gate, as operators and their programs use it.
 //!
-//! Whatever is answered to a path of the API is held against its description ([`documented`]).
+//! Every response of the API is checked against its description ([`documented`]).
 
 mod access;
 mod bounds;
@@ -17,12 +17,12 @@ use serde_json::Value;
 
 use crate::support::{Gate, Response};
 
-/// The answer to a GET, which is as it is documented.
+/// Sends a GET and returns the response, checked against the description.
 pub async fn get(gate: &Gate, path: &str) -> Value {
     answer(gate.admin(path).await, "get", path, 200)
 }
 
-/// The answer to a POST of `content`.
+/// Sends a POST of `content` and returns the response.
 pub async fn post(gate: &Gate, path: &str, content: &Value) -> Value {
     let request = gate
         .ask_admin("POST", path)
@@ -31,13 +31,13 @@ pub async fn post(gate: &Gate, path: &str, content: &Value) -> Value {
     answer(request.await, "post", path, 200)
 }
 
-/// The problem that a GET gets.
+/// Sends a GET and returns the detail of the problem in the response.
 pub async fn problem(gate: &Gate, path: &str, status: u16) -> String {
     let problem = answer(gate.admin(path).await, "get", path, status);
     problem["detail"].as_str().unwrap().to_owned()
 }
 
-/// What `response` has, which is as it is documented.
+/// Returns the body of `response`, checked against the description.
 #[track_caller]
 fn answer(response: Response, method: &str, path: &str, status: u16) -> Value {
     assert_eq!(response.status, status, "{path}: {response:#?}");
@@ -53,7 +53,7 @@ fn answer(response: Response, method: &str, path: &str, status: u16) -> Value {
     json
 }
 
-/// A value of a query.
+/// Escapes a value for a query.
 pub fn escaped(value: &str) -> String {
     let bytes = value.bytes();
     bytes.map(|byte| format!("%{byte:02X}")).collect()

@@ -1,7 +1,6 @@
-//! The operator's page, in a real browser: headless Chromium, which `admin_page/drive.py` drives a step at a time.
+//! The page for operators in a real browser: headless Chromium, which `admin_page/drive.py` drives step by step.
 //!
-//! The browser comes from the packages that the README's test command installs. Without it, these tests are skipped, but not
-//! where `CI` is set.
+//! The README's test command installs the browser. Without it these tests are skipped, or fail if `CI` is set.
 
 use std::process::Stdio;
 
@@ -17,11 +16,11 @@ use crate::support::{Gate, Origin, Reply, allowed, programs::needs, refused, wai
 const ROBOTS: &str = "# What bots may do here.\nUser-agent: *\nAllow: /private/press\nDisallow: /private\n";
 const TOKEN: &str = "open-sesame-open-sesame";
 
-/// An operator before the page.
+/// An operator who uses the page.
 struct Operator {
     steps: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
-    // Its end ends the browser.
+    // Dropping it ends the browser.
     _driver: Child,
 }
 
@@ -49,7 +48,7 @@ impl Operator {
         operator
     }
 
-    /// Waits until a step has gone well.
+    /// Performs a step and waits until it has succeeded.
     #[track_caller]
     fn does(&mut self, step: serde_json::Value) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
@@ -64,7 +63,7 @@ impl Operator {
         }
     }
 
-    /// Ends the browser, which has found nothing to complain of.
+    /// Closes the browser and checks that it reported no error.
     async fn leaves(mut self) {
         self.does(json!(["clean"])).await;
         drop(self.steps);
@@ -95,7 +94,7 @@ async fn the_page_shows_what_happens_and_why() {
         .does(json!(["refusal", url, "deny, rule", "line 4: Disallow: /private"]))
         .await;
     operator.does(json!(["filtered", "nobody-says-this", 0])).await;
-    // What the row shows, with the line, and not the rest of the record.
+    // The search covers the row and the line, and not the rest of the record.
     for (text, count) in [
         ("disallow: /private", 1),
         ("line 4", 1),
@@ -157,7 +156,7 @@ async fn the_page_says_why_where_there_is_no_rule_and_filters_by_what_is_said() 
     refused(&gate.get(&url).user_agent("Mozilla/5.0").await, "unidentified");
     let why = "The request does not say which bot is asking";
     operator.does(json!(["refusal", url, "deny, unidentified", why])).await;
-    // What the rows show is searched, and no name or other value of the record.
+    // The search covers what the rows show, and no names or other values of the record.
     for (text, count) in [
         ("robots_sha256", 0),
         ("rule", 0),
@@ -172,7 +171,7 @@ async fn the_page_says_why_where_there_is_no_rule_and_filters_by_what_is_said() 
     operator.leaves().await;
 }
 
-/// The id of the last decision, which is this one.
+/// Returns the id of the last decision, and checks its verdict and reason.
 fn last_id(gate: &Gate, verdict: &str, reason: &str) -> String {
     let records = gate.audit();
     let last = records.iter().rfind(|record| record["event"] == "decision");
@@ -259,7 +258,7 @@ async fn why_a_proof_was_wanted_is_asked_for_a_client_that_has_none() {
             .await;
         operator.does(json!(["closed"])).await;
     }
-    // Nothing that can be asked is what these were: a proof of another bot, and one that does not hold.
+    // The API cannot ask these questions: a proof of another bot, and an invalid proof.
     for (secret, agent, reason, sentence) in [
         (
             "Acme:Acme",
@@ -361,7 +360,7 @@ async fn the_page_asks_for_the_token_and_keeps_it_until_the_log_out() {
     operator.does(json!(["log_in", TOKEN])).await;
     operator.does(json!(["ready"])).await;
     operator.does(json!(["configuration", "admin.token-file"])).await;
-    // The browser's tab has it still.
+    // The browser's tab still has the token.
     operator.does(json!(["open", 400])).await;
     operator.does(json!(["ready"])).await;
     operator.does(json!(["log_out"])).await;
@@ -378,11 +377,11 @@ async fn the_page_says_when_robotgate_is_gone_and_finds_it_again() {
     gate.stop().await;
     operator.does(json!(["gone"])).await;
 
-    // On the same port, which it had by chance the first time.
+    // Use the same port, which the system chose the first time.
     gate.reconfigure(&format!("[admin]\nlisten = \"{admin}\""));
     wait::within("the gate to start again", gate.start_again()).await;
     operator.does(json!(["ready"])).await;
-    // The browser tells of every request that failed meanwhile.
+    // Ignore the browser's reports about requests that failed meanwhile.
     operator.does(json!(["forgive", "net::ERR_"])).await;
     operator.leaves().await;
 }

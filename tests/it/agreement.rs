@@ -1,8 +1,8 @@
-//! The same question, asked everywhere, has one answer: the proxy's decision, `/api/v1/decide`, `/api/v1/explain` (both
-//! of its objects), `robotgate explain` and `[[expect]]`.
+//! All ways to ask the same question give the same answer: the proxy's decision, `/api/v1/decide`, `/api/v1/explain`
+//! (both of its objects), `robotgate explain` and `[[expect]]`.
 //!
-//! Two differences are meant: who asks by the API or by a command is taken to have proven what the bot needs unless the
-//! question says otherwise, and a command fetches the robots.txt itself, since it knows no copies.
+//! Two differences are intended. The API and the commands assume the proof that the bot needs, unless the question says
+//! otherwise. And a command fetches the robots.txt itself, because it has no copies.
 
 use robotgate::bot::SecretHash;
 use serde_json::{Value, json};
@@ -14,13 +14,14 @@ use crate::{
     support::{Alpn, Ask, CliOutput, Connected, Gate, NAME, Origin, Reply},
 };
 
-/// Who asks, and what each of the [`GATES`] answers, the last excepted; one answer where all say the same.
+/// The client, the URL, and the answer of each of the [`GATES`] except the last. One answer means that all agree.
 ///
-/// What is asked for is a URL, or a way, a site and a path: `http` and `https` go to [`NAME`], `pinned` is https to a host
-/// of `[[https.tunnel]]`. In an answer, `+` is allow, `-` is refused, `~` is forwarded although it is not allowed.
+/// The URL is a whole URL, or a way, a site and a path. The ways `http` and `https` go to [`NAME`]; `pinned` is https
+/// to a host of `[[https.tunnel]]`. In an answer, `+` is allowed, `-` is refused, and `~` is forwarded although not
+/// allowed.
 #[rustfmt::skip]
 const ROWS: &[(&str, &str, &[&str])] = &[
-    // Each state of the copy, whether the path is seen or not.
+    // Each state of the copy, with the path visible or not.
     ("bot", "http mixed /open",        &["+no-rule"]),
     ("bot", "http mixed /private",     &["-rule"]),
     ("bot", "http mixed /robots.txt",  &["+robots-file"]),
@@ -36,7 +37,7 @@ const ROWS: &[(&str, &str, &[&str])] = &[
     ("bot", "https shut /x",           &["-rule", "-rule", "-rule", "-connect-refused"]),
     ("bot", "https none /x",           &["+no-robots", "+no-robots", "+no-robots", "-connect-refused"]),
     ("bot", "https down /x",           &["-unreachable", "-unreachable", "-unreachable", "-connect-refused"]),
-    // An exception makes a tunnel of an https URL in every mode, and of no other.
+    // An exception makes a tunnel of an https URL in every mode, and has no effect on http.
     ("bot", "pinned mixed /open",      &["~unverifiable"]),
     ("bot", "pinned mixed /private",   &["~unverifiable"]),
     ("bot", "pinned open /x",          &["+rule"]),
@@ -66,7 +67,7 @@ const ROWS: &[(&str, &str, &[&str])] = &[
     ("unproven", "https open /x",        &["-unauthenticated"]),
     ("unproven", "pinned open /x",       &["-unauthenticated"]),
     ("unproven", "http://closed.example/", &["-unauthenticated"]),
-    // `report` forwards what the site disallows and nothing else; an exempt bot is only told where it may not go.
+    // `report` forwards only what the site disallows; an exempt bot is refused only by egress rules.
     ("report", "http mixed /open",       &["+no-rule"]),
     ("report", "http mixed /private",    &["~rule"]),
     ("report", "http down /x",           &["~unreachable"]),
@@ -84,7 +85,7 @@ const ROWS: &[(&str, &str, &[&str])] = &[
     ("exempt", "pinned shut /x",         &["+exempt"]),
     ("exempt", "https://closed.example/", &["-egress"]),
     ("exempt", "http://{proxy}/",        &["-egress"]),
-    // Where bots may not go.
+    // Destinations that bots may not reach.
     ("bot", "http://closed.example/x",   &["-egress"]),
     ("bot", "https://closed.example/x",  &["-egress"]),
     ("bot", "https://shop.example:25/x", &["-egress"]),
@@ -95,13 +96,13 @@ const ROWS: &[(&str, &str, &[&str])] = &[
     ("bot", "https://{proxy}/",          &["-egress"]),
     ("bot", "http://{admin}/robots.txt", &["-egress"]),
     ("bot", "https://{admin}/",          &["-egress"]),
-    // Nothing is decided on the proxy's own name.
+    // The proxy's own name, about which nothing is decided.
     ("bot", "http://robotgate.internal/", &["own"]),
     ("bot", "https://robotgate.internal/", &["own"]),
     ("unproven", "http://robotgate.internal/", &["own"]),
 ];
 
-/// A configuration, and who is asked first of what the proxy has no copy of.
+/// A configuration, and which of the proxy and the API is asked first, before there is a copy.
 struct GateOf {
     mode: &'static str,
     identity: &'static str,
@@ -140,7 +141,7 @@ const GATES: [GateOf; 5] = [
         https: "",
         first: First::Proxy,
     },
-    // As the first, but for those who prove nothing.
+    // Like the first gate, but with proof required.
     GateOf {
         mode: "intercept",
         identity: "required = true",
@@ -149,7 +150,7 @@ const GATES: [GateOf; 5] = [
     },
 ];
 
-/// Name, User-Agent, and the credential where there is one.
+/// Name, User-Agent and optional credential of each client.
 const WHO: &[(&str, &str, Option<&str>)] = &[
     ("bot", "Shopper/1.0", None),
     ("token", "curl/8.5.0", None),
@@ -228,24 +229,24 @@ async fn they_agree_where_a_proof_is_required() {
     ask_all(4).await;
 }
 
-/// The origins, by scheme: each state that a copy can be in.
+/// The origins by scheme, one for each state of a copy.
 struct Sites {
     http: Vec<Origin>,
     https: Vec<Origin>,
 }
 
-/// A row as one gate has it.
+/// A row, for one gate.
 #[derive(Clone)]
 struct Row {
     agent: &'static str,
     credential: Option<&'static str>,
     url: String,
-    /// The text of the robots.txt, where what is decided can be decided on a given one.
+    /// The text of the robots.txt, if the question can be decided with a given text.
     robots: Option<&'static str>,
     expected: &'static str,
 }
 
-/// Name and robots.txt of each site; `none` and `down` have no text.
+/// Name and robots.txt of each site; `none` and `down` have none.
 const SITES: [(&str, Option<&str>); 5] = [
     ("open", Some("User-agent: *\nAllow: /\n")),
     ("shut", Some("User-agent: *\nDisallow: /\n")),
@@ -289,7 +290,7 @@ async fn ask_all(number: usize) {
     for (at, row) in rows.iter().enumerate() {
         let expected = row.outcome();
         let Some(proxy) = &by_proxy[at] else {
-            // The proxy answered for itself.
+            // The proxy answered the request itself.
             compare("the proxy", row, &Value::Null, &expected);
             continue;
         };
@@ -300,7 +301,7 @@ async fn ask_all(number: usize) {
             compare(whom, row, &decision_of(answer), &decision_of(proxy));
             compare(whom, row, &by_rule(answer), &by_rule(proxy));
         }
-        // Reports tell of rules only where they decided on a path.
+        // Reports contain rules only if these decided on a path.
         for (whom, answer) in [
             ("explain's report", &explained["report"]),
             ("the command", &commands[at].json()),
@@ -329,12 +330,12 @@ async fn ask_all(number: usize) {
     assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), check.errors);
 }
 
-/// Verdict, reason and whether it is forwarded.
+/// Returns verdict, reason and whether the request is forwarded.
 fn outcome(answer: &Value) -> Value {
     json!([answer["verdict"], answer["reason"], answer["forwarded"]])
 }
 
-/// The same, and who it is taken to be.
+/// Returns the outcome, the enforcement and the bot.
 fn decision_of(answer: &Value) -> Value {
     json!([outcome(answer), answer["enforcement"], answer["bot"]])
 }
@@ -359,8 +360,8 @@ async fn start(of: &GateOf) -> Gate {
     Gate::builder().config(&config).credentials(&lines).start().await
 }
 
-/// The gate's own file for the commands: with the ports that it listens on, and an `[[expect]]` for each row that says the
-/// wrong thing, so that `robotgate check` tells what it comes to.
+/// Returns a configuration for the commands: the gate's own with its real ports, and an `[[expect]]` with a wrong
+/// verdict for each row, so that `robotgate check` reports the right one.
 fn command_config(gate: &Gate, rows: &[Row]) -> String {
     let text = std::fs::read_to_string(gate.file("robotgate.toml")).unwrap();
     let mut config: Table = text.parse().unwrap();
@@ -394,7 +395,7 @@ fn command_config(gate: &Gate, rows: &[Row]) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// What the proxy decides on a request that goes the usual way, from the log. `None` where it answers itself.
+/// Sends a request through the proxy and returns the decision from the log. `None` if the proxy answers it itself.
 async fn ask_proxy(gate: &Gate, mode: &str, row: &Row) -> Option<Value> {
     let seen = gate.audit().len();
     let (scheme, rest) = row.url.split_once("://").unwrap();
@@ -413,12 +414,13 @@ async fn ask_proxy(gate: &Gate, mode: &str, row: &Row) -> Option<Value> {
             row.dress(inside.get(path), false).await;
         }
     }
-    // The decision stands in the log before the answer is there. The last of a CONNECT and what comes inside counts.
+    // The decision is in the log before the response arrives. Of a CONNECT and the requests inside, the last decision
+    // counts.
     let mut records = gate.audit().into_iter().skip(seen);
     records.rfind(|record| record["event"] == "decision")
 }
 
-/// What the API decides, all at once.
+/// Returns the API's decisions, asked in one request.
 async fn decide(gate: &Gate, rows: &[Row]) -> Vec<Value> {
     let requests: Vec<Value> = rows
         .iter()
@@ -428,7 +430,7 @@ async fn decide(gate: &Gate, rows: &[Row]) -> Vec<Value> {
     answer["decisions"].as_array().unwrap().clone()
 }
 
-/// What the command tells, a few at a time.
+/// Runs `robotgate explain` for each row, a few at a time.
 async fn explain_all(config: &str, rows: &[Row]) -> Vec<CliOutput> {
     let mut outputs = Vec::new();
     for rows in rows.chunks(4) {
@@ -497,7 +499,7 @@ impl Row {
                     .replace("{http}", &sites.http[mixed].port().to_string())
                     .replace("{proxy}", &gate.address().to_string())
                     .replace("{admin}", &gate.admin_address().to_string());
-                // Where it is is not known before its name is resolved.
+                // The address is unknown until the name is resolved.
                 (url, SITES[mixed].1.filter(|_| !what.contains("inside.example")))
             }
         };
@@ -516,7 +518,7 @@ impl Row {
         }
     }
 
-    /// Dresses a request as this client sends it; its credential is the proxy's alone.
+    /// Adds this client's User-Agent, and its credential if the request goes to the proxy.
     fn dress<'a>(&self, ask: Ask<'a>, to_proxy: bool) -> Ask<'a> {
         let ask = ask.without("User-Agent");
         let ask = match self.agent {
@@ -552,7 +554,7 @@ impl Row {
         }
     }
 
-    /// What the proxy's record says; null where there is none.
+    /// Returns the expected outcome in the proxy's record; null if there is none.
     fn outcome(&self) -> Value {
         match self.expected {
             "own" => Value::Null,
@@ -560,7 +562,7 @@ impl Row {
         }
     }
 
-    /// What `robotgate check` says that it comes to, where a case can say who asks and what the robots.txt is.
+    /// Returns the expected message of `robotgate check`, if an `[[expect]]` can express this client and robots.txt.
     fn comes_to(&self) -> Option<String> {
         let (verdict, reason) = (self.verdict(), self.expected.get(1..)?);
         let can_be_said = self.robots.is_some() && !matches!(self.expected, "own" | "-unauthenticated");

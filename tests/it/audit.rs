@@ -1,4 +1,5 @@
-//! The audit log: one decision and one completion for every request, complete enough to explain it alone.
+//! The audit log: one decision and one completion for every request, with everything needed to explain
+//! it.
 
 mod robots;
 
@@ -392,7 +393,7 @@ async fn what_a_client_writes_cannot_forge_a_record() {
     gate.audited(1).await;
 }
 
-/// What is left of a target that is for the server as a whole, and texts that only look like escapes.
+/// Covers targets for the whole server, and texts that only look like escapes.
 #[tokio::test]
 async fn no_two_requests_look_the_same_in_the_log() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;

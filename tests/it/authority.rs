@@ -1,4 +1,4 @@
-//! The certificate authority: its files, its leaves, and the TLS servers made of them.
+//! The certificate authority: its files, its leaves, and the TLS servers made from them.
 
 use std::{
     fs,
@@ -27,7 +27,7 @@ mod leaves;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A directory with the paths of a pair, which may or may not be there.
+/// A directory with paths for the certificate and the key, which need not exist.
 struct CaFiles {
     directory: TempDir,
     certificate: PathBuf,
@@ -46,7 +46,7 @@ impl CaFiles {
         }
     }
 
-    /// A place that holds a pair of the caller's.
+    /// Creates a directory with the given certificates and key.
     fn with(certificates: &[String], key: &KeyPair) -> Self {
         let files = Self::new();
         fs::write(&files.certificate, certificates.concat()).unwrap();
@@ -73,7 +73,7 @@ impl CaFiles {
         Authority::load(&self.certificate, &self.key, SystemTime::now())
     }
 
-    /// The names in the directory, sorted.
+    /// Returns the names in the directory, sorted.
     fn names(&self) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(self.directory.path())
             .unwrap()
@@ -93,7 +93,7 @@ fn authority() -> Authority {
     CaFiles::new().create()
 }
 
-/// Parameters that a certificate authority's certificate may well have.
+/// Returns typical parameters of an authority's certificate.
 fn ca_params(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.not_before = (SystemTime::now() - DAY).into();
@@ -123,7 +123,8 @@ fn client_trusting(root: &CertificateDer<'static>) -> ClientConfig {
         .with_no_client_auth()
 }
 
-/// Shakes hands in memory, and passes on what the server says after it, tickets above all.
+/// Performs a TLS handshake in memory, and passes on what the server sends after it, such as
+/// tickets.
 fn handshake(
     server: &Arc<ServerConfig>,
     client: &Arc<ClientConfig>,

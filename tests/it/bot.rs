@@ -1,11 +1,11 @@
-//! Who is asking: real User-Agents, and any bytes at all.
+//! Identifies bots, with real User-Agents and with arbitrary bytes.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use robotgate::bot::{AgentPattern, Bindings, Bot, Bots, Cause, Enforcement, Identity};
 
-/// What a field says without any configured bot: a token, or a cause.
+/// User-Agent fields, and their token or cause without any configured bot.
 const FIELDS: &[(&str, Result<&str, Cause>)] = &[
     // Libraries and tools.
     ("curl/8.5.0", Ok("curl")),
@@ -39,7 +39,7 @@ const FIELDS: &[(&str, Result<&str, Cause>)] = &[
         Ok("Dalvik"),
     ),
     ("reqwest/0.12", Ok("reqwest")),
-    // Crawlers that say `compatible`.
+    // Crawlers with `compatible`.
     (
         "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Googlebot/2.1; +http://www.google.com/bot.html) Chrome/W.X.Y.Z Safari/537.36",
         Ok("Googlebot"),
@@ -128,7 +128,7 @@ const FIELDS: &[(&str, Result<&str, Cause>)] = &[
     ("Mozilla/5.0 (COMPATIBLE;AcmeBot)", Ok("AcmeBot")),
     ("Mozilla/5.0 (X11 (compatible; AcmeBot/1.0) like x)", Ok("AcmeBot")),
     ("Mozilla/5.0 compatible; AcmeBot/1.0", Ok("AcmeBot")),
-    // Crawlers that do not.
+    // Crawlers without `compatible`.
     ("CCBot/2.0 (https://commoncrawl.org/faq/)", Ok("CCBot")),
     (
         "DuckDuckBot/1.1; (+http://duckduckgo.com/duckduckbot.html)",
@@ -231,7 +231,7 @@ const FIELDS: &[(&str, Result<&str, Cause>)] = &[
     ("mozilla/5.0", Err(Cause::BrowserOnly)),
     ("Mozilla/5.0 (compatible)", Err(Cause::BrowserOnly)),
     ("Mozilla/5.0 (compatible;", Err(Cause::BrowserOnly)),
-    // Nothing that could be a name.
+    // No possible name.
     ("-", Err(Cause::NoToken)),
     ("*", Err(Cause::NoToken)),
     ("1.0", Err(Cause::NoToken)),

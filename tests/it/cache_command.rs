@@ -1,4 +1,4 @@
-//! `robotgate cache`: what is known, asked of the proxy while it runs and of the file when it does not.
+//! `robotgate cache` asks the proxy while one runs, and otherwise reads the file.
 
 mod clients;
 mod file;
@@ -9,14 +9,14 @@ use crate::support::{CliOutput, Gate, NAME, Origin, Reply, Signal, allowed, refu
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-/// Runs `robotgate cache` by the configuration of a gate.
+/// Runs `robotgate cache` with the configuration of a gate.
 async fn cache(gate: &Gate, args: &[&str]) -> CliOutput {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");
     CliOutput::of(&[&["cache"], args, &["--config", config]].concat(), "").await
 }
 
-/// The lines of `cache list --json`.
+/// Returns the lines of `cache list --json`.
 async fn rows(gate: &Gate) -> Vec<Value> {
     let output = cache(gate, &["list", "--json"]).await;
     assert_eq!((output.code, &*output.errors), (Some(0), ""), "{output:?}");
@@ -24,7 +24,7 @@ async fn rows(gate: &Gate) -> Vec<Value> {
     output.out.lines().map(row).collect()
 }
 
-/// What is in the memory of a proxy alone is not known when it has ended.
+/// Removes what only the proxy's memory has, which is lost when the proxy ends.
 fn without_proxy(mut rows: Vec<Value>) -> Vec<Value> {
     for row in &mut rows {
         row["verdicts"] = Value::Null;
@@ -32,7 +32,7 @@ fn without_proxy(mut rows: Vec<Value>) -> Vec<Value> {
     rows
 }
 
-/// Two sites, one with rules and one that fails, and a gate that has asked both.
+/// Starts two sites, one with rules and one that fails, and a gate that has fetched from both.
 async fn known() -> (Origin, Origin, Gate) {
     let site = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let broken = Origin::start().reply("/robots.txt", Reply::status(503)).spawn().await;

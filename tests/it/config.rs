@@ -1,4 +1,5 @@
-//! What a good file means. Bad ones, the shipped one and watching are below.
+//! Valid configurations and their meaning. The modules test invalid ones, the shipped example and
+//! the watcher.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -339,5 +340,5 @@ fn a_file_that_cannot_be_read_is_named() {
     );
 }
 
-/// A certificate of a test's own authority.
+/// A certificate of a test authority.
 const ROOT: &str = include_str!("config/root.pem");

@@ -1,14 +1,14 @@
-//! The connections that an origin sees: one for its robots.txt and the requests behind it, where that is safe.
+//! Connections to an origin: its robots.txt and the requests after it share one, if that is safe.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{Gate, Latch, NAME, Origin, Reply, Signal, Step, allowed, refused, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
-/// Copies are fetched anew after a second.
+/// Copies expire after a second.
 const BRIEF: &str = "[robots]\nmin-ttl = \"1s\"\ndefault-ttl = \"1s\"\nmax-ttl = \"1s\"\nwait = \"1m\"";
 
-/// The connections on which `path` was asked for.
+/// Returns the connections that carried requests for `path`.
 fn connections_of(origin: &Origin, path: &str) -> Vec<usize> {
     let requests = origin.requests_for(path);
     requests.iter().map(|request| request.connection).collect()
@@ -26,7 +26,7 @@ async fn a_page_follows_the_robots_txt_on_its_connection() {
         ),
         ("packed rules", Reply::gzip(ROBOTS.as_bytes()), "no-rule"),
         ("no rules", Reply::status(404), "no-robots"),
-        // Nothing of such an answer's content counts, so it is read for the connection's sake.
+        // The content of this response does not matter. It is read only to reuse the connection.
         ("a page that says so", Reply::status(404).body(long), "no-robots"),
     ] {
         for tls in [false, true] {
@@ -110,7 +110,7 @@ async fn over_http_1_1_a_robots_txt_is_the_first_that_is_asked_on_its_connection
     }
 }
 
-/// Asks for twenty pages at once.
+/// Requests twenty pages at once.
 async fn crowd(gate: &Gate, origin: &Origin) {
     let responses: Vec<_> = (0..20)
         .map(|n| tokio::spawn(gate.get(&origin.url(&format!("/{n}"))).into_future()))
@@ -164,13 +164,13 @@ async fn a_silent_connection_that_is_there_leaves_a_fetch_time_for_a_new_one() {
         let is_first = fetches.fetch_add(1, Ordering::SeqCst) == 0;
         match request.connection {
             0 if is_first => Reply::ok("text/plain", ROBOTS),
-            // HTTP/2 still answers PING frames there.
+            // HTTP/2 still answers PING frames on this connection.
             0 => Reply::status(200).after(&never),
             _ => Reply::ok("text/plain", "User-agent: *\nDisallow: /\n"),
         }
     });
     let origin = origin.spawn().await;
-    // The server may be silent for the whole time of a fetch.
+    // Let the server be silent for the whole time of a fetch.
     let times = "\nfetch-idle-timeout = \"15s\"\nfetch-timeout = \"15s\"";
     let gate = Gate::with(&format!("{BRIEF}{times}")).await;
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");
@@ -196,7 +196,8 @@ async fn a_request_that_breaks_its_connection_cannot_break_the_retry_of_a_fetch(
         .reply("/rules.txt", Reply::ok("text/plain", ROBOTS).after(&latch))
         .reply("/break", Reply::script([Step::Break]));
     let origin = origin.spawn().await;
-    // Its robots.txt is fetched from the origin whose rules are known, so requests go there during the fetch.
+    // This robots.txt redirects to the origin with known rules, so the fetch shares that origin's connections
+    // with requests.
     let other = Origin::start()
         .reply("/robots.txt", Reply::redirect(&origin.url("/rules.txt")))
         .anything("page")
@@ -205,8 +206,8 @@ async fn a_request_that_breaks_its_connection_cannot_break_the_retry_of_a_fetch(
     let gate = Gate::with("[robots]\nwait = \"1m\"\nfetch-idle-timeout = \"1m\"\nfetch-timeout = \"1m\"").await;
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");
 
-    let pending = tokio::spawn(gate.get(&other.url("/x")).into_future());
-    // More than the tries that a fetch has.
+    let asking = tokio::spawn(gate.get(&other.url("/x")).into_future());
+    // More than the attempts of a fetch.
     for _ in 0..10 {
         wait::until("the fetch to be on a connection", || {
             let broken = connections_of(&origin, "/break");
@@ -215,7 +216,7 @@ async fn a_request_that_breaks_its_connection_cannot_break_the_retry_of_a_fetch(
             (is_open || pending.is_finished()).then_some(())
         })
         .await;
-        // Whether it has an answer does not matter.
+        // The response does not matter.
         drop(gate.get(&origin.url("/break")).send().await);
     }
     latch.open();
@@ -240,7 +241,7 @@ async fn a_crowd_at_an_origin_that_speaks_http_1_1_waits_for_nobody() {
         .map(|n| tokio::spawn(gate.get(&origin.url(&format!("/{n}"))).into_future()))
         .collect();
 
-    // None of them is answered before all are there.
+    // No request is answered before all have arrived.
     wait::until("all to be asked", || (origin.requests().len() == 6).then_some(())).await;
     assert_eq!(origin.connections(), 5, "one of them on that of the robots.txt");
     latch.open();

@@ -9,7 +9,7 @@ async fn of_shop(gate: &Gate, origin: &Origin) -> Response {
     gate.get(&origin.url("/robots.txt")).await
 }
 
-/// The records of the last exchange.
+/// Returns the records of the last exchange.
 async fn last(gate: &Gate, exchanges: usize) -> (Record, Record) {
     let (mut decisions, mut completions) = gate.audited(exchanges).await;
     (decisions.pop().expect("one"), completions.pop().expect("one"))
@@ -134,7 +134,7 @@ async fn what_only_the_site_can_say_comes_from_there() {
     ] {
         let origin = Origin::start().reply("/robots.txt", reply).spawn().await;
         let gate = Gate::with(ON).await;
-        // The first is robotgate's own.
+        // robotgate sent the first of these requests itself.
         let response = of_shop(&gate, &origin).await;
         assert_eq!(origin.count("/robots.txt"), 2, "{what}");
         assert_eq!(response.field("Cache-Status"), None, "{what}");

@@ -1,4 +1,4 @@
-//! `robotgate credential`: what is in the file afterwards, who may read it, and what is told.
+//! `robotgate credential`: the resulting file, its mode, and the output.
 
 use std::{
     fs::{self, Permissions},
@@ -64,7 +64,7 @@ impl Folder {
         CliOutput::of(&args, input).await
     }
 
-    /// As [`run`](Self::run), where it has to succeed without a warning.
+    /// As [`run`](Self::run), but must succeed without a warning.
     async fn stdout_of(&self, args: &[&str]) -> String {
         let output = self.run(args, "").await;
         assert_eq!((output.code, output.errors.as_str()), (Some(0), ""), "{}", output.out);
@@ -72,7 +72,7 @@ impl Folder {
     }
 }
 
-/// The secret in the one URL of a text.
+/// Returns the secret in the only URL of a text.
 fn secret_in(output: &str) -> &str {
     let (_, rest) = output.split_once("    http://").expect("a URL");
     let (userinfo, _) = rest.split_once('@').expect("a proxy");
@@ -101,7 +101,7 @@ async fn add_shows_the_secret_once_and_keeps_its_hash() {
     assert_eq!(folder.text().lines().count(), 1);
     assert!(folder.text().starts_with("AcmeBot:sha256$"));
 
-    // The other names are still missing, and each gets a secret of its own.
+    // The other names are still missing; each gets its own secret.
     for name in ["acme-prod", "shared"] {
         assert_ne!(secret_in(&folder.stdout_of(&["add", name]).await), secret);
     }
@@ -214,7 +214,7 @@ async fn the_file_keeps_its_mode_and_its_place_and_is_never_left_open_to_others(
     folder.stdout_of(&["add", "shared"]).await;
     assert_eq!(folder.mode(), 0o600);
 
-    // Where it is a link, the file behind it changes.
+    // If the path is a link, the file behind it changes.
     fs::rename(folder.path("credentials"), folder.path("real")).unwrap();
     symlink("real", folder.path("credentials")).unwrap();
     folder.stdout_of(&["add", "acme-prod"]).await;
@@ -308,7 +308,7 @@ async fn check_warns_of_a_name_that_stands_for_no_bot_and_of_a_bot_that_nobody_c
         "{}",
         output.errors
     );
-    // And the other way round.
+    // And the reverse.
     assert!(
         output.errors
             .contains("the bot \"AcmeBot\" has to prove itself with the credential \"AcmeBot\", which is not in the credentials file"),

@@ -1,5 +1,5 @@
-//! The dashboard and the alert rules in `conf` ask for what there is: metrics of a scrape, pages of the
-//! documentation. Whether the rules fire when they should is `promtool`'s to test (`tests/prometheus`).
+//! The dashboard and the alert rules in `conf` use only metrics and pages of the documentation that
+//! exist. `promtool` tests when the rules fire (`tests/prometheus`).
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -55,7 +55,7 @@ async fn they_tell_decisions_apart_by_labels_that_decisions_have() {
 fn the_documentation_lists_every_reason_in_order() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/responses.md");
     let text = fs::read_to_string(page).expect("there is a page about responses");
-    // The words in the first column of each table.
+    // Collect the words in the first column of each table.
     let tables = text.split("\n\n").map(|table| {
         let words = table
             .lines()
@@ -106,14 +106,14 @@ fn every_panel_says_what_it_shows_and_asks_the_chosen_source() {
     }
 }
 
-/// The names of the labels in a selector or a sample, from behind its `{` on.
+/// Returns the names of the labels in a selector or a sample, which starts after its `{`.
 fn labels(text: &str) -> impl Iterator<Item = &str> {
     let (inside, _) = text.split_once('}').expect("labels end");
-    // Values hold no comma.
+    // Values contain no comma.
     inside.split(',').filter_map(|label| label.split(['=', '!']).next())
 }
 
-/// The names of the series that a scrape may have, in Prometheus' own format.
+/// Returns the names of the series in a scrape in Prometheus' own format.
 fn exposed(scrape: &str) -> BTreeSet<String> {
     let families = scrape
         .lines()
@@ -129,7 +129,7 @@ fn exposed(scrape: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The names of metrics in a file, those in its comments and descriptions included.
+/// Returns the names of metrics in a file, also in comments and descriptions.
 fn named(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .filter(|word| word.starts_with("robotgate_") || word.starts_with("process_"))

@@ -1,5 +1,5 @@
-//! The documentation keeps its promises: links lead somewhere, examples can be used, and `docs/cli.md` names every
-//! command and option. Whether the prose is true, only a reader can say.
+//! Checks the documentation: links lead somewhere, examples work, and `docs/cli.md` names every command and option.
+//! Only a reader can check whether the text is true.
 
 use std::{
     collections::BTreeSet,
@@ -15,14 +15,14 @@ use serde_json::Value;
 
 /// A page of the documentation.
 struct Page {
-    /// From the top of the repository.
+    /// Relative to the top of the repository.
     path: PathBuf,
     text: String,
 }
 
-/// A fenced block of a page.
+/// A fenced block in a page.
 struct Block<'a> {
-    /// What follows the opening fence: `toml`, `toml,part`, `sh`.
+    /// The text after the opening fence: `toml`, `toml,part`, `sh`.
     info: &'a str,
     /// The line of the opening fence.
     line: usize,
@@ -154,7 +154,7 @@ fn the_page_of_the_command_line_names_every_command_and_option() {
     assert!(missing.is_empty(), "docs/cli.md lacks {missing:?}");
 }
 
-/// Notes what `section` does not name of the command `path`: options, arguments and commands below it.
+/// Adds to `missing` the options, arguments and subcommands of the command `path` that `section` does not name.
 fn name_all(command: &clap::Command, path: &str, section: &str, missing: &mut Vec<String>) {
     for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
         let mut names = Vec::new();
@@ -176,8 +176,8 @@ fn name_all(command: &clap::Command, path: &str, section: &str, missing: &mut Ve
     }
 }
 
-/// The words of the `robotgate` command that a line of a shell begins with, behind `sudo` and variables. None of what a
-/// shell does beside quoting is known here: a command ends at what it would do more with.
+/// Returns the arguments of the `robotgate` command at the start of a shell line, after `sudo` and variables. Knows no
+/// shell syntax except quoting; the command ends at other syntax.
 fn arguments(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -222,7 +222,7 @@ fn pages() -> Vec<Page> {
 // === impl Page ===
 
 impl Page {
-    /// The lines outside of fenced blocks, with their numbers.
+    /// Returns the lines outside of fenced blocks, with their numbers.
     fn prose(&self) -> impl Iterator<Item = (usize, &str)> {
         let mut inside = false;
         (1..).zip(self.text.lines()).filter(move |(_, line)| {
@@ -245,10 +245,10 @@ impl Page {
         })
     }
 
-    /// Where `[text](target)` leads to, images too, and the line that it stands in.
+    /// Returns the targets of links and images (`[text](target)`), with their line numbers.
     fn links(&self) -> impl Iterator<Item = (usize, String)> {
         self.prose().flat_map(|(number, line)| {
-            // What stands between backticks is code.
+            // Skip code between backticks.
             let text: String = line.split('`').step_by(2).collect::<Vec<_>>().join("``");
             let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
             let targets: Vec<_> = targets.map(|(target, _)| (number, target.to_owned())).collect();
@@ -256,7 +256,7 @@ impl Page {
         })
     }
 
-    /// Why a link leads nowhere. Other hosts are not asked.
+    /// Returns why a link is broken. Does not follow links to other hosts.
     fn broken(&self, link: &str) -> Option<String> {
         if link.starts_with("http://") || link.starts_with("https://") {
             return None;
@@ -280,7 +280,7 @@ impl Page {
         (!anchors.contains(heading)).then(|| format!("there is no such heading, of {anchors:?}"))
     }
 
-    /// The headings as GitHub makes anchors of them.
+    /// Returns the anchors that GitHub makes from the headings.
     fn anchors(&self) -> BTreeSet<String> {
         let headings = self.prose().filter_map(|(_, line)| line.strip_prefix('#'));
         let mut anchors = BTreeSet::new();

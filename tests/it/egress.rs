@@ -1,4 +1,4 @@
-//! Where bots may go: what is closed by default and by configuration, on every way out.
+//! Destinations that bots may not reach, by default and by configuration, for every kind of request.
 
 mod listeners;
 mod lists;
@@ -8,12 +8,12 @@ mod refusals;
 
 use crate::support::{Gate, Origin, Response};
 
-/// Nothing is open but the internet.
+/// Only the internet is reachable.
 const CLOSED: &str = "[egress]\nallow = []";
-/// So are the origins of the tests.
+/// The tests' origins are reachable too.
 const OPEN: &str = "[egress]\nallow = ['127.0.0.0/8']";
 
-/// An origin whose robots.txt allows everything.
+/// Starts an origin without a robots.txt, which allows everything.
 async fn open_origin() -> Origin {
     Origin::start()
         .reply("/robots.txt", crate::support::Reply::status(404))
@@ -22,12 +22,13 @@ async fn open_origin() -> Origin {
         .await
 }
 
-/// What a client is told that CONNECTs to where bots may not go: inside, where clients show why.
+/// Sends a CONNECT to a forbidden destination and a request inside, and returns its response. The
+/// refusal is inside the tunnel because clients show it there.
 async fn through_connect(gate: &Gate, authority: &str) -> Response {
     gate.connect(authority).await.opened().plain().get("/x").await
 }
 
-/// What the log has of the only exchange: reason and cause of the decision, error of the completion.
+/// Returns reason and cause of the only decision, and the error of its completion.
 async fn logged(gate: &Gate) -> (String, String, Option<String>) {
     let (decisions, completions) = gate.audited(1).await;
     let text = |record: &crate::support::Record, name: &str| record[name].as_str().map(str::to_owned);

@@ -1,5 +1,4 @@
-//! `robotgate env`: what it prints is given to a shell, and a real client then goes through the gate with no setting
-//! beside it.
+//! `robotgate env`: a shell evaluates its output, and a real client then uses the gate without other settings.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, process::Stdio};
 
@@ -7,12 +6,12 @@ use tokio::process::Command;
 
 use crate::support::{CliOutput, Gate, Origin, Reply, programs::needs};
 
-/// What is printed for a client of this gate, whose folder has a space in its name for the client. `more` are further
-/// arguments; `@DIR@` in them is a folder beside it.
+/// Returns the settings for a client of this gate. The client's folder has a space and a quote in its name. `more`
+/// are further arguments, in which `@DIR@` stands for a folder.
 async fn settings(gate: &Gate, client: &str, more: &[&str]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("it's a ca.pem");
-    // Where https is not intercepted there is no authority; any certificate does.
+    // Without interception there is no authority, so use any certificate.
     let ca_file = Some(gate.file("ca.pem")).filter(|path| path.exists());
     fs::copy(ca_file.unwrap_or_else(|| gate.file("origin-ca.pem")), &ca).unwrap();
     let (proxy, ca) = (format!("http://{}", gate.address()), ca.display().to_string());
@@ -25,7 +24,7 @@ async fn settings(gate: &Gate, client: &str, more: &[&str]) -> (tempfile::TempDi
     (folder, output.out)
 }
 
-/// What a shell prints that was given the settings and then a line of its own.
+/// Evaluates the settings in a shell, then `line`, and returns the output.
 async fn shell(gate: &Gate, client: &str, more: &[&str], line: &str) -> String {
     let (home, settings) = settings(gate, client, more).await;
     let run = Command::new("sh")
@@ -41,12 +40,12 @@ async fn shell(gate: &Gate, client: &str, more: &[&str], line: &str) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// That this line, behind the settings for the client, gets a page of an `https://` site through the gate.
+/// Asserts that this line, after the settings for the client, gets a page of an `https://` site through the gate.
 async fn gets_the_page(client: &str, line: &str) {
     gets_the_page_with(client, &[], line).await;
 }
 
-/// The same with the settings of `--write`: `timeout`, which knows no function of a shell, runs the line.
+/// As [`gets_the_page`], with the settings of `--write`. `timeout` runs the line, so shell functions do not work.
 async fn gets_the_page_by_files(client: &str, line: &str) {
     gets_the_page_with(client, &["--write", "@DIR@"], &format!("timeout 60 {line}")).await;
 }
@@ -161,7 +160,7 @@ async fn files_of_others_are_left_alone_and_its_own_are_written_again() {
     );
     assert_eq!(fs::read_to_string(at("files/wgetrc")).unwrap(), "mine");
 
-    // `wget` and `curl` take PEM, `java` a key store, `node` the authority alone.
+    // `wget` and `curl` use PEM, `java` a key store, `node` only the authority.
     let none = at("none.pem").display().to_string();
     for (contents, why) in [
         ("garbage", "holds no certificate"),
@@ -240,7 +239,7 @@ async fn scrapy_tries_again_what_ends_by_itself_and_no_refused_connect() {
     assert!(!shown.contains("robotgate refused"), "{shown}");
     assert_eq!(decisions(&gate, &broken.url("/x")), 3, "{:#?}", gate.audit());
 
-    // Scrapy names no bot in a CONNECT.
+    // Scrapy sends no User-Agent in a CONNECT.
     let tunnel = "[https]\nmode = \"tunnel\"\n[identity]\nunidentified = \"wildcard\"";
     let gate = Gate::with(&format!("{statuses}{tunnel}")).await;
     for (origin, status) in [(&refusing, 451), (&broken, 503)] {
@@ -260,7 +259,7 @@ fn decisions(gate: &Gate, url: &str) -> usize {
     records.iter().filter(is_it).count()
 }
 
-/// What Scrapy logs that asks for these URLs, between blanks, with the middleware.
+/// Returns Scrapy's log after it has requested these URLs, separated by spaces, with the middleware.
 async fn scrape(gate: &Gate, urls: &str) -> String {
     let spider = r#"import scrapy
 class Spider(scrapy.Spider):
@@ -279,7 +278,7 @@ class Spider(scrapy.Spider):
     shell(gate, "scrapy", &["--write", "@DIR@"], &line).await
 }
 
-/// The hooks as Crawlee calls them; `npm install @crawlee/cheerio` has the rest.
+/// Calls the hooks as Crawlee does. The rest is in `npm install @crawlee/cheerio`.
 #[tokio::test]
 async fn crawlees_hooks_stop_at_a_refusal_alone_and_name_the_bot() {
     needs!("node");
@@ -404,7 +403,8 @@ async fn advice_repeats_the_options_that_were_given() {
     let export = format!("robotgate ca export {shown} > robotgate-ca.pem");
     assert!(output.code == Some(1) && output.errors.contains(&export), "{output:?}");
 
-    // Where a shell runs it without a Node.js that reads the variables. A log is no place for a secret.
+    // The shell's Node.js may not read the variables, so the script prints advice, which can end in a log and must
+    // not contain the secret.
     let secret = "http://acme:open-sesame@gate:1";
     let output = CliOutput::of(&["env", "node", "--config", &config, "--proxy", secret], "").await;
     let script = output.out.clone() + "\n:";
@@ -419,7 +419,7 @@ async fn advice_repeats_the_options_that_were_given() {
     let masked = format!("eval \"$(robotgate env {shown} --proxy http://NAME:SECRET@HOST:PORT --write DIR node)\"");
     assert!(errors.contains(&masked) && !errors.contains("open-sesame"), "{errors}");
 
-    // A line break in an option ends no comment.
+    // A line break in an option does not end the comment.
     let output = CliOutput::of(&["env", "curl", "--proxy", "http://a\nexit:1"], "").await;
     assert!(output.code == Some(0) && !output.out.contains("\nexit"), "{output:?}");
 }

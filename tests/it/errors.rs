@@ -1,6 +1,7 @@
-//! Failures on the way to the origin: 502 or 504 with the `Proxy-Status` error type of RFC 9209, never a robots verdict.
+//! Failures on the way to the origin: 502 or 504 with the `Proxy-Status` error type of RFC 9209, never a robots
+//! verdict.
 //!
-//! In each case robots.txt could be read, so the verdict is `allow` and the page is what fails.
+//! In each case the robots.txt was readable, so the verdict is `allow` and only the page fails.
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -10,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::support::{Blackhole, Certificate, DnsAnswer, End, Gate, NAME, Origin, Reply, Response, Step, failed};
 
-/// An origin that allows everything and keeps no connection, so that each request makes its own.
+/// Starts an origin that allows everything and closes its connections, so that each request opens its own.
 async fn origin(tls: bool) -> Origin {
     let origin = Origin::start().otherwise(|_| Reply::status(404).header("Connection", "close").then(Step::Close));
     if tls {
@@ -20,12 +21,12 @@ async fn origin(tls: bool) -> Origin {
     }
 }
 
-/// Has the gate read robots.txt while all is well.
+/// Makes the gate fetch the robots.txt before the failure.
 async fn warm(gate: &Gate, origin: &Origin) {
     assert_eq!(gate.get(&origin.url("/warm")).await.status, 404);
 }
 
-/// A failure, in the response and in the log; no verdict of robots.txt.
+/// Asserts a failure in the response and in the log, without a robots verdict.
 async fn fails(gate: &Gate, origin: &Origin, status: u16, errors: &[&str]) -> Response {
     let url = origin.url("/x");
     let response = gate.get(&url).await;

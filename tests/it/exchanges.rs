@@ -1,7 +1,8 @@
-//! Exchanges between clients and origins of which either may do anything, held to a plain model of what may come of it.
+//! Plays exchanges in which client and origin can do anything, and checks them against a plain model.
 //!
-//! A case is a list of bytes, from which [`scenario`] makes up what client and origin do. The fuzz target `exchange` plays
-//! the same from the bytes of a fuzzer. `EXCHANGES=n` plays n cases; `EXCHANGE=0a1b..` one, which is given in hexadecimal.
+//! A case is a list of bytes, from which [`scenario`] derives what client and origin do. The fuzz target `exchange`
+//! plays the same from a fuzzer's bytes. `EXCHANGES=n` plays n cases; `EXCHANGE=0a1b..` plays one, given in
+//! hexadecimal.
 
 pub mod ledger;
 mod model;
@@ -62,7 +63,7 @@ async fn whatever_either_side_does_the_model_holds() {
     assert!(panic.is_none(), "{panic:#?}");
 }
 
-/// Plays cases at the same time, as they come to a proxy.
+/// Plays cases concurrently.
 async fn play_at_once(bench: &Arc<Bench>, group: Vec<Vec<u8>>) -> Result<(), TestCaseError> {
     let mut playing = tokio::task::JoinSet::new();
     for bytes in group {
@@ -75,7 +76,7 @@ async fn play_at_once(bench: &Arc<Bench>, group: Vec<Vec<u8>>) -> Result<(), Tes
     Ok(())
 }
 
-/// What the normal run plays.
+/// Number of cases in a normal run.
 const CASES: u32 = 1000;
-/// How many of them at once.
+/// Number of concurrent cases.
 const AT_ONCE: usize = 8;

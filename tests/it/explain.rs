@@ -1,5 +1,4 @@
-//! `robotgate explain`: what it tells people and programs, and that it never tells anything else
-//! than the proxy does.
+//! `robotgate explain`: its output for people and programs, which always agrees with the proxy.
 
 mod agreement;
 mod bounds;
@@ -21,7 +20,7 @@ async fn explain_input(args: &[&str], input: &str) -> CliOutput {
     CliOutput::of(&[&["explain"], args].concat(), input).await
 }
 
-/// The explanation of a URL by the rules in `robots`.
+/// Explains a URL with the rules in `robots`.
 async fn of_file(robots: &str, agent: &str, url: &str) -> CliOutput {
     explain_input(&["--robots", "-", "--agent", agent, url], robots).await
 }

@@ -1,4 +1,4 @@
-//! The harness itself: the origin, the clients and the name server do what tests rely on.
+//! Tests of the harness: the origin, the clients and the name server do what tests rely on.
 
 use std::time::Duration;
 
@@ -164,7 +164,8 @@ async fn a_name_server_answers_as_told() {
     assert_eq!(lookup(&dns, "moving.example", 1).await, (0, vec![192, 0, 2, 2]));
     assert_eq!((dns.queries("shop.example"), dns.queries("moving.example")), (1, 2));
 
-    // The name server answers in order, so an answer to the first query would come before that to the second.
+    // The name server answers in order, so an answer to the first query would arrive before the one to the
+    // second.
     let socket = UdpSocket::bind(("127.0.0.1", 0)).await.unwrap();
     socket
         .send_to(&query(1, "mute.example", 1), dns.address())
@@ -177,7 +178,7 @@ async fn a_name_server_answers_as_told() {
     assert_eq!(reply(&socket).await[..2], [0, 2]);
 }
 
-/// A query of our own.
+/// Builds a query.
 fn query(id: u8, name: &str, kind: u8) -> Vec<u8> {
     let mut query = vec![0, id, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.') {
@@ -195,7 +196,7 @@ async fn reply(socket: &UdpSocket) -> Vec<u8> {
     reply
 }
 
-/// The response code and the last address.
+/// Returns the response code and the last address.
 async fn lookup(dns: &Dns, name: &str, kind: u8) -> (u8, Vec<u8>) {
     let socket = UdpSocket::bind(("127.0.0.1", 0)).await.unwrap();
     socket.send_to(&query(7, name, kind), dns.address()).await.unwrap();

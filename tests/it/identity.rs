@@ -1,4 +1,4 @@
-//! Who is asking: found from the User-Agent field, configured or not, and what becomes of those who do not say.
+//! Identifies bots by their User-Agent, configured or not, and tests what happens to unidentified requests.
 
 mod changes;
 mod connect;
@@ -129,7 +129,7 @@ async fn a_configured_bot_tries_its_agents_in_order() {
     }
 }
 
-/// A bot named `tester` for the client's default User-Agent.
+/// Configures a bot named `tester` for the client's default User-Agent.
 fn bot(enforcement: &str) -> String {
     format!("[[bot]]\nname = \"tester\"\nuser-agents = [\"TestBot\"]\nenforcement = \"{enforcement}\"\n")
 }
@@ -221,13 +221,13 @@ const BOUND: &str = r#"
     enforcement = "exempt"
 "#;
 
-/// Their secrets, which nothing but a client and these tests should ever see.
+/// Their secrets, which only clients and these tests may see.
 const ACME: &str = "acme:a-Secret-of-acme";
 const DUO: &str = "duo:a-Secret-of-two:with-a-colon";
 const REPORTER: &str = "reporter:a-Secret-of-reporter";
 const SCANNER: &str = "scanner:a-Secret-of-scanner";
 
-/// A credentials file with these.
+/// Returns a credentials file with these secrets.
 fn credentials(all: &[&str]) -> String {
     let line = |credential: &&str| {
         let (name, secret) = credential.split_once(':').expect("a name and a secret");
@@ -236,7 +236,7 @@ fn credentials(all: &[&str]) -> String {
     all.iter().map(line).collect()
 }
 
-/// A gate with [`BOUND`] and more after it, and all credentials.
+/// Starts a gate with [`BOUND`], `more` after it, and all credentials.
 async fn bound(more: &str) -> Gate {
     bound_by(&format!("{BOUND}\n{more}")).await
 }
@@ -254,7 +254,7 @@ fn basic(credential: &str) -> String {
     format!("Basic {}", data_encoding::BASE64.encode(credential.as_bytes()))
 }
 
-/// Status and reason of an answer.
+/// Returns status and reason of a response.
 fn outcome(response: &crate::support::Response) -> (u16, String) {
     let reason = response.decision().param("reason").unwrap_or_default();
     let challenged_by = response.field("Proxy-Authenticate");

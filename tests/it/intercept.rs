@@ -1,4 +1,4 @@
-//! `https.mode = "intercept"`: what comes inside a CONNECT is ordinary requests, each decided on its own.
+//! `https.mode = "intercept"`: requests inside a CONNECT are ordinary requests, each decided on its own.
 
 mod certificates;
 mod clients;
@@ -8,7 +8,7 @@ mod websocket;
 
 use crate::support::{Alpn, Connection, Gate, NAME};
 
-/// An open TLS connection through the gate to `shop.example:PORT`.
+/// Opens a TLS connection through the gate to `shop.example:PORT`.
 async fn open(gate: &Gate, authority: &str, alpn: Alpn) -> Connection {
     gate.connect(authority).await.opened().tls(NAME, alpn).await
 }

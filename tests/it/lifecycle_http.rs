@@ -1,4 +1,4 @@
-//! What an origin's answer to `/robots.txt` means for its pages: each row of the table, through the proxy.
+//! What an origin's response to `/robots.txt` means for its pages: each row of the table, through the proxy.
 
 mod bounds;
 mod conditional;
@@ -13,18 +13,18 @@ use crate::support::{Gate, Origin, Reply, allowed, refused};
 /// Rules that disallow `/p` and nothing else.
 const RULES: &str = "User-agent: *\nDisallow: /p\n";
 
-/// What an answer means.
+/// What a response means.
 #[derive(Clone, Copy, Debug)]
 enum Means {
-    /// [`RULES`].
+    /// The rules in [`RULES`] apply.
     Rules,
     /// Everything is allowed, for this reason.
     Open(&'static str),
-    /// Everything is disallowed: the origin has failed.
+    /// Everything is disallowed because the origin has failed.
     Closed,
 }
 
-/// An origin under as many names as there are answers, `case-0.example` and so on, each with its own robots.txt.
+/// Starts an origin with one name for each reply, `case-0.example` and so on, each with its own robots.txt.
 async fn origin_with(answers: Vec<Reply>) -> Origin {
     Origin::start()
         .on("/robots.txt", move |request| {
@@ -41,7 +41,7 @@ async fn origin_with(answers: Vec<Reply>) -> Origin {
         .await
 }
 
-/// Runs a table: each answer means what its row says.
+/// Checks a table: each response means what its row says.
 async fn check(cases: Vec<(&str, Reply, Means)>) {
     let origin = origin_with(cases.iter().map(|(_, answer, _)| answer.clone()).collect()).await;
     let gate = Gate::start().await;
@@ -52,7 +52,7 @@ async fn check(cases: Vec<(&str, Reply, Means)>) {
 }
 
 impl Means {
-    /// Asserts it of a disallowed and of an ordinary page under `host`.
+    /// Asserts the meaning for a disallowed and for an ordinary page under `host`.
     async fn holds(self, gate: &Gate, origin: &Origin, host: &str) {
         let p = gate.get(&origin.url_at(host, "/p")).await;
         let other = gate.get(&origin.url_at(host, "/other")).await;

@@ -1,4 +1,4 @@
-//! What a client may have of the proxy: over each bound it is told which one, it is counted, and others are served.
+//! Limits for clients: a client that exceeds one is told which, it is counted, and others are served.
 
 mod decisions;
 mod files;
@@ -9,7 +9,7 @@ use crate::support::{
     Alpn, Connection, Gate, Latch, NAME, Origin, Reply, Response, Step, allowed, failed, wait::until,
 };
 
-/// A refusal by the bound that `key` sets.
+/// Asserts a refusal because of the limit that `key` sets.
 #[track_caller]
 fn over(response: &Response, status: u16, key: &str) {
     failed(response, status, &["http_request_denied"]);
@@ -18,7 +18,7 @@ fn over(response: &Response, status: u16, key: &str) {
     assert!(response.text().contains(key), "{response:#?}");
 }
 
-/// Waits until the log has told of `key`, and returns the count it told last.
+/// Waits until the log mentions `key`, and returns its latest total.
 async fn logged_total(gate: &Gate, key: &str) -> u64 {
     let line = gate.wait_for_log(key, |line| line.field("limit") == Some(key)).await;
     assert_eq!(line.level(), "WARN", "{line:?}");
@@ -31,7 +31,7 @@ async fn connect_and_get(gate: &Gate, url: &str) -> (Connection, Response) {
     (connection, response)
 }
 
-/// An origin whose `/slow` answers when the latch opens.
+/// Starts an origin whose `/slow` responds when the latch opens.
 async fn slow_origin() -> (Origin, Latch) {
     let latch = Latch::new();
     let slow = Reply::script([
@@ -75,7 +75,7 @@ async fn one_connection_more_than_a_client_may_have_is_told_and_closed() {
 async fn one_request_more_than_a_client_may_have_under_way_is_told() {
     let (origin, latch) = slow_origin().await;
     let gate = Gate::with("[proxy]\nmax-client-requests = 2").await;
-    // By two connections, one of them for two requests at once.
+    // On two connections, one of them with two requests.
     let tunnel = gate.connect(&origin.authority()).await.opened();
     let mut inside = tunnel.tls(NAME, Alpn::Http2).await;
     let slow = tokio::spawn(gate.get(&origin.url("/slow")).send());
@@ -189,6 +189,6 @@ async fn a_client_has_certificates_made_for_so_many_new_hosts_in_a_minute() {
 
     over(&refusal, 429, "max-client-leaves");
     assert_eq!(logged_total(&gate, "max-client-leaves").await, 1);
-    // Known hosts go on.
+    // Known hosts still work.
     gate.connect(&at(NAME)).await.opened().tls(NAME, Alpn::Http1).await;
 }

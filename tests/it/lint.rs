@@ -1,4 +1,4 @@
-//! `robotgate lint`, as a person and a program run it.
+//! `robotgate lint`, for a person and a program.
 
 mod live;
 
@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 
-/// Runs lint in an empty folder of its own with `file` there as `robots.txt`, and on its input.
+/// Runs lint in an empty folder with `file` as `robots.txt`, and as its input.
 fn lint(file: &[u8], arguments: &[&str]) -> (String, Output) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("robots.txt"), file).unwrap();
@@ -23,7 +23,7 @@ fn lint(file: &[u8], arguments: &[&str]) -> (String, Output) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Nobody may read it.
+    // lint may not read its input.
     let _ = child.stdin.take().unwrap().write_all(file);
     let output = child.wait_with_output().unwrap();
     (String::from_utf8(output.stdout.clone()).unwrap(), output)

@@ -1,4 +1,4 @@
-//! What a scrape of the admin listener tells of what the proxy did.
+//! The metrics at the admin listener after known events.
 
 use std::process::Stdio;
 
@@ -30,13 +30,14 @@ async fn scrape(gate: &Gate) -> String {
     scrape_as(gate, "*/*").await.text()
 }
 
-/// The value of a series, which is named with all of its labels; `None` where there is none.
+/// Returns the value of a series, named with all of its labels; `None` if it does not exist.
 fn value(text: &str, series: &str) -> Option<f64> {
     let mut lines = text.lines().filter_map(|line| line.rsplit_once(' '));
     lines.find(|(name, _)| *name == series)?.1.parse().ok()
 }
 
-/// Waits until a series has a value: an exchange is counted a moment after its client has it.
+/// Waits until a series has a value, because an exchange is counted shortly after its client has
+/// the response.
 #[track_caller]
 fn shows<'a>(gate: &'a Gate, series: &'a str, wanted: f64) -> impl Future<Output = ()> + 'a {
     let shown = async move || (value(&scrape(gate).await, series) == Some(wanted)).then_some(());
@@ -84,7 +85,7 @@ async fn what_became_of_requests_is_counted() {
         (r#"robotgate_robots_copies{state="rules"}"#, 1.0),
         (r#"robotgate_robots_fetches_total{result="2xx"}"#, 1.0),
         ("robotgate_robots_fetch_seconds_count", 1.0),
-        // Three decisions, their ends, and a fetch.
+        // Three decisions, three completions and a fetch.
         ("robotgate_audit_lines_total", 7.0),
         ("robotgate_audit_waiting_bytes", 0.0),
         ("robotgate_audit_stalled", 0.0),
@@ -161,7 +162,7 @@ async fn what_is_open_is_counted_while_it_is() {
         shows(&gate, series, 0.0).await;
     }
     shows(&gate, r#"robotgate_tunnels_opened_total{kind="websocket"}"#, 1.0).await;
-    // It lasted as long as somebody wanted, which says nothing of how fast anything is.
+    // Its duration depends on the client, so it is not measured.
     shows(&gate, "robotgate_exchange_seconds_count", 0.0).await;
 }
 

@@ -1,4 +1,4 @@
-//! Which modules at the top of the crate import which, read from the sources.
+//! Checks which top-level modules import which, from their source text.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,11 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Those that do no I/O and read no clock. Each may import those before it.
+/// Modules that do no I/O and read no clock. Each may import those before it.
 const PURE: [&str; 5] = ["robots", "origin", "bot", "copy", "decision"];
-/// What they may import beside them.
+/// Other modules that they may import.
 const UTILITIES: [&str; 1] = ["text"];
-/// What no pure module names: a part of a path, or the first word of a crate's name (`tokio_util`).
+/// Names that no pure module may use: a part of a path, or the first word of a crate's name
+/// (`tokio_util`).
 const IMPURE: [&str; 15] = [
     "tokio",
     "pingora",
@@ -29,7 +30,7 @@ const IMPURE: [&str; 15] = [
     "Instant::now",
 ];
 
-/// A path in the code, and the line it stands on, or the line on which its `use` begins.
+/// A path in the code, and its line, or the first line of its `use`.
 type Named = (usize, String);
 
 #[test]
@@ -67,7 +68,8 @@ fn no_modules_import_each_other_in_a_circle() {
             }
         }
     }
-    // A module that nobody imports, or that imports none that is left, is in no circle.
+    // Remove modules that nothing imports, or that import nothing that remains. What remains is a
+    // cycle.
     loop {
         let before = imports.len();
         let left: BTreeSet<&str> = imports.keys().copied().collect();
@@ -83,7 +85,7 @@ fn no_modules_import_each_other_in_a_circle() {
     assert!(imports.is_empty(), "these rooms import each other: {imports:#?}");
 }
 
-/// The first impure thing that a path names.
+/// Returns the first impure name in a path.
 fn impure(path: &str) -> Option<&'static str> {
     let segments: Vec<&str> = path.split("::").collect();
     IMPURE.into_iter().find(|word| {
@@ -93,12 +95,12 @@ fn impure(path: &str) -> Option<&'static str> {
     })
 }
 
-/// The module that a path leads to.
+/// Returns the module that a path leads to.
 fn imported(path: &str) -> Option<&str> {
     path.strip_prefix("crate::")?.split("::").next()
 }
 
-/// Each file of the sources with its module and the paths that its code names, its tests left out.
+/// Returns each source file with its module and the paths in its code, without tests.
 fn sources() -> Vec<(PathBuf, String, Vec<Named>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
@@ -113,7 +115,7 @@ fn sources() -> Vec<(PathBuf, String, Vec<Named>)> {
             .to_str()?
             .trim_end_matches(".rs");
         let is_test = inside.components().any(|part| part.as_os_str() == "tests") || inside.ends_with("tests.rs");
-        // What binds all modules together is none of them.
+        // These connect all modules and are not part of the order.
         if is_test || matches!(module, "lib" | "main" | "fuzzing") {
             return None;
         }
@@ -133,7 +135,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every path in the code, those of a `use` written out in full.
+/// Returns every path in the code, with those of a `use` in full.
 fn names(text: &str) -> Vec<Named> {
     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let mut named = Vec::new();
@@ -163,7 +165,7 @@ fn names(text: &str) -> Vec<Named> {
     named
 }
 
-/// `a::{b, c::{d, self}}` is `a::b`, `a::c::d` and `a::c`.
+/// Expands `a::{b, c::{d, self}}` to `a::b`, `a::c::d` and `a::c`.
 fn flatten(before: &str, tree: &str, found: &mut dyn FnMut(String)) {
     let mut depth = 0;
     let mut start = 0;

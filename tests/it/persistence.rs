@@ -1,4 +1,4 @@
-//! What is known of origins outlives the gate, however it ends.
+//! Copies survive the end of the gate, however it ends.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::support::{CliOutput, Gate, Origin, Record, Reply, allowed, refused, w
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-/// Times that a test can wait for; those who fail are denied for `deny_for`.
+/// Configures times that a test can wait for; failing sites are denied for `deny_for`.
 fn short(deny_for: &str) -> String {
     format!(
         r#"
@@ -28,11 +28,11 @@ async fn origin() -> Origin {
     Origin::start().robots(ROBOTS).anything("page").spawn().await
 }
 
-/// Asks for `path` until it is decided for `reason`, and returns that decision's record.
+/// Requests `path` until it is decided for `reason`, and returns that decision's record.
 async fn until_decided(gate: &Gate, origin: &Origin, path: &str, reason: &str) -> Record {
     let mut attempts = 0..;
     wait::until_async(&format!("a decision for {reason}"), async || {
-        // A URL of its own, so that its record can be told.
+        // A unique URL, so that its record can be found.
         let url = origin.url(&format!("{path}?{reason}-{}", attempts.next()?));
         gate.get(&url).await;
         Some(gate.decision_for(&url).await).filter(|record| record["reason"] == reason)
@@ -94,7 +94,7 @@ async fn the_clock_of_a_failing_origin_goes_on_over_a_kill() {
     until_decided(&gate, &origin, "/new", "rule").await;
 }
 
-/// What the last record of a fetch says.
+/// Waits until the last record of a fetch has a `failing_since`, and returns it.
 async fn failing_since(gate: &Gate) -> Record {
     wait::until("a failed fetch", || {
         let records = gate.audit();
@@ -104,7 +104,7 @@ async fn failing_since(gate: &Gate) -> Record {
     .await
 }
 
-/// What the gate says is on disk, by origin.
+/// Returns the copies that the gate has on disk, one for each origin.
 async fn stored(gate: &Gate) -> Vec<Record> {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");
@@ -112,7 +112,7 @@ async fn stored(gate: &Gate) -> Vec<Record> {
     assert_eq!((output.code, &*output.errors), (Some(0), ""), "{output:?}");
     let row = |line| {
         let mut row: Record = serde_json::from_str(line).expect("an object a line");
-        // They are counted in memory alone.
+        // Verdicts are counted only in memory.
         row["verdicts"] = Record::Null;
         row
     };
@@ -125,7 +125,7 @@ async fn what_was_said_to_be_stored_outlives_any_kill() {
     let mut gate = Gate::start().await;
     let mut known: Vec<Record> = Vec::new();
     for round in 0..8 {
-        // Some are fetched while the gate is killed; those that were listed before must not be lost.
+        // Some are fetched while the gate is killed; those listed before must not be lost.
         for number in 0..5 {
             refused(
                 &gate.get(&origin.url_at(&site(round, number), "/private")).await,
@@ -246,7 +246,7 @@ async fn beside_one_that_has_the_file_open_copies_are_kept_in_memory_and_that_is
     assert_eq!(origin.count("/robots.txt"), 2, "it was not on disk");
 }
 
-/// What the metric says that tells whether copies are not kept on disk though they should be.
+/// Returns the value of the metric for failures to keep copies on disk.
 async fn disk_fails(gate: &Gate) -> String {
     let scrape = gate.admin("/metrics").await.text();
     let value = scrape

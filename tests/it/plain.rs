@@ -1,4 +1,4 @@
-//! `http://` URLs in absolute form: what is forwarded, what is refused, and what each side sees of it.
+//! `http://` URLs in absolute form: forwarding, refusals, and what each side sees.
 
 mod bodies;
 mod fields;

@@ -1,7 +1,6 @@
-//! The clients that bots are written with: each gets an allowed page byte for byte and sees why another is refused.
+//! The clients that bots are written with. Each gets an allowed page byte for byte, and sees why another is refused.
 //!
-//! They come from the packages that the README's test command installs. Without one, its tests are skipped, but not where
-//! `CI` is set.
+//! The README's test command installs them. Without a client its tests are skipped, or fail if `CI` is set.
 
 use std::process::Stdio;
 
@@ -16,11 +15,11 @@ const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 const CONNECT_REFUSED: &str = "Disallowed: CONNECT is refused here";
 const PYTHON: [&str; 4] = ["urllib", "requests", "httpx", "aiohttp"];
 
-/// What a client prints. Fails the test where it cannot be run or takes too long.
+/// Runs a client and returns its output. Fails the test if the client cannot run or takes too long.
 async fn output(program: &str, arguments: &[&str]) -> String {
     let run = Command::new(program)
         .args(arguments)
-        // What the machine's user has set must not lead past the gate.
+        // The user's environment must not bypass the gate.
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .stdin(Stdio::null())
@@ -28,7 +27,7 @@ async fn output(program: &str, arguments: &[&str]) -> String {
     let output = wait::within(&format!("{program} {arguments:?}"), run)
         .await
         .unwrap_or_else(|error| panic!("{program}: {error}"));
-    // Some write what they were told to stderr.
+    // Some clients write responses to stderr.
     let text = [output.stdout, output.stderr].concat();
     String::from_utf8_lossy(&text).into_owned()
 }
@@ -51,8 +50,8 @@ fn ca(gate: &Gate) -> String {
     gate.file("ca.pem").display().to_string()
 }
 
-/// A gate that knows TestBot by a credential alone, and the settings of a client that has it, and of one that has a
-/// wrong one.
+/// Starts a gate that requires a credential for TestBot. Returns the proxy settings of a client with the credential and
+/// of one with a wrong one.
 async fn bound() -> (Gate, String, String) {
     let hash = SecretHash::new([1; 16], b"open_sesame-open_sesame").line("TestBot");
     let gate = Gate::builder()
@@ -111,7 +110,7 @@ async fn python_clients_show_why_a_connect_is_refused() {
     let gate = Gate::with("[https]\nmode = \"refuse\"").await;
 
     for client in PYTHON {
-        // No authority is made in this mode; any certificate does.
+        // In this mode there is no authority, so use any certificate.
         let ca = gate.file("origin-ca.pem").display().to_string();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/real_clients/ask.py");
         let shown = output(

@@ -1,4 +1,4 @@
-//! `[refusals]`, `Retry-After`, and what a person with a browser sees of a refusal.
+//! `[refusals]`, `Retry-After`, and refusals as a person with a browser sees them.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ async fn a_robots_txt_that_cannot_be_had_says_when_to_come_back() {
         for path in ["/first", "/again"] {
             let response = gate.get(&origin.url(path)).await;
             refused(&response, "unreachable");
-            // The next try is up to a tenth late.
+            // The next attempt is up to a tenth late.
             assert!((1..=most).contains(&seconds(&response)), "{response:#?}");
         }
         let decided = gate

@@ -1,4 +1,4 @@
-//! A client that does not trust the interception's certificate: the log names it, and what to set in it.
+//! A client that does not trust the authority: the log has its address and how to fix it.
 
 use std::process::Stdio;
 
@@ -6,7 +6,7 @@ use tokio::process::Command;
 
 use crate::support::{Alpn, Gate, NAME, Origin, allowed, programs::needs};
 
-/// Runs a client that has been told the proxy and nothing of its authority. It has to fail.
+/// Runs a client that uses the proxy and does not trust its authority. The client must fail.
 async fn run(gate: &Gate, program: &str, arguments: &[&str]) {
     let proxy = format!("http://{}", gate.address());
     let run = Command::new(program)
@@ -40,7 +40,7 @@ async fn each_client_is_named_with_what_to_set_in_it() {
             "does not trust",
             "robotgate env curl",
         ),
-        // By GnuTLS it closes behind a handshake that went well.
+        // With GnuTLS, wget closes after a complete handshake.
         (
             "wget",
             &["-nv", "-t1", "-O-"],
@@ -68,7 +68,7 @@ async fn each_client_is_named_with_what_to_set_in_it() {
             ("WARN", Some(fix)),
             "{program}: {line:?}"
         );
-        // Python's own ssl tells or closes, by version.
+        // Python's ssl sends an alert or closes, depending on its version.
         assert!(line.says(message) || program == "python3", "{program}: {line:?}");
         assert!(
             line.field("client")
@@ -99,7 +99,7 @@ async fn one_client_does_not_flood_the_log() {
             .is_some_and(|agent| agent.contains("a\\u{202e}b"))
     })
     .await;
-    // What comes now comes behind them.
+    // A later request, so that earlier ones have been logged.
     assert_eq!(gate.get("http://robotgate.internal/").await.status, 200);
     assert_eq!(logged(), 1);
 }
@@ -140,7 +140,7 @@ async fn a_spare_connection_of_a_client_that_asks_on_another_is_not_told_of() {
         let connect = gate.connect(&origin.authority()).user_agent(agent);
         connect.await.opened()
     };
-    // As Chromium does: two connections, of which the second one to be ready is closed unused.
+    // Like Chromium: two connections, of which the second to be ready is closed unused.
     for alpn in [Alpn::Http1, Alpn::Http2] {
         let mut used = tunnel("TestBot/1.0").await.tls(NAME, alpn).await;
         tunnel("TestBot/1.0").await.closed_unused(NAME, alpn).await;
@@ -152,7 +152,7 @@ async fn a_spare_connection_of_a_client_that_asks_on_another_is_not_told_of() {
         line.field("fix").is_some() && line.field("user_agent") == Some("OtherBot/1.0")
     })
     .await;
-    // It closed last, and was told of as soon as the others would have been.
+    // This connection closed last, so the others would have been logged by now.
     let logged = gate.log().into_iter().filter(|line| line.field("fix").is_some());
     assert_eq!(logged.count(), 1);
 }

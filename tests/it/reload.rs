@@ -1,4 +1,5 @@
-//! The configuration file changes while the gate runs; signals; and files that are wrong from the start.
+//! Changes of the configuration while the gate runs, signals, and configurations that are invalid from
+//! the start.
 
 mod changes;
 mod listeners;
@@ -14,7 +15,7 @@ use crate::support::{Alpn, Ask, Gate, Latch, NAME, Origin, Reply, Signal, Step, 
 
 const EXEMPT: &str = "[[bot]]\nname = \"tester\"\nuser-agents = [\"TestBot\"]\nenforcement = \"exempt\"\n";
 
-/// Text that is no configuration, and what its error has to name.
+/// Invalid configurations, and a word in the error of each.
 const WRONG: [(&str, &str); 4] = [
     ("[proxy\n", "unclosed"),
     ("[proxy]\nlisten = 5\n", "listen"),
@@ -402,7 +403,7 @@ async fn a_log_that_a_reload_has_left_keeps_no_other_from_being_opened_again() {
     assert!(lines.contains("\"event\":\"decision\""), "{lines}");
 }
 
-/// A client that asks for one page again and again.
+/// A client that requests one page repeatedly.
 struct Load {
     done: Arc<AtomicBool>,
     served: Arc<AtomicUsize>,

@@ -1,4 +1,4 @@
-//! One robots.txt fetch per origin, however many wait for it.
+//! One robots.txt fetch per origin, however many requests wait for it.
 
 use crate::support::{Gate, Latch, Origin, Reply, Step, allowed, refused, wait};
 

@@ -1,5 +1,5 @@
-//! Requests that two parsers would read differently: refused with a cause, or made one thing by the way in which they
-//! are sent on. Nothing goes upstream that the audit log does not have.
+//! Requests that two parsers would read differently are refused with a cause, or forwarded in an unambiguous form. The
+//! audit log has everything that goes upstream.
 
 mod chunks;
 mod connect;
@@ -12,7 +12,7 @@ mod upgrades;
 
 use crate::support::{Alpn, Connection, Gate, NAME, Origin, Response, allowed};
 
-/// How a payload comes to the gate.
+/// How a payload reaches the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// To the proxy port, in absolute form.
@@ -23,7 +23,7 @@ enum Way {
     PlainInside,
 }
 
-/// A gate, and an origin behind each way.
+/// A gate, and an origin for each way.
 struct Scene {
     gate: Gate,
     plain: Origin,
@@ -33,7 +33,7 @@ struct Scene {
 const WAYS: [Way; 3] = [Way::Plain, Way::Tls, Way::PlainInside];
 
 impl Scene {
-    /// The gate knows that both origins have no rules.
+    /// Starts a scene whose gate knows that both origins have no rules.
     async fn start() -> Self {
         Self::with("").await
     }
@@ -66,8 +66,8 @@ impl Scene {
         }
     }
 
-    /// Writes a payload down for a way: `{x}` is the target of `/x`, `{host}` the authority, `{abs}` the URL of the root
-    /// without its last slash.
+    /// Fills in a template for a way: `{x}` is the target of `/x`, `{host}` the host and port, `{abs}` the URL of the
+    /// root without its last slash.
     fn payload(&self, way: Way, template: &str) -> Vec<u8> {
         let origin = self.origin(way);
         let prefix = if way == Way::Plain {
@@ -83,7 +83,7 @@ impl Scene {
             .into_bytes()
     }
 
-    /// Sends a payload and says that no more comes; what came back until the gate closed.
+    /// Sends a payload, and returns what the gate sends until it closes.
     async fn send(&self, way: Way, payload: &[u8]) -> Vec<u8> {
         let mut connection = self.open(way).await;
         // The gate may close before it has read everything.
@@ -91,12 +91,12 @@ impl Scene {
         connection.read_to_end().await
     }
 
-    /// Another client is served as before.
+    /// Asserts that another client is still served.
     async fn still_serves(&self, way: Way) {
         allowed(&self.gate.get(&self.origin(way).url("/other")).await, "no-robots");
     }
 
-    /// Each request that an origin has seen is one that the audit log allowed, and the other way round.
+    /// Asserts that the origins received exactly the requests that the audit log allowed.
     async fn log_has_all_that_was_seen(&self) {
         for origin in [&self.plain, &self.tls] {
             let seen: Vec<String> = origin
@@ -122,7 +122,7 @@ impl Scene {
     }
 }
 
-/// The responses in bytes that came back on a connection, of requests with any method but HEAD.
+/// Parses the responses in the bytes of a connection, to requests with any method except HEAD.
 async fn responses(bytes: Vec<u8>) -> Vec<Response> {
     let (near, far) = tokio::io::duplex(bytes.len().max(1));
     let mut sender = Connection::over_io(far);
@@ -140,7 +140,7 @@ async fn responses(bytes: Vec<u8>) -> Vec<Response> {
     found
 }
 
-/// A complaint that names its cause, and the end of the connection.
+/// Asserts a single response with this status that names its cause, and the end of the connection.
 #[track_caller]
 fn is_refused(responses: &[Response], status: u16, cause: &str, what: &str) {
     let [response] = responses else {

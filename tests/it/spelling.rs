@@ -1,5 +1,5 @@
-//! Nothing slips past by spelling: a request is refused when any reading of its target is disallowed, and what goes
-//! upstream is the target as sent.
+//! No spelling avoids a rule: a request is refused if any reading of its target is disallowed, and the target is
+//! forwarded as sent.
 
 mod servers;
 mod way;
@@ -7,18 +7,18 @@ mod way;
 use self::way::{Site, Way};
 use crate::support::{Gate, Origin, Response, allowed, failed, refused};
 
-/// Rules, and the targets that the first of them disallows however these are written.
+/// Rules, and spellings of targets that the first of the rules disallows.
 const REFUSED: &[(&str, &[&str])] = &[
     (
         "Disallow: /private",
         &[
             "/private",
-            // Escapes that need not be there.
+            // Unnecessary escapes.
             "/%70rivate",
             "/%70%72%69%76%61%74%65",
             "/priv%61te/x",
             "/priv%61te?",
-            // Dot segments, escaped or not, wherever they stand.
+            // Dot segments, escaped or not, in any place.
             "/./private",
             "/././private",
             "/x/../private",
@@ -40,13 +40,13 @@ const REFUSED: &[(&str, &[&str])] = &[
             "/x/.%2E/private",
             "/x/%2E./private",
             "/x/%2E%2e/%70rivate",
-            // Parameters are a part of their segment, and do not keep it from being left.
+            // Parameters belong to their segment, which `..` still leaves.
             "/x;a=b/../private",
             "/x;../../private",
             "/;/../private",
             "/private;v=1",
             "/private;",
-            // The query and what follows.
+            // The query and what follows it.
             "/private?",
             "/private?/../x",
             "/private?#",
@@ -58,7 +58,7 @@ const REFUSED: &[(&str, &[&str])] = &[
             "/private#/../x",
             "/y/../private#/../z",
             "/%70rivate#/../z",
-            // Escapes that stay what they are.
+            // Escapes that are not decoded.
             "/private%2Fx",
             "/private%2fx",
             "/private%00",
@@ -145,7 +145,7 @@ const REFUSED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Rules, the line that decides if one does, and targets near to what is disallowed that pass all the same.
+/// Rules, the line that decides if one does, and allowed targets that are close to disallowed ones.
 const ALLOWED: &[(&str, Option<u32>, &[&str])] = &[
     (
         "Disallow: /private",
@@ -180,7 +180,7 @@ const ALLOWED: &[(&str, Option<u32>, &[&str])] = &[
         &["/x.pdf?", "/x.pdf/y", "/x.PDF", "/x.pdf/..;"],
     ),
     ("Disallow: /x?", None, &["/x", "/x%3F"]),
-    // To RFC 3986 §2.2 these are two URLs. Only the path is read as servers read it, never the rule.
+    // According to RFC 3986 §2.2 these are two URLs. Only the path is also read as servers do, never the rule.
     ("Disallow: /a%28b%29", None, &["/a(b)"]),
     (
         "Disallow: /\nAllow: /public",
@@ -195,7 +195,7 @@ const ALLOWED: &[(&str, Option<u32>, &[&str])] = &[
     ),
 ];
 
-/// Targets that only a strict reading takes for a path under `/private`, and that path.
+/// Targets that only the strict reading maps to a path under `/private`, and that path.
 const AS_SERVERS_READ_THEM: &[(&str, &str)] = &[
     ("//private", "/private"),
     ("///private//x", "/private/x"),
@@ -218,7 +218,7 @@ const AS_SERVERS_READ_THEM: &[(&str, &str)] = &[
     ("/x/..%3b/private", "/private"),
 ];
 
-/// Targets that no common server takes for `/private` by its defaults: they are decided on as they stand, and sent so.
+/// Targets that no common server maps to `/private` by default. They are decided and forwarded as sent.
 const OTHER_PAGES: &[&str] = &[
     "/x//private",
     // Escapes of escapes.
@@ -226,7 +226,7 @@ const OTHER_PAGES: &[&str] = &[
     "/%252fprivate",
     "/%252e/private",
     "/x/%252e%252e/private",
-    // Longer UTF-8 than need be, which is none (RFC 3629 §3).
+    // Overlong UTF-8, which is invalid (RFC 3629 §3).
     "/%c0%afprivate",
     "/x/%c0%ae%c0%ae/private",
     "/%e0%80%afprivate",
@@ -235,13 +235,13 @@ const OTHER_PAGES: &[&str] = &[
     "/priv\u{ad}ate",
 ];
 
-/// Ways on which the target stands in a line, and can hold what ends one.
+/// Ways that have the target in a line of text, so that it can contain a line end.
 const ONE_LINE_WAYS: [Way; 4] = [Way::Absolute, Way::AbsoluteHttps, Way::PlainInside, Way::Http1Inside];
 
 #[tokio::test]
 async fn what_is_disallowed_is_refused_however_it_is_written() {
     let gate = Gate::start().await;
-    // They stay: a new one on the port of one that is gone would be held to that one's rules.
+    // Keep the sites: a new one on the port of an old one would get the old one's rules.
     let mut sites = Vec::new();
     for way in Way::ALL {
         for (rules, targets) in REFUSED {
@@ -260,7 +260,7 @@ async fn what_is_disallowed_is_refused_however_it_is_written() {
 #[tokio::test]
 async fn what_is_allowed_passes_with_its_bytes_untouched() {
     let gate = Gate::start().await;
-    // They stay: a new one on the port of one that is gone would be held to that one's rules.
+    // Keep the sites: a new one on the port of an old one would get the old one's rules.
     let mut sites = Vec::new();
     for way in Way::ALL {
         for (rules, line, targets) in ALLOWED {
@@ -330,7 +330,7 @@ async fn what_no_server_takes_for_the_same_is_decided_as_it_stands() {
     }
 }
 
-/// It is the client's, and no part of what is asked for (RFC 9110 §7.1): what is decided on is what is sent.
+/// A fragment is not part of the request (RFC 9110 §7.1), so it is neither decided on nor sent.
 #[tokio::test]
 async fn a_fragment_stays_behind() {
     let gate = Gate::start().await;
@@ -375,7 +375,7 @@ async fn an_empty_path_is_the_root_and_keeps_its_query() {
     }
 }
 
-/// Nobody can say where such a target ends; HTTP/2 clients cannot even write it.
+/// Where such a target ends is ambiguous. HTTP/2 clients cannot even send it.
 #[tokio::test]
 async fn white_space_and_control_characters_are_a_bad_request() {
     let gate = Gate::start().await;
@@ -405,7 +405,7 @@ async fn white_space_and_control_characters_are_a_bad_request() {
     }
 }
 
-/// Longer UTF-8 than need be is none, so that no server can take it for a slash or a dot.
+/// Overlong UTF-8 is invalid, so no server can take it for a slash or a dot.
 #[tokio::test]
 async fn octets_that_are_not_utf8_are_a_bad_request() {
     let gate = Gate::start().await;
@@ -446,7 +446,7 @@ async fn every_choice_of_escapes_for_a_disallowed_word_is_refused() {
     }
 }
 
-/// Refused by the first of `rules`, which stands in line 2.
+/// Asserts a refusal because of the first of `rules`, which is in line 2.
 #[track_caller]
 fn refused_by(response: &Response, rules: &str) {
     let decision = refused(response, "rule");

@@ -1,4 +1,4 @@
-//! The gate under systemd: what it tells it, and the sockets that it is given.
+//! The gate under systemd: its notifications, and the sockets that it inherits.
 
 use std::{
     net::TcpListener,
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::{Ask, Connection, Gate, Origin, allowed, wait};
 
-/// Where systemd would listen.
+/// The socket on which systemd would listen.
 struct Systemd {
     socket: UnixDatagram,
     folder: TempDir,
@@ -30,7 +30,7 @@ impl Systemd {
         self.folder.path().join("notify")
     }
 
-    /// The next message that says `text`; those before it are gone then.
+    /// Waits for a message that contains `text`, and drops those before it.
     async fn wait_for(&self, text: &str) -> String {
         wait::until(&format!("{text:?} to be told"), || {
             self.next().filter(|message| message.contains(text))
@@ -109,7 +109,7 @@ async fn nobody_is_refused_while_there_is_a_socket_and_no_gate() {
     let origin = Origin::start().anything("page").spawn().await;
     let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = socket.local_addr().expect("a socket");
-    // Before there is a gate.
+    // Connect before there is a gate.
     let early = tokio::net::TcpStream::connect(address).await.expect("it is open");
 
     let gate = Gate::builder()

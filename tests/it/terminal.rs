@@ -1,4 +1,4 @@
-//! What a person sees at a terminal: where to connect, what goes on, and what to do.
+//! What a person sees at a terminal: where to connect, what is happening, and what to do.
 
 use std::{fs, process::Stdio};
 
@@ -14,7 +14,7 @@ use crate::support::{
     wait::{until, within},
 };
 
-/// A configuration of ports of its own, with `more` in it, and the folder that has its state, too.
+/// Writes a configuration with its own ports and `more`, in a folder that holds its state too.
 fn configured(more: &str) -> (TempDir, String) {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("gate.toml");
@@ -33,7 +33,8 @@ fn running(folder: &TempDir, file: &str, variables: &[(&str, &str)]) -> AtTermin
     running_with(folder, file, variables, &[], None)
 }
 
-/// The proxy with more arguments, its standard output in `output` if that is not the terminal.
+/// Starts the proxy with more arguments, and its standard output in `output` instead of the
+/// terminal if given.
 fn running_with(
     folder: &TempDir,
     file: &str,
@@ -46,13 +47,13 @@ fn running_with(
     AtTerminal::run(&[&["run", "--config", file], args].concat(), &variables, output)
 }
 
-/// The proxy's address, as the greeting has it.
+/// Returns the proxy's address from the greeting.
 fn proxy(shown: &str) -> String {
     let line = shown.lines().find(|line| line.contains("Bots connect to")).unwrap();
     line.split_whitespace().last().unwrap().to_owned()
 }
 
-/// Has ExampleBot ask the proxy at `address` for `url`, and gives what it got.
+/// Requests `url` through the proxy at `address` as ExampleBot, and returns the response.
 async fn send_request(address: &str, url: &str) -> String {
     let mut client = TcpStream::connect(address.trim_start_matches("http://")).await.unwrap();
     let host = url.split('/').nth(2).unwrap();
@@ -65,7 +66,7 @@ async fn send_request(address: &str, url: &str) -> String {
     response
 }
 
-/// A site that keeps bots out of `/private` and fails at `/broken`.
+/// Starts a site that disallows `/private` and fails at `/broken`.
 async fn site() -> Origin {
     let broken = Reply::raw("220 mail.example ESMTP\r\n\r\n");
     let origin = Origin::start().robots("User-agent: *\nDisallow: /private\n");
@@ -135,7 +136,7 @@ async fn the_format_of_the_log_is_as_asked_for_wherever_it_goes() {
     }
 }
 
-/// Without the codes of colours.
+/// Removes colour codes.
 fn plain(shown: &str) -> String {
     let parts = shown.split("\u{1b}[").enumerate();
     parts

@@ -1,4 +1,4 @@
-//! `[proxy.tls]`: the proxy by TLS, as clients use an `https://` proxy.
+//! `[proxy.tls]`: the proxy over TLS, as clients use an `https://` proxy.
 
 use std::{fs, io, os::unix::fs::PermissionsExt as _, process::Command, sync::Arc};
 
@@ -35,7 +35,7 @@ async fn gate() -> Gate {
         .await
 }
 
-/// What a client that shows `certificate` goes by.
+/// Returns the TLS settings of a client that shows `certificate`.
 fn client(certificate: Option<&Certificate>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     for root in CertificateDer::pem_slice_iter(origin_root_pem().as_bytes()) {
@@ -51,14 +51,14 @@ fn client(certificate: Option<&Certificate>) -> Arc<ClientConfig> {
     })
 }
 
-/// A TLS connection to the proxy.
+/// Opens a TLS connection to the proxy.
 async fn dial_as(gate: &Gate, client: Arc<ClientConfig>) -> io::Result<TlsStream<TcpStream>> {
     let stream = TcpStream::connect(gate.tls_address()).await?;
     let name = ServerName::try_from(PROXY).unwrap();
     within("TLS", TlsConnector::from(client).connect(name, stream)).await
 }
 
-/// The same, by a client that shows `certificate`.
+/// Opens a TLS connection of a client that shows `certificate`.
 async fn dial(gate: &Gate, certificate: Option<&Certificate>) -> io::Result<Connection> {
     dial_as(gate, client(certificate)).await.map(Connection::over_io)
 }
@@ -142,7 +142,7 @@ async fn a_client_may_show_a_certificate_but_none_that_nobody_vouches_for() {
         Certificate::of_unknown_root(&["bot.example"]),
         Certificate::expired(&["bot.example"]),
     ] {
-        // TLS 1.3 tells a client of it only after its handshake.
+        // In TLS 1.3, a client learns of it only after its handshake.
         let answered = match dial(&gate, Some(&bad)).await {
             Ok(mut proxy) => proxy.get(&origin.url("/x")).send().await.is_ok(),
             Err(_) => false,
@@ -179,7 +179,7 @@ async fn a_certificate_proves_its_bot_over_every_way() {
         .start()
         .await;
     let (acme, nobody) = (Certificate::of(&["Bot.Example"]), Certificate::of(&["nobody.example"]));
-    // Without a proof that a bot is bound to, a User-Agent is believed unless it names a bound bot.
+    // A client without proof is identified by its User-Agent, unless that names a bound bot.
     for (certificate, user_agent, bot, reason) in [
         (Some(&acme), "AcmeBot/1", Some("acme"), "no-rule"),
         (Some(&acme), "", Some("acme"), "no-rule"),
@@ -296,7 +296,7 @@ async fn who_comes_back_shows_the_certificate_again() {
     for _ in 0..2 {
         let stream = dial_as(&gate, client.clone()).await.unwrap();
         assert_eq!(stream.get_ref().1.handshake_kind(), Some(HandshakeKind::Full));
-        // A ticket would come with the first bytes.
+        // A ticket would arrive with the first bytes.
         let mut proxy = Connection::over_io(stream);
         allowed(&proxy.get(&origin.url("/x")).await, "no-rule");
     }
@@ -318,7 +318,7 @@ async fn a_certificate_proves_nothing_once_its_root_is_no_longer_trusted() {
     let mut proxy = dial(&gate, Some(&Certificate::of(&["bot.example"]))).await.unwrap();
     allowed(&proxy.get(&origin.url("/x")).user_agent("AcmeBot/1").await, "no-rule");
 
-    // The same files, read again, change nothing.
+    // Reloading the same files changes nothing.
     gate.signal(Signal::HUP);
     gate.reloaded(1).await;
     allowed(&proxy.get(&origin.url("/x")).user_agent("AcmeBot/1").await, "no-rule");

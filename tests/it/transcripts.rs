@@ -1,10 +1,10 @@
-//! Exchanges byte for byte: what an origin sees of what a client sends, what a client gets of what an origin answers, and
-//! what the audit log says of it. `transcripts/*.txt` has the scripts ([`script`] says how they are written), and
-//! `transcripts/recorded/*.txt` how they went.
+//! Checks exchanges byte for byte: what the origin receives from the client, what the client receives from the origin,
+//! and what the audit log has. `transcripts/*.txt` contains the scripts ([`script`] describes their syntax), and
+//! `transcripts/recorded/*.txt` the recorded results.
 //!
-//! `RECORD=1` writes the recordings anew, `RECORD=meant` only those of cases that have a `may-change`, `RECORD=spelling` only
-//! those that differ in no more than the order and spelling of fields. `TRANSCRIPT=text` plays the cases whose names hold
-//! the text.
+//! `RECORD=1` writes all recordings again, `RECORD=permitted` only those of cases with a `may-change`,
+//! `RECORD=spelling` only those that differ just in the order and spelling of fields. `TRANSCRIPT=text` plays the cases
+//! whose names contain the text.
 
 mod http2;
 mod peer;
@@ -19,7 +19,7 @@ use tokio::{sync::Semaphore, task::JoinSet};
 use self::script::Case;
 use crate::{exchanges::ledger::Ledger, support::Gate};
 
-/// How a case goes on in a recording.
+/// The recorded results of the cases.
 type Recording = BTreeMap<String, String>;
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn exchanges_go_as_recorded() {
             let (gates, permits) = (gates.clone(), permits.clone());
             playing.spawn(async move {
                 let _permit = permits.acquire().await.expect("it is never closed");
-                // Once: what hangs on which of two things comes first belongs in no script.
+                // Play each case once: a result that depends on a race does not belong in a script.
                 let played = tokio::spawn({
                     let case = case.clone();
                     async move {
@@ -124,7 +124,7 @@ fn scripts() -> Vec<PathBuf> {
     paths
 }
 
-/// Where the recording of a file of scripts is.
+/// Returns the path of the recording of a script file.
 fn recording(path: &std::path::Path) -> PathBuf {
     path.with_file_name("recorded").join(path.file_name().expect("a file"))
 }
@@ -148,7 +148,7 @@ fn write(path: &std::path::Path, cases: &[Case], recorded: &Recording) {
     fs::write(path, text.join("\n")).expect("the recording");
 }
 
-/// The text with the fields of each message in one order and spelling, without what says nothing.
+/// Normalizes the order and spelling of the fields in each message, and removes meaningless ones.
 fn canonical(text: &str) -> String {
     let is_field = |line: &str| {
         line.starts_with("  ")
@@ -167,7 +167,7 @@ fn canonical(text: &str) -> String {
             }
             continue;
         }
-        // Fields of one name keep their order.
+        // Keep the order of fields with the same name.
         fields.sort_by(|a, b| a.split(':').next().cmp(&b.split(':').next()));
         lines.append(&mut fields);
         lines.push(line.to_owned());
@@ -176,7 +176,7 @@ fn canonical(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The lines of both, those of one alone marked (the longest common subsequence).
+/// Returns the lines of both, and marks those of only one (longest common subsequence).
 fn difference(then: &str, now: &str) -> String {
     let (then, now): (Vec<&str>, Vec<&str>) = (then.lines().collect(), now.lines().collect());
     let mut common = vec![vec![0; now.len() + 1]; then.len() + 1];
@@ -204,8 +204,8 @@ fn difference(then: &str, now: &str) -> String {
     text
 }
 
-/// For cases in which a time-out ends something.
+/// For cases that end with a time-out.
 const QUICK: &str = "[proxy]\nread-timeout = \"2500ms\"\nbody-timeout = \"1s\"\nheader-timeout = \"2s\"";
 const COPIES: &str = "[robots]\nserve-copies = true";
-/// Cases that are played at the same time.
+/// Number of cases to play concurrently.
 const AT_ONCE: usize = 32;

@@ -1,10 +1,10 @@
-//! `https.mode = "tunnel"`: bytes pass unseen, so only what can be said of the whole origin is decided.
+//! `https.mode = "tunnel"`: bytes pass unseen, so decisions are only about the whole origin.
 
 use crate::support::{Alpn, Gate, NAME, Origin, Reply, Roots, Tunnel, allowed, refused};
 
 const TUNNEL: &str = "[https]\nmode = \"tunnel\"";
 
-/// A page through a tunnel, over TLS with the origin itself.
+/// Requests a page through a tunnel, with TLS to the origin itself.
 async fn page(tunnel: Tunnel) -> String {
     tunnel
         .trusting(Roots::of_origins())
@@ -133,7 +133,7 @@ async fn an_entry_lets_one_host_through_until_its_date() {
         (&lasting, &elsewhere, "other.example"),
         (&ended, &origin.authority(), NAME),
     ] {
-        // The client trusts the gate's authority alone, so a handshake shows who answered.
+        // The client trusts only the gate's authority, so a handshake shows which side answered.
         let mut inside = gate.connect(authority).await.opened().tls(name, Alpn::Http1).await;
         allowed(&inside.get("/x").await, "no-robots");
     }

@@ -1,10 +1,10 @@
-//! Who is answered.
+//! Access control of the admin listener.
 
 use crate::support::Gate;
 
 const TOKEN: &str = "correct-horse-battery-staple";
 
-/// A gate that wants a token.
+/// Starts a gate that requires a token.
 async fn guarded() -> Gate {
     Gate::builder()
         .put("admin-token", format!("  {TOKEN} \nwhat follows is no part of it\n"))

@@ -1,4 +1,4 @@
-//! Nobody on the admin listener takes what others need, however slow or hostile.
+//! No client of the admin listener, however slow or hostile, keeps others out.
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -13,7 +13,7 @@ async fn those_who_take_nothing_keep_nobody_waiting() {
     let gate = Gate::start().await;
     let requests = "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
     let mut crowd = Vec::new();
-    // More connections than one address may have, and responses that no buffer has room for.
+    // More connections than one address may have, and responses too large for all buffers.
     for _ in 0..40 {
         let mut connection = TcpStream::connect(gate.admin_address()).await.unwrap();
         connection.write_all(requests.as_bytes()).await.unwrap();
@@ -40,7 +40,7 @@ async fn what_is_no_http_is_answered_or_closed_and_harms_nobody() {
         connection.write_all(request.as_bytes()).await.unwrap();
         connection.shutdown().await.unwrap();
         let mut answer = Vec::new();
-        // A reset is an answer, too.
+        // A reset is fine too.
         let _ = wait::within("the end", connection.read_to_end(&mut answer)).await;
         assert!(!answer.starts_with(b"HTTP/1.1 200"), "{request:.40}");
     }

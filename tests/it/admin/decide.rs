@@ -1,4 +1,4 @@
-//! May this bot fetch this URL? Asked without a request.
+//! `/api/v1/decide`: may this bot fetch this URL?
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ async fn it_decides_as_the_proxy_and_by_the_same_copy() {
             _ => refused(&response, reason),
         };
     }
-    // One for all of them, and those that bots asked for.
+    // One fetch serves all questions and the bots' own requests.
     assert_eq!(gate.fetches_of(&origin.url("")).len(), 1);
 }
 
@@ -85,7 +85,7 @@ async fn asking_is_no_decision_in_the_log_but_its_fetch_is() {
     )
     .await;
     assert_eq!(detail["verdicts"], json!({"allow": 0, "deny": 0, "unverifiable": 0}));
-    // A page of the site was not asked for.
+    // The site's page was not fetched.
     assert_eq!(origin.requests().len(), 1);
 }
 

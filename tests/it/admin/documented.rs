@@ -1,4 +1,4 @@
-//! Holds answers against `openapi.json`, by as much of JSON Schema as is used there.
+//! Checks responses against `openapi.json`, with the part of JSON Schema that the file uses.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../../src/admin/http/openapi.json")).expect("the file is JSON")
 });
 
-/// Whether this is what the file says of an answer.
+/// Asserts that a response is as the file describes it.
 #[track_caller]
 pub fn check(path: &str, method: &str, status: u16, media_type: &str, answer: &Value) {
     let responses = &DOCUMENT["paths"][path][method]["responses"];

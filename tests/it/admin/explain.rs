@@ -1,4 +1,4 @@
-//! Why a bot may fetch a URL, as the command tells it and by the proxy's copy.
+//! `/api/v1/explain` gives the same explanation as the command, for the proxy's copy.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ async fn it_tells_what_the_command_tells() {
     let mut command: Value = serde_json::from_str(&CliOutput::of(&args, "").await.out).unwrap();
     let mut report = explained["report"].clone();
     for report in [&mut command, &mut report] {
-        // Of two fetches, and only the command knows how long its own took and whether more was sent than counts.
+        // These fields differ between two fetches, or only the command knows them.
         for field in ["fetched", "expires", "duration_us", "cut"] {
             assert!(
                 report["robots"].as_object_mut().unwrap().remove(field).is_some(),

@@ -1,4 +1,5 @@
-//! The listener itself: what all answers have in common, and that nobody on it harms the rest.
+//! The listener itself: what all responses have in common, and that no client affects other
+//! services.
 
 use tokio::{io::AsyncReadExt as _, net::TcpStream};
 
@@ -34,7 +35,7 @@ async fn while_it_drains_it_is_alive_and_not_ready() {
 #[tokio::test]
 async fn while_the_audit_log_takes_nothing_it_is_not_ready() {
     let origin = Origin::start().robots("").spawn().await;
-    // Every write to it fails for want of room.
+    // Every write to `/dev/full` fails with "no space left".
     let gate = Gate::with("[audit]\npath = \"/dev/full\"").await;
     assert_eq!(gate.admin("/readyz").await.status, 200);
     let bot = tokio::spawn(gate.get(&origin.url("/x")).into_future());
@@ -153,7 +154,7 @@ async fn a_crowd_of_idle_connections_keeps_nobody_out() {
         crowd.push(connection);
     }
     assert_eq!(gate.admin("/healthz").await.status, 200);
-    // The first had to go.
+    // The first connection was closed to make room.
     let mut bytes = Vec::new();
     let read = wait::within("the end of the first", crowd[0].read_to_end(&mut bytes));
     assert!(matches!(read.await, Ok(0) | Err(_)));

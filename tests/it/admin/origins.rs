@@ -1,4 +1,4 @@
-//! What is known of the origins.
+//! `/api/v1/origins`: what is known about origins.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::support::{Gate, NAME, Origin, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-/// On disk, and in memory alone.
+/// With copies on disk, and only in memory.
 const CACHES: [&str; 2] = ["", "[cache]\npersist = false"];
 
 async fn gate_with(cache: &str) -> Gate {

@@ -1,4 +1,4 @@
-//! The latest refusals, as they stand in the log.
+//! `/api/v1/refusals`: the latest refusals, as in the log.
 
 use serde_json::{Value, json};
 

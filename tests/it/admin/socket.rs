@@ -1,4 +1,5 @@
-//! The socket beside the copies: whoever can open it gets what the listener tells, and can change something.
+//! The socket beside the cache file: a client that can open it can use everything that the listener offers,
+//! and forget origins.
 
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
@@ -8,13 +9,13 @@ use crate::support::{Connection, Gate, NAME, Origin, allowed};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-/// Its requests say no host.
+/// Connects to the socket. Requests have no host.
 async fn dial(gate: &Gate) -> Connection {
     let connected = UnixStream::connect(gate.file("robots.redb.sock")).await;
     Connection::over_io(connected.expect("the gate listens"))
 }
 
-/// The answer on the socket, which is as it is documented.
+/// Sends a request to the socket and returns the response, checked against the description.
 async fn ask_socket(gate: &Gate, method: &str, path: &str, status: u16) -> Value {
     let mut socket = dial(gate).await;
     let response = socket.ask(method, path).await;

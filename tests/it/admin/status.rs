@@ -1,4 +1,4 @@
-//! How the gate does.
+//! `/api/v1/status`: the state of the gate.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ async fn the_status_tells_what_there_is() {
     let origin = Origin::start().robots("").page("/", "page").spawn().await;
     let gate = Gate::start().await;
     gate.get(&origin.url("/")).await;
-    // Written by now.
+    // This request writes pending changes to disk.
     get(&gate, "/api/v1/origins").await;
     let status = get(&gate, "/api/v1/status").await;
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));

@@ -1,4 +1,5 @@
-//! The record of a fetch: what was asked and answered, what it changed, and that it stands before what rests on it.
+//! The record of a fetch: the request, the response, what it changed, and its place before the decisions that rest
+//! on it.
 
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use super::ROBOTS;
 use crate::support::{Gate, NAME, Origin, Record, Reply, Step, allowed, refused, wait};
 
-/// The record of a first fetch that brought [`ROBOTS`], with `changes` of that.
+/// Returns the record of a first fetch of [`ROBOTS`], with `changes` applied.
 fn record_of(origin: &Origin, changes: &Value) -> Value {
     let mut record = json!({
         "event": "robots",
@@ -40,7 +41,8 @@ fn sha256(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text))
 }
 
-/// The record with its times told by the minute and from its own on, so that it is the same in each run.
+/// Masks the times of a record: rounds them to minutes, relative to the record's own, so that they are the same in
+/// each run.
 fn masked(record: &Record) -> Value {
     let time = |name: &str| Some(OffsetDateTime::parse(record[name].as_str()?, &Rfc3339).expect("a time"));
     let logged_at = time("time").expect("every record has one");
@@ -48,7 +50,7 @@ fn masked(record: &Record) -> Value {
     masked["time"] = "TIME".into();
     masked["duration_us"] = record["duration_us"].as_u64().map(|_| "TIME").into();
     for name in ["robots_expires", "failing_since"] {
-        // What is tried again comes up to a tenth late.
+        // Retries are up to a tenth late.
         masked[name] = time(name)
             .map(|time| format!("in {} min", (time - logged_at).whole_minutes()))
             .into();
@@ -56,7 +58,7 @@ fn masked(record: &Record) -> Value {
     masked
 }
 
-/// The record of the only fetch for an origin.
+/// Waits for the record of the only fetch for an origin.
 async fn fetch(gate: &Gate, origin: &Origin) -> Record {
     let mut found = wait::until("the record of a fetch", || {
         let found = gate.fetches_of(&origin.url(""));
@@ -67,7 +69,7 @@ async fn fetch(gate: &Gate, origin: &Origin) -> Record {
     found.remove(0)
 }
 
-/// An origin whose robots.txt comes so, and whose pages are there.
+/// Starts an origin with this reply for its robots.txt, and with pages.
 async fn origin_that(robots: Reply) -> Origin {
     Origin::start()
         .reply("/robots.txt", robots)

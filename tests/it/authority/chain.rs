@@ -1,4 +1,4 @@
-//! An operator's own authority: which certificates and keys it may be made of.
+//! An operator's own authority: the certificates and keys that are accepted.
 
 use rcgen::{
     CertifiedIssuer, CustomExtension, ExtendedKeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
@@ -139,7 +139,7 @@ fn leaves_end_with_the_first_certificate_of_the_chain_to_end() {
     assert_eq!(leaf.validity().not_after, root.validity().not_after);
 }
 
-/// As companies' directories name their authorities: `OU=b, OU=a`, `DC=corp, DC=example`.
+/// Subjects as in companies' directories: `OU=b, OU=a`, `DC=corp, DC=example`.
 #[test]
 fn the_issuer_is_the_subject_octet_for_octet() {
     let mut params = ca_params("issuing");
@@ -160,7 +160,7 @@ fn the_issuer_is_the_subject_octet_for_octet() {
 #[test]
 fn an_authority_that_lacks_what_only_strict_clients_miss_is_taken() {
     let mut params = ca_params("old");
-    // A certificate with basicConstraints CA:TRUE written by hand, since rcgen's own brings the identifier along.
+    // Write basicConstraints CA:TRUE by hand, because rcgen's own adds the key identifier too.
     params.is_ca = IsCa::NoCa;
     let mut constraints = CustomExtension::from_oid_content(&[2, 5, 29, 19], vec![0x30, 0x03, 0x01, 0x01, 0xff]);
     constraints.set_criticality(true);

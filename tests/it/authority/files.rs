@@ -1,4 +1,5 @@
-//! The pair on the disk: made once, never overwritten, and refused when something is wrong with it.
+//! The authority's files: created once, never overwritten, and rejected if something is wrong with
+//! them.
 
 use std::{collections::HashSet, sync::Barrier, thread};
 
@@ -140,7 +141,7 @@ fn links_that_lead_nowhere_are_not_replaced() {
     assert!(files.certificate.is_symlink() && files.key.is_symlink());
 }
 
-/// A process killed between the two final names.
+/// Simulates a process that was killed between the two renames.
 #[test]
 fn a_creation_cut_short_is_finished() {
     for (named, waiting) in [("ca.key", "ca.pem"), ("ca.pem", "ca.key")] {
@@ -156,7 +157,7 @@ fn a_creation_cut_short_is_finished() {
     }
 }
 
-/// A process killed while it wrote.
+/// Simulates a process that was killed while it wrote.
 #[test]
 fn what_never_got_a_name_is_made_anew() {
     let files = CaFiles::new();
@@ -166,7 +167,7 @@ fn what_never_got_a_name_is_made_anew() {
     assert_eq!(files.load().unwrap().fingerprint(), fingerprint);
 }
 
-/// A process killed with only the tidying left to do.
+/// Simulates a process that was killed before the cleanup.
 #[test]
 fn what_is_of_no_use_any_more_is_tidied_up() {
     let files = CaFiles::new();

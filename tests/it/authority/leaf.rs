@@ -1,4 +1,4 @@
-//! What is in a leaf certificate, and whether a client takes it.
+//! The content of leaf certificates, and whether clients accept them.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use x509_parser::{
 
 use super::*;
 
-/// Whether a client that trusts the authority takes `leaf` for `name`.
+/// Verifies `leaf` for `name` as a client that trusts the authority.
 pub(super) fn verify(authority: &Authority, leaf: CertifiedKey, name: &str) -> Result<(), rustls::Error> {
     verify_under(authority.certificate_der(), leaf, name)
 }
@@ -41,7 +41,7 @@ fn parse<'a>(der: &'a CertificateDer<'_>) -> X509Certificate<'a> {
     X509Certificate::from_der(der).unwrap().1
 }
 
-/// Dotted identifier and criticality of each extension, sorted.
+/// Returns the dotted identifier and the criticality of each extension, sorted.
 fn extensions(certificate: &X509Certificate<'_>) -> Vec<(String, bool)> {
     let id = |oid: &Oid<'_>| oid.to_id_string();
     let mut extensions: Vec<_> = certificate
@@ -139,7 +139,7 @@ fn a_leaf_for_a_host_name() {
     assert_eq!(authority_key_id(&leaf), key_id(&issuer));
     assert_ne!(key_id(&leaf), key_id(&issuer));
     let life = leaf.validity().not_after.timestamp() - leaf.validity().not_before.timestamp();
-    // The first hour has passed at the start, or less where the authority is as young.
+    // Leaves are backdated by an hour, or by less if the authority is younger.
     assert!((LEAF_LIFE.as_secs()..=LEAF_LIFE.as_secs() + 3601).contains(&life.unsigned_abs()));
     assert!(leaf.validity().not_before >= issuer.validity().not_before);
 }

@@ -1,4 +1,4 @@
-//! The cache of TLS servers: one mint a name, bounded, fresh; and the sessions that it offers.
+//! The cache of TLS servers: one certificate for each name, bounded and fresh; and its TLS sessions.
 
 use std::sync::Mutex;
 
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::*;
 use crate::support::wait;
 
-/// A clock that tests set.
+/// A clock that tests can set.
 #[derive(Clone)]
 struct Clock(Arc<Mutex<SystemTime>>);
 
@@ -85,7 +85,7 @@ async fn even_no_room_at_all_serves() {
     }
 }
 
-/// On one thread, so that the first caller is gone before its mint has begun.
+/// Runs on one thread, so that the first caller is gone before its certificate is made.
 #[tokio::test]
 async fn a_caller_that_goes_away_takes_nothing_along() {
     let leaves = leaves(16);
@@ -222,7 +222,7 @@ async fn sessions_resume_without_a_server_name() {
     assert_eq!(second.handshake_kind(), Some(HandshakeKind::Resumed));
 }
 
-/// A client that believes to be at one name, and is led into the tunnel to another, must look at the certificate again.
+/// If a client is led into the tunnel to another name, it must verify the certificate again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_for_one_name_opens_no_other() {
     let leaves = leaves(16);

@@ -1,4 +1,4 @@
-//! Whoever connects to the socket, and whatever they send, bots are served and operators answered.
+//! Whatever clients of the socket send, bots are served and operators get answers.
 
 use std::process::Stdio;
 
@@ -16,10 +16,10 @@ async fn connect(gate: &Gate) -> UnixStream {
     connected.expect("the gate listens")
 }
 
-/// What comes back of `bytes`.
+/// Sends `bytes` and returns the response.
 async fn response_to(gate: &Gate, bytes: &[u8]) -> String {
     let mut client = connect(gate).await;
-    // It may be closed before all is sent, or read.
+    // The gate may close before everything is sent or read.
     drop(client.write_all(bytes).await);
     let mut received = Vec::new();
     drop(wait::within("the end of the answer", client.read_to_end(&mut received)).await);
@@ -40,7 +40,7 @@ async fn hostile_clients_disturb_nobody() {
         let received = response_to(&gate, nonsense).await;
         assert!(received.is_empty() || received.starts_with("HTTP/1.1 4"), "{received}");
     }
-    // More of each than there may be connections.
+    // More of each kind than the maximum number of connections.
     let (mut silent, mut deaf) = (Vec::new(), Vec::new());
     let requests = "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
     for _ in 0..40 {

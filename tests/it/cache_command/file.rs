@@ -1,4 +1,4 @@
-//! Which file is looked at, and what is said where none can be.
+//! Which file the command reads, and its errors if it cannot.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 

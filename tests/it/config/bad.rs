@@ -1,10 +1,10 @@
-//! Bad files, and what the operator reads about each.
+//! Invalid configurations and their error messages.
 
 use robotgate::config::{Config, ConfigError};
 
 use super::parse;
 
-/// All of them go into one snapshot, so that a change of wording is read in one place.
+/// All of them go into one snapshot, so that messages can be reviewed in one place.
 const BAD: &[&str] = &[
     // Syntax.
     "[proxy\nlisten = 1",
@@ -95,7 +95,7 @@ const BAD: &[&str] = &[
     "[cache]\nmax-bytes = '64KiB'",
     "[cache]\nmax-bytes = -1",
     "[cache]\nmax-bytes = '99999999TiB'",
-    // Words.
+    // Texts.
     "[proxy]\nname = 'my gate'",
     "[robots]\nuser-agent = \"gate\\r\\nX: 1\"",
     "[robots]\nuser-agent = ''",
@@ -103,7 +103,7 @@ const BAD: &[&str] = &[
     "[https]\nca-certificate = '~/ca.pem'",
     "[https]\nca-certificate = 'ca.pem'\nca-key = 'ca.pem'",
     "[https]\nextra-roots = ['/nowhere/root.pem']",
-    // What has no effect.
+    // Keys without an effect.
     "[robots.unreachable]\nthen = 'allow'\nwithout-copy = 'allow'",
     "[robots.unreachable]\nwithout-copy = 'deny'\nthen = 'deny'",
     "[cache]\npersist = false\npath = 'robots.redb'",
@@ -122,7 +122,7 @@ const BAD: &[&str] = &[
     "[[bot]]\nname = 'the bot'\nuser-agents = ['x']",
     "[[bot]]\nname = 'a'\nuser-agents = ['x']\nrobots-agents = ['*', 'Acme/2', 'two words', 'ä', '']\nenforcement = 'warn'",
     "[[bot]]\nname = 'a'\nuser-agents = ['x']\nrobots-agents = []",
-    // Operators.
+    // Admin API.
     "[admin]\nlisten = '0.0.0.0:3180'",
     "[admin]\nlisten = ['127.0.0.1:3180', '[2001:db8::1]:0']",
     "[admin]\nlisten = ['3180', '127.0.0.1:1', '127.0.0.1:1']",
@@ -140,7 +140,7 @@ const BAD: &[&str] = &[
     "[[expect]]",
     "[[expect]]\nagent = 'a'\nurl = '/page'\nrobots = ''\nverdict = 'denied'",
     "[[expect]]\nagent = 'a'\nurl = 'ftp://example.com/'\nrobots = ''\nverdict = 'deny'",
-    // All at once, in the file's order.
+    // Several at once, in the file's order.
     "[robots]\nwait = '0s' # none\n\tfetch-timeout = 'ä' # a tab before\n[proxy]\nname = 'ä ö'\nthread = 1\n[cache]\nmax-bytes = {}",
 ];
 
@@ -158,7 +158,7 @@ fn every_mistake_is_told_with_its_place() {
                 "{problem:?}"
             );
             let line = text.lines().nth(problem.line - 1).unwrap_or_default();
-            // What would ring a bell is shown as a place holder.
+            // The control character BEL is shown as a placeholder.
             assert_eq!(line.replace('\u{7}', "\u{fffd}"), problem.source_line, "{problem:?}");
         }
         errors.push_str(&format!("{error}\n\n"));

@@ -1,4 +1,4 @@
-//! The credentials file: who may read it, what may stand in it, and which bots its names stand for.
+//! The credentials file: who may read it, its content, and the bots that its names stand for.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use robotgate::bot::SecretHash;
 use robotgate::config::Config;
 use tempfile::TempDir;
 
-/// A folder with a configuration and a credentials file beside it.
+/// A folder with a configuration and a credentials file.
 struct Folder(TempDir);
 
 impl Folder {
@@ -80,7 +80,8 @@ fn names_stand_for_the_bots_that_list_them_or_are_called_so() {
     assert_eq!(of("AcmeBot"), ["AcmeBot"]);
     assert_eq!(of("images"), ["acme-prod", "acme-staging"]);
     assert!(of("free").is_empty());
-    // Bound to its own name, though that is not in the file: taking a credential away opens nothing.
+    // The bot is bound to its own name, though the file lacks it: removing a credential grants
+    // nothing.
     assert_eq!(of("own"), ["own"]);
     assert_eq!(config.bots.missing_credentials(), [("own", "own")]);
     let credentials = config.bots.credentials().unwrap();

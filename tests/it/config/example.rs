@@ -1,5 +1,5 @@
-//! `conf/robotgate.toml` must load, and say the truth about every default. The presets beside it must mean what they
-//! are for.
+//! `conf/robotgate.toml` must load, and every default in it must be the real one. The presets beside it must have
+//! their intended effect.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const EXAMPLE: &str = include_str!("../../../conf/robotgate.toml");
 const CACHED_COPY: &str = include_str!("../../../conf/rfc9309-cached-copy.toml");
 const TWELVE_HOURS: &str = include_str!("../../../conf/google-12-hours.toml");
 
-/// The example with every default written out: the lines that begin with `#` and a key.
+/// Returns the example with every default as a key: uncomments the lines that begin with `#` and a key.
 fn uncommented() -> String {
     let lines = EXAMPLE.lines().map(|line| match line.strip_prefix('#') {
         Some(rest) if rest.starts_with(|c: char| c.is_ascii_lowercase()) => rest,
@@ -152,7 +152,7 @@ fn every_shipped_file_is_fine() {
     }
 }
 
-/// What the error for an unknown key says are the known ones.
+/// Returns the known keys, as the error for an unknown key lists them.
 fn known_keys(header: &str) -> Vec<String> {
     let error = parse(&format!("{header}\nqqqqqqqqqqqq = 1")).unwrap_err().to_string();
     let line = error.lines().next().unwrap();

@@ -1,4 +1,4 @@
-//! `[robots.unreachable]`: what is taken, and which times give way to which.
+//! `[robots.unreachable]`: accepted values, and how the default times adapt to those that are set.
 
 use std::time::Duration;
 

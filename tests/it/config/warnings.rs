@@ -1,4 +1,4 @@
-//! What is told of a file that can be used as it is: by `check`, and in the log of a start.
+//! Warnings about valid configurations, from `check` and in the log at a start.
 
 use std::fs;
 
@@ -77,7 +77,7 @@ async fn a_file_that_cannot_be_used_is_told_with_the_key_that_names_it() {
 
 #[tokio::test]
 async fn a_start_and_a_reload_say_the_same() {
-    // The tests' log is beside the configuration.
+    // The test's audit log is beside the configuration, which causes a warning too.
     let gate = Gate::with(TUNNELS).await;
     let warned = |text: &str| {
         gate.log()

@@ -1,4 +1,4 @@
-//! A change to the file is noticed however it is made, and nothing else is.
+//! The watcher notices every kind of change to the file, and nothing else.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ use crate::support::wait;
 struct Folder(TempDir);
 
 impl Folder {
-    /// With `robotgate.toml`, which holds `1`.
+    /// Creates a folder with a `robotgate.toml` that contains `1`.
     fn new() -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
         folder.write("robotgate.toml", "1");
@@ -43,9 +43,11 @@ async fn is_seen(watcher: &mut Watcher) {
     wait::within("the change to be seen", watcher.changed()).await;
 }
 
-/// Nothing has been seen of what was done so far: a real change comes after it and is the only one.
+/// Asserts that nothing has been reported so far, and that `change` is then the only reported
+/// change.
 async fn nothing_but(watcher: &mut Watcher, path: &Path, change: impl FnOnce()) {
-    // Longer than the debouncer's quiet, so that a wrong report could not hide behind the right one.
+    // Longer than the debouncer's quiet time, so that a wrong report cannot be taken for the right
+    // one.
     let early = timeout(Duration::from_millis(600), watcher.changed()).await;
     assert!(early.is_err(), "{} was reported and had not changed", path.display());
     change();
@@ -104,7 +106,8 @@ async fn neighbours_and_touches_are_no_change() {
     nothing_but(&mut watcher, &path, || folder.replace("robotgate.toml", "2")).await;
 }
 
-/// As Kubernetes mounts a ConfigMap: `robotgate.toml` → `..data/robotgate.toml`, `..data` → `..1`.
+/// Simulates how Kubernetes mounts a ConfigMap: `robotgate.toml` → `..data/robotgate.toml`, `..data`
+/// → `..1`.
 #[tokio::test]
 async fn a_symbolic_link_swapped_two_steps_away() {
     let folder = Folder(tempfile::tempdir().unwrap());
@@ -127,7 +130,7 @@ async fn a_symbolic_link_swapped_two_steps_away() {
         fs::remove_dir_all(folder.path(old)).unwrap();
         is_seen(&mut watcher).await;
     }
-    // The new place is watched too.
+    // The new directory is watched too.
     folder.write("..3/robotgate.toml", "in place");
     is_seen(&mut watcher).await;
 }
@@ -172,7 +175,7 @@ async fn a_wait_that_is_dropped_loses_nothing() {
     let mut watcher = folder.watch();
     folder.write("robotgate.toml", "2");
     wait::within("the change to be seen", async {
-        // As a `select!` does whose other branch is always the faster.
+        // Like a `select!` whose other branch is always faster.
         while timeout(Duration::from_micros(100), watcher.changed()).await.is_err() {}
     })
     .await;
@@ -184,7 +187,7 @@ async fn a_file_beside_it_that_is_followed() {
     let mut watcher = folder.watch();
     watcher.follow(&[folder.path("credentials")]).unwrap();
 
-    // It need not be there yet, and may be gone for a while.
+    // The file need not exist yet, and can disappear for a while.
     folder.write("credentials", "a");
     is_seen(&mut watcher).await;
     fs::remove_file(folder.path("credentials")).unwrap();
@@ -193,7 +196,7 @@ async fn a_file_beside_it_that_is_followed() {
     folder.write("robotgate.toml", "2");
     is_seen(&mut watcher).await;
 
-    // In another folder just as well, and no longer where it was.
+    // The file can move to another folder; the old path is then no longer watched.
     fs::create_dir(folder.path("secrets")).unwrap();
     watcher.follow(&[folder.path("secrets/credentials")]).unwrap();
     folder.write("credentials", "c");

@@ -1,4 +1,4 @@
-//! Nobody comes back to the proxy through it, whatever is allowed.
+//! No request through the proxy reaches the proxy itself, whatever is allowed.
 
 use super::through_connect;
 use crate::support::{Gate, refused};
@@ -35,13 +35,13 @@ async fn a_reload_keeps_it_closed() {
     refused(&gate.get(&url).await, "egress");
 }
 
-/// A client that asks for the same page on a port that nobody listens on yet, all the while that robotgate begins to.
+/// Clients request the same page on an unused port, while robotgate starts to listen on it.
 #[tokio::test]
 async fn a_port_that_it_begins_to_listen_on_is_closed_before_anybody_gets_there() {
     const EXEMPT: &str = "[[bot]]\nname = \"tester\"\nuser-agents = [\"TestBot\"]\nenforcement = \"exempt\"\n";
     let gate = std::sync::Arc::new(Gate::with(EXEMPT).await);
     for round in 0..5 {
-        // No other test has this address.
+        // No other test uses this address.
         let free = std::net::TcpListener::bind("127.0.77.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
@@ -64,7 +64,7 @@ async fn a_port_that_it_begins_to_listen_on_is_closed_before_anybody_gets_there(
         done.store(true, std::sync::atomic::Ordering::SeqCst);
         for bot in bots {
             let answers = bot.await.unwrap();
-            // Nobody there, or closed to bots, and never an answer of the operators' side.
+            // Either nobody listened, or egress refused it; the admin API never answered.
             assert!(answers.iter().all(|status| [502, 403].contains(status)), "{answers:?}");
         }
     }

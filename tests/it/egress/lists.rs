@@ -1,4 +1,4 @@
-//! `egress.allow`, `egress.deny` and `egress.ports`, and what a reload makes of them.
+//! `egress.allow`, `egress.deny` and `egress.ports`, also after a reload.
 
 use super::{CLOSED, OPEN, open_origin, through_connect};
 use crate::support::{Gate, allowed, failed, refused};
@@ -69,7 +69,7 @@ async fn ports_of_other_protocols_are_closed_unless_they_are_written() {
         refused(&through_connect(&gate, &format!("a.example:{port}")).await, "egress");
     }
     let gate = Gate::with("[egress]\nports = ['1-65535', 1]").await;
-    // What nobody listens on is refused by the machine.
+    // Nobody listens on this port, so the machine refuses the connection.
     refused(&gate.get("http://127.0.0.1:1/").await, "unreachable");
     refused(&gate.get("http://127.0.0.1:22/").await, "egress");
     allowed(&gate.get(&origin.url("/x")).await, "no-robots");
@@ -88,7 +88,7 @@ async fn a_reload_of_the_lists_takes_effect_at_once() {
     allowed(&gate.get(&by_name).await, "no-robots");
     allowed(&gate.get(&by_address).await, "no-robots");
 
-    // The copies and the connections that there are by now change nothing.
+    // Existing copies and connections make no difference.
     for (count, egress) in [(2, "deny = ['127.0.0.1', 'shop.example']"), (3, "ports = [80, 443]")] {
         gate.reconfigure(&format!("{OPEN}\n{egress}"));
         gate.reloaded(count).await;
@@ -97,6 +97,7 @@ async fn a_reload_of_the_lists_takes_effect_at_once() {
     }
     gate.reconfigure(CLOSED);
     gate.reloaded(4).await;
-    // Its copy allows it; where the name leads turns out on the way.
+    // The copy allows the request. That the name leads to a forbidden address is found only when it
+    // is resolved.
     failed(&gate.get(&by_name).await, 502, &["destination_ip_prohibited"]);
 }

@@ -1,4 +1,4 @@
-//! A name is looked up once for a connection, and the address that was checked is the one that is dialled.
+//! A name is resolved once for each connection, and the checked address is the one that is dialled.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ use crate::support::{DnsAnswer, Gate, NAME, Origin, allowed, failed, refused};
 const HERE: [u8; 4] = [127, 0, 0, 1];
 const PRIVATE: [u8; 4] = [10, 0, 0, 1];
 
-/// One set of addresses after the other.
+/// Returns these sets of addresses for one query after another.
 fn changing(sets: &[&[[u8; 4]]]) -> DnsAnswer {
     let set = |set: &&[[u8; 4]]| set.iter().map(|address| IpAddr::from(*address)).collect();
     DnsAnswer::Changing(sets.iter().map(set).collect())
@@ -24,7 +24,7 @@ async fn upstream(gate: &Gate, url: &str) -> Option<String> {
 async fn the_fetch_and_the_page_each_dial_what_they_checked() {
     let origin = open_origin().await;
     let gate = Gate::start().await;
-    // Once for the robots.txt, once for the page; what a third time would say does not matter.
+    // One query for the robots.txt, one for the page. The third answer is not used.
     gate.dns().answer(NAME, changing(&[&[HERE], &[HERE], &[PRIVATE]]));
 
     let url = origin.url("/x");
@@ -37,7 +37,7 @@ async fn the_fetch_and_the_page_each_dial_what_they_checked() {
 async fn the_log_has_the_address_of_the_robots_txt_and_that_of_the_page() {
     let origin = open_origin().await;
     let gate = Gate::start().await;
-    // Nothing listens at the second one.
+    // Nothing listens on the second address.
     gate.dns().answer(NAME, changing(&[&[HERE], &[[127, 0, 0, 2]]]));
 
     let url = origin.url("/x");

@@ -1,8 +1,8 @@
-//! A robots.txt that redirects to where bots may not go is one that cannot be had.
+//! A robots.txt that redirects to a forbidden destination is unreachable.
 
 use crate::support::{DnsAnswer, Gate, Origin, Reply, refused};
 
-/// An origin whose robots.txt comes to `place` with its `hops`-th redirect.
+/// Starts an origin whose robots.txt redirects to `place` with redirect number `hops`.
 async fn leading_to(place: String, hops: usize) -> Origin {
     Origin::start()
         .otherwise(move |request| {

@@ -1,4 +1,4 @@
-//! What a bot is told that asks for a place where it may not go.
+//! The responses to requests for forbidden destinations.
 
 use super::{CLOSED, OPEN, logged, open_origin};
 use crate::support::{Alpn, Connected, Gate, NAME, Origin, Signal, allowed, failed, refused};
@@ -120,7 +120,7 @@ async fn no_enforcement_opens_what_is_closed() {
         let by_name = gate.get(&origin.url("/x")).await;
         match enforcement {
             "report" => drop(refused(&by_name, "egress")),
-            // Nobody asked for the robots.txt, so it turns out on the way.
+            // The robots.txt is not needed, so this is found only when connecting.
             _ => failed(&by_name, 502, &["destination_ip_prohibited"]),
         }
     }

@@ -1,4 +1,4 @@
-//! The audit log of a gate, read line by line as it grows: many exchanges are looked for in it again and again.
+//! The audit log of a gate, read incrementally because many exchanges are looked up in it repeatedly.
 
 use std::{
     collections::HashMap,
@@ -11,13 +11,13 @@ use std::{
 
 use serde_json::Value;
 
-/// See the module's text.
+/// An index of the audit log.
 pub struct Ledger {
     path: PathBuf,
     known: Mutex<Known>,
 }
 
-/// One decision and the completions that name it, of which there has to be one.
+/// A decision and the completions with its id, of which there must be exactly one.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub decision: Value,
@@ -27,20 +27,20 @@ pub struct Entry {
 #[derive(Default)]
 struct Known {
     offset: u64,
-    /// A line whose end has not come.
+    /// An incomplete line.
     begun: Vec<u8>,
-    /// Indices of `entries`, by the authority of the URL, and by that and the first two parts of the path.
+    /// Indices of `entries`, by the host and port of the URL, and by these with the first two parts of the path.
     about: HashMap<String, Vec<usize>>,
     by_id: HashMap<String, usize>,
     entries: HashMap<usize, Entry>,
-    /// How many entries there were ever.
+    /// Number of entries so far, including forgotten ones.
     count: usize,
 }
 
 // === impl Ledger ===
 
 impl Ledger {
-    /// Of the log in this file.
+    /// Reads the log in this file.
     pub fn of(path: PathBuf) -> Self {
         Self {
             path,
@@ -48,8 +48,8 @@ impl Ledger {
         }
     }
 
-    /// What is known so far of the exchanges with an authority (`host:port`), or of those there whose path begins with two
-    /// parts (`host:port/a/b`), in order.
+    /// Returns the exchanges so far with a host and port (`host:port`), or of those with a path that begins with two
+    /// given parts (`host:port/a/b`), in order.
     pub fn about(&self, authority: &str) -> Vec<Entry> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.read(&self.path);
@@ -57,7 +57,7 @@ impl Ledger {
         found.iter().filter_map(|at| known.entries.get(at)).cloned().collect()
     }
 
-    /// Gives up what is known of exchanges (see [`about`](Self::about)): a fuzzer makes very many.
+    /// Forgets exchanges (see [`about`](Self::about)), because a fuzzer makes very many.
     pub fn forget(&self, about: &str) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for at in known.about.remove(about).unwrap_or_default() {
@@ -65,10 +65,10 @@ impl Ledger {
         }
     }
 
-    /// Waits until `condition` holds of the exchanges with an authority, at most for `patience`; the exchanges.
+    /// Waits until `condition` holds for the exchanges with a host and port, and returns them.
     ///
     /// # Errors
-    /// What there was when it was waited in vain.
+    /// The exchanges so far, if that takes longer than `patience`.
     pub async fn wait(
         &self,
         authority: &str,
@@ -89,7 +89,7 @@ impl Ledger {
     }
 }
 
-/// Whether each decision has its completion.
+/// Returns whether each decision has its completion.
 pub fn are_complete(entries: &[Entry]) -> bool {
     entries.iter().all(|entry| !entry.completions.is_empty())
 }
@@ -97,9 +97,9 @@ pub fn are_complete(entries: &[Entry]) -> bool {
 // === impl Known ===
 
 impl Known {
-    /// Takes what was written since.
+    /// Reads what has been written since the last call.
     fn read(&mut self, path: &PathBuf) {
-        // There is no file before the first line.
+        // The file does not exist before the first line.
         let Ok(mut file) = File::open(path) else { return };
         file.seek(SeekFrom::Start(self.offset)).expect("a file that grows");
         let read = file.read_to_end(&mut self.begun).expect("a file that can be read");

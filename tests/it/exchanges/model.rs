@@ -1,5 +1,5 @@
-//! What must hold of any exchange, whatever client and origin do. A plain reading of what each side sent, by the strict
-//! reader, is compared with what each side got and with the audit log.
+//! What must hold for any exchange, whatever client and origin do. The strict reader parses what each side sent; the
+//! model compares that with what each side received and with the audit log.
 
 use std::fmt;
 
@@ -10,27 +10,27 @@ use super::{
     strict::{self, End, Message, Rest},
 };
 
-/// How a scenario went.
+/// What happened in a scenario.
 pub struct Went<'w> {
     pub scenario: &'w Scenario,
     pub number: u64,
     pub authority: &'w str,
-    /// What the client sent.
+    /// Bytes that the client sent.
     pub sent: &'w [u8],
-    /// What the client got.
+    /// Bytes that the client received.
     pub got: &'w [u8],
     /// Whether the proxy closed the client's connection.
     pub ended: bool,
-    /// What the origin saw, in order.
+    /// Requests that the origin received, in order.
     pub seen: &'w [Seen],
-    /// What the log says, in order.
+    /// Exchanges in the log, in order.
     pub entries: &'w [Entry],
 }
 
-/// Checks all that must hold.
+/// Checks everything that must hold.
 ///
 /// # Errors
-/// What does not.
+/// What does not hold.
 pub fn check(went: &Went<'_>) -> Result<(), String> {
     let requests = went.requests();
     decisions_are_of_requests(went, &requests)?;
@@ -41,8 +41,8 @@ pub fn check(went: &Went<'_>) -> Result<(), String> {
     completions_tell_what_was_sent(went, &finals)
 }
 
-/// Only what the client's bytes hold as a request is decided on, in its order, once: nothing behind a broken framing, and
-/// nothing out of content.
+/// Checks that exactly the requests in the client's bytes are decided, each once and in order: none after broken
+/// framing, and none from content.
 fn decisions_are_of_requests(went: &Went<'_>, requests: &[Message]) -> Result<(), String> {
     for (at, entry) in went.entries.iter().enumerate() {
         ensure(entry.completions.len() == 1, || {
@@ -76,8 +76,8 @@ fn decisions_are_of_requests(went: &Went<'_>, requests: &[Message]) -> Result<()
     Ok(())
 }
 
-/// What the origin saw are the forwarded requests in the order of their decisions, each once; again only where a kept
-/// connection swallowed it and it may be repeated (RFC 9110 §9.2.2).
+/// Checks that the origin received the forwarded requests in the order of their decisions, each once. A request may be
+/// repeated only if a kept connection lost it and it is repeatable (RFC 9110 §9.2.2).
 fn the_origin_sees_what_was_decided(went: &Went<'_>) -> Result<(), String> {
     let mut last: Option<&Seen> = None;
     for seen in went.seen {
@@ -134,10 +134,10 @@ fn content_goes_up_as_it_is(went: &Went<'_>, requests: &[Message]) -> Result<(),
     Ok(())
 }
 
-/// Each answer of an origin's is of the request that it is an answer to, and has the content that was sent, or its
-/// beginning where either side broke off. The final answers.
+/// Checks that each of the origin's responses belongs to its request and has the content that was sent, or its
+/// beginning if either side broke off. Returns the final responses.
 fn answers_are_of_their_requests(went: &Went<'_>, requests: &[Message]) -> Result<Vec<Message>, String> {
-    // A request that is none is answered too, and the last one.
+    // The last request gets a response even if it is invalid.
     let mut methods: Vec<String> = went.scenario.asks.iter().map(|ask| ask.method.to_owned()).collect();
     methods.truncate(requests.len() + 1);
     let read = strict::responses(went.got, &methods, went.ended);
@@ -177,13 +177,13 @@ fn the_answer_is_true(ask: &Ask, id: &str, got: &Message) -> Result<(), String> 
     ensure(content.starts_with(&got.content), || {
         format!("the content of {id} was changed: {:?}", got.content)
     })?;
-    // Nobody can tell the end of a connection from the end of such an answer.
+    // For such a response, the end of the content looks like a broken connection.
     if got.end != End::Complete || got.framing == strict::Framing::UntilClose {
         return Ok(());
     }
     if answer.ends_by_close(ask.method) {
         let sent = sent - head;
-        // A connection that is reset is no end of the content.
+        // A reset must not look like the end of the content.
         ensure(
             got.content.len() == sent && !(answer.cut.is_some() && answer.reset),
             || format!("{id} seems whole: {} of {sent} bytes", got.content.len()),
@@ -197,7 +197,8 @@ fn the_answer_is_true(ask: &Ask, id: &str, got: &Message) -> Result<(), String> 
     }
 }
 
-/// Where a client has sent a whole request and waits, it gets an answer, unless the connection was said to end before.
+/// Checks that each complete request gets a response if the client waits, unless the connection was announced to close
+/// before.
 fn every_request_is_answered(went: &Went<'_>, requests: &[Message], finals: &[Message]) -> Result<(), String> {
     let is_complete =
         requests.len() == went.scenario.asks.len() && requests.iter().all(|message| message.end == End::Complete);
@@ -212,14 +213,14 @@ fn every_request_is_answered(went: &Went<'_>, requests: &[Message], finals: &[Me
     };
     let says_close = last.all("connection").any(|value| value.eq_ignore_ascii_case("close"));
     let ends = says_close || last.end != End::Complete || last.framing == strict::Framing::UntilClose;
-    // Without pipelining, a request that comes too early is lost.
+    // Without pipelining, a request that is sent too early is lost.
     ensure(
         ends || went.scenario.pipelined || finals.len() >= requests.len(),
         || format!("only {} of {} requests were answered", finals.len(), requests.len()),
     )
 }
 
-/// The log has the status that the client got, and as many bytes, where it got all.
+/// Checks that the log has the client's status and number of bytes for each complete response.
 fn completions_tell_what_was_sent(went: &Went<'_>, finals: &[Message]) -> Result<(), String> {
     for (at, entry) in went.entries.iter().enumerate() {
         let end = &entry.completions[0];
@@ -247,10 +248,10 @@ fn completions_tell_what_was_sent(went: &Went<'_>, finals: &[Message]) -> Result
 // === impl Went ===
 
 impl Went<'_> {
-    /// The requests that a strict reader finds in what the client sent, up to the first that is none.
+    /// Parses the client's bytes strictly, and returns the requests up to the first invalid one.
     fn requests(&self) -> Vec<Message> {
         let mut requests = strict::requests(self.sent).messages;
-        // A connection ends behind a request that says so.
+        // A request with `Connection: close` is the last.
         let last = requests.iter().position(|message| {
             let says = |option: &str| {
                 message

@@ -1,4 +1,5 @@
-//! Plays [scenarios](super::scenario) through a proxy, and holds what each side saw to the [model](super::model).
+//! Plays [scenarios](super::scenario) through a proxy, and checks what each side received against the
+//! [model](super::model).
 
 use std::{
     io,
@@ -36,16 +37,16 @@ pub struct Bench {
     next: AtomicU64,
 }
 
-/// What a client got so far, and whether no more comes.
+/// What a client has received so far, and whether the connection has ended.
 type Got = (Vec<u8>, bool);
 
 // === impl Bench ===
 
 impl Bench {
-    /// For the proxy at this address, with its audit log in this file. It has to let clients through to 127.0.0.1.
+    /// Creates a bench for the proxy at this address with its audit log in this file. The proxy must allow 127.0.0.1.
     ///
     /// # Errors
-    /// There is no port for the origin.
+    /// If there is no port for the origin.
     pub async fn start(proxy: SocketAddr, audit: PathBuf) -> io::Result<Self> {
         Ok(Self {
             proxy,
@@ -55,10 +56,10 @@ impl Bench {
         })
     }
 
-    /// Plays the scenario that `bytes` make.
+    /// Plays the scenario that `bytes` describe.
     ///
     /// # Errors
-    /// What is wrong with how it went.
+    /// What the model found wrong.
     pub async fn play(&self, bytes: &[u8]) -> Result<(), String> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let scenario = Arc::new(Scenario::from_bytes(bytes));
@@ -76,7 +77,7 @@ impl Bench {
             let logged = self.ledger.wait(&about, PATIENCE, are_complete).await;
             entries.extend(logged.map_err(|entries| format!("a completion is missing: {entries:#?}\n{scenario:#?}"))?);
         }
-        // In the order of the log, which begins with the time.
+        // Sort in the order of the log, because ids begin with the time.
         entries.sort_by_key(|entry| entry.decision["id"].as_str().map(str::to_owned));
         let went = Went {
             scenario: &scenario,
@@ -101,7 +102,7 @@ impl Bench {
         verdict
     }
 
-    /// What the client sent and got, and whether the proxy closed.
+    /// Plays the client. Returns what it sent and received, and whether the proxy closed.
     async fn act(&self, scenario: &Scenario, number: u64, authority: &str) -> io::Result<(Vec<u8>, Vec<u8>, bool)> {
         let stream = TcpStream::connect(self.proxy).await?;
         stream.set_nodelay(true)?;
@@ -138,7 +139,7 @@ impl Client {
             let breaks_off = scenario.break_off.filter(|break_off| break_off.ask == at);
             let share = breaks_off.and_then(|break_off| break_off.share);
             let length = share.map_or(bytes.len(), |share| bytes.len() * usize::from(share) / 256);
-            // Whoever sends all at once looks at no answer before.
+            // A pipelining client sends everything without waiting for responses.
             let enough = if scenario.pipelined {
                 usize::MAX
             } else {
@@ -146,7 +147,7 @@ impl Client {
             };
             let before = self.got.borrow().0.len();
             for piece in pieces(&bytes[..length], scenario.piece) {
-                // The proxy may have closed, or have answered early: a client that sends no more cannot go on, either.
+                // The proxy may have closed or responded early. A client that stops sending cannot continue either.
                 if self.send(piece, enough).await.is_err() {
                     self.answered(at + 1).await;
                     return;
@@ -165,7 +166,7 @@ impl Client {
         self.answered(scenario.asks.len()).await;
     }
 
-    /// Sends unless the answer, or the end, comes first.
+    /// Sends, unless the response or the end of the connection comes first.
     async fn send(&mut self, mut piece: &[u8], answers: usize) -> io::Result<()> {
         let methods = self.methods.clone();
         while !piece.is_empty() {
@@ -192,13 +193,13 @@ impl Client {
         }
     }
 
-    /// How many answers are whole.
+    /// Counts the complete responses.
     fn answers(&self) -> usize {
         let (bytes, ended) = &*self.got.borrow();
         finals(bytes, &self.methods, *ended)
     }
 
-    /// Waits for so many whole answers, or the end. Whether the connection goes on.
+    /// Waits for this many complete responses, or the end. Returns whether the connection is still open.
     async fn answered(&mut self, number: usize) -> bool {
         let methods = self.methods.clone();
         self.wait(|(bytes, ended)| *ended || finals(bytes, &methods, *ended) >= number)
@@ -207,7 +208,7 @@ impl Client {
     }
 
     async fn wait(&mut self, condition: impl FnMut(&Got) -> bool) {
-        // The sender says the end before it goes.
+        // The sender reports the end before it is dropped.
         let _ = self.got.wait_for(condition).await;
     }
 }
@@ -226,12 +227,12 @@ async fn read(mut reader: OwnedReadHalf, got: watch::Sender<Got>) {
     }
 }
 
-/// How many final answers are whole.
+/// Counts the complete final responses.
 fn finals(bytes: &[u8], methods: &[String], ended: bool) -> usize {
     let read = strict::responses(bytes, methods, ended);
     let complete = |message: &&strict::Message| message.is_final() && message.end == strict::End::Complete;
     read.messages.iter().filter(complete).count()
 }
 
-/// When a scenario is given up: one that goes well comes nowhere near it.
+/// When a scenario is given up. A good one takes far less.
 const PATIENCE: Duration = Duration::from_secs(60);

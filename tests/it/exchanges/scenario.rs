@@ -1,23 +1,23 @@
-//! A hostile client and a hostile origin, made up from bytes: the fewer and the smaller the bytes, the simpler they are.
+//! A hostile client and a hostile origin, derived from bytes. Fewer and smaller bytes make a simpler scenario.
 //!
-//! Nothing here says what should come of it; [`super::model`] does.
+//! [`super::model`] defines the expected results.
 
-/// What one client does on one connection, and how the origin answers each of its requests.
+/// What one client does on one connection, and how the origin responds to each request.
 #[derive(Debug)]
 pub struct Scenario {
     pub asks: Vec<Ask>,
     /// Whether the client sends everything without waiting for answers.
     pub pipelined: bool,
-    /// Where the client breaks off.
+    /// Where the client breaks off, if it does.
     pub break_off: Option<BreakOff>,
-    /// Where what is sent is cut into pieces: a piece has this many bytes, or all at 0.
+    /// Size of the pieces in which bytes are sent; 0 sends them as a whole.
     pub piece: usize,
 }
 
 #[derive(Debug)]
 pub struct Ask {
     pub method: &'static str,
-    /// Whether robots.txt refuses it.
+    /// Whether robots.txt disallows it.
     pub refused: bool,
     pub version: &'static str,
     pub fields: &'static str,
@@ -31,25 +31,25 @@ pub struct Ask {
 pub enum Framing {
     Nothing,
     Length,
-    /// Chunks of this many bytes.
+    /// Chunks of this size in bytes.
     Chunks(usize),
     UntilClose,
 }
 
-/// What makes a request one that must not go on, or not wholly.
+/// A fault, because of which the request must not be forwarded, or not completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// In its head: nothing may go on.
+    /// In the head: nothing may be forwarded.
     Head(&'static str),
-    /// In its chunks, behind the content: what stands there.
+    /// A broken chunk with this text, after the content.
     Chunk(&'static str),
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct BreakOff {
-    /// In this request.
+    /// The index of the request.
     pub ask: usize,
-    /// After this share of its bytes, in 256ths; `None` after some of its answer came.
+    /// After this share of its bytes, in 256ths. `None`: after a part of its response.
     pub share: Option<u8>,
     pub how: How,
 }
@@ -58,7 +58,7 @@ pub struct BreakOff {
 pub enum How {
     Close,
     Reset,
-    /// Ends its direction and waits.
+    /// Closes the sending direction and waits.
     Finish,
 }
 
@@ -68,25 +68,25 @@ pub struct OriginAnswer {
     pub status: u16,
     pub framing: Framing,
     pub content: Content,
-    /// Whether it comes before the request's content.
+    /// Whether it is sent before the request's content arrives.
     pub early: bool,
     pub says_close: bool,
-    /// Whether the connection is closed behind it.
+    /// Whether the connection is closed after it.
     pub closes: bool,
-    /// Bytes behind it that belong to nothing.
+    /// Bytes after it that belong to no response.
     pub extra: &'static str,
-    /// Only this share of it is sent, in 256ths, and the connection ends.
+    /// Only this share of it is sent, in 256ths, before the connection ends.
     pub cut: Option<u8>,
     pub reset: bool,
-    /// Stands for its head where it is none.
+    /// An invalid beginning in place of its head.
     pub fault: Option<&'static str>,
 }
 
-/// Content, which is shown as text, and only its beginning.
+/// Content, of which `Debug` shows only the beginning, as text.
 #[derive(Default)]
 pub struct Content(pub Vec<u8>);
 
-/// Bytes that choose.
+/// Makes choices from bytes.
 struct Choices<'b>(std::slice::Iter<'b, u8>);
 
 // === impl Choices ===
@@ -96,12 +96,12 @@ impl Choices<'_> {
         self.0.next().copied().unwrap_or(0)
     }
 
-    /// One of `all`; the first where there are no bytes left.
+    /// Chooses one of `all`; the first if no bytes are left.
     fn one<T: Copy>(&mut self, all: &[T]) -> T {
         all[usize::from(self.byte()) % all.len()]
     }
 
-    /// Whether something comes true that does once in `times`.
+    /// Returns true once in `times`.
     fn seldom(&mut self, times: u8) -> bool {
         self.byte() % times == times - 1
     }
@@ -189,7 +189,7 @@ fn answer(choices: &mut Choices<'_>) -> OriginAnswer {
         extra: choices.one(&["", "", "", "", "", FORGED, "junk"]),
         cut: choices.seldom(8).then(|| choices.byte()),
         reset: choices.seldom(12),
-        // Where there are chunks, lengths do not count (RFC 9112 §6.3).
+        // With chunks, Content-Length is ignored (RFC 9112 §6.3).
         fault: choices
             .seldom(12)
             .then(|| choices.one(&ANSWER_FAULTS))
@@ -213,7 +213,7 @@ fn content(choices: &mut Choices<'_>) -> Content {
 // === impl Ask ===
 
 impl Ask {
-    /// The bytes of the request for a target.
+    /// Returns the bytes of the request for a target.
     pub fn bytes(&self, authority: &str, path: &str) -> Vec<u8> {
         let Self {
             method,
@@ -236,8 +236,8 @@ impl Ask {
 // === impl OriginAnswer ===
 
 impl OriginAnswer {
-    /// The bytes of the answer to the request with this id, without what is behind it; where its final head ends; and its
-    /// content, in so far as it has one.
+    /// Returns the bytes of the response to the request with this id, without `extra`; where its final head ends; and
+    /// its content, if it has any.
     pub fn bytes(&self, method: &str, id: &str) -> (Vec<u8>, usize, Vec<u8>) {
         let mut bytes = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(self.interim);
         let is_bare = method == "HEAD" || matches!(self.status, 204 | 304);
@@ -256,13 +256,13 @@ impl OriginAnswer {
         (bytes, head, content.to_vec())
     }
 
-    /// Whether the end of the connection is the end of the content.
+    /// Returns whether the end of the connection ends the content.
     pub fn ends_by_close(&self, method: &str) -> bool {
         self.framing == Framing::UntilClose && method != "HEAD" && !matches!(self.status, 204 | 304)
     }
 }
 
-/// Writes the end of a head and the content; where the head ends.
+/// Writes the end of a head and the content. Returns where the head ends.
 fn frame(bytes: &mut Vec<u8>, framing: Framing, content: &[u8], fault: Option<Fault>) -> usize {
     match framing {
         Framing::Nothing | Framing::UntilClose => bytes.extend(b"\r\n"),
@@ -305,7 +305,7 @@ const FIELDS: [&str; 7] = [
     "Expect: 100-continue\r\n",
     "X-A: b\r\nConnection: X-A\r\n",
 ];
-/// Lines of a head that make it one that two parsers could read in two ways.
+/// Fields that two parsers could read in different ways.
 const HEAD_FAULTS: [&str; 10] = [
     "Content-Length: 3\r\nContent-Length: 4\r\n",
     "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
@@ -326,7 +326,7 @@ const CHUNK_FAULTS: [&str; 6] = [
     "0x3\r\nabc\r\n0\r\n\r\n",
     "g\r\n",
 ];
-/// Beginnings of heads that are none, up to their first fields.
+/// Invalid beginnings of heads, up to their first fields.
 const ANSWER_FAULTS: [&str; 8] = [
     "HELLO\r\n",
     "HTTP/1.1 abc OK\r\n",

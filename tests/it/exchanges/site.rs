@@ -1,4 +1,4 @@
-//! The origin of the [scenarios](super::scenario): answers each request as its scenario has it, and remembers what it saw.
+//! The origin of the [scenarios](super::scenario): responds as the scenario says, and records the requests.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,7 @@ use super::{
     strict::{self, End, Message, Rest},
 };
 
-/// See the module's text.
+/// The origin, which all scenarios share.
 pub struct Site {
     address: SocketAddr,
     state: Mutex<State>,
@@ -31,13 +31,13 @@ struct State {
     wrong: Vec<String>,
 }
 
-/// A request that came.
+/// A request that the origin received.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub ask: usize,
-    /// Whether the connection had another request before it.
+    /// Whether the connection had a request before.
     pub kept: bool,
-    /// Whether a byte was answered.
+    /// Whether a byte of the response was sent.
     pub answered: bool,
     pub message: Message,
 }
@@ -55,7 +55,7 @@ impl Site {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let site = accepting.clone();
-                // What goes wrong on a connection is the proxy's to notice.
+                // Errors on a connection are left for the proxy to notice.
                 tokio::spawn(async move { drop(site.serve(stream).await) });
             }
         });
@@ -70,17 +70,17 @@ impl Site {
         self.state().scenarios.insert(number, scenario);
     }
 
-    /// The requests of a scenario, in the order in which their heads came.
+    /// Returns the requests of a scenario, in the order in which their heads arrived.
     pub fn seen(&self, number: u64) -> Vec<Seen> {
         self.state().seen.get(&number).cloned().unwrap_or_default()
     }
 
-    /// Gives up what is known of a scenario. What comes of it later is not looked at.
+    /// Forgets a scenario; ignores its later requests.
     pub fn forget(&self, number: u64) {
         self.state().seen.remove(&number);
     }
 
-    /// What came that belongs to no scenario.
+    /// Returns everything received that belongs to no scenario.
     pub fn wrong(&self) -> Vec<String> {
         self.state().wrong.clone()
     }
@@ -152,14 +152,15 @@ impl Site {
                 .exchange(&mut stream, &mut bytes, &seen_at, &scenario, &target)
                 .await?
             {
-                // Not before the peer has: bytes that are unread when it closes would take the answer from it.
+                // Wait for the peer to close first: closing with unread bytes would reset the connection, and the peer
+                // would lose the response.
                 return Ok(());
             }
             kept = true;
         }
     }
 
-    /// Answers one request. Whether another may follow.
+    /// Answers one request. Returns whether another can follow.
     async fn exchange(
         &self,
         stream: &mut TcpStream,
@@ -184,7 +185,7 @@ impl Site {
         } else {
             answer.extra
         };
-        // The end goes with what is behind it, so that it is there when the connection is kept.
+        // Send the end of the response together with `extra`, so that `extra` has arrived when the connection is kept.
         let tail = wire.split_off(wire.len().saturating_sub(20));
         for piece in pieces(&wire, scenario.piece) {
             seen_at.answered();
@@ -202,7 +203,7 @@ impl Site {
         let says_close = seen_at.says_close();
         if answer.cut.is_some() || ends_by_close || answer.closes || answer.says_close || answer.fault.is_some() {
             stream.shutdown().await?;
-            // Until the peer has closed as well.
+            // Wait until the peer has closed too.
             let mut rest = Vec::new();
             let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
             bytes.extend(rest);
@@ -217,7 +218,7 @@ impl Site {
     }
 }
 
-/// Where a request is remembered.
+/// The place where a request is recorded.
 struct SeenAt<'s> {
     site: &'s Site,
     number: u64,
@@ -228,7 +229,7 @@ struct SeenAt<'s> {
 // === impl SeenAt ===
 
 impl SeenAt<'_> {
-    /// `None` where it is not looked at any more.
+    /// Calls `work` on the request; `None` if the scenario was forgotten.
     fn with<T>(&self, work: impl FnOnce(&mut Seen) -> T) -> Option<T> {
         let mut state = self.site.state();
         let seen = state.seen.get_mut(&self.number).and_then(|seen| seen.get_mut(self.at));
@@ -248,7 +249,8 @@ impl SeenAt<'_> {
         self.with(says).unwrap_or(true)
     }
 
-    /// Takes the message that `bytes` begin with out of them, as far as it has come. Whether it is whole.
+    /// Records the message at the start of `bytes` as far as it has arrived, and removes it. Returns whether it is
+    /// complete.
     fn take(&self, bytes: &mut Vec<u8>) -> bool {
         let read = strict::requests(bytes);
         let Some(message) = read.messages.into_iter().next() else {
@@ -267,7 +269,7 @@ impl SeenAt<'_> {
     }
 }
 
-/// Reads the content of the request that `bytes` begin with. Whether all of it came.
+/// Reads the content of the request at the start of `bytes`. Returns whether it is complete.
 async fn take_content(stream: &mut TcpStream, bytes: &mut Vec<u8>, seen_at: &SeenAt<'_>) -> io::Result<bool> {
     loop {
         if bytes.is_empty() || seen_at.take(bytes) {
@@ -279,20 +281,20 @@ async fn take_content(stream: &mut TcpStream, bytes: &mut Vec<u8>, seen_at: &See
     }
 }
 
-/// The path of a request of a scenario.
+/// Returns the path of a scenario's request.
 pub fn path(number: u64, ask: usize, refused: bool) -> String {
     let folder = if refused { "no" } else { "yes" };
     format!("/{folder}/{number}/{ask}")
 }
 
-/// The number of the scenario, and of its request.
+/// Parses a path into the numbers of the scenario and the request.
 pub fn parse(path: &str) -> Option<(u64, usize)> {
     let mut parts = path.split('/').skip(2);
     let parsed = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
     parts.next().is_none().then_some(parsed)
 }
 
-/// In pieces of so many bytes, but not in very many; whole at 0.
+/// Splits into pieces of `size` bytes, or larger ones to limit their number; 0 does not split.
 pub fn pieces(bytes: &[u8], size: usize) -> impl Iterator<Item = &[u8]> {
     let size = if size == 0 {
         bytes.len().max(1)
@@ -302,5 +304,5 @@ pub fn pieces(bytes: &[u8], size: usize) -> impl Iterator<Item = &[u8]> {
     bytes.chunks(size)
 }
 
-/// When a peer that does not move is given up.
+/// When to give up on a peer that does nothing.
 pub const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,9 +1,9 @@
-//! A strict reader of HTTP/1 messages (RFC 9112), independent of the code under test: what one end of a connection
-//! sent, taken apart into messages.
+//! A strict parser of HTTP/1 messages (RFC 9112), independent of the code under test. It splits what one side of a
+//! connection sent into messages.
 //!
-//! It uses the standard library alone, so that the fuzz targets can include this file.
+//! It uses only the standard library, so that the fuzz targets can include this file.
 
-/// What came on one direction of a connection.
+/// One direction of a connection.
 #[derive(Debug)]
 pub struct Read {
     pub messages: Vec<Message>,
@@ -12,17 +12,17 @@ pub struct Read {
     pub rest: Rest,
 }
 
-/// What stands behind the last message.
+/// What follows the last message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rest {
     Nothing,
-    /// The beginning of another head.
+    /// An incomplete head.
     PartOfHead,
-    /// Bytes that are no head, and why.
+    /// Bytes that are not a head, and why.
     Broken(&'static str),
-    /// A response to no request.
+    /// A response without a request.
     TooMany,
-    /// The bytes of another protocol, behind a `101`.
+    /// Another protocol, after a `101`.
     Upgraded,
 }
 
@@ -30,21 +30,21 @@ pub enum Rest {
 pub struct Message {
     /// The request line or status line.
     pub start: String,
-    /// Names and values, as they were written.
+    /// Names and values as written.
     pub fields: Vec<(String, String)>,
-    /// Without the framing of the chunks.
+    /// The content, without chunk framing.
     pub content: Vec<u8>,
     pub framing: Framing,
-    /// Trailer lines, where there are chunks.
+    /// Trailer lines of chunked content.
     pub trailers: Vec<String>,
     pub end: End,
-    /// Where it ends in the bytes.
+    /// Where the message ends in the bytes.
     pub until: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is no content.
+    /// No content.
     Nothing,
     Length(usize),
     Chunked,
@@ -54,13 +54,13 @@ pub enum Framing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Complete,
-    /// More content has to come.
+    /// More content is missing.
     Open,
-    /// The chunks are broken.
+    /// The chunks are invalid.
     Broken(&'static str),
 }
 
-/// Reads requests.
+/// Parses requests.
 pub fn requests(bytes: &[u8]) -> Read {
     read(bytes, |message| {
         let framing = framing_of_request(message)?;
@@ -68,7 +68,8 @@ pub fn requests(bytes: &[u8]) -> Read {
     })
 }
 
-/// Reads the responses to requests with these methods, interim ones too. `ended` where no more bytes come.
+/// Parses the responses to requests with these methods, including interim ones. `ended` says that no more bytes
+/// come.
 pub fn responses(bytes: &[u8], methods: &[String], ended: bool) -> Read {
     let mut methods = methods.iter();
     let mut read = read(bytes, |message| {
@@ -130,7 +131,8 @@ fn read(bytes: &[u8], mut framing_of: impl FnMut(&Message) -> Result<(Framing, b
     }
 }
 
-/// Reads a head up to its empty line: nothing folded, no blank before a colon, no line end but CRLF.
+/// Parses a head up to its empty line. Rejects folded lines, a space before a colon, and line ends other than
+/// CRLF.
 fn head(bytes: &[u8]) -> Result<Message, &'static str> {
     let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
     let text = text.strip_suffix("\r\n\r\n").ok_or("no end of the head")?;
@@ -162,7 +164,7 @@ fn head(bytes: &[u8]) -> Result<Message, &'static str> {
     })
 }
 
-/// Takes the content that `bytes` begin with; how many bytes of them it fills.
+/// Takes the content at the start of `bytes`, and returns its length in bytes.
 fn take_content(message: &mut Message, bytes: &[u8]) -> usize {
     match message.framing {
         Framing::Nothing => 0,
@@ -237,7 +239,7 @@ fn take_chunks(message: &mut Message, bytes: &[u8]) -> usize {
 // === impl Message ===
 
 impl Message {
-    /// The values of a field.
+    /// Returns the values of a field.
     pub fn all<'m>(&'m self, name: &'m str) -> impl Iterator<Item = &'m str> {
         let named = self
             .fields
@@ -246,7 +248,7 @@ impl Message {
         named.map(|(_, value)| value.as_str())
     }
 
-    /// Of a status line; `None` where it is none.
+    /// Returns the status of a status line; `None` for any other line.
     pub fn status(&self) -> Option<u16> {
         let rest = self
             .start
@@ -259,12 +261,12 @@ impl Message {
         code.parse().ok().filter(|_| is_status)
     }
 
-    /// Whether a response ends what a request asked for.
+    /// Returns whether this is a final response.
     pub fn is_final(&self) -> bool {
         self.status().is_some_and(|status| !matches!(status, 100 | 102..=199))
     }
 
-    /// Method, target and version of a request line.
+    /// Returns method, target and version of a request line.
     pub fn request_line(&self) -> Option<(&str, &str, &str)> {
         let mut words = self.start.split(' ');
         let line = (words.next()?, words.next()?, words.next()?);

@@ -1,4 +1,4 @@
-//! The program and the proxy, asked the same, answer the same.
+//! The command and the proxy give the same answers.
 
 use serde_json::Value;
 
@@ -86,9 +86,9 @@ async fn what_the_proxy_does_not_take_is_not_explained() {
     }
 }
 
-/// Asks both, the proxy for `fetched`, and returns what the program said.
+/// Asks both, the proxy for `fetched`, and returns the command's answer.
 async fn compare(gate: &Gate, agent: &str, url: &str, fetched: &str) -> Value {
-    // A query tells the proxy's records apart; only of the robots.txt itself it would make another path.
+    // A query tells the proxy's records apart. A query on `/robots.txt` would make it a different path.
     let fetched = if url.ends_with("/robots.txt") { url } else { fetched };
     gate.get(fetched).user_agent(agent).await;
     let records = gate.audit();

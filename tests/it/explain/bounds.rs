@@ -1,11 +1,11 @@
-//! However a file of 500 KiB is made, it is explained soon, in a bounded answer: none takes much longer than an ordinary
-//! one; quadratic time would be thousands of times as long.
+//! Every file of 500 KiB is explained quickly, with bounded output. None may take much longer than an ordinary file;
+//! quadratic time would take thousands of times as long.
 
 use std::{path::Path, time::Duration};
 
 use crate::support::CliOutput;
 
-/// The explanation of `robots`, of which each output has to be bounded. Gives the longer one's processor time.
+/// Explains `robots` as text and JSON, checks that each output is bounded, and returns the longer processor time.
 async fn time(name: &str, robots: &str, path: &str) -> Duration {
     let mut longest = Duration::ZERO;
     assert!(robots.len() <= 500 * 1024, "{name}");

@@ -1,9 +1,9 @@
-//! What is said of a fetch: its way, what came of it, and for how long it holds.
+//! What the command says about a fetch: its redirects, its result, and how long that applies.
 
 use super::{explain, text};
 use crate::support::{CliOutput, Gate, Latch, Origin, Reply};
 
-/// The explanation of `/private` by what the origin answers now.
+/// Explains `/private` with the origin's current robots.txt.
 async fn fetched(gate: &Gate, origin: &Origin, more: &[&str]) -> CliOutput {
     let (config, url) = (gate.file("robotgate.toml"), origin.url("/private"));
     let args = ["--config", text(&config), "--agent", "ExampleBot", &url];
@@ -225,7 +225,7 @@ Fetched:
     assert_eq!(output.masked(&origin), expected);
     assert_eq!(output.code, Some(1));
 
-    // Whoever asks, where it can be told from the URL alone.
+    // The answer is the same for every agent if the URL alone decides.
     let (config, url) = (gate.file("robotgate.toml"), origin.url_at("127.0.0.1", "/private"));
     for agent in ["ExampleBot", "ScanBot", "Mozilla/5.0"] {
         let output = explain(&["--config", text(&config), "--json", "--agent", agent, &url]).await;
@@ -270,7 +270,7 @@ async fn who_would_have_to_prove_something_is_told_so() {
         (&some, "FreeBot/1.0", false, "ALLOWED"),
         (&some, "curl/8.5.0", false, "ALLOWED"),
         (&all, "LanBot/1.0", true, "ALLOWED"),
-        // Nothing can prove these: no proof stands for them.
+        // No proof is configured for these.
         (&all, "FreeBot/1.0", true, "REFUSED"),
         (&all, "curl/8.5.0", true, "REFUSED"),
     ] {

@@ -1,4 +1,4 @@
-//! What is written to a terminal fits into it, and is in colour where it can be.
+//! Output fits the terminal's width, and is coloured if the terminal supports it.
 
 use std::{
     fs::File,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::support::terminal::terminal;
 
-/// What the explanation by `robots` is on a terminal with so many columns.
+/// Returns the explanation with `robots`, as a terminal with this many columns shows it.
 fn shown(robots: &str, columns: u16, variables: &[(&str, &str)]) -> String {
     let (ours, theirs) = terminal(columns);
     let mut child = Command::new(env!("CARGO_BIN_EXE_robotgate"))
@@ -29,7 +29,7 @@ fn shown(robots: &str, columns: u16, variables: &[(&str, &str)]) -> String {
     input.write_all(robots.as_bytes()).expect("it reads");
     drop(input);
     let mut shown = Vec::new();
-    // A terminal whose other end is closed ends with an error.
+    // Reading a terminal whose other end is closed fails.
     let _ = File::from(ours).read_to_end(&mut shown);
     child.wait().expect("the child is ours");
     String::from_utf8(shown).expect("text").replace("\r\n", "\n")
@@ -44,7 +44,7 @@ fn rows_fit_the_window() {
     );
     for columns in [60, 80, 120] {
         let shown = shown(&robots, columns, &[("NO_COLOR", "1")]);
-        // Sentences wrap as they are; what stands in columns would not.
+        // Terminals can wrap sentences, but wrapping would break columns.
         let rows = shown.lines().filter(|line| line.starts_with([' ', '>']));
         let widest = rows.map(|line| line.chars().count()).max();
         assert!(widest <= Some(columns.into()), "{columns}:\n{shown}");

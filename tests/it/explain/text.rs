@@ -1,4 +1,4 @@
-//! What a person sees, and how a run ends.
+//! The output for a person, and exit statuses.
 
 use super::{explain, explain_input, of_file};
 

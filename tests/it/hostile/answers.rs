@@ -1,5 +1,5 @@
-//! Origins whose answer is none, or never ends: the bot gets a true error, the log has it, and others are served
-//! meanwhile.
+//! Origins whose response is invalid, or never ends: the bot gets the right error, the log has it, and other
+//! clients are served meanwhile.
 
 mod cases;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use self::cases::{Case, cases};
 use crate::support::{End, Gate, NAME, Origin, Record, Reply, Response, Step, allowed, refused, wait};
 
-/// For origins that fall silent. With it an origin that answers may be given up, too, where the machine is busy.
+/// Short time-outs, for origins that stop sending. On a busy machine they can hit a good origin too.
 const QUICK: &str = "[proxy]\nread-timeout = \"500ms\"\n[robots]\nfetch-idle-timeout = \"500ms\"";
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn a_page_that_is_none_is_a_true_error() {
         let completion = gate.completion_of(&gate.decision_for(&url).await).await;
         let error = completion["error"].as_str().unwrap_or_default();
         if status == 200 {
-            // Where the head had not gone down, there is still time to say so.
+            // If the head has not been sent, the gate can still respond with an error.
             let cut = response.status == 200 && response.end == End::Cut;
             assert_eq!(
                 cut || matches!(response.status, 502 | 504),
@@ -102,7 +102,7 @@ async fn a_robots_txt_that_is_none_closes_the_site_and_the_log_says_why() {
     assert!(grown < 50 << 20, "{} MiB more", grown >> 20);
 }
 
-/// Sets short bounds before the first of the origins that fall silent.
+/// Sets short time-outs before the first case that stops sending.
 async fn hurry(gate: &Gate, case: &Case) {
     if case.falls_silent() && gate.logged("configuration reloaded") == 0 {
         gate.reconfigure(QUICK);
@@ -118,7 +118,7 @@ async fn others_are_served(gate: &Gate, origin: &Origin) {
     .await;
 }
 
-/// A refusal that says why the robots.txt cannot be had.
+/// Asserts a refusal that says why the robots.txt is unreachable.
 #[track_caller]
 fn is_refused_with(response: &Response, why: &str, name: &str) {
     assert_eq!(response.status, 403, "{name}: {response:#?}");
@@ -163,7 +163,7 @@ async fn responses_that_have_no_body_have_none() {
     ] {
         let response = connection.get(&origin.url(path)).await;
         assert_eq!((response.status, response.text().as_str()), (status, text), "{path}");
-        // What the origin sent too much is nobody's answer.
+        // Excess bytes of the origin belong to no response.
         let next = gate.get(&origin.url("/next")).await;
         assert_eq!(next.text(), "page", "{path}");
         if !response.stays_open {
@@ -277,14 +277,14 @@ async fn what_stalls_holds_no_other_client_up() {
             .await;
         waiting.push(connection);
     }
-    // Those that stall never end.
+    // The stalled responses never end.
     for _ in 0..20 {
         allowed(&gate.get(&origin.url("/other")).await, "no-robots");
     }
 }
 
-/// The origin has seen no request that the log does not have, and each exchange has an end there. One that a kept
-/// connection swallowed may be seen again: that is the same exchange (RFC 9112 §9.3.1).
+/// Asserts that the log has every request that the origin received, and an end of each exchange. A request that a
+/// kept connection lost may be sent again, as the same exchange (RFC 9112 §9.3.1).
 async fn one_record_for_each_request(gate: &Gate, origin: &Origin) {
     let count = |record: &&Record| record["event"] == "decision";
     let (decisions, _) = gate.audited(gate.audit().iter().filter(count).count()).await;
@@ -302,7 +302,7 @@ async fn one_record_for_each_request(gate: &Gate, origin: &Origin) {
 async fn what_may_have_been_done_is_not_asked_for_again() {
     let origin = Origin::start()
         .on("/x", |request| match request.method.as_str() {
-            // The connection was kept, and is closed when the next request comes.
+            // The connection is kept, and closed when the next request arrives.
             "GET" => Reply::ok("text/plain", "page"),
             _ => Reply::script([Step::Reset]),
         })
@@ -317,7 +317,7 @@ async fn what_may_have_been_done_is_not_asked_for_again() {
         assert_eq!(response.status, 502, "{method}: {response:#?}");
         let forwarded = origin.requests_for("/x");
         assert_eq!(forwarded.len(), 2 * (round + 1), "{method}");
-        // A connection that the origin may be about to close is for requests that can be asked again.
+        // A connection that the origin may be about to close is used only for requests that can be repeated.
         assert_ne!(
             forwarded[2 * round].connection,
             forwarded[2 * round + 1].connection,

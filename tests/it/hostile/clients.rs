@@ -1,4 +1,4 @@
-//! Clients that say nothing, stop half-way, or do not trust us.
+//! Clients that send nothing, stop halfway, or do not trust the gate's certificate.
 
 use super::{is_well, start};
 use crate::support::{Alpn, Gate, NAME, Origin, Roots, wait};
@@ -58,7 +58,7 @@ async fn a_client_that_does_not_trust_us_is_named_with_what_to_do() {
     assert!(line.says(NAME), "where it wanted to go: {line:#?}");
 }
 
-/// Each kind of line is written once a second at most, with how often it came to that.
+/// Each kind of line is logged at most once a second, with the number of occurrences.
 #[tokio::test]
 async fn a_flood_of_bad_requests_is_no_flood_of_log_lines() {
     const REQUESTS: usize = 30;

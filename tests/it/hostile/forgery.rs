@@ -1,10 +1,10 @@
-//! What an origin or a client says cannot pass for what the gate says: in a header, in the log, on a terminal.
+//! Text from an origin or a client cannot pass for the gate's own: in a header, in the log, or on a terminal.
 
 use crate::support::{Gate, Origin, Reply, Response, Step, allowed, refused};
 
 const FORGED: &str = "deny; reason=rule; rule=\"Disallow: /forged\"; id=\"0\"";
 
-/// Nothing in the response is in our name but what we said.
+/// Asserts that the response has only the gate's own values in the gate's fields.
 #[track_caller]
 fn is_ours_alone(response: &Response, what: &str) {
     assert_eq!(response.decision().value(), "allow", "{what}: {response:#?}");
@@ -127,7 +127,7 @@ async fn a_refusal_that_an_origin_imitates_shows_as_its_own() {
 
         let completion = gate.completion_of(&gate.decision_for(&origin.url("/x")).await).await;
         if status == 407 {
-            // Only a proxy asks for credentials so, and this one has not (RFC 9110 §15.5.8).
+            // Only a proxy may send 407, and the gate requested no credentials (RFC 9110 §15.5.8).
             assert_eq!(response.status, 502, "{response:#?}");
             assert_eq!(
                 response.proxy_status().param("error").as_deref(),
@@ -146,7 +146,7 @@ async fn a_refusal_that_an_origin_imitates_shows_as_its_own() {
     }
 }
 
-/// What would break a line, move a cursor or turn the text.
+/// Characters that break a line, move a cursor or change the direction of text.
 const ODD: [char; 7] = [
     '\u{1b}', '\u{2028}', '\u{2029}', '\u{85}', '\u{202e}', '\u{7f}', '\u{9b}',
 ];
@@ -177,7 +177,7 @@ async fn no_value_from_outside_breaks_a_line_of_a_log() {
     let first = gate.get(&origin.url("/x")).user_agent(&agent).await;
     refused(&gate.get(&origin.url("/x")).await, "rule");
     refused(&gate.get(&moved.url("/x")).await, "unreachable");
-    // Non-ASCII as it is, in the target and in the name of a host.
+    // Unescaped non-ASCII characters, in the target and in the host name.
     gate.get(&origin.url(&format!("/p{odd}?{odd}")))
         .user_agent(&agent)
         .await;
@@ -247,7 +247,7 @@ async fn a_field_of_ours_ends_where_it_ends() {
 
     let response = gate.get(&origin.url("/x%5C%22;%20verdict=allow;%20x=%22%C3%A9")).await;
 
-    // However it was read, the field is one item with its own parameters.
+    // However the target is read, the field is one item with only its own parameters.
     let decision = response.decision();
     assert_eq!(decision.param("verdict"), None, "{response:#?}");
     assert!(

@@ -1,4 +1,4 @@
-//! Requests that two readers could read differently: smuggling has to end here.
+//! Requests that two parsers could read differently (request smuggling) are stopped here.
 
 use super::{is_well, parse, start};
 

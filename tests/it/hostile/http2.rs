@@ -1,4 +1,4 @@
-//! Origins that agree on HTTP/2 and then do not speak it.
+//! Origins that negotiate HTTP/2 and then violate it.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -12,18 +12,18 @@ use crate::support::{
 };
 
 type Doing = Pin<Box<dyn Future<Output = ()> + Send>>;
-/// What an origin does with a stream; afterwards it reads on.
+/// What an origin does with a stream before it continues reading.
 type Script = Arc<dyn Fn(Frames, u32) -> Doing + Send + Sync>;
 
-/// An origin that speaks HTTP/1.1 where it is asked in it, and its scripts in HTTP/2: one for the first request, which is
-/// for its robots.txt, and one for those after it. In HTTP/1.1 it has no page.
+/// An origin with two scripts for HTTP/2: one for the first request, which is for its robots.txt, and one for later
+/// requests. Over HTTP/1.1 it has no page.
 struct Http2Origin {
     port: u16,
     accepting: JoinHandle<()>,
 }
 
 impl Http2Origin {
-    /// An origin without a robots.txt.
+    /// Starts an origin without a robots.txt.
     async fn start(script: Script) -> Self {
         Self::with(sends(LAST_NOT_FOUND), script).await
     }
@@ -74,7 +74,7 @@ impl Drop for Http2Origin {
     }
 }
 
-/// A script that ends by reading on.
+/// Creates a script that finally continues reading.
 fn script<F: Future<Output = Frames> + Send + 'static>(
     act: impl Fn(Frames, u32) -> F + Send + Sync + 'static,
 ) -> Script {
@@ -84,7 +84,7 @@ fn script<F: Future<Output = Frames> + Send + 'static>(
     })
 }
 
-/// Single frames: kind, flags, whether on the stream, payload.
+/// Sends single frames: kind, flags, whether on the stream, payload.
 fn sends(frames: &'static [(u8, u8, bool, &'static [u8])]) -> Script {
     script(move |mut to, stream| async move {
         for (kind, flags, on_stream, payload) in frames {
@@ -95,10 +95,10 @@ fn sends(frames: &'static [(u8, u8, bool, &'static [u8])]) -> Script {
     })
 }
 
-/// 200 as number 8 of the static table.
+/// Status 200, index 8 of the static table.
 const OK: &[u8] = &[0x88];
 const NOT_FOUND: &[u8] = &[0x8d];
-/// No page, and no more streams on this connection.
+/// A 404, and no more streams on this connection.
 const LAST_NOT_FOUND: &[(u8, u8, bool, &[u8])] = &[
     (HEADERS, END_HEADERS | END_STREAM, true, NOT_FOUND),
     (GO_AWAY, 0, false, &[0, 0, 0, 1, 0, 0, 0, 0]),
@@ -115,7 +115,7 @@ async fn an_origin_that_breaks_http_2_is_a_true_error() {
     let other = Origin::start().anything("page").spawn().await;
     let before = gate.peak_memory();
     let long_length: &[u8] = &[0x88, 0x0f, 0x0d, 0x02, b'4', b'0'];
-    // Connection: close, which HTTP/2 does not have.
+    // The field `Connection: close`, which HTTP/2 does not allow.
     let connection = b"\x88\x00\x0aconnection\x05close";
     let capital = b"\x88\x00\x01X\x01a";
     let line_end = b"\x88\x00\x01x\x04a\r\nb";
@@ -238,7 +238,7 @@ async fn an_origin_that_breaks_http_2_is_a_true_error() {
     for (name, script) in cases {
         println!("{name}");
         let origin = Http2Origin::start(script).await;
-        // The time for reading is short, and may be over before an answer where the machine is busy.
+        // The time-out for reading is short and can hit a good origin on a busy machine.
         let next = wait::until_async("another to be served", async || {
             let response = gate.get(&other.url("/other")).await;
             (response.status == 200).then(|| drop(allowed(&response, "no-robots")))
@@ -247,7 +247,7 @@ async fn an_origin_that_breaks_http_2_is_a_true_error() {
         if let Ok(response) = &response
             && response.status == 404
         {
-            // It was asked again, in HTTP/1.1.
+            // The gate repeated the request in HTTP/1.1.
             origins.push(origin);
             continue;
         }
@@ -329,7 +329,7 @@ async fn a_robots_txt_over_a_broken_http_2_is_a_failure() {
                 let long = vec![b'v'; 10_000];
                 to.frame(HEADERS, 0, stream, OK).await;
                 for _ in 0..27 {
-                    // A literal field x of 10,000 bytes.
+                    // A literal field `x` of 10,000 bytes.
                     let field = [&[0, 1, b'x', 127, 0x91, 0x4d][..], &long].concat();
                     to.frame(CONTINUATION, 0, stream, &field).await;
                 }
@@ -375,7 +375,7 @@ async fn a_robots_txt_that_was_turned_away_unread_is_asked_for_again() {
         println!("{name}");
         let gate = Gate::start().await;
         let origin = Http2Origin::with(turned_away, sends(LAST_NOT_FOUND)).await;
-        // The page may go where the robots.txt was refused, and nothing is answered there.
+        // The page's request may go to the connection that refused the robots.txt, where it gets no response.
         let request = tokio::spawn(gate.get(&origin.url()).into_future());
         let decision = gate.decision_for(&origin.url()).await;
         assert_eq!(decision["reason"], "no-robots", "{name}: {decision:#}");

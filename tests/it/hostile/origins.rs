@@ -1,4 +1,4 @@
-//! Origins that try to get at the log, at other clients, or at what the gate says.
+//! Origins that try to affect the log, other clients, or the gate's own responses.
 
 use super::start;
 use crate::support::{Gate, Origin, Reply, refused};
@@ -74,7 +74,7 @@ async fn rules_made_to_take_long_hold_no_other_client_up() {
         connection.send(head).await;
         load.push(tokio::spawn(async move { connection.response_to("GET").await }));
     }
-    // They came first, and most of them end later.
+    // These requests came first, and most of them end later.
     let response = gate.get(&origin.url("/x")).await;
 
     assert_eq!(response.status, 200);

@@ -1,4 +1,4 @@
-//! Request targets that name no origin, or more than one.
+//! Request targets that name no origin, or several.
 
 use super::{is_well, start};
 use crate::support::{Alpn, Connected, DnsAnswer, Gate, Origin, Response, refused};
@@ -112,7 +112,8 @@ async fn a_connect_to_nowhere_is_answered_in_time() {
     is_well(&mut gate, &origin).await;
 }
 
-/// What comes of a page at a place, be it the refused CONNECT's answer or the one inside.
+/// Requests a page through a CONNECT, and returns the response to the CONNECT if it is refused,
+/// else the one inside.
 async fn answer(gate: &Gate, authority: &str) -> Response {
     match gate.connect(authority).user_agent("TestBot/1.0").await {
         Connected::Refused(response) => response,

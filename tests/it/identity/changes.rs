@@ -1,4 +1,4 @@
-//! Credentials that come and go while the gate runs.
+//! Credentials that are added and removed while the gate runs.
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 
@@ -12,7 +12,7 @@ fn with<'a>(ask: Ask<'a>, credential: &str) -> Ask<'a> {
 
 const OTHERS: [&str; 3] = [DUO, REPORTER, SCANNER];
 
-/// A file with these secrets of acme's, and those of the others.
+/// Returns a file with these secrets of acme, and those of the others.
 fn file(of_acme: &[&str]) -> String {
     credentials(&[of_acme, &OTHERS].concat())
 }
@@ -47,7 +47,7 @@ async fn a_credential_that_is_revoked_holds_no_more_inside_an_open_connect() {
         let mut inside = connect.await.opened().tls(NAME, alpn).await;
         allowed(&inside.get("/x").user_agent("AcmeBot/1").await, "no-robots");
 
-        // Another secret of its name, and so not the one that was shown.
+        // A new secret of the same name is not the one that the client has shown.
         gate.replace_credentials(&file(&["acme:a-Secret-of-tomorrow"]));
         gate.reloaded(1).await;
         for user_agent in ["AcmeBot/1", "FreeBot/1", "curl/8"] {
@@ -95,7 +95,7 @@ async fn a_file_that_is_no_good_changes_nothing() {
     assert!(!rejected.says("hunter2"), "{}", rejected.text);
     allowed(&with(gate.get(&url), ACME).await, "no-robots");
 
-    // A name that is no bot's is only told.
+    // A name that stands for no bot only causes a warning.
     gate.replace_credentials(&(file(&[ACME]) + &credentials(&["idle:a-Secret-of-nobody"])));
     gate.reloaded(1).await;
     let line = gate

@@ -1,4 +1,4 @@
-//! CONNECTs: what is asked of them, and what those inside inherit.
+//! CONNECT: which proof is required, and what the requests inside inherit.
 
 use super::*;
 use crate::support::{Alpn, Connected, Connection, NAME};
@@ -18,7 +18,7 @@ async fn what_those_inside_send_to_the_proxy_counts_for_nothing() {
     let gate = bound("").await;
     for alpn in [Alpn::Http1, Alpn::Http2] {
         let mut acme = inside(&gate, &origin, ACME, alpn).await;
-        // Neither a wrong one nor another's good one.
+        // Neither a wrong credential inside nor another bot's valid one changes the identity.
         for value in [basic("acme:wrong"), basic(SCANNER), "nonsense".to_owned()] {
             let ask = acme.get("/x").user_agent("AcmeBot/1");
             allowed(&ask.header("proxy-authorization", &value).await, "no-robots");
@@ -81,7 +81,7 @@ async fn a_connect_that_does_not_prove_what_it_has_to_is_answered_at_once() {
                     _ => ask.header("Proxy-Authorization", &basic(credential)),
                 };
                 match user_agent {
-                    // Two credentials are none.
+                    // Two credentials count as none.
                     Some("|") => ask.header("Proxy-Authorization", &basic(credential)),
                     Some(user_agent) => ask.user_agent(user_agent),
                     None => ask,

@@ -1,9 +1,9 @@
-//! What a credential and a User-Agent come to together, over every way that a request can take.
+//! The outcome for each combination of credential and User-Agent, for every kind of request.
 
 use super::*;
 use crate::support::{Alpn, Ask, NAME, Response, Roots, wait};
 
-/// How a request comes to the gate.
+/// How a request reaches the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Plain,
@@ -21,16 +21,16 @@ const WAYS: [Way; 5] = [
     Way::Tunnel,
 ];
 
-/// What it comes to.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
 enum Come {
-    /// Forwarded, as this bot, known by this.
+    /// Forwarded as this bot, which was identified by this means.
     To(&'static str, &'static str),
-    /// Refused, with 403.
+    /// Refused with 403 for this reason.
     No(&'static str),
-    /// Refused for a credential that is missing.
+    /// Refused because a credential is missing.
     Ask,
-    /// Refused for one that does not hold: a CONNECT is not even opened.
+    /// Refused because the credential is invalid; a CONNECT is not opened.
     Bad,
 }
 
@@ -85,13 +85,13 @@ fn dressed<'a>(ask: Ask<'a>, credential: &str, user_agent: Option<&str>) -> Ask<
     }
 }
 
-/// The answer of the gate, to the CONNECT or to the request in it.
+/// Sends the request, and returns the gate's response to it or to its CONNECT.
 async fn ask(gate: &Gate, origin: &Origin, way: Way, path: &str, credential: &str, user_agent: &str) -> Response {
     let agent = Some(user_agent);
     match way {
         Way::Plain | Way::Absolute => dressed(gate.get(&origin.url(path)), credential, agent).await,
         Way::Inside(alpn) => {
-            // As most clients, which send the User-Agent only inside.
+            // Most clients send the User-Agent only inside.
             let connect = gate.connect(&origin.authority());
             match connect.with_ask(|ask| dressed(ask, credential, None)).await {
                 crate::support::Connected::Refused(response) => response,
@@ -141,12 +141,13 @@ async fn a_credential_and_a_user_agent_have_to_fit_over_every_way() {
                 Come::Ask => {
                     let status = if inside { 403 } else { 407 };
                     assert_eq!(outcome(&response), (status, "unauthenticated".to_owned()), "{row}");
-                    // Where the secret would go to the origin, nobody is told to send one.
+                    // Inside, the secret would go to the origin, so the response does not ask for
+                    // one.
                     assert_eq!(response.text().contains("NAME:SECRET@"), !inside, "{row}");
                 }
                 Come::Bad => assert_eq!(outcome(&response), (407, "unauthenticated".to_owned()), "{row}"),
             }
-            // The decision stands in the log before the answer is there.
+            // The decision is in the log before the response arrives.
             let record = gate
                 .audit()
                 .into_iter()

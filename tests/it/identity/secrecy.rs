@@ -1,9 +1,9 @@
-//! No secret is told to anybody: no log, no origin, no client that does not have it.
+//! No secret appears in a log, at an origin, or at a client without it.
 
 use super::*;
 use crate::support::{Alpn, NAME};
 
-/// Whether a text holds a part of a secret, in the clear or encoded.
+/// Returns whether a text contains a part of a secret, plain or encoded.
 fn leaks(text: &str) -> bool {
     let encoded = [
         ACME,
@@ -31,7 +31,7 @@ async fn neither_right_nor_wrong_secrets_are_seen_anywhere() {
         basic(ACME),
         basic(DUO),
         basic("acme:hunter2hunter2"),
-        // The secret where the name belongs.
+        // The secret in place of the name.
         basic("hunter2hunter2:acme"),
         basic("hunter2hunter2"),
         format!("{}!", basic("acme:hunter2hunter2")),
@@ -56,7 +56,7 @@ async fn neither_right_nor_wrong_secrets_are_seen_anywhere() {
                 }
             }
         }
-        // Heads that cannot be read.
+        // Invalid heads.
         let head =
             format!("GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\nProxy-Authorization: {value}\r\n\r\n");
         responses.push(String::from_utf8_lossy(&gate.raw(head).await).into_owned());

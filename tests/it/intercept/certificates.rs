@@ -1,4 +1,4 @@
-//! The leaf certificates that clients see, and the origins' certificates that the gate checks.
+//! The leaf certificates that clients see, and the gate's checks of origins' certificates.
 
 use super::open;
 use crate::support::{
@@ -51,7 +51,7 @@ async fn the_key_of_the_authority_is_private() {
     assert_eq!(key.permissions().mode() & 0o777, 0o600);
 }
 
-/// Every way in which a certificate can be bad, and what is said of it.
+/// Returns every kind of invalid certificate, with the words of its error.
 fn bad_ones() -> Vec<(&'static str, Certificate, &'static str)> {
     vec![
         (
@@ -110,14 +110,14 @@ fn bad_ones() -> Vec<(&'static str, Certificate, &'static str)> {
 #[tokio::test]
 async fn nothing_is_asked_of_an_origin_with_a_bad_certificate() {
     let gate = Gate::start().await;
-    // Kept to the end, because the gate knows an origin by its port.
+    // Keep them to the end, so that no port is used again: the gate remembers origins by port.
     let mut origins = Vec::new();
     for (name, bad, words) in bad_ones() {
         let origin = Origin::start().page("/x", "secret").certificate(bad).spawn().await;
 
         let response = get_intercepted(&gate, &origin, "/x").await;
 
-        // Its robots.txt cannot be had either, so everything is disallowed.
+        // The robots.txt is unreachable too, so everything is disallowed.
         refused(&response, "unreachable");
         let details = response.proxy_status().param("details").unwrap_or_default();
         assert!(
@@ -137,10 +137,10 @@ async fn nothing_is_asked_of_an_origin_with_a_bad_certificate() {
 #[tokio::test]
 async fn a_certificate_that_turns_bad_is_a_502_that_says_how() {
     let gate = Gate::start().await;
-    // Kept to the end, because the gate knows an origin by its port.
+    // Keep them to the end, so that no port is used again: the gate remembers origins by port.
     let mut origins = Vec::new();
     for (name, bad, words) in bad_ones() {
-        // No connection is kept, so that each request sees the certificate of its time.
+        // Keep no connection, so that each request sees the current certificate.
         let closing = |_: &Request| Reply::status(404).header("Connection", "close").then(Step::Close);
         let origin = Origin::start().otherwise(closing).tls().spawn().await;
         assert_eq!(get_intercepted(&gate, &origin, "/warm").await.status, 404);
@@ -230,7 +230,8 @@ async fn http_2_is_agreed_on_where_the_client_offers_it() {
     );
 }
 
-/// The answer to a page, be it the refused CONNECT's or the one inside.
+/// Requests a page through a CONNECT, and returns the response to the CONNECT if it is refused,
+/// else the one inside.
 async fn get_intercepted(gate: &Gate, origin: &Origin, path: &str) -> Response {
     match gate.connect(&origin.authority()).user_agent("TestBot/1.0").await {
         Connected::Refused(response) => response,
@@ -261,7 +262,7 @@ async fn the_name_may_be_spelt_in_other_letters_or_left_out() {
     for (authority, server_name) in [
         (format!("SHOP.example:{}", origin.port()), NAME),
         (format!("{NAME}.:{}", origin.port()), NAME),
-        // An address is never asked for by name (RFC 6066 §3).
+        // TLS clients send no server name for an IP address (RFC 6066 §3).
         (origin.authority(), "127.0.0.1"),
     ] {
         let tunnel = gate.connect(&authority).await.opened();

@@ -1,4 +1,4 @@
-//! CONNECT as real clients send it, and the answer that they all understand.
+//! CONNECT as real clients send it, and a response that they all understand.
 
 use crate::support::{Alpn, Ask, Gate, NAME, Origin, allowed, same_members};
 

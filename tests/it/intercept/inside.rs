@@ -184,7 +184,7 @@ async fn a_length_is_told_only_where_it_misleads_no_client() {
     }
 }
 
-/// pingora has a thread that wakes up 100 times a second once anything has asked for one of its time-outs.
+/// pingora starts a thread that wakes up 100 times a second once one of its time-outs is used.
 #[tokio::test]
 async fn no_thread_ticks_for_time_outs() {
     let over_http_1 = Origin::start().anything("page").tls().spawn().await;

@@ -1,4 +1,4 @@
-//! Plain HTTP inside a CONNECT, whatever the port, and targets that are not where the tunnel goes.
+//! Plain HTTP inside a CONNECT on any port, and targets other than the tunnel's.
 
 use super::open;
 use crate::support::{Alpn, Gate, NAME, Origin, Reply, allowed, refused};
@@ -26,7 +26,7 @@ async fn plain_http_inside_is_decided_just_the_same() {
     assert_eq!((origin.count("/x"), origin.count("/private")), (1, 0));
 }
 
-/// One server with two names; only `open.example` lets bots in.
+/// Starts a server with two names, of which only `open.example` allows bots.
 async fn two_names(tls: bool) -> Origin {
     let origin = Origin::start()
         .on("/robots.txt", |request| match request.field("Host") {
@@ -90,7 +90,7 @@ async fn the_authority_of_an_http_2_stream_that_is_not_the_tunnels_target_opens_
 async fn tls_where_http_has_to_come_is_closed_with_a_word_to_the_operator() {
     let origin = two_names(true).await;
     let gate = Gate::start().await;
-    // The first record of a client's handshake.
+    // The first record of a TLS handshake.
     let hello = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00";
     let mut inside = open(&gate, &origin.authority(), Alpn::Http1).await;
     let mut plain = gate.dial().await;

@@ -1,11 +1,12 @@
-//! Protocol upgrades, inside a CONNECT and by `ws` and `wss` URLs: decided, then passed through.
+//! Protocol upgrades, inside a CONNECT and with `ws` and `wss` URLs, are decided and then passed
+//! through.
 
 use crate::support::{Alpn, Ask, Connection, Gate, NAME, Origin, Reply, Step, failed, refused};
 
 const UPGRADED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                         Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
-/// A server that upgrades and then sends everything back.
+/// Starts a server that upgrades and then echoes everything.
 async fn echo(tls: bool) -> Origin {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
@@ -65,7 +66,7 @@ async fn a_disallowed_upgrade_is_refused() {
     assert_eq!(origin.count("/private/chat"), 0);
 }
 
-/// As aiohttp sends it to the proxy that `ws_proxy` names.
+/// As aiohttp sends it to the proxy in `ws_proxy`.
 #[tokio::test]
 async fn a_ws_url_is_the_http_url_of_the_same_origin() {
     for tls in [false, true] {
@@ -92,7 +93,7 @@ async fn a_ws_url_is_the_http_url_of_the_same_origin() {
         let mut connection = gate.dial().await;
         refused(&upgrade(&mut connection, &as_ws("/private")).await, "rule");
 
-        // What does not ask for a WebSocket has no such URL.
+        // Only WebSocket requests can use such a URL.
         let response = gate.get(&as_ws("/x")).await;
         failed(&response, 400, &["http_request_error"]);
         assert!(

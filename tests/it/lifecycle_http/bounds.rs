@@ -1,5 +1,4 @@
-//! What a slow or silent origin costs, and what it costs the others: time that is bounded, and places among the fetches
-//! that run at once.
+//! A slow or silent origin costs bounded time, and leaves fetches for other origins.
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,7 +14,7 @@ use crate::support::{
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
 
-/// An origin whose robots.txt comes so, and whose pages are there.
+/// Starts an origin with this reply for its robots.txt, and with pages.
 async fn origin_that(robots: Reply) -> Origin {
     Origin::start()
         .reply("/robots.txt", robots)
@@ -24,7 +23,7 @@ async fn origin_that(robots: Reply) -> Origin {
         .await
 }
 
-/// Asserts that a page is refused because the robots.txt could not be had, for this cause.
+/// Asserts that a page is refused because the robots.txt is unreachable for this cause.
 async fn fails(gate: &Gate, origin: &Origin, error: &str) {
     refused(&gate.get(&origin.url("/x")).await, "unreachable");
     let decision = gate.decision_for(&origin.url("/x")).await;
@@ -75,7 +74,7 @@ async fn an_address_that_never_answers_leaves_time_for_the_next() {
     let addresses = vec![hole.address().ip(), origin.address().ip()];
     gate.dns().answer(NAME, DnsAnswer::Addresses(addresses));
 
-    // Had the first address had all of the time, there would have been none for the second.
+    // If the first address had used all of the time, none would be left for the second.
     refused(&gate.get(&origin.url("/p")).await, "rule");
 }
 
@@ -235,7 +234,7 @@ async fn a_crowd_of_cold_origins_is_fetched_a_few_at_a_time() {
             (running == FETCHES.min(CROWD - ended)).then(|| latches.last().cloned())
         })
         .await;
-        // The others hold their places for as long as the crowd takes, and are let go at last.
+        // The others keep running as long as the crowd needs, and are then released.
         let at = CROWD - ended;
         match at <= FETCHES {
             true => latches

@@ -1,9 +1,9 @@
-//! Fetches on a condition: an origin that gave an entity tag may say that nothing has changed, and no other may.
+//! Conditional fetches: an origin that sent an entity tag may answer that nothing has changed; no other may.
 
 use super::{Means, RULES, origin_with};
 use crate::support::{Gate, NAME, Origin, Record, Reply, Request, refused, wait};
 
-/// What is known is fetched anew after a second.
+/// Copies expire after a second.
 const BRIEF: &str = r#"
     [robots]
     min-ttl = "1s"
@@ -16,7 +16,7 @@ const BRIEF: &str = r#"
     retry-busy = "1s"
 "#;
 
-/// Asks for pages under `host` until `count` fetches have ended, and gives their records.
+/// Requests pages under `host` until `count` fetches have ended, and returns their records.
 async fn fetches_at(gate: &Gate, origin: &Origin, host: &str, count: usize) -> Vec<Record> {
     wait::until_async(&format!("{count} fetches"), async || {
         gate.get(&origin.url_at(host, "/again")).await;
@@ -30,7 +30,7 @@ async fn fetches(gate: &Gate, origin: &Origin, count: usize) -> Vec<Record> {
     fetches_at(gate, origin, NAME, count).await
 }
 
-/// The conditions of the requests for a path, in order.
+/// Returns the If-None-Match of each request for a path, in order.
 fn conditions(origin: &Origin, path: &str) -> Vec<Option<String>> {
     let requests = origin.requests_for(path);
     let condition = |request: &Request| request.field("If-None-Match").map(str::to_owned);
@@ -41,12 +41,12 @@ fn conditions(origin: &Origin, path: &str) -> Vec<Option<String>> {
     requests.iter().map(condition).collect()
 }
 
-/// The rules under a tag.
+/// Returns the rules with an entity tag.
 fn tagged(tag: &str) -> Reply {
     Reply::ok("text/plain", RULES).header("ETag", tag)
 }
 
-/// An origin whose robots.txt is `first` to who sets no condition, and `then` to who does.
+/// Starts an origin whose robots.txt is `first` for unconditional requests and `then` for conditional ones.
 async fn origin_that_gives(first: Reply, then: Reply) -> Origin {
     Origin::start()
         .on("/robots.txt", move |request| {
@@ -89,7 +89,7 @@ async fn nothing_has_changed_renews_the_rules() {
         (&decision["robots_status"], &decision["robots_sha256"]),
         (&200.into(), sha256)
     );
-    // Both are of the same length, so their order is that of the times.
+    // Both texts have the same length, so they sort like the times.
     assert!(
         decision["robots_fetched"].as_str() >= records[1]["time"].as_str(),
         "{decision:#}"

@@ -1,4 +1,5 @@
-//! Failures below HTTP: everything is disallowed until an answer comes, and nobody waits for long.
+//! Failures below HTTP: everything is disallowed until there is a response, and no request waits
+//! for long.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use super::{
     RULES, check,
 };
 
-/// Waits no longer than a test has to for what never comes.
+/// A short wait, for what never comes.
 const QUICK: &str = "[robots]\nwait = \"500ms\"";
 
 use crate::support::{Blackhole, DnsAnswer, Gate, NAME, Origin, Reply, Step, refused};

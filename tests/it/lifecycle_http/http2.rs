@@ -1,4 +1,4 @@
-//! Origins that speak HTTP/2: their robots.txt is asked for in it, and means the same.
+//! Origins that speak HTTP/2: robotgate fetches their robots.txt over it, and it means the same.
 
 use super::{Means, RULES};
 use crate::support::{Connection, Gate, NAME, Origin, Reply, refused, wait::until};
@@ -140,7 +140,7 @@ async fn many_answers_one_after_the_other_are_one_connection() {
     let gate = Gate::start().await;
     let mut proxy = Connection::to(gate.address()).await.unwrap();
 
-    // More than a connection may have cancelled.
+    // More than the cancelled streams that a connection may have.
     for _ in 0..120 {
         assert_eq!(proxy.get(&origin.url("/open")).await.text(), "page");
     }

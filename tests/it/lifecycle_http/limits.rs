@@ -1,4 +1,4 @@
-//! Files too long, packed too well, or without an end: 500 KiB count.
+//! Files that are too long, compressed too well, or endless: only 500 KiB count.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::support::{Gate, NAME, Origin, Reply, Step, allowed, refused};
 
 const LIMIT: usize = 500 * 1024;
 
-/// `start`, filled up with comments to exactly `length` bytes.
+/// Pads `start` with comments to exactly `length` bytes.
 fn filled(start: &str, length: usize) -> String {
     let mut text = start.to_owned();
     while text.len() < length {

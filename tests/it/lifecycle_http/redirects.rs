@@ -1,9 +1,9 @@
-//! Redirects: up to five hops, across origins; the rules bind to the first.
+//! Redirects: up to five hops, across origins. The rules apply to the first origin.
 
 use super::{Means, RULES};
 use crate::support::{DnsAnswer, Gate, NAME, Origin, Reply, allowed, refused};
 
-/// An origin whose robots.txt is `hops` redirects away.
+/// Starts an origin whose robots.txt is `hops` redirects away.
 async fn chain(hops: usize) -> Origin {
     Origin::start()
         .otherwise(move |request| {

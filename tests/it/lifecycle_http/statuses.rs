@@ -1,4 +1,4 @@
-//! Status codes, and what the fetch itself looks like.
+//! Status codes, and the request of the fetch.
 
 use super::{
     Means::{Closed, Open, Rules},

@@ -1,4 +1,4 @@
-//! Decisions that a hostile site makes long.
+//! Decisions that a hostile site makes slow.
 
 use tokio::task::JoinSet;
 
@@ -6,10 +6,10 @@ use super::{Gate, Origin, Response, allowed};
 use crate::support::refused;
 
 const RULES: usize = 1000;
-/// Little less than a request target may have.
+/// A little less than the maximum length of a request target.
 const LENGTH: usize = 16_000;
 
-/// The same letters each time, in no order (xorshift).
+/// Returns pseudo-random letters, the same for each seed (xorshift).
 fn letters(seed: u64, count: usize) -> String {
     let mut state = seed;
     let mut letter = || {
@@ -21,7 +21,7 @@ fn letters(seed: u64, count: usize) -> String {
     (0..count).map(|_| letter()).collect()
 }
 
-/// Rules that nothing but a search of the whole path tells from those that match.
+/// Returns rules that only a search of the whole path can reject.
 fn slow_rules() -> String {
     let rules = (1..=RULES as u64).map(|number| format!("Disallow: /*{}\n", letters(number << 20 | 1, 40)));
     format!("User-agent: *\n{}", rules.collect::<String>())
@@ -59,7 +59,7 @@ async fn a_decision_past_its_budget_is_refused_and_says_so() {
 
 #[tokio::test]
 async fn an_attack_on_one_site_keeps_no_client_of_another_waiting() {
-    // More than get a turn at once, however many cores there are.
+    // More than can be decided at once on any number of cores.
     let attacks_made = 20 * std::thread::available_parallelism().map_or(1, usize::from);
     let hostile = Origin::start().robots(&slow_rules()).anything("page").spawn().await;
     let rules: String = (0..600)
@@ -72,7 +72,7 @@ async fn an_attack_on_one_site_keeps_no_client_of_another_waiting() {
         .await;
     let gate = Gate::start().await;
     let long_path = format!("/shop?q={}", "word+".repeat(1000));
-    // Both files are there.
+    // Fetch both files first.
     allowed(&gate.get(&hostile.url("/short")).await, "no-rule");
     allowed(&gate.get(&honest.url("/short")).await, "no-rule");
 
@@ -85,7 +85,8 @@ async fn an_attack_on_one_site_keeps_no_client_of_another_waiting() {
     for _ in 0..3 {
         allowed(&gate.get(&honest.url(&long_path)).await, "no-rule");
     }
-    // Each attack takes a turn, so most of them were not decided yet. One that waits in vain is none that was.
+    // Attacks are decided in turns, so most have not been decided yet. Those that waited too long (503) do not
+    // count as decided.
     let ended = std::iter::from_fn(|| attacks.try_join_next()).chain([first]);
     let ended: Vec<_> = ended
         .map(|attack| attack.expect("no panic").expect("an answer"))

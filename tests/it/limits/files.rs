@@ -1,12 +1,11 @@
-//! Few open files: connections to origins that wait for another request leave some for clients.
+//! With few open files, kept connections to origins leave some for clients.
 
 use crate::support::{Certificate, Connection, Gate, Origin, allowed, refused};
 
-/// 64 of them are for other things, and 32 for connections that wait for a request. The rest is for 16 exchanges of two
-/// files each.
+/// 64 files are reserved for other uses and 32 for idle connections. The rest is for 16 exchanges of two files each.
 const FILES: usize = 128;
 const CONNECTIONS: usize = 16;
-/// One client has a quarter of the connections.
+/// One client may have a quarter of the connections.
 const CLIENTS: u8 = 4;
 
 #[tokio::test]

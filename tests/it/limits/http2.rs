@@ -1,4 +1,4 @@
-//! The bounds of an HTTP/2 connection.
+//! The limits of an HTTP/2 connection.
 
 use super::{allowed, failed, logged_total, slow_origin};
 use crate::support::{
@@ -14,7 +14,7 @@ async fn http2(gate: &Gate, origin: &Origin) -> Connection {
         .await
 }
 
-/// Takes requests back, as many as it takes, and counts them.
+/// Sends and cancels requests until the connection ends, and counts them.
 async fn take_back_until_cut_off(inside: &mut Connection) -> usize {
     let mut sent = 0;
     within("the connection to be cut off", async {
@@ -33,7 +33,7 @@ async fn no_more_requests_are_served_at_once_than_there_may_be() {
     let gate = Gate::with("[proxy]\nmax-http2-streams = 3").await;
     let mut inside = http2(&gate, &origin).await;
 
-    // By now the client knows the bound and heeds it, and so all are served in the end.
+    // The client knows and respects the limit by now, so all requests are served.
     allowed(&inside.get("/x").await, "no-robots");
     let targets: Vec<String> = (0..20).map(|n| format!("/{n}")).collect();
 
@@ -85,7 +85,7 @@ async fn what_was_begun_for_requests_that_were_taken_back_is_bounded_too() {
         .tls()
         .spawn()
         .await;
-    // All of them wait for the robots.txt, so that none ends.
+    // All requests wait for the robots.txt, so that none ends.
     let gate = Gate::with(
         "[proxy]\nmax-http2-streams = 5\nmax-http2-resets = 1000000\n[robots]\nwait = \"60s\"\nfetch-timeout = \"60s\"\n\
          fetch-idle-timeout = \"60s\"",
@@ -137,7 +137,7 @@ async fn content_that_stops_coming_is_the_clients_fault() {
     assert_eq!(completions[0]["error"], "http_request_error", "{completions:#?}");
 }
 
-/// A request for a page that does not come, under way over HTTP/2.
+/// Sends a request over HTTP/2 for a page that does not come.
 async fn ask_for_a_slow_page(gate: &Gate, origin: &Origin) -> Frames {
     let mut inside = gate.connect(&origin.authority()).await.opened().frames(NAME).await;
     inside.send(&request(&origin.authority(), b"/slow"), &[]).await;
@@ -155,7 +155,7 @@ fn request<'a>(authority: &'a str, path: &'a [u8]) -> Vec<(&'a [u8], &'a [u8])> 
     ]
 }
 
-/// Waits for the end of the request for a slow page.
+/// Waits until the request for the slow page has been aborted.
 async fn was_aborted(gate: &Gate, origin: &Origin) {
     let decision = gate.decision_for(&origin.url("/slow")).await;
     let completion = gate.completion_of(&decision).await;
@@ -222,7 +222,7 @@ async fn a_slow_client_gets_the_whole_of_its_last_response() {
     let mut inside = gate.connect(&origin.authority()).await.opened().frames(NAME).await;
     inside.take_at_once(1 << 20).await;
     let stream = inside.send(&request(&origin.authority(), b"/x"), &[]).await;
-    // The client has read nothing by now, and the gate is done with the response.
+    // The client has not read anything yet, and the gate has sent the whole response.
     gate.audited(1).await;
 
     assert_eq!(inside.content_with_pings(stream).await, (LENGTH, true));
@@ -239,7 +239,8 @@ async fn a_connection_ends_that_is_idle_and_none_with_a_request_under_way() {
 
     within("the end of the idle connection", idle.drain()).await;
 
-    // The client was told of the end, and may still take what is left of its responses.
+    // The client has been told that the connection ends, and can still read the rest of its
+    // responses.
     let open = gate.admin("/metrics").await.text();
     assert!(open.contains("robotgate_connections{listener=\"http\"} 2"), "{open}");
     latch.open();

@@ -1,4 +1,4 @@
-//! How long things last: content that does not come, tunnels and WebSockets that go on and on.
+//! Time limits: content that does not come, and tunnels and WebSockets that do not end.
 
 use super::logged_total;
 use crate::support::{Alpn, Connection, Gate, NAME, Origin, Reply, Step, failed};
@@ -18,7 +18,7 @@ async fn echo() -> Origin {
         .await
 }
 
-/// Talks until the connection ends.
+/// Sends and reads until the connection ends.
 async fn talk(mut connection: Connection) {
     while connection.try_send(b"ping").await {
         match connection.try_read().await {
@@ -57,7 +57,7 @@ async fn a_tunnel_ends_when_its_time_is_over_however_busy_it_is() {
         .await
         .opened();
     let tunnel = tunnel.trusting(crate::support::Roots::of_origins());
-    // On a busy machine the time may be over before the handshake is.
+    // On a busy machine the limit can expire before the handshake is done.
     if let Ok(mut inside) = tunnel.try_tls(NAME, Alpn::Http1).await {
         inside.try_send(b"GET / HTTP/1.1\r\n\r\n").await;
         talk(inside).await;

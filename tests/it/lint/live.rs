@@ -1,10 +1,10 @@
-//! Of a URL: what was fetched and how, and that it is told from a site that has none.
+//! lint with a URL: the fetch and its result, and sites without a robots.txt.
 
 use serde_json::Value;
 
 use crate::support::{CliOutput, Gate, Origin, Reply};
 
-/// Lints a URL by the configuration of a gate, which knows the way to the origins.
+/// Lints a URL with the configuration of a gate, which can reach the origins.
 async fn lint(gate: &Gate, url: &str, more: &[&str]) -> CliOutput {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");
@@ -127,7 +127,7 @@ async fn what_the_fetch_cut_is_told() {
             let findings = report["findings"].as_array().expect("a list");
             let cut = findings.iter().find(|finding| finding["code"] == "too-large");
             assert_eq!(cut.and_then(|finding| finding["line"].as_i64()), line, "{cut:?}");
-            // The line that goes on past the limit is shown, as far as it was read.
+            // The line that crosses the limit is shown, as far as it was read.
             assert_eq!(
                 cut.map(|finding| finding["text"] == "Disallow: /abc/"),
                 line.map(|_| true),

@@ -114,7 +114,7 @@ async fn responses_without_a_body_leave_the_connection_in_step() {
 
 #[tokio::test]
 async fn a_client_that_waits_for_permission_to_send_gets_it() {
-    // Over HTTP/2, most origins give none.
+    // Over HTTP/2, most origins send no 100 response.
     for origin in [Origin::start(), Origin::start().alpn(&["h2"])] {
         let origin = origin.anything("got it").spawn().await;
         let gate = Gate::start().await;
@@ -149,7 +149,7 @@ async fn a_body_that_breaks_off_is_not_passed_as_whole() {
     let gate = Gate::start().await;
 
     for path in ["/close", "/reset", "/chunk"] {
-        // The failure may come before the response has begun; then it is a 502.
+        // If the failure comes before the response has begun, the response is a 502.
         let response = gate.get(&origin.url(path)).await;
         assert!(
             response.status == 502 || response.end == End::Cut,

@@ -1,4 +1,4 @@
-//! Header fields, in both directions: what is added, what is dropped, what is left alone.
+//! Header fields in both directions: which are added, removed or left unchanged.
 
 use crate::support::{Gate, Origin, Reply, Request, allowed};
 
@@ -38,7 +38,7 @@ async fn via_names_the_gate_in_both_directions() {
 
 #[tokio::test]
 async fn without_via_a_site_that_compresses_for_nobody_behind_a_proxy_compresses() {
-    // As nginx does with `gzip on`.
+    // As nginx with `gzip on`.
     let page = |request: &Request| match request.field("Via") {
         Some(_) => Reply::ok("text/plain", "page"),
         None => Reply::gzip(b"page"),
@@ -52,7 +52,7 @@ async fn without_via_a_site_that_compresses_for_nobody_behind_a_proxy_compresses
         let back = response.field("Via").expect("an answer always says how it came");
         assert!(back.starts_with("1.1 robotgate"), "{back}");
     }
-    // What others have written stays.
+    // Entries of other proxies stay.
     let gate = Gate::with("[proxy]\nvia = false").await;
     gate.get(&origin.url("/x")).header("Via", "1.0 first").await;
     let forwarded = origin.requests_for("/x");
@@ -177,7 +177,7 @@ async fn every_other_field_passes_as_it_came() {
     assert_eq!(response.headers.all("Set-Cookie").collect::<Vec<_>>(), ["a=1", "b=2"]);
 }
 
-/// It is always allowed, and so must not stand for anything else.
+/// A request for the robots.txt is always allowed, so it must not be able to mean another resource.
 #[tokio::test]
 async fn a_request_for_the_robots_file_that_names_another_resource_is_decided_by_the_rules() {
     let origin = Origin::start()
@@ -200,7 +200,7 @@ async fn a_request_for_the_robots_file_that_names_another_resource_is_decided_by
         (&gate, "GET", "Forwarded: host=other.example", "rule"),
         (&gate, "HEAD", "X-Forwarded-Host: other.example", "rule"),
         (&gate, "GET", "Destination: /x", "rule"),
-        // What is stripped names nothing.
+        // A stripped field has no effect.
         (&strips, "GET", "X-Original-URL: /private", "robots-file"),
         (&strips, "GET", "X_ORIGINAL_URL: /private", "robots-file"),
         (&strips, "GET", "X-Rewrite-URL: /private", "rule"),

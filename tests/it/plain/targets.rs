@@ -1,4 +1,4 @@
-//! Request targets reach the origin byte for byte, only without scheme and authority.
+//! Request targets reach the origin byte for byte, without scheme and host.
 
 use crate::support::{Gate, NAME, Origin, allowed};
 

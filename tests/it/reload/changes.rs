@@ -1,4 +1,4 @@
-//! What a reload changes and what it tells of that.
+//! What a reload changes, and what it logs about that.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::support::{Alpn, Gate, NAME, Origin, Signal, allowed, refused, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-/// What the log tells of settings that changed: key, before and after, or how.
+/// Returns the changed settings in the log: key, values before and after, or what changed.
 fn logged_changes(gate: &Gate) -> Vec<String> {
     let lines = gate
         .log()
@@ -66,7 +66,7 @@ async fn another_file_of_copies_is_used_from_then_on_and_the_first_is_closed() {
     let gate = Gate::start().await;
     refused(&gate.get(&origin.url("/private")).await, "rule");
 
-    // It is fetched anew, as after a restart with that file.
+    // It is fetched again, as after a restart with the new file.
     gate.reconfigure("[cache]\npath = \"other.redb\"");
     gate.reloaded(1).await;
     refused(&gate.get(&origin.url("/private")).await, "rule");
@@ -77,7 +77,7 @@ async fn another_file_of_copies_is_used_from_then_on_and_the_first_is_closed() {
         "operators are answered beside the other file"
     );
 
-    // And what the first knew it knows still.
+    // The first file still has its copies.
     gate.reconfigure("");
     gate.reloaded(2).await;
     refused(&gate.get(&origin.url("/private/1")).await, "rule");
@@ -115,14 +115,15 @@ async fn another_authority_signs_from_then_on_also_where_its_files_were_replaced
         logged_changes(&gate)
     );
 
-    // A client that trusts the second alone.
+    // Rename the second authority's files, so that the test's client, which reads `ca.pem`, trusts
+    // only the second.
     for (from, to) in [("other.pem", "ca.pem"), ("other-key.pem", "ca-key.pem")] {
         fs::rename(gate.file(from), gate.file(to)).unwrap();
     }
     assert_ne!(fs::read(gate.file("ca.pem")).unwrap(), first);
     allowed(&inside().await, "no-rule");
 
-    // The first names stand for other files now.
+    // The original names now belong to other files.
     gate.reconfigure("");
     gate.reloaded(2).await;
     allowed(&inside().await, "no-rule");

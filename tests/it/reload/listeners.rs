@@ -1,4 +1,4 @@
-//! Listeners that come, go and change while the gate runs.
+//! Listeners that are added, removed and changed while the gate runs.
 
 use std::{fs, net::SocketAddr};
 
@@ -7,7 +7,7 @@ use crate::{
     support::{Ask, Certificate, CliOutput, Connection, Gate, Latch, Origin, Reply, allowed, wait},
 };
 
-/// Where the log says that the gate listens, in the log's order.
+/// Returns the addresses of the listeners in the log, in order.
 fn listening(gate: &Gate) -> Vec<SocketAddr> {
     let lines = gate.log().into_iter().filter(|line| line.message() == "listening");
     let addresses = lines.filter(|line| line.field("speaks") != Some("admin"));
@@ -16,7 +16,7 @@ fn listening(gate: &Gate) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// Whether somebody listens there.
+/// Returns whether somebody listens there.
 async fn is_open(address: SocketAddr) -> bool {
     Connection::to(address).await.is_ok()
 }
@@ -69,7 +69,7 @@ async fn an_address_widens_to_all_of_the_machine_and_narrows_again_with_no_reque
     let port = gate.address().port();
     let load: Vec<Load> = (0..4).map(|_| Load::start(&gate, &origin.url("/x"))).collect();
 
-    // First by its number, which is another name of the same socket.
+    // First the numeric address, which is another name for the same socket.
     for (round, address) in ["127.0.0.1", "0.0.0.0", "127.0.0.1", "[::]", "0.0.0.0", "127.0.0.1"]
         .into_iter()
         .enumerate()
@@ -143,7 +143,7 @@ async fn an_address_that_cannot_be_had_changes_nothing_and_check_says_or_suspect
         let output = CliOutput::of(&["check", gate.file("robotgate.toml").to_str().unwrap()], "").await;
         match check_warns {
             true => assert!(output.errors.contains(&error), "{output:#?}"),
-            // It might be taken by the gate that runs.
+            // The port may belong to the running gate.
             false => assert!(
                 output
                     .errors
@@ -165,7 +165,7 @@ async fn a_reload_that_fails_at_last_loses_no_client_and_opens_no_port_to_others
 
     let before = fs::read_dir(gate.file("")).unwrap().count();
     for round in 1..=8 {
-        // All but the log can be had, and would have to be made.
+        // Everything except the log could be created.
         gate.reconfigure(&format!(
             "[proxy]\nlisten = \"127.0.0.1:{port}\"\n[audit]\npath = \"none/{round}/audit.jsonl\"\n\
              [cache]\npath = \"other.redb\"\n[https]\nca-certificate = \"other.pem\"\nca-key = \"other-key.pem\""

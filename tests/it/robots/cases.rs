@@ -1,4 +1,4 @@
-//! Every stated case of `tests/cases`, as Google's parser answers it.
+//! Every stated case in `tests/cases`, with the answer of Google's parser.
 
 use data_encoding::BASE64;
 use robotgate::robots::{Profile, RobotsTxt, path_of_url};
@@ -36,11 +36,12 @@ fn to_the_letter_of_the_rfc() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What RFC 9309 §2.2.2 and §2.2.3 take for the same, and what not: the engine and the model.
+/// Spellings that RFC 9309 §2.2.2 and §2.2.3 treat as equal or as different, in the engine and in
+/// the model.
 #[test]
 fn spellings_to_the_letter_of_the_rfc() {
     for (pattern, path, same) in [
-        // The table of §2.2.2.
+        // The table in §2.2.2.
         ("/foo/bar?baz=quz", "/foo/bar?baz=quz", true),
         (
             "/foo/bar?baz=https://foo.bar",
@@ -50,7 +51,7 @@ fn spellings_to_the_letter_of_the_rfc() {
         ("/foo/bar/\u{30c4}", "/foo/bar/%E3%83%84", true),
         ("/foo/bar/%E3%83%84", "/foo/bar/%e3%83%84", true),
         ("/foo/bar/%62%61%7A", "/foo/bar/baz", true),
-        // Special characters, and the escapes that stand for them.
+        // Special characters and their escapes.
         ("/path/file-with-a-%2A.html", "/path/file-with-a-*.html", true),
         ("/path/file-with-a-%2a.html", "/path/file-with-a-%2A.html", true),
         ("/path/file-with-a-%2A.html", "/path/file-with-a-b.html", false),
@@ -61,10 +62,10 @@ fn spellings_to_the_letter_of_the_rfc() {
         ("/a$b", "/a%24b", true),
         ("/a$$", "/a$", true),
         ("/a$$", "/a$b", false),
-        // Neither reserved nor unreserved: an escape is one, and a character is one.
+        // Neither reserved nor unreserved: the escape and the character differ.
         ("/%7b", "/%7B", true),
         ("/{", "/%7B", false),
-        // What divides a URL is not the same escaped, but in a query.
+        // Escaped and plain URL delimiters differ, except in a query.
         ("/a%2Fb", "/a/b", false),
         ("/a/b", "/a%2fb", false),
         ("/a?b", "/a%3Fb", false),
@@ -74,7 +75,7 @@ fn spellings_to_the_letter_of_the_rfc() {
         ("/a%3Bb", "/a;b", true),
         ("/%20", "/%2520", false),
         ("/%zz", "/%ZZ", false),
-        // No escape is undone twice.
+        // Escapes are decoded only once.
         ("/%2561", "/%61", false),
         ("/%+1", "/%+1", true),
     ] {
@@ -92,12 +93,12 @@ fn tricky() {
     run(TRICKY);
 }
 
-/// Every case whose answer is Google's parser's.
+/// Returns every case with an answer of Google's parser.
 pub fn all() -> impl Iterator<Item = Case> {
     [SEEDS, RFC9309, TRICKY].into_iter().flat_map(read)
 }
 
-/// Runs all cases before it fails, and names each that did.
+/// Runs all cases before failing, and lists those that failed.
 fn run(file: (&str, usize)) {
     let wrong: Vec<String> = read(file).iter().filter_map(Case::fault).collect();
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
@@ -153,7 +154,7 @@ impl Case {
     }
 }
 
-/// Each file and how many cases it has.
+/// Each file and its number of cases.
 const SEEDS: (&str, usize) = (include_str!("../../cases/seeds.jsonl"), 99);
 const RFC9309: (&str, usize) = (include_str!("../../cases/rfc9309.jsonl"), 21);
 const TRICKY: (&str, usize) = (include_str!("../../cases/tricky.jsonl"), 188);

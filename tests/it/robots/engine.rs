@@ -1,5 +1,5 @@
-//! What the stated cases leave out: which rule and group are named, what holds for a whole origin,
-//! robotgate's own tokens, and files made to be slow.
+//! What the stated cases do not cover: the named rule and group, access to a whole origin,
+//! robotgate's own product tokens, and files made to be slow.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ fn a_token_with_digits_finds_its_first_word() {
         assert!(!picked.decide(path).allowed, "{token}");
     }
     assert_eq!(robots.agent("MJ12bot").group(), Some("*"));
-    // Google's quirk: a user-agent that is cut to nothing equals an agent that is nothing.
+    // A quirk of Google's parser: a user-agent that is cut to nothing equals an empty agent.
     assert!(robots.agent("").is_specific());
 }
 
@@ -92,7 +92,7 @@ fn a_whole_origin() {
         ("disallow: /\nallow: /x", Mixed),
         ("disallow: /$", Mixed),
         ("disallow: /x", Mixed),
-        // The index rule is an allow like any other.
+        // The rule for the index page is an ordinary allow.
         ("disallow: /\nallow: /index.html", Mixed),
     ] {
         let robots = RobotsTxt::parse(format!("user-agent: *\n{rules}").as_bytes());
@@ -102,7 +102,8 @@ fn a_whole_origin() {
 
 #[test]
 fn groups_that_are_never_merged_decide_alike() {
-    // Each agent shares the large group and has one of its own: too much to index for each.
+    // Each agent shares the large group and has one of its own, which is too much to index for
+    // each.
     let mut body = String::new();
     for n in 0..200 {
         body += &format!("user-agent: {}\n", name(n));
@@ -137,7 +138,7 @@ fn files_made_to_be_slow_are_not() {
     let stars = "*a".repeat(8_000);
     let nested: String = (1..1_500).map(|n| format!("disallow: {}$\n", &long[..n])).collect();
     let ordinary: String = (0..50_000).map(|n| format!("disallow: /{n}/page\n")).collect();
-    // The processor time, which is the same on a busy machine.
+    // Processor time does not depend on the load of the machine.
     let time = |rules: &str| {
         let started = clock_gettime(ClockId::ThreadCPUTime);
         let robots = RobotsTxt::parse(format!("user-agent: a\n{rules}").as_bytes());
@@ -160,7 +161,7 @@ fn files_made_to_be_slow_are_not() {
     }
 }
 
-/// All pieces of every pattern are in the path, but those of one alone in the right place.
+/// All parts of every pattern are in the path, but only one pattern has them in the right place.
 #[test]
 fn one_of_thousands_of_patterns_that_nearly_match_is_found() {
     let numbers = 1000..4000;
@@ -186,7 +187,7 @@ fn it_goes_between_threads() {
     shared::<RobotsTxt>();
 }
 
-/// A product token for a number.
+/// Returns a product token for a number.
 fn name(n: u32) -> String {
     let letter = |n: u32| char::from_digit(10 + n % 26, 36).expect("a letter");
     ['x', letter(n / 26), letter(n)].into_iter().collect()

@@ -1,4 +1,4 @@
-//! An explanation never says anything else than the engine decides.
+//! An explanation always agrees with the engine's decision.
 
 use proptest::prelude::*;
 use robotgate::robots::{Choice, Explanation, LossReason, Profile, RobotsTxt, RuleKind, explain, path_of_url};

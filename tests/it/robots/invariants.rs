@@ -1,22 +1,22 @@
-//! What holds for any file, agent and URL, for the generated tests and for the fuzz target, which includes this file.
+//! What holds for any file, agent and URL. The generated tests use it, and the fuzz target includes this file.
 //!
-//! Panics where something does not hold, and says what.
+//! It panics with a message if something does not hold.
 
 use robotgate::robots::{Match, Profile, RobotsTxt, SiteAccess, path_of_url};
 
 use super::{model, rfc9309};
 
-/// One way to read robots.txt: the engine's and the model's, which have to agree.
+/// A way to read robots.txt, in the engine and in the model, which must agree.
 pub struct Way {
     pub name: &'static str,
     pub engine: fn(&[u8]) -> RobotsTxt,
     pub model: Model,
 }
 
-/// Of a file, an agent and a URL: whether it may be fetched, and the line that says so.
+/// Decides for a file, an agent and a URL: whether it may be fetched, and the line that decides.
 pub type Model = fn(&[u8], &str, &[u8]) -> (bool, u32);
 
-/// Every profile has a line here.
+/// Every profile.
 pub const WAYS: &[Way] = &[
     Way {
         name: "google",
@@ -30,7 +30,7 @@ pub const WAYS: &[Way] = &[
     },
 ];
 
-/// All of what holds, in every profile.
+/// Asserts everything that must hold, in every profile.
 pub fn holds(body: &[u8], agent: &str, urls: &[&[u8]]) {
     for way in WAYS {
         let robots = (way.engine)(body);
@@ -49,7 +49,7 @@ pub fn holds(body: &[u8], agent: &str, urls: &[&[u8]]) {
     }
 }
 
-/// The memory that a file of `length` bytes may take: many short rules are the dearest.
+/// The maximum memory for a file of `length` bytes. Many short rules cost most.
 fn most_weight(length: usize) -> usize {
     40 * length + 10_000
 }
@@ -79,7 +79,7 @@ fn rules_are_quoted_from_their_lines(way: &Way, robots: &RobotsTxt, body: &[u8],
         let rule = robots.rule(id);
         let line = (rule.line as usize).checked_sub(1).and_then(|index| lines.get(index));
         let line = line.unwrap_or_else(|| panic!("{}: line {} of {}", way.name, rule.line, lines.len()));
-        // A character that the limit of a line cuts in two is shown as what cannot be read.
+        // If the limit of a line cuts a character in two, the character is shown as a replacement character.
         let line = String::from_utf8_lossy(&line[..line.len().min(model::LONGEST_LINE)]);
         let text = rule.text.to_string();
         assert!(line.contains(&text), "{}: {text:?} is not in {line:?}", way.name);
@@ -93,7 +93,7 @@ fn the_whole_is_of_each_path(way: &Way, robots: &RobotsTxt, agent: &str, url: &[
         let allowed = picked.decide(&path_of_url(url)).allowed;
         let holds = match picked.site_access() {
             SiteAccess::AllAllowed => allowed,
-            // No rule can forbid the robots.txt, where the profile knows of it.
+            // No rule can disallow the robots.txt in a profile that always allows it.
             SiteAccess::AllDisallowed => !allowed || *path_of_url(url) == *b"/robots.txt",
             SiteAccess::Mixed => true,
         };
@@ -107,8 +107,8 @@ fn the_whole_is_of_each_path(way: &Way, robots: &RobotsTxt, agent: &str, url: &[
     }
 }
 
-/// URLs that a file's own patterns are likely to match, at most `count`. Paths made without a look at the file seldom
-/// meet more than its shortest patterns.
+/// Returns at most `count` URLs that a file's own patterns are likely to match. Random paths seldom match any but the
+/// shortest patterns.
 pub fn likely_urls(body: &[u8], count: usize) -> Vec<Vec<u8>> {
     let lines = model::lines(body);
     let values = lines.iter().filter_map(|line| {
@@ -118,7 +118,7 @@ pub fn likely_urls(body: &[u8], count: usize) -> Vec<Vec<u8>> {
     values.take(count).map(url_for).collect()
 }
 
-/// The URL that has something in each place of a `*`.
+/// Returns a URL with something in place of each `*`.
 fn url_for(pattern: &[u8]) -> Vec<u8> {
     let mut url = b"http://e".to_vec();
     for byte in pattern.strip_suffix(b"$").unwrap_or(pattern) {

@@ -1,29 +1,30 @@
-//! A second reading of robots.txt, as plain and slow as can be: it reads the file afresh for each
-//! question, byte by byte, and tries every way a `*` can go.
+//! A second parser of robots.txt, as plain and slow as possible. For each question it reads the file again, byte by
+//! byte, and tries every match of a `*`.
 //!
-//! Shares nothing with the engine, so that the same slip is unlikely in both. What differs from profile to profile is a
-//! [`Reading`]; Google's stands here.
+//! It shares no code with the engine, so the same mistake is unlikely in both. Each profile has its own [`Reading`];
+//! Google's is here.
 
-/// What one profile makes of lines, patterns and paths.
+/// How a profile reads lines, patterns and paths.
 pub struct Reading {
-    /// Of a line without comment and white space around it: what its key means, and where the key ends.
+    /// Returns what the key of a line means, and where the key ends. The line has no comment and no surrounding white
+    /// space.
     pub key: fn(&[u8]) -> Option<(Key, usize)>,
-    /// A pattern as it is compared.
+    /// Converts a pattern to the form that is compared.
     pub pattern: fn(&[u8]) -> Vec<u8>,
-    /// A path as it is compared.
+    /// Converts a path to the form that is compared.
     pub path: fn(&[u8]) -> Vec<u8>,
-    /// Whether an allow of an index page is one of its directory.
+    /// Whether an allow of an index page also allows its directory.
     pub index_pages: bool,
 }
 
-/// What a key means.
+/// The meaning of a key.
 pub enum Key {
     Agent,
     Allow,
     Disallow,
 }
 
-/// Whether `agent` may fetch `url`, and the line that says so, 0 if none does, in Google's reading.
+/// Returns whether `agent` may fetch `url` in Google's reading, and the line that decides, 0 if none does.
 pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
     GOOGLE.decide(body, agent, url)
 }
@@ -31,7 +32,7 @@ pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
 // === impl Reading ===
 
 impl Reading {
-    /// Whether `agent` may fetch `url`, and the line that says so, 0 if none does.
+    /// Returns whether `agent` may fetch `url`, and the line that decides, 0 if none does.
     pub fn decide(&self, body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
         let path = (self.path)(&path(url));
         let records = self.records(body);
@@ -70,7 +71,7 @@ impl Reading {
         })
     }
 
-    /// How much the rule weighs for `path`; `None` where it does not match.
+    /// Returns the weight of the rule for `path`; `None` if it does not match.
     fn weight(&self, allow: bool, pattern: &[u8], path: &[u8]) -> Option<usize> {
         if matches(pattern, path) {
             return Some(pattern.len());
@@ -84,10 +85,10 @@ impl Reading {
     }
 }
 
-/// So many bytes of a line count.
+/// Maximum number of bytes of a line that count.
 pub const LONGEST_LINE: usize = 16_663;
 
-/// Google's.
+/// Google's reading.
 const GOOGLE: Reading = Reading {
     key: lenient_key,
     pattern: escape,
@@ -107,10 +108,10 @@ enum Record {
     Rule(Rule),
 }
 
-/// A line, whether it allows, and its pattern.
+/// A line, whether the rule allows, and its pattern.
 type Rule = (u32, bool, Vec<u8>);
 
-/// The rules of all groups for `wanted`, in file order; `None` without a group.
+/// Returns the rules of all groups for `wanted`, in file order; `None` if there is no group.
 fn rules_for(records: &[Record], wanted: &Name) -> Option<Vec<Rule>> {
     let mut found = None;
     let (mut ours, mut after_rule) = (false, true);
@@ -134,7 +135,7 @@ fn rules_for(records: &[Record], wanted: &Name) -> Option<Vec<Rule>> {
     found
 }
 
-/// The lines of a file, whole.
+/// Returns the complete lines of a file.
 pub fn lines(mut body: &[u8]) -> Vec<Vec<u8>> {
     for mark in [0xEF, 0xBB, 0xBF] {
         match body {
@@ -155,7 +156,7 @@ pub fn lines(mut body: &[u8]) -> Vec<Vec<u8>> {
     lines
 }
 
-/// A forgotten colon and the usual typos count.
+/// Accepts a missing colon and the usual typos.
 fn lenient_key(line: &[u8]) -> Option<(Key, usize)> {
     let at = match line.iter().position(|b| *b == b':') {
         Some(colon) => colon,
@@ -209,7 +210,7 @@ fn escape(value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Which beginnings of `path` the pattern reaches, one pattern byte at a time.
+/// Tracks which prefixes of `path` the pattern can match, one pattern byte at a time.
 fn matches(pattern: &[u8], path: &[u8]) -> bool {
     let mut reached = vec![false; path.len() + 1];
     reached[0] = true;

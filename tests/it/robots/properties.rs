@@ -1,4 +1,4 @@
-//! What holds for any file, agent and URL.
+//! Properties that hold for any file, agent and URL.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use robotgate::robots::path_of_url;
@@ -59,7 +59,7 @@ proptest! {
         holds(&body, agent, &slices(&likely_urls(&body, 12)));
     }
 
-    /// So many that they are sorted by the pairs of bytes that they ask for.
+    /// Enough rules to be indexed by the pairs of bytes that they need.
     #[test]
     fn many_wildcards(
         rules in vec(bytes(r"(?-u:Allow|Disallow): ?(?-u:/|\*|/b)([ab]{0,3}\*){1,3}[abc]{1,5}(?-u:\$|)"), 40..80),
@@ -82,7 +82,7 @@ proptest! {
         let path = path_of_url(&url);
         prop_assert!(path.starts_with(b"/"));
         prop_assert!(!path.contains(&0));
-        // Behind an authority, it is read as it stands.
+        // After a host, the path is read unchanged.
         let again = [b"http://e", &*path].concat();
         prop_assert_eq!(path_of_url(&again), path);
     }
@@ -91,7 +91,7 @@ proptest! {
 proptest! {
     #![proptest_config(of_cases(64))]
 
-    /// Where the limit of a line cuts it: in the key, the value, an escape, a character, or the line's end.
+    /// The limit can cut a line in the key, the value, an escape, a character, or the line's end.
     #[test]
     fn lines_about_as_long_as_they_may_be(
         key in select(&["Disallow:", "Allow:", "User-agent:", "Disallow", "#", "x:"][..]),
@@ -138,7 +138,7 @@ proptest! {
     }
 }
 
-/// The longer a pattern, the later it is cut: what is left of it, and the whole.
+/// Returns URLs for the rest of a cut pattern and for the whole pattern.
 fn likely(value: &[u8], tail: &str) -> Vec<Vec<u8>> {
     let line = [b":", value, tail.as_bytes()].concat();
     let mut urls = likely_urls(&line, 1);
@@ -183,7 +183,7 @@ pub fn line() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![4 => agent, 9 => rule, 1 => other]
 }
 
-/// Few names in many groups, so that each has rules from all over the file.
+/// Few names in many groups, so that each name has rules from all over the file.
 fn crowded_line() -> impl Strategy<Value = Vec<u8>> {
     let agent = bytes(r"(?-u:User-agent: (?:[a-d*]|[a-d]/1|\* [a-d]))");
     let rule = bytes(&[r"(?-u:Disallow|Allow)(?-u:: ?)", PATTERN].concat());
@@ -207,7 +207,7 @@ const RULE: &str = r"(?i-u:disallow|dissallow|dissalow|disalow|diasllow|disallaw
 
 const CROWD: &[&str] = &["a", "b", "c", "d", "e"];
 
-/// Byte-order marks, whole and not.
+/// Complete and incomplete byte-order marks.
 const MARKS: &[&[u8]] = &[
     b"\xEF\xBB\xBF",
     b"\xEF\xBB",
@@ -216,7 +216,7 @@ const MARKS: &[&[u8]] = &[
     b"\xFF\xFE",
 ];
 
-/// What is put into a file where it does not belong.
+/// Bytes to insert into a file in wrong places.
 const DAMAGE: &[&[u8]] = &[
     b"\0",
     b"\r",
@@ -234,7 +234,7 @@ const DAMAGE: &[&[u8]] = &[
     b"\x80",
 ];
 
-/// Few letters and many signs, so that patterns and paths often meet.
+/// Few letters and many special characters, so that patterns often match paths.
 const PATTERN: &str = concat!(
     r"(?-u:(?:/|\*)?(?:[ab/*]|\*a|\*\*|/index\.html?|/index\.htm[*$/]|\?|\$|\$\*",
     r"|%2f|%2F|%2a|%24|%61|%C3%A9|%c3%a9|\xc3\xa9|\xff|%|%4){0,6}\$?)",

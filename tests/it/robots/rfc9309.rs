@@ -1,10 +1,10 @@
-//! The second reading of robots.txt to the letter of RFC 9309: its keys (§2.2) and its comparison of octets (§2.2.2).
+//! The second parser of robots.txt to the letter of RFC 9309: its keys (§2.2) and its comparison of octets (§2.2.2).
 //!
-//! Lines, groups and tokens are Google's here as there, so all else is the model's.
+//! Lines, groups and product tokens are read as Google's parser does, so everything else comes from the model.
 
 use super::model::{Key, Reading, path, trim};
 
-/// Whether `agent` may fetch `url`, and the line that says so, 0 if none does.
+/// Returns whether `agent` may fetch `url`, and the line that decides, 0 if none does.
 pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
     // §2.2.2: the file itself is implicitly allowed.
     if *path(url) == *b"/robots.txt" {
@@ -20,7 +20,7 @@ const READING: Reading = Reading {
     index_pages: false,
 };
 
-/// `startgroupline` and `rule` of the grammar: one of three words in any case, white space, a colon.
+/// Parses `startgroupline` and `rule` of the grammar: one of three words in any case, white space, a colon.
 fn key(line: &[u8]) -> Option<(Key, usize)> {
     let colon = line.iter().position(|b| *b == b':')?;
     let key = match &*trim(&line[..colon]).to_ascii_lowercase() {
@@ -32,7 +32,7 @@ fn key(line: &[u8]) -> Option<(Key, usize)> {
     Some((key, colon))
 }
 
-/// A `$` anywhere but at the end has no special meaning (§2.2.3), so it is the octet that `%24` is.
+/// A `$` that is not at the end has no special meaning (§2.2.3), so it equals the octet `%24`.
 fn pattern(value: &[u8]) -> Vec<u8> {
     let (text, end) = match value.split_last() {
         Some((b'$', text)) => (text, &b"$"[..]),
@@ -47,12 +47,13 @@ fn pattern(value: &[u8]) -> Vec<u8> {
     [pieces.collect::<Vec<_>>().join(&b'*'), end.to_vec()].concat()
 }
 
-/// The one spelling of all that §2.2.2 takes for equal. An escape is undone where the character is unreserved; and where
-/// it is reserved, since both spellings of such a one are made the same. What is outside ASCII is escaped.
+/// Normalizes all spellings that §2.2.2 treats as equal. Decodes escapes of unreserved and reserved characters, and
+/// escapes everything outside ASCII.
 ///
-/// What divides a URL (RFC 3986 §2.2) stays escaped where its plain spelling would: a `/`, `?` or `#` before the query.
+/// URL delimiters (RFC 3986 §2.2) stay escaped where decoding them would change their meaning: a `/`, `?` or `#` before
+/// the query.
 ///
-/// A `*` and a `$` stand for themselves here, and are escaped as §2.2.3 has such written.
+/// A `*` and a `$` stand for themselves here, and are escaped as §2.2.3 requires.
 fn spelled(text: &[u8]) -> Vec<u8> {
     spelled_after(b"", text)
 }
@@ -79,10 +80,10 @@ fn spelled_after(before: &[u8], text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The octet of a `%xx`.
+/// Returns the octet of a `%xx`.
 fn escaped(three: &[u8]) -> Option<u8> {
     let hex = three.strip_prefix(b"%")?;
-    // A sign is no digit, though the conversion would take one.
+    // The conversion accepts a sign, which is not a digit.
     let digits = hex.iter().all(u8::is_ascii_hexdigit);
     digits.then(|| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok())?
 }

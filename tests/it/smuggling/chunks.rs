@@ -1,14 +1,14 @@
-//! Content in chunks, spelled in every way: what goes upstream is one request in one framing, or none.
+//! Chunked content in every spelling: one request with one framing goes upstream, or none.
 
 use super::{Scene, WAYS, Way, responses};
 use crate::support::End;
 
 const HEAD: &str = "POST {x} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
-/// What would be seen on its own if the content ended early, or be swallowed if it ended late.
+/// A request that is seen separately if the content ends early, and swallowed if it ends late.
 const NEXT: &str =
     "GET {prefix}/smuggled HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nConnection: close\r\n\r\n";
 
-/// What is no content in chunks, in any reading.
+/// Invalid chunked content, in any reading.
 const BROKEN: &[(&str, &str)] = &[
     ("a sign", "+4\r\nbody\r\n0\r\n\r\n"),
     ("a negative size", "-4\r\nbody\r\n0\r\n\r\n"),
@@ -34,7 +34,7 @@ const BROKEN: &[(&str, &str)] = &[
     ("a bare CR in a trailer", "4\r\nbody\r\n0\r\nX: a\rb\r\n\r\n"),
 ];
 
-/// What the decoder takes. The content is `body`, and what follows it is the next request.
+/// Content that the decoder accepts. The content is `body`; the next request follows.
 const TAKEN: &[(&str, &str)] = &[
     ("plain", "4\r\nbody\r\n0\r\n\r\n"),
     ("leading zeros", "000000000000004\r\nbody\r\n000\r\n\r\n"),
@@ -83,7 +83,7 @@ async fn chunks_that_are_none_never_make_a_whole_request() {
             assert_eq!(framings(&request.headers), ["chunked"], "{request:#?}");
         }
     }
-    // The origins see only what has come whole, in parts or not at all.
+    // Failed requests reach the origins in part or not at all, never complete.
     let failed = scene
         .gate
         .audit()
@@ -102,7 +102,7 @@ async fn odd_chunks_are_made_plain_ones() {
             let name = format!("{name} ({way:?})");
             let before = scene.origin(way).requests().len();
             let mut connection = scene.open(way).await;
-            // One after the other: what is read past the end of content ends the connection.
+            // Send them one after the other, because bytes after the content end the connection.
             for part in [&format!("{HEAD}{content}"), NEXT] {
                 connection.send(scene.payload(way, part)).await;
                 let response = connection.response_to("POST").await;
@@ -149,7 +149,7 @@ async fn what_never_ends_is_cut_off() {
                 break;
             }
         }
-        // Either it was told so, or the answer was lost with the connection; but there is an end.
+        // The client got an error or lost it with the connection. In either case the connection ends.
         connection.read_to_end().await;
         assert!(
             scene
@@ -163,7 +163,7 @@ async fn what_never_ends_is_cut_off() {
     }
 }
 
-/// What a request says of its content's length.
+/// Returns the fields that define the length of a message's content.
 fn framings(headers: &crate::support::Fields) -> Vec<&str> {
     headers
         .all("Transfer-Encoding")

@@ -1,4 +1,4 @@
-//! What comes behind a CONNECT that opened nothing.
+//! Bytes after a CONNECT that did not open a tunnel.
 
 use super::{Scene, Way, is_refused, responses};
 use crate::support::{Gate, Origin};

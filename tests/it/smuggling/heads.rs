@@ -1,11 +1,11 @@
-//! Heads that are refused before anything is decided on them.
+//! Heads that are refused before a decision.
 
 mod payloads;
 
 use self::payloads::{FRAMINGS, HEADS};
 use super::{Scene, WAYS, Way, is_refused, responses};
 
-/// A request that would be seen on its own if the one before it ended early.
+/// A request that is seen separately if the one before it ends early.
 const SMUGGLED: &str = "GET {prefix}/smuggled HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n\r\n";
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn heads_that_two_parsers_read_differently_are_refused() {
             let payload = scene.payload(way, &format!("{head}{SMUGGLED}"));
             let received = responses(scene.send(way, &payload).await).await;
             if way == Way::PlainInside && !payload[0].is_ascii_uppercase() {
-                // By its first byte it is no HTTP at all.
+                // The first byte shows that it is not HTTP.
                 assert!(received.is_empty(), "{name}: {received:#?}");
                 continue;
             }
@@ -84,7 +84,7 @@ async fn a_tunnel_serves_the_host_that_it_was_opened_to() {
         (format!("https://{}/x", other.authority()), other.authority()),
         ("/x".to_owned(), other.authority()),
         ("/x".to_owned(), "shop.example".to_owned()),
-        // Right, but for the scheme.
+        // Only the scheme is wrong.
         (format!("http://{}/x", scene.tls.authority()), scene.tls.authority()),
     ] {
         let payload = scene.payload(Way::Tls, &head(&target, &host));
@@ -99,7 +99,7 @@ async fn a_tunnel_serves_the_host_that_it_was_opened_to() {
     nothing_was_seen(&scene, Way::Tls).await;
 }
 
-/// Only what the scene itself asked for, and what the log has.
+/// Asserts that the origin received only the scene's own requests, and that the log has them.
 async fn nothing_was_seen(scene: &Scene, way: Way) {
     let origin = scene.origin(way);
     assert_eq!(

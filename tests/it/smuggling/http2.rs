@@ -1,4 +1,4 @@
-//! HTTP/2 that would be something else in HTTP/1.1: an answer of 400, or the end of the stream.
+//! HTTP/2 requests that would mean something else in HTTP/1.1 get a 400 or a reset.
 
 use super::{Scene, Way};
 use crate::support::{Alpn, End, Frames, NAME, Outcome, Request, wait};
@@ -15,7 +15,7 @@ async fn open(scene: &Scene) -> Frames {
         .await
 }
 
-/// A good request, to be spoiled.
+/// Returns a valid request, as a base for invalid ones.
 fn good<'a>(authority: &'a str, method: &'a str) -> Fields<'a> {
     vec![
         (b":method", method.as_bytes()),
@@ -148,7 +148,7 @@ async fn an_extended_connect_is_not_served() {
         .await;
     assert_ne!(frames.outcome(stream).await, Outcome::Status(200));
 
-    // A plain one has no path and no scheme.
+    // A plain CONNECT has no path and no scheme.
     let plain: Fields<'_> = vec![(b":method", b"CONNECT"), (b":authority", authority.as_bytes())];
     let mut frames = open(&scene).await;
     let stream = frames
@@ -184,7 +184,7 @@ async fn a_length_that_lies_never_makes_a_whole_request() {
     }
     scene.still_serves(Way::Tls).await;
     assert_eq!(scene.tls.count("/smuggled"), 0);
-    // Where no content was announced, the head alone was a whole request.
+    // If no content was announced, the head was a complete request.
     let has_content = |request: &Request| request.end != End::Cut && request.field("Content-Length") != Some("0");
     let found = scene.tls.requests_for("/x").into_iter().find(has_content);
     assert!(found.is_none(), "{found:#?}");
@@ -247,7 +247,7 @@ async fn a_stream_for_another_host_is_told_which_by_the_gate() {
 async fn a_flood_of_field_blocks_ends_the_connection() {
     let scene = Scene::start().await;
     let mut frames = open(&scene).await;
-    // A head that never ends, in one frame after the other.
+    // An endless head, in one frame after the other.
     frames.frame(1, 0, 1, &[]).await;
     let piece = [0x10, 1, b'x', 1, b'y'].repeat(3_000);
     for _ in 0..200 {
@@ -256,7 +256,7 @@ async fn a_flood_of_field_blocks_ends_the_connection() {
     assert_eq!(frames.outcome(1).await, Outcome::Closed);
     scene.still_serves(Way::Tls).await;
 
-    // Streams that are reset as soon as they begin: some may be, and many are not put up with.
+    // Streams that are reset at once: a few are accepted, and many end the connection.
     let authority = scene.tls.authority();
     for (resets, end) in [(20, Outcome::Status(200)), (2_000, Outcome::Closed)] {
         let mut frames = open(&scene).await;

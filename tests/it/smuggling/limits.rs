@@ -1,11 +1,11 @@
-//! How much a head may hold, and how long it may take.
+//! The size of a head, and the time to send it.
 
 use std::time::Duration;
 
 use super::{Scene, WAYS, Way, is_refused, responses};
 use crate::support::wait;
 
-/// Between two bytes: much less than what the whole head may take.
+/// Pause between two bytes, much shorter than the time for the whole head.
 const DRIP: Duration = Duration::from_millis(50);
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_head_that_drips_is_given_up_after_the_header_timeout() {
             "GET {x} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nX: ",
         );
         connection.send(head).await;
-        // It drips on until there is an answer.
+        // Continue to drip until there is a response.
         let mut received = wait::until_async("an answer", async || {
             connection.try_send(b"x").await;
             tokio::time::timeout(DRIP, connection.read()).await.ok()

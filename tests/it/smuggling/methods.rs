@@ -1,4 +1,4 @@
-//! Content where little is expected, and leave to send it.
+//! Content with unusual methods, and `Expect: 100-continue`.
 
 use super::{Scene, WAYS, Way, responses};
 use crate::support::{End, Gate, Origin};
@@ -48,7 +48,7 @@ async fn methods_that_seldom_have_content_make_one_request_with_it() {
             ("TRACE", "{x}", String::new(), String::new()),
             ("M-SEARCH", "{x}", String::new(), String::new()),
         ] {
-            // In absolute form, the star is what is left out.
+            // In absolute form, the target for `*` is a URL without a path.
             let target = if way == Way::Plain {
                 target.replace("{prefix}*", "{prefix}")
             } else {
@@ -96,7 +96,7 @@ async fn whoever_waits_for_leave_gets_it_from_the_origin_or_a_refusal_at_once() 
         )
     };
 
-    // A refusal does not ask for what nobody will read.
+    // A refusal does not ask for content that nobody reads.
     let mut waiting = gate.dial().await;
     waiting.send(head("/private", "Expect: 100-continue\r\n")).await;
     let refusal = waiting
@@ -106,7 +106,7 @@ async fn whoever_waits_for_leave_gets_it_from_the_origin_or_a_refusal_at_once() 
     assert_eq!(received[0].status, 403, "{received:#?}");
     assert!(received.len() == 1 && !received[0].stays_open, "{received:#?}");
 
-    // One who does not wait after all is understood all the same.
+    // A client that does not wait is served too.
     let mut hasty = gate.dial().await;
     hasty
         .send(format!("{}body", head("/hasty", "Expect: 100-continue\r\n")))
@@ -114,7 +114,7 @@ async fn whoever_waits_for_leave_gets_it_from_the_origin_or_a_refusal_at_once() 
     assert_eq!(hasty.response_to("POST").await.status, 200);
     assert_eq!(origin.only_request_for("/hasty").body, b"body");
 
-    // What cannot be met is for the origin to say.
+    // The origin answers expectations that the gate does not know.
     let mut odd = gate.dial().await;
     odd.send(format!("{}body", head("/odd", "Expect: something-else\r\n")))
         .await;

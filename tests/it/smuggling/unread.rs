@@ -1,4 +1,4 @@
-//! An origin that does not read the content of requests, and so takes it for the next one.
+//! An origin that does not read the content of requests, and so takes it for the next request.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use tokio::{
 
 use crate::support::{Alpn, Gate, NAME, Origin, allowed};
 
-/// The request lines that it has taken, of whole heads.
+/// The request lines of the complete heads that the origin read.
 type Taken = Arc<Mutex<Vec<String>>>;
 
 async fn careless() -> (u16, Taken) {

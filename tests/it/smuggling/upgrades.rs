@@ -1,4 +1,4 @@
-//! Connections that would rather be something else.
+//! Protocol upgrades.
 
 use super::{Scene, WAYS, is_refused, responses};
 use crate::support::{Ask, Connection, Gate, Origin, Reply, Step};
@@ -103,7 +103,7 @@ async fn an_upgrade_that_nobody_knows_is_an_ordinary_request() {
     scene.log_has_all_that_was_seen().await;
 }
 
-/// Asks for a WebSocket, and says a request where the WebSocket would be.
+/// Requests a WebSocket, and sends a request in place of WebSocket data.
 async fn handshake(gate: &Gate, origin: &Origin) -> (crate::support::Response, Connection) {
     let mut connection = gate.dial().await;
     let ask: Ask<'_> = connection.get(&origin.url("/x"));

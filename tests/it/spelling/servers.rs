@@ -1,5 +1,5 @@
-//! Real servers with their default settings deliver a page under many spellings of its path. Whatever a server delivers
-//! when it is asked directly, robotgate refuses where a rule disallows the page.
+//! Real servers with default settings serve a page under many spellings of its path. robotgate refuses every spelling
+//! that a server accepts, if a rule disallows the page.
 
 use std::{
     net::SocketAddr,
@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::support::{Gate, programs::needs, wait};
 
-/// Spellings of `/private/x`, as one server or another understands them.
+/// Spellings of `/private/x` that at least one server accepts.
 const SPELLINGS: &[&str] = &[
     "/private/x",
     "/%70rivate/x",
@@ -26,7 +26,7 @@ const SPELLINGS: &[&str] = &[
     "/../private/x",
     "/pub/../private/x",
     "/pub/%2e%2e/private/x",
-    // Several slashes.
+    // Repeated slashes.
     "//private/x",
     "///private/x",
     "//private//x?q",
@@ -41,7 +41,7 @@ const SPELLINGS: &[&str] = &[
     "/pub/deep//../../private/x",
     "/pub/deep//..//../private/x",
     "//nowhere/..//private/x",
-    // Escaped ones.
+    // Escaped slashes.
     "/%2fprivate/x",
     "/%2Fprivate/x?a=%2f..",
     "/%2f%2Fprivate/x",
@@ -62,7 +62,7 @@ const SPELLINGS: &[&str] = &[
     "/nowhere/..%2fprivate/x",
     "/x%3f/..%2fprivate/x",
     "/x%23/..%2fprivate/x",
-    // Segments that other servers would read in another way.
+    // Segments that other servers would read differently.
     "/;/..%2fprivate/x",
     "/a;b//../private/x",
     "/a\\b//../private/x",
@@ -75,7 +75,7 @@ const SPELLINGS: &[&str] = &[
     "/pub/..;/private/x",
     "/pub/..;a=b/private/x",
     "/;/private/x",
-    // What no reading takes for the page.
+    // Spellings that no reading maps to the page.
     "/%2570rivate/x",
     "/pub/..%252fprivate/x",
     "/private%00/x",
@@ -84,7 +84,7 @@ const SPELLINGS: &[&str] = &[
 
 const SECRET: &str = "Not for bots.";
 
-/// A server on a site with a page that it disallows.
+/// A server of a site that disallows one of its pages.
 struct Server {
     name: &'static str,
     address: SocketAddr,
@@ -125,13 +125,13 @@ fn site() -> TempDir {
     write("robots.txt", "User-agent: *\nDisallow: /private\n");
     write("private/x", SECRET);
     write("pub/deep/page", "page");
-    // nginx gives up root, and tempfile's folders are closed to others.
+    // nginx drops root privileges, and tempfile's folders are closed to other users.
     let open = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open).expect("opened");
     folder
 }
 
-/// nginx listens on a socket in the folder, as it cannot say which port it was given.
+/// Starts nginx on a socket in the folder, because it cannot report a port that the system chose.
 async fn nginx(folder: &Path) -> Server {
     let (root, socket) = (folder.join("site"), folder.join("nginx.sock"));
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
@@ -162,7 +162,7 @@ async fn nginx(folder: &Path) -> Server {
     }
 }
 
-/// The address of a port that leads to `socket`.
+/// Returns the address of a port that is forwarded to `socket`.
 async fn forward(socket: PathBuf) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -196,13 +196,13 @@ async fn python(folder: &Path) -> Server {
     }
 }
 
-/// Asks the server itself.
+/// Sends the request to the server directly.
 async fn get(server: SocketAddr, target: &str) -> String {
     let mut stream = TcpStream::connect(server).await.expect("it listens");
     let request = request(target, server);
     stream.write_all(request.as_bytes()).await.expect("sent");
     let mut answer = Vec::new();
-    // A connection that is reset has said what it had to say.
+    // A server can reset the connection after its response.
     let _ = stream.read_to_end(&mut answer).await;
     String::from_utf8_lossy(&answer).into_owned()
 }

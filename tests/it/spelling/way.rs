@@ -1,4 +1,4 @@
-//! The ways that a request target can take to an origin, so that a test can ask the same of all of them.
+//! The ways in which a request target can reach an origin, so that tests can try all of them.
 
 use crate::support::{Alpn, Connection, Gate, NAME, Origin, Response};
 
@@ -10,13 +10,13 @@ pub enum Way {
     AbsoluteHttps,
     /// Plain HTTP inside a CONNECT.
     PlainInside,
-    /// HTTP/1.1 inside an interception.
+    /// HTTP/1.1 inside an intercepted CONNECT.
     Http1Inside,
-    /// HTTP/2 inside an interception.
+    /// HTTP/2 inside an intercepted CONNECT.
     Http2Inside,
 }
 
-/// An origin with a robots.txt, and a way to it.
+/// An origin with a robots.txt, and a way to reach it.
 pub struct Site<'g> {
     pub origin: Origin,
     way: Way,
@@ -43,7 +43,7 @@ impl Way {
         matches!(self, Self::Absolute | Self::PlainInside)
     }
 
-    /// The connection through a CONNECT, where the way is one.
+    /// Opens the connection through a CONNECT, if the way needs one.
     async fn inside(self, gate: &Gate, origin: &Origin) -> Option<Connection> {
         if self.is_absolute() {
             return None;
@@ -60,7 +60,8 @@ impl Way {
 // === impl Site ===
 
 impl<'g> Site<'g> {
-    /// An origin whose robots.txt is `rules` for everyone, from line 2 on; every other path is a page.
+    /// Starts an origin whose robots.txt has `rules` for everyone, from line 2 on. Every other path is a
+    /// page.
     pub async fn reached_by(way: Way, gate: &'g Gate, rules: &str) -> Self {
         let origin = Origin::start()
             .robots(&format!("User-agent: *\n{rules}\n"))
@@ -75,25 +76,25 @@ impl<'g> Site<'g> {
         }
     }
 
-    /// Takes the way anew, after a bad request has ended the connection.
+    /// Connects again after a bad request has ended the connection.
     pub async fn again(&mut self) {
         self.inside = self.way.inside(self.gate, &self.origin).await;
     }
 
-    /// Asks for a path and query, written as `target`.
+    /// Requests a path and query, spelled as `target`.
     pub async fn get(&mut self, target: &str) -> Response {
         println!("{:?} | {target}", self.way);
         match &mut self.inside {
             Some(inside) => inside.get(target).await,
             None => {
-                // Of an odd target, it could not be told what the host is.
+                // An unusual target may not show its host.
                 let host = self.origin.authority();
                 self.gate.get(&self.origin.url(target)).set("Host", &host).await
             }
         }
     }
 
-    /// As [`get`](Self::get), of octets that need be no text, over HTTP/1.1.
+    /// As [`get`](Self::get), with octets that need not be text, over HTTP/1.1.
     pub async fn get_octets(&mut self, target: &[u8]) -> Response {
         println!("{:?} | {}", self.way, target.escape_ascii());
         let authority = self.origin.authority();
@@ -116,7 +117,7 @@ impl<'g> Site<'g> {
         connection.response_to("GET").await
     }
 
-    /// What the origin was asked for last.
+    /// Returns the last target that the origin received.
     pub fn last_target(&self) -> String {
         let requests = self.origin.requests();
         requests.last().expect("it was asked for its robots.txt").target.clone()

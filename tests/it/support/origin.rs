@@ -103,8 +103,8 @@ impl Builder {
         self
     }
 
-    /// Uses TLS that negotiates one of these protocols, such as `h2` for HTTP/2. The client's first choice among
-    /// them wins. Without this, the protocol is HTTP/1.1.
+    /// Uses TLS that negotiates the first of these protocols that the client offers, such as `h2` for HTTP/2.
+    /// Without this, the protocol is HTTP/1.1.
     pub fn alpn(mut self, protocols: &[&str]) -> Self {
         self.alpn = Some(protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect());
         self.tls()

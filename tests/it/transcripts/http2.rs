@@ -1,5 +1,5 @@
-//! HTTP/2 for scripts that are written in HTTP/1.1: what a script sends is said in HTTP/2, and what comes in HTTP/2 is
-//! written down for it in HTTP/1.1. An end that comes too early resets the stream.
+//! Translates between HTTP/1.1, in which scripts are written, and HTTP/2 on the connection. If a script ends early,
+//! the stream is reset.
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream, server::SendResponse};
@@ -15,7 +15,7 @@ use crate::{
     support::{BoxIo, Io},
 };
 
-/// A client's end of a connection for a script, each of whose requests is a stream on `io`.
+/// Returns the client side of a connection for a script. Each request becomes a stream on `io`.
 pub fn client(io: BoxIo, authority: String) -> BoxIo {
     let (near, far) = tokio::io::duplex(ROOM);
     tokio::spawn(async move {
@@ -42,7 +42,7 @@ pub fn client(io: BoxIo, authority: String) -> BoxIo {
             sender = ready;
             let method = method.to_owned();
             let answering = async {
-                // A stream that is reset ends what the script gets.
+                // A reset stream ends what the script receives.
                 let (head, content) = response.await.ok()?.into_parts();
                 let start = format!("HTTP/1.1 {}", head.status.as_str());
                 let has_content = method != "HEAD" && !matches!(head.status.as_u16(), 204 | 304);
@@ -65,14 +65,14 @@ pub fn client(io: BoxIo, authority: String) -> BoxIo {
     Box::new(near)
 }
 
-/// Hands each stream that comes on `io` over as a connection of its own.
+/// Passes on each stream on `io` as a separate connection.
 pub async fn origin(io: impl Io + 'static, peers: mpsc::UnboundedSender<Peer>) {
     let Ok(mut connection) = h2::server::handshake(io).await else {
         return;
     };
     while let Some(Ok((request, respond))) = connection.accept().await {
         let (near, far) = tokio::io::duplex(ROOM);
-        // After the case, nobody looks.
+        // After the case, nobody receives it.
         let _ = peers.send(Peer::over(Box::new(near)));
         tokio::spawn(stream(request, respond, far));
     }
@@ -127,7 +127,7 @@ async fn fill(
     }
 }
 
-/// Sends the content of a message as it comes.
+/// Sends the content of a message as it arrives.
 async fn relay(
     script: &mut ReadHalf<DuplexStream>,
     buffer: &mut Vec<u8>,
@@ -143,7 +143,7 @@ async fn relay(
         let data = Bytes::copy_from_slice(&message.content[sent..]);
         sent = message.content.len();
         let is_complete = message.end == End::Complete;
-        // A peer that has reset the stream takes no more.
+        // A peer that has reset the stream accepts no more.
         if is_complete && !message.trailers.is_empty() {
             let _ = sending.send_data(data, false);
             let _ = sending.send_trailers(trailers(&message));
@@ -163,7 +163,7 @@ async fn relay(
             return;
         }
     }
-    // A script that goes on says more; one that ends drops the stream with what reads it.
+    // Keep the stream open while the script is open, and reset it when the script ends.
     if read(buffer).is_some_and(|message| message.request_line().is_some()) {
         while script.read_buf(buffer).await.unwrap_or(0) > 0 {}
         sending.send_reset(Reason::CANCEL);
@@ -176,7 +176,7 @@ fn trailers(message: &Message) -> HeaderMap {
     fields.map(field).collect()
 }
 
-/// Writes a message down as it comes. `None` where the stream was reset.
+/// Writes a message as it arrives. `None` if the stream was reset.
 async fn write(
     out: &mut WriteHalf<DuplexStream>,
     start: &str,
@@ -215,7 +215,7 @@ async fn write(
     Some(())
 }
 
-/// What HTTP/2 says in other ways.
+/// Returns whether HTTP/2 expresses this field in another way.
 fn is_for_http1(name: &str) -> bool {
     ["host", "connection", "transfer-encoding", "keep-alive"]
         .iter()

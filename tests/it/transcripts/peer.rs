@@ -1,4 +1,4 @@
-//! One end of a connection in the hands of a script: what comes is always read at once, what is sent is sent as asked.
+//! One end of a connection, controlled by a script. It reads everything at once, and sends only on request.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ use tokio::{
 
 use crate::support::BoxIo;
 
-/// See the module's text.
+/// One end of a connection.
 pub struct Peer {
     got: watch::Receiver<Got>,
     commands: mpsc::UnboundedSender<Command>,
-    /// How many bytes were given away to be sent.
+    /// Number of bytes handed over to be sent.
     given: usize,
 }
 
-/// What became of the connection so far.
+/// The state of the connection so far.
 #[derive(Clone, Debug, Default)]
 pub struct Got {
     pub bytes: Vec<u8>,
-    /// No more bytes come.
+    /// No more bytes will arrive.
     pub ended: bool,
-    /// How many bytes have been sent, or cannot be.
+    /// Number of bytes that have been sent, or cannot be.
     sent: usize,
 }
 
 enum Command {
     Send(Vec<u8>),
-    /// Ends our direction.
+    /// Closes the sending direction.
     Finish,
-    /// Closes in good order.
+    /// Closes in an orderly way.
     Close,
-    /// Closes without the last word of TLS, where there is TLS.
+    /// Closes without TLS close_notify, if there is TLS.
     Drop,
     Reset,
 }
 
-/// What did not come in time.
+/// The condition was not met in time.
 #[derive(Debug)]
 pub struct Late;
 
@@ -61,7 +61,7 @@ impl Peer {
         self.command(Command::Send(bytes));
     }
 
-    /// Waits until all is sent, or cannot be.
+    /// Waits until everything has been sent, or cannot be.
     pub async fn sent(&mut self) -> Result<(), Late> {
         let given = self.given;
         self.wait(|got| (got.sent >= given).then_some(())).await
@@ -83,7 +83,7 @@ impl Peer {
         self.command(Command::Reset);
     }
 
-    /// What came so far.
+    /// Returns the state so far.
     pub fn got(&self) -> Got {
         self.got.borrow().clone()
     }
@@ -103,7 +103,7 @@ impl Peer {
     }
 
     fn command(&self, command: Command) {
-        // A connection that broke takes no more.
+        // A broken connection accepts no more.
         let _ = self.commands.send(command);
     }
 }
@@ -142,7 +142,7 @@ async fn run(io: BoxIo, got: watch::Sender<Got>, mut commands: mpsc::UnboundedRe
                 Some(Command::Send(bytes)) => pending.extend(bytes),
                 Some(Command::Finish) => finishing = true,
                 Some(Command::Close) => {
-                    // Whoever does not take it has closed already.
+                    // A peer that does not read the shutdown has already closed.
                     let _ = tokio::time::timeout(PATIENCE, writer.shutdown()).await;
                     break;
                 }
@@ -157,5 +157,5 @@ async fn run(io: BoxIo, got: watch::Sender<Got>, mut commands: mpsc::UnboundedRe
     got.send_modify(|got| got.ended = true);
 }
 
-/// A step that waits longer than this has failed. A passing step comes nowhere near it.
+/// Time limit of a step. A passing step takes far less.
 const PATIENCE: Duration = Duration::from_secs(10);

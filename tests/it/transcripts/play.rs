@@ -1,4 +1,4 @@
-//! Plays one case: the client and the origin of its script, with a gate between them.
+//! Plays a case: the client and the origin of its script, with a gate between them.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
     support::{Alpn, BoxIo, Certificate, Gate, NAME},
 };
 
-/// What a case needs while it is played.
+/// The state of a case while it is played.
 struct Scene<'c> {
     case: &'c Case,
     gate: &'c Gate,
@@ -36,11 +36,11 @@ struct Scene<'c> {
 
 struct Client {
     peer: Peer,
-    /// What the script has sent, from which the methods are known.
+    /// The bytes that the script has sent, which show the methods.
     sent: Vec<u8>,
 }
 
-/// The case as it went, masked.
+/// Plays the case and returns its transcript, masked.
 pub async fn play(case: &Case, gate: &Gate, ledger: &Ledger) -> String {
     let mut scene = Scene::new(case, gate, ledger).await;
     let mut text = String::new();
@@ -64,7 +64,7 @@ impl<'c> Scene<'c> {
         let (sender, mut peers) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // After the case, nobody looks. The port stays taken, so that no other case gets it.
+                // After the case, nobody receives it. The port stays in use, so that no other case gets it.
                 let _ = incoming(stream, tls.as_ref(), &sender).await;
             }
         });
@@ -133,7 +133,7 @@ impl<'c> Scene<'c> {
         Ok(())
     }
 
-    /// The end of a connection that a step is about, and the methods that a client has sent on it.
+    /// Returns the peer that a step concerns, and the methods that the client has sent on it.
     async fn peer(&mut self, end: End, number: usize, sent: &[u8]) -> Result<(&mut Peer, Vec<String>), Late> {
         match end {
             End::Origin => {
@@ -160,7 +160,7 @@ impl<'c> Scene<'c> {
         }
     }
 
-    /// Ends what the script has left open, and tells what became of all.
+    /// Ends what the script has left open, and appends the results.
     async fn end(mut self, mut text: String) -> String {
         let mut open = Vec::new();
         for (number, client) in &mut self.clients {
@@ -195,7 +195,7 @@ impl<'c> Scene<'c> {
         show::masked(&text, &self.authority, self.port)
     }
 
-    /// Waits until `condition` holds of the log's exchanges with this origin.
+    /// Waits until `condition` holds for the log's exchanges with this origin.
     async fn logged(&self, condition: impl Fn(&[Entry]) -> bool) -> Result<(), Late> {
         let logged = self.ledger.wait(&self.authority, PATIENCE, condition).await;
         logged.map(drop).map_err(|_| Late)
@@ -205,7 +205,8 @@ impl<'c> Scene<'c> {
 // === impl Client ===
 
 impl Client {
-    /// The methods of the requests so far, as far as they can be told, and one for an answer to what cannot.
+    /// Returns the methods of the requests so far, as far as they can be parsed, and one more for a response
+    /// to an invalid request.
     fn methods(&self) -> Vec<String> {
         let read = strict::requests(&self.sent);
         let method = |message: &strict::Message| message.request_line().map_or("", |(method, ..)| method).to_owned();
@@ -213,13 +214,13 @@ impl Client {
     }
 }
 
-/// How many messages are whole and final.
+/// Counts the complete final messages.
 fn complete(read: &Read, of_client: bool) -> usize {
     let counts = |message: &&strict::Message| message.end == Ended::Complete && (!of_client || message.is_final());
     read.messages.iter().filter(counts).count()
 }
 
-/// A connection of the client, as far as its requests go.
+/// Opens a client connection, ready for requests.
 async fn dial(way: Way, gate: &Gate, authority: &str) -> BoxIo {
     let connection = match way {
         Way::Plain | Way::Https => gate.dial().await,
@@ -241,7 +242,7 @@ fn acceptor(way: Way) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// Hands a connection over, or the streams on it. What goes wrong on it is the gate's to notice.
+/// Passes on a connection, or its streams. Errors are left for the gate to notice.
 async fn incoming(
     stream: TcpStream,
     tls: Option<&TlsAcceptor>,
@@ -259,12 +260,12 @@ async fn incoming(
             Box::new(stream)
         }
     };
-    // As above.
+    // After the case, nobody receives it.
     let _ = peers.send(Peer::over(io));
     Ok(())
 }
 
-/// Has the gate fetch the origin's robots.txt, on connections of which the script sees nothing.
+/// Makes the gate fetch the origin's robots.txt, on connections that the script does not see.
 async fn warm(case: &Case, gate: &Gate, peers: &mut mpsc::UnboundedReceiver<Peer>, authority: &str) {
     let scheme = if case.way.is_https() { "https" } else { "http" };
     let serve = async {
@@ -280,13 +281,13 @@ async fn warm(case: &Case, gate: &Gate, peers: &mut mpsc::UnboundedReceiver<Peer
             let robots = case.robots.as_deref().unwrap_or_default();
             let answer = format!("{answer}\r\nConnection: close\r\n\r\n{robots}");
             peer.send(answer.into_bytes());
-            // What the gate does not take it has no use for.
+            // The gate may close without reading everything.
             let _ = peer.sent().await;
             let _ = peer.wait(|got| got.ended.then_some(())).await;
         }
     };
     let path = format!("/api/v1/decide?agent=TestBot&url={scheme}://{authority}/");
-    // A gate whose time-outs are short may give up once.
+    // A gate with short time-outs may fail once.
     let request = async {
         loop {
             let decided = gate.admin(&path).await;
@@ -302,5 +303,5 @@ async fn warm(case: &Case, gate: &Gate, peers: &mut mpsc::UnboundedReceiver<Peer
     }
 }
 
-/// As long as [`Peer`]'s.
+/// The same as [`Peer`]'s.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,31 +1,31 @@
-//! The scripts, as they are written in `tests/it/transcripts/*.txt`.
+//! Parses the scripts in `tests/it/transcripts/*.txt`.
 //!
-//! A case begins with `=== its name`. Settings follow, each on a line of its own:
+//! A case begins with `=== its name`. Settings follow, each on its own line:
 //!
 //! - `way:` how the client reaches the origin, one word or several (see [`Way`]); the case is played once for each.
 //! - `each: a | b` plays the case once for each text, with the text for `$` in the steps.
-//! - `gate: quick` plays it at a gate whose time-outs are short, `gate: copies` at one that answers from its copies.
-//! - `robots:` what the origin's robots.txt says; without it, the origin has none.
-//! - `may-change:` why another result may be right: a known defect, or a spelling that is free.
+//! - `gate: quick` plays it with a gate with short time-outs, `gate: copies` with one that serves its copies.
+//! - `robots:` the origin's robots.txt; without it, the origin has none.
+//! - `may-change:` why another result can be right: a known defect, or a spelling that does not matter.
 //!
-//! Then come the steps, which are taken one after the other, for both ends:
+//! Then come the steps of both ends, which are taken one after the other:
 //!
 //! - `C> TEXT` the client sends TEXT; `C>> TEXT` does not wait until it is sent.
 //! - `O> TEXT`, `O>> TEXT` the same for the origin. `C2`, `O2` are the second connections. `O1` is `O`.
-//! - `C< response N` waits for N final responses (1 if left out); `C< head N` for N heads, interim ones too; `C< content N`
-//!   for N bytes of the last message's content; `C< bytes N` for N bytes in all; `C< behind N` for N bytes behind
-//!   the last message; `C< end` until the gate closes.
+//! - `C< response N` waits for N final responses (1 if left out); `C< head N` for N heads, including interim ones;
+//!   `C< content N` for N bytes of the last message's content; `C< bytes N` for N bytes in all; `C< behind N` for N
+//!   bytes after the last message; `C< end` until the gate closes.
 //! - `O< request N`, `O< head N`, `O< content N`, `O< bytes N`, `O< end` likewise.
-//! - `C! finish` ends a direction, `C! close` closes, `C! drop` closes without the last word of TLS, `C! reset` resets the connection;
-//!   `O!` likewise.
+//! - `C! finish` closes the sending direction, `C! close` closes, `C! drop` closes without TLS close_notify, `C! reset`
+//!   resets the connection; `O!` likewise.
 //! - `log N` waits until N exchanges with this origin have their completion in the audit log.
 //!
-//! In TEXT, `\r`, `\n`, `\t`, `\\` and `\xNN` are escapes, and lines that begin with two spaces go on with the step. Then
-//! there are: `{t}` what a target begins with, `{o}` the origin's authority, `{GET /x}` the usual head of a request without
-//! its empty line (`{GET /x 1.0}` of that version), `{ok N}` the head of a response of N bytes, `{a*N}` a text N times, `{port}` the origin's port, and
-//! `{}` for nothing.
+//! In TEXT, `\r`, `\n`, `\t`, `\\` and `\xNN` are escapes, and lines that begin with two spaces continue the step.
+//! Placeholders: `{t}` is the beginning of a target, `{o}` the origin's host and port, `{GET /x}` the usual head of a
+//! request without its empty line (`{GET /x 1.0}` for that version), `{ok N}` the head of a response of N bytes,
+//! `{a*N}` a text N times, `{port}` the origin's port, and `{}` nothing.
 
-/// One case, played in one way.
+/// A case, played in one way.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
     pub name: String,
@@ -36,7 +36,7 @@ pub struct Case {
     pub steps: Vec<Step>,
 }
 
-/// Which gate it is.
+/// The gate that plays the case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     #[default]
@@ -51,18 +51,18 @@ pub enum Way {
     /// `plain`: absolute form, over a plain connection to the proxy port.
     #[default]
     Plain,
-    /// `https`: the same with a URL of `https`.
+    /// `https`: the same with an `https` URL.
     Https,
     /// `tls`: inside the TLS of an intercepted CONNECT.
     Tls,
     /// `inside`: inside a CONNECT, without TLS.
     Inside,
-    /// `h2`: HTTP/2 inside an intercepted CONNECT, to an origin that speaks HTTP/1.1. The bytes of the script say what is
-    /// meant, and so does the recording.
+    /// `h2`: HTTP/2 inside an intercepted CONNECT, to an origin that speaks HTTP/1.1. Script and recording are in
+    /// HTTP/1.1.
     H2,
     /// `h2-h2`: likewise, to an origin that speaks HTTP/2.
     H2ToH2,
-    /// `tls-h2`: as `tls`, to an origin that speaks HTTP/2 where it is asked to.
+    /// `tls-h2`: as `tls`, to an origin that speaks HTTP/2 if the gate offers it.
     TlsToH2,
 }
 
@@ -70,12 +70,12 @@ pub enum Way {
 pub struct Step {
     pub text: String,
     pub end: End,
-    /// From 1.
+    /// Number of the connection, from 1.
     pub number: usize,
     pub act: Act,
 }
 
-/// Which end of the exchange acts.
+/// Which side of the exchange acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Client,
@@ -84,7 +84,7 @@ pub enum End {
 
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// A template, and whether it is waited for.
+    /// A template, and whether to wait until it is sent.
     Send(String, bool),
     Complete(usize),
     Head(usize),
@@ -99,10 +99,10 @@ pub enum Act {
     Log(usize),
 }
 
-/// The cases of a file, each once for each of its ways.
+/// Parses the cases of a file, each once for each of its ways.
 ///
 /// # Panics
-/// Where the file cannot be understood.
+/// If the file is invalid.
 pub fn parse(text: &str) -> Vec<Case> {
     let mut cases: Vec<(Case, Vec<Way>, Vec<String>)> = Vec::new();
     let mut lines = text.lines().enumerate().peekable();
@@ -142,7 +142,7 @@ pub fn parse(text: &str) -> Vec<Case> {
         .collect()
 }
 
-/// The case for each text in each way.
+/// Expands a case into one for each text and way.
 fn expand(case: &Case, ways: &[Way], each: &[String]) -> Vec<Case> {
     let ways = if ways.is_empty() { &[Way::Plain] } else { ways };
     let texts = if each.is_empty() { &[String::new()] } else { each };
@@ -210,10 +210,10 @@ fn step(line: &str) -> Option<Step> {
     Some(new(end, number, act))
 }
 
-/// The bytes of a template.
+/// Returns the bytes of a template.
 ///
 /// # Panics
-/// Where it cannot be understood.
+/// If the template is invalid.
 pub fn fill(template: &str, way: Way, authority: &str) -> Vec<u8> {
     let prefix = match way {
         Way::Plain => format!("http://{authority}"),
@@ -287,7 +287,7 @@ impl Way {
         }
     }
 
-    /// Whether the origin speaks TLS.
+    /// Returns whether the origin speaks TLS.
     pub fn is_https(self) -> bool {
         !matches!(self, Self::Plain | Self::Inside)
     }

@@ -1,4 +1,4 @@
-//! A played case as text, with what differs from run to run masked.
+//! Formats a played case as text, and masks what differs between runs.
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use crate::exchanges::{
     strict::{self, End, Framing, Message, Read, Rest},
 };
 
-/// What an origin saw on a connection.
+/// Formats what an origin received on a connection.
 pub fn requests(got: &Got) -> String {
     messages(&strict::requests(&got.bytes), &got.bytes)
 }
 
-/// What a client got, which had sent requests with these methods.
+/// Formats what a client received, after requests with these methods.
 pub fn responses(got: &Got, methods: &[String]) -> String {
     messages(&strict::responses(&got.bytes, methods, got.ended), &got.bytes)
 }
@@ -64,7 +64,8 @@ fn one(message: &Message) -> String {
     text + "\n"
 }
 
-/// Short content as it is, of long content what tells whether it is the same.
+/// Formats content: short content as it is, long content in a form that shows whether it is the
+/// same.
 pub fn content(bytes: &[u8]) -> String {
     if bytes.len() <= 2000 {
         return bytes.escape_ascii().to_string();
@@ -75,7 +76,7 @@ pub fn content(bytes: &[u8]) -> String {
     }
 }
 
-/// A decision and its completion.
+/// Formats a decision and its completion.
 pub fn exchange(entry: &Entry) -> String {
     let decision = &entry.decision;
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -100,7 +101,7 @@ pub fn exchange(entry: &Entry) -> String {
     text
 }
 
-/// Masks authority, port and ids.
+/// Masks host and port, port and ids.
 pub fn masked(text: &str, authority: &str, port: u16) -> String {
     let text = text.replace(authority, "{o}").replace(&port.to_string(), "{port}");
     let mut masked = String::new();

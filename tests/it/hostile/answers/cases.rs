@@ -1,14 +1,16 @@
-//! The table of answers that are none.
+//! The table of invalid responses.
 
 use crate::support::{Reply, Step};
 
-/// What an origin does to a page and to its robots.txt alike.
+/// A reply that an origin sends for a page and for its robots.txt.
 pub struct Case {
     pub name: &'static str,
     pub reply: Reply,
-    /// The status for a page, and its error type; with 200, the error is of a response that breaks off.
+    /// The status for a page and its possible error types. With status 200, the response breaks off
+    /// with the error.
     pub page: (u16, &'static [&'static str]),
-    /// What of it says why a robots.txt could not be had; nothing where it is an answer like any other.
+    /// A part of the error that says why the robots.txt is unreachable; `None` if the response is
+    /// usable.
     pub robots: Option<&'static str>,
 }
 
@@ -22,7 +24,7 @@ const BROKEN_OFF: &[&str] = &["connection_terminated", "http_response_incomplete
 const NO_HTTP: &[&str] = &["http_protocol_error"];
 const SILENT: &[&str] = &["connection_read_timeout"];
 
-/// Those that fall silent come last.
+/// Cases that stop sending come last.
 pub fn cases() -> Vec<Case> {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
     let send = |bytes: &str| Step::send(bytes.to_owned());

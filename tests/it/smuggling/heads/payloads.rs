@@ -1,10 +1,10 @@
-//! The table of heads: what each is, its bytes, and what the answer has to say. `{x}` and the like are for
-//! [`Scene::payload`](crate::smuggling::Scene) to fill in.
+//! The table of heads: a name, the bytes, and text that the response must contain.
+//! [`Scene::payload`](crate::smuggling::Scene) fills in `{x}` and the like.
 
-/// What it is, the request, and what the answer has to say.
+/// The name, the request, and text that the response must contain.
 pub type Payload = (&'static str, &'static str, &'static str);
 
-/// Each is sent with a request behind it.
+/// Heads with framing. Each is sent with a request after it.
 pub const FRAMINGS: &[Payload] = &[
     (
         "CL.TE",
@@ -188,7 +188,7 @@ pub const FRAMINGS: &[Payload] = &[
     ),
 ];
 
-/// Whole heads.
+/// Complete heads.
 pub const HEADS: &[Payload] = &[
     (
         "TE in HTTP/1.0",
