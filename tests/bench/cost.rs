@@ -1,15 +1,15 @@
-//! What an exchange, a refusal and a decision cost, counted instead of timed, so that a busy machine changes nothing:
-//! `cargo test --bench cost`.
+//! Counts what an exchange, a refusal and a decision cost, instead of timing them, so that a busy machine changes
+//! nothing: `cargo test --bench cost`.
 //!
 //! - Allocations: a gate in this process, between a client and an origin that allocate nothing.
-//! - Instructions: the same, in this program once more, under `valgrind --tool=callgrind`.
+//! - Instructions: the same, in a second process of this program under `valgrind --tool=callgrind`.
 //! - System calls: the real program under `strace`, with 32 kept connections.
 //!
-//! Each number is held to the one in `cost/bounds.toml`. All are of the unoptimised build, which is as repeatable as any
-//! and needs no build of its own.
+//! Each number is compared with the one in `cost/bounds.toml`. All are of the unoptimised build, which is as repeatable
+//! as any and needs no extra build.
 //!
-//! `cost exchange N`, `cost refusal N` and `cost decision N` do only that, N times, and tell the allocations. They are there
-//! to be run under a profiler: callgrind for instructions, `valgrind --tool=dhat` for who allocates.
+//! `cost exchange N`, `cost refusal N` and `cost decision N` do only that, N times, and print the allocations. They are
+//! meant to be run under a profiler: callgrind for instructions, `valgrind --tool=dhat` for the places that allocate.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ use cost::{
     decision, exchange,
 };
 
-/// The parts, in the directory of that name.
+/// The parts of the benchmark, in the directory of the same name.
 mod cost {
     pub mod bounds;
     pub mod callgrind;
@@ -78,7 +78,7 @@ fn check() -> ExitCode {
         ("refusal", "refusal.instructions", EXCHANGES),
         ("decision", "decision.instructions", DECISIONS),
     ] {
-        // What is there twice is the start and the end of the program.
+        // The difference leaves out the start and the end of the program.
         let more = callgrind::instructions(work, 2 * times) - callgrind::instructions(work, times);
         bounds.hold(key, per(more, times));
     }
@@ -98,14 +98,14 @@ fn per(count: u64, times: u64) -> f64 {
     count as f64 / times as f64
 }
 
-/// How often the heap was asked for memory so far.
+/// Returns the number of heap allocations and reallocations so far.
 fn allocations() -> u64 {
     HEAP.alloc_count() + HEAP.realloc_growth_count() + HEAP.realloc_shrink_count()
 }
 
-/// How often each is done to count its allocations.
+/// Repetitions to count allocations.
 const ALLOCATING: u64 = 1000;
-/// How often each is done under valgrind, and then twice as often.
+/// Repetitions under valgrind, and then twice as many.
 const EXCHANGES: u64 = 400;
 const DECISIONS: u64 = 2000;
 /// Requests on each connection under strace, and then twice as many.

@@ -1,13 +1,13 @@
-//! robotgate beside other proxies, in turns, in one run: `cargo bench --bench proxy`.
+//! Compares robotgate with other proxies, which take turns in one run: `cargo bench --bench proxy`.
 //!
-//! `cargo bench --bench proxy -- kept http2` runs the cases whose names contain one of those; `-- --list` names them all,
-//! and `-- --help` says what else there is. All of them take two minutes. squid, HAProxy and mitmproxy take part
-//! where they are installed. Client, origin and proxy share the machine, so numbers are of the machine and of the
-//! minute; the ratios say more.
+//! `cargo bench --bench proxy -- kept http2` runs the cases whose names contain one of these; `-- --list` lists all
+//! names, and `-- --help` the other options. All cases together take two minutes. squid, HAProxy and mitmproxy take
+//! part if they are installed. Client, origin and proxy share the machine, so absolute numbers depend on the machine
+//! and its load; the ratios mean more.
 
 use std::{env, process::ExitCode};
 
-/// The benchmark's parts, in the directory of that name.
+/// The parts of the benchmark, in the directory of the same name.
 mod proxy {
     pub mod bare;
     pub mod cases;
@@ -26,21 +26,21 @@ mod proxy {
     pub mod run;
     pub mod table;
 
-    /// How all bots of the benchmark call themselves.
+    /// The name of all bots in the benchmark.
     pub const AGENT: &str = "BenchBot";
 
-    /// What cannot go on ends the benchmark, or a proxy's part in it, with a text.
+    /// An error ends the benchmark, or a proxy's part in it, with a message.
     pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 }
 
-/// As robotgate has it, so that the bare proxy does not lose by its allocator.
+/// The allocator of robotgate, so that the bare proxy has no disadvantage.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let outcome = match &arguments[..] {
-        // The benchmark starts itself for these.
+        // The benchmark starts itself in these roles.
         [role, folder] if role == "--origin" => proxy::origin::run(folder.as_ref()),
         [role, address] if role == "--bare" => proxy::bare::run(address),
         _ => proxy::run::run(&arguments),

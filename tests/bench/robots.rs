@@ -1,8 +1,9 @@
-//! The robots engine beside two others, on the same files and paths in the same run: `cargo bench --bench robots`.
+//! Compares the robots engine with two others, on the same files and paths in the same run: `cargo bench --bench
+//! robots`.
 //!
-//! `cargo bench --bench robots -- hostile/nested` runs the rows whose `section/row` contain that; the sections are `decision`,
-//! `question`, `parsing`, `memory` and `hostile`. Without `--bench`, as `cargo test` runs it, everything runs once and nothing is
-//! measured. Numbers are of the machine that they are measured on; the ratios say more.
+//! `cargo bench --bench robots -- hostile/nested` runs the rows whose `section/row` contains that text. The sections
+//! are `decision`, `question`, `parsing`, `memory` and `hostile`. Without `--bench`, as in `cargo test`, everything
+//! runs once and nothing is measured. Absolute numbers depend on the machine; the ratios mean more.
 
 use std::{env, thread};
 
@@ -11,7 +12,7 @@ use robots::{
     run::{Run, SHORT},
 };
 
-/// The benchmark's parts, in the directory of that name.
+/// The parts of the benchmark, in the directory of the same name.
 mod robots {
     pub mod attacks;
     pub mod decisions;

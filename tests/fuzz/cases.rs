@@ -14,10 +14,10 @@ struct Case {
     url: String,
 }
 
-/// Every case, by its name.
+/// Returns every case with its name.
 ///
 /// # Panics
-/// When a case cannot be read.
+/// If a case cannot be read.
 pub fn inputs() -> impl Iterator<Item = (String, Vec<u8>)> {
     let cases = CASES.iter().flat_map(|file| file.lines());
     cases.map(|line| match serde_json::from_str::<Case>(line) {

@@ -1,8 +1,9 @@
-//! Which addresses are an origin's on the internet: ranges from IANA's special-purpose registries, written down anew.
+//! Says which addresses belong to the internet: ranges of IANA's special-purpose registries, written independently of
+//! robotgate.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is of the internet, and so is any that it carries.
+/// Returns whether an address, and any address embedded in it, belongs to the internet.
 pub fn is_global(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => is_global_v4(v4),
@@ -20,11 +21,11 @@ fn is_global_v6(address: Ipv6Addr) -> bool {
     let bits = address.to_bits();
     let carried = is_global_v4(Ipv4Addr::from_bits((bits & 0xffff_ffff) as u32));
     match bits >> 32 {
-        // Mapped, and RFC 6052's well-known prefix.
+        // IPv4-mapped addresses, and RFC 6052's well-known prefix.
         0xffff | 0x0064_ff9b_0000_0000_0000_0000 => return carried,
         _ => {}
     }
-    // ISATAP (RFC 5214 §6.1), whose identifier may have the universal bit set.
+    // ISATAP (RFC 5214 §6.1); the universal bit of the identifier can be set.
     let isatap = (bits >> 32) & 0xfdff_ffff == 0x5efe;
     let begins = |prefix: u128, length: u32| bits >> (128 - length) == prefix >> (128 - length);
     begins(0x2000 << 112, 3)
@@ -40,7 +41,7 @@ const CLOSED: [([u8; 4], [u8; 4]); 16] = [
     ([10, 0, 0, 0], [10, 255, 255, 255]),
     ([100, 64, 0, 0], [100, 127, 255, 255]),
     ([127, 0, 0, 0], [127, 255, 255, 255]),
-    // Azure's own.
+    // An internal service of Azure.
     ([168, 63, 129, 16], [168, 63, 129, 16]),
     ([169, 254, 0, 0], [169, 254, 255, 255]),
     ([172, 16, 0, 0], [172, 31, 255, 255]),

@@ -1,7 +1,7 @@
-//! How a question is written as bytes: the agent's line, the URL's line, and the file as it is.
+//! The format of a question as bytes: a line with the agent, a line with the URL, and the file unchanged.
 //!
-//! So a fuzzer's finding can be read, and written by hand; and what a dictionary puts in stands where it means
-//! something. An agent or URL with a line feed is out of reach.
+//! So a fuzzer's finding can be read and written by hand, and dictionary entries end up in meaningful places.
+//! An agent or URL with a line feed cannot be expressed.
 
 use std::borrow::Cow;
 

@@ -1,9 +1,9 @@
-//! What the URL standard makes of a URL, beside what robotgate makes of it.
+//! Reads URLs by the URL standard, to compare with robotgate.
 
 use robotgate::origin::{Host, Origin};
 use url::Url;
 
-/// That a URL is read as one of `origin`, without user information.
+/// Asserts that a URL belongs to `origin` and has no user information.
 pub fn names(url: &Url, origin: &Origin) {
     let host = match url.host() {
         Some(url::Host::Domain(name)) => Host::Name(name.strip_suffix('.').unwrap_or(name).into()),

@@ -1,17 +1,17 @@
-//! The head of a request as an origin reads it.
+//! Parses the head of a request as an origin does.
 
 use robotgate::origin::{HostPort, Origin};
 
-/// A request, of which there is one on the wire and no more.
+/// The only request on the wire.
 pub struct OnWire {
     pub method: String,
     pub path: Vec<u8>,
 }
 
-/// Reads the only request on `wire`, which goes to `origin`.
+/// Parses the only request on `wire`, which goes to `origin`.
 ///
 /// # Panics
-/// It is not one, or one that two readers could take apart.
+/// If there is not exactly one request, or two parsers could read it differently.
 pub fn only_request(wire: &[u8], origin: &Origin) -> OnWire {
     let mut fields = [httparse::EMPTY_HEADER; 160];
     let mut request = httparse::Request::new(&mut fields);

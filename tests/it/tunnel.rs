@@ -139,7 +139,7 @@ async fn an_entry_lets_one_host_through_until_its_date() {
     }
 }
 
-/// What the log says of a tunnel that was closed before a byte went on.
+/// Returns the error detail of a tunnel that was closed before any byte was forwarded.
 async fn closed_because(gate: &Gate) -> String {
     let (_, completions) = gate.audited(1).await;
     assert_eq!(completions[0]["error"], "http_request_error", "{completions:#?}");
@@ -150,7 +150,7 @@ async fn closed_because(gate: &Gate) -> String {
 #[tokio::test]
 async fn tls_without_a_server_name_is_for_an_address_alone() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
-    // A client that is told an address sends no server name.
+    // A client that connects to an IP address sends no server name.
     let address = "127.0.0.1";
     let by_address = format!("{address}:{}", origin.port());
     for config in [

@@ -1,10 +1,10 @@
-//! The numbers in `bounds.toml`, and what was counted beside them.
+//! Compares the counted numbers with those in `bounds.toml`.
 
 use std::process::ExitCode;
 
 use toml::{Table, Value};
 
-/// The bounds, and which of them were broken.
+/// The bounds, and which of them were exceeded.
 pub struct Bounds {
     table: Table,
     broken: Vec<String>,
@@ -20,7 +20,7 @@ impl Bounds {
         }
     }
 
-    /// Holds what was `counted` to the bound of that key, as `section.name`.
+    /// Compares a counted number with the bound of a key, `section.name`.
     pub fn hold(&mut self, key: &str, counted: f64) {
         let (recorded, percent) = self.bound(key);
         let slack = recorded * percent / 100.0;
@@ -38,7 +38,7 @@ impl Bounds {
         println!("{key:<24}{counted:>12.2}{recorded:>12.2} ± {percent} %  {verdict}");
     }
 
-    /// Fails where a bound was broken.
+    /// Returns a failure if a bound was exceeded.
     pub fn end(self) -> ExitCode {
         if self.broken.is_empty() {
             return ExitCode::SUCCESS;
@@ -53,7 +53,7 @@ impl Bounds {
         ExitCode::FAILURE
     }
 
-    /// The number, and by how many per cent a new one may be above it.
+    /// Returns the recorded number, and by how many per cent a new one may exceed it.
     fn bound(&self, key: &str) -> (f64, f64) {
         let (section, name) = key.split_once('.').expect("a key is section.name");
         let bound = self.table.get(section).and_then(|section| section.get(name));
@@ -67,5 +67,5 @@ impl Bounds {
 }
 
 const FILE: &str = "tests/bench/cost/bounds.toml";
-/// A recorded number has two digits after the point.
+/// Recorded numbers have two decimal places.
 const ROUNDING: f64 = 0.01;

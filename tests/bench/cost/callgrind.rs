@@ -1,13 +1,13 @@
-//! This program once more, under valgrind, which counts its instructions.
+//! Runs this program again under valgrind, which counts its instructions.
 
 use std::{env, process::Command};
 
 use tempfile::TempDir;
 
-/// How many instructions `cost WORK TIMES` takes from its start to its end.
+/// Returns how many instructions `cost WORK TIMES` executes in all.
 ///
 /// # Panics
-/// When valgrind is not there, or does not count.
+/// If valgrind is not installed, or does not count.
 pub fn instructions(work: &str, times: u64) -> u64 {
     let folder = TempDir::new().unwrap();
     let out = folder.path().join("callgrind.out");

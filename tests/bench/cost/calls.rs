@@ -1,4 +1,4 @@
-//! The real program under strace, which counts its system calls.
+//! Runs the real program under strace, which counts its system calls.
 
 use std::{
     collections::BTreeMap,
@@ -14,13 +14,14 @@ use tempfile::TempDir;
 
 use super::peers::{self, Client};
 
-/// How often each system call was made.
+/// The number of calls of each system call.
 pub struct Calls(BTreeMap<String, u64>);
 
-/// What strace counts of a gate's life that serves as many requests on each of [`CONNECTIONS`].
+/// Counts the system calls of a gate that serves `requests` requests on each of [`CONNECTIONS`], from
+/// its start to its end.
 ///
 /// # Panics
-/// When strace is not there, or may not trace.
+/// If strace is not installed, or may not trace.
 pub fn count(requests: u64) -> Calls {
     let folder = TempDir::new().unwrap();
     fs::create_dir(folder.path().join("log")).unwrap();
@@ -30,7 +31,8 @@ pub fn count(requests: u64) -> Calls {
         let dns = peers::name_server().await;
         let config = peers::config(dns, "path = \"robots.redb\"");
         fs::write(folder.path().join("robotgate.toml"), config).unwrap();
-        // The shell tells its process, which the gate's is then: strace itself takes no signal to end.
+        // The shell prints its process id and then becomes the gate. strace itself ignores signals to
+        // end.
         let mut strace = Command::new("strace")
             .args(["-f", "-c", "-o"])
             .arg(&counts)
@@ -49,7 +51,7 @@ pub fn count(requests: u64) -> Calls {
         for _ in 0..CONNECTIONS {
             clients.push(Client::connect(gate, origin, true).await);
         }
-        // The copy of robots.txt, the first connections.
+        // Fetches the robots.txt and opens the first connections.
         clients[0].get().await;
         let clients = clients.into_iter().map(|mut client| {
             tokio::spawn(async move {
@@ -68,7 +70,7 @@ pub fn count(requests: u64) -> Calls {
     Calls::read(&fs::read_to_string(counts).expect("strace writes what it counted"))
 }
 
-/// The gate's process, and where it listens.
+/// Returns the gate's process and its address.
 fn started(strace: &mut Child) -> (Pid, SocketAddr) {
     let mut lines = BufReader::new(strace.stderr.take().expect("piped")).lines();
     let mut all = String::new();
@@ -78,7 +80,7 @@ fn started(strace: &mut Child) -> (Pid, SocketAddr) {
         let json: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
         if json["message"] == "listening" && json["speaks"] == "http" {
             let address = json["address"].as_str().and_then(|address| address.parse().ok());
-            // What else it says must not hold it up.
+            // Keep reading, so that further output does not block the gate.
             std::thread::spawn(move || lines.for_each(drop));
             return (process.expect("the shell tells it"), address.expect("the log tells it"));
         }
@@ -115,12 +117,13 @@ impl Calls {
         self.of(&["recvfrom", "recvmsg", "readv"])
     }
 
-    /// All but the sleep of pingora's clock, which it makes every 10 ms, whatever the requests.
+    /// Returns the number of all calls, without the sleep of pingora's clock every 10 ms, which does
+    /// not depend on requests.
     pub fn all(&self) -> u64 {
         self.0.values().sum::<u64>() - self.of(&["clock_nanosleep"])
     }
 
-    /// Each that was made more often than in `before`, per one of `requests`.
+    /// Lists the calls that were made more often than in `before`, per request.
     pub fn table(&self, before: &Self, requests: u64) -> String {
         let each = |(name, count): (&String, &u64)| {
             let more = count.saturating_sub(before.of(&[name])) as f64 / requests as f64;
@@ -131,5 +134,5 @@ impl Calls {
     }
 }
 
-/// Of clients to the gate.
+/// Number of connections from clients to the gate.
 pub const CONNECTIONS: u64 = 32;

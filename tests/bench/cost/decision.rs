@@ -1,4 +1,4 @@
-//! Decisions on a copy in memory.
+//! Decisions with a copy in memory.
 
 use std::{hint::black_box, sync::Arc, time::SystemTime};
 
@@ -11,7 +11,7 @@ use robotgate::{
 
 use super::peers::ROBOTS;
 
-/// Decides as often, and tells by how much `counter` goes up meanwhile.
+/// Decides `times` times, and returns by how much `counter` increases.
 pub fn run(times: u64, counter: fn() -> u64) -> u64 {
     let mut input = (
         question(),
@@ -24,7 +24,7 @@ pub fn run(times: u64, counter: fn() -> u64) -> u64 {
     counter() - before
 }
 
-/// A decision takes the question and the copy; here it gives them back.
+/// Decides, and returns the question and the copy for the next round.
 fn decide((question, lookup): (Question, Lookup)) -> (Question, Lookup) {
     let Begun::NeedsCopy(question) = question.begin(None) else {
         panic!("a copy is needed");

@@ -1,5 +1,5 @@
-//! Exchanges through a gate in this process, on one thread with the client and the origin, so that each run does the same in
-//! the same order. It does what the program does, but for the copies on disk, which other threads write.
+//! Exchanges through a gate in this process, on one thread with the client and the origin, so that each run does the
+//! same in the same order. The gate does what the program does, except for copies on disk, which other threads write.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::peers::{self, Client};
 
-/// Has a client ask for a page as often, on one connection, and tells by how much `counter` goes up meanwhile.
+/// Sends `times` requests for a page on one connection, and returns by how much `counter` increases.
 pub fn run(times: u64, is_allowed: bool, counter: fn() -> u64) -> u64 {
     let folder = TempDir::new().unwrap();
     std::fs::create_dir(folder.path().join("log")).unwrap();
@@ -34,7 +34,7 @@ pub fn run(times: u64, is_allowed: bool, counter: fn() -> u64) -> u64 {
         let (gate, _) = gate.into_iter().find(|(_, speaks)| *speaks == Speaks::Http).unwrap();
 
         let mut client = Client::connect(gate, origin, is_allowed).await;
-        // The copy of robots.txt, the connection to the origin, and what else is made once.
+        // Fetches the robots.txt, connects to the origin, and does everything else that happens only once.
         for _ in 0..WARM_UP {
             client.get().await;
         }

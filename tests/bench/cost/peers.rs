@@ -1,4 +1,4 @@
-//! Who a gate works with: a client, an origin and a name server. Once they run they allocate nothing.
+//! The peers of a gate: a client, an origin and a name server. They allocate nothing after their start.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -10,11 +10,11 @@ use tokio::{
     net::{TcpListener, TcpStream, UdpSocket},
 };
 
-/// A client with a connection to the gate, which it keeps.
+/// A client with a kept connection to the gate.
 pub struct Client {
     gate: TcpStream,
     request: String,
-    /// How the answer begins and ends.
+    /// How the response begins and ends.
     status: &'static str,
     end: &'static str,
 }
@@ -25,10 +25,10 @@ pub fn on_one_thread<T>(work: impl Future<Output = T>) -> T {
     runtime.enable_all().build().unwrap().block_on(work)
 }
 
-/// The configuration of a gate that asks this name server.
+/// Returns the configuration of a gate that uses this name server.
 pub fn config(dns: SocketAddr, cache: &str) -> String {
-    // The log has a folder of its own, because that of the configuration is watched. No authority is made, because that
-    // takes now more, now fewer instructions.
+    // The log has its own folder, because the folder of the configuration is watched. No authority is created, because
+    // the number of instructions for that varies.
     format!(
         r#"
         [proxy]
@@ -53,7 +53,7 @@ pub fn config(dns: SocketAddr, cache: &str) -> String {
     )
 }
 
-/// An origin that serves a page of 1 KiB, and its robots.txt.
+/// Starts an origin that serves a page of 1 KiB, and its robots.txt.
 pub async fn origin() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -66,7 +66,7 @@ pub async fn origin() -> SocketAddr {
             let (page, robots) = (page.clone(), robots.clone());
             tokio::spawn(async move {
                 let mut head = [0; 4096];
-                // Until the gate goes away.
+                // Serve until the gate closes.
                 while let Ok(length @ 1..) = read_until(&mut stream, &mut head, b"\r\n\r\n").await {
                     let answer = match head[..length].starts_with(b"GET /robots.txt ") {
                         true => &robots,
@@ -90,7 +90,7 @@ fn answer(kind: &str, content: &str) -> String {
     )
 }
 
-/// A name server that has 127.0.0.1 and ::1 for each name, to be kept for a day.
+/// Starts a name server that answers 127.0.0.1 and ::1 for each name, with a time to live of a day.
 pub async fn name_server() -> SocketAddr {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = socket.local_addr().unwrap();
@@ -98,13 +98,13 @@ pub async fn name_server() -> SocketAddr {
         let mut query = [0; 1024];
         loop {
             let (length, client) = socket.recv_from(&mut query).await.unwrap();
-            // RFC 1035 §4.1: the name ends with an empty label, and then come its type and class.
+            // RFC 1035 §4.1: an empty label ends the name; type and class follow.
             let name = 12 + query[12..length].iter().position(|byte| *byte == 0).unwrap();
             let question = &query[12..name + 5];
             let is_ipv6 = question[question.len() - 3] == 28;
             let mut reply = vec![query[0], query[1], 0x85, 0x80, 0, 1, 0, 1, 0, 0, 0, 0];
             reply.extend(question);
-            // The same name, type and class, a day.
+            // The same name, type and class; a time to live of a day.
             reply.extend([0xc0, 12]);
             reply.extend(&question[question.len() - 4..]);
             reply.extend(86_400_u32.to_be_bytes());
@@ -121,7 +121,7 @@ pub async fn name_server() -> SocketAddr {
 // === impl Client ===
 
 impl Client {
-    /// Connects to a gate, to get a page of an origin, one that bots may have or one that they may not.
+    /// Connects to a gate, to request a page of an origin that is allowed or disallowed.
     pub async fn connect(gate: SocketAddr, origin: SocketAddr, is_allowed: bool) -> Self {
         let gate = TcpStream::connect(gate).await.unwrap();
         gate.set_nodelay(true).unwrap();
@@ -143,7 +143,7 @@ impl Client {
         }
     }
 
-    /// Gets the page.
+    /// Requests the page and checks the response.
     pub async fn get(&mut self) {
         self.gate.write_all(self.request.as_bytes()).await.unwrap();
         let mut answer = [0; 8192];
@@ -159,7 +159,7 @@ impl Client {
     }
 }
 
-/// Reads until what was read ends with `end`, or nothing comes any more. How much it is.
+/// Reads until the data ends with `end`, or the connection does. Returns the length.
 async fn read_until(stream: &mut TcpStream, buffer: &mut [u8], end: &[u8]) -> std::io::Result<usize> {
     let mut length = 0;
     loop {
@@ -173,7 +173,7 @@ async fn read_until(stream: &mut TcpStream, buffer: &mut [u8], end: &[u8]) -> st
     }
 }
 
-/// Of the origin, and of the decisions.
+/// The robots.txt of the origin and of the decisions.
 pub const ROBOTS: &str = "\
 User-agent: *
 Disallow: /

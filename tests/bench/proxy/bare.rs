@@ -1,4 +1,4 @@
-//! A forward proxy of pingora's `HttpProxy` and nothing else, for plain HTTP: what the framework costs by itself.
+//! A forward proxy of only pingora's `HttpProxy`, for plain HTTP. It shows the cost of the framework.
 
 use std::{io::Read as _, net::SocketAddr, thread};
 
@@ -33,7 +33,7 @@ impl ProxyHttp for Bare {
 
 /// Serves `listen` until the benchmark ends.
 pub fn run(listen: &str) -> ! {
-    // The benchmark holds the other end, and it closes however the benchmark ends.
+    // The benchmark holds the other end, which closes however the benchmark ends.
     thread::spawn(|| {
         drop(std::io::stdin().read_to_end(&mut Vec::new()));
         std::process::exit(0);
@@ -51,5 +51,5 @@ pub fn run(listen: &str) -> ! {
     server.run_forever()
 }
 
-/// Connections to origins that it keeps: enough for every case.
+/// Kept connections to origins; enough for every case.
 const KEPT: usize = 4096;

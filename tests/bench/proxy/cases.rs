@@ -1,4 +1,4 @@
-//! The cases: what is asked of which proxies.
+//! The cases: what is requested, and through which proxies.
 
 use super::{
     load::{Host, Pattern, Plan, Protocol, Request},
@@ -18,7 +18,7 @@ pub struct Case {
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum Measures {
-    /// Requests in a time: see [`races`](super::races).
+    /// Requests per second: see [`races`](super::races).
     Rate,
     /// Memory for each connection: see [`crowds`](super::crowds).
     Memory,
@@ -37,7 +37,7 @@ impl Contender {
     }
 }
 
-/// Every case, with `crowd` connections where they are many.
+/// Returns every case. `crowd` is the number of connections in cases with many.
 pub fn all(origin: &Origin, crowd: usize) -> Vec<Case> {
     let small = Request {
         host: Host::One(origin.plain),
@@ -119,7 +119,7 @@ pub fn all(origin: &Origin, crowd: usize) -> Vec<Case> {
             "1 KiB answers over intercepted HTTP/2, 8 kept connections with 4 requests each",
             {
                 let mut contenders = vec![contender(Kind::Nothing, http2), contender(Kind::ROBOTGATE, http2)];
-                // squid ends no HTTP/2, so it does what it can.
+                // squid does not support HTTP/2 from clients, so it uses HTTP/1.1.
                 for kind in [Kind::SQUID, Kind::Squid { workers: 2 }] {
                     contenders.extend(
                         kind.intercepts()
@@ -220,13 +220,13 @@ fn tls(plan: Plan) -> Vec<Contender> {
     kinds.map(|kind| contender(kind, plan)).collect()
 }
 
-/// Without mitmproxy, which has shown in other cases how slow it is.
+/// Leaves out mitmproxy, whose speed other cases show.
 fn quick(mut contenders: Vec<Contender>) -> Vec<Contender> {
     contenders.retain(|contender| contender.kind != Kind::Mitmproxy);
     contenders
 }
 
-/// Without asking the origin itself.
+/// Leaves out direct requests to the origin.
 fn intercepted(mut contenders: Vec<Contender>) -> Vec<Contender> {
     contenders.retain(|contender| contender.kind != Kind::Nothing);
     contenders
@@ -279,5 +279,5 @@ fn crowd_of(name: &'static str, title: &str, mut contenders: Vec<Contender>) -> 
 }
 
 pub const FORWARDED: &str = "robotgate, forwarded";
-/// Each may take some megabytes of the kernel's memory, too.
+/// Each connection can also take some megabytes of kernel memory.
 const UNREAD: usize = 200;

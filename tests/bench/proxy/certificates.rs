@@ -1,4 +1,5 @@
-//! The benchmark's own authority: it signs the origin's certificate, and squid signs with it what it intercepts.
+//! The benchmark's own authority. It signs the origin's certificate, and squid uses it to sign certificates for
+//! interception.
 
 use std::{fs, net::Ipv4Addr, path::Path, sync::Arc};
 
@@ -39,7 +40,7 @@ pub fn make(folder: &Path) -> Outcome<()> {
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
-    // squid looks for an address only where names stood of old.
+    // squid looks for an address only in the obsolete common name.
     params
         .distinguished_name
         .push(DnType::CommonName, Ipv4Addr::LOCALHOST.to_string());
@@ -54,7 +55,7 @@ pub fn make(folder: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// The origin's TLS settings, from the files in `folder`.
+/// Returns the origin's TLS settings, from the files in `folder`.
 pub fn origin_config(folder: &Path) -> Outcome<Arc<ServerConfig>> {
     let chain = vec![CertificateDer::from_pem_file(folder.join(CERTIFICATE))?];
     let key = PrivateKeyDer::from_pem_file(folder.join(KEY))?;
@@ -66,8 +67,8 @@ pub fn origin_config(folder: &Path) -> Outcome<Arc<ServerConfig>> {
     Ok(Arc::new(config))
 }
 
-/// The TLS settings of the load generator, which speaks this protocol. It checks no certificate, so that it stays
-/// cheap, and resumes no session, so that each new connection costs a proxy a whole handshake.
+/// Returns the TLS settings of the load generator for this protocol. It verifies no certificate, to stay cheap,
+/// and resumes no session, so that each new connection costs a proxy a full handshake.
 pub fn client_config(protocol: &[u8]) -> Outcome<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider.clone())
@@ -80,7 +81,7 @@ pub fn client_config(protocol: &[u8]) -> Outcome<Arc<ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-/// Takes every certificate.
+/// A verifier that accepts every certificate.
 #[derive(Debug)]
 struct Unchecked(Arc<CryptoProvider>);
 

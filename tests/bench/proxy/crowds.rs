@@ -1,4 +1,4 @@
-//! Many connections that do nothing: how much memory a proxy takes for each, and how much of it it gives back.
+//! Many idle connections: how much memory a proxy uses for each, and how much of it the proxy returns.
 
 use std::{
     path::Path,
@@ -22,13 +22,13 @@ pub struct Memory {
     connections: usize,
 }
 
-/// What a contender's turn measured.
+/// The result of a contender's turn.
 pub struct Row {
     pub label: String,
     pub memory: Outcome<Memory>,
 }
 
-/// Runs a case: the proxies start together, and take their turns one after the other.
+/// Runs a case: the proxies start together and take turns.
 pub fn run(case: &Case, folder: &Path) -> Vec<Row> {
     thread::scope(|scope| {
         let start = |contender: &Contender| {
@@ -41,7 +41,7 @@ pub fn run(case: &Case, folder: &Path) -> Vec<Row> {
             let crowded = starting.join().unwrap_or_else(|_| Err("it did not start".into()));
             let crowded =
                 crowded.and_then(|proxy| gather(&contender.plan, proxy.ok_or("there is no proxy to look at")?));
-            // The next need not wait until this one has been looked at again.
+            // The next proxy need not wait for the second look at this one.
             measuring.push((contender, scope.spawn(move || crowded.map(disperse))));
         }
         let row = |(contender, measuring): (&Contender, thread::ScopedJoinHandle<'_, Outcome<Memory>>)| Row {
@@ -54,10 +54,10 @@ pub fn run(case: &Case, folder: &Path) -> Vec<Row> {
     })
 }
 
-/// Looks at a proxy before and while the connections are there.
+/// Measures a proxy before and while the connections are open.
 fn gather(plan: &Plan, proxy: Running) -> Outcome<(Running, Memory)> {
     let address = proxy.address(plan.protocol);
-    // What the first requests take is not the connections'.
+    // Leave out the memory that the first requests take.
     let few = Plan {
         connections: 8,
         ..*plan
@@ -74,7 +74,7 @@ fn gather(plan: &Plan, proxy: Running) -> Outcome<(Running, Memory)> {
     Ok((proxy, memory))
 }
 
-/// Looks at it again a while after they were closed, and ends it.
+/// Measures the proxy again some time after the connections were closed, and ends it.
 fn disperse((proxy, memory): (Running, Memory)) -> Memory {
     thread::sleep(GIVING_BACK);
     Memory {
@@ -83,7 +83,7 @@ fn disperse((proxy, memory): (Running, Memory)) -> Memory {
     }
 }
 
-/// The proxy's memory, once it hardly changes any more.
+/// Returns the proxy's memory once it hardly changes.
 fn settled(proxy: &Running) -> u64 {
     let patience = Instant::now() + Duration::from_secs(3);
     let mut last = proxy.process().memory();
@@ -100,11 +100,11 @@ fn settled(proxy: &Running) -> u64 {
 // === impl Memory ===
 
 impl Memory {
-    /// For one connection.
+    /// Returns the memory for one connection.
     pub fn each(&self) -> u64 {
         self.during.saturating_sub(self.before) / self.connections.max(1) as u64
     }
 }
 
-/// How long after the connections were closed a proxy is looked at again.
+/// How long after the connections were closed a proxy is measured again.
 const GIVING_BACK: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! What robotgate is held against.
+//! The goals for robotgate.
 
 use super::{
     cases::FORWARDED,
@@ -7,7 +7,7 @@ use super::{
     races::{Row, Sample},
 };
 
-/// A share of another contender's number in the same case.
+/// A bound for the ratio of robotgate's number to another contender's in the same case.
 struct Share {
     case: &'static str,
     of: Of,
@@ -49,7 +49,7 @@ const fn share(case: &'static str, of: Of, than: &'static str, bound: Bound) -> 
     Share { case, of, than, bound }
 }
 
-/// Holds what a race found against its goals.
+/// Compares the results of a race with their goals.
 pub fn judge_race(goals: &mut Goals, case: &str, rows: &[Row]) -> Vec<String> {
     let find = |label: &str| rows.iter().find(|row| row.label == label);
     let mut lines = Vec::new();
@@ -81,7 +81,7 @@ pub fn judge_race(goals: &mut Goals, case: &str, rows: &[Row]) -> Vec<String> {
     lines
 }
 
-/// Holds what a crowd found against its goal.
+/// Compares the result of a crowd with its goal.
 pub fn judge_crowd(goals: &mut Goals, case: &str, rows: &[crowds::Row]) -> Option<String> {
     let (_, bound) = MEMORY.into_iter().find(|(of, _)| *of == case)?;
     let ours = rows.iter().find(|row| row.label == "robotgate")?;

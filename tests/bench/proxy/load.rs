@@ -1,4 +1,4 @@
-//! The load generator: clients that each do one thing over and over, on threads of the benchmark's own.
+//! The load generator: clients that each repeat one action, on the benchmark's own threads.
 
 mod client;
 mod connect;
@@ -34,60 +34,60 @@ pub struct Plan {
     pub pattern: Pattern,
     pub request: Request,
     pub connections: usize,
-    /// Requests under way on each connection, for HTTP/2.
+    /// Concurrent requests on each connection, for HTTP/2.
     pub streams: usize,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum Protocol {
-    /// HTTP/1.1 in clear, in absolute form where there is a proxy.
+    /// Plain HTTP/1.1; in absolute form if there is a proxy.
     Plain,
-    /// HTTP/1.1 over TLS, inside a CONNECT where there is a proxy.
+    /// HTTP/1.1 over TLS; inside a CONNECT if there is a proxy.
     Http1,
     /// HTTP/2 over TLS, likewise.
     Http2,
-    /// As `Http1`, inside a CONNECT that the proxy does not look into.
+    /// As `Http1`, inside a CONNECT that the proxy does not intercept.
     Tunnel,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum Pattern {
-    /// One request after the other on connections that are kept.
+    /// One request after the other on kept connections.
     Kept,
-    /// Each request on a connection of its own.
+    /// A new connection for each request.
     New,
-    /// One request on each connection, and then none.
+    /// One request on each connection, which then stays idle.
     Idle,
-    /// One request on each connection, whose answer is not read.
+    /// One request on each connection, whose response is not read.
     Unread,
 }
 
-/// What the clients do it to: a proxy, or the origin itself.
+/// The address to connect to: a proxy, or `None` for the origin itself.
 pub type Proxy = Option<SocketAddr>;
 
-/// What one run found.
+/// The result of a run.
 pub struct Measured {
     pub elapsed: Duration,
     pub tally: Tally,
 }
 
-/// What the clients and the benchmark share.
+/// State that the clients and the benchmark share.
 struct Stage {
     plan: Plan,
     proxy: Proxy,
-    /// Clients that have had an answer, and those of them that have had another since all had one.
+    /// Number of clients that have had a response, and of those that have had another since all had one.
     ready: AtomicUsize,
     warm: AtomicUsize,
     measuring: AtomicBool,
-    /// Every client is ready, and they may go on.
+    /// Cancelled when every client is ready and may continue.
     all_ready: CancellationToken,
     over: CancellationToken,
-    /// How many clients may connect at once, so that no listener's queue overflows.
+    /// Bounds how many clients connect at once, so that no listener's queue overflows.
     connecting: Semaphore,
 }
 
 impl Plan {
-    /// Lets the clients run for `time`, after `warm_up` in which all are at work already. `look` is called at both ends of
+    /// Runs the clients for `time`, after a `warm_up` in which they all work already. Calls `look` before and after
     /// that time.
     pub fn measure(
         &self,
@@ -97,7 +97,7 @@ impl Plan {
         mut look: impl FnMut(Phase),
     ) -> Outcome<Measured> {
         let (elapsed, tally) = self.perform(proxy, |stage| {
-            // Proxies open their connections to the origin meanwhile.
+            // Meanwhile, proxies open their connections to the origin.
             stage.wait(&stage.warm, || false);
             thread::sleep(warm_up);
             look(Phase::Before);
@@ -112,7 +112,7 @@ impl Plan {
         Ok(Measured { elapsed, tally })
     }
 
-    /// Has all clients connect, and calls `look` while they hold their connections.
+    /// Connects all clients, and calls `look` while they hold their connections.
     pub fn hold<T>(&self, proxy: Proxy, look: impl FnOnce() -> T) -> Outcome<T> {
         self.perform(proxy, |_| look()).map(|(seen, _)| seen)
     }
@@ -153,7 +153,7 @@ impl Plan {
     }
 }
 
-/// The ends of the time that is measured.
+/// The start and the end of the measured time.
 #[derive(Clone, Copy)]
 pub enum Phase {
     Before,
@@ -163,7 +163,7 @@ pub enum Phase {
 // === impl Stage ===
 
 impl Stage {
-    /// Waits until all clients are among those counted. False if that takes too long, or `failed`.
+    /// Waits until all clients are counted. Returns false if that takes too long, or `failed` returns true.
     fn wait(&self, counted: &AtomicUsize, failed: impl Fn() -> bool) -> bool {
         let mut patience = Instant::now() + PATIENCE;
         let mut last = 0;
@@ -188,7 +188,7 @@ impl Stage {
     }
 }
 
-/// One thread's work: its share of the clients, until all is over.
+/// Runs one thread's share of the clients until the end.
 fn run(stage: &Arc<Stage>, thread: usize, threads: usize) -> Outcome<Tally> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -215,6 +215,6 @@ fn run(stage: &Arc<Stage>, thread: usize, threads: usize) -> Outcome<Tally> {
     })
 }
 
-/// How long the next client may take to have an answer, and the last requests to end.
+/// How long the next client may take to get a response, and the last requests to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 const CONNECTING: usize = 64;

@@ -1,10 +1,10 @@
-//! What the numbers were measured on.
+//! Describes the machine.
 
 use std::fs;
 
 use super::process;
 
-/// A line about the machine.
+/// Returns a line about the machine.
 pub fn describe() -> String {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name"));

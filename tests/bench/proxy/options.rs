@@ -1,13 +1,13 @@
-//! What was asked for on the command line.
+//! The command line.
 
 use std::time::Duration;
 
 use super::Outcome;
 
 pub struct Options {
-    /// Parts of the names of the cases to run; none is all.
+    /// Parts of the names of the cases to run; if empty, all run.
     cases: Vec<String>,
-    /// Parts of the names of the proxies to measure; none is all.
+    /// Parts of the names of the proxies to measure; if empty, all are measured.
     proxies: Vec<String>,
     pub rounds: usize,
     /// How long each proxy is measured in each round.
@@ -15,12 +15,12 @@ pub struct Options {
     pub connections: usize,
 }
 
-/// What a command line can ask for.
+/// What the command line asks for.
 pub enum Command {
     Run(Options),
     Help,
     List,
-    /// `cargo test --benches` starts benchmarks, too.
+    /// For `cargo test --benches`, which also starts benchmarks.
     Nothing,
 }
 

@@ -1,7 +1,7 @@
-//! The origin: a process of its own that answers at once, so that what is measured is the proxy in between.
+//! The origin: a separate process that responds at once, so that the measurement shows the proxy.
 //!
-//! It speaks HTTP/1.1 in clear, and HTTP/1.1 and HTTP/2 over TLS. A third port, in clear, listens on every address of
-//! the machine, so that each of 127.0.0.0/8 is an origin; it serves nobody but the machine itself.
+//! It speaks plain HTTP/1.1, and HTTP/1.1 and HTTP/2 over TLS. A third plain port listens on every address of the
+//! machine, so that each address in 127.0.0.0/8 is an origin. It serves only the machine itself.
 
 pub mod answers;
 mod http1;
@@ -28,12 +28,12 @@ use super::{
     process::{self, Process},
 };
 
-/// The origin as the benchmark sees it.
+/// A handle for the origin's process.
 pub struct Origin {
     process: Process,
     pub plain: SocketAddr,
     pub tls: SocketAddr,
-    /// The port at which every address of 127.0.0.0/8 is an origin.
+    /// The port on which every address of 127.0.0.0/8 is an origin.
     pub any_port: u16,
 }
 
@@ -44,7 +44,7 @@ enum Port {
     Any,
 }
 
-/// Connections that wait to be accepted.
+/// Connections that can wait to be accepted.
 const QUEUE: i32 = 4096;
 const LOCAL: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
@@ -76,7 +76,7 @@ impl Origin {
     }
 }
 
-/// What the process does, until the benchmark ends.
+/// Runs the origin's process until the benchmark ends.
 pub fn run(folder: &Path) -> Outcome<()> {
     let listeners = [
         (Port::Plain, StdListener::bind((LOCAL, 0))?),
@@ -87,7 +87,7 @@ pub fn run(folder: &Path) -> Outcome<()> {
     let mut ports = Vec::new();
     for (_, listener) in &listeners {
         listener.set_nonblocking(true)?;
-        // Longer than the standard library makes it: a connection that does not fit in waits for a second.
+        // Longer than the standard library's queue: a connection that does not fit waits for a second.
         rustix::net::listen(listener, QUEUE)?;
         ports.push(listener.local_addr()?.port().to_string());
     }
@@ -100,12 +100,12 @@ pub fn run(folder: &Path) -> Outcome<()> {
         thread::spawn(move || serve(cloned, &acceptor));
     }
     println!("{}", ports.join(" "));
-    // The benchmark holds the other end, and it closes however the benchmark ends.
+    // The benchmark holds the other end, which closes however the benchmark ends.
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }
 
-/// One thread's work: its share of the connections of every port.
+/// Serves one thread's share of the connections of every port.
 fn serve(listeners: Vec<(Port, StdListener)>, acceptor: &TlsAcceptor) {
     let Ok(runtime) = runtime::Builder::new_current_thread().enable_all().build() else {
         return;
@@ -129,13 +129,13 @@ async fn accept(port: Port, listener: TcpListener, acceptor: TlsAcceptor) {
                 tokio::spawn(async move { converse(port, stream, acceptor, answers).await });
             }
             Ok(_) => {}
-            // Too many files, say: others have to be closed first.
+            // For example too many open files: other connections must be closed first.
             Err(_) => tokio::task::yield_now().await,
         }
     }
 }
 
-/// One connection to its end. What goes wrong on it, the load generator counts.
+/// Serves one connection until it ends. The load generator counts its errors.
 async fn converse(port: Port, stream: TcpStream, acceptor: TlsAcceptor, answers: Answers) -> Outcome<()> {
     stream.set_nodelay(true)?;
     if !matches!(port, Port::Tls) {

@@ -1,4 +1,4 @@
-//! Processes that the benchmark starts, and what the kernel has counted for them and for those that they start.
+//! The benchmark's processes, and the kernel's counters for them and their descendants.
 
 use std::{
     fs::{self, File},
@@ -11,41 +11,40 @@ use std::{
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 
-/// A process that ends, with all that it started, when it is dropped.
+/// A process. Dropping it ends the process and its descendants.
 pub struct Process(Child);
 
 // === impl Process ===
 
 impl Process {
-    /// Starts it. Its errors go to the file `log`, and its output too unless the command says otherwise. Its input is a
-    /// pipe that closes when the benchmark ends.
+    /// Starts the process. Its errors go to the file `log`. Its input is a pipe that closes when the benchmark ends.
     pub fn start(command: &mut Command, log: &Path) -> io::Result<Self> {
         let errors = File::options().create(true).append(true).open(log)?;
         let child = command.stdin(Stdio::piped()).stderr(errors).spawn()?;
         Ok(Self(child))
     }
 
-    /// Its output, where the command says that it is a pipe.
+    /// Takes its output, if the command made that a pipe.
     pub fn take_output(&mut self) -> Option<ChildStdout> {
         self.0.stdout.take()
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     pub fn ended(&mut self) -> bool {
         !matches!(self.0.try_wait(), Ok(None))
     }
 
-    /// The processor time that it and its descendants have taken so far, those that have ended included.
+    /// Returns the processor time of the process and its descendants so far, including those that have ended.
     pub fn cpu(&self) -> Duration {
         self.tree().into_iter().map(cpu).sum()
     }
 
-    /// The memory of it and its descendants, in bytes; what they share with others counts in part (PSS).
+    /// Returns the memory of the process and its descendants in bytes. Shared memory counts proportionally (PSS).
     pub fn memory(&self) -> u64 {
         self.tree().into_iter().map(memory).sum()
     }
 
-    /// It and all its descendants.
+    /// Returns the process and all its descendants.
     fn tree(&self) -> Vec<u32> {
         let mut parents = Vec::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -68,8 +67,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let tree = self.tree();
-        // The benchmark's own processes end with their input, the others by the signal. squid leaves files in shared
-        // memory behind unless it ends by itself.
+        // The benchmark's own processes end with their input, the others with the signal. squid leaves files in shared
+        // memory unless it ends by itself.
         drop(self.0.stdin.take());
         signal(self.0.id(), Signal::TERM);
         let patience = Instant::now() + Duration::from_secs(2);
@@ -86,18 +85,18 @@ impl Drop for Process {
 }
 
 fn signal(id: u32, signal: Signal) {
-    // It may have ended.
+    // The process may have ended.
     if let Some(id) = i32::try_from(id).ok().and_then(Pid::from_raw) {
         let _ = kill_process(id, signal);
     }
 }
 
-/// The processor time of the benchmark itself, which is the load generator.
+/// Returns the processor time of the benchmark itself, which is the load generator.
 pub fn self_cpu() -> Duration {
     cpu(std::process::id())
 }
 
-/// The processor time of a process and of its children that have ended.
+/// Returns the processor time of a process and of its children that have ended.
 fn cpu(id: u32) -> Duration {
     let stat = stat(id).unwrap_or_default();
     let ticks: u64 = stat.get(CPU).map_or(0, |times| times.iter().sum());
@@ -111,30 +110,30 @@ fn memory(id: u32) -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// The numbers in `/proc/ID/stat` from the parent on (proc(5)).
+/// Returns the numbers in `/proc/ID/stat` from the parent on (proc(5)).
 fn stat(id: u32) -> Option<Vec<u64>> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name before may hold anything, parentheses too; a state comes after it.
+    // The name before can contain anything, even parentheses. The state follows it.
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields = fields.split_whitespace().skip(1);
     Some(fields.map(|field| field.parse().unwrap_or(0)).collect())
 }
 
 const PARENT: usize = 0;
-/// User and system time, its own and its ended children's.
+/// User and system time, of the process and of its ended children.
 const CPU: std::ops::Range<usize> = 10..14;
 
-/// How many of them the kernel counts in a second (`USER_HZ`), on every machine that this is run on.
+/// Clock ticks per second (`USER_HZ`), the same on every machine that runs this.
 const TICKS: u32 = 100;
 
-/// Lets this process and those that it starts have as many files open as the machine grants, and returns how many.
+/// Raises the limit of open files for this process and its children to the maximum, and returns the limit.
 pub fn raise_file_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
         ..limit
     };
-    // Up to the maximum is always granted.
+    // Raising the limit to the maximum is always allowed.
     let _ = setrlimit(Resource::Nofile, raised);
     limit.maximum.unwrap_or(1 << 20)
 }
@@ -143,7 +142,7 @@ pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Threads of the load generator, and as many of the origin: half of the cores between them for each.
+/// Returns the number of threads of the load generator, and of the origin. Together they use half of the cores.
 pub fn threads() -> usize {
     (cores() / 4).max(1)
 }

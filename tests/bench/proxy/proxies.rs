@@ -1,4 +1,4 @@
-//! The proxies that are measured, each with the least configuration that makes it do the same work.
+//! The measured proxies, each with the smallest configuration that does the same work.
 
 mod bare;
 mod haproxy;
@@ -18,13 +18,13 @@ use std::{
 pub use self::robotgate::{Audit, Https};
 use super::{Outcome, load::Protocol, process::Process};
 
-/// What is driven.
+/// A proxy, or none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// No proxy: the load generator asks the origin itself.
+    /// No proxy: the load generator connects to the origin itself.
     Nothing,
     Robotgate(Audit, Https),
-    /// pingora's `HttpProxy` and nothing else.
+    /// Only pingora's `HttpProxy`.
     Bare,
     Squid {
         workers: u8,
@@ -33,12 +33,12 @@ pub enum Kind {
     Mitmproxy,
 }
 
-/// A proxy that runs.
+/// A running proxy.
 pub struct Running {
     process: Process,
-    /// Where it takes requests in clear, and CONNECTs that it does not look into.
+    /// The address for plain requests, and for CONNECTs that are not intercepted.
     plain: SocketAddr,
-    /// Where it ends the TLS inside a CONNECT.
+    /// The address for CONNECTs that are intercepted.
     intercepting: SocketAddr,
 }
 
@@ -57,7 +57,7 @@ impl Kind {
         Self::Mitmproxy,
     ];
 
-    /// Its version, or why it cannot be measured.
+    /// Returns its version, or why it cannot be measured.
     pub fn version(self) -> Result<String, String> {
         match self {
             Self::Nothing => Ok("the load generator asks the origin itself".to_owned()),
@@ -69,7 +69,7 @@ impl Kind {
         }
     }
 
-    /// Whether it can decide on what is inside a CONNECT.
+    /// Returns whether it can intercept a CONNECT.
     pub fn intercepts(self) -> bool {
         match self {
             Self::Squid { .. } => squid::intercepts(),
@@ -78,11 +78,11 @@ impl Kind {
         }
     }
 
-    /// Starts it in a folder of its own below `folder`, which has the files of [`certificates`](super::certificates),
-    /// and waits until it listens. `None` is no proxy.
+    /// Starts the proxy in its own folder below `folder`, which has the files of
+    /// [`certificates`](super::certificates), and waits until it listens. Returns `None` if the kind is no proxy.
     pub fn start(self, folder: &Path) -> Outcome<Option<Running>> {
         let proxy_folder = tempfile::Builder::new().prefix("proxy-").tempdir_in(folder)?.keep();
-        // squid gives up root's rights.
+        // squid drops root privileges.
         std::fs::set_permissions(&proxy_folder, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
         let setup = Setup {
             shared: folder.to_owned(),
@@ -130,7 +130,7 @@ impl Running {
         &self.process
     }
 
-    /// Where to send what.
+    /// Returns the address for a protocol.
     pub fn address(&self, protocol: Protocol) -> SocketAddr {
         match protocol {
             Protocol::Plain | Protocol::Tunnel => self.plain,
@@ -153,9 +153,9 @@ impl Running {
     }
 }
 
-/// Where a proxy has its files and listens.
+/// A proxy's files and addresses.
 struct Setup {
-    /// With the certificates.
+    /// The folder with the certificates.
     shared: PathBuf,
     folder: PathBuf,
     plain: SocketAddr,
@@ -177,12 +177,12 @@ impl Setup {
     }
 }
 
-/// A port that was free just now.
+/// Returns an address whose port is currently free.
 fn free_address() -> Outcome<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
-/// The first line of a program's output.
+/// Returns the first line of a program's output.
 fn first_line(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;

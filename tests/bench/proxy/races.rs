@@ -1,4 +1,4 @@
-//! Proxies in turns, round after round: how many requests each serves, how soon, and what that costs.
+//! Proxies that take turns, round after round: how many requests each serves, how fast, and at what cost.
 
 use std::{collections::HashMap, path::Path, thread, time::Duration};
 
@@ -12,33 +12,33 @@ use super::{
     proxies::{Kind, Running},
 };
 
-/// What one turn found.
+/// The result of a turn.
 #[derive(Clone, Copy)]
 pub struct Sample {
-    /// Requests in a second.
+    /// Requests per second.
     pub rate: f64,
     pub p50: Duration,
     pub p99: Duration,
-    /// The proxy's processor time for a request; without a proxy, the load generator's and the origin's.
+    /// The proxy's processor time for a request. Without a proxy, that of the load generator and the origin.
     pub cpu: Duration,
     /// The proxy's memory at the end, in bytes.
     pub memory: u64,
 }
 
-/// What a contender's turns measured.
+/// The results of a contender's turns.
 pub struct Row {
     pub label: String,
     pub kind: Kind,
-    /// One for each round that went well.
+    /// One for each round; `None` if the turn failed.
     pub samples: Vec<Option<Sample>>,
-    /// What went wrong, if anything did.
+    /// The error of a turn, if there was one.
     pub problem: Option<String>,
 }
 
-/// The proxies of a case, and why those that do not run do not.
+/// The proxies of a case. The error says why one does not run.
 type Proxies = HashMap<Kind, Result<Option<Running>, String>>;
 
-/// A turn's numbers, and what went wrong with single requests.
+/// The result of a turn, and the error of a request, if there was one.
 type Found = (Sample, Option<String>);
 
 /// Runs a case.
@@ -53,7 +53,7 @@ pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Ve
     let mut rows: Vec<Row> = case.contenders.iter().map(row).collect();
     for round in 0..rounds(case, options) {
         for turn in 0..case.contenders.len() {
-            // Nobody always comes after the same.
+            // Rotate the order, so that no proxy always follows the same other one.
             let at = (turn + round) % case.contenders.len();
             let found = match &proxies[&case.contenders[at].kind] {
                 Ok(proxy) => take_turn(&case.contenders[at], proxy.as_ref(), options, origin),
@@ -62,7 +62,7 @@ pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Ve
             rows[at].add(found);
         }
     }
-    // All at once, for some take their time to end.
+    // Stop all at once, because some take time.
     thread::scope(|scope| {
         for proxy in proxies.into_values() {
             scope.spawn(move || drop(proxy));
@@ -71,7 +71,7 @@ pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Ve
     rows
 }
 
-/// Starts each proxy of a case, all at once.
+/// Starts all proxies of a case at once.
 fn start(case: &Case, folder: &Path) -> Proxies {
     let mut kinds: Vec<Kind> = Vec::new();
     for contender in &case.contenders {
@@ -92,7 +92,7 @@ fn start(case: &Case, folder: &Path) -> Proxies {
     })
 }
 
-/// One turn of one proxy.
+/// Measures one turn of one proxy.
 fn take_turn(contender: &Contender, proxy: Option<&Running>, options: &Options, origin: &Origin) -> Outcome<Found> {
     let address = proxy.map(|proxy| proxy.address(contender.plan.protocol));
     let cpu = || match proxy {
@@ -133,7 +133,7 @@ fn take_turn(contender: &Contender, proxy: Option<&Running>, options: &Options, 
 // === impl Row ===
 
 impl Row {
-    /// Takes down what a turn found.
+    /// Adds the result of a turn.
     fn add(&mut self, found: Outcome<Found>) {
         let (sample, problem) = match found {
             Ok((sample, problem)) => (Some(sample), problem),
@@ -143,12 +143,12 @@ impl Row {
         self.problem = problem.or(self.problem.take());
     }
 
-    /// The median over rounds.
+    /// Returns the median over rounds.
     pub fn median(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
         median(self.samples.iter().flatten().map(of).collect())
     }
 
-    /// The median over rounds of this row's share of another's.
+    /// Returns the median over rounds of the ratio to another row.
     pub fn ratio(&self, other: &Self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
         let rounds = self.samples.iter().zip(&other.samples);
         let ratios = rounds.filter_map(|(ours, other)| Some(of(&(*ours)?) / of(&(*other)?)));
@@ -156,8 +156,8 @@ impl Row {
     }
 }
 
-/// How long a proxy is driven before it is measured, and how long it is measured. With thousands of connections, a
-/// request takes as long as a turn of few.
+/// Returns how long a proxy is warmed up and how long it is measured. With thousands of connections, a single
+/// request takes as long as a whole turn with few.
 fn turn(contender: &Contender, options: &Options) -> (Duration, Duration) {
     let time = if contender.plan.connections > MANY {
         options.time.max(LONG)
@@ -167,7 +167,7 @@ fn turn(contender: &Contender, options: &Options) -> (Duration, Duration) {
     (time / 3, time)
 }
 
-/// Long turns are fewer.
+/// Returns the number of rounds, which is smaller if turns are long.
 fn rounds(case: &Case, options: &Options) -> usize {
     let is_long = case
         .contenders

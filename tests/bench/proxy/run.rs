@@ -1,4 +1,4 @@
-//! One run of the benchmark, from its options to its last line.
+//! A run of the benchmark, from its options to its last line.
 
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
         Command::Nothing => return Ok(()),
     };
     let folder = TempDir::new()?;
-    // squid gives up root's rights, and then has to get in.
+    // squid drops root privileges and must be able to enter.
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     let files = process::raise_file_limit();
     certificates::make(folder.path())?;
@@ -41,7 +41,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     };
     println!("{}.", machine::describe());
     let skipped = introduce(options);
-    // A proxy has two files for each tunnel, and some of its own.
+    // A proxy needs two files for each tunnel, and some for itself.
     let room = usize::try_from(files.saturating_sub(OTHER_FILES) / 2)?;
     if room < options.connections {
         println!(
@@ -81,7 +81,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     Ok(())
 }
 
-/// Says which proxies take part, and returns those that cannot.
+/// Prints which proxies take part, and returns those that cannot.
 fn introduce(options: &Options) -> Vec<Kind> {
     let mut skipped = Vec::new();
     for kind in Kind::ALL {
@@ -99,7 +99,7 @@ fn introduce(options: &Options) -> Vec<Kind> {
     skipped
 }
 
-/// Runs a case, prints its table, and returns how it stands to its goals.
+/// Runs a case, prints its table, and returns how it compares with its goals.
 fn perform(case: &Case, options: &Options, folder: &TempDir, origin: &Origin, goals: &mut Goals) -> Vec<String> {
     match case.measures {
         Measures::Rate => {
@@ -115,5 +115,5 @@ fn perform(case: &Case, options: &Options, folder: &TempDir, origin: &Origin, go
     }
 }
 
-/// Files of a process that are no connections, generously.
+/// Files of a process other than connections; a generous estimate.
 const OTHER_FILES: u64 = 1000;

@@ -1,4 +1,4 @@
-//! The results as text.
+//! Formats the results as text.
 
 use super::{
     crowds, numbers,
@@ -6,7 +6,7 @@ use super::{
     races::{Row, Sample},
 };
 
-/// The table of a race.
+/// Formats the table of a race.
 pub fn race(rows: &[Row]) -> String {
     let of = |kind| rows.iter().find(|row| row.kind == kind);
     let (squid, bare) = (of(Kind::SQUID), of(Kind::Bare));
@@ -43,7 +43,7 @@ pub fn race(rows: &[Row]) -> String {
     text
 }
 
-/// The table of a crowd.
+/// Formats the table of a crowd.
 pub fn crowd(rows: &[crowds::Row]) -> String {
     let heads = ["", "memory each", "before", "with all", "2 s after they closed"];
     let mut lines = vec![heads.map(str::to_owned).to_vec()];
@@ -67,7 +67,7 @@ pub fn crowd(rows: &[crowds::Row]) -> String {
     aligned(&lines) + &problems
 }
 
-/// A row's requests and processor time as shares of another's.
+/// Formats the ratios of a row's requests and processor time to another's.
 fn ratios(row: &Row, other: &Row) -> Option<String> {
     let rate = row.ratio(other, |sample| sample.rate)?;
     let cpu = row.ratio(other, cpu)?;
@@ -82,7 +82,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{} MiB", numbers::digits(bytes as f64 / (1024.0 * 1024.0)))
 }
 
-/// Lines of cells under each other, the first of each to the left and the others to the right.
+/// Aligns cells in columns, the first to the left and the others to the right.
 fn aligned(lines: &[Vec<String>]) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let cells = |column: usize| lines.iter().filter_map(move |line| line.get(column));

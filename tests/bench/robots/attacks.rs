@@ -1,10 +1,10 @@
-//! Files and paths made to cost an engine as much as can be: what one hostile site may do to the bots of all.
+//! Files and paths made to cost an engine as much as possible, as a hostile site would to affect the bots of all sites.
 //!
-//! No file is over the fetcher's limit. The paths match nothing, or only at the very end.
+//! No file is larger than the fetcher's limit. The paths match nothing, or only at the very end.
 
 use super::generate::{Lines, Random};
 
-/// A hostile file and the paths to ask of it, the shortest first.
+/// A hostile file and the paths to decide on, the shortest first.
 pub struct Attack {
     pub name: &'static str,
     pub file: Vec<u8>,
@@ -50,7 +50,7 @@ pub fn all() -> Vec<Attack> {
         attack.agent = "Bot-aaab";
     }
     attacks.push(Attack {
-        // The last by name is the one for whom there is no room.
+        // The last agent by name, which no longer fits into the index.
         agent: "Bot-aaaf",
         ..both("6 agents, each in most groups", unmerged(), plain)
     });
@@ -66,13 +66,13 @@ fn both(name: &'static str, file: Vec<u8>, path: impl Fn(usize) -> String) -> At
     }
 }
 
-/// `a`s only.
+/// Returns a path of only `a`s.
 fn plain(length: usize) -> String {
     format!("/{}", "a".repeat(length - 1))
 }
 
-/// `a`s, and before them decoys: where it is of no use, all that the patterns want after an `a`: every digit after every other
-/// one and after a `b`.
+/// Returns a path of `a`s after decoys: everything that the patterns look for after an `a` comes before it, where it
+/// cannot match (every digit after every other digit and after a `b`).
 fn early(length: usize) -> String {
     let pairs: String = (0..100).map(|pair| format!("b{pair:02}")).collect();
     format!("/{pairs}{}", "a".repeat(length - 1 - pairs.len()))
@@ -86,7 +86,7 @@ fn tails() -> Vec<u8> {
     })
 }
 
-/// Patterns of four letters that are not in the path, whose every pair of letters is.
+/// Returns patterns of four letters that are not in the path, though each of their pairs of letters is.
 fn pieces() -> (Vec<u8>, String) {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
     let mut random = Random::new(4);
@@ -102,7 +102,7 @@ fn pieces() -> (Vec<u8>, String) {
     (file, path)
 }
 
-/// Words of two letters, every short run of which is in the path.
+/// Returns words of two letters whose short parts are all in the path.
 fn binary() -> Vec<u8> {
     let mut random = Random::new(6);
     Lines::fill(usize::MAX, |lines| {
@@ -111,7 +111,7 @@ fn binary() -> Vec<u8> {
     })
 }
 
-/// The letters a to l in any order, a wildcard before each.
+/// Returns the letters a to l in random orders, with a wildcard before each.
 fn orders() -> Vec<u8> {
     let mut random = Random::new(5);
     let mut letters: Vec<char> = ('a'..='l').collect();
@@ -126,13 +126,13 @@ fn orders() -> Vec<u8> {
     })
 }
 
-/// A run of each letter, from l down to a.
+/// Returns runs of each letter, from l down to a.
 fn falling(length: usize) -> String {
     let runs = ('a'..='l').rev().map(|letter| String::from(letter).repeat(length / 12));
     format!("/{}", runs.collect::<String>())
 }
 
-/// Rounds of a to f, then rounds of g to l: half of a pattern may be found before it fails.
+/// Repeats a to f, then g to l, so that half of a pattern can be found before it fails.
 fn halves(length: usize) -> String {
     format!("/{}{}", "abcdef".repeat(length / 12), "ghijkl".repeat(length / 12))
 }
@@ -153,7 +153,7 @@ fn nested(end: &str) -> Vec<u8> {
     })
 }
 
-/// Each a little longer than the one before, and found in every path but for its last letter.
+/// Returns patterns of increasing length that every path contains except for their last letter.
 fn runs() -> Vec<u8> {
     let mut letters = String::from("*");
     Lines::fill(usize::MAX, |lines| {
@@ -162,7 +162,7 @@ fn runs() -> Vec<u8> {
     })
 }
 
-/// Lines as long as they are read, with nothing but `piece`s between their ends.
+/// Returns lines of the maximum length, made of `piece`s except at their ends.
 fn long(piece: &str) -> Vec<u8> {
     let mut number = 0;
     Lines::fill(usize::MAX, |lines| {
@@ -175,7 +175,7 @@ fn same(path: &str) -> Vec<u8> {
     Lines::fill(20_000, |lines| lines.rule(false, path))
 }
 
-/// A group for `*` to each number, and for one more agent if `other` is not empty.
+/// Returns a group for `*` with each number, and for one more agent if `other` is not empty.
 fn groups(other: &str, path: &str) -> Vec<u8> {
     let mut number = 0;
     Lines::fill(usize::MAX, |lines| {
@@ -189,7 +189,7 @@ fn groups(other: &str, path: &str) -> Vec<u8> {
     })
 }
 
-/// Thousands of groups for nearly all of a few agents: too many to lay out anew for each of them.
+/// Returns thousands of groups that each name nearly all of a few agents, which is too much to index for each agent.
 fn unmerged() -> Vec<u8> {
     let mut number = 0;
     Lines::fill(usize::MAX, |lines| {
@@ -200,7 +200,7 @@ fn unmerged() -> Vec<u8> {
     })
 }
 
-/// Groups of 99 out of 100 agents, another left out of each.
+/// Returns groups of 99 out of 100 agents; each leaves out a different one.
 fn shifting() -> Vec<u8> {
     let mut number = 0;
     Lines::fill(usize::MAX, |lines| {
@@ -211,7 +211,7 @@ fn shifting() -> Vec<u8> {
     })
 }
 
-/// A name of letters only, for other characters end one.
+/// Returns a name of only letters, because other characters end a name.
 fn bot(number: usize) -> String {
     let letter = |place: usize| char::from(b'a' + (number / place % 26) as u8);
     format!(

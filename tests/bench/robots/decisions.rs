@@ -1,4 +1,4 @@
-//! What a decision takes once a file is parsed.
+//! Measures decisions with a parsed file.
 
 use std::hint::black_box;
 
@@ -13,7 +13,7 @@ use super::{
     table::{bytes, digits, duration},
 };
 
-/// Of the paths, in ever other order, so that no processor learns what comes next.
+/// Number of different orders of the paths, so that the processor cannot predict what comes next.
 const ORDERS: usize = 16;
 
 pub fn report(run: &mut Run, subjects: &[Subject]) {
@@ -49,7 +49,7 @@ pub fn report(run: &mut Run, subjects: &[Subject]) {
     ));
 }
 
-/// A unit of work is a decision on each path.
+/// Measures a subject. A unit of work is a decision on each path.
 fn measure(run: &mut Run, subject: &Subject) {
     let ours = Robotgate::parse(&subject.file, subject.agent);
     let robotxt = Robotxt::parse(&subject.file, subject.agent);
@@ -139,7 +139,7 @@ fn sequence(paths: &[String]) -> Vec<&str> {
     sequence
 }
 
-/// How many paths the others decide otherwise than we do.
+/// Counts the paths that each other engine decides differently.
 fn differ(subject: &Subject) -> [usize; 2] {
     let ours = answers::<Robotgate>(subject);
     [answers::<Robotxt>(subject), answers::<TextingRobots>(subject)]

@@ -1,31 +1,31 @@
-//! The engines side by side, each behind the same three things: parse, decide, and the way there.
+//! The engines, each behind the same interface: parse, pick and decide.
 //!
-//! Never times anything, and does no work for an engine that its own callers would not do.
+//! It measures nothing, and does no work for an engine that the engine's users would not do.
 
 use robotgate::robots::RobotsTxt;
 
-/// An engine of robots.txt, as its users use it.
+/// A robots.txt engine, as its users call it.
 pub trait Engine: 'static {
-    /// Its column's head.
+    /// The head of its column.
     const NAME: &'static str;
-    /// What it keeps of a file.
+    /// A parsed file.
     type Parsed;
-    /// What it can pick before the path is known.
+    /// What the engine can select before the path is known.
     type Picked<'a>;
 
-    /// `None` where it refuses the file.
+    /// Parses a file; `None` if the engine rejects it.
     fn parse(file: &[u8], agent: &str) -> Option<Self::Parsed>;
     fn pick<'a>(parsed: &'a Self::Parsed, agent: &str) -> Self::Picked<'a>;
     fn allows(picked: &Self::Picked<'_>, path: &str) -> bool;
 }
 
-/// Keeps the rules for every agent; the agent is looked up in the parsed file.
+/// Keeps the rules for every agent, and looks the agent up in the parsed file.
 pub struct Robotgate;
 
-/// Keeps the rules for the agent that it parses for, and rewrites escapes of each path.
+/// Keeps only the rules for the agent that it parses for, and normalizes the escapes of each path.
 pub struct Robotxt;
 
-/// Keeps the rules for the agent that it parses for, and takes URLs as well as paths.
+/// Keeps only the rules for the agent that it parses for, and accepts URLs as well as paths.
 pub struct TextingRobots;
 
 // === impl Robotgate ===

@@ -1,25 +1,25 @@
-//! The files that decisions, parsing and memory are measured on, with the paths that each is asked.
+//! The files for measuring decisions, parsing and memory, and the paths for each.
 
 use super::generate;
 
-/// A file, who asks, and for what.
+/// A file, the agent and the paths to decide on.
 pub struct Subject {
     pub name: &'static str,
     pub size: Size,
     pub file: Vec<u8>,
     pub agent: &'static str,
-    /// 64 of them: allowed, disallowed and under no rule; shallow, deep and with queries.
+    /// 64 paths: allowed, disallowed and without a rule; shallow, deep and with queries.
     pub paths: Vec<String>,
 }
 
-/// What is asked of an engine depends on it.
+/// The size of a file, which determines the goals.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub enum Size {
-    /// 30 rules in about 1 KB, as most sites have.
+    /// 30 rules in about 1 KB, like most sites.
     Typical,
     /// Thousands of rules.
     Large,
-    /// As much as is read of any file.
+    /// The maximum that is read of any file.
     Largest,
 }
 
@@ -52,7 +52,7 @@ pub fn all() -> Vec<Subject> {
 // === impl Size ===
 
 impl Size {
-    /// What a decision has to take less than, in words and in nanoseconds.
+    /// Returns the time that a decision must stay below, in words and in nanoseconds.
     pub fn goal(self) -> Option<(&'static str, f64)> {
         match self {
             Self::Typical => Some(("<200 ns", 200.0)),

@@ -1,10 +1,10 @@
-//! Large files as sites have them, and paths to ask of a file: the same bytes in every run.
+//! Generates large files like those of real sites, and paths for a file. Each run generates the same bytes.
 //!
-//! Never reads the clock or the system's randomness.
+//! It never reads the clock or the system's random numbers.
 
 use std::fmt::Write as _;
 
-/// What a file may hold at most (design: the fetcher's limit).
+/// Maximum size of a file, which is the fetcher's limit.
 pub const LIMIT: usize = 500 * 1024;
 
 const WORDS: [&str; 40] = [
@@ -16,17 +16,17 @@ const WORDS: [&str; 40] = [
 const ENDS: [&str; 8] = [".html", ".php", ".pdf", ".json", ".jpg", ".aspx", "", "/"];
 const PARAMETERS: [&str; 8] = ["sort", "page", "q", "session", "utm_source", "filter", "lang", "print"];
 
-/// A small generator of numbers that look random (SplitMix64).
+/// A small pseudo-random number generator (SplitMix64).
 pub struct Random(u64);
 
-/// Writes lines as long as a size or a number of rules is not reached.
+/// Writes lines until a size or a number of rules is reached.
 pub struct Lines {
     text: String,
     rules: usize,
     most: usize,
 }
 
-/// 85 % beginnings of paths, the rest wildcards, as crawled files have them.
+/// Returns a file with 85 % path prefixes and otherwise wildcards, like crawled files.
 pub fn mixed(rules: usize) -> Vec<u8> {
     let mut random = Random::new(1);
     Lines::fill(rules, |lines| {
@@ -39,7 +39,7 @@ pub fn mixed(rules: usize) -> Vec<u8> {
     })
 }
 
-/// Wildcards only.
+/// Returns a file with only wildcards.
 pub fn wildcards(rules: usize) -> Vec<u8> {
     let mut random = Random::new(2);
     Lines::fill(rules, |lines| {
@@ -48,8 +48,8 @@ pub fn wildcards(rules: usize) -> Vec<u8> {
     })
 }
 
-/// 64 paths for a generated file: half of them lie under some rule's words, half are a site's other pages; every
-/// third has a query, every fourth is deep.
+/// Returns 64 paths for a generated file. Half of them begin like a rule, half are other pages of the site.
+/// Every third has a query, every fourth is deep.
 pub fn paths(file: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(file);
     let records = text.lines().skip(1).filter_map(|line| line.split_once(": "));
@@ -113,7 +113,7 @@ impl Random {
         Self(seed)
     }
 
-    /// A number under `end`, which must not be 0.
+    /// Returns a number below `end`, which must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -126,14 +126,14 @@ impl Random {
         of[self.below(of.len())]
     }
 
-    /// Into any order.
+    /// Shuffles the items.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for at in (1..items.len()).rev() {
             items.swap(at, self.below(at + 1));
         }
     }
 
-    /// A word of `length` letters out of `letters`.
+    /// Returns a word of `length` letters from `letters`.
     pub fn word(&mut self, letters: &[u8], length: usize) -> String {
         (0..length)
             .map(|_| char::from(letters[self.below(letters.len())]))
@@ -144,7 +144,8 @@ impl Random {
 // === impl Lines ===
 
 impl Lines {
-    /// One group for everyone, of at most `rules` rules that `next` adds one by one, or of [`LIMIT`] bytes.
+    /// Returns a file with one group for everyone. `next` adds rules until there are `rules` rules or [`LIMIT`]
+    /// bytes.
     pub fn fill(rules: usize, mut next: impl FnMut(&mut Self) -> bool) -> Vec<u8> {
         let mut lines = Self {
             text: String::from("User-agent: *\n"),
@@ -155,14 +156,14 @@ impl Lines {
         lines.text.into_bytes()
     }
 
-    /// Whether there was room.
+    /// Adds a rule; returns whether there was room.
     pub fn rule(&mut self, allow: bool, path: &str) -> bool {
         self.rules += 1;
         let kind = if allow { "Allow" } else { "Disallow" };
         self.rules <= self.most && self.line(&format!("{kind}: {path}\n"))
     }
 
-    /// Whether there was room for these whole lines.
+    /// Adds complete lines; returns whether there was room.
     pub fn line(&mut self, lines: &str) -> bool {
         let fits = self.text.len() + lines.len() <= LIMIT;
         if fits {

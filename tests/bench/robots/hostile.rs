@@ -1,4 +1,4 @@
-//! What hostile files and paths cost.
+//! Measures hostile files and paths.
 
 use std::hint::black_box;
 
@@ -11,7 +11,7 @@ use super::{
     table::{bytes, digits, duration},
 };
 
-/// An engine that takes longer for a path is not asked about the next longer one.
+/// An engine that takes longer than this for a path, in nanoseconds, gets no longer one.
 const PATIENCE: f64 = 250e6;
 
 pub fn report(run: &mut Run) {

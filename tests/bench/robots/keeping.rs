@@ -1,4 +1,4 @@
-//! How fast files are parsed, and how much memory that leaves in use.
+//! Measures how fast files are parsed, and how much memory the result keeps.
 
 use std::hint::black_box;
 
@@ -111,7 +111,7 @@ pub fn memory(run: &mut Run, subjects: &[Subject]) {
     ));
 }
 
-/// A unit of work is a file.
+/// Returns a contender whose unit of work is parsing a file.
 pub fn contender<E: Engine>(subject: &Subject) -> Contender<'_> {
     Box::new(|units| {
         for _ in 0..units {
@@ -120,7 +120,7 @@ pub fn contender<E: Engine>(subject: &Subject) -> Contender<'_> {
     })
 }
 
-/// The bytes that a parsed file keeps, and how often decisions on its paths ask for memory.
+/// Returns the bytes that a parsed file keeps, and how often decisions on its paths allocate.
 fn ask<E: Engine>(subject: &Subject) -> (u64, u64) {
     let (parsed, kept) = heap::kept(|| Box::new(E::parse(&subject.file, subject.agent)));
     let Some(parsed) = &*parsed else {

@@ -1,4 +1,4 @@
-//! What a whole decision takes, from the question to the value that every view is made of, on a copy in memory.
+//! Measures a whole decision, from the question to the final value, with a copy in memory.
 
 use std::{hint::black_box, sync::Arc, time::SystemTime};
 
@@ -17,7 +17,7 @@ use super::{
     table::duration,
 };
 
-/// A question with what is known of the origin. A decision takes both, and gives them back.
+/// A question and what is known about the origin. A decision takes both and returns them.
 type Prepared = Option<(Question, Lookup)>;
 
 pub fn report(run: &mut Run, files: &[File]) {
@@ -64,12 +64,12 @@ pub fn report(run: &mut Run, files: &[File]) {
     }
 }
 
-/// Whether every reading of the path is the one as sent.
+/// Returns whether all readings of the path equal the path as sent.
 fn is_plain(path: &str) -> bool {
     readings(path.as_bytes(), true).all().count() == 1
 }
 
-/// Whether the request goes on.
+/// Decides, and returns whether the request is forwarded.
 fn decide(prepared: &mut Prepared) -> bool {
     let Some((question, lookup)) = prepared.take() else {
         return false;

@@ -1,6 +1,6 @@
-//! Times of several contenders that do the same work, taken in turns, so that a busy machine is busy for all.
+//! Measures several contenders that do the same work in turns, so that a busy machine slows all of them.
 //!
-//! Never runs anything in parallel, and never drops a time that it took.
+//! It never runs anything in parallel, and discards no measurement.
 
 use std::time::{Duration, Instant};
 
@@ -11,32 +11,32 @@ use super::generate::Random;
 /// Does the given number of units of work.
 pub type Contender<'a> = Box<dyn FnMut(usize) + 'a>;
 
-/// What a unit took, in nanoseconds of the processor's time.
+/// The processor time of a unit, in nanoseconds.
 #[derive(Clone, Copy)]
 pub struct Time {
     pub median: f64,
-    /// `None` after a single, slow try.
+    /// `None` after a single slow attempt.
     pub min: Option<f64>,
 }
 
-/// How long a race may take.
+/// How long a race takes.
 pub struct Pace {
     rounds: usize,
-    /// Of a contender in a round.
+    /// The duration of a contender's turn in a round.
     turn: Duration,
-    /// Of all, but for the first three rounds.
+    /// The time limit of the race, after its first three rounds.
     limit: Duration,
 }
 
-/// A runner whose first try takes longer gets no other.
+/// A runner whose first attempt takes longer gets no other.
 const SLOW: Duration = Duration::from_millis(400);
 
 struct Runner<'a> {
     contender: Contender<'a>,
     first: Duration,
-    /// That fill a turn; none if the first took too long.
+    /// Number of units that fill a turn; 0 if the first attempt took too long.
     units: usize,
-    /// Of a unit in each turn, in nanoseconds.
+    /// The time of a unit in each turn, in nanoseconds.
     times: Vec<f64>,
 }
 
@@ -49,21 +49,21 @@ impl Pace {
         limit: Duration::from_secs(3),
     };
 
-    /// For files that are many and work that is long.
+    /// For many files and for slow work.
     pub const BRIEF: Self = Self {
         rounds: 15,
         limit: Duration::from_millis(500),
         ..Self::MEASURE
     };
 
-    /// Runs everything, measures nothing.
+    /// Runs everything once and measures nothing.
     pub const SMOKE: Self = Self {
         rounds: 0,
         turn: Duration::ZERO,
         limit: Duration::ZERO,
     };
 
-    /// What each contender takes for a unit; `None` where there is none.
+    /// Measures the time of a unit for each contender; `None` if there is no contender.
     pub fn race<const N: usize>(&self, contenders: [Option<Contender<'_>>; N]) -> [Option<Time>; N] {
         let mut runners = contenders.map(|contender| contender.map(|contender| self.warm_up(contender)));
         let mut order: Vec<usize> = (0..N).collect();
@@ -73,7 +73,7 @@ impl Pace {
             if round >= 3 && start.elapsed() > self.limit {
                 break;
             }
-            // Who runs after whom matters, too: each leaves the processor's caches as it needs them.
+            // Shuffle the order, because each runner leaves the processor's caches in its own state.
             random.shuffle(&mut order);
             for &contender in &order {
                 if let Some(runner) = &mut runners[contender] {
@@ -107,7 +107,7 @@ impl Runner<'_> {
     fn turn(&mut self) {
         if self.units > 0 {
             if self.units > 1 {
-                // The contender before has used the caches for itself.
+                // Refill the caches after the previous contender.
                 (self.contender)(1);
             }
             let time = took(&mut self.contender, self.units);
@@ -130,12 +130,12 @@ impl Runner<'_> {
 impl Time {
     pub const ZERO: Self = Self { median: 0.0, min: None };
 
-    /// The one with the longer median.
+    /// Returns the time with the longer median.
     pub fn max(self, other: Self) -> Self {
         if other.median > self.median { other } else { self }
     }
 
-    /// Of each of `parts` equal parts of a unit.
+    /// Returns the time of each of `parts` equal parts of a unit.
     pub fn each(self, parts: usize) -> Self {
         Self {
             median: self.median / parts as f64,
@@ -150,8 +150,7 @@ fn took(contender: &mut Contender<'_>, units: usize) -> Duration {
     spent().saturating_sub(start)
 }
 
-/// The processor's time that this thread has had: the work waits for nothing, and what else the machine does meanwhile
-/// does not count.
+/// Returns the processor time of this thread. The work never waits, and other load on the machine does not count.
 fn spent() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()

@@ -1,27 +1,27 @@
-//! One run of the benchmark: what was asked for, and what is said of it.
+//! A run of the benchmark: its options and its output.
 
 use super::race::{Contender, Pace, Time};
 use super::table::Goals;
 
-/// What was asked for on the command line.
+/// The command line.
 pub struct Run {
-    /// Else everything runs once, silently.
+    /// Whether to measure. Otherwise everything runs once, silently.
     measures: bool,
     filter: String,
     pub goals: Goals,
 }
 
-/// Bytes of a file where nothing is measured.
+/// Size in bytes to which files are cut if nothing is measured.
 pub const SHORT: usize = 4096;
 
-/// Options of the usual test harness that have a value, which is no filter.
+/// Options of the standard test harness with a value, which must not be taken for a filter.
 const VALUED: [&str; 6] = ["--test-threads", "--skip", "--color", "--format", "--logfile", "-Z"];
 
 // === impl Run ===
 
 impl Run {
-    /// `cargo bench` gives `--bench`; `cargo test` does not, or it gives `--test`. What the usual harness knows besides
-    /// is let pass. `None` where nothing is to run.
+    /// Parses the command line. `cargo bench` passes `--bench`; `cargo test` passes nothing or `--test`. Other options
+    /// of the standard harness are ignored. `None` if there is nothing to run.
     pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Option<Self> {
         let mut run = Self {
             measures: false,
@@ -44,7 +44,7 @@ impl Run {
         Some(run)
     }
 
-    /// Whether a row of a section is wanted, as `section/row`.
+    /// Returns whether to run a row of a section, named `section/row`.
     pub fn wants(&self, section: &str, row: &str) -> bool {
         format!("{section}/{row}").contains(&self.filter)
     }
@@ -60,7 +60,7 @@ impl Run {
         pace.race(contenders)
     }
 
-    /// Cuts work where nothing is measured, for then the build is seldom optimised.
+    /// Cuts the work if nothing is measured, because the build is then seldom optimised.
     pub fn shorten<T>(&self, items: &mut Vec<T>, length: usize) {
         if !self.measures {
             items.truncate(length);

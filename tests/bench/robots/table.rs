@@ -1,8 +1,8 @@
-//! Numbers as text, and the goals that they are held against.
+//! Formats numbers, and compares them with goals.
 
 use std::fmt::Write as _;
 
-/// What a report is held against, and how it came out.
+/// The goals of a report, and whether they are met.
 #[derive(Default)]
 pub struct Goals {
     met: usize,
@@ -12,7 +12,7 @@ pub struct Goals {
 // === impl Goals ===
 
 impl Goals {
-    /// The words to stand beside a number: the goal, and whether the number meets it.
+    /// Returns the words to print beside a number: the goal, and whether the number meets it.
     pub fn judge(&mut self, what: &str, number: &str, goal: &str, met: bool) -> String {
         if met {
             self.met += 1;
@@ -23,7 +23,7 @@ impl Goals {
         }
     }
 
-    /// The last lines of a report.
+    /// Returns the last lines of a report.
     pub fn summary(&self) -> String {
         let mut text = format!("Goals: {} of {} met.", self.met, self.met + self.missed.len());
         for missed in &self.missed {
@@ -33,7 +33,7 @@ impl Goals {
     }
 }
 
-/// Three digits and a unit.
+/// Formats a duration with three digits and a unit.
 pub fn duration(nanoseconds: f64) -> String {
     let (value, unit) = match nanoseconds {
         ..999.5 => (nanoseconds, "ns"),
@@ -44,7 +44,7 @@ pub fn duration(nanoseconds: f64) -> String {
     format!("{} {unit}", digits(value))
 }
 
-/// Three digits, or all of them before the point.
+/// Formats a number with three digits, or with all digits before the point.
 pub fn digits(value: f64) -> String {
     match value {
         ..9.995 => format!("{value:.2}"),
@@ -53,7 +53,7 @@ pub fn digits(value: f64) -> String {
     }
 }
 
-/// Bytes, in thousands with commas between.
+/// Formats a number of bytes with commas between thousands.
 pub fn bytes(count: usize) -> String {
     let digits = count.to_string();
     let mut text = String::new();

@@ -1,7 +1,7 @@
-//! What comes of a configuration's text: all of its mistakes, each at a place that there is and fit for a terminal, or a
-//! configuration that can be used; the same each time, and in bounded time.
+//! Parses configurations. The result is either all mistakes, each at an existing place and fit for a terminal, or a
+//! usable configuration. It is the same each time, in bounded time.
 //!
-//! An input is the text.
+//! An input is the text of a configuration.
 
 #![no_main]
 
@@ -46,7 +46,7 @@ fuzz_target!(init: seeds::write("config", texts()), |data: &[u8]| -> Corpus {
     Corpus::Keep
 });
 
-/// The shipped files, and of each the sections with their defaults written out.
+/// Returns the shipped files, and each of their sections with its defaults as keys.
 fn texts() -> Vec<(String, String)> {
     let mut texts = vec![("mistakes".to_owned(), MISTAKES.to_owned())];
     for (name, text) in SHIPPED {
@@ -61,7 +61,7 @@ fn texts() -> Vec<(String, String)> {
             .filter(|line| !line.is_empty())
             .collect();
         let text = lines.join("\n").replace("/var/lib/robotgate", NOWHERE);
-        // Each begins with its header again.
+        // Split before each header.
         let headed = text.replace("\n[", "\n\0[");
         let sections = headed.split('\0').enumerate();
         texts.extend(sections.map(|(at, section)| (format!("{name}-{at}"), section.to_owned())));
@@ -81,7 +81,8 @@ fn parse(text: &str) -> Result<Config, Problems> {
     }
 }
 
-/// Whether a text in it is the path of a file that might be there. All others are below a folder that is not.
+/// Returns whether a text in the value is the path of a file that can exist. All other paths are below a folder that
+/// does not exist.
 fn names_a_file(value: &DeValue<'_>) -> bool {
     match value {
         DeValue::String(text) => text.starts_with('/') && !text.starts_with(NOWHERE),
@@ -146,9 +147,9 @@ fn a_comment_in_front_moves_all_by_a_line(text: &str, read: &Result<Config, Prob
 }
 
 const NOWHERE: &str = "/nowhere/at/all";
-/// For each byte of the text: a mistake has all that is left read anew.
+/// For each byte of the text, because after a mistake the rest is read again.
 const EACH: Duration = Duration::from_micros(100);
-/// For a page fault, or an interrupt that is put down to us.
+/// For a page fault, or an interrupt that is charged to this process.
 const SLACK: Duration = Duration::from_millis(50);
 const SHIPPED: [(&str, &str); 3] = [
     ("robotgate", include_str!("../../../conf/robotgate.toml")),

@@ -1,8 +1,8 @@
-//! Holds the engine, in each profile, against the plain, slow model of the tests and against all else that holds for any file
-//! (`tests/it/robots/invariants.rs`), and against work and memory out of proportion.
+//! Checks the engine, in each profile, against the plain, slow model of the tests, against everything else that holds
+//! for any file (`tests/it/robots/invariants.rs`), and against excessive work and memory.
 //!
-//! An input is text that can be read and written: the agent in the first line, the URL in the second, and from the
-//! third on the file. The corpus starts from the stated cases, which are put into it at each start.
+//! An input is readable text: the agent in the first line, the URL in the second, and the file from the third line on.
+//! At each start, the stated cases are added to the corpus.
 
 #![no_main]
 
@@ -39,7 +39,7 @@ fuzz_target!(init: seeds::write("decide", cases::inputs()), |data: &[u8]| -> Cor
     for way in WAYS {
         takes_time_in_proportion(way, &input, &urls);
     }
-    // The model tries everything at each place, so that two long things together would take it minutes.
+    // The model tries every match, so two long inputs together would take it minutes.
     urls.retain(|url| url.len().saturating_mul(input.body.len()) <= MOST_TRIES);
     holds(input.body, &input.agent, &urls.iter().map(Vec::as_slice).collect::<Vec<_>>());
     Corpus::Keep
@@ -56,7 +56,7 @@ fn takes_time_in_proportion(way: &Way, input: &Input<'_>, urls: &[Vec<u8>]) {
             let mut left = usize::MAX;
             let (_, taken) = timed(|| agent.decide_within(&path, &mut left));
             let work = usize::MAX - left;
-            // A pattern with a wildcard is not had for a byte, whoever shares it.
+            // Each pattern with a wildcard needs at least a byte of the file, even if agents share it.
             assert!(
                 work <= length * path.len(),
                 "{}: work of {work} for {length} bytes and a path of {}",
@@ -77,14 +77,14 @@ fn in_bounds(way: &Way, what: &str, taken: Duration, size: usize, each: Duration
     );
 }
 
-/// Of the file's own patterns, as many are tried.
+/// How many URLs that fit the file's own patterns are tried.
 const LIKELY_URLS: usize = 6;
-/// Bytes of a file times bytes of a URL that the model is asked about.
+/// Maximum of bytes of the file times bytes of the URL for the model.
 const MOST_TRIES: usize = 4 << 20;
 
 /// For each byte of a file.
 const PARSING: Duration = Duration::from_micros(1);
 /// For each byte that the engine counts as searched, and each byte of path and file.
 const DECIDING: Duration = Duration::from_nanos(50);
-/// For a page fault, or an interrupt that is put down to us.
+/// For a page fault, or an interrupt that is charged to this process.
 const SLACK: Duration = Duration::from_millis(20);

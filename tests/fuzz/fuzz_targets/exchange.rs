@@ -1,10 +1,10 @@
-//! Exchanges between a client and an origin of which either may do anything, through a whole proxy that runs in this
-//! process: what each side saw, and what the audit log says, is held to the plain model of the integration tests
+//! Plays exchanges in which client and origin can do anything, through a whole proxy in this process. What each side
+//! received and what the audit log has is checked against the plain model of the integration tests
 //! (`tests/it/exchanges/model.rs`).
 //!
-//! An input is the bytes from which `tests/it/exchanges/scenario.rs` makes up what both sides do; each byte is one choice.
-//! The proxy and the origin speak over 127.0.0.1, and the proxy keeps connections from one input to the next, so what an
-//! input does can hang on those before it: `-runs=1` with the crash alone may not show it.
+//! An input is the bytes from which `tests/it/exchanges/scenario.rs` derives what both sides do; each byte is one
+//! choice. The proxy and the origin communicate over 127.0.0.1, and the proxy keeps connections between inputs. So a
+//! result can depend on earlier inputs, and `-runs=1` with only the crashing input may not reproduce it.
 
 #![no_main]
 
@@ -46,7 +46,7 @@ fuzz_target!(init: seeds::write("exchange", SEEDS), |data: &[u8]| {
     }
 });
 
-/// A proxy that runs as long as this process, and what plays through it.
+/// The proxy, which runs as long as this process, and the bench that plays through it.
 static BENCH: LazyLock<(Runtime, Bench)> = LazyLock::new(|| {
     let folder = std::env::temp_dir().join(format!("robotgate-fuzz-{}", process::id()));
     let (proxy, audit) = start(&folder);
@@ -55,10 +55,10 @@ static BENCH: LazyLock<(Runtime, Bench)> = LazyLock::new(|| {
     (runtime, bench)
 });
 
-/// Starts a proxy; where it listens, and its audit log.
+/// Starts a proxy. Returns its address and its audit log.
 fn start(folder: &Path) -> (SocketAddr, PathBuf) {
     fs::create_dir_all(folder).expect("a folder");
-    // It has to be known before the proxy listens there.
+    // The configuration needs the port before the proxy listens.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = free.local_addr().expect("a bound socket has an address");
     drop(free);
@@ -94,7 +94,8 @@ fn start(folder: &Path) -> (SocketAddr, PathBuf) {
     (address, log)
 }
 
-/// A plain exchange; several, kept; one that breaks off; content with requests in it; answers in pieces.
+/// A plain exchange; several on a kept connection; one that breaks off; content that contains requests; responses in
+/// pieces.
 const SEEDS: [(&str, &[u8]); 5] = [
     ("plain", &[]),
     ("kept", &[3]),

@@ -1,7 +1,7 @@
-//! Where the answers of a robots.txt's fetch lead: each hop asks one plain URL over http or https, which is the one that is
-//! logged, and no spelling of an address gets past the egress guard.
+//! Follows the redirects of a robots.txt's fetch. Each hop must request one plain http or https URL, the one that is
+//! logged, and no spelling of an address may pass the egress guard.
 //!
-//! An input has an origin in its first line, and a Location in each line that follows.
+//! An input has an origin in its first line, and a Location in each following line.
 
 #![no_main]
 
@@ -60,7 +60,7 @@ fn asks_what_it_logs(hop: &Hop) {
         String::from_utf8_lossy(&request.path)
     );
     assert_eq!(request, hop.url());
-    // What a redirect to there would be taken for.
+    // A redirect to this URL must lead to the same hop.
     assert_eq!(hop.redirected(Some(request.as_bytes())).as_ref(), Ok(hop));
 }
 
@@ -70,7 +70,7 @@ fn is_refused_where_its_address_is(origin: &Origin) {
         Host::Ip(address) => assert_eq!(passes, global::is_global(*address), "{address}"),
         Host::Name(name) => {
             assert!(passes);
-            // What a resolver of the C library takes for an address (inet_aton) is no name.
+            // A name that the C library's resolver takes for an address (inet_aton) must not count as a name.
             let last = name.rsplit('.').next().unwrap_or_default();
             let is_number = last.strip_prefix("0x").map_or_else(
                 || !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()),

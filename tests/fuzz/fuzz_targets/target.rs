@@ -1,9 +1,9 @@
-//! Which origin and path the head of a request is for: whatever is taken is read alike by robotgate, by the URL standard and
-//! by the origin that gets it, and is one request.
+//! Determines the origin and path of a request's head. An accepted head must be a single request, which robotgate, the
+//! URL standard and the receiving origin read in the same way.
 //!
-//! An input has the origin of the CONNECT that the request came through in its first line, or nothing; in the second a name,
-//! which stands wherever the head has a byte 0x01, so that the target and the Host can agree; and from the third on the head
-//! without its end.
+//! An input has three parts: the origin of the outer CONNECT, or nothing, in the first line; a name in the second,
+//! which replaces every byte 0x01 of the head, so that the target and the Host can agree; and from the third line on
+//! the head without its end.
 
 #![no_main]
 
@@ -33,7 +33,7 @@ fuzz_target!(init: seeds::write("target", SEEDS), |data: &[u8]| -> Corpus {
             has_sound_readings(&parsed);
         }
         Ok(None) => {}
-        // Whoever looks at a request first has the last word: from others comes no answer that says what is wrong.
+        // Errors must come from the first check, which says what is wrong, and not from a later layer.
         Err(error) => assert!(!error.starts_with("upstream") && !error.starts_with("pingora"), "{error}"),
     }
     Corpus::Keep
@@ -58,7 +58,7 @@ fn input(data: &[u8]) -> Option<(Option<Origin>, Vec<u8>)> {
     }
 }
 
-/// The request target and the method, as the client sent them.
+/// Returns the request target and the method, as the client sent them.
 fn target_of(head: &[u8]) -> (&str, &str) {
     let mut fields = [httparse::EMPTY_HEADER; 128];
     let mut request = httparse::Request::new(&mut fields);
@@ -66,7 +66,7 @@ fn target_of(head: &[u8]) -> (&str, &str) {
     (request.path.expect("a target"), request.method.expect("a method"))
 }
 
-/// The authority and what follows it, where a target is in absolute form.
+/// Splits a target in absolute form into host and port, and the rest.
 fn absolute(target: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = target.split_once("://")?;
     let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -156,7 +156,7 @@ fn has_sound_readings(parsed: &ParsedRequest) {
                 .any(|part| part == b"." || part == b"..")
         );
     }
-    // Of what no two encode differently, the URL standard resolves the same.
+    // The URL standard must resolve a path of ordinary characters in the same way.
     let path = path_of(&read.sent);
     if path.iter().all(is_usual) {
         let path = str::from_utf8(path).expect("ASCII");

@@ -1,8 +1,8 @@
-//! Who sends a request: what a User-Agent names stands in it and is named in any letter case, and nothing but the very
-//! secret proves anything.
+//! Identifies the sender of a request. The product token must be part of the User-Agent and be the same in any letter
+//! case, and only the exact secret may prove anything.
 //!
-//! An input has a credential's name in its first line, its secret in the second, a Proxy-Authorization field in the third,
-//! and a User-Agent field in each line that follows.
+//! An input has a credential's name in its first line, its secret in the second, a Proxy-Authorization field in the
+//! third, and a User-Agent field in each following line.
 
 #![no_main]
 
@@ -39,7 +39,7 @@ fuzz_target!(init: seeds::write("who", SEEDS), |data: &[u8]| -> Corpus {
     Corpus::Keep
 });
 
-/// A bot that is known by a name, one by a pattern, and one that has to prove itself by this credential.
+/// Returns three bots: one known by a name, one by a pattern, and one bound to this credential.
 fn bots(credential: &str, file: &str) -> Bots {
     let bot = |name: &str, user_agent: &str, credentials: &[&str]| Bot {
         name: name.into(),
@@ -84,7 +84,7 @@ fn says_who(bots: &Bots, agents: &[&[u8]]) {
                 all.start <= part.start && part.end <= all.end,
                 "{token} is not of the field"
             );
-            // By itself it says the same, unless a pattern for the whole field then fits.
+            // The token alone must identify the same bot, unless a pattern then matches the whole field.
             match bots.identify([token.as_bytes()]) {
                 Identity::Bot(bot) => assert_eq!(&*bot.name, "like"),
                 alone => assert_eq!(alone, identity),
@@ -99,7 +99,7 @@ fn says_who(bots: &Bots, agents: &[&[u8]]) {
         Identity::Unidentified(_) => assert!(!trimmed.is_empty()),
         Identity::Refused(_) => panic!("nobody is asked for a proof"),
     }
-    // The first in the file that fits, by the plain reading of each pattern.
+    // The first bot in the file must win whose pattern matches in the plain reading.
     let first = bots
         .iter()
         .find(|bot| bot.user_agents.iter().any(|pattern| pattern.matches(trimmed)));
@@ -133,7 +133,7 @@ fn basic(name: &str, secret: &[u8]) -> String {
     format!("Basic {}", BASE64.encode(&[name.as_bytes(), b":", secret].concat()))
 }
 
-/// Bytes of a name, a colon and a secret that are read.
+/// Maximum length of a name, a colon and a secret that are read.
 const MOST: usize = 1024;
 
 fn proves_by_its_secret(bots: &Bots, name: &str, secret: &[u8]) {
@@ -154,7 +154,7 @@ fn proves_by_its_secret(bots: &Bots, name: &str, secret: &[u8]) {
         }));
         let asks = bots.identify_by([&b"VeryOwn/1.0"[..]], &proof, true);
         assert_eq!(named(&asks), fits.then_some("bound"));
-        // It stands for no other.
+        // The credential stands for no other bot.
         assert_eq!(named(&bots.identify_by([&b"AcmeBot/1.0"[..]], &proof, false)), None);
     }
 }
@@ -178,7 +178,7 @@ fn proves_nothing_else(bots: &Bots, name: &str, secret: &[u8], value: &[u8]) {
         let proof = bots.prove(&shown);
         match proof {
             Proof::Failed => assert_eq!(named(&bots.identify_by([&b"VeryOwn"[..]], &proof, false)), None),
-            // As made up, it is the one.
+            // The random field happens to hold the right secret.
             Proof::Credential(_) => assert_eq!(decoded(value), Some([name.as_bytes(), b":", secret].concat())),
             _ => panic!("{proof:?}"),
         }
@@ -196,7 +196,7 @@ fn decoded(value: &[u8]) -> Option<Vec<u8>> {
     BASE64.decode(&encoded).ok()
 }
 
-/// What is printed of a secret is the same of another.
+/// Checks that printed values do not depend on the secret.
 fn keeps_its_secrets(name: &str, secret: &[u8]) {
     let printed = |secret: &[u8]| {
         let bots = bots(name, &SecretHash::new([7; SALT], secret).line(name));

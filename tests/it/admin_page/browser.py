@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through its DevTools protocol over a pipe: nothing to install but the browser."""
+"""A headless Chromium, driven through its DevTools protocol over a pipe. It needs only the browser itself."""
 
 import json
 import os
@@ -9,12 +9,12 @@ import tempfile
 import time
 
 NAMES = ["chromium", "chromium-browser", "google-chrome"]
-# The machine may be busy; what goes well never waits so long.
+# Generous, because the machine can be busy. A passing test waits far less.
 DEADLINE = 120
 SWITCHES = [
     "--headless=new",
     "--remote-debugging-pipe",
-    # It sees pages of the tests alone, and its sandbox does not work in most containers.
+    # The browser opens only the tests' pages, and its sandbox does not work in most containers.
     "--no-sandbox",
     "--no-proxy-server",
     "--no-first-run",
@@ -26,18 +26,18 @@ SWITCHES = [
 
 
 class Failed(Exception):
-    """What was waited for did not come, and what was there instead."""
+    """A step failed. The text says what was expected, and what the page shows instead."""
 
 
 class Browser:
-    """One page of one Chromium."""
+    """A Chromium with one page."""
 
     def __init__(self):
         program = next(filter(None, map(shutil.which, NAMES)), None)
         if not program:
             raise Failed("there is no Chromium; the README's test command installs it")
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        # Chromium reads its commands from the descriptor 3 and writes to 4.
+        # Chromium reads commands from file descriptor 3 and writes answers to 4.
         theirs_in, self.commands = os.pipe()
         answers, theirs_out = os.pipe()
         self.chromium = subprocess.Popen(
@@ -56,7 +56,7 @@ class Browser:
         self.buffer = b""
         self.last = 0
         self.session = None
-        # What the page complained of.
+        # Errors and warnings of the page.
         self.complaints = []
         page = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
@@ -69,7 +69,7 @@ class Browser:
         self.folder.cleanup()
 
     def call(self, method, **parameters):
-        """One command and its result. Complaints that come meanwhile are kept."""
+        """Sends a command and returns its result. Keeps complaints that arrive meanwhile."""
         self.last += 1
         command = {"id": self.last, "method": method, "params": parameters}
         if self.session:
@@ -101,7 +101,7 @@ class Browser:
                 self.complaints.append(told["exceptionDetails"])
             case "Runtime.consoleAPICalled" if told["type"] in ("error", "warning", "assert"):
                 self.complaints.append(told["args"])
-            # Violations of the content security policy are among these.
+            # These include violations of the content security policy.
             case "Log.entryAdded" if told["entry"]["level"] in ("error", "warning"):
                 self.complaints.append(told["entry"])
 
@@ -112,20 +112,20 @@ class Browser:
         self.call("Page.navigate", url=url)
 
     def run(self, script):
-        """What a JavaScript expression comes to in the page."""
+        """Evaluates a JavaScript expression in the page."""
         result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise Failed(f"{script}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
     def wait(self, what, script):
-        """Waits until the expression comes to something true, and returns that."""
+        """Waits until the expression is truthy, and returns its value."""
         end = time.monotonic() + DEADLINE
         while True:
             try:
                 found = self.run(script)
             except Failed as failed:
-                # Between two documents there is none of what it asks for.
+                # Between two documents, elements can be missing.
                 found, script_failed = None, failed
             else:
                 script_failed = None
@@ -144,7 +144,7 @@ class Browser:
         self.wait(selector, f"({click})({find(selector)})")
 
     def fill(self, selector, text):
-        """Types over what a field holds."""
+        """Replaces the text in a field."""
         focus = "node => node && node.checkVisibility() && (node.focus(), node.select(), true)"
         self.wait(selector, f"({focus})({find(selector)})")
         self.call("Input.insertText", text=text)

@@ -1,5 +1,5 @@
-"""Does to the operator's page what an operator does, a step a line from standard input: a JSON array of the step's
-name and what it needs. Each is answered with a line: `ok`, or what is wrong.
+"""Drives the page for operators. Each line on standard input is a step: a JSON array of the step's name and its
+arguments. The answer to each is a line: `ok`, or what is wrong.
 
 usage: drive.py URL-OF-THE-PAGE
 """
@@ -20,7 +20,7 @@ class Operator:
 
     def open(self, width):
         self.browser.size(width)
-        # The page's own address with another fragment would be no new document.
+        # Leave the page first, because a change of only the fragment would not load it again.
         self.browser.open("about:blank")
         self.browser.open(self.url)
         self.wait("the page", "location.protocol === 'http:' && document.title === 'robotgate'")
@@ -33,12 +33,12 @@ class Operator:
         self.wait(view, f"{find('#view-' + view)}.checkVisibility()")
 
     def counted(self, verdict, count):
-        """So many decisions have this verdict."""
+        """Checks the number of decisions with this verdict."""
         self.go("now")
         self.wait(f"{count} {verdict}", f"{find('#sum-' + verdict)}.innerText === {json.dumps(f'{count} in all')}")
 
     def refusal(self, url, verdict, why):
-        """The newest refusal, and all that its record says."""
+        """Checks the newest refusal, and opens its record."""
         self.go("now")
         row = "document.querySelector('#tail > li')"
         self.wait("a refusal", f"{row}?.querySelector('.url').innerText === {json.dumps(url)}")
@@ -49,7 +49,7 @@ class Operator:
         expect(self.run(f"{row}.querySelector('dl').innerText"), url, "robots_sha256", "user_agent")
 
     def badge(self, id, text):
-        """The refusal with this id has this badge; none where the text is empty."""
+        """Checks the badge of the refusal with this id. An empty text means no badge."""
         self.go("now")
         row = f"[...document.querySelectorAll('#tail > li')].find(row => row.text.includes({json.dumps(id)}))"
         self.wait("the refusal", f"{row} !== undefined")
@@ -58,7 +58,7 @@ class Operator:
             raise Failed(f"the badge is {shown!r}")
 
     def opened(self, id, *texts):
-        """The refusal with this id says all of this when it is opened."""
+        """Opens the refusal with this id and checks its texts."""
         self.filtered(id, 1)
         row = "#tail > li:not([hidden])"
         self.browser.click(f"{row} summary")
@@ -66,25 +66,25 @@ class Operator:
         expect(self.run(f"{find(row + ' .whole p')}.innerText"), *texts)
 
     def closed(self):
-        """The refusal that is open is closed again."""
+        """Closes the open refusal."""
         self.go("now")
         self.browser.click("#tail details[open] summary")
 
     def asked_why(self, answer, *texts):
-        """From the refusal that is open to this answer, with these texts."""
+        """Follows the link of the open refusal, and checks the answer and its texts."""
         self.browser.click("#tail details[open] a[href^='#explain']")
         self.wait(answer, f"document.querySelector('#answer .said')?.innerText === {json.dumps(answer)}")
         self.answered(*texts)
 
     def filtered(self, text, count):
-        """So many refusals are left by this filter."""
+        """Sets the filter, and checks the number of refusals that it leaves."""
         self.go("now")
         self.browser.fill("#filter", text)
         left = "[...document.querySelectorAll('#tail > li')].filter(row => row.checkVisibility()).length"
         self.wait(f"{count} refusals", f"{left} === {count}")
 
     def why(self, line):
-        """From the refusal that is open to the line that decided."""
+        """Follows the link of the open refusal, and checks the line that decided."""
         self.browser.click("#tail details[open] a[href^='#explain']")
         self.marked(line)
 
@@ -105,21 +105,21 @@ class Operator:
         self.wait(answer, f"document.querySelector('#answer .said')?.innerText === {json.dumps(answer)}")
 
     def answered(self, *texts):
-        """All of these stand in the answer."""
+        """Checks that the answer contains these texts."""
         expect(self.run(f"{find('#answer')}.innerText"), *texts)
 
     def search(self, text, origins):
-        """These origins and no other have this in their names."""
+        """Searches for a text, and checks that exactly these origins are found."""
         self.go("origins")
         self.browser.fill("#search", text)
         names = "[...document.querySelectorAll('#origins th')].map(cell => cell.innerText)"
         wanted = json.dumps(json.dumps(origins, separators=(",", ":")))
-        # What is on disk gets there a moment later.
+        # Copies are written to disk a moment later.
         again = "void (Date.now() % 500 < 60 && document.querySelector('#refresh').click())"
         self.wait(f"{origins}", f"JSON.stringify({names}) === {wanted} || {again}")
 
     def origin(self, origin, *texts):
-        """All of these stand on an origin's own view, which its row leads to."""
+        """Opens the view of an origin from its row, and checks that it contains these texts."""
         self.browser.click("#origins th a")
         self.wait(origin, f"{find('#h-origin')}.innerText === {json.dumps(origin)}")
         self.wait("its facts", "document.querySelector('#origin dl') !== null")
@@ -131,7 +131,7 @@ class Operator:
         self.wait(f"{texts}", f"{json.dumps(texts)}.every(text => {view}.includes(text))")
 
     def rejected(self, *texts):
-        """The banner of a rejected configuration is there, whatever the view."""
+        """Checks the banner about a rejected configuration, which every view shows."""
         banner = "document.querySelector('#banner-reload')"
         told = f"{json.dumps(texts)}.every(text => {banner}.innerText.includes(text))"
         self.wait(f"{texts}", f"{banner}?.checkVisibility() && {told}")
@@ -143,7 +143,7 @@ class Operator:
         self.wait("a banner", "document.querySelector('#banner-gone')?.checkVisibility()")
 
     def fits(self, width):
-        """Nothing is wider than the window in any view."""
+        """Checks that no view is wider than the window."""
         self.browser.size(width)
         for view in VIEWS:
             self.go(view)
@@ -169,14 +169,14 @@ class Operator:
         self.forgive("status of 401")
 
     def clean(self):
-        """Nothing failed in the page, and nothing was tried that its policy forbids."""
-        # What it has told before the answer has been heard then.
+        """Checks that nothing failed in the page or violated its content security policy."""
+        # The browser reports earlier complaints before it answers this.
         self.run("1")
         if self.browser.complaints:
             raise Failed(f"the browser complains: {self.browser.complaints}")
 
     def forgive(self, text):
-        """The browser tells of every request that fails; these had to."""
+        """Forgets complaints with this text, about requests that were expected to fail."""
         self.run("1")
         self.browser.complaints = [each for each in self.browser.complaints if text not in str(each)]
 

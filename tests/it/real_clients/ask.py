@@ -1,5 +1,5 @@
-"""Asks for one URL through a proxy with a client of the reader's choice, and prints what the client shows: one JSON
-object with `status`, `reason`, `decision`, `body`, or `error` where the client gives an exception instead.
+"""Requests one URL through a proxy with a given client, and prints what the client shows: one JSON object with
+`status`, `reason`, `decision`, `body`, or `error` if the client raises an exception.
 
 usage: ask.py CLIENT PROXY CA URL
 """
@@ -37,7 +37,7 @@ def with_requests():
 def with_httpx(http2=False):
     import httpx
 
-    # The name of the setting changed with version 0.26.
+    # Version 0.26 renamed the setting.
     setting = "proxy" if "proxy" in inspect.signature(httpx.Client).parameters else "proxies"
     with httpx.Client(verify=ca, http2=http2, timeout=20, **{setting: proxy}) as session:
         response = session.get(url, headers=headers)

@@ -1,4 +1,4 @@
-//! One client: it connects, asks, and connects again where the connection was closed, until all is over.
+//! A client: it connects, sends requests, and connects again if the connection was closed, until the end.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -22,13 +22,13 @@ use super::{
     http2::Http2,
 };
 
-/// How far a client has come.
+/// A client's progress.
 #[derive(Clone, Copy, PartialEq)]
 enum Warmth {
     Cold,
-    /// It has had an answer.
+    /// It has had a response.
     Ready,
-    /// It has had another, when all clients had had one.
+    /// It has had another response after all clients had one.
     Warm,
 }
 
@@ -63,14 +63,14 @@ impl Client {
         while !stage.is_over() {
             if let Err(error) = self.connection(&stage).await {
                 self.tally.error(&error);
-                // A proxy that refuses connections must not be flooded with them.
+                // Do not flood a proxy that refuses connections.
                 tokio::time::sleep(BREATH).await;
             }
         }
         self.tally
     }
 
-    /// One connection, from its start to its end.
+    /// Runs one connection from its start to its end.
     async fn connection(&mut self, stage: &Stage) -> Outcome<()> {
         let started = Instant::now();
         let permit = if self.warmth != Warmth::Cold {
@@ -136,7 +136,7 @@ impl Client {
         }
     }
 
-    /// Several requests at a time, until the connection is closed or all is over.
+    /// Sends concurrent requests, until the connection is closed or the run ends.
     async fn http2(&mut self, stage: &Stage, http: &Http2, mut permit: Option<SemaphorePermit<'_>>) -> Outcome<()> {
         while self.warmth != Warmth::Warm {
             let Response::Complete { status, .. } = http.exchange(&stage.plan.request).await? else {
@@ -163,7 +163,7 @@ impl Client {
         Ok(())
     }
 
-    /// One request after the other over a connection that others use too.
+    /// Sends one request after the other on a connection that others share.
     async fn stream(&mut self, http: &Http2) -> Outcome<()> {
         let stage = self.stage.clone();
         while !stage.is_over() {
@@ -177,7 +177,7 @@ impl Client {
         Ok(())
     }
 
-    /// One that counts for itself.
+    /// Returns a client with its own tally.
     fn twin(&self) -> Self {
         Self {
             stage: self.stage.clone(),
@@ -201,8 +201,8 @@ impl Client {
         }
     }
 
-    /// Notes an answer. After the first it waits until all other clients have had one too, so that they need not push
-    /// through a crowd.
+    /// Notes a response. After the first, waits until all clients have had one, so that the others need not compete
+    /// with this client.
     async fn answered(&mut self) {
         match self.warmth {
             Warmth::Cold => {

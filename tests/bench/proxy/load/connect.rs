@@ -8,8 +8,8 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::{super::Outcome, Proxy, Request, http1::Http1};
 
-/// Connects from an address of 127.0.0.0/16 that depends on the client's number: proxies bound what one address may
-/// have, and one address has only so many ports.
+/// Connects from an address in 127.0.0.0/16 that depends on the client's number, because proxies limit connections
+/// of one address, and one address has a limited number of ports.
 pub async fn tcp(to: SocketAddr, client: usize) -> Outcome<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     if client >= CLIENTS_OF_AN_ADDRESS {
@@ -21,7 +21,7 @@ pub async fn tcp(to: SocketAddr, client: usize) -> Outcome<TcpStream> {
     Ok(stream)
 }
 
-/// A TLS connection to the origin, through a tunnel where there is a proxy.
+/// Opens a TLS connection to the origin, through a tunnel if there is a proxy.
 pub async fn tls(
     proxy: Proxy,
     origin: SocketAddr,

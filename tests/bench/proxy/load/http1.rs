@@ -1,4 +1,4 @@
-//! HTTP/1.1 as the load generator speaks it.
+//! The load generator's HTTP/1.1.
 
 use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -8,15 +8,16 @@ use super::super::Outcome;
 pub struct Http1<S> {
     stream: S,
     buffer: BytesMut,
-    /// How much is read at once.
+    /// Number of bytes to read at once.
     size: usize,
 }
 
-/// How an exchange went.
+/// The result of an exchange.
 pub enum Response {
-    /// The answer's status, and whether the connection is kept.
+    /// The response's status, and whether the connection is kept.
     Complete { status: u16, kept: bool },
-    /// The connection was closed without a byte of an answer, as a kept one may be at any time.
+    /// The connection was closed without a byte of a response, which can happen to a kept one at
+    /// any time.
     Closed,
 }
 
@@ -38,12 +39,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         }
     }
 
-    /// The connection below, once an answer has been read.
+    /// Returns the underlying connection, after a response has been read.
     pub fn into_inner(self) -> S {
         self.stream
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     pub async fn exchange(&mut self, request: &[u8]) -> Outcome<Response> {
         if self.send(request).await.is_err() {
             return Ok(Response::Closed);
@@ -67,14 +68,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         })
     }
 
-    /// Sends a CONNECT and reads the head of the answer, whose status this is.
+    /// Sends a CONNECT, reads the head of the response and returns its status.
     pub async fn connect(&mut self, request: &[u8]) -> Outcome<u16> {
         self.send(request).await?;
         let head = self.head().await?.ok_or("the CONNECT was not answered")?;
         Ok(head.status)
     }
 
-    /// Sends a request and reads only the head of the answer, whose status this is.
+    /// Sends a request, reads only the head of the response and returns its status.
     pub async fn begin(&mut self, request: &[u8]) -> Outcome<u16> {
         self.connect(request).await
     }
@@ -85,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         Ok(())
     }
 
-    /// Reads a head off the buffer. `None` where the connection is closed before it.
+    /// Reads a head from the buffer. `None` if the connection is closed before it.
     async fn head(&mut self) -> Outcome<Option<Head>> {
         loop {
             if let Some(head) = parse(&self.buffer)? {
@@ -110,7 +111,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
     }
 }
 
-/// `None` is a head that has not come whole.
+/// Parses a head. `None` if it is incomplete.
 fn parse(bytes: &[u8]) -> Outcome<Option<Head>> {
     let mut fields = [httparse::EMPTY_HEADER; 48];
     let mut response = httparse::Response::new(&mut fields);

@@ -1,4 +1,4 @@
-//! HTTP/2 as the load generator speaks it.
+//! The load generator's HTTP/2.
 
 use bytes::Bytes;
 use h2::{Reason, client::SendRequest};
@@ -22,12 +22,12 @@ impl Http2 {
             .enable_push(false)
             .handshake(stream)
             .await?;
-        // It ends with the connection; what goes wrong shows on the streams.
+        // The task ends with the connection. Its errors also appear on the streams.
         tokio::spawn(async move { drop(connection.await) });
         Ok(Self(sender))
     }
 
-    /// Sends a request without content and reads the whole answer.
+    /// Sends a request without content and reads the whole response.
     pub async fn exchange(&self, request: &Request) -> Outcome<Response> {
         let request = http::Request::builder()
             .version(Version::HTTP_2)
@@ -42,7 +42,7 @@ impl Http2 {
         };
         let (head, mut content) = match ready.send_request(request, true)?.0.await {
             Ok(response) => response.into_parts(),
-            // It crossed the end of the connection.
+            // The request crossed the end of the connection.
             Err(error) if error.is_go_away() && error.reason() == Some(Reason::NO_ERROR) => {
                 return Ok(Response::Closed);
             }

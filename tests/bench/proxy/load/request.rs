@@ -1,4 +1,4 @@
-//! What a client asks for, and what it has to get.
+//! A client's request, and the expected response.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -11,11 +11,11 @@ use super::super::AGENT;
 pub struct Request {
     pub host: Host,
     pub path: &'static str,
-    /// Bytes of content that it sends; a POST if there are any.
+    /// Bytes of content; if there are any, the method is POST.
     pub content: usize,
-    /// The status that is the right answer.
+    /// The expected status.
     pub status: u16,
-    /// The bytes of the answer, roughly: how much is read at once.
+    /// Approximate size of the response, which is how much is read at once.
     pub answer: usize,
 }
 
@@ -23,17 +23,17 @@ pub struct Request {
 pub enum Host {
     /// Always the same origin.
     One(SocketAddr),
-    /// With each request another address of 127.64.0.0/10, at this port.
+    /// A different address of 127.64.0.0/10 for each request, at this port.
     Each(u16),
 }
 
-/// The origins that were asked so far.
+/// Number of origins used so far.
 static REQUESTS: AtomicU32 = AtomicU32::new(0);
 
 // === impl Request ===
 
 impl Request {
-    /// The origin for the next request.
+    /// Returns the origin for the next request.
     pub fn origin(&self) -> SocketAddr {
         match self.host {
             Host::One(origin) => origin,
@@ -49,7 +49,7 @@ impl Request {
         if self.content > 0 { "POST" } else { "GET" }
     }
 
-    /// The request as HTTP/1.1 has it, to an origin or, in absolute form, to a proxy.
+    /// Returns the request in HTTP/1.1, to an origin or, in absolute form, to a proxy.
     pub fn bytes(&self, origin: SocketAddr, absolute: bool) -> Vec<u8> {
         let (method, path) = (self.method(), self.path);
         let prefix = if absolute {
@@ -73,7 +73,7 @@ impl Request {
         bytes
     }
 
-    /// The CONNECT for an origin.
+    /// Returns the CONNECT for an origin.
     pub fn connect(origin: SocketAddr) -> Vec<u8> {
         format!("CONNECT {origin} HTTP/1.1\r\nHost: {origin}\r\nUser-Agent: {AGENT}/1.0\r\n\r\n").into_bytes()
     }

@@ -1,10 +1,10 @@
-//! What the clients counted.
+//! Counts of the clients.
 
 use std::time::Duration;
 
 #[derive(Default)]
 pub struct Tally {
-    /// How long each exchange took, in microseconds.
+    /// The duration of each exchange in microseconds.
     pub latencies: Vec<u32>,
     pub errors: u64,
     pub first_error: Option<String>,

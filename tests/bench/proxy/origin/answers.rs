@@ -1,19 +1,19 @@
-//! What the origin says.
+//! The origin's responses.
 
 use bytes::Bytes;
 
-/// The paths that it has, by the size of their answers.
+/// Its paths, by the size of their responses.
 pub const SMALL: &str = "/small";
 pub const LARGE: &str = "/large";
 pub const HUGE: &str = "/huge";
-/// What its robots.txt disallows.
+/// A path that its robots.txt disallows.
 pub const PRIVATE: &str = "/private/page";
 
 pub const SMALL_BYTES: usize = 1024;
 pub const LARGE_BYTES: usize = 1024 * 1024;
 const HUGE_BYTES: usize = 64 * LARGE_BYTES;
 
-/// Every answer, with its head for HTTP/1.1.
+/// Every response, with its head for HTTP/1.1.
 #[derive(Clone)]
 pub struct Answers {
     small: Page,
@@ -28,7 +28,7 @@ pub struct Page {
     pub content: Bytes,
     /// How many times the content is sent.
     pub times: usize,
-    /// Head and content, as HTTP/1.1 sends them the first time.
+    /// Head and content, as HTTP/1.1 first sends them.
     pub response: Bytes,
 }
 
@@ -49,7 +49,7 @@ impl Answers {
         }
     }
 
-    /// The answer for a target, with or without scheme and host.
+    /// Returns the response for a target, with or without scheme and host.
     pub fn of(&self, target: &str) -> &Page {
         if target.ends_with("/robots.txt") {
             &self.robots
@@ -87,7 +87,7 @@ impl Page {
     }
 }
 
-/// A robots.txt of the usual size: a few groups, some twenty rules each.
+/// Returns a robots.txt of typical size: a few groups of about twenty rules.
 fn robots() -> String {
     let mut text = String::new();
     for agent in ["*", "OtherBot", super::super::AGENT] {

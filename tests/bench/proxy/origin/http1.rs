@@ -1,11 +1,11 @@
-//! HTTP/1.1 as the origin serves it: one request after the other, no pipelining.
+//! The origin's HTTP/1.1: one request after the other, without pipelining.
 
 use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::{super::Outcome, Answers};
 
-/// Serves a connection until its peer closes it or asks to have it closed.
+/// Serves a connection until the peer closes it or asks to close it.
 pub async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, answers: &Answers) -> Outcome<()> {
     let mut buffer = BytesMut::with_capacity(BUFFER);
     loop {
@@ -46,13 +46,13 @@ pub async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, answers: &An
 
 struct Request<'a> {
     answer: &'a super::answers::Page,
-    /// Bytes of the head.
+    /// Length of the head in bytes.
     head: usize,
     content: usize,
     closes: bool,
 }
 
-/// `None` is a head that has not come whole.
+/// Parses a request. `None` if its head is incomplete.
 fn parse<'a>(bytes: &[u8], answers: &'a Answers) -> Outcome<Option<Request<'a>>> {
     let mut fields = [httparse::EMPTY_HEADER; 32];
     let mut request = httparse::Request::new(&mut fields);

@@ -1,4 +1,4 @@
-//! HTTP/2 as the origin serves it.
+//! The origin's HTTP/2.
 
 use bytes::Bytes;
 use http::{Response, header};
@@ -18,7 +18,7 @@ pub async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, answers: &Answer
             .header(header::CONTENT_LENGTH, answer.content.len())
             .body(())?;
         let content: Bytes = answer.content.clone();
-        // h2 keeps what the peer's window does not let it send yet.
+        // h2 buffers what the peer's window does not allow yet.
         respond.send_response(response, false)?.send_data(content, true)?;
         let mut content = request.into_body();
         if !content.is_end_stream() {

@@ -1,4 +1,4 @@
-//! The bare `HttpProxy`, in a process of its own so that its processor time can be told apart.
+//! The bare `HttpProxy`, in a separate process so that its processor time can be measured.
 
 use std::process::Command;
 

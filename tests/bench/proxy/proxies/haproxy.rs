@@ -1,4 +1,4 @@
-//! HAProxy as a forward proxy: it connects to the address in the target. It writes no log.
+//! HAProxy as a forward proxy that connects to the address in the target. It writes no log.
 
 use std::process::Command;
 

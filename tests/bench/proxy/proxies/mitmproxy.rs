@@ -1,4 +1,4 @@
-//! mitmproxy without a screen and without scripts.
+//! mitmproxy without its user interface and without scripts.
 
 use std::process::{Command, Stdio};
 

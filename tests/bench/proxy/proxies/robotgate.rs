@@ -1,4 +1,4 @@
-//! robotgate with everything on: robots.txt, its audit log, metrics. `ROBOTGATE_BIN` names another build of it.
+//! robotgate with robots.txt, its audit log and metrics. `ROBOTGATE_BIN` names another build of it.
 
 use std::{
     env,
@@ -11,7 +11,7 @@ use std::{
 use super::{Setup, first_line};
 use crate::proxy::{AGENT, Outcome, certificates::AUTHORITY, process::Process};
 
-/// Where the audit log goes.
+/// Where the audit log is written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Audit {
     File,
@@ -21,7 +21,7 @@ pub enum Audit {
     Null,
 }
 
-/// What a CONNECT gets.
+/// How a CONNECT is handled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Https {
     Intercept,
@@ -38,7 +38,7 @@ pub fn start(setup: &Setup, audit: Audit, https: Https) -> Outcome<Process> {
     let roots = setup.shared.join(AUTHORITY);
     let roots = roots.display();
     let path = match audit {
-        // As it is installed: the folder of the configuration is watched, and the log is elsewhere.
+        // As installed: the folder of the configuration is watched, and the log is elsewhere.
         Audit::File => "path = \"log/audit.jsonl\"",
         Audit::Pipe | Audit::Null => "stdout = true",
     };
@@ -93,7 +93,7 @@ robots-agents = ["{AGENT}"]
     Ok(process)
 }
 
-/// The program of this build, or another that is to be measured.
+/// Returns the program of this build, or the one in `ROBOTGATE_BIN`.
 fn program() -> OsString {
     env::var_os("ROBOTGATE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_robotgate").into())
 }

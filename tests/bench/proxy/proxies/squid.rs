@@ -1,4 +1,4 @@
-//! squid as packaged, as far as this goes: with its access log, but without its cache, which would answer itself.
+//! squid as packaged, with its access log and without its cache, which would answer requests itself.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use crate::proxy::{
     process::Process,
 };
 
-/// Whether it can end TLS.
+/// Returns whether this squid can intercept TLS.
 pub fn intercepts() -> bool {
     let output = Command::new("squid").arg("-v").output();
     let output = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
@@ -61,7 +61,7 @@ shutdown_lifetime 0 seconds
 "
         ),
     )?;
-    // Two of them on a machine need two names.
+    // Several instances on one machine need different names.
     let name = format!("bench{}", plain.port());
     let mut command = Command::new("squid");
     command
@@ -71,8 +71,8 @@ shutdown_lifetime 0 seconds
     Ok(Process::start(&mut command, &setup.log())?)
 }
 
-/// The lines for a second port, where it ends the TLS inside of CONNECTs, as its manual has them: its certificates are
-/// made after the origin's.
+/// Returns the lines for a second port that intercepts CONNECTs, as in squid's manual. Its certificates imitate the
+/// origin's.
 fn interception(setup: &Setup) -> Outcome<String> {
     let helper = helper().unwrap_or_default();
     let certificates = setup.folder.join("certificates");
@@ -100,12 +100,12 @@ tls_outgoing_options cafile={}",
     ))
 }
 
-/// The program that makes certificates for it.
+/// Returns the path of squid's program that makes certificates.
 fn helper() -> Option<&'static str> {
     HELPERS.into_iter().find(|path| Path::new(path).exists())
 }
 
-/// squid gives up root's rights, and then has to write here.
+/// Opens a folder to all users, because squid drops root privileges and must write there.
 fn open_to_all(folder: &Path) -> Outcome<()> {
     fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
     for entry in fs::read_dir(folder)? {
