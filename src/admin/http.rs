@@ -66,7 +66,6 @@ pub struct ServiceInfo {
     pub listeners: Arc<Listeners>,
     /// Returns the result of the last reload, if there was one. It must not block.
     pub last_reload: Box<dyn Fn() -> Option<LastReload> + Send + Sync>,
-    /// The configuration file.
     pub file: Option<PathBuf>,
 }
 

@@ -26,8 +26,7 @@ pub struct Row {
     /// answer applies meanwhile) or `now`.
     pub due: Due,
     pub status: Option<u16>,
-    /// When the copy that decides was received or last confirmed. Without a copy, when the last fetch
-    /// ended.
+    /// When the copy that decides was received or last confirmed. Without a copy, when the last fetch ended.
     pub fetched: Option<Timestamp>,
     /// From when on the robots.txt is fetched again if needed.
     pub expires: Option<Timestamp>,

@@ -143,7 +143,6 @@ fn unknown(origin: &Origin, argument: &str) -> CacheError {
     CacheError::Unknown(format!("nothing is known about {origin}{hint}"))
 }
 
-/// Prints one JSON object.
 fn print_json(value: &impl Serialize) -> Result<(), CacheError> {
     let mut line = serde_json::to_vec(value).map_err(io::Error::from)?;
     line.push(b'\n');

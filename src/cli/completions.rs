@@ -16,7 +16,6 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the completions.
 pub fn run(args: &CompletionsArgs) -> ExitCode {
     // Generate into memory, because the generator panics if it cannot write.
     let mut text = Vec::new();

@@ -37,7 +37,6 @@ pub struct EvalArgs {
     profile: Profile,
 }
 
-/// The result of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Outcome {
     /// Lines answered with a decision.

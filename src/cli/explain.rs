@@ -91,8 +91,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     }
 }
 
-/// Decides with the robots.txt in `file`, or with the one that the proxy would fetch, if it would fetch
-/// one.
+/// Decides with the robots.txt in `file`, or with the one that the proxy would fetch, if it would fetch one.
 fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(Decision, Source), SourceError> {
     let policy = &config.robots.policy;
     let prohibited = config.screen(&question.target.origin).err();

@@ -28,7 +28,6 @@ enum Line<'a> {
     Blank,
 }
 
-/// Writes the pages.
 pub fn run(args: &ManArgs) -> ExitCode {
     match write(args) {
         Ok(()) => ExitCode::SUCCESS,

@@ -47,7 +47,6 @@ struct Taken {
     user_agents: HashMap<String, String>,
 }
 
-/// Reads both sections.
 pub(super) fn read(file: &Table<'_>) -> (IdentityRules, Bots) {
     let (identity, named) = file.table("identity", IdentityRules::read);
     let mut taken = Taken {

@@ -10,8 +10,7 @@ use std::thread;
 /// The values that the built-in defaults depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
-    /// The directory for state, such as the authority's files, unless the configuration names
-    /// another.
+    /// The directory for state, such as the authority's files, unless the configuration names another.
     pub state_dir: PathBuf,
     /// Number of cores that this process may use.
     pub cores: usize,

@@ -24,7 +24,7 @@ pub struct Https {
     pub mode: HttpsMode,
     /// How to decide a tunnel to a site whose robots.txt forbids only a part of it.
     pub unverifiable: Unverifiable,
-    /// The authority's certificate, PEM. The file need not exist.
+    /// The authority's certificate, PEM. The file may not exist yet.
     pub ca_certificate: PathBuf,
     /// The authority's private key, PEM.
     pub ca_key: PathBuf,

@@ -32,7 +32,7 @@ pub struct Refusals {
 /// The `[cache]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// The file that keeps copies across restarts; `None` if `persist` is false. It need not exist.
+    /// The file that keeps copies across restarts; `None` if `persist` is false. It may not exist yet.
     pub path: Option<PathBuf>,
     /// How the file is kept.
     pub disk: DiskOptions,

@@ -5,8 +5,7 @@ use std::{fs, io, path::Path};
 /// Writes every seed into the corpus of a target, each to a file.
 ///
 /// # Panics
-/// If the corpus cannot be written, because a fuzzer without seeds would find little and seem
-/// successful.
+/// If the corpus cannot be written, because a fuzzer without seeds would find little and seem successful.
 pub fn write<N: AsRef<str>, S: AsRef<[u8]>>(target: &str, seeds: impl IntoIterator<Item = (N, S)>) {
     let corpus = Path::new(CORPORA).join(target);
     if let Err(error) = try_write(&corpus, seeds) {

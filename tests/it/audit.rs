@@ -1,5 +1,4 @@
-//! The audit log: one decision and one completion for every request, with everything needed to explain
-//! it.
+//! The audit log: one decision and one completion for every request, with everything needed to explain it.
 
 mod robots;
 

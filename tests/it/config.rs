@@ -1,5 +1,4 @@
-//! Valid configurations and their meaning. The modules test invalid ones, the shipped example and
-//! the watcher.
+//! Valid configurations and their meaning. The modules test invalid ones, the shipped example and the watcher.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};

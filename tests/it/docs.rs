@@ -13,7 +13,6 @@ use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
 use robotgate::cli::Cli;
 use serde_json::Value;
 
-/// A page of the documentation.
 struct Page {
     /// Relative to the top of the repository.
     path: PathBuf,

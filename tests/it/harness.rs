@@ -164,8 +164,7 @@ async fn a_name_server_answers_as_told() {
     assert_eq!(lookup(&dns, "moving.example", 1).await, (0, vec![192, 0, 2, 2]));
     assert_eq!((dns.queries("shop.example"), dns.queries("moving.example")), (1, 2));
 
-    // The name server answers in order, so an answer to the first query would arrive before the one to the
-    // second.
+    // The name server answers in order, so an answer to the first query would arrive before the one to the second.
     let socket = UdpSocket::bind(("127.0.0.1", 0)).await.unwrap();
     socket
         .send_to(&query(1, "mute.example", 1), dns.address())

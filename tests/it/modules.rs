@@ -10,8 +10,7 @@ use std::{
 const PURE: [&str; 5] = ["robots", "origin", "bot", "copy", "decision"];
 /// Other modules that they may import.
 const UTILITIES: [&str; 1] = ["text"];
-/// Names that no pure module may use: a part of a path, or the first word of a crate's name
-/// (`tokio_util`).
+/// Names that no pure module may use: a part of a path, or the first word of a crate's name (`tokio_util`).
 const IMPURE: [&str; 15] = [
     "tokio",
     "pingora",
@@ -68,8 +67,7 @@ fn no_modules_import_each_other_in_a_circle() {
             }
         }
     }
-    // Remove modules that nothing imports, or that import nothing that remains. What remains is a
-    // cycle.
+    // Remove modules that nothing imports, or that import nothing that remains. What remains is a cycle.
     loop {
         let before = imports.len();
         let left: BTreeSet<&str> = imports.keys().copied().collect();

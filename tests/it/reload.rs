@@ -1,5 +1,4 @@
-//! Changes of the configuration while the gate runs, signals, and configurations that are invalid from
-//! the start.
+//! Changes of the configuration while the gate runs, signals, and configurations that are invalid from the start.
 
 mod changes;
 mod listeners;

@@ -33,8 +33,7 @@ fn running(folder: &TempDir, file: &str, variables: &[(&str, &str)]) -> AtTermin
     running_with(folder, file, variables, &[], None)
 }
 
-/// Starts the proxy with more arguments, and its standard output in `output` instead of the
-/// terminal if given.
+/// Starts the proxy with more arguments, and its standard output in `output` instead of the terminal if given.
 fn running_with(
     folder: &TempDir,
     file: &str,

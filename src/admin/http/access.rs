@@ -90,7 +90,8 @@ fn is_of_another_page(headers: &HeaderMap) -> bool {
     site.is_some_and(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
 }
 
-/// Paths with nothing secret, served without these checks. The page asks for the token itself.
+/// Paths with nothing secret. They need no token, and pages of other origins can request them. The page asks for the
+/// token itself.
 pub(super) const OPEN: [&str; 8] = [
     "/",
     "/page.css",

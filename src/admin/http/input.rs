@@ -40,7 +40,6 @@ pub(super) enum AssumedProof {
     /// All that the bot needs.
     #[default]
     Assumed,
-    /// Nothing.
     None,
 }
 
@@ -133,8 +132,7 @@ fn in_words(why: &str) -> Option<String> {
     is_no_number.then(|| format!("{name} is not a number"))
 }
 
-/// Returns whether the content type is JSON. A web page cannot send JSON to another origin without
-/// a preflight request.
+/// Returns whether the content type is JSON. A web page cannot send JSON to another origin without a preflight request.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next());

@@ -140,7 +140,6 @@ pub(super) async fn detail(
     Ok((warning, Json(detail)))
 }
 
-/// Forgets one origin.
 pub(super) async fn forget(
     State(context): State<Arc<Context>>,
     StrictQuery(which): StrictQuery<Which>,

@@ -102,7 +102,6 @@ fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     out
 }
 
-/// A formatted row.
 struct Cells {
     origin: String,
     rest: Vec<String>,

@@ -97,8 +97,7 @@ pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// 128 bits in base64.
 const MIN_GIVEN: usize = 22;
-/// Maximum length in bytes. Together with its name, the secret must fit into the part of a field that robotgate
-/// reads.
+/// Maximum length in bytes. Together with its name, the secret must fit into the part of a field that robotgate reads.
 const MAX_GIVEN: usize = 512;
 
 #[cfg(test)]

@@ -30,8 +30,7 @@ impl Excerpt<'_> {
         let digits = self.last().to_string().len();
         let mut lines = numbered_lines(self.body).peekable();
         while let Some((number, line)) = lines.next() {
-            // For the parser there is an empty line after the last line end; for a person there is
-            // none.
+            // For the parser there is an empty line after the last line end; for a person there is none.
             let is_end = line.is_empty() && lines.peek().is_none();
             if is_end || !self.shows(number) {
                 continue;

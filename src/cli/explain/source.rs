@@ -32,7 +32,6 @@ pub(super) enum Source {
     Live(Box<Live>),
 }
 
-/// A robots.txt on disk.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: PathBuf,
@@ -86,8 +85,7 @@ impl Source {
         Ok(Self::Live(Box::new(live::fetch(config, origin)?)))
     }
 
-    /// Returns what is known about the robots.txt, under `policy`; `None` if no robots.txt was
-    /// needed.
+    /// Returns what is known about the robots.txt, under `policy`; `None` if no robots.txt was needed.
     pub(super) fn lookup(&self, policy: &Policy) -> Option<Lookup> {
         match self {
             Self::Unasked => None,

@@ -1,7 +1,6 @@
 //! The source of the robots.txt, and the bytes that are read from it.
 //!
-//! It does not decide what a response means: a site's robots.txt is fetched in the same way as by the
-//! proxy.
+//! It does not decide what a response means: a site's robots.txt is fetched in the same way as by the proxy.
 
 use std::{
     ffi::OsString,
@@ -44,7 +43,7 @@ pub(super) struct LintInput {
 pub(super) struct Absence {
     /// The sentence to show.
     pub(super) text: String,
-    /// Whether this is a fault. A site without a robots.txt has none.
+    /// Whether somebody should fix it. Having no robots.txt is no fault.
     pub(super) is_fault: bool,
 }
 

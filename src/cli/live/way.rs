@@ -1,5 +1,4 @@
-//! Displays a fetch for a person: each URL that was requested, its result, and how long that
-//! applies.
+//! Displays a fetch for a person: each URL that was requested, its result, and how long that applies.
 //!
 //! Everything from outside is escaped for a terminal. Nothing is decided here.
 

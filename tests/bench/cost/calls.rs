@@ -31,8 +31,7 @@ pub fn count(requests: u64) -> Calls {
         let dns = peers::name_server().await;
         let config = peers::config(dns, "path = \"robots.redb\"");
         fs::write(folder.path().join("robotgate.toml"), config).unwrap();
-        // The shell prints its process id and then becomes the gate. strace itself ignores signals to
-        // end.
+        // The shell prints its process id and then becomes the gate. strace itself ignores signals to end.
         let mut strace = Command::new("strace")
             .args(["-f", "-c", "-o"])
             .arg(&counts)

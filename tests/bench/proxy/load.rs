@@ -65,7 +65,6 @@ pub enum Pattern {
 /// The address to connect to: a proxy, or `None` for the origin itself.
 pub type Proxy = Option<SocketAddr>;
 
-/// The result of a run.
 pub struct Measured {
     pub elapsed: Duration,
     pub tally: Tally,

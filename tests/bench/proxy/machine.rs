@@ -4,7 +4,6 @@ use std::fs;
 
 use super::process;
 
-/// Returns a line about the machine.
 pub fn describe() -> String {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name"));

@@ -15,7 +15,6 @@ pub struct Options {
     pub connections: usize,
 }
 
-/// What the command line asks for.
 pub enum Command {
     Run(Options),
     Help,

@@ -29,7 +29,6 @@ impl Process {
         self.0.stdout.take()
     }
 
-    /// Returns whether it has ended.
     pub fn ended(&mut self) -> bool {
         !matches!(self.0.try_wait(), Ok(None))
     }

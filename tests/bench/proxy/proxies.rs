@@ -33,7 +33,6 @@ pub enum Kind {
     Mitmproxy,
 }
 
-/// A running proxy.
 pub struct Running {
     process: Process,
     /// The address for plain requests, and for CONNECTs that are not intercepted.
@@ -169,7 +168,6 @@ impl Setup {
         self.folder.join("errors.log")
     }
 
-    /// Writes the proxy's configuration.
     fn write(&self, name: &str, text: &str) -> Outcome<PathBuf> {
         let path = self.folder.join(name);
         std::fs::write(&path, text)?;

@@ -12,7 +12,6 @@ use super::{
     proxies::{Kind, Running},
 };
 
-/// The result of a turn.
 #[derive(Clone, Copy)]
 pub struct Sample {
     /// Requests per second.
@@ -41,7 +40,6 @@ type Proxies = HashMap<Kind, Result<Option<Running>, String>>;
 /// The result of a turn, and the error of a request, if there was one.
 type Found = (Sample, Option<String>);
 
-/// Runs a case.
 pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Vec<Row> {
     let proxies = start(case, folder);
     let row = |contender: &Contender| Row {

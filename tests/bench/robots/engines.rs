@@ -8,7 +8,6 @@ use robotgate::robots::RobotsTxt;
 pub trait Engine: 'static {
     /// The head of its column.
     const NAME: &'static str;
-    /// A parsed file.
     type Parsed;
     /// What the engine can select before the path is known.
     type Picked<'a>;

@@ -126,7 +126,6 @@ impl Random {
         of[self.below(of.len())]
     }
 
-    /// Shuffles the items.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for at in (1..items.len()).rev() {
             items.swap(at, self.below(at + 1));
@@ -144,8 +143,7 @@ impl Random {
 // === impl Lines ===
 
 impl Lines {
-    /// Returns a file with one group for everyone. `next` adds rules until there are `rules` rules or [`LIMIT`]
-    /// bytes.
+    /// Returns a file with one group for everyone. `next` adds rules until there are `rules` rules or [`LIMIT`] bytes.
     pub fn fill(rules: usize, mut next: impl FnMut(&mut Self) -> bool) -> Vec<u8> {
         let mut lines = Self {
             text: String::from("User-agent: *\n"),

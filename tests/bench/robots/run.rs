@@ -3,7 +3,6 @@
 use super::race::{Contender, Pace, Time};
 use super::table::Goals;
 
-/// The command line.
 pub struct Run {
     /// Whether to measure. Otherwise everything runs once, silently.
     measures: bool,

@@ -56,7 +56,7 @@ fn takes_time_in_proportion(way: &Way, input: &Input<'_>, urls: &[Vec<u8>]) {
             let mut left = usize::MAX;
             let (_, taken) = timed(|| agent.decide_within(&path, &mut left));
             let work = usize::MAX - left;
-            // Each pattern with a wildcard needs at least a byte of the file, even if agents share it.
+            // A pattern with a wildcard takes more than a byte of the file, even if agents share it.
             assert!(
                 work <= length * path.len(),
                 "{}: work of {work} for {length} bytes and a path of {}",

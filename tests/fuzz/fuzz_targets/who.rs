@@ -178,7 +178,7 @@ fn proves_nothing_else(bots: &Bots, name: &str, secret: &[u8], value: &[u8]) {
         let proof = bots.prove(&shown);
         match proof {
             Proof::Failed => assert_eq!(named(&bots.identify_by([&b"VeryOwn"[..]], &proof, false)), None),
-            // The random field happens to hold the right secret.
+            // The input's field holds the right secret.
             Proof::Credential(_) => assert_eq!(decoded(value), Some([name.as_bytes(), b":", secret].concat())),
             _ => panic!("{proof:?}"),
         }

@@ -1,5 +1,4 @@
-//! The listener itself: what all responses have in common, and that no client affects other
-//! services.
+//! The listener itself: what all responses have in common, and that no client affects other services.
 
 use tokio::{io::AsyncReadExt as _, net::TcpStream};
 

@@ -40,7 +40,7 @@ async fn hostile_clients_disturb_nobody() {
         let received = response_to(&gate, nonsense).await;
         assert!(received.is_empty() || received.starts_with("HTTP/1.1 4"), "{received}");
     }
-    // More of each kind than the maximum number of connections.
+    // Together more than the maximum number of connections.
     let (mut silent, mut deaf) = (Vec::new(), Vec::new());
     let requests = "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
     for _ in 0..40 {

@@ -80,8 +80,7 @@ fn names_stand_for_the_bots_that_list_them_or_are_called_so() {
     assert_eq!(of("AcmeBot"), ["AcmeBot"]);
     assert_eq!(of("images"), ["acme-prod", "acme-staging"]);
     assert!(of("free").is_empty());
-    // The bot is bound to its own name, though the file lacks it: removing a credential grants
-    // nothing.
+    // The bot is bound to its own name, though the file lacks it: removing a credential grants nothing.
     assert_eq!(of("own"), ["own"]);
     assert_eq!(config.bots.missing_credentials(), [("own", "own")]);
     let credentials = config.bots.credentials().unwrap();

@@ -43,11 +43,9 @@ async fn is_seen(watcher: &mut Watcher) {
     wait::within("the change to be seen", watcher.changed()).await;
 }
 
-/// Asserts that nothing has been reported so far, and that `change` is then the only reported
-/// change.
+/// Asserts that nothing has been reported so far, and that `change` is then the only reported change.
 async fn nothing_but(watcher: &mut Watcher, path: &Path, change: impl FnOnce()) {
-    // Longer than the debouncer's quiet time, so that a wrong report cannot be taken for the right
-    // one.
+    // Longer than the debouncer's quiet time, so that a wrong report cannot be taken for the right one.
     let early = timeout(Duration::from_millis(600), watcher.changed()).await;
     assert!(early.is_err(), "{} was reported and had not changed", path.display());
     change();
@@ -106,8 +104,7 @@ async fn neighbours_and_touches_are_no_change() {
     nothing_but(&mut watcher, &path, || folder.replace("robotgate.toml", "2")).await;
 }
 
-/// Simulates how Kubernetes mounts a ConfigMap: `robotgate.toml` → `..data/robotgate.toml`, `..data`
-/// → `..1`.
+/// Simulates how Kubernetes mounts a ConfigMap: `robotgate.toml` → `..data/robotgate.toml`, `..data` → `..1`.
 #[tokio::test]
 async fn a_symbolic_link_swapped_two_steps_away() {
     let folder = Folder(tempfile::tempdir().unwrap());

@@ -97,7 +97,6 @@ async fn a_reload_of_the_lists_takes_effect_at_once() {
     }
     gate.reconfigure(CLOSED);
     gate.reloaded(4).await;
-    // The copy allows the request. That the name leads to a forbidden address is found only when it
-    // is resolved.
+    // The copy allows the request. That the name leads to a forbidden address is found only when it is resolved.
     failed(&gate.get(&by_name).await, 502, &["destination_ip_prohibited"]);
 }

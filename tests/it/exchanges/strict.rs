@@ -44,7 +44,6 @@ pub struct Message {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// No content.
     Nothing,
     Length(usize),
     Chunked,
@@ -54,13 +53,12 @@ pub enum Framing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Complete,
-    /// More content is missing.
+    /// The rest of the content has not arrived.
     Open,
     /// The chunks are invalid.
     Broken(&'static str),
 }
 
-/// Parses requests.
 pub fn requests(bytes: &[u8]) -> Read {
     read(bytes, |message| {
         let framing = framing_of_request(message)?;
@@ -68,8 +66,7 @@ pub fn requests(bytes: &[u8]) -> Read {
     })
 }
 
-/// Parses the responses to requests with these methods, including interim ones. `ended` says that no more bytes
-/// come.
+/// Parses the responses to requests with these methods, including interim ones. `ended` says that no more bytes come.
 pub fn responses(bytes: &[u8], methods: &[String], ended: bool) -> Read {
     let mut methods = methods.iter();
     let mut read = read(bytes, |message| {
@@ -131,8 +128,7 @@ fn read(bytes: &[u8], mut framing_of: impl FnMut(&Message) -> Result<(Framing, b
     }
 }
 
-/// Parses a head up to its empty line. Rejects folded lines, a space before a colon, and line ends other than
-/// CRLF.
+/// Parses a head up to its empty line. Rejects folded lines, a space before a colon, and line ends other than CRLF.
 fn head(bytes: &[u8]) -> Result<Message, &'static str> {
     let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
     let text = text.strip_suffix("\r\n\r\n").ok_or("no end of the head")?;

@@ -112,8 +112,7 @@ async fn a_connect_to_nowhere_is_answered_in_time() {
     is_well(&mut gate, &origin).await;
 }
 
-/// Requests a page through a CONNECT, and returns the response to the CONNECT if it is refused,
-/// else the one inside.
+/// Requests a page through a CONNECT, and returns the response to the CONNECT if it is refused, else the one inside.
 async fn answer(gate: &Gate, authority: &str) -> Response {
     match gate.connect(authority).user_agent("TestBot/1.0").await {
         Connected::Refused(response) => response,

@@ -21,7 +21,6 @@ const WAYS: [Way; 5] = [
     Way::Tunnel,
 ];
 
-/// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
 enum Come {
     /// Forwarded as this bot, which was identified by this means.
@@ -141,8 +140,7 @@ async fn a_credential_and_a_user_agent_have_to_fit_over_every_way() {
                 Come::Ask => {
                     let status = if inside { 403 } else { 407 };
                     assert_eq!(outcome(&response), (status, "unauthenticated".to_owned()), "{row}");
-                    // Inside, the secret would go to the origin, so the response does not ask for
-                    // one.
+                    // Inside, the secret would go to the origin, so the response does not ask for one.
                     assert_eq!(response.text().contains("NAME:SECRET@"), !inside, "{row}");
                 }
                 Come::Bad => assert_eq!(outcome(&response), (407, "unauthenticated".to_owned()), "{row}"),

@@ -230,8 +230,7 @@ async fn http_2_is_agreed_on_where_the_client_offers_it() {
     );
 }
 
-/// Requests a page through a CONNECT, and returns the response to the CONNECT if it is refused,
-/// else the one inside.
+/// Requests a page through a CONNECT, and returns the response to the CONNECT if it is refused, else the one inside.
 async fn get_intercepted(gate: &Gate, origin: &Origin, path: &str) -> Response {
     match gate.connect(&origin.authority()).user_agent("TestBot/1.0").await {
         Connected::Refused(response) => response,

@@ -1,5 +1,4 @@
-//! Protocol upgrades, inside a CONNECT and with `ws` and `wss` URLs, are decided and then passed
-//! through.
+//! Protocol upgrades, inside a CONNECT and with `ws` and `wss` URLs, are decided and then passed through.
 
 use crate::support::{Alpn, Ask, Connection, Gate, NAME, Origin, Reply, Step, failed, refused};
 

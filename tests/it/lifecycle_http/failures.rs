@@ -1,5 +1,4 @@
-//! Failures below HTTP: everything is disallowed until there is a response, and no request waits
-//! for long.
+//! Failures below HTTP: everything is disallowed until there is a response, and no request waits for long.
 
 use std::time::Duration;
 

@@ -239,8 +239,7 @@ async fn a_connection_ends_that_is_idle_and_none_with_a_request_under_way() {
 
     within("the end of the idle connection", idle.drain()).await;
 
-    // The client has been told that the connection ends, and can still read the rest of its
-    // responses.
+    // The client has been told that the connection ends, and can still read the rest of its responses.
     let open = gate.admin("/metrics").await.text();
     assert!(open.contains("robotgate_connections{listener=\"http\"} 2"), "{open}");
     latch.open();

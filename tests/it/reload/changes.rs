@@ -115,8 +115,7 @@ async fn another_authority_signs_from_then_on_also_where_its_files_were_replaced
         logged_changes(&gate)
     );
 
-    // Rename the second authority's files, so that the test's client, which reads `ca.pem`, trusts
-    // only the second.
+    // Rename the second authority's files, so that the test's client, which reads `ca.pem`, trusts only the second.
     for (from, to) in [("other.pem", "ca.pem"), ("other-key.pem", "ca-key.pem")] {
         fs::rename(gate.file(from), gate.file(to)).unwrap();
     }

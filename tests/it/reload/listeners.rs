@@ -16,7 +16,6 @@ fn listening(gate: &Gate) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// Returns whether somebody listens there.
 async fn is_open(address: SocketAddr) -> bool {
     Connection::to(address).await.is_ok()
 }

@@ -36,8 +36,7 @@ fn to_the_letter_of_the_rfc() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Spellings that RFC 9309 §2.2.2 and §2.2.3 treat as equal or as different, in the engine and in
-/// the model.
+/// Spellings that RFC 9309 §2.2.2 and §2.2.3 treat as equal or as different, in the engine and in the model.
 #[test]
 fn spellings_to_the_letter_of_the_rfc() {
     for (pattern, path, same) in [

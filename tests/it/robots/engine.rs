@@ -102,8 +102,7 @@ fn a_whole_origin() {
 
 #[test]
 fn groups_that_are_never_merged_decide_alike() {
-    // Each agent shares the large group and has one of its own, which is too much to index for
-    // each.
+    // Each agent shares the large group and has one of its own, which is too much to index for each.
     let mut body = String::new();
     for n in 0..200 {
         body += &format!("user-agent: {}\n", name(n));

@@ -60,8 +60,7 @@ impl Way {
 // === impl Site ===
 
 impl<'g> Site<'g> {
-    /// Starts an origin whose robots.txt has `rules` for everyone, from line 2 on. Every other path is a
-    /// page.
+    /// Starts an origin whose robots.txt has `rules` for everyone, from line 2 on. Every other path is a page.
     pub async fn reached_by(way: Way, gate: &'g Gate, rules: &str) -> Self {
         let origin = Origin::start()
             .robots(&format!("User-agent: *\n{rules}\n"))

@@ -7,7 +7,6 @@ use tokio::{io::AsyncWriteExt as _, process::Command};
 
 use super::{Origin, wait};
 
-/// The result of a run.
 #[derive(Debug)]
 pub struct CliOutput {
     pub code: Option<i32>,

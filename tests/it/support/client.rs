@@ -1,5 +1,4 @@
-//! Clients that send exactly what a test tells them to: over a new connection, an open one, a tunnel, TLS or
-//! HTTP/2.
+//! Clients that send exactly what a test tells them to: over a new connection, an open one, a tunnel, TLS or HTTP/2.
 
 mod ask;
 mod connect;

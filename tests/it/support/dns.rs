@@ -24,7 +24,6 @@ pub enum DnsAnswer {
     },
     NoSuchName,
     ServerFailure,
-    /// No answer at all.
     Silence,
 }
 

@@ -18,8 +18,7 @@ impl Field {
         }
     }
 
-    /// Parses the last member of a list, as in `Proxy-Status`, where the last one is of the nearest
-    /// proxy.
+    /// Parses the last member of a list, as in `Proxy-Status`, where the last one is of the nearest proxy.
     ///
     /// # Panics
     /// If the text is not a list of items.

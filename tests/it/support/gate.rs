@@ -37,7 +37,6 @@ pub struct Gate {
     folder: TempDir,
 }
 
-/// A CONNECT builder.
 pub struct Connect {
     proxy: SocketAddr,
     ask: Ask<'static>,
@@ -246,7 +245,6 @@ impl Gate {
         self.ended().await
     }
 
-    /// Waits for the gate to end.
     pub async fn ended(&mut self) -> ExitStatus {
         wait::until("the gate to end", || self.child.try_wait().expect("the child is ours")).await
     }
@@ -257,7 +255,6 @@ impl Gate {
         self.ended().await;
     }
 
-    /// Returns whether the gate still runs.
     pub fn runs(&mut self) -> bool {
         self.child.try_wait().expect("the child is ours").is_none()
     }

@@ -17,7 +17,6 @@ impl Latch {
         self.0.send_replace(true);
     }
 
-    /// Waits until the latch is open.
     pub async fn opened(&self) {
         self.0
             .subscribe()

@@ -23,7 +23,6 @@ use rustix::{
 
 use super::wait;
 
-/// A program at a terminal.
 pub struct AtTerminal {
     child: Child,
     keyboard: Option<File>,
@@ -118,7 +117,6 @@ impl AtTerminal {
         keyboard.write_all(keys.as_bytes()).expect("a terminal");
     }
 
-    /// Closes the terminal.
     pub async fn close(&mut self) {
         self.keyboard = None;
         self.open.store(false, Ordering::Relaxed);

@@ -88,7 +88,6 @@ impl Peer {
         self.got.borrow().clone()
     }
 
-    /// Waits until `condition` holds.
     pub async fn wait<T>(&mut self, mut condition: impl FnMut(&Got) -> Option<T>) -> Result<T, Late> {
         let mut answer = None;
         let holds = self.got.wait_for(|got| {

@@ -64,8 +64,7 @@ fn one(message: &Message) -> String {
     text + "\n"
 }
 
-/// Formats content: short content as it is, long content in a form that shows whether it is the
-/// same.
+/// Formats content: short content as it is, long content in a form that shows whether it is the same.
 pub fn content(bytes: &[u8]) -> String {
     if bytes.len() <= 2000 {
         return bytes.escape_ascii().to_string();

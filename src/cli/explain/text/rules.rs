@@ -1,5 +1,4 @@
-//! Describes the rules behind a decision: the lines around the deciding rule, and the rules that
-//! lost.
+//! Describes the rules behind a decision: the lines around the deciding rule, and the rules that lost.
 
 use std::fmt::{Result, Write as _};
 

@@ -12,12 +12,10 @@ pub struct Http1<S> {
     size: usize,
 }
 
-/// The result of an exchange.
 pub enum Response {
     /// The response's status, and whether the connection is kept.
     Complete { status: u16, kept: bool },
-    /// The connection was closed without a byte of a response, which can happen to a kept one at
-    /// any time.
+    /// The connection was closed without a byte of a response, which can happen to a kept one at any time.
     Closed,
 }
 

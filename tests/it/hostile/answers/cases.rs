@@ -6,11 +6,9 @@ use crate::support::{Reply, Step};
 pub struct Case {
     pub name: &'static str,
     pub reply: Reply,
-    /// The status for a page and its possible error types. With status 200, the response breaks off
-    /// with the error.
+    /// The status for a page and its possible error types. With status 200, the response breaks off with the error.
     pub page: (u16, &'static [&'static str]),
-    /// A part of the error that says why the robots.txt is unreachable; `None` if the response is
-    /// usable.
+    /// A part of the error that says why the robots.txt is unreachable; `None` if the response is usable.
     pub robots: Option<&'static str>,
 }
 

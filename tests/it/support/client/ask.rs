@@ -140,8 +140,7 @@ impl<'a> IntoFuture for Ask<'a> {
     }
 }
 
-/// Returns the host and port of a target in absolute form; for any other target, the target itself
-/// (CONNECT).
+/// Returns the host and port of a target in absolute form; for any other target, the target itself (CONNECT).
 fn host_of(target: &str) -> &str {
     let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default()

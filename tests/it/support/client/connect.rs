@@ -37,8 +37,7 @@ pub struct Tunnel {
     pub headers: Fields,
 }
 
-/// Sends the CONNECT in `ask`, and waits for the response. TLS inside trusts the certificates in the file
-/// `ca`.
+/// Sends the CONNECT in `ask`, and waits for the response. TLS inside trusts the certificates in the file `ca`.
 pub async fn connect(proxy: SocketAddr, ask: Ask<'static>, ca: &Path) -> Connected {
     let exchange = async {
         let connection = Connection::to(proxy).await?;

@@ -30,7 +30,6 @@ enum Kind {
 }
 
 impl Connection {
-    /// Opens a plain connection.
     pub async fn to(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -132,8 +131,7 @@ impl Connection {
             .expect("a response")
     }
 
-    /// Sends a request over HTTP/2 and cancels it at once. Returns `false` if the connection accepts no
-    /// more.
+    /// Sends a request over HTTP/2 and cancels it at once. Returns `false` if the connection accepts no more.
     pub async fn get_and_take_back(&mut self, target: &str) -> bool {
         let Kind::Two(http2) = &mut self.kind else {
             panic!("only HTTP/2 takes requests back");
@@ -148,8 +146,7 @@ impl Connection {
     pub(super) async fn exchange(&mut self, message: &Message) -> io::Result<Response> {
         match &mut self.kind {
             Kind::One(wire) => {
-                // A server can respond and close before it has read the whole request. Its response still
-                // counts.
+                // A server can respond and close before it has read the whole request. Its response still counts.
                 let sent = wire.send(&message.bytes()).await;
                 Response::read(wire, &message.method)
                     .await

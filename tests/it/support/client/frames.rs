@@ -21,7 +21,6 @@ pub enum Outcome {
     Status(u16),
     /// The stream was reset, with this error code.
     Reset(u32),
-    /// The whole connection ended.
     Closed,
 }
 

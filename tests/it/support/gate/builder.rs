@@ -53,8 +53,7 @@ impl Builder {
         self
     }
 
-    /// Writes this text to the file `credentials` beside the configuration, and sets `identity.credentials`
-    /// to it.
+    /// Writes this text to the file `credentials` beside the configuration, and sets `identity.credentials` to it.
     pub fn credentials(mut self, text: &str) -> Self {
         self.credentials = Some(text.to_owned());
         self

@@ -18,7 +18,6 @@ pub struct Line {
     pub json: Value,
 }
 
-/// All lines so far.
 #[derive(Clone, Default)]
 pub struct Log {
     lines: Arc<Mutex<Vec<Line>>>,

@@ -7,18 +7,15 @@ use flate2::{Compression, write::GzEncoder};
 
 use super::super::latch::Latch;
 
-/// A step of an origin on a connection.
 #[derive(Clone)]
 pub enum Step {
     Send(Bytes),
     /// Sends nothing and does not close, until the test is over.
     Stall,
-    /// Closes the connection.
     Close,
     /// Resets the connection (RST).
     Reset,
-    /// Breaks the connection. Over HTTP/2 this ends all its requests, and [`Reset`](Self::Reset) only this
-    /// one.
+    /// Breaks the connection. Over HTTP/2 this ends all its requests, and [`Reset`](Self::Reset) only this one.
     Break,
     /// Sends byte by byte.
     Drip {
