@@ -28,7 +28,7 @@ pub struct Row {
     pub status: Option<u16>,
     /// When the copy that decides was received or last confirmed. Without a copy, when the last fetch ended.
     pub fetched: Option<Timestamp>,
-    /// From when on the robots.txt is fetched again if needed.
+    /// When the answer expires. From then on, the robots.txt is fetched again if needed.
     pub expires: Option<Timestamp>,
     /// When the current series of failures began.
     pub failing_since: Option<Timestamp>,

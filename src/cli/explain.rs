@@ -61,7 +61,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         Err(error) => return fail(&error),
     };
     if let Some(profile) = args.profile.filter(|profile| *profile != config.robots.policy.profile) {
-        // Only the `google` profile reads error pages for a soft 404, as the default of `soft-404` does.
+        // The default of `soft-404` depends on the profile, so it changes with it.
         config.robots.policy.soft_404 = Policy::of(profile).soft_404;
         config.robots.policy.profile = profile;
     }

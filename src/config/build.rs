@@ -30,8 +30,8 @@ impl Config {
         }
     }
 
-    /// Builds the question whether a bot may fetch a URL, as a command or the API asks it. The bot is assumed to have
-    /// the proof that it needs, unless `unproven` is set.
+    /// Builds the question whether a bot may fetch a URL in the usual way, as a command or the API asks it. The bot is
+    /// assumed to have the proof that it needs, unless `unproven` is set.
     pub fn question(&self, agent: &str, unproven: bool, target: Target, terms: Terms, now: SystemTime) -> Question {
         let proof = match unproven {
             true => Proof::None,

@@ -17,14 +17,15 @@ use crate::fetch::FetcherOptions;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const USER_AGENT: &str = concat!("robotgate/", env!("CARGO_PKG_VERSION"));
 
-/// Less than a second would fetch for every request; more than a month would ignore a site's changes for too long.
+/// With less than a second, every request would need a fetch; with more than a month, a site's changes would have no
+/// effect for too long.
 const TTLS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 60 * 60);
 const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10 * 60);
 /// Each fetch uses a connection and up to 500 KiB. More than ten thousand is a mistake.
 const FETCHES: RangeInclusive<usize> = 1..=10_000;
 /// The RFC allows zero (§2.4). More than a year is better written as `then = "deny"`, which has no end.
 const DENIALS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(365 * 24 * 60 * 60);
-/// Less than a second would burden a failing server; more than a day would not notice that a server has recovered.
+/// Retries within a second would burden a failing server; after more than a day, a recovery would go unnoticed.
 const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;
 
 /// The `[robots]` section.

@@ -257,7 +257,7 @@ impl Message {
         code.parse().ok().filter(|_| is_status)
     }
 
-    /// Returns whether this is a final response.
+    /// Returns whether this is a final response, not an interim one.
     pub fn is_final(&self) -> bool {
         self.status().is_some_and(|status| !matches!(status, 100 | 102..=199))
     }
