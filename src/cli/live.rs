@@ -107,8 +107,8 @@ impl Live {
     }
 
     /// Returns the status that decides, and when it expires.
-    pub fn ground(&self) -> Ground {
-        self.state.ground(self.at, &self.policy)
+    pub fn source_fetch(&self) -> SourceFetch {
+        self.state.source_fetch(self.at, &self.policy)
     }
 
     /// Returns the robots.txt, if the fetch returned one.

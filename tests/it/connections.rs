@@ -206,7 +206,7 @@ async fn a_request_that_breaks_its_connection_cannot_break_the_retry_of_a_fetch(
     let gate = Gate::with("[robots]\nwait = \"1m\"\nfetch-idle-timeout = \"1m\"\nfetch-timeout = \"1m\"").await;
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");
 
-    let asking = tokio::spawn(gate.get(&other.url("/x")).into_future());
+    let pending = tokio::spawn(gate.get(&other.url("/x")).into_future());
     // More than the attempts of a fetch.
     for _ in 0..10 {
         wait::until("the fetch to be on a connection", || {

@@ -165,7 +165,7 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
 }
 
 /// Says which bots a statement is for, unless it is for the whole file.
-fn whom(heard: &Heard<'_>) -> Option<String> {
+fn whom(heard: &AudienceStatement<'_>) -> Option<String> {
     let statement = &heard.statement;
     if !statement.kind.is_of_a_group() {
         return None;
