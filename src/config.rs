@@ -205,7 +205,7 @@ impl Config {
                 expect: file.tables("expect", Expectation::read),
                 settings: Settings::default(),
             };
-            let named_twice = config.other_use_of(config.cache.path.as_deref());
+            let named_twice = config.conflicting_use(config.cache.path.as_deref());
             if let (Some(span), Some(name)) = (file.span_of("cache.path"), named_twice) {
                 let message =
                     format!("{name} names the same file; each would write over the other's, so give this one its own");
@@ -217,7 +217,7 @@ impl Config {
     }
 
     /// Returns the key that names `path` for something other than the cache file.
-    fn other_use_of(&self, path: Option<&Path>) -> Option<&'static str> {
+    fn conflicting_use(&self, path: Option<&Path>) -> Option<&'static str> {
         let audit = match &self.audit.output {
             Output::File(path) => Some(&**path),
             Output::Stdout => None,

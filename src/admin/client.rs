@@ -116,7 +116,7 @@ impl Copies {
             let found = Self::look(path, config.robots.policy, warn);
             match found {
                 // A starting proxy opens the file before it answers, and another command is done soon.
-                Err(AdminError::Locked { .. }) if started.elapsed() < TO_BE_FREE => std::thread::sleep(PAUSE),
+                Err(AdminError::Locked { .. }) if started.elapsed() < PERMIT_TIMEOUT => std::thread::sleep(PAUSE),
                 found => return found,
             }
         }
@@ -296,10 +296,10 @@ impl Talk {
         path: &str,
         query: &[(&str, &str)],
     ) -> Result<Option<T>, AdminError> {
-        let answered = tokio::time::timeout(TO_ANSWER, self.exchange(method, path, query)).await;
+        let answered = tokio::time::timeout(ANSWER_TIMEOUT, self.exchange(method, path, query)).await;
         let (status, answer) = answered.map_err(|_| AdminError::Talk {
             socket: self.socket.clone(),
-            error: io::Error::other(format!("nothing came for {TO_ANSWER:?}")),
+            error: io::Error::other(format!("nothing came for {ANSWER_TIMEOUT:?}")),
         })??;
         match status {
             StatusCode::OK => serde_json::from_slice(&answer)
@@ -346,10 +346,10 @@ fn of_http(error: hyper::Error) -> AdminError {
 }
 
 /// How long to wait for a file that is in use.
-const TO_BE_FREE: Duration = Duration::from_secs(2);
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Time limit of an answer. Longer than the proxy waits for a disk that cannot be written.
-const TO_ANSWER: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of an answer in bytes: a text of 500 KiB, each byte escaped as up to six, and once more in base64.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
 /// Maximum length of an origin in bytes: a scheme, a name of 253 bytes and a port.

@@ -167,12 +167,12 @@ impl Context {
         working.await.ok().flatten().ok_or(Problem::Disk)
     }
 
-    /// Writes pending changes to disk, so that the answer has the latest state. Gives up after [`TO_WRITE`]; the answer
+    /// Writes pending changes to disk, so that the answer has the latest state. Gives up after [`WRITE_TIMEOUT`]; the answer
     /// then has a warning.
-    async fn write_what_waits(&self) -> Option<Warning> {
+    async fn flush_writes(&self) -> Option<Warning> {
         let store = self.live.store();
         let disk = store.disk().filter(|disk| disk.waiting() > 0)?;
-        let flushed = tokio::time::timeout(TO_WRITE, Disk::flush(disk)).await;
+        let flushed = tokio::time::timeout(WRITE_TIMEOUT, Disk::flush(disk)).await;
         (flushed != Ok(true)).then_some([(header::WARNING, NOT_LATEST)])
     }
 }
@@ -184,6 +184,6 @@ const DECISIONS: usize = 64;
 /// Concurrent explanations.
 const EXPLANATIONS: usize = 4;
 /// How long a request waits for pending writes.
-const TO_WRITE: Duration = Duration::from_secs(1);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 /// In the form of RFC 7234 §5.5.
 const NOT_LATEST: &str = r#"199 robotgate "the disk cannot be written now; this may not be the latest""#;

@@ -45,7 +45,7 @@ pub(super) async fn serve(
     until: CancellationToken,
 ) {
     let permit = Arc::new(permit);
-    let stream = Hurried {
+    let stream = TimedIo {
         stream,
         permit: permit.clone(),
         until: None,
@@ -61,7 +61,7 @@ pub(super) async fn serve(
     });
     let serving = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(TO_ASK)
+        .header_read_timeout(REQUEST_TIMEOUT)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), answering);
     tokio::pin!(serving);
@@ -83,21 +83,21 @@ pub(super) async fn serve(
 }
 
 /// A stream whose client must read each whole response in time, even if it reads some bytes now and then.
-struct Hurried<S> {
+struct TimedIo<S> {
     stream: S,
     permit: Arc<ConnectionPermit>,
     /// Deadline for the client to read the pending bytes.
     until: Option<Pin<Box<Sleep>>>,
 }
 
-// === impl Hurried ===
+// === impl TimedIo ===
 
-impl<S> Hurried<S> {
+impl<S> TimedIo<S> {
     /// Fails if the pending bytes are past their deadline.
     fn check(&mut self, context: &mut Context<'_>, waits: bool) -> io::Result<()> {
         if waits && self.until.is_none() {
             self.permit.set_sending(true);
-            self.until = Some(Box::pin(tokio::time::sleep(TO_TAKE)));
+            self.until = Some(Box::pin(tokio::time::sleep(RESPONSE_TIMEOUT)));
         }
         let until = self.until.as_mut();
         match until.is_some_and(|until| until.as_mut().poll(context).is_ready()) {
@@ -107,7 +107,7 @@ impl<S> Hurried<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Hurried<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedIo<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -117,7 +117,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Hurried<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Hurried<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedIo<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.check(context, written.is_pending())?;
@@ -152,8 +152,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Hurried<S> {
 }
 
 /// Time for the head of a request, from the end of the previous exchange.
-const TO_ASK: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time to read a response, most of which is in the system's buffers.
-const TO_TAKE: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a request's head in bytes.
 const MAX_HEAD: usize = 64 * 1024;

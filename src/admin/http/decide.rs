@@ -107,7 +107,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
             questions.len()
         )));
     }
-    let deadline = Instant::now() + TO_DECIDE;
+    let deadline = Instant::now() + DECIDE_TIMEOUT;
     let questions: Arc<[Question]> = questions.into();
     let next = Arc::new(AtomicUsize::new(0));
     // If the client goes away, dropping this cancels its questions.
@@ -206,5 +206,5 @@ const MAX_QUESTIONS: usize = 1000;
 /// Concurrent decisions for one request.
 const AT_ONCE: usize = 32;
 /// Time limit for all questions of a request.
-const TO_DECIDE: Duration = Duration::from_secs(50);
+const DECIDE_TIMEOUT: Duration = Duration::from_secs(50);
 const NO_TIME: &str = "there was no time to decide this; ask again, or for fewer at once";

@@ -88,7 +88,7 @@ pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
     if !is_json(request.headers()) {
         return Err(Problem::MediaType);
     }
-    let read = tokio::time::timeout(TO_SEND, request.extract::<Bytes, _>()).await;
+    let read = tokio::time::timeout(SEND_TIMEOUT, request.extract::<Bytes, _>()).await;
     let content = read.map_err(|_| Problem::Slow)?;
     let content = content.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Problem::TooLarge,
@@ -140,7 +140,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Time to send the content of a request.
-const TO_SEND: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

@@ -59,7 +59,7 @@ pub(super) async fn list(State(context): State<Arc<Context>>, StrictQuery(range)
     let search = search.to_ascii_lowercase();
     // Only for the first page, so that reading a long list causes no more writes.
     let warning = match after.is_empty() {
-        true => context.write_what_waits().await,
+        true => context.flush_writes().await,
         false => None,
     };
     let mut page = match context.live.store().disk() {
@@ -73,7 +73,7 @@ pub(super) async fn list(State(context): State<Arc<Context>>, StrictQuery(range)
 }
 
 async fn from_disk(context: &Context, start: String, search: String, limit: usize) -> Result<Page, Problem> {
-    let deadline = Instant::now() + TO_SEARCH;
+    let deadline = Instant::now() + SEARCH_TIMEOUT;
     let search: Arc<str> = search.into();
     let read = |start: String| {
         let (search, policy) = (search.clone(), context.live.generation().config.robots.policy);
@@ -133,7 +133,7 @@ pub(super) async fn detail(
     StrictQuery(which): StrictQuery<Which>,
 ) -> Reply<Detail> {
     let origin = which.origin()?;
-    let warning = context.write_what_waits().await;
+    let warning = context.flush_writes().await;
     let known = context.known(&origin).await?;
     let mut detail = known.ok_or_else(|| Problem::Unknown(origin.to_string()))?;
     context.count_verdicts(&mut detail.row);
@@ -146,7 +146,7 @@ pub(super) async fn forget(
 ) -> Result<Json<Forgot>, Problem> {
     let origin = which.origin()?;
     let store = context.live.store();
-    context.write_what_waits().await;
+    context.flush_writes().await;
     // An origin that cannot be read is forgotten too.
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     store.forget(&origin);
@@ -168,7 +168,7 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
     let store = context.live.store().clone();
     let waiting = store.disk().map(Disk::waiting);
     let waiting = waiting.ok_or(Problem::Unavailable("no copies are kept on disk"))?;
-    let warning = context.write_what_waits().await;
+    let warning = context.flush_writes().await;
     // The semaphore is never closed.
     let turn = context.counting.clone().acquire_owned().await.ok();
     let live = context.live.clone();
@@ -231,7 +231,7 @@ const MOST: usize = 500;
 /// Number of origins to read at once.
 const AT_ONCE: usize = 500;
 /// Time limit of a search for one page.
-const TO_SEARCH: Duration = Duration::from_secs(2);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {
@@ -261,7 +261,7 @@ mod tests {
             let rows = found.map(|at| row(&origins[at])).collect();
             ready(Ok((rows, origins.get(from + 2).map(ToString::to_string))))
         };
-        let (past, future) = (Instant::now(), Instant::now() + TO_SEARCH * 1000);
+        let (past, future) = (Instant::now(), Instant::now() + SEARCH_TIMEOUT * 1000);
         for (limit, deadline) in [(1, past), (2, past), (50, past), (1, future), (2, future), (50, future)] {
             let (mut found, mut start) = (Vec::new(), String::new());
             loop {

@@ -78,7 +78,7 @@ fn answering(routes: impl IntoIterator<Item = Route>, context: Arc<Context>) -> 
 
 /// Bounds the time of a response.
 async fn in_time(request: Request, next: Next) -> Result<Response, Problem> {
-    let answered = tokio::time::timeout(TO_ANSWER, next.run(request));
+    let answered = tokio::time::timeout(ANSWER_TIMEOUT, next.run(request));
     answered.await.map_err(|_| Problem::Overdue)
 }
 
@@ -103,7 +103,7 @@ async fn guarded(mut response: Response) -> Response {
 /// Maximum size of a request's content in bytes.
 const MAX_CONTENT: usize = 1024 * 1024;
 /// Time limit of a response, including many decisions.
-const TO_ANSWER: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Only resources of this origin, and not in a frame of another page.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'self'; script-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
