@@ -102,9 +102,9 @@ words! {
         /// More than one User-Agent field.
         Several = "the request has more than one User-Agent field",
         /// The field names only a browser.
-        BrowserOnly = "the User-Agent names only a browser, and no bot",
+        BrowserOnly = "the User-Agent names only a browser, not a bot",
         /// The field has no product token (RFC 9110 §10.1.5).
-        NoToken = "the User-Agent holds no product name, such as AcmeBot/1.0",
+        NoToken = "the User-Agent has no product name, such as AcmeBot/1.0",
     }
 }
 
@@ -147,7 +147,7 @@ impl IdentityMismatch {
     /// Returns the explanation as a sentence without a full stop.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Agent => "what it proves is of other bots than the one that its User-Agent names",
+            Self::Agent => "it proves to be another bot than its User-Agent names",
             Self::Unproven { .. } => "it does not prove which bot it is",
         }
     }

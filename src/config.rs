@@ -208,7 +208,7 @@ impl Config {
             let named_twice = config.conflicting_use(config.cache.path.as_deref());
             if let (Some(span), Some(name)) = (file.span_of("cache.path"), named_twice) {
                 let message =
-                    format!("{name} names the same file; each would write over the other's, so give this one its own");
+                    format!("{name} names the same file, and each would overwrite the other; write another path");
                 checker.complain(span, message);
             }
             config
@@ -243,8 +243,8 @@ impl Config {
         let ended = self.https.tunnels.iter().filter(|tunnel| !tunnel.holds(now));
         let ended = ended.map(|tunnel| {
             format!(
-                "https.tunnel: the entry for {} has ended: its last day was {}; a CONNECT to it gets what https.mode \
-                 says. Write a later date, or remove the entry",
+                "https.tunnel: the entry for {} has expired: its last day was {}. https.mode applies to that host \
+                 now. Write a later date, or remove the entry",
                 tunnel.host,
                 OffsetDateTime::from(tunnel.until - Duration::from_nanos(1)).date()
             )
@@ -263,8 +263,8 @@ impl Config {
         let mut watched = secrets.into_iter().flatten().map(|path| &**path).chain([file]);
         let beside = watched.find(|path| folder(path).as_ref() == Some(&log_folder))?;
         Some(format!(
-            "audit.path: the audit log {} is in the folder of {}, which is watched for changes, so each line that is written costs \
-             time; give it a folder of its own",
+            "audit.path: the audit log {} is in the same folder as {}, which robotgate watches for changes, so \
+             every line costs extra time; move the log to another folder",
             log.display(),
             beside.display()
         ))

@@ -34,17 +34,18 @@ pub enum CertificateName {
 /// An entry that no certificate can match. Its `Display` says what to write instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCertificateName {
-    #[error("is no name; write a DNS name, a URI or the common name of the client's certificate")]
+    #[error("is not a name; write a DNS name, a URI or the common name of the client's certificate")]
     Empty,
     #[error(
-        "is not the SHA-256 of a certificate; write \"sha256:\" and 64 hexadecimal digits (openssl x509 -noout -fingerprint -sha256 prints them; colons between them do not count)"
+        "is not the SHA-256 of a certificate; write \"sha256:\" and 64 hexadecimal digits, with or without colons, \
+         as openssl x509 -noout -fingerprint -sha256 prints them"
     )]
     Digest,
 }
 
 /// The client's certificate cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the client's certificate cannot be read")]
+#[error("robotgate cannot parse the client's certificate")]
 pub struct UnreadableCertificate;
 
 // === impl ClientCertificate ===

@@ -75,8 +75,8 @@ fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, c
         checker.complain(
             span.clone(),
             format!(
-                "{open} can be reached from other machines, so a token is needed; write token-file = \"admin-token\" \
-                 beside it and make the file with \"(umask 77; openssl rand -hex 32 > admin-token)\", or listen on \
+                "other machines can reach {open}, so a token is required; write token-file = \"admin-token\" beside \
+                 it and create the file with \"(umask 77; openssl rand -hex 32 > admin-token)\", or listen on \
                  \"127.0.0.1:{}\" only",
                 open.port()
             ),
@@ -94,7 +94,7 @@ fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, che
         .chain(tls)
         .find(|(_, one)| one.port() != 0 && addresses.contains(one));
     if let Some((key, both)) = taken {
-        let message = format!("{both} is in {key} too; operators need a port of their own");
+        let message = format!("{both} is in {key} too; write another port for operators");
         checker.complain(span.clone(), message);
     }
 }
@@ -107,7 +107,7 @@ impl AdminToken {
         let (file, low, high) = (path.display(), TOKEN_BYTES.start(), TOKEN_BYTES.end());
         let bytes = files::read_secret(path).map_err(|error| match &error {
             SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                format!("{error}; \"(umask 77; openssl rand -hex 32 > {file})\" makes the file")
+                format!("{error}; \"(umask 77; openssl rand -hex 32 > {file})\" creates the file")
             }
             _ => error.to_string(),
         })?;
@@ -117,8 +117,8 @@ impl AdminToken {
             .filter(|token| TOKEN_BYTES.contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic()));
         token.map(|token| Self(token.into())).ok_or_else(|| {
             format!(
-                "the first line of {file} is no token: {low} to {high} letters, digits and punctuation marks of ASCII \
-                 without white space; \"openssl rand -hex 32\" makes one"
+                "the first line of {file} is not a token; write {low} to {high} ASCII letters, digits and \
+                 punctuation marks without white space, such as \"openssl rand -hex 32\" prints"
             )
         })
     }

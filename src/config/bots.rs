@@ -68,8 +68,8 @@ pub(super) fn read(file: &Table<'_>) -> (IdentityRules, Bots) {
     {
         file.checker.complain(
             span,
-            "nobody could prove anything, so everybody would be refused; write credentials = \"credentials\" \
-             beside it, or certificates or networks in a [[bot]]",
+            "no client has a way to prove which bot it is, so robotgate would refuse them all; write credentials = \
+             \"credentials\" beside this, or certificates or networks in a [[bot]]",
         );
     }
     (identity, bots)
@@ -133,10 +133,10 @@ impl Taken {
     fn name(&mut self, raw: &Text<'_>, table: &Table<'_>) -> Option<Arc<str>> {
         let name = table.checker.parsed(raw, |text| {
             if text.trim().is_empty() {
-                Err("a bot needs a name, which the log calls it by".to_owned())
+                Err("the name is empty; write the name that this bot has in the log".to_owned())
             } else if text.trim() != text || text.chars().any(char::is_control) {
                 Err(format!(
-                    "{text:?} holds characters that do not print, or white space around it; take them out"
+                    "{text:?} contains control characters, or white space at its beginning or end; remove them"
                 ))
             } else {
                 Ok(text.to_owned())
@@ -146,7 +146,7 @@ impl Taken {
         if let Some(first) = self.names.insert(name.to_lowercase(), line) {
             table.checker.complain(
                 raw.span(),
-                format!("line {first} has a bot of this name already; write another name"),
+                format!("the bot in line {first} has this name too; write another one"),
             );
         }
         Some(name.into())
@@ -156,7 +156,7 @@ impl Taken {
         if list.get_ref().is_empty() {
             table.checker.complain(
                 list.span(),
-                "nothing in this list; write how the bot's User-Agent names it, like \"AcmeBot\"",
+                "this list is empty; write how the bot's User-Agent names it, like \"AcmeBot\"",
             );
         }
         let mut patterns = Vec::new();
@@ -169,7 +169,7 @@ impl Taken {
                 .user_agents
                 .insert(pattern.as_str().to_lowercase(), name.to_owned())
             {
-                let message = format!("\"{pattern}\" already stands for the bot \"{first}\"; one of them must go");
+                let message = format!("the bot \"{first}\" has \"{pattern}\" too; remove one of the two");
                 table.checker.complain(item.span(), message);
             }
             patterns.push(pattern);
@@ -186,10 +186,9 @@ impl Taken {
         let [certificates, networks] = ["certificates", "networks"].map(|key| table.list(key));
         for list in [&certificates, &networks].into_iter().flatten() {
             if list.get_ref().is_empty() {
-                table.checker.complain(
-                    list.span(),
-                    "nothing in this list; leave the key out where it proves nothing",
-                );
+                table
+                    .checker
+                    .complain(list.span(), "this list is empty; add an entry or remove the key");
             }
         }
         if let Some(list) = certificates.as_ref().filter(|list| !list.get_ref().is_empty())
@@ -197,8 +196,8 @@ impl Taken {
         {
             table.checker.complain(
                 list.span(),
-                "no client can show a certificate: [proxy.tls] has to listen, and its client-roots to say who vouches \
-                 for them",
+                "no client can present a certificate; add a [proxy.tls] listener whose client-roots name the roots \
+                 of these certificates",
             );
         }
         Bindings {
@@ -213,15 +212,15 @@ impl Taken {
 
 fn pattern(text: &str) -> Result<AgentPattern, String> {
     let pattern = AgentPattern::new(text)
-        .map_err(|_| "an empty entry would be found in every User-Agent; write a name, like \"AcmeBot\"".to_owned())?;
+        .map_err(|_| "an empty entry would match every User-Agent; write a name, like \"AcmeBot\"".to_owned())?;
     if pattern.as_str().bytes().all(|byte| byte == b'*') {
         return Err(format!(
-            "\"{pattern}\" would be found in every User-Agent; write a name beside the *, like \"Acme*\""
+            "\"{pattern}\" would match every User-Agent; write a name with the *, like \"Acme*\""
         ));
     }
     if pattern.as_str().chars().any(char::is_control) {
         return Err(format!(
-            "{text:?} holds characters that no User-Agent can; take them out"
+            "{text:?} contains control characters, which no User-Agent can contain; remove them"
         ));
     }
     Ok(pattern)
@@ -231,15 +230,18 @@ fn robots_agents(list: List<'_>, table: &Table<'_>) -> Vec<Box<str>> {
     if list.get_ref().is_empty() {
         table.checker.complain(
             list.span(),
-            "nothing in this list; write the names that robots.txt files know, or leave the key out",
+            "this list is empty; write the names to look for in a robots.txt, or remove the key",
         );
     }
     table.checker.each(Some(list), |text| {
         let product = text.split(['/', ' ']).next().filter(|product| is_token(product));
         match product {
-            _ if text == "*" => Err("\"*\" comes last of its own accord; take it out".to_owned()),
+            _ if text == "*" => Err("remove \"*\": robotgate always looks for it last".to_owned()),
             _ if is_token(text) => Ok(text.into()),
-            Some(product) => Err(format!("\"{text}\" is more than a product token; write \"{product}\"")),
+            Some(product) => Err(format!(
+                "\"{text}\" is more than a product token, which is one word without a \
+                version; write \"{product}\""
+            )),
             None => Err(format!(
                 "\"{text}\" is not a product token; write one word without spaces, like \"AcmeBot\""
             )),
@@ -253,8 +255,10 @@ fn name_as_agent(name: &str, table: &Table<'_>) -> Option<Vec<Box<str>>> {
     if is_token(name) && name != "*" {
         return Some(vec![name.into()]);
     }
-    let message =
-        format!("\"{name}\" is not a product token, so robots-agents must say which ones robots.txt files may use");
+    let message = format!(
+        "\"{name}\" is not a product token, so no robots.txt can name it; write the names to look for in \
+            robots-agents"
+    );
     table.missing("robots-agents", message);
     None
 }
@@ -267,7 +271,7 @@ fn credential(text: &str, named: &Named) -> Result<Box<str>, String> {
     }
     match named {
         Named::None => Err(format!(
-            "\"{text}\" would have to be in the credentials file, and none is configured; write credentials = \
+            "\"{text}\" has to be in a credentials file, but none is configured; write credentials = \
              \"credentials\" in [identity]"
         )),
         // If the file lacks this credential, nobody can prove to be the bot. So removing a credential grants nothing.
@@ -288,12 +292,13 @@ fn read_credentials(path: &Path) -> Result<Credentials, Vec<String>> {
     let bytes = files::read_secret(path).map_err(|error| match &error {
         SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             vec![format!(
-                "{error}; \"robotgate credential add NAME --config FILE\" makes the file"
+                "{error}; \"robotgate credential add NAME --config FILE\" creates the file"
             )]
         }
         _ => vec![error.to_string()],
     })?;
-    let text = str::from_utf8(&bytes).map_err(|_| vec![format!("{} is not UTF-8", path.display())])?;
+    let text =
+        str::from_utf8(&bytes).map_err(|_| vec![format!("{} is not UTF-8; save the file as UTF-8", path.display())])?;
     let in_file = |bad: &BadLine| format!("{}:{bad}", path.display());
     Credentials::parse(text).map_err(|bad| bad.iter().map(in_file).collect())
 }

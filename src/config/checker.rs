@@ -103,9 +103,12 @@ impl<'c> Checker<'c> {
     /// Reads a path, relative to the folder of the file.
     pub(super) fn path(&self, raw: &Text<'_>) -> Option<PathBuf> {
         self.parsed(raw, |text| match text {
-            "" => Err("an empty path names no file; leave the key out for the default".to_owned()),
-            _ if text.starts_with('~') => Err(format!("\"{text}\": a ~ is not expanded here; write the path in full")),
-            _ if text.contains('\0') => Err("a path cannot hold a NUL".to_owned()),
+            "" => Err("the path is empty; remove the key for the default".to_owned()),
+            _ if text.starts_with('~') => Err(format!(
+                "\"{text}\": robotgate does not expand ~; write the whole \
+                path"
+            )),
+            _ if text.contains('\0') => Err("a path cannot contain a NUL character".to_owned()),
             _ => Ok(self.base_dir.join(text)),
         })
     }

@@ -69,7 +69,7 @@ fn destination(text: &str) -> Result<Destination, String> {
     let host = text.parse::<HostPattern>().map_err(|error| error.to_string())?;
     match host.address() {
         Some(address) => Err(format!(
-            r#""{text}" is an address in an odd spelling; write "{address}" if that is meant"#
+            r#""{text}" is an unusual spelling of an IP address; write "{address}" if you mean that one"#
         )),
         None => Ok(Destination::Host(host)),
     }
@@ -89,7 +89,7 @@ fn network_or(text: &str, advice: &str) -> Result<IpNet, String> {
     match text.parse::<IpNet>() {
         Ok(net) if net == net.trunc() => Ok(canonical(net)),
         Ok(net) => Err(format!(
-            r#""{text}" is one address inside a network; write "{}" or "{}""#,
+            r#""{text}" is neither a whole network nor one address; write "{}" or "{}""#,
             net.trunc(),
             net.addr()
         )),
@@ -113,7 +113,7 @@ fn ports(table: &Table<'_>) -> Ports {
     if raw.get_ref().is_empty() {
         table.checker.complain(
             raw.span(),
-            "an empty list would open no port; leave the key out for the default",
+            "an empty list would close every port; remove the key for the default",
         );
     }
     let items = raw.get_ref().iter();
@@ -127,7 +127,7 @@ fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match (port(first), port(last)) {
         (Some(first), Some(last)) if first <= last => Ok(first..=last),
-        (Some(first), Some(last)) => Err(format!(r#""{text}" is empty; write "{last}-{first}""#)),
+        (Some(first), Some(last)) => Err(format!(r#""{text}" is an empty range; write "{last}-{first}""#)),
         _ => Err(format!(
             r#""{text}" is not a port; write a number from 1 to 65535, or a range like "8000-8999""#
         )),

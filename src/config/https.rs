@@ -61,7 +61,7 @@ impl Https {
         if let Some(span) = key_at.filter(|_| ca_certificate == ca_key) {
             checker.complain(
                 span,
-                "ca-certificate and ca-key name the same file; the key needs one of its own",
+                "ca-certificate and ca-key name the same file; name another one for the key",
             );
         }
         Self {
@@ -129,15 +129,22 @@ pub(super) fn roots(table: &Table<'_>, key: &'static str) -> Vec<CertificateDer<
 
 fn parse_reason(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("an entry without a reason cannot be judged later; write why this host is let through".to_owned()),
+        "" => Err(
+            "the reason is empty; write why robotgate should not intercept this host, so that others can \
+            judge it later"
+                .to_owned(),
+        ),
         reason => Ok(reason.to_owned()),
     }
 }
 
 /// Returns the first moment after `raw`. A date includes its whole day, in UTC.
 fn end(raw: &Datetime) -> Result<SystemTime, String> {
-    let unusable =
-        || format!("{raw} does not say when; write a date like 2027-01-31, which holds through that day in UTC");
+    let unusable = || {
+        format!(
+            "{raw} is not a usable date; write one like 2027-01-31, and the entry applies until the end of that day in UTC"
+        )
+    };
     let date = raw.date.ok_or_else(unusable)?;
     let date = Month::try_from(date.month)
         .and_then(|month| Date::from_calendar_date(i32::from(date.year), month, date.day))
@@ -146,7 +153,7 @@ fn end(raw: &Datetime) -> Result<SystemTime, String> {
         (None, _) => (date.next_day().ok_or_else(unusable)?.midnight(), UtcOffset::UTC),
         (Some(_), None) => {
             return Err(format!(
-                "{raw} has no time zone; write \"Z\" behind it, or the date alone"
+                "{raw} has no time zone; add \"Z\" for UTC, or write the date alone"
             ));
         }
         (Some(time), Some(offset)) => {

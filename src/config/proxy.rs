@@ -129,7 +129,7 @@ impl Proxy {
         let listen = table.texts("listen");
         let listen = listen.map_or_else(|| vec![Self::DEFAULT_LISTEN], |raw| addresses(raw, table.checker));
         let cores = table.checker.environment.cores.clamp(*THREADS.start(), *THREADS.end());
-        let of_threads = [" threads", ", or leave it out for one for each core"];
+        let of_threads = [" threads", ", or remove the key for one thread per core"];
         Self {
             threads: table.number_of(of_threads, "threads", cores, THREADS),
             name: table.parsed("name", pseudonym).unwrap_or(DEFAULT_NAME.into()),
@@ -183,7 +183,7 @@ impl Tls {
                 if let Some(both) = addresses.iter().find(|one| one.port() != 0 && plain.contains(one)) {
                     checker.complain(
                         span,
-                        format!("{both} is in proxy.listen too; TLS needs a port of its own"),
+                        format!("{both} is in proxy.listen too; write another port for TLS"),
                     );
                 }
                 addresses
@@ -195,7 +195,7 @@ impl Tls {
         if let Some(raw) = raw_key.filter(|_| key.is_some() && key == certificate) {
             checker.complain(
                 raw.span(),
-                "certificate and key name the same file; the key needs one of its own",
+                "certificate and key name the same file; name another one for the key",
             );
         }
         let client_roots = roots(table, "client-roots").into();
@@ -224,7 +224,7 @@ pub(super) fn addresses(raw: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr>
         };
         // Port 0 is a different port each time.
         if address.port() != 0 && addresses.contains(&address) {
-            checker.complain(item.span(), format!("{address} stands in this list twice"));
+            checker.complain(item.span(), format!("{address} is in this list twice; remove one"));
         }
         addresses.push(address);
     }
@@ -243,19 +243,17 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         .filter(|port| port.parse::<u16>().is_ok())
     {
         return Err(format!(
-            r#""{text}" leaves out the address; write "127.0.0.1:{port}" for this machine only, "[::]:{port}" for every network"#
+            r#""{text}" has no address; write "127.0.0.1:{port}" for this machine only, "[::]:{port}" for every network"#
         ));
     }
     if text.parse::<u16>().is_ok() {
-        return Err(format!(
-            r#""{text}" leaves out the address; {shape}, like "127.0.0.1:{text}""#
-        ));
+        return Err(format!(r#""{text}" has no address; {shape}, like "127.0.0.1:{text}""#));
     }
     match text.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => Err(format!(r#""{text}" leaves out the port; write "{text}:3128""#)),
-        Ok(IpAddr::V6(_)) => Err(format!(r#""{text}" leaves out the port; write "[{text}]:3128""#)),
+        Ok(IpAddr::V4(_)) => Err(format!(r#""{text}" has no port; write "{text}:3128""#)),
+        Ok(IpAddr::V6(_)) => Err(format!(r#""{text}" has no port; write "[{text}]:3128""#)),
         Err(_) if text.starts_with("localhost:") => Err(format!(
-            r#""{text}" is a name; write "{}""#,
+            r#""{text}" is a host name; write an IP address, like "{}""#,
             text.replacen("localhost", "127.0.0.1", 1)
         )),
         Err(_) => Err(format!(
@@ -267,11 +265,11 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 /// Parses the name of a request field that can be stripped.
 fn stripped_field(text: &str) -> Result<HeaderName, String> {
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| {
-        format!(r#""{text}" is not the name of a field; write one without its colon, like "X-Original-URL""#)
+        format!(r#""{text}" is not the name of a request field; write it without a colon, like "X-Original-URL""#)
     })?;
     match name.as_str() {
         "via" => Err(format!(
-            r#""{text}" cannot be stripped: robotgate sets it itself, and loops of proxies show in it"#
+            r#""{text}" cannot be stripped: robotgate detects loops of proxies by it"#
         )),
         "host" | "content-length" | "transfer-encoding" | "trailer" | "expect" => Err(format!(
             r#""{text}" cannot be stripped: a request cannot be read or answered without it"#
@@ -283,7 +281,7 @@ fn stripped_field(text: &str) -> Result<HeaderName, String> {
         | "proxy-authenticate"
         | "te"
         | "upgrade" => Err(format!(
-            r#""{text}" cannot be stripped: it is for one connection, and robotgate sees to it itself"#
+            r#""{text}" cannot be stripped: it is about one connection, and robotgate handles it itself"#
         )),
         _ => Ok(name),
     }
@@ -295,6 +293,6 @@ fn pseudonym(text: &str) -> Result<Arc<str>, String> {
         return Ok(text.into());
     }
     Err(format!(
-        r#""{text}" cannot stand in Via and Proxy-Status; write one word that begins with a letter, of letters, digits, "-", "_" and ".", like "robotgate""#
+        r#""{text}" is not a name that Via and Proxy-Status can contain; write one word of letters, digits, "-", "_" and "." that begins with a letter, like "robotgate""#
     ))
 }

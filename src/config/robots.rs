@@ -115,7 +115,7 @@ fn unreachable(table: &Table<'_>, default: &Unreachable) -> Unreachable {
     if let Some(without_copy) = without_copy.as_ref().filter(|_| then != Then::LastCopy) {
         table.checker.complain(
             without_copy.span(),
-            r#"this has no effect unless then is "last-copy"; leave out either this or then"#,
+            r#"this has no effect unless then is "last-copy"; remove either this key or then"#,
         );
     }
     Unreachable {
@@ -149,7 +149,7 @@ fn retry(table: &Table<'_>, default: &Retry) -> Retry {
 /// Returns the message for a time that is longer than that of another key.
 fn too_long(time: Duration, key: &str, than: Duration) -> String {
     format!(
-        "{} is more than {key}, {}; this one must not be the longer",
+        "{} is longer than {key}, which is {}; write at most that, or raise {key}",
         HumanDuration(time),
         HumanDuration(than)
     )

@@ -105,7 +105,7 @@ impl Cache {
         if let Some(path) = path.as_ref().filter(|_| !persist) {
             table.checker.complain(
                 path.span(),
-                "with persist = false there is no file; leave out either this or persist",
+                "with persist = false there is no file; remove either this key or persist",
             );
         }
         Self {
@@ -126,7 +126,7 @@ impl Audit {
         let (path, stdout) = (table.text("path"), table.flag("stdout"));
         if let Some(stdout) = stdout {
             let complaint = match (&path, stdout.get_ref()) {
-                (Some(_), true) => Some("the log goes to one place; leave out either this or audit.path"),
+                (Some(_), true) => Some("the log can go to one place only; remove either this key or audit.path"),
                 (None, false) => Some("the log has to go somewhere; name a file in audit.path"),
                 (Some(_), false) | (None, true) => None,
             };

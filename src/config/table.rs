@@ -79,7 +79,7 @@ impl<'c> Table<'c> {
         let name = self.name_of(key);
         let raw = self.value(key).and_then(|value| match value.get_ref() {
             DeValue::Array(_) => {
-                let message = format!("there is only one of these; write [{name}], in single brackets");
+                let message = format!("there can be only one of these; write [{name}], in single brackets");
                 self.checker.unread(value.span(), message);
                 None
             }
@@ -93,7 +93,7 @@ impl<'c> Table<'c> {
         let name = self.name_of(key);
         let tables = self.value(key).and_then(|value| match value.get_ref() {
             DeValue::Table(_) => {
-                let message = format!("there may be several of these; write [[{name}]], in double brackets");
+                let message = format!("there can be several of these; write [[{name}]], in double brackets");
                 self.checker.unread(value.span(), message);
                 None
             }
@@ -161,7 +161,10 @@ impl<'c> Table<'c> {
             DeValue::Float(word) if expected == TEXT && word.as_str().ends_with(['n', 'f']) => {
                 reader::quote(self.checker.source(value.span()))
             }
-            DeValue::String(text) if expected == LIST => format!("this is a list, even of one; write [{text:?}]"),
+            DeValue::String(text) if expected == LIST => format!(
+                "this key takes a list, even for one value; write \
+                [{text:?}]"
+            ),
             found => format!("found {}, but expected {expected}", reader::found(found)),
         };
         self.checker.unread(value.span(), message);
@@ -276,7 +279,7 @@ impl<'c> Table<'c> {
             _ => {
                 let (low, high) = (range.start(), range.end());
                 let message = format!(
-                    "{}{things} cannot be; write a number from {low} to {high}{or}",
+                    "{}{things} is out of range; write a number from {low} to {high}{or}",
                     raw.get_ref()
                 );
                 self.checker.complain(raw.span(), message);
@@ -294,9 +297,7 @@ impl<'c> Table<'c> {
         let value = self.value(key)?;
         let amount = self.typed(value, AMOUNT, amount)?.into_inner();
         let time = match amount {
-            Amount::Number(number) => Err(format!(
-                "{number} has no unit; write \"{number}s\" if seconds are meant"
-            )),
+            Amount::Number(number) => Err(format!("{number} has no unit; write \"{number}s\" if you mean seconds")),
             Amount::Text(text) => match units::duration(text) {
                 Err(error) => Err(format!("\"{text}\" {error}")),
                 Ok(time) if !limits.contains(&time) => {

@@ -49,11 +49,11 @@ struct Watched {
 /// Why a file cannot be watched. It can still be loaded; only its changes go unnoticed.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The system gives no watcher, most often because of a limit.
-    #[error("cannot watch for changes (see fs.inotify.max_user_instances): {0}")]
+    /// No watch at all: most often a limit of the system.
+    #[error("cannot watch files for changes (if a limit is the cause, raise fs.inotify.max_user_instances): {0}")]
     Start(#[source] notify::Error),
-    /// A directory cannot be watched.
-    #[error("cannot watch {} for changes (see fs.inotify.max_user_watches): {source}", directory.display())]
+    /// No watch on a directory.
+    #[error("cannot watch {} for changes (if a limit is the cause, raise fs.inotify.max_user_watches): {source}", directory.display())]
     Directory {
         /// The directory.
         directory: PathBuf,
@@ -149,7 +149,8 @@ impl Watcher {
             }
             // Set the watches before reading, so that a change after the read is noticed.
             if let Err(error) = self.watch_directories() {
-                tracing::warn!(%error, "watching the configuration failed, so changes may go unnoticed");
+                tracing::warn!(%error, "cannot watch the configuration, so robotgate may miss changes to it; send \
+                    SIGHUP after a change");
             }
             let mut contents = self.read().await;
             if contents.iter().flatten().any(Vec::is_empty) {

@@ -65,12 +65,12 @@ impl fmt::Display for BadLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}: {}; a line is NAME:sha256$SALT$HASH, as \"robotgate credential add NAME\" writes it",
+            "{}: {}; a line has the form NAME:sha256$SALT$HASH, and \"robotgate credential add NAME\" writes it",
             self.line,
             match self.fault {
-                LineFault::Name => "no name that a credential can have begins this line",
-                LineFault::Kind => "no hash that is known here follows the name",
-                LineFault::Spoilt => "the salt or the hash is not whole",
+                LineFault::Name => "the line does not begin with a name that a credential can have",
+                LineFault::Kind => "the name is not followed by a kind of hash that robotgate knows",
+                LineFault::Spoilt => "the salt or the hash is incomplete",
             }
         )
     }

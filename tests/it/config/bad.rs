@@ -252,7 +252,7 @@ fn what_is_found_is_told_as_what_it_is() {
         ),
         (
             "[robots]\nmax-fetches = 18446744073709551616",
-            "robots.max-fetches: 18446744073709551616 fetches at once cannot be; write a number from 1 to 10000",
+            "robots.max-fetches: 18446744073709551616 fetches at once is out of range; write a number from 1 to 10000",
         ),
     ] {
         let error = parse(text).expect_err(text).to_string();

@@ -143,11 +143,11 @@ fn bad_lines_are_told_with_file_and_number_and_not_quoted() {
     let file = format!("{}\nacme-staging:hunter2\n\nhunter3\n", line("acme-prod"));
     let message = Folder::with(BOTS, &file).load().unwrap_err();
     assert!(
-        message.contains("DIR/credentials:2: no hash that is known here"),
+        message.contains("DIR/credentials:2: the name is not followed by a kind of hash that robotgate knows"),
         "{message}"
     );
     assert!(
-        message.contains("DIR/credentials:4: no name that a credential can have"),
+        message.contains("DIR/credentials:4: the line does not begin with a name that a credential can have"),
         "{message}"
     );
     assert!(!message.contains("hunter"), "{message}");

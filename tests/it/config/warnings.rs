@@ -6,8 +6,8 @@ use crate::support::{CliOutput, Gate};
 
 const TUNNELS: &str = "[[https.tunnel]]\nhost = \".ended.example\"\nreason = \"r\"\nuntil = 2020-01-31\n\
                        [[https.tunnel]]\nhost = \"lasting.example\"\nreason = \"r\"\nuntil = 2999-01-01\n";
-const ENDED: &str = "https.tunnel: the entry for .ended.example has ended: its last day was 2020-01-31";
-const WATCHED: &str = "which is watched for changes";
+const ENDED: &str = "https.tunnel: the entry for .ended.example has expired: its last day was 2020-01-31";
+const WATCHED: &str = "which robotgate watches for changes";
 
 #[tokio::test]
 async fn a_tunnel_past_its_date_and_a_log_in_a_watched_folder_are_named() {
