@@ -237,23 +237,24 @@ impl Authority {
             tracing::warn!(
                 subject,
                 lacks = %self.lacks().join(", "),
-                "the authority's certificate lacks what RFC 5280 section 4.2.1 requires: strict clients, such as Python \
-                 from 3.13 on, will refuse its leaf certificates; have it issued again with what it lacks"
+                "the authority's certificate lacks extensions that RFC 5280 section 4.2.1 requires, so strict \
+                 clients, such as Python from 3.13 on, refuse the certificates that it signs; have it issued again \
+                 with these extensions"
             );
         }
         if self.issuer.is_ed25519() {
             tracing::warn!(
                 subject,
-                "the authority signs with Ed25519, which browsers refuse in certificates; use ECDSA P-256 if \
-                 browsers use this proxy"
+                "the authority signs with Ed25519, and browsers refuse such certificates; if browsers use this \
+                 proxy, use ECDSA P-256"
             );
         }
         if self.not_after().duration_since(now).is_ok_and(|left| left < SOON) {
             tracing::warn!(
                 subject,
                 not_after = %Second(self.not_after()),
-                "the authority's certificate ends soon; replace the pair and have clients trust the new certificate \
-                 before it does"
+                "the authority's certificate expires soon; before that, replace it and its key, and make clients \
+                 trust the new one"
             );
         }
     }

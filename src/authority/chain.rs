@@ -44,13 +44,13 @@ impl Chain {
             .map(|(line, der)| match X509Certificate::from_der(der) {
                 Ok(([], certificate)) => Ok(certificate),
                 Ok(_) => Err(unreadable(format!(
-                    "line {line}: there is more after it in the same block"
+                    "the block at line {line} has more data after the certificate"
                 ))),
                 Err(_) => Err(unreadable(format!("the certificate at line {line} is damaged"))),
             })
             .collect::<Result<Vec<_>, _>>()?;
         let Some(issuer) = parsed.first() else {
-            return Err(unreadable("it has no such block".into()));
+            return Err(unreadable("it has no CERTIFICATE block".into()));
         };
 
         for certificate in &parsed {
@@ -109,11 +109,11 @@ impl Chain {
 
 fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str> {
     if certificate.version() != X509Version::V3 {
-        return Err("it is not of version 3 (RFC 5280 section 4.1.2.1)");
+        return Err("it is not an X.509 certificate of version 3 (RFC 5280 section 4.1.2.1)");
     }
     match certificate.basic_constraints() {
         Ok(Some(constraints)) if constraints.value.ca => {}
-        Ok(_) => return Err("it is not marked as an authority's (basicConstraints CA:TRUE)"),
+        Ok(_) => return Err("it is not marked as a certificate authority's (basicConstraints CA:TRUE)"),
         Err(_) => return Err("its basicConstraints cannot be read"),
     }
     match certificate.key_usage() {

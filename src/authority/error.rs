@@ -15,35 +15,35 @@ use crate::text::Second;
 pub enum AuthorityError {
     /// Neither file exists, and the caller did not ask to create them.
     #[error(
-        "there is no authority yet: neither {} nor {} exists; start the proxy once to make them, or put your own pair \
-         there", certificate.display(), key.display()
+        "there is no certificate authority yet: neither {} nor {} exists; start the proxy once to create them, or \
+         put your own certificate and key there", certificate.display(), key.display()
     )]
     Missing { certificate: PathBuf, key: PathBuf },
 
     #[error(
-        "{} exists but {} does not: restore the missing file from a backup, or move the other one away to have a new \
-         pair made, whose certificate clients must then trust", present.display(), missing.display()
+        "{} exists but {} does not: restore the missing file from a backup, or move the other one away too; \
+         robotgate then creates a new pair at its next start, and clients have to trust the new certificate", present.display(), missing.display()
     )]
     Half { present: PathBuf, missing: PathBuf },
 
-    #[error("{} cannot hold both the certificate and the key of a new authority: name two files", .0.display())]
+    #[error("{} cannot contain both the certificate and the key of a new authority: configure two files", .0.display())]
     SamePath(PathBuf),
 
-    #[error("cannot read {}: {source}; check that it may be read by the user that the proxy runs as", path.display())]
+    #[error("cannot read {}: {source}; check that the user that the proxy runs as may read it", path.display())]
     Read { path: PathBuf, source: io::Error },
 
     #[error(
-        "cannot write {}: {source}; check that its directory may be written by the user that the proxy runs as, or make \
-         the pair elsewhere and configure its paths", path.display()
+        "cannot write {}: {source}; check that the user that the proxy runs as may write to its folder, or create \
+         the certificate and key elsewhere and configure their paths", path.display()
     )]
     Write { path: PathBuf, source: io::Error },
 
-    #[error("another process has kept {} locked for seconds: end it, then start again", .0.display())]
+    #[error("another process keeps {} locked: stop that process, then start again", .0.display())]
     Locked(PathBuf),
 
     #[error(
-        "the key {} has mode {mode:04o}, which lets others than its owner read it: run `chmod 600 {}`, and if anyone \
-         could have copied it, have a new pair made", path.display(), path.display()
+        "the key {} has mode {mode:04o}, so users other than its owner can read it: run `chmod 600 {}`; if somebody \
+         may have copied the key, replace the certificate and the key", path.display(), path.display()
     )]
     Exposed {
         path: PathBuf,
@@ -55,24 +55,26 @@ pub enum AuthorityError {
     Certificate { path: PathBuf, detail: String },
 
     #[error(
-        "{} holds no unencrypted private key in PEM form{hint}: `openssl pkey -in old.pem -out new.pem` writes one",
+        "{} contains no unencrypted private key in PEM form{hint}: `openssl pkey -in old.pem -out new.pem` writes \
+         one",
         path.display()
     )]
     NoKey { path: PathBuf, hint: &'static str },
 
     #[error(
-        "the key {} cannot be used ({detail}): use ECDSA P-256 or P-384, RSA of 2048 to 8192 bits, or Ed25519", path.display()
+        "robotgate cannot use the key {} ({detail}): use ECDSA P-256 or P-384, RSA of 2048 to 8192 bits, or Ed25519", path.display()
     )]
     Key { path: PathBuf, detail: String },
 
     #[error(
-        "the key {} does not belong to the certificate {}: put the pair that was made together there; of several \
-         certificates, the one that the key belongs to comes first", key.display(), certificate.display()
+        "the key {} does not belong to the certificate {}: use a certificate and a key that were created together; \
+         if the file has several certificates, put the key's own first", key.display(), certificate.display()
     )]
     Mismatch { certificate: PathBuf, key: PathBuf },
 
     /// The certificate may not sign leaves (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12).
-    #[error("the certificate {} cannot sign for hosts: {detail}; have it issued as a certificate authority", path.display())]
+    #[error("the certificate {} cannot sign certificates for hosts: {detail}; have it issued again as a certificate \
+        authority's", path.display())]
     NotAuthority { path: PathBuf, detail: &'static str },
 
     #[error(
@@ -82,8 +84,9 @@ pub enum AuthorityError {
     Chain { path: PathBuf, subject: String },
 
     #[error(
-        "the certificate `{subject}` in {} ended at {not_after}: move the pair away to have a new one made, or put a \
-         renewed certificate there, and have clients trust it", path.display()
+        "the certificate `{subject}` in {} expired at {not_after}: put a renewed certificate there, or move the \
+         certificate and the key away, and robotgate creates a new pair at its next start; then make clients trust \
+         the new certificate", path.display()
     )]
     Expired {
         path: PathBuf,
@@ -103,10 +106,10 @@ pub enum AuthorityError {
     },
 
     /// The clock is so wrong that a certificate created now would be useless once the clock is set.
-    #[error("the clock says {0}: set it, then start again to have an authority made")]
+    #[error("the clock says {0}, which cannot be right: set it, then start again")]
     Clock(Second),
 
-    #[error("cannot make an authority: {0}; make a pair elsewhere and configure its paths")]
+    #[error("cannot create an authority: {0}; create the certificate and key elsewhere and configure their paths")]
     Make(String),
 }
 

@@ -40,10 +40,14 @@ pub(super) struct Validity {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MintError {
-    #[error("no certificate can be made for the host `{}`: {reason}; tunnel this host if bots must reach it", name.escape_debug())]
+    #[error("cannot create a certificate for the host `{}`: {reason}; if bots must reach it, add it to \
+        [[https.tunnel]]", name.escape_debug())]
     Name { name: String, reason: NameError },
 
-    #[error("the authority's certificate ended at {not_after}: replace the pair, and have clients trust the new one")]
+    #[error(
+        "the authority's certificate expired at {not_after}: replace it and its key, and make clients trust the \
+        new one"
+    )]
     Expired { not_after: Second },
 
     #[error("the authority's certificate is only valid from {not_before}, and the clock says {now}: set the clock")]
@@ -52,17 +56,18 @@ pub enum MintError {
     #[error("the system provides no random numbers: check that /dev/urandom and the getrandom call are available")]
     Random,
 
-    #[error("cannot build a certificate: {0}; please report this, with the authority's certificate")]
+    #[error("cannot build a certificate: {0}; please report this with the authority's certificate, never its key")]
     LayOut(#[from] rcgen::Error),
 
-    #[error("cannot encode a certificate; please report this, with the authority's certificate")]
+    #[error("cannot encode a certificate; please report this with the authority's certificate, never its key")]
     Encoding,
 
-    #[error("the authority's key does not sign: {0}; replace the pair")]
+    #[error("the authority's key cannot sign: {0}; replace the key and its certificate")]
     Sign(rustls::Error),
 
     #[error(
-        "the leaf certificate cannot be used by a TLS server: {0}; please report this, with the authority's certificate"
+        "a TLS server cannot use the new certificate: {0}; please report this with the authority's certificate, \
+         never its key"
     )]
     Server(rustls::Error),
 

@@ -159,7 +159,7 @@ impl<'a> Pair<'a> {
             let path = unfinished(path);
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    tracing::warn!(path = %path.display(), %error, "cannot remove an obsolete file");
+                    tracing::warn!(path = %path.display(), %error, "cannot remove a leftover temporary file");
                 }
                 _ => {}
             }

@@ -67,8 +67,8 @@ fn what_is_no_certificate_is_refused() {
     files.create();
     let block = |content| format!("# mine\n-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n");
     for (contents, why) in [
-        (String::new(), "it has no such block"),
-        ("hello".to_owned(), "it has no such block"),
+        (String::new(), "it has no CERTIFICATE block"),
+        ("hello".to_owned(), "it has no CERTIFICATE block"),
         (block("MAA="), ": the certificate at line 2 is damaged"),
         (block("!"), ": line 3 is not base64"),
     ] {
