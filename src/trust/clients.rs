@@ -126,7 +126,7 @@ impl Client {
     }
 }
 
-const IN_URL: &str = "# The proxy asks who you are: write http://NAME:SECRET@{host}:{port} where its address stands.\n";
+const IN_URL: &str = "# The proxy asks for a credential: use http://NAME:SECRET@{host}:{port} as its address.\n";
 
 // === impl ClientKind ===
 
@@ -134,7 +134,7 @@ impl ClientKind {
     pub fn title(self) -> &'static str {
         match self {
             ClientKind::Client => "Clients and languages",
-            ClientKind::Browser => "Browsers and what drives them",
+            ClientKind::Browser => "Browsers and tools that control them",
             ClientKind::System => "Whole systems",
         }
     }

@@ -30,11 +30,14 @@ pub enum Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     #[error(
-        "there is no such page; see / (how clients trust this proxy), /ca.pem and /ca.crt (its certificate) and \
-         /problems (what refusals and errors mean)"
+        "there is no such page; see / (how to make clients trust this proxy), /ca.pem and /ca.crt (its certificate) \
+         and /problems (what refusals and errors mean)"
     )]
     Page,
-    #[error("https.mode is not \"intercept\", so no authority is in use and clients have nothing to trust")]
+    #[error(
+        "this proxy does not intercept TLS (https.mode is not \"intercept\"), so there is no certificate to \
+        trust"
+    )]
     Authority,
 }
 
@@ -88,7 +91,7 @@ fn text(certificate: Option<&Certificate>, settings: &Settings) -> String {
         ),
         None => writeln!(out, "{NOTHING_TO_TRUST}"),
     };
-    out.push_str("\nThen set, for the client or system that you use:\n");
+    out.push_str("\nThen set up the client or system that you use:\n");
     for client in clients::all() {
         let _ = write!(out, "\n=== {}: {}\n\n", client.name, client.about);
         out.push_str(&settings_of(client, certificate, settings));
@@ -165,13 +168,13 @@ pub(crate) fn with_code(text: &str) -> String {
 /// The file name under which readers of the page save the certificate.
 pub const CA_NAME: &str = "robotgate-ca.pem";
 const FETCH: &str = "curl -sSf -x {proxy} -o {ca} http://robotgate.internal/ca.pem";
-const INTERCEPTS: &str = "To check each https:// URL, it ends the TLS of its clients with certificates of its own \
-                          authority, which they have to trust.";
-const COMPARE: &str = "It came over plain HTTP: before you trust it, compare the fingerprint with the one that the \
-                       operator sees in `robotgate ca show`. (openssl x509 -in robotgate-ca.pem -noout -fingerprint \
-                       -sha256)";
-const NOTHING_TO_TRUST: &str = "No authority is in use here (https.mode is not \"intercept\"): clients need the proxy's \
-                                address and have nothing to trust.";
+const INTERCEPTS: &str = "To check each https:// URL, it decrypts the TLS of its clients. It shows them \
+    certificates of its own authority, which they have to trust.";
+const COMPARE: &str = "This page and the certificate come over plain HTTP. Before you trust the certificate, \
+    compare its fingerprint (openssl x509 -in robotgate-ca.pem -noout -fingerprint -sha256) with the one that \
+    `robotgate ca show` prints on the proxy.";
+const NOTHING_TO_TRUST: &str = "This proxy does not intercept TLS (https.mode is not \"intercept\"). Clients need \
+    only its address; they have no certificate to trust.";
 const HTML_HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Make clients trust \
     robotgate</title><meta name=\"viewport\" content=\"width=device-width\"><style>:root{color-scheme:light dark}\
     body{font:16px/1.5 system-ui,sans-serif;margin:0}main{max-width:50rem;margin:auto;padding:1rem}\
@@ -240,7 +243,7 @@ mod tests {
         assert_eq!(at("/ca.pem", Form::Text, None), Err(Missing::Authority));
         let (_, body) = at("/", Form::Text, None).unwrap_or_else(|missing| panic!("{missing}"));
         assert!(
-            body.contains("nothing to trust") && !body.contains("SSL_CERT_FILE"),
+            body.contains("no certificate to trust") && !body.contains("SSL_CERT_FILE"),
             "{body}"
         );
         assert_eq!(at("/problems", Form::Text, None), Err(Missing::Page));

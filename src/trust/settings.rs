@@ -33,7 +33,7 @@ pub enum Ca {
 /// Why an address is not that of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadProxy {
-    #[error("{0:?} is not a proxy's address: write http://HOST:PORT")]
+    #[error("{0:?} is not the address of a proxy: write http://HOST:PORT")]
     Url(String),
     #[error("{0:?}: write the proxy as http://HOST:PORT, or, for a listener of [proxy.tls], as https://HOST:PORT")]
     Scheme(String),

@@ -130,10 +130,10 @@ async fn without_an_authority_it_says_that() {
     let gate = Gate::with("[https]\nmode = \"tunnel\"").await;
 
     let page = gate.get("http://robotgate.internal/").await;
-    assert!(page.text().contains("nothing to trust"), "{page:#?}");
+    assert!(page.text().contains("no certificate to trust"), "{page:#?}");
     let ca = gate.get("http://robotgate.internal/ca.pem").await;
     assert_eq!(ca.status, 404);
-    assert!(ca.text().contains("no authority is in use"), "{ca:#?}");
+    assert!(ca.text().contains("does not intercept TLS"), "{ca:#?}");
 }
 
 #[tokio::test]
