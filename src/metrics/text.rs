@@ -60,7 +60,7 @@ impl MetricsCollector {
         let metrics = &self.metrics;
         page.counters(
             "robotgate_decisions",
-            "Decisions, by what was decided, why, for which bot, and whether the request was forwarded.",
+            "Decisions, by verdict, reason, bot, enforcement and whether the request was forwarded.",
             metrics.all_decisions().iter().flat_map(|(bot, decisions)| {
                 let made = decisions.iter().filter(|counted| counted.count > 0);
                 made.map(move |counted| {
@@ -77,7 +77,7 @@ impl MetricsCollector {
         )?;
         page.counters(
             "robotgate_requests",
-            "Requests that have ended, by what became of them.",
+            "Finished requests, by method and outcome.",
             std::iter::zip(super::Method::ALL, &metrics.requests).flat_map(|(method, outcomes)| {
                 outcomes
                     .iter()
@@ -86,12 +86,12 @@ impl MetricsCollector {
         )?;
         page.counters(
             "robotgate_responses",
-            "Responses that clients got, by the class of their status.",
+            "Responses to clients, by the class of their status.",
             labelled("class", metrics.responses.iter()),
         )?;
         page.counters(
             "robotgate_errors",
-            "Exchanges that failed, by the error type of RFC 9209 or robotgate's own.",
+            "Failed exchanges, by error type (those of RFC 9209, and robotgate's own).",
             labelled("type", metrics.errors.iter()),
         )?;
         page.counters(
@@ -104,27 +104,27 @@ impl MetricsCollector {
         )?;
         page.counter(
             "robotgate_malformed",
-            "Requests that were refused as malformed.",
+            "Requests that were refused because they are malformed.",
             metrics.malformed.load(Ordering::Relaxed),
         )?;
         page.counter(
             "robotgate_received_bytes",
-            "Bytes of content from clients, counted when an exchange ends.",
+            "Bytes of content received from clients, counted when an exchange ends.",
             metrics.bytes.get(super::RECEIVED),
         )?;
         page.counter(
             "robotgate_sent_bytes",
-            "Bytes of content to clients, counted when an exchange ends.",
+            "Bytes of content sent to clients, counted when an exchange ends.",
             metrics.bytes.get(super::SENT),
         )?;
         page.histogram(
             "robotgate_decision_seconds",
-            "From a request's head to its decision, without the wait for a robots.txt.",
+            "Time from a request's head to its decision, without the wait for a robots.txt.",
             &metrics.decision,
         )?;
         page.histogram(
             "robotgate_exchange_seconds",
-            "From a request's head to the end of its exchange, tunnels and WebSockets left out.",
+            "Time from a request's head to the end of its exchange, without tunnels and WebSockets.",
             &metrics.exchange,
         )
     }
@@ -134,12 +134,12 @@ impl MetricsCollector {
         let (memory, disk) = (&snapshot.memory, &snapshot.disk);
         page.histogram(
             "robotgate_robots_wait_seconds",
-            "How long requests waited for a robots.txt; 0 where it was there.",
+            "Time that requests waited for a robots.txt; 0 if there was a copy.",
             &metrics.robots_wait,
         )?;
         page.gauges(
             "robotgate_robots_copies",
-            "Origins in memory, by what holds of their robots.txt.",
+            "Origins in memory, by the state of their robots.txt.",
             snapshot
                 .copies
                 .iter()
@@ -147,7 +147,7 @@ impl MetricsCollector {
         )?;
         page.counters(
             "robotgate_robots_fetches",
-            "Fetches of a robots.txt that have ended, by what came of them.",
+            "Finished fetches of a robots.txt, by result.",
             labelled("result", metrics.fetches.iter()),
         )?;
         page.gauge(
@@ -157,47 +157,47 @@ impl MetricsCollector {
         )?;
         page.gauge(
             "robotgate_robots_fetches_max",
-            "Fetches of a robots.txt that may run at once.",
+            "Limit of robots.txt fetches that run at once.",
             snapshot.fetches_max as u64,
         )?;
         page.histogram(
             "robotgate_robots_fetch_seconds",
-            "How long fetches of a robots.txt took, from when their turn had come.",
+            "Time that fetches of a robots.txt took, without the wait for their turn.",
             &metrics.fetch,
         )?;
         page.gauge(
             "robotgate_cache_memory_bytes",
-            "Bytes of memory that the copies of robots.txt files hold.",
+            "Memory that copies of robots.txt files use, in bytes.",
             memory.bytes,
         )?;
         page.gauge(
             "robotgate_cache_memory_max_bytes",
-            "Bytes of memory that the copies of robots.txt files may hold.",
+            "Limit of the memory for copies of robots.txt files, in bytes.",
             memory.max_bytes,
         )?;
         page.gauges(
             "robotgate_cache_disk_bytes",
-            "Bytes of texts and records in the file of the copies, where there is one.",
+            "Bytes of texts and records in the file of cache.path.",
             optional(disk.and_then(|disk| disk.bytes)),
         )?;
         page.gauges(
             "robotgate_cache_disk_max_bytes",
-            "Bytes of texts and records that the file of the copies may hold.",
+            "Limit of the bytes of texts and records in the file of cache.path.",
             optional(disk.map(|disk| disk.max_bytes)),
         )?;
         page.gauges(
             "robotgate_cache_writes_waiting",
-            "Origins whose latest state waits to be written to disk.",
+            "Origins whose latest state is not on disk yet.",
             optional(disk.map(|disk| disk.waiting as u64)),
         )?;
         page.gauge(
             "robotgate_cache_disk_fails",
-            "1 while what is learned of origins should be kept on disk and cannot be.",
+            "1 while robotgate cannot use the file of cache.path.",
             snapshot.disk_fails.into(),
         )?;
         page.counters(
             "robotgate_cache_write_failures",
-            "How often nothing could be written to the file of the copies.",
+            "Failed writes to the file of cache.path.",
             optional(disk.map(|disk| disk.failures)),
         )
     }
@@ -206,49 +206,50 @@ impl MetricsCollector {
         let (metrics, snapshot) = (&self.metrics, &self.snapshot);
         page.gauges(
             "robotgate_connections",
-            "Connections of clients that are open, by what their listener speaks.",
+            "Open client connections, by the protocol of their listener.",
             labelled("listener", metrics.connections.iter()),
         )?;
         page.gauge(
             "robotgate_connections_max",
-            "Connections of clients that there may be, by proxy.max-connections and the files that may be open.",
+            "Limit of client connections, from proxy.max-connections and the number of files that the process may \
+             open.",
             snapshot.connections_max as u64,
         )?;
         page.counters(
             "robotgate_connections_accepted",
-            "Connections of clients that were let in, by what their listener speaks.",
+            "Accepted client connections, by the protocol of their listener.",
             labelled("listener", metrics.connections_accepted.iter()),
         )?;
         page.gauges(
             "robotgate_tunnels",
-            "CONNECTs and WebSockets that are open, by kind.",
+            "Open CONNECTs and WebSockets, by kind.",
             labelled("kind", metrics.tunnels.iter()),
         )?;
         page.counters(
             "robotgate_tunnels_opened",
-            "CONNECTs and WebSockets that were opened, by kind.",
+            "CONNECTs and WebSockets that have been opened, by kind.",
             labelled("kind", metrics.tunnels_opened.iter()),
         )?;
         page.gauge(
             "robotgate_leaves",
-            "Certificates of hosts that are kept ready.",
+            "Certificates for hosts that robotgate keeps ready.",
             snapshot.leaves as u64,
         )?;
         page.counter(
             "robotgate_leaves_minted",
-            "Certificates of hosts that the authority made.",
+            "Certificates for hosts that the authority has signed.",
             metrics.leaves_minted.load(Ordering::Relaxed),
         )?;
         if let Some(ends) = snapshot.authority_ends {
             page.gauge_f64(
                 "robotgate_authority_not_after_timestamp_seconds",
-                "When the certificate of the authority ends that clients trust.",
+                "When the authority's certificate expires, in seconds since 1970.",
                 unix_time(ends),
             )?;
         }
         page.counters(
             "robotgate_client_distrust",
-            "TLS handshakes that clients broke off, as they do who do not trust the authority.",
+            "TLS handshakes that clients broke off, most often because they do not trust the authority.",
             labelled("kind", metrics.distrust.iter()),
         )
     }
@@ -259,12 +260,12 @@ impl MetricsCollector {
         page.counter("robotgate_audit_bytes", "Bytes of lines for the audit log.", bytes)?;
         page.histogram(
             "robotgate_audit_wait_seconds",
-            "How long requests waited until their decision was in the audit log.",
+            "Time that requests waited until their decision was in the audit log.",
             &self.metrics.audit_wait,
         )?;
         page.gauge(
             "robotgate_audit_waiting_bytes",
-            "Bytes of lines that wait to be written to the audit log.",
+            "Bytes of lines that are not in the audit log yet.",
             self.snapshot.audit_waiting_bytes as u64,
         )?;
         page.gauge(
@@ -280,37 +281,37 @@ impl MetricsCollector {
             .map(|number| number.load(Ordering::Relaxed));
         page.gauge(
             "robotgate_config_generation",
-            "The configuration in force: 1 at the start, one more with each reload.",
+            "Number of the running configuration: 1 at the start, one more with each successful reload.",
             self.snapshot.generation,
         )?;
         page.gauge(
             "robotgate_config_last_reload_success",
-            "1 where the last reload went well or there was none, 0 where it was rejected.",
+            "1 if the last reload succeeded or there was none, 0 if it was rejected.",
             u64::from(last == last_good),
         )?;
         page.gauge_f64(
             "robotgate_config_last_reload_timestamp_seconds",
-            "When the last reload ended, or robotgate began, in seconds since 1970.",
+            "When the last reload ended, or robotgate started, in seconds since 1970.",
             seconds(last),
         )?;
         page.gauge_f64(
             "robotgate_config_last_reload_success_timestamp_seconds",
-            "When the configuration in force was loaded, in seconds since 1970.",
+            "When the running configuration was loaded, in seconds since 1970.",
             seconds(last_good),
         )?;
         page.counters(
             "robotgate_config_reloads",
-            "Reloads, by what became of them.",
+            "Reloads, by result.",
             [([("result", "ok")], ok), ([("result", "rejected")], rejected)],
         )?;
         page.gauges(
             "robotgate_build_info",
-            "The version that runs; always 1.",
+            "The running version; the value is always 1.",
             [([("version", env!("CARGO_PKG_VERSION"))], 1)],
         )?;
         page.gauge_f64(
             "robotgate_start_time_seconds",
-            "When robotgate began, in seconds since 1970.",
+            "When robotgate started, in seconds since 1970.",
             unix_time(self.metrics.started()),
         )?;
         page.gauge(
@@ -326,14 +327,14 @@ impl MetricsCollector {
         if let Some(seconds) = process.cpu_seconds {
             page.counter_f64(
                 "process_cpu_seconds",
-                "Time of processors that the process took.",
+                "CPU time that the process has used, in seconds.",
                 seconds,
             )?;
         }
         // If /proc/stat is hidden, as from the systemd service, the daemon's own start time is close enough.
         page.gauge_f64(
             "process_start_time_seconds",
-            "When the process began, in seconds since 1970.",
+            "When the process started, in seconds since 1970.",
             process
                 .start_seconds
                 .unwrap_or_else(|| unix_time(self.metrics.started())),
@@ -341,22 +342,18 @@ impl MetricsCollector {
         for (name, help, value) in [
             (
                 "process_resident_memory_bytes",
-                "Memory that the process holds.",
+                "Resident memory of the process, in bytes.",
                 process.resident_bytes,
             ),
             (
                 "process_virtual_memory_bytes",
-                "Addresses that the process has taken.",
+                "Virtual memory of the process, in bytes.",
                 process.virtual_bytes,
             ),
-            (
-                "process_open_fds",
-                "Files that the process has open.",
-                process.open_files,
-            ),
+            ("process_open_fds", "Open files of the process.", process.open_files),
             (
                 "process_max_fds",
-                "Files that the process may have open.",
+                "Limit of open files of the process.",
                 process.max_files,
             ),
         ] {
