@@ -1,6 +1,8 @@
 //! Checks the documentation: links lead somewhere, examples work, and `docs/cli.md` names every command and option.
 //! Only a reader can check whether the text is true.
 
+mod examples;
+
 use std::{
     collections::BTreeSet,
     fmt::Write as _,
@@ -64,7 +66,10 @@ fn every_configuration_can_be_used() {
     let mut bad = String::new();
     let mut checked = 0;
     for page in pages() {
-        for block in page.blocks().filter(|block| block.info == "toml") {
+        for block in page
+            .blocks()
+            .filter(|block| matches!(block.info, "toml" | "toml,proxy"))
+        {
             let folder = tempfile::tempdir().expect("a folder");
             fs::write(folder.path().join("robotgate.toml"), &block.text).expect("a file");
             let output = Command::new(env!("CARGO_BIN_EXE_robotgate"))

@@ -1,0 +1,246 @@
+//! Runs the examples of README.md and docs/*.md: the commands of `console` and `sh` blocks, page by page, in order, with
+//! bash. Each page has a folder, a site and a proxy of its own, as the README's "Try it" starts them. What a `console`
+//! block shows has to be what its command prints, except for what [`VOLATILE`] lists; a `sh` block has to succeed.
+//!
+//! A `toml` block becomes the page's `robotgate.toml`. The proxy restarts with a `toml,proxy` block. `DOCS=write` pastes
+//! the new output into the pages.
+
+use std::{env, fmt::Write as _, fs, path::Path, process::Command, thread};
+
+use regex::Regex;
+use tempfile::TempDir;
+use tokio::net::TcpSocket;
+
+use super::{Page, pages, root};
+use crate::support::{programs::needs, wait::DEADLINE};
+
+/// A command that a page shows.
+struct Example {
+    /// The line of the command, or of a `sh` block's fence.
+    line: usize,
+    /// The output below the command; `None` if only the exit status counts.
+    output: Option<String>,
+}
+
+/// Where a page runs. The addresses and folders that the pages name stand for others.
+struct Stage {
+    folder: TempDir,
+    /// Each documented port with the one that is used. The socket keeps others from taking it, and lets those that
+    /// set SO_REUSEADDR, as servers do, listen there.
+    ports: Vec<(&'static str, String, TcpSocket)>,
+}
+
+#[test]
+fn the_examples_do_what_the_pages_say() {
+    needs!("bash", "curl", "jq", "openssl", "python3", "timeout");
+    let pages: Vec<Page> = pages().into_iter().filter(is_run).collect();
+    let results: Vec<(usize, String)> = thread::scope(|scope| {
+        let running: Vec<_> = pages.iter().map(|page| scope.spawn(|| run(page))).collect();
+        running.into_iter().map(|one| one.join().expect("no panic")).collect()
+    });
+    let (counts, wrong): (Vec<usize>, Vec<String>) = results.into_iter().unzip();
+    assert!(wrong.concat().is_empty(), "{}", wrong.concat());
+    let count: usize = counts.iter().sum();
+    println!("{count} examples of {} pages", pages.len());
+    assert!(count > 50, "{count}");
+}
+
+fn is_run(page: &Page) -> bool {
+    (page.path.starts_with("docs") || page.path == Path::new("README.md"))
+        && page.blocks().any(|block| matches!(block.info, "console" | "sh"))
+}
+
+/// How many examples ran, and which of them went wrong.
+fn run(page: &Page) -> (usize, String) {
+    let stage = Stage::new();
+    let (script, examples) = script(page, &stage);
+    let binary = Path::new(env!("CARGO_BIN_EXE_robotgate"));
+    let path = format!("{}:/usr/bin:/bin", binary.parent().expect("a folder").display());
+    let ended = Command::new("/usr/bin/timeout")
+        .arg(DEADLINE.as_secs().to_string())
+        .args(["/bin/bash", "-e", "-c", &script])
+        .current_dir(stage.path("etc"))
+        .env_clear()
+        .envs([("PATH", path), ("HOME", stage.path("home"))])
+        .envs([("LANG", "C.UTF-8"), ("TZ", "UTC"), ("PYTHONUNBUFFERED", "1")])
+        .output()
+        .expect("bash runs");
+    let printed = stage
+        .as_documented(&String::from_utf8_lossy(&ended.stdout))
+        .replace('\r', "");
+    let parts: Vec<&str> = printed.split('\x1e').skip(1).collect();
+    let name = page.path.display();
+    let mut wrong = String::new();
+    let mut pasted = Vec::new();
+    for (Example { line, output }, part) in examples.iter().zip(&parts) {
+        if let Some(shown) = output.as_ref().filter(|shown| !is_same(shown, part)) {
+            let _ = writeln!(wrong, "{name}:{line}: shows\n{shown}but it is\n{part}");
+            pasted.push((*line, shown.lines().count(), part.trim_end()));
+        }
+    }
+    if env::var("DOCS").is_ok_and(|what| what == "write") {
+        paste(page, &pasted);
+    }
+    if !ended.status.success() || parts.len() < examples.len() {
+        let errors = stage.as_documented(&String::from_utf8_lossy(&ended.stderr));
+        let last = parts.len().checked_sub(1).map_or(0, |last| examples[last].line);
+        let _ = writeln!(wrong, "{name}:{last}: {} after this: {errors}", ended.status);
+    }
+    (examples.len(), wrong)
+}
+
+/// The whole page as a script that prints a mark before what each example prints.
+fn script(page: &Page, stage: &Stage) -> (String, Vec<Example>) {
+    let readme = super::page("README.md");
+    let try_it: Vec<String> = readme.blocks().map(|block| block.text).collect();
+    let configuration = try_it[0].lines().next().expect("it writes the configuration");
+    let site = try_it[1].replace("python3 -m", "exec python3 -m");
+    let mut script = include_str!("page.sh")
+        .replace("CONFIGURATION", configuration)
+        .replace("SITE", site.trim_end());
+    let starts_proxy = page.text.contains("\n$ robotgate run ");
+    script.push_str(if starts_proxy { "configure" } else { "serve" });
+    script.push_str(" < /dev/null\n");
+    let mut examples: Vec<Example> = Vec::new();
+    for block in page.blocks() {
+        let line = block.line;
+        match block.info {
+            "toml" | "toml,part" | "toml,proxy" => {
+                let file = format!("../{line}.toml");
+                fs::write(stage.path("etc") + "/" + &file, stage.in_use(&block.text)).expect("a file");
+                let _ = writeln!(script, "cp {file} robotgate.toml");
+                if block.info == "toml,proxy" {
+                    let _ = writeln!(script, "serve < {file}");
+                }
+            }
+            "sh" if block.text != try_it[1] => {
+                let _ = write!(script, "{MARK}(\n{})\n", block.text);
+                examples.push(Example { line, output: None });
+            }
+            "console" => {
+                for (line, text) in (line + 1..).zip(block.text.lines()) {
+                    if let Some(command) = text.strip_prefix("$ ") {
+                        let _ = match command.ends_with('&') {
+                            true => writeln!(script, "{MARK}{{ {command} }} 2>> ~/proxy.log\nready $!"),
+                            false => writeln!(script, "{MARK}{{ {command}\n}} 2>&1 || true"),
+                        };
+                        let output = Some(String::new());
+                        examples.push(Example { line, output });
+                    } else if let Some(output) = examples.last_mut().and_then(|last| last.output.as_mut()) {
+                        output.extend([text, "\n"]);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    (stage.in_use(&script), examples)
+}
+
+/// Whether the outputs differ in nothing but [`VOLATILE`] parts. A line with only `…` stands for any lines.
+fn is_same(shown: &str, printed: &str) -> bool {
+    let [shown, printed] = [shown, printed].map(|text| {
+        VOLATILE
+            .iter()
+            .fold(text.trim_end().to_owned(), |text, (pattern, stands_for)| {
+                let pattern = Regex::new(pattern).expect("a pattern");
+                pattern.replace_all(&text, *stands_for).into_owned()
+            })
+    });
+    let parts: Vec<&str> = shown.split("\n…\n").collect();
+    match parts[..] {
+        [whole] => whole == printed,
+        [start, end] => printed.starts_with(start) && printed.ends_with(end),
+        _ => false,
+    }
+}
+
+/// Puts the new output below each command: its line, how many lines of output are there, and the output.
+fn paste(page: &Page, outputs: &[(usize, usize, &str)]) {
+    let mut lines: Vec<&str> = page.text.lines().collect();
+    for (line, count, output) in outputs.iter().rev() {
+        lines.splice(*line..line + count, output.lines());
+    }
+    fs::write(root().join(&page.path), lines.join("\n") + "\n").expect("the page can be written");
+}
+
+/// `text` with each whole word `from` replaced.
+fn replaced(text: &str, from: &str, to: &str) -> String {
+    let word = Regex::new(&format!(r"\b{from}\b")).expect("a pattern");
+    word.replace_all(text, to).into_owned()
+}
+
+// === impl Stage ===
+
+impl Stage {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["tmp", "etc", "home"] {
+            fs::create_dir(folder.path().join(name)).expect("a folder");
+        }
+        // At a terminal curl shows no progress before text.
+        fs::write(folder.path().join("home/.curlrc"), "silent\nshow-error\n").expect("a file");
+        std::os::unix::fs::symlink(root().join("docs"), folder.path().join("etc/docs")).expect("a link");
+        let mut sockets: Vec<TcpSocket> = (0..4).map(|_| TcpSocket::new_v4().expect("a socket")).collect();
+        for socket in &sockets {
+            socket.set_reuseaddr(true).expect("an option");
+            socket.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
+        }
+        // In the order of the documented ones, because tables are sorted.
+        let port = |socket: &TcpSocket| socket.local_addr().expect("an address").port();
+        sockets.sort_by_key(port);
+        let ports = std::iter::zip(["3128", "3180", "8000", "8001"], sockets)
+            .map(|(documented, socket)| (documented, port(&socket).to_string(), socket))
+            .collect();
+        Self { folder, ports }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// A text of a page with the ports and folders that are in use here.
+    fn in_use(&self, text: &str) -> String {
+        let text = text.replace("/tmp/", &(self.path("tmp") + "/"));
+        let ports = self.ports.iter();
+        ports.fold(text, |text, (documented, ours, _)| replaced(&text, documented, ours))
+    }
+
+    /// An output with the ports and folders that the pages name.
+    fn as_documented(&self, output: &str) -> String {
+        let folders = [("tmp", "/tmp"), ("etc", "/etc/robotgate"), ("home", "/home/you")];
+        let output = folders.iter().fold(output.to_owned(), |output, (ours, documented)| {
+            output.replace(&self.path(ours), documented)
+        });
+        let ports = self.ports.iter();
+        ports.fold(output, |output, (documented, ours, _)| {
+            replaced(&output, ours, documented)
+        })
+    }
+}
+
+/// Begins the output of an example.
+const MARK: &str = "printf '\\x1e'; ";
+
+/// What differs from run to run, and what stands for it in a comparison.
+const VOLATILE: [(&str, &str); 17] = [
+    (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z| UTC)?", "TIME"),
+    (r"\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT", "TIME"),
+    (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
+    (r"\b(in|,) [\d.]+ (s|min|h)( \d+ (s|min))?( ago)?", "DURATION"),
+    (r"(Age: |ttl=|Content-Length: )\d+", "${1}NUMBER"),
+    (r#""(retry_after|(memory_|file_|disk_)bytes)": ?\d+"#, "$1 NUMBER"),
+    (r#""client": ?"127.0.0.1:\d+""#, "CLIENT"),
+    (r"([0-9A-F]{2}:){31}[0-9A-F]{2}", "FINGERPRINT"),
+    (r"authority [0-9a-f]{8}", "authority ID"),
+    (r"AcmeBot:[\w-]{43}@", "SECRET"),
+    (r#""version": ?"[\d.]+""#, "VERSION"),
+    (r"(/home/you/.local/state|/var/lib)/robotgate", "STATE"),
+    // The README's proxy listens on its default ports, which the configuration does not name.
+    (r#""(proxy|admin)\.listen":"(\\.|[^"\\])*",?"#, ""),
+    (r#",\}"#, "}"),
+    // A table is as wide as its ports, and a mark as long as its path.
+    ("  +", "  "),
+    (r"\^+", "^"),
+    (r"(?m)[ \t]+$", ""),
+];
