@@ -25,8 +25,8 @@ pub enum ConfigError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file that is being written is empty for a moment, and one on a full disk for longer; to take it for "every
-    /// default" would open what was closed.
+    /// The file is empty. A file that is being written is empty for a moment, and one on a full disk for longer;
+    /// using all defaults then could allow what the configuration forbids.
     #[error("{} is empty; if you want the default for every key, write a comment into it", .0.display())]
     Empty(PathBuf),
     /// The file is invalid.

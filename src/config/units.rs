@@ -36,13 +36,13 @@ pub enum UnitError {
     /// Not a duration.
     #[error(r#"is not a duration; write a number and a unit, like "24h" or "5m 30s""#)]
     Duration,
-    /// Units out of order, or one of them twice: most likely a slip.
+    /// Units are out of order or repeated, which is most likely a mistake.
     #[error(r#"must have its units from large to small, each once; write it like "1h 30m""#)]
     Order,
     /// Not a size.
     #[error(r#"is not a size; write a number and a unit, like "256MiB" or "1GB""#)]
     Size,
-    /// More than 64 bits hold.
+    /// More than fits 64 bits.
     #[error("is too large")]
     TooLarge,
 }

@@ -49,10 +49,10 @@ struct Watched {
 /// Why a file cannot be watched. It can still be loaded; only its changes go unnoticed.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// No watch at all: most often a limit of the system.
+    /// The system gives no watcher, most often because of a limit.
     #[error("cannot watch files for changes (if a limit is the cause, raise fs.inotify.max_user_instances): {0}")]
     Start(#[source] notify::Error),
-    /// No watch on a directory.
+    /// A directory cannot be watched.
     #[error("cannot watch {} for changes (if a limit is the cause, raise fs.inotify.max_user_watches): {source}", directory.display())]
     Directory {
         /// The directory.

@@ -113,7 +113,8 @@ fn script(page: &Page, stage: &Stage) -> (String, Vec<Example>) {
                     let _ = writeln!(script, "serve < {file}");
                 }
             }
-            "sh" if block.text != try_it[1] => {
+            // The README's two commands install packages.
+            "sh" if block.text != try_it[1] && !block.text.contains("apt-get install") => {
                 let _ = write!(script, "{MARK}(\n{})\n", block.text);
                 examples.push(Example { line, output: None });
             }
