@@ -112,20 +112,7 @@ impl AuditLog {
     /// # Errors
     /// Fails if the file cannot be opened for writing, or no thread can be started.
     pub fn open(output: &Output) -> Result<Self, AuditError> {
-        let (file, path) = match output {
-            // `io::stdout()` would add a buffer of its own.
-            Output::Stdout => {
-                let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(AuditError::Stdout)?;
-                (File::from(stdout), None)
-            }
-            Output::File(path) => {
-                let file = append_on_a_new_line(path).map_err(|error| AuditError::Open {
-                    path: path.clone(),
-                    error,
-                })?;
-                (file, Some(path.clone()))
-            }
-        };
+        let (file, path) = open(output)?;
         Self::to_sink(file.into(), path)
     }
 
@@ -141,8 +128,8 @@ impl AuditLog {
         })
     }
 
-    /// Opens the file of that name again, after somebody has moved the old one away. Each line is whole in one of the
-    /// two files and in order, and lines submitted from now on go to the new file. Has no effect on standard output.
+    /// Opens the log's path again, after log rotation has renamed the old file. Lines submitted from now on go to the
+    /// new file. No line is lost or split, and their order is kept. Has no effect on standard output.
     ///
     /// # Errors
     /// Fails if the file cannot be opened. Lines still go to the old file then.
@@ -153,6 +140,20 @@ impl AuditLog {
             error,
         })?;
         self.go_on_with(file.into());
+        Ok(())
+    }
+
+    /// Writes the lines that wait, and those submitted from now on, to `output` instead, if this log's own output
+    /// accepts nothing. Keeps the order of its lines, but not with the lines of other logs that write to `output`.
+    ///
+    /// # Errors
+    /// Fails if `output` cannot be opened. The lines still wait for this log's own output then.
+    pub fn divert(&self, output: &Output) -> Result<(), AuditError> {
+        let is_stuck = self.is_stalled() || self.shared.lock().failing;
+        if is_stuck {
+            let (file, _) = open(output)?;
+            self.go_on_with(file.into());
+        }
         Ok(())
     }
 
@@ -340,6 +341,24 @@ impl Enqueued<'_> {
         };
         let waited = tokio::time::timeout(MAX_WAIT, outcome).await;
         waited.unwrap_or(Err(AuditError::Stalled))
+    }
+}
+
+/// Opens an output, and returns its path if it is a file. Appends to an existing file, starting on a new line.
+fn open(output: &Output) -> Result<(File, Option<PathBuf>), AuditError> {
+    match output {
+        // `io::stdout()` would add a buffer of its own.
+        Output::Stdout => {
+            let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(AuditError::Stdout)?;
+            Ok((File::from(stdout), None))
+        }
+        Output::File(path) => {
+            let file = append_on_a_new_line(path).map_err(|error| AuditError::Open {
+                path: path.clone(),
+                error,
+            })?;
+            Ok((file, Some(path.clone())))
+        }
     }
 }
 

@@ -77,6 +77,10 @@ impl Live {
         // A log that is held only here is dropped, and then writes what is left.
         logs.retain(|log| Arc::strong_count(log) > 1);
         if !Arc::ptr_eq(&before.audit, &generation.audit) {
+            let output = generation.audit.output();
+            if let Err(error) = before.audit.divert(&generation.config.audit.output) {
+                tracing::error!(%error, output, "lines that wait for the previous audit log cannot be written to this one");
+            }
             logs.push(before.audit.clone());
         }
     }

@@ -283,6 +283,34 @@ async fn sighup_opens_the_log_again_after_it_was_moved_away() {
 }
 
 #[tokio::test]
+async fn lines_that_wait_for_a_full_disk_go_to_the_new_log() {
+    let origin = Origin::start().robots("").anything("page").spawn().await;
+    // Every write to `/dev/full` fails with "no space left".
+    let gate = Gate::with("[audit]\npath = \"/dev/full\"").await;
+    let waiting = tokio::spawn(gate.get(&origin.url("/x")).into_future());
+    gate.wait_for_log("a full disk", |line| {
+        line.message().starts_with("the audit log cannot be written")
+    })
+    .await;
+
+    gate.reconfigure("[audit]\npath = \"audit.jsonl\"");
+    gate.reloaded(1).await;
+
+    allowed(&waiting.await.unwrap(), "no-rule");
+    allowed(&gate.get(&origin.url("/y")).await, "no-rule");
+    let (decisions, _) = gate.audited(2).await;
+    let fetches = gate.fetches_of(origin.url("/").trim_end_matches('/'));
+    assert_eq!(
+        fetches.len(),
+        1,
+        "the fetch that both decisions rest on is in the log: {fetches:#?}"
+    );
+    for decision in &decisions {
+        assert_eq!(decision["robots_fetched"], fetches[0]["time"], "{decision:#?}");
+    }
+}
+
+#[tokio::test]
 async fn sigusr1_opens_the_log_again_whatever_the_file_says() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Arc::new(Gate::start().await);
