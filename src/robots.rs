@@ -13,6 +13,7 @@
 //! returns what else a file says (and [`audience`] to whom), and [`lint()`] returns what is wrong or surprising in it.
 
 mod agent;
+mod crawl_delay;
 mod draft;
 mod entry;
 mod escape;
@@ -43,8 +44,9 @@ pub use site_access::SiteAccess;
 pub use statement::{Statement, StatementKind, audience, statements};
 pub use url::path_of_url;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::OnceLock, time::Duration};
 
+use crawl_delay::CrawlDelays;
 use draft::Draft;
 use record::{Key, Record};
 use ruleset::Ruleset;
@@ -81,6 +83,8 @@ pub struct RobotsTxt {
     /// Length of the file itself within `text`.
     length: u32,
     rules: Rules,
+    /// Parsed from the text on first use.
+    crawl_delays: OnceLock<CrawlDelays>,
 }
 
 /// Whose way of reading a robots.txt applies.
@@ -169,6 +173,7 @@ impl RobotsTxt {
             text,
             length: entry::offset(body.len()),
             rules: rules.narrow().map_or(Rules::Wide(rules), Rules::Narrow),
+            crawl_delays: OnceLock::new(),
         }
     }
 
@@ -245,6 +250,22 @@ impl RobotsTxt {
         statements(self.profile, self.body())
     }
 
+    /// Returns the longest `Crawl-delay` for the agents of `choice`. A value that is not a whole or decimal number of
+    /// seconds is ignored. The file is parsed for it once.
+    ///
+    /// ```
+    /// use robotgate::robots::{Choice, RobotsTxt};
+    ///
+    /// let robots = RobotsTxt::parse(b"User-agent: *\nCrawl-delay: 2.5\nUser-agent: FooBot\nDisallow: /a");
+    /// assert_eq!(robots.crawl_delay(Choice::Everyone).map(|delay| delay.as_secs_f64()), Some(2.5));
+    /// assert_eq!(robots.crawl_delay(Choice::Product("FooBot")), None);
+    /// ```
+    #[must_use]
+    pub fn crawl_delay(&self, choice: Choice<'_>) -> Option<Duration> {
+        let read = || CrawlDelays::new(self.body(), &self.statements());
+        self.crawl_delays.get_or_init(read).of(self.body(), choice)
+    }
+
     /// Returns the profile that the file was parsed with.
     #[must_use]
     pub fn profile(&self) -> Profile {
@@ -259,7 +280,8 @@ impl RobotsTxt {
             Rules::Narrow(rules) => rules.weight(),
             Rules::Wide(rules) => rules.weight(),
         };
-        size_of::<Self>() + self.text.len() + rules
+        let delays = self.crawl_delays.get().map_or(0, CrawlDelays::weight);
+        size_of::<Self>() + self.text.len() + rules + delays
     }
 
     fn pick<'a>(&'a self, named: Option<(&'a str, u32)>, everyone: Option<u32>) -> Agent<'a> {

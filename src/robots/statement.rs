@@ -1,7 +1,7 @@
 //! The statements of a robots.txt besides allow and disallow: sitemaps, crawl delays, and how content may be used. They
 //! are for people and programs to read.
 //!
-//! Nothing here decides, and no value is interpreted.
+//! Nothing here decides, and no value is interpreted; see `crawl_delay` for one that is.
 
 use std::{borrow::Cow, sync::Arc};
 

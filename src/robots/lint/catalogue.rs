@@ -97,6 +97,8 @@ catalogue! {
     IndexKey = "index-key", Warning;
     /// A key that some crawlers understand, but not Google's.
     IgnoredKey = "ignored-key", Note;
+    /// A crawl delay that is no number of seconds, so that nobody keeps to it.
+    CrawlDelayValue = "crawl-delay-value", Warning;
     /// A typo that Google accepts, but other crawlers may not.
     AcceptedTypo = "accepted-typo", Warning;
     /// White space instead of the colon.

@@ -11,6 +11,7 @@ use url::Url;
 use super::{
     super::{
         Profile, RuleKind, StatementKind,
+        crawl_delay::crawl_delay,
         line::{BYTE_ORDER_MARK, content},
         record::{Key, KeyValue, Record, is_space, trim},
     },
@@ -91,6 +92,7 @@ impl<'a> Reader<'a> {
                 check_swallowed(number, value, findings);
                 self.sitemap(number, value, findings);
             }
+            Some(StatementKind::CrawlDelay) => report_crawl_delay(number, value, findings),
             Some(_) => report_ignored(number, key, findings),
             None => report_key(number, key, has_colon, text, findings),
         }
@@ -217,6 +219,20 @@ fn report_ignored(number: u32, key: &[u8], findings: &mut Findings) {
         quoted(key)
     );
     findings.add(number, Lint::IgnoredKey, message);
+}
+
+fn report_crawl_delay(number: u32, value: &[u8], findings: &mut Findings) {
+    let message = "Google ignores `Crawl-delay`, and robotgate keeps to it only if its configuration says so \
+                   (pace.crawl-delay); other crawlers may heed it.";
+    findings.add(number, Lint::IgnoredKey, message);
+    if crawl_delay(&String::from_utf8_lossy(value)).is_none() {
+        let message = format!(
+            "{} is not a number of seconds, so crawlers that heed `Crawl-delay` ignore this line: write a number, like \
+             `10` or `0.5`.",
+            quoted(value)
+        );
+        findings.add(number, Lint::CrawlDelayValue, message);
+    }
 }
 
 /// Reports a line without a separator, or without a key.

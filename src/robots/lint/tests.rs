@@ -439,6 +439,22 @@ fn rules_that_no_agent_has_together_are_not_compared() {
 }
 
 #[test]
+fn a_crawl_delay_is_a_number_of_seconds() {
+    check(&[(
+        b"User-agent: *\nDisallow:\nCrawl-delay: 2.5\nCrawl-delay: 5s\nCrawl-delay: -1\nCrawl-delay:",
+        &[
+            (3, IgnoredKey),
+            (4, IgnoredKey),
+            (4, CrawlDelayValue),
+            (5, IgnoredKey),
+            (5, CrawlDelayValue),
+            (6, IgnoredKey),
+            (6, CrawlDelayValue),
+        ],
+    )]);
+}
+
+#[test]
 fn sitemaps() {
     check(&[
         (
