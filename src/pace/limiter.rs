@@ -1,0 +1,209 @@
+//! The state machine of one origin.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    Limits,
+    backoff::Backoff,
+    queue::{Ahead, Queue, Waiter},
+};
+
+/// Limits the requests to one origin. `K` identifies a bot, `T` a waiting request.
+///
+/// A request gets its turn with [`Step::Go`] and keeps it until [`ended`](Self::ended). The caller reports in between that
+/// it was [`sent`](Self::sent), unless the turn was not used. The gap counts from the time of sending. No request with a
+/// gap gets its turn while another one is unsent, so a slow connection does not make the gap smaller.
+#[derive(Debug)]
+pub struct Limiter<K, T> {
+    queue: Queue<K, T>,
+    /// Requests that have their turn, and how many of them were not sent yet.
+    running: u32,
+    unsent: u32,
+    /// When the last request was sent.
+    last: Option<Instant>,
+    backoff: Backoff,
+}
+
+/// What the caller has to do next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step<T> {
+    /// This request has its turn.
+    Go(T),
+    /// This request cannot have its turn before its deadline. It may come again at this time.
+    Refuse(T, Instant),
+    /// Nothing to do until this time or the next event.
+    Wait(Instant),
+    /// No request waits.
+    Idle,
+}
+
+// === impl Limiter ===
+
+impl<K: Eq, T> Default for Limiter<K, T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Eq, T> Limiter<K, T> {
+    pub fn new() -> Self {
+        Self {
+            queue: Queue::new(),
+            running: 0,
+            unsent: 0,
+            last: None,
+            backoff: Backoff::default(),
+        }
+    }
+
+    /// Adds a request of `bot` to the queue and returns its number. [`next`](Self::next) says when it has its turn.
+    ///
+    /// # Errors
+    /// It would have to wait longer than `max_wait`, or the queue is full. The error is the time when it may come again.
+    pub fn enter(&mut self, now: Instant, bot: K, limits: Limits, owner: T) -> Result<u64, Instant> {
+        let starts = self.estimate(now, self.queue.ahead(&bot), &limits);
+        let deadline = now + limits.max_wait;
+        if starts > deadline || self.queue.len() >= MAX_WAITING {
+            return Err(starts.max(now + SOON));
+        }
+        Ok(self.queue.push(bot, limits, deadline, owner))
+    }
+
+    /// Says whether the first waiting request may go now, or when to ask again. Turns are given only here.
+    pub fn next(&mut self, now: Instant) -> Step<T> {
+        let Some(first) = self.queue.first() else {
+            return Step::Idle;
+        };
+        let (is_open, ready) = (self.is_open(&first.limits), self.reach(now).from(first.limits.gap));
+        if is_open
+            && ready <= now
+            && let Some(first) = self.queue.pop()
+        {
+            self.begin();
+            return Step::Go(first.owner);
+        }
+        let reach = self.reach(now);
+        let is_late = |waiter: &Waiter<T>| waiter.deadline <= now || waiter.deadline < reach.from(waiter.limits.gap);
+        if let Some((ahead, late)) = self.queue.take(is_late) {
+            let starts = self.estimate(now, ahead, &late.limits);
+            return Step::Refuse(late.owner, starts.max(now + SOON));
+        }
+        let deadlines = self.queue.deadlines();
+        let next = deadlines.chain(is_open.then_some(ready)).min();
+        next.map_or(Step::Idle, Step::Wait)
+    }
+
+    /// Gives a turn to a request that need not wait.
+    pub fn begin(&mut self) {
+        self.running += 1;
+        self.unsent += 1;
+    }
+
+    /// Removes a request that stopped waiting. `None` if it was not in the queue.
+    pub fn leave(&mut self, number: u64) -> Option<T> {
+        self.queue.remove(number)
+    }
+
+    /// Reports that a request with a turn is sent. `sent_before` says that it is sent again, on another connection.
+    pub fn sent(&mut self, now: Instant, sent_before: bool) {
+        self.unsent -= u32::from(!sent_before);
+        self.note_request(now);
+    }
+
+    /// Reports a request that is sent without a turn, such as one for a robots.txt.
+    pub fn note_request(&mut self, now: Instant) {
+        self.last = self.last.max(Some(now));
+    }
+
+    /// Reports the end of a request with a turn. If it was not `sent`, the turn is given back.
+    pub fn ended(&mut self, sent: bool) {
+        self.running -= 1;
+        self.unsent -= u32::from(!sent);
+    }
+
+    /// Reports a response 429 or 503, received at `now`, to a request that began at `began`. `asked` is the value of its
+    /// `Retry-After`; `spread` (0 to 1) sets the jitter of a pause without one.
+    pub fn note_busy(&mut self, now: Instant, began: Instant, asked: Option<Duration>, spread: f64) {
+        self.backoff.note(now, began, asked, spread);
+    }
+
+    /// Returns when a new request of `bot` could be sent; `None` for at once. It reserves nothing.
+    pub fn not_before(&self, now: Instant, bot: &K, limits: &Limits) -> Option<Instant> {
+        let starts = self.estimate(now, self.queue.ahead(bot), limits);
+        match self.has_slot(limits) {
+            true => Some(starts).filter(|starts| *starts > now),
+            false => Some(starts.max(now + SOON)),
+        }
+    }
+
+    /// Whether a new limiter would behave the same, for requests with gaps up to `longest_gap`.
+    pub fn is_idle(&self, now: Instant, longest_gap: Duration) -> bool {
+        let gap_is_over = |last: Instant| now.saturating_duration_since(last) >= longest_gap;
+        self.queue.is_empty() && self.running == 0 && self.last.is_none_or(gap_is_over) && self.backoff.is_forgiven(now)
+    }
+
+    /// Whether the limiter can be dropped when memory is short: no request waits or runs, and no pause is in force.
+    pub fn is_unused(&self, now: Instant) -> bool {
+        self.queue.is_empty() && self.running == 0 && self.backoff.until().is_none_or(|until| until <= now)
+    }
+
+    /// Whether a request waits.
+    pub fn is_waited_for(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Gives all waiting requests their turn.
+    pub fn release(&mut self) -> impl Iterator<Item = T> {
+        (0..self.queue.len()).for_each(|_| self.begin());
+        self.queue.drain()
+    }
+
+    /// Whether the running requests leave room for one with these limits.
+    fn is_open(&self, limits: &Limits) -> bool {
+        self.has_slot(limits) && (self.unsent == 0 || limits.gap.is_zero())
+    }
+
+    fn has_slot(&self, limits: &Limits) -> bool {
+        limits.concurrency.is_none_or(|most| self.running < most)
+    }
+
+    /// Estimates when a new request could be sent, after those `ahead`.
+    fn estimate(&self, now: Instant, ahead: Option<Ahead>, limits: &Limits) -> Instant {
+        let reach = self.reach(now);
+        match ahead {
+            Some(ahead) => (reach.from(ahead.first) + ahead.others + limits.gap).max(reach.from(limits.gap)),
+            None => reach.from(limits.gap),
+        }
+    }
+
+    fn reach(&self, now: Instant) -> Reach {
+        Reach {
+            now: now.max(self.backoff.until().unwrap_or(now)),
+            // An unsent request is sent now at the earliest.
+            last: if self.unsent > 0 { Some(now) } else { self.last },
+        }
+    }
+}
+
+/// The earliest times for sending requests.
+#[derive(Clone, Copy)]
+struct Reach {
+    /// Now, or the end of the pause.
+    now: Instant,
+    /// When the last request was sent.
+    last: Option<Instant>,
+}
+
+// === impl Reach ===
+
+impl Reach {
+    /// Returns the earliest time for a request with this gap.
+    fn from(self, gap: Duration) -> Instant {
+        self.now.max(self.last.map_or(self.now, |last| last + gap))
+    }
+}
+
+/// The largest number of requests that wait for one origin.
+const MAX_WAITING: usize = 256;
+/// When to come again if the time of the next free slot is unknown.
+const SOON: Duration = Duration::from_secs(1);

@@ -1,0 +1,111 @@
+//! The configured limits, and the limits of one request that follow from them.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// The `[pace]` section. Each limit applies to every origin separately, except `max_waiting`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// The smallest time between two requests.
+    pub delay: Duration,
+    /// The largest number of requests that run at once; `None` for no limit.
+    pub concurrency: Option<u32>,
+    /// Whether robotgate keeps to a site's `Crawl-delay`.
+    pub crawl_delay: CrawlDelay,
+    /// The longest `Crawl-delay` that robotgate keeps to.
+    pub crawl_delay_max: Duration,
+    /// What a longer one means.
+    pub beyond_max: BeyondMax,
+    /// How long a request waits for its turn before it is refused.
+    pub max_wait: Duration,
+    /// The largest number of waiting requests, over all origins.
+    pub max_waiting: usize,
+}
+
+/// Whether robotgate keeps to a site's `Crawl-delay`, which was never standardised and which Google ignores.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CrawlDelay {
+    #[default]
+    Ignore,
+    Enforce,
+}
+
+/// What a `Crawl-delay` above the maximum means.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BeyondMax {
+    /// robotgate keeps to the maximum instead.
+    #[default]
+    Clip,
+    /// Requests of the bot to the site are refused.
+    Refuse,
+}
+
+/// The limits of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The smallest time since the previous request to the origin.
+    pub gap: Duration,
+    /// The largest number of running requests, including this one; `None` for no limit.
+    pub concurrency: Option<u32>,
+    pub max_wait: Duration,
+}
+
+/// A site asks for a longer `Crawl-delay` than the configuration accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the site's Crawl-delay, {} s, is longer than pace.crawl-delay-max, {} s",
+    .asked.as_secs_f64(),
+    .max.as_secs_f64()
+)]
+pub struct CrawlDelayTooLong {
+    pub asked: Duration,
+    pub max: Duration,
+}
+
+// === impl Policy ===
+
+impl Policy {
+    /// Returns the limits of a request. `bot_delay` is the `delay` of the bot, `crawl_delay` the `Crawl-delay` of the site;
+    /// the gap is the largest of the three delays.
+    ///
+    /// # Errors
+    /// The `Crawl-delay` is above the maximum, and `beyond-max` is `refuse`.
+    pub fn limits(
+        &self,
+        bot_delay: Option<Duration>,
+        crawl_delay: Option<Duration>,
+    ) -> Result<Limits, CrawlDelayTooLong> {
+        let max = self.crawl_delay_max;
+        let crawl_delay = match crawl_delay.unwrap_or_default() {
+            asked if asked > max && self.beyond_max == BeyondMax::Refuse => {
+                return Err(CrawlDelayTooLong { asked, max });
+            }
+            asked => asked.min(max),
+        };
+        Ok(Limits {
+            gap: self.delay.max(bot_delay.unwrap_or_default()).max(crawl_delay),
+            concurrency: self.concurrency,
+            max_wait: self.max_wait,
+        })
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            delay: Duration::ZERO,
+            concurrency: None,
+            crawl_delay: CrawlDelay::default(),
+            crawl_delay_max: Duration::from_secs(300),
+            beyond_max: BeyondMax::default(),
+            max_wait: Duration::from_secs(10),
+            max_waiting: 10_000,
+        }
+    }
+}
+
+/// The longest delay that can be configured. A request delays later ones for no longer than this.
+pub const MAX_GAP: Duration = Duration::from_secs(60 * 60);

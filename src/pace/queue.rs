@@ -1,0 +1,145 @@
+//! The queue of the requests that wait for one origin. Bots take turns (round robin), and the requests of one bot go in the
+//! order of their arrival.
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+use super::Limits;
+
+/// Waiting requests by bot `K`. `T` identifies a request to the caller.
+#[derive(Debug)]
+pub(super) struct Queue<K, T> {
+    /// A line for each bot with waiting requests. No line is empty. The first request of the first line is next.
+    lines: VecDeque<Line<K, T>>,
+    /// Number of the request that arrived last.
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Line<K, T> {
+    bot: K,
+    waiting: VecDeque<Waiter<T>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Waiter<T> {
+    number: u64,
+    pub(super) limits: Limits,
+    /// When the request is refused if it still waits.
+    pub(super) deadline: Instant,
+    pub(super) owner: T,
+}
+
+/// The gaps of the requests that go before a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ahead {
+    /// The gap of the request that goes next.
+    pub(super) first: Duration,
+    /// The sum of the gaps of the others.
+    pub(super) others: Duration,
+}
+
+// === impl Queue ===
+
+impl<K: Eq, T> Queue<K, T> {
+    pub(super) fn new() -> Self {
+        Self {
+            lines: VecDeque::new(),
+            last: 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lines.iter().map(|line| line.waiting.len()).sum()
+    }
+
+    /// Appends a request to the line of its bot, and returns its number.
+    pub(super) fn push(&mut self, bot: K, limits: Limits, deadline: Instant, owner: T) -> u64 {
+        self.last += 1;
+        let waiter = Waiter {
+            number: self.last,
+            limits,
+            deadline,
+            owner,
+        };
+        match self.lines.iter_mut().find(|line| line.bot == bot) {
+            Some(line) => line.waiting.push_back(waiter),
+            None => self.lines.push_back(Line {
+                bot,
+                waiting: VecDeque::from([waiter]),
+            }),
+        }
+        self.last
+    }
+
+    /// Returns the request that goes next.
+    pub(super) fn first(&self) -> Option<&Waiter<T>> {
+        self.lines.front()?.waiting.front()
+    }
+
+    /// Removes the request that goes next, and moves its bot behind the others.
+    pub(super) fn pop(&mut self) -> Option<Waiter<T>> {
+        let mut line = self.lines.pop_front()?;
+        let waiter = line.waiting.pop_front();
+        if !line.waiting.is_empty() {
+            self.lines.push_back(line);
+        }
+        waiter
+    }
+
+    /// Removes the request with this number.
+    pub(super) fn remove(&mut self, number: u64) -> Option<T> {
+        let (_, waiter) = self.take(|waiter| waiter.number == number)?;
+        Some(waiter.owner)
+    }
+
+    /// Removes the first request for which `is_meant` is true. Returns it with the gaps of the requests that would go before
+    /// it if it arrived again.
+    pub(super) fn take(&mut self, is_meant: impl Fn(&Waiter<T>) -> bool) -> Option<(Option<Ahead>, Waiter<T>)> {
+        let lines = self.lines.iter().enumerate();
+        let mut places = lines.filter_map(|(line, waiting)| Some((line, waiting.waiting.iter().position(&is_meant)?)));
+        let (place, at) = places.next()?;
+        let waiter = self.lines[place].waiting.remove(at)?;
+        let ahead = self.ahead_of(place);
+        if self.lines[place].waiting.is_empty() {
+            self.lines.remove(place);
+        }
+        Some((ahead, waiter))
+    }
+
+    pub(super) fn deadlines(&self) -> impl Iterator<Item = Instant> {
+        let waiting = self.lines.iter().flat_map(|line| &line.waiting);
+        waiting.map(|waiter| waiter.deadline)
+    }
+
+    /// Returns the gaps of the requests that go before a new request of `bot`; `None` if there are none.
+    pub(super) fn ahead(&self, bot: &K) -> Option<Ahead> {
+        let place = self.lines.iter().position(|line| line.bot == *bot);
+        self.ahead_of(place.unwrap_or(self.lines.len()))
+    }
+
+    /// As [`ahead`](Self::ahead), for a request at the end of the line at `place`. Its whole line goes before it, as many
+    /// requests of each other line, and one more of each line in front.
+    fn ahead_of(&self, place: usize) -> Option<Ahead> {
+        let own = self.lines.get(place).map_or(0, |line| line.waiting.len());
+        let lines = self.lines.iter().enumerate();
+        let ahead = lines.flat_map(|(at, line)| line.waiting.iter().take(own + usize::from(at < place)));
+        let mut gaps = ahead.map(|waiter| waiter.limits.gap);
+        Some(Ahead {
+            first: gaps.next()?,
+            others: gaps.sum(),
+        })
+    }
+
+    /// Removes all requests, in no particular order.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = T> {
+        let lines = self.lines.drain(..);
+        lines.flat_map(|line| line.waiting).map(|waiter| waiter.owner)
+    }
+}

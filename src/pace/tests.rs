@@ -1,0 +1,320 @@
+mod properties;
+
+use std::time::{Duration, Instant};
+
+use super::*;
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn limits(gap: u64) -> Limits {
+    Limits {
+        gap: seconds(gap),
+        concurrency: None,
+        max_wait: seconds(10),
+    }
+}
+
+/// A limiter, its clock, and who has waited for it. Requests are named by their bot's letter and a number.
+struct Site {
+    limiter: Limiter<char, &'static str>,
+    start: Instant,
+    now: u64,
+}
+
+impl Site {
+    fn new() -> Self {
+        Self {
+            limiter: Limiter::new(),
+            start: Instant::now(),
+            now: 0,
+        }
+    }
+
+    fn at(&mut self, now: u64) -> Instant {
+        self.now = now;
+        self.start + seconds(now)
+    }
+
+    fn now(&self) -> Instant {
+        self.start + seconds(self.now)
+    }
+
+    /// In how many seconds it may come again, where it is refused.
+    fn enter(&mut self, name: &'static str, limits: Limits) -> Result<u64, u64> {
+        let (now, bot) = (self.now(), name.chars().next().expect("a bot"));
+        let entered = self.limiter.enter(now, bot, limits, name);
+        entered.map_err(|at| (at - now).as_secs())
+    }
+
+    /// What happens now, each with who it happens to, until a time is waited for. Whoever has its turn is sent.
+    fn run(&mut self) -> Vec<String> {
+        let mut happened = Vec::new();
+        loop {
+            let now = self.now();
+            match self.limiter.next(now) {
+                Step::Go(name) => {
+                    self.limiter.sent(now, false);
+                    happened.push(format!("{name} goes"));
+                }
+                Step::Refuse(name, at) => happened.push(format!("{name} again in {}", (at - now).as_secs())),
+                Step::Wait(at) => {
+                    happened.push(format!("wait for {}", (at - self.start).as_secs()));
+                    return happened;
+                }
+                Step::Idle => return happened,
+            }
+        }
+    }
+}
+
+#[test]
+fn a_request_goes_at_once_and_the_next_after_the_gap() {
+    let mut site = Site::new();
+    site.enter("a1", limits(3)).expect("it may wait");
+    assert_eq!(site.run(), ["a1 goes"]);
+    site.enter("a2", limits(3)).expect("it may wait");
+    assert_eq!(site.run(), ["wait for 3"]);
+    site.at(3);
+    assert_eq!(site.run(), ["a2 goes"]);
+    site.at(6);
+    site.enter("a3", limits(3)).expect("it may wait");
+    assert_eq!(site.run(), ["a3 goes"]);
+}
+
+#[test]
+fn a_robots_txt_request_holds_back_what_follows() {
+    let mut site = Site::new();
+    let now = site.at(5);
+    site.limiter.note_request(now);
+    site.enter("a1", limits(3)).expect("it may wait");
+    assert_eq!(site.run(), ["wait for 8"]);
+}
+
+#[test]
+fn the_gap_counts_from_when_a_request_was_sent() {
+    let mut site = Site::new();
+    site.enter("a1", limits(3)).expect("it may wait");
+    site.enter("a2", limits(3)).expect("it may wait");
+    let now = site.now();
+    assert_eq!(site.limiter.next(now), Step::Go("a1"));
+    let now = site.at(5);
+    let deadline = site.start + seconds(10);
+    assert_eq!(site.limiter.next(now), Step::Wait(deadline), "a1 has not been sent");
+    site.limiter.sent(now, false);
+    assert_eq!(site.run(), ["wait for 8"]);
+}
+
+#[test]
+fn a_turn_that_is_given_back_costs_no_gap() {
+    let mut site = Site::new();
+    for name in ["a1", "a2", "a3"] {
+        site.enter(name, limits(3)).expect("it may wait");
+    }
+    let now = site.now();
+    assert_eq!(site.limiter.next(now), Step::Go("a1"));
+    site.limiter.ended(false);
+    assert_eq!(site.run(), ["a2 goes", "wait for 3"]);
+}
+
+#[test]
+fn bots_take_turns_and_each_ones_requests_go_in_order() {
+    let mut site = Site::new();
+    for name in ["a1", "a2", "a3", "b1", "c1", "b2"] {
+        site.enter(name, limits(1)).expect("it may wait");
+    }
+    let mut order = Vec::new();
+    for now in 0..6 {
+        site.at(now);
+        order.extend(site.run().into_iter().filter(|what| what.ends_with("goes")));
+    }
+    assert_eq!(
+        order,
+        ["a1 goes", "b1 goes", "c1 goes", "a2 goes", "b2 goes", "a3 goes"]
+    );
+}
+
+#[test]
+fn the_largest_gap_is_kept_by_the_request_that_it_is_for() {
+    let mut site = Site::new();
+    for (name, gap) in [("a1", 1), ("b1", 5), ("a2", 1)] {
+        site.enter(name, limits(gap)).expect("it may wait");
+    }
+    assert_eq!(site.run(), ["a1 goes", "wait for 5"]);
+    site.at(5);
+    assert_eq!(site.run(), ["b1 goes", "wait for 6"]);
+    site.at(6);
+    assert_eq!(site.run(), ["a2 goes"]);
+}
+
+#[test]
+fn so_many_run_at_once() {
+    let mut site = Site::new();
+    let two = Limits {
+        concurrency: Some(2),
+        ..limits(0)
+    };
+    for name in ["a1", "a2", "a3", "a4"] {
+        site.enter(name, two).expect("it may wait");
+    }
+    assert_eq!(site.run(), ["a1 goes", "a2 goes", "wait for 10"]);
+    site.at(4);
+    site.limiter.ended(true);
+    assert_eq!(site.run(), ["a3 goes", "wait for 10"]);
+    let now = site.now();
+    assert_eq!(
+        site.limiter.not_before(now, &'a', &two),
+        Some(now + seconds(1)),
+        "who knows when"
+    );
+    site.at(10);
+    assert_eq!(site.run(), ["a4 again in 1"]);
+}
+
+#[test]
+fn what_would_wait_too_long_is_refused_at_once() {
+    let mut site = Site::new();
+    for (name, entered) in [
+        ("a1", Ok(1)),
+        ("a2", Ok(2)),
+        ("a3", Ok(3)),
+        ("a4", Err(12)),
+        ("b1", Ok(4)),
+        ("a5", Err(16)),
+    ] {
+        assert_eq!(site.enter(name, limits(4)), entered, "{name}");
+        if name == "a1" {
+            site.run();
+        }
+    }
+    let now = site.now();
+    for (bot, expected) in [('a', 16), ('b', 16), ('c', 12)] {
+        let expected = Some(now + seconds(expected));
+        assert_eq!(site.limiter.not_before(now, &bot, &limits(4)), expected, "{bot}");
+    }
+}
+
+#[test]
+fn nobody_waits_who_may_not_wait() {
+    let mut site = Site::new();
+    let at_once = Limits {
+        max_wait: Duration::ZERO,
+        ..limits(4)
+    };
+    assert_eq!(site.enter("a1", at_once), Ok(1));
+    assert_eq!(site.run(), ["a1 goes"]);
+    assert_eq!(site.enter("a2", at_once), Err(4));
+}
+
+#[test]
+fn a_pause_holds_everyone_back_and_refuses_those_who_cannot_wait_for_its_end() {
+    let mut site = Site::new();
+    site.enter("a1", limits(2)).expect("it may wait");
+    site.run();
+    site.enter("a2", limits(2)).expect("it may wait");
+    let now = site.at(1);
+    site.limiter.note_busy(now, site.start, Some(seconds(9)), 0.0);
+    assert_eq!(site.run(), ["wait for 10"]);
+    site.limiter.note_busy(now, site.start, Some(seconds(120)), 0.0);
+    assert_eq!(site.run(), ["a2 again in 120"]);
+    assert_eq!(site.enter("b1", limits(2)), Err(120));
+    site.at(115);
+    site.enter("b2", limits(2)).expect("it may wait");
+    assert_eq!(site.run(), ["wait for 121"]);
+    site.at(121);
+    assert_eq!(site.run(), ["b2 goes"]);
+}
+
+#[test]
+fn who_leaves_makes_room() {
+    let mut site = Site::new();
+    site.enter("a1", limits(3)).expect("it may wait");
+    site.run();
+    let gone = site.enter("a2", limits(3)).expect("it may wait");
+    site.enter("b1", limits(3)).expect("it may wait");
+    assert_eq!(site.limiter.leave(gone), Some("a2"));
+    assert_eq!(site.limiter.leave(gone), None);
+    site.at(3);
+    assert_eq!(site.run(), ["b1 goes"]);
+}
+
+#[test]
+fn so_many_wait_for_one_origin() {
+    let mut site = Site::new();
+    let one = Limits {
+        concurrency: Some(1),
+        ..limits(0)
+    };
+    site.enter("a0", one).expect("it may wait");
+    site.run();
+    for _ in 0..256 {
+        site.enter("a1", one).expect("there is room");
+    }
+    assert_eq!(site.enter("b1", one), Err(1));
+}
+
+#[test]
+fn it_can_be_forgotten_when_it_would_hold_nobody_back() {
+    let mut site = Site::new();
+    let now = site.now();
+    assert!(site.limiter.is_idle(now, seconds(60)));
+    site.enter("a1", limits(3)).expect("it may wait");
+    assert!(!site.limiter.is_idle(now, seconds(60)), "one waits");
+    site.run();
+    let now = site.at(100);
+    assert!(!site.limiter.is_idle(now, seconds(60)), "one runs");
+    site.limiter.ended(true);
+    assert!(site.limiter.is_idle(now, seconds(60)));
+    assert!(!site.limiter.is_idle(now, seconds(101)), "the gap may count");
+    site.limiter.note_busy(now, now, Some(seconds(5)), 0.0);
+    assert!(
+        !site.limiter.is_idle(now, seconds(60)) && !site.limiter.is_unused(now),
+        "it is paused"
+    );
+    let now = site.at(105);
+    assert!(site.limiter.is_idle(now, seconds(60)) && site.limiter.is_unused(now));
+}
+
+#[test]
+fn when_the_pace_is_lifted_all_go() {
+    let mut site = Site::new();
+    for name in ["a1", "a2", "b1"] {
+        site.enter(name, limits(3)).expect("it may wait");
+    }
+    site.run();
+    assert_eq!(site.limiter.release().collect::<Vec<_>>(), ["b1", "a2"]);
+    assert_eq!(site.run(), [] as [&str; 0]);
+}
+
+#[test]
+fn the_largest_delay_counts() {
+    let policy = Policy {
+        delay: seconds(2),
+        ..Policy::default()
+    };
+    let refusing = Policy {
+        beyond_max: BeyondMax::Refuse,
+        ..policy
+    };
+    for (bot, site, gap) in [
+        (None, None, 2),
+        (Some(1), None, 2),
+        (Some(7), Some(5), 7),
+        (Some(3), Some(5), 5),
+        (None, Some(300), 300),
+    ] {
+        let [bot_delay, crawl_delay] = [bot, site].map(|delay| delay.map(seconds));
+        for policy in [policy, refusing] {
+            let gap_of = policy.limits(bot_delay, crawl_delay).map(|limits| limits.gap);
+            assert_eq!(gap_of, Ok(seconds(gap)), "{bot:?} {site:?}");
+        }
+    }
+    let clipped = policy.limits(None, Some(seconds(301))).map(|limits| limits.gap);
+    assert_eq!(clipped, Ok(seconds(300)));
+    let refused = refusing.limits(None, Some(seconds(301))).expect_err("it is too long");
+    assert_eq!(
+        refused.to_string(),
+        "the site's Crawl-delay, 301 s, is longer than pace.crawl-delay-max, 300 s"
+    );
+}
