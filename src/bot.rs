@@ -4,7 +4,7 @@
 //! nothing, because any client can send any name. A credential, a client certificate or an address is a proof
 //! (`proof`); each stands for the bots that the configuration binds to it.
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 
@@ -36,6 +36,8 @@ pub struct Bot {
     /// Product tokens to look for in a robots.txt, in this order. `*` is tried last without being listed.
     pub robots_agents: Vec<Box<str>>,
     pub enforcement: Enforcement,
+    /// The smallest time between a request of the bot and the one before it to the same site, with a `[pace]` section.
+    pub delay: Option<Duration>,
     /// Proofs that identify a client as this bot.
     pub bindings: Bindings,
 }

@@ -13,6 +13,7 @@ use time::OffsetDateTime;
 use toml::de::DeTable;
 
 use crate::bot::Bots;
+use crate::pace::Policy as Pace;
 
 mod admin;
 mod bots;
@@ -23,6 +24,7 @@ mod environment;
 mod error;
 mod expect;
 mod https;
+mod pace;
 mod proxy;
 mod reader;
 mod robots;
@@ -66,6 +68,8 @@ pub struct Config {
     pub cache: Cache,
     /// `[egress]`: which addresses bots may reach, and which name servers are used.
     pub egress: Egress,
+    /// `[pace]`: how fast bots may go at one site. `None` without the section, which limits nothing.
+    pub pace: Option<Pace>,
     /// `[audit]`: where the audit log is written.
     pub audit: Audit,
     /// `[admin]`: where the admin API listens.
@@ -188,6 +192,7 @@ impl Config {
             let refusals = file.table("refusals", Refusals::read);
             let cache = file.table("cache", Cache::read);
             let egress = file.table("egress", Egress::read);
+            let pace = file.table("pace", pace::read);
             let audit = file.table("audit", Audit::read);
             let admin = file.table("admin", |table| Admin::read(table, &proxy));
             let (identity, bots) = bots::read(file);
@@ -198,6 +203,7 @@ impl Config {
                 refusals,
                 cache,
                 egress,
+                pace,
                 audit,
                 admin,
                 identity,

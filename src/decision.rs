@@ -11,7 +11,10 @@ mod reason;
 mod robots_identity;
 mod texts;
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 #[cfg(test)]
 pub(crate) use self::question::rules_of;
@@ -22,10 +25,11 @@ pub use self::{
     texts::{DecisionTexts, MAX_TEXT},
 };
 use crate::{
-    bot::Enforcement,
+    bot::{Enforcement, Identity},
     copy::{Answer, Lookup, RobotsCopy, SourceFetch},
     origin::{Reading, Target, readings},
-    robots::{Agent, Rule, RuleId},
+    pace::{CrawlDelay, CrawlDelayTooLong, Limits},
+    robots::{Agent, Choice, Rule, RuleId},
     text::words,
 };
 
@@ -38,6 +42,9 @@ words! {
         Deny = "deny",
         /// For a tunnel only: the origin allows some paths and disallows others, and the requested path is not visible.
         Unverifiable = "unverifiable",
+        /// The URL is allowed, but the request came too early ([`Reason::Pace`]).
+        #[serde(skip)]
+        Defer = "defer",
     }
 }
 
@@ -60,6 +67,15 @@ pub struct Decision {
     pub lookup: Option<Lookup>,
     /// Why bots may not reach the origin, if that was clear without a copy.
     pub prohibited: Option<String>,
+    /// When the request may come again. `None` unless it came too early.
+    pub deferral: Option<Deferral>,
+}
+
+/// When a request came that was too early for its site, and when it may come again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deferral {
+    pub at: SystemTime,
+    pub not_before: SystemTime,
 }
 
 // === impl Decision ===
@@ -72,6 +88,62 @@ impl Decision {
             lookup: Some(lookup),
             ..self
         }
+    }
+
+    /// Returns the decision on the same request, which came too early.
+    #[must_use]
+    pub fn deferred(self, deferral: Deferral) -> Self {
+        Self {
+            deferral: Some(deferral),
+            ..self.refused_for_pace(Verdict::Defer)
+        }
+    }
+
+    /// Returns the decision on the same request, to a site that wants its bots to go too slowly.
+    fn too_slow(self, too_long: CrawlDelayTooLong) -> Self {
+        Self {
+            prohibited: Some(too_long.to_string()),
+            ..self.refused_for_pace(Verdict::Deny)
+        }
+    }
+
+    fn refused_for_pace(self, verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            reason: Reason::Pace,
+            forwarded: false,
+            rule: None,
+            reading: None,
+            ..self
+        }
+    }
+
+    /// Returns how fast the bot may go at the site; `None` for no limits. `Crawl-delay` is a part of the robots.txt, so it
+    /// counts only for bots that robots.txt is enforced for.
+    ///
+    /// # Errors
+    /// The site's `Crawl-delay` is longer than the configuration accepts.
+    pub fn limits(&self) -> Result<Option<Limits>, CrawlDelayTooLong> {
+        let Some(policy) = &self.question.terms.pace else {
+            return Ok(None);
+        };
+        let bot_delay = match &self.question.subject.identity {
+            Identity::Bot(bot) => bot.delay,
+            _ => None,
+        };
+        let is_enforced = policy.crawl_delay == CrawlDelay::Enforce && self.enforcement == Enforcement::Enforce;
+        let crawl_delay = is_enforced.then(|| self.crawl_delay()).flatten();
+        policy.limits(bot_delay, crawl_delay).map(Some)
+    }
+
+    /// Returns the `Crawl-delay` of the group that applies to the bot.
+    fn crawl_delay(&self) -> Option<Duration> {
+        let (token, agent) = self.matched_agent()?;
+        let choice = match agent.is_specific() {
+            true => Choice::Product(token),
+            false => Choice::Everyone,
+        };
+        self.copy()?.robots.crawl_delay(choice)
     }
 
     /// Returns the target of the request.
@@ -164,11 +236,14 @@ impl Decision {
     /// Returns the seconds, at least 1, after which a temporarily refused request can be retried (`Retry-After`, RFC
     /// 9110 §10.2.3). `None` if the refusal is not temporary.
     pub fn retry_after(&self) -> Option<u64> {
-        let lookup = self.lookup.as_ref().filter(|_| self.reason == Reason::Unreachable)?;
-        let left = match self.source_fetch().expires {
-            Some(expires) => expires.duration_since(lookup.at).unwrap_or(Duration::ZERO),
-            // The fetch is still running, and its duration is unknown.
-            None => WHILE_PENDING,
+        let left = match (&self.deferral, &self.lookup) {
+            (Some(Deferral { at, not_before }), _) => not_before.duration_since(*at).unwrap_or(Duration::ZERO),
+            (None, Some(lookup)) if self.reason == Reason::Unreachable => match self.source_fetch().expires {
+                Some(expires) => expires.duration_since(lookup.at).unwrap_or(Duration::ZERO),
+                // The fetch is still running, and its duration is unknown.
+                None => WHILE_PENDING,
+            },
+            _ => return None,
         };
         // Rounded up, because a request that comes too early is refused again.
         Some((left.as_secs() + u64::from(left.subsec_nanos() > 0)).max(1))
@@ -188,6 +263,7 @@ impl Decision {
             unidentified: crate::bot::Unidentified::Deny,
             strict_paths: true,
             policy: crate::copy::Policy::default(),
+            pace: None,
             generation: 1,
         };
         let origin = crate::origin::Origin {
@@ -205,6 +281,7 @@ impl Decision {
             question: Question::of_url(Subject::of(identity), Target::of_connect(origin), None, terms),
             lookup: None,
             prohibited: None,
+            deferral: None,
         }
     }
 }

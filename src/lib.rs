@@ -38,6 +38,7 @@
 //! - [`egress`]: resolves names to checked addresses. [`upstream`]: makes, keeps and shares connections to origins,
 //!   sends a request and receives its response over HTTP/1.1 and HTTP/2, and defines the errors. `wire`: a connection
 //!   whose writes never wait.
+//! - `pacer`: keeps a limiter ([`pace`]) for each origin, and wakes the requests that wait there.
 //! - [`proxy`]: listens, takes CONNECTs, intercepts, forwards and refuses. Its documentation follows one request.
 //! - [`authority`]: the local certificate authority and its leaves.
 //! - [`audit`]: the log of decisions, and of the fetches that they are based on.
@@ -123,6 +124,7 @@ pub mod fuzzing;
 pub mod metrics;
 pub mod origin;
 pub mod pace;
+mod pacer;
 mod pem;
 pub mod proxy;
 mod ratelimited;

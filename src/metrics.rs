@@ -59,6 +59,7 @@ pub struct Metrics {
     bytes: ShardedCounters,
     decision: Histogram,
     robots_wait: Histogram,
+    pace_wait: Histogram,
     exchange: Histogram,
     audit_wait: Histogram,
     fetches: Counts<FetchResult>,
@@ -109,6 +110,8 @@ pub struct Snapshot {
     /// How often each limit was exceeded, by its key in `[proxy]`.
     pub limits: Vec<(&'static str, u64)>,
     pub memory: Memory,
+    /// Number of requests that wait for their turn at a site.
+    pub pace_waiting: usize,
     /// Number of origins in memory by the state of their robots.txt.
     pub copies: Vec<(&'static str, u64)>,
     /// `None` if the copies are only in memory.
@@ -156,6 +159,7 @@ impl Default for Metrics {
             bytes: ShardedCounters::new(2),
             decision: Histogram::new(&histogram::OF_WORK),
             robots_wait: Histogram::new(&histogram::OF_NETWORK),
+            pace_wait: Histogram::new(&histogram::OF_NETWORK),
             exchange: Histogram::new(&histogram::OF_NETWORK),
             audit_wait: Histogram::new(&histogram::OF_DISK),
             fetches: Counts::default(),
@@ -181,6 +185,11 @@ impl Metrics {
         if let Some(waited) = waited {
             self.robots_wait.observe(waited);
         }
+    }
+
+    /// Records how long a request waited for its turn at a site.
+    pub fn pace_took(&self, waited: Duration) {
+        self.pace_wait.observe(waited);
     }
 
     /// Records how long a request waited until its decision was in the audit log.

@@ -32,7 +32,7 @@ export function stopAtRefusal({ request, response, log }) {
   if (reason === null) return;
   log.warning(`robotgate refused ${request.url}: ${decision}`, { reason });
   // An unreachable robots.txt is a refusal that ends by itself.
-  if (reason !== "unreachable") request.noRetry = true;
+  if (reason !== "unreachable" && !decision.startsWith("defer")) request.noRetry = true;
   throw new Error(`robotgate refused ${request.url}: ${decision}`);
 }
 

@@ -8,8 +8,8 @@ DIR scrapy` does the latter), and in settings.py:
     DOWNLOADER_MIDDLEWARES = {"scrapy_robotgate.RobotgateMiddleware": 560}
 
 560 is past RetryMiddleware (550): a refusal gets here first. A spider's errback is called with IgnoreRequest, and the
-stats count refusals by reason (robotgate/refused/rule and so on). A 503 (refusals.unreachable-status) is left to
-RetryMiddleware, except for a CONNECT.
+stats count refusals by reason (robotgate/refused/rule and so on). A 503 (refusals.unreachable-status) and a 429 (a
+request that came too early) are left to RetryMiddleware, except for a CONNECT.
 """
 
 import logging
@@ -51,8 +51,8 @@ class RobotgateMiddleware:
         reason = refusal(decision)
         if reason is None:
             return response
-        if reason == "unreachable" and response.status == 503:
-            return response  # It ends when the site gives its robots.txt again: RetryMiddleware tries again.
+        if decision.startswith("defer") or reason == "unreachable" and response.status == 503:
+            return response  # It ends by itself (Retry-After): RetryMiddleware tries again.
         raise self.refused(request, reason, decision)
 
     def process_exception(self, request, exception, spider=None):

@@ -62,6 +62,7 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
         robots_error: texts.robots_error.as_deref(),
         profile: terms.policy.profile.as_str(),
         config: terms.generation,
+        not_before: texts.not_before.map(Timestamp),
     }
     .line()
 }

@@ -92,6 +92,8 @@ record! {
         pub profile: &'static str,
         /// The configuration's generation: 1 at the start, one more with each reload.
         pub config: u64,
+        /// When the request may come again; `null` unless it came too early (`defer`).
+        pub not_before: Option<Timestamp>,
     }
 }
 
@@ -114,6 +116,8 @@ record! {
         pub duration_us: u64,
         /// Part of that time spent waiting for a robots.txt.
         pub robots_wait_us: u64,
+        /// Of that, the wait for its turn (`[pace]`).
+        pub pace_wait_us: u64,
         /// Time to resolve and connect; `null` if no connection was made or a kept one was reused.
         pub connect_us: Option<u64>,
         /// Time from the request's head to the origin's response head.

@@ -9,8 +9,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use toml::Spanned;
+
 use super::checker::{List, Text};
 use super::egress::network;
+use super::pace::DELAYS;
 use super::table::{Table, ValueOr as _};
 use crate::bot::{
     AgentPattern, BadLine, Bindings, Bot, Bots, CertificateName, Credentials, Unidentified, is_name, is_token,
@@ -43,6 +46,8 @@ struct Taken {
     named: Named,
     /// Whether clients can show certificates.
     has_client_roots: bool,
+    /// Whether the file has a `[pace]` section.
+    is_paced: bool,
     names: HashMap<String, usize>,
     user_agents: HashMap<String, String>,
 }
@@ -52,6 +57,7 @@ pub(super) fn read(file: &Table<'_>) -> (IdentityRules, Bots) {
     let mut taken = Taken {
         named,
         has_client_roots: file.span_of("proxy.tls.client-roots").is_some(),
+        is_paced: file.span_of("pace").is_some(),
         names: HashMap::new(),
         user_agents: HashMap::new(),
     };
@@ -120,12 +126,20 @@ impl Taken {
             None => name.as_deref().and_then(|name| name_as_agent(name, table)),
         };
         let enforcement = table.choice("enforcement").value_or_default();
+        let delay = table.time("delay", DELAYS);
+        if let Some(delay) = delay.as_ref().filter(|_| !self.is_paced) {
+            table.checker.complain(
+                delay.span(),
+                "this has no effect without a [pace] section; write [pace], which may be empty",
+            );
+        }
         let bindings = self.bindings(bot_name, table);
         Some(Bot {
             name: name?,
             user_agents: user_agents?,
             robots_agents: robots_agents?,
             enforcement,
+            delay: delay.map(Spanned::into_inner),
             bindings,
         })
     }

@@ -26,6 +26,7 @@ impl Config {
             unidentified: self.identity.unidentified,
             strict_paths: self.robots.strict_paths,
             policy: self.robots.policy,
+            pace: self.pace,
             generation,
         }
     }

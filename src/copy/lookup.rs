@@ -47,7 +47,7 @@ pub struct Lookup {
 /// Counts the verdicts on an origin while it is in memory, by the index of the verdict in its list. Many requests add
 /// to it at once.
 #[derive(Debug, Default)]
-pub struct Tally([AtomicU64; 3]);
+pub struct Tally([AtomicU64; 4]);
 
 // === impl Tally ===
 

@@ -10,6 +10,7 @@ use crate::{
     bot::{Bots, Enforcement, Identity, Proof, Unidentified},
     copy::{Answer, Lookup, Policy},
     origin::{Origin, Reading, Readings, Scheme, Target, asks_for_robots_txt, readings},
+    pace::{self, BeyondMax},
     robots::{Agent, Match, RobotsTxt, RuleId, SiteAccess},
 };
 
@@ -54,6 +55,8 @@ pub struct Terms {
     /// Whether a path is also decided as common servers read it (`robots.strict-paths`).
     pub strict_paths: bool,
     pub policy: Policy,
+    /// How fast bots may go; `None` for no limits.
+    pub pace: Option<pace::Policy>,
     /// Number of the configuration: 1 at the start, one more with each reload.
     pub generation: u64,
 }
@@ -241,7 +244,7 @@ impl Question {
     fn into_decision(self, found: Ruling, lookup: Option<Lookup>, prohibited: Option<String>) -> Decision {
         let enforcement = self.robots_identity().enforcement();
         let is_reported = enforcement == Enforcement::Report && found.can_pass;
-        Decision {
+        let decision = Decision {
             verdict: found.verdict,
             reason: found.reason,
             enforcement,
@@ -250,7 +253,16 @@ impl Question {
             reading: found.reading,
             lookup,
             prohibited,
+            deferral: None,
             question: self,
+        };
+        let may_be_too_slow = |pace: pace::Policy| decision.forwarded && pace.beyond_max == BeyondMax::Refuse;
+        match decision.question.terms.pace.is_some_and(may_be_too_slow) {
+            true => match decision.limits() {
+                Err(too_long) => decision.too_slow(too_long),
+                Ok(_) => decision,
+            },
+            false => decision,
         }
     }
 }

@@ -157,4 +157,11 @@ reasons! {
             too much work.",
         what_to_do: "Request a shorter URL. If the site itself links to such URLs, it may be a trap for bots.",
     }
+    /// The request came too early for the site (`[pace]`), or the site's `Crawl-delay` is too long.
+    Pace = "pace" {
+        phrase: "Disallowed: too fast for this site",
+        sentence: "This proxy limits how fast bots go at a site ([pace]), and this request may not go now.",
+        what_to_do: "Send it again after the time in Retry-After. A scheduler can ask the proxy's operators' API when it \
+            may send a request (/api/v1/decide, not_before). The operator sets the limits in [pace].",
+    }
 }

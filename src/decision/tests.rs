@@ -1,4 +1,5 @@
 mod budget;
+mod pace;
 mod path;
 mod reason;
 mod robots_identity;
@@ -99,6 +100,7 @@ fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {
         user_agents: Vec::new(),
         robots_agents: robots_agents.iter().map(|token| (*token).into()).collect(),
         enforcement,
+        delay: None,
         bindings: Default::default(),
     }
 }
@@ -130,6 +132,7 @@ fn question(robots_identity: RobotsIdentity<'_>, path: &str, scope: Scope) -> Qu
             unidentified,
             strict_paths: true,
             policy: Policy::default(),
+            pace: None,
             generation: 1,
         },
     }

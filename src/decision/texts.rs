@@ -1,6 +1,6 @@
 //! The texts of a decision for its views.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::SystemTime};
 
 use super::{Decision, Reason, Verdict};
 use crate::{
@@ -34,6 +34,8 @@ pub struct DecisionTexts<'a> {
     pub challenge: bool,
     /// Seconds until a retry, if the refusal is temporary.
     pub retry_after: Option<u64>,
+    /// When the request may come again. `None` unless it came too early.
+    pub not_before: Option<SystemTime>,
 }
 
 // === impl DecisionTexts ===
@@ -63,6 +65,7 @@ impl<'a> DecisionTexts<'a> {
             id,
             challenge,
             retry_after: decision.retry_after(),
+            not_before: decision.deferral.map(|deferral| deferral.not_before),
         }
     }
 }

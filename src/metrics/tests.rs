@@ -20,6 +20,7 @@ fn snapshot() -> Snapshot {
             max_bytes: 2000,
             fetches: 1,
         },
+        pace_waiting: 2,
         copies: vec![("rules", 2), ("unreachable", 0)],
         disk: Some(DiskUse {
             bytes: Some(5000),
@@ -44,6 +45,7 @@ fn bot(name: &str) -> Arc<Bot> {
         user_agents: vec![AgentPattern::new(name).expect("a pattern")],
         robots_agents: Vec::new(),
         enforcement: Enforcement::Enforce,
+        delay: None,
         bindings: Bindings::default(),
     })
 }

@@ -45,6 +45,7 @@ impl Collector for MetricsCollector {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let mut page = Page::new(encoder, self.format);
         self.requests(&mut page)?;
+        self.pace(&mut page)?;
         self.robots(&mut page)?;
         self.connections(&mut page)?;
         self.audit(&mut page)?;
@@ -126,6 +127,19 @@ impl MetricsCollector {
             "robotgate_exchange_seconds",
             "Time from a request's head to the end of its exchange, without tunnels and WebSockets.",
             &metrics.exchange,
+        )
+    }
+
+    fn pace(&self, page: &mut Page<'_>) -> fmt::Result {
+        page.gauge(
+            "robotgate_pace_waiting",
+            "Requests that wait for their turn at a site.",
+            self.snapshot.pace_waiting as u64,
+        )?;
+        page.histogram(
+            "robotgate_pace_wait_seconds",
+            "How long requests waited for their turn at a site; 0 where it came at once.",
+            &self.metrics.pace_wait,
         )
     }
 

@@ -1,12 +1,15 @@
 //! Finds out whether a robots.txt's copy can be the response to a bot's own request for it (`robots.serve-copies`), in
-//! the terms of an HTTP cache (RFC 9111). Pure.
+//! the terms of an HTTP cache (RFC 9111).
 
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, Method, StatusCode, header};
 use pingora_http::RequestHeader;
 
-use crate::copy::{Answer, CacheStatus, Lookup, Policy, RobotsCopy};
+use crate::{
+    copy::{Answer, CacheStatus, Lookup, Policy, RobotsCopy},
+    decision::Decision,
+};
 
 /// A fresh response of the origin, as it was fetched.
 #[derive(Debug)]
@@ -25,6 +28,13 @@ pub(super) struct CachedResponse<'a> {
 pub(super) fn can_answer(request: &RequestHeader) -> bool {
     let is_read = matches!(request.method, Method::GET | Method::HEAD);
     is_read && !ORIGIN_ONLY.iter().any(|name| request.headers.contains_key(name))
+}
+
+/// Whether the copy of `decision` can be the response.
+pub(super) fn is_there(decision: &Decision) -> bool {
+    let lookup = decision.lookup.as_ref();
+    lookup
+        .is_some_and(|lookup| CachedResponse::of(lookup, &decision.question.terms.policy, SystemTime::now()).is_some())
 }
 
 /// Returns whether the client already has the response with the tag `etag` (RFC 9110 §13.1.2).

@@ -13,6 +13,7 @@ use super::{
     head::{ConnectHead, Head},
     intercept,
     judge::{self, identify},
+    pacing::{Unpaced, wait_for_turn},
     respond::{InternalSiteError, OwnResponse, Problem},
     tunnel,
 };
@@ -26,7 +27,7 @@ use crate::{
 use http::{Method, header};
 
 /// Serves the CONNECT in `head`, and everything that comes through it.
-pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Context) {
+pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Context) {
     // The caller has checked that `head` is a CONNECT.
     let Some(connect) = head.connect.take() else {
         return;
@@ -68,9 +69,13 @@ pub(super) async fn serve(stream: ClientStream, mut head: Head, context: &Contex
                     return answer_and_close(stream, &answer, &mut exchange).await;
                 }
             };
-            match admit(&mut exchange, &connect, origin, exception, context).await {
+            match admit(&mut stream, &mut exchange, &connect, origin, exception, context).await {
                 Ok(()) => tunnel::serve(stream, exchange, &connect.headers, context).await,
-                Err(answer) => answer_and_close(stream, &answer, &mut exchange).await,
+                Err(Some(answer)) => answer_and_close(stream, &answer, &mut exchange).await,
+                Err(None) => {
+                    exchange.note_client_gone();
+                    exchange.complete().await;
+                }
             }
         }
     }
@@ -112,14 +117,16 @@ async fn vouch(
     }
 }
 
-/// Decides on a CONNECT as a whole and logs the decision. Returns `Ok` if a tunnel may be opened.
+/// Decides on a CONNECT as a whole, waits for its turn and logs the decision. Returns `Ok` if a tunnel may be opened, and
+/// an error without a response if the client has left.
 async fn admit(
+    stream: &mut ClientStream,
     exchange: &mut Exchange,
     connect: &ConnectHead,
     origin: Origin,
     exception: Option<Arc<str>>,
     context: &Context,
-) -> Result<(), OwnResponse> {
+) -> Result<(), Option<OwnResponse>> {
     let generation: &Generation = &exchange.generation.clone();
     let (_, subject) = identify(&generation.config, &connect.headers, &context.connection);
     let question = Question {
@@ -129,9 +136,28 @@ async fn admit(
         terms: generation.terms,
     };
     let requester = context.connection.guard.requester(&generation.config.proxy.limits);
-    let decided = judge::decide(generation, requester, question).await;
-    let decision = decided.map_err(|error| exchange.no_decision(error, &context.connection, &connect.headers))?;
-    settle(exchange, connect, decision, context).await
+    let decided = match judge::decide(generation, requester, question).await {
+        Ok(decision) => Box::pin(wait_for_turn(exchange, requester, decision, gone(stream))).await,
+        Err(error) => Err(Unpaced::NoDecision(error)),
+    };
+    let decision = match decided {
+        Ok(decision) => decision,
+        Err(Unpaced::NoDecision(error)) => {
+            return Err(Some(exchange.no_decision(error, &context.connection, &connect.headers)));
+        }
+        Err(Unpaced::Gone) => return Err(None),
+    };
+    settle(exchange, connect, decision, context).await.map_err(Some)
+}
+
+/// Ends when the client has closed the connection. Keeps the bytes that it sends.
+async fn gone(stream: &mut ClientStream) {
+    while stream.early().len() < MAX_EARLY {
+        if !matches!(stream.read_early().await, Ok(1..)) {
+            return;
+        }
+    }
+    std::future::pending().await
 }
 
 /// Logs the decision on a CONNECT. Returns `Ok` if the CONNECT may be opened.
@@ -157,3 +183,6 @@ async fn settle(
         }
     }
 }
+
+/// Bytes that a client may send before the response to its CONNECT.
+const MAX_EARLY: usize = 16 * 1024;

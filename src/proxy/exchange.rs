@@ -7,7 +7,8 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, StatusCode, header};
+use pingora_http::ResponseHeader;
 use uuid::{ContextV7, Uuid, timestamp::context::ThreadLocalContext};
 
 use super::{
@@ -22,9 +23,11 @@ use super::{
 use crate::{
     audit::{AuditError, Completion, Line, RequestFacts, decision_line},
     bot::Identity,
+    copy::retry_after,
     decision::{Decision, DecisionTexts, Verdict},
     fetch::LookupError,
     metrics::{ExchangeEnd, GaugeGuard, Method, Outcome, Tunnel},
+    pacer::Turn,
     ratelimited::ratelimited,
     text::{Timestamp, micros},
     upstream::{Fault, ProxyError},
@@ -61,6 +64,10 @@ pub(super) struct Exchange {
     completed: bool,
     /// Counts a tunnel or a WebSocket while it is open.
     tunnel: Option<GaugeGuard>,
+    /// The turn at the site, while the request runs there.
+    pub(super) turn: Option<Turn>,
+    /// How long the request waited for it.
+    pace_wait: Duration,
 }
 
 /// A decision, and the value of `Robots-Decision` if the origin's response gets one.
@@ -107,6 +114,8 @@ impl Exchange {
             from_copy: false,
             completed: false,
             tunnel: None,
+            turn: None,
+            pace_wait: Duration::ZERO,
         }
     }
 
@@ -285,6 +294,31 @@ impl Exchange {
         });
     }
 
+    /// Records how long the request waited for its turn.
+    pub(super) fn note_pace_wait(&mut self, waited: Duration) {
+        self.pace_wait = waited;
+        self.generation.meter.metrics.pace_took(waited);
+    }
+
+    /// Records that the request is being sent to the origin.
+    pub(super) fn note_sent(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.sent();
+        }
+    }
+
+    /// Records the origin's response, which may ask for a pause (RFC 9110 §10.2.3).
+    pub(super) fn note_response(&self, response: &ResponseHeader) {
+        if let Some(turn) = &self.turn
+            && matches!(
+                response.status,
+                StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+            )
+        {
+            turn.note_busy(retry_after(&response.headers, SystemTime::now()));
+        }
+    }
+
     pub(super) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
@@ -347,6 +381,7 @@ impl Exchange {
             bytes_in,
             bytes_out,
             duration_us: micros(self.elapsed()),
+            pace_wait_us: micros(self.pace_wait),
             robots_wait_us: lookup.map_or(0, |lookup| micros(lookup.waited)),
             connect_us: self.timings.connect.map(micros),
             first_byte_us: self.timings.first_byte.map(micros),

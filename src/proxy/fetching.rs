@@ -1,6 +1,6 @@
 //! Fetches robots.txt files for the gate, and logs each fetch before a decision is based on it.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 
@@ -10,7 +10,8 @@ use crate::{
     copy::Fetched,
     fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, LookupError, Requester, Traced},
     metrics::{FetchResult, Metrics},
-    origin::Origin,
+    origin::{Origin, Target},
+    pacer::Pacer,
     ratelimited::ratelimited,
     text::{Timestamp, micros, plain, plain_message},
 };
@@ -20,6 +21,8 @@ pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,
     pub(super) metrics: Arc<Metrics>,
+    /// Fetches do not wait for a turn, but they delay the requests after them.
+    pub(super) pacer: Option<Arc<Pacer>>,
     /// Whether the log leaves out queries.
     pub(super) redact_query: bool,
     /// The number of the configuration's generation.
@@ -40,7 +43,15 @@ impl Fetch for LoggedFetcher {
     }
 
     async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
-        self.fetcher.trace(permit, origin, etag).await
+        let Some(pacer) = &self.pacer else {
+            return self.fetcher.trace(permit, origin, etag).await;
+        };
+        permit.turn().await;
+        let began = Pacer::now();
+        pacer.note_request(origin);
+        let traced = self.fetcher.trace(permit, origin, etag).await;
+        note_pace(pacer, origin, &traced, began);
+        traced
     }
 
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Reserved) {
@@ -116,6 +127,22 @@ impl LoggedFetcher {
             Some((path, _)) if self.redact_query => format!("{path}?redacted").into(),
             _ => url.into(),
         }
+    }
+}
+
+/// Records the requests of a fetch at every origin that it asked, and a pause at the last one.
+fn note_pace(pacer: &Pacer, origin: &Origin, traced: &Traced, began: Instant) {
+    // Again, because connecting may have taken a while.
+    pacer.note_request(origin);
+    let redirected = traced.redirects().filter_map(|(_, to)| Target::parse(&to.url).ok());
+    let redirected: Vec<Origin> = redirected.map(|target| target.origin).collect();
+    for to in redirected.iter().filter(|to| *to != origin) {
+        pacer.note_request(to);
+    }
+    if let Fetched::Received(received) = &traced.fetched
+        && matches!(received.status, 429 | 503)
+    {
+        pacer.note_busy(redirected.last().unwrap_or(origin), began, received.retry_after);
     }
 }
 

@@ -19,6 +19,7 @@ use super::{
     head, internal_site,
     judge::{self, identify},
     limits::Limit,
+    pacing::{Unpaced, wait_for_turn},
     relay::Broken,
     respond::{OwnResponse, Problem},
     target::target_of,
@@ -39,6 +40,14 @@ enum Stop {
     Cut(Duration),
 }
 
+// === impl Stop ===
+
+impl From<OwnResponse> for Stop {
+    fn from(response: OwnResponse) -> Self {
+        Self::Respond(Box::new(response))
+    }
+}
+
 /// Serves the request of `client` to its end. Returns the connection if another request may follow on it.
 pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Timer) -> Option<Wire> {
     let generation = context.live.generation();
@@ -46,7 +55,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
     if context.live.is_stopping() {
         client.close_after();
     }
-    let served = match admit(&client, &mut exchange, &generation, context).await {
+    let served = match admit(&mut client, &mut exchange, &generation, context).await {
         Ok(request_guard) => {
             let _request_guard = request_guard;
             match forward(&mut client, &mut exchange, &generation, timer).await {
@@ -59,8 +68,9 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
                 Err(broken) => Err(stop_broken(&broken, &mut client, &mut exchange, context)),
             }
         }
-        Err(answer) => Err(Stop::Respond(Box::new(answer))),
+        Err(stop) => Err(stop),
     };
+    exchange.turn = None;
     let within = generation.config.proxy.write_timeout;
     match served {
         Ok(()) => {}
@@ -87,11 +97,11 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
 
 /// Decides on a request and logs the decision. Returns `Ok` if the request goes on, and otherwise the response.
 async fn admit(
-    client: &Client,
+    client: &mut Client,
     exchange: &mut Exchange,
     generation: &Generation,
     context: &Context,
-) -> Result<RequestGuard, OwnResponse> {
+) -> Result<RequestGuard, Stop> {
     let head = client.head();
     let connection = &context.connection;
     let request_guard = connection
@@ -104,7 +114,7 @@ async fn admit(
     let (address, outer_connect) = (connection.client, connection.outer_connect.as_deref());
     if fields::has_passed(&head.headers, &generation.config.proxy.name) {
         ratelimited!(warn, client = %address, "refused a request that has passed through this proxy before");
-        return Err(exchange.problem(&Problem::Loop, &head.headers));
+        return Err(exchange.problem(&Problem::Loop, &head.headers).into());
     }
     if head.version == Version::HTTP_2
         && let Err(error) = generation.config.proxy.head.check_http2(head)
@@ -116,7 +126,7 @@ async fn admit(
                 head::log_malformed(address, &error);
             }
         }
-        return Err(exchange.problem(&Problem::Head(&error), &head.headers));
+        return Err(exchange.problem(&Problem::Head(&error), &head.headers).into());
     }
     let target = target_of(head, outer_connect).map_err(|error| {
         generation.meter.metrics.malformed();
@@ -127,7 +137,8 @@ async fn admit(
         tracing::debug!(client = %address, method = %head.method, "a request for the proxy's own pages");
         exchange.is_internal_site = true;
         let answer = internal_site::answer(head, &target, connection, generation);
-        return Err(answer.unwrap_or_else(|error| exchange.problem(&Problem::InternalSite(&error), &head.headers)));
+        let answer = answer.unwrap_or_else(|error| exchange.problem(&Problem::InternalSite(&error), &head.headers));
+        return Err(answer.into());
     }
     let (_, subject) = identify(&generation.config, &head.headers, connection);
     let requester = connection.guard.requester(&generation.config.proxy.limits);
@@ -149,6 +160,25 @@ async fn admit(
         true => judge::with_copy(generation, requester, decision).await,
         false => decision,
     };
+    let is_copied = || wants_copy && cached_response::is_there(&decision);
+    let decision = match generation.pacer.is_some() && !is_copied() {
+        false => decision,
+        true => {
+            let gone = std::future::poll_fn(|cx| client.poll_gone(cx));
+            // Boxed, so that the future of requests without limits stays small.
+            match Box::pin(wait_for_turn(exchange, requester, decision, gone)).await {
+                Ok(decision) => decision,
+                Err(Unpaced::NoDecision(error)) => {
+                    return Err(exchange.no_decision(error, connection, &client.head().headers).into());
+                }
+                Err(Unpaced::Gone) => {
+                    note(ClientFault::Gone, client, exchange, context);
+                    return Err(Stop::Cut(Duration::ZERO));
+                }
+            }
+        }
+    };
+    let head = client.head();
     let request = Request {
         method: &head.method,
         headers: &head.headers,
@@ -156,15 +186,15 @@ async fn admit(
         inside: outer_connect.is_some(),
     };
     match exchange.decide(&request, decision).await {
-        Ok(Some(refusal)) => Err(refusal),
+        Ok(Some(refusal)) => Err(refusal.into()),
         Ok(None) => {
             let copy = wants_copy.then(|| exchange.copy(&head.headers)).flatten();
-            copy.map_or(Ok(request_guard), Err)
+            copy.map_or(Ok(request_guard), |copy| Err(copy.into()))
         }
         Err(error) => {
             let output = generation.audit.output();
             ratelimited!(error, %error, output, id = exchange.id(), "a request was not forwarded");
-            Err(exchange.problem(&Problem::Audit, &head.headers))
+            Err(exchange.problem(&Problem::Audit, &head.headers).into())
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::{
     fair_semaphore::FairSemaphore,
     fetch::{FetchLimiter, Name},
     metrics::Meter,
+    pacer::Pacer,
     store::{Disk, DiskError, Store},
     upstream::Origins,
 };
@@ -51,6 +52,8 @@ pub struct Generation {
     pub(super) recent: Arc<Recent>,
     /// Permits for decisions that take long, fair between requesters.
     pub(super) long_decisions: Arc<FairSemaphore<Name>>,
+    /// `None` without a `[pace]` section.
+    pub(super) pacer: Option<Arc<Pacer>>,
     roots: Arc<Roots>,
     pub(super) origins: Arc<Origins>,
     limiter: Arc<FetchLimiter>,
@@ -138,6 +141,12 @@ impl Generation {
             Some(before) => before.store.clone(),
             None => store(&config.cache, before)?,
         };
+        let pacer = config
+            .pace
+            .map(|pace| match before.and_then(|before| before.pacer.clone()) {
+                Some(pacer) => pacer,
+                None => Arc::new(Pacer::new(pace.max_waiting)),
+            });
         let counts = metrics.audit.clone();
         // Last, because it creates a file, and a reload that fails must leave no trace.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
@@ -158,6 +167,7 @@ impl Generation {
             fetcher,
             audit: audit.clone(),
             metrics: metrics.clone(),
+            pacer: pacer.clone(),
             redact_query: config.audit.redact_query,
             config: number,
         };
@@ -178,6 +188,7 @@ impl Generation {
                 Some(before) => before.long_decisions.clone(),
                 None => FairSemaphore::new(half_of_the_cores()),
             },
+            pacer,
             roots,
             origins,
             limiter,

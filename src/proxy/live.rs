@@ -66,6 +66,12 @@ impl Live {
         }
         self.keep_audit_log(&before, &generation);
         self.current.store(generation.clone());
+        match (&generation.pacer, generation.config.pace, &before.pacer) {
+            (Some(pacer), Some(pace), _) => pacer.set_max_waiting(pace.max_waiting),
+            // The limits were removed.
+            (_, _, Some(before)) => before.lift(),
+            _ => {}
+        }
         if !generation.reaches_like(&before) {
             // Sites that could not be reached before may be within reach now.
             generation.store.retry_failures();

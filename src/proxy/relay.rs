@@ -320,6 +320,7 @@ impl Relay<'_> {
         let received = request.version;
         let upgrade = self.client.asks_to_upgrade().then_some(&request.headers);
         rewrite::check_answer(upgrade, &head).map_err(Broken::Server)?;
+        exchange.note_response(&head);
         let proxy = &exchange.generation.config.proxy;
         let status = head.status;
         if status == StatusCode::SWITCHING_PROTOCOLS {

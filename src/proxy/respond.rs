@@ -21,8 +21,8 @@ use crate::{
     bot::Enforcement,
     config::Refusals,
     copy::CacheStatus,
-    decision::{DecisionTexts, MAX_TEXT, Reason},
-    text::plain,
+    decision::{DecisionTexts, MAX_TEXT, Reason, Verdict},
+    text::{micros_since_1970, plain},
     upstream::ProxyError,
 };
 
@@ -76,16 +76,21 @@ impl DecisionTexts<'_> {
     pub(super) fn field(&self) -> String {
         use std::fmt::Write as _;
 
+        // Writing to a string cannot fail, here and below.
         let mut out = String::with_capacity(256);
         for text in [self.verdict.as_str(), "; reason=", self.reason.as_str()] {
             out.push_str(text);
+        }
+        if let Some(not_before) = self.not_before {
+            // A Date (RFC 9651 §3.3.7). Rounded up, as a request that comes too early is refused again.
+            let seconds = micros_since_1970(not_before).div_ceil(1_000_000);
+            let _ = write!(out, "; not-before=@{seconds}");
         }
         if self.enforcement == Enforcement::Report {
             out.push_str("; enforcement=");
             out.push_str(self.enforcement.as_str());
         }
         if let Some(line) = self.line {
-            // Writing to a string cannot fail.
             let _ = write!(out, "; line={line}");
         }
         let strings = [
@@ -150,7 +155,7 @@ impl OwnResponse {
         let (cause, detail) = (texts.cause(), texts.detail());
         let (status, title) = match texts.challenge {
             true => (StatusCode::PROXY_AUTHENTICATION_REQUIRED, AUTHENTICATION_REQUIRED),
-            false => (status_of(reason, refusals), reason.phrase()),
+            false => (status_of(texts.verdict, reason, refusals), reason.phrase()),
         };
         let details = Details {
             r#type: type_of(reason.as_str()),
@@ -351,9 +356,11 @@ impl OwnResponse {
 }
 
 /// Returns the status of a refusal. The operator can choose it for URLs that a site's rules disallow, and for sites
-/// whose robots.txt is unreachable. All other refusals are this proxy's own and have a 403.
-fn status_of(reason: Reason, refusals: &Refusals) -> StatusCode {
+/// whose robots.txt is unreachable. All other refusals are this proxy's own and have a 403,
+/// or a 429 (RFC 6585 §4) if the request came too early.
+fn status_of(verdict: Verdict, reason: Reason, refusals: &Refusals) -> StatusCode {
     match reason {
+        _ if verdict == Verdict::Defer => StatusCode::TOO_MANY_REQUESTS,
         Reason::Rule | Reason::LastCopy => refusals.status,
         Reason::Unreachable => refusals.unreachable_status,
         _ => StatusCode::FORBIDDEN,

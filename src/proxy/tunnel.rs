@@ -127,6 +127,7 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
     let mut last = Fault::Unroutable;
     for (tried, address) in addresses.iter().enumerate() {
         exchange.upstream = Some(*address);
+        exchange.note_sent();
         let within = upstream::share_of(total, started.elapsed(), addresses.len() - tried);
         match connect(*address, within).await {
             Ok(stream) => {

@@ -10,17 +10,21 @@ pub struct VerdictCounts {
     pub allow: u64,
     pub deny: u64,
     pub unverifiable: u64,
+    /// 0 if the proxy is of a version without this count.
+    #[serde(default)]
+    pub defer: u64,
 }
 
 // === impl VerdictCounts ===
 
 impl From<&Tally> for VerdictCounts {
     fn from(tally: &Tally) -> Self {
-        let [allow, deny, unverifiable] = Verdict::ALL.map(|verdict| tally.count(verdict as usize));
+        let [allow, deny, unverifiable, defer] = Verdict::ALL.map(|verdict| tally.count(verdict as usize));
         Self {
             allow,
             deny,
             unverifiable,
+            defer,
         }
     }
 }

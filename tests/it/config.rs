@@ -8,6 +8,7 @@ use robotgate::config::{Config, ConfigError, Environment, HttpsMode, Output, Unv
 use robotgate::decision::Verdict;
 use robotgate::egress::{Destinations, Ports};
 use robotgate::origin::HostPattern;
+use robotgate::pace::{BeyondMax, CrawlDelay, Policy as Pace};
 
 mod bad;
 mod credentials;
@@ -110,6 +111,18 @@ fn every_value_is_taken() {
         redact-query = true
         [identity]
         unidentified = "wildcard"
+        [pace]
+        delay = "1s 500ms"
+        concurrency = 3
+        crawl-delay = "enforce"
+        crawl-delay-max = "1h"
+        beyond-max = "refuse"
+        max-wait = "0s"
+        max-waiting = 20
+        [[bot]]
+        name = "slow"
+        user-agents = ["SlowBot"]
+        delay = "1h"
         "#,
     );
     assert_eq!(config.proxy.listen.len(), 3);
@@ -123,6 +136,18 @@ fn every_value_is_taken() {
         (2, "gate-1", false, false)
     );
     assert_eq!((config.proxy.head.bytes, config.proxy.head.fields), (16 << 10, 256));
+    let pace = Pace {
+        delay: Duration::from_millis(1500),
+        concurrency: Some(3),
+        crawl_delay: CrawlDelay::Enforce,
+        crawl_delay_max: Duration::from_secs(3600),
+        beyond_max: BeyondMax::Refuse,
+        max_wait: Duration::ZERO,
+        max_waiting: 20,
+    };
+    assert_eq!(config.pace, Some(pace));
+    let delays: Vec<_> = config.bots.iter().map(|bot| bot.delay).collect();
+    assert_eq!(delays, [Some(Duration::from_secs(3600))]);
     assert_eq!(config.proxy.header_timeout, Duration::from_millis(1500));
     assert_eq!(config.proxy.shutdown_timeout, Duration::ZERO);
     assert_eq!(

@@ -36,6 +36,7 @@ mod limits;
 mod lint;
 mod metrics;
 mod modules;
+mod pace;
 mod persistence;
 mod plain;
 mod real_clients;

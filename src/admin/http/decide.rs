@@ -55,6 +55,8 @@ pub(super) struct Decided {
     robots_error: Option<String>,
     /// Seconds after which to ask again, if the refusal is temporary.
     retry_after: Option<u64>,
+    /// When the request would be forwarded; `null` for at once.
+    not_before: Option<Timestamp>,
 }
 
 /// A question that could not be decided.
@@ -181,6 +183,7 @@ impl Decided {
             robots_expires: source_fetch.expires.map(Timestamp),
             robots_error: texts.robots_error,
             retry_after: texts.retry_after,
+            not_before: generation.not_before(decision).map(Timestamp),
             agent: question.agent,
             url: question.url,
         }

@@ -122,6 +122,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
             allow: metrics.decisions(Verdict::Allow),
             deny: metrics.decisions(Verdict::Deny),
             unverifiable: metrics.decisions(Verdict::Unverifiable),
+            defer: metrics.decisions(Verdict::Defer),
         },
         requests: metrics.requests(),
         connections: metrics.connections(),

@@ -10,7 +10,7 @@ const SLOWEST = 5000; // maximum ms between two attempts while robotgate does no
 const WINDOW = 120; // seconds that the chart shows
 const SHOWN = 50; // maximum number of rules that did not decide, and of other statements, to show
 const MAX_TAIL = 500; // refusals that the page keeps
-const VERDICTS = ["allow", "deny", "unverifiable"];
+const VERDICTS = ["allow", "deny", "unverifiable", "defer"];
 
 const HOLDS = {
   rules: "its rules",
@@ -34,7 +34,7 @@ const LOST = {
 
 let status = null; // the last status
 let skew = 0; // the server's clock minus the browser's, in ms
-let samples = []; // {at, allow, deny, unverifiable}, for the chart
+let samples = []; // {at, allow, deny, unverifiable, defer}, for the chart
 let timer = null;
 let failures = 0;
 let polling = false;
@@ -392,7 +392,7 @@ function showNumbers(s) {
   );
 }
 
-/** Draws stacked areas: allow at the bottom, then deny, then unverifiable. */
+/** Draws stacked areas: allow at the bottom, then deny, unverifiable and defer. */
 function drawChart() {
   const end = samples.at(-1).at;
   const steps = [];
@@ -485,7 +485,7 @@ function refusal(record, fresh) {
     make(
       "span",
       {},
-      make("b", { class: record.verdict === "deny" ? "deny" : "unverifiable" }, record.verdict),
+      make("b", { class: record.verdict }, record.verdict),
       record.reason !== record.verdict && `, ${record.reason}`,
       " ",
       record.forwarded && make("span", { class: "badge" }, `${passedBy(record)}: forwarded`),
@@ -621,6 +621,7 @@ function originRow(row) {
     number("allow"),
     number("deny"),
     number("unverifiable"),
+    number("defer"),
   );
 }
 
@@ -803,6 +804,7 @@ function answer(decision, report) {
         ["robots.txt", [data(decision.robots_url), decision.robots_status != null && ` (${decision.robots_status})`]],
         ["Fetched", time(decision.robots_fetched)],
         ["Holds until", time(decision.robots_expires)],
+        ["Not before", decision.not_before && [time(decision.not_before), " ([pace])"]],
         ["Error", decision.robots_error && make("span", { class: "error" }, decision.robots_error)],
       ]),
     ),

@@ -37,7 +37,7 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
     let decision = report.decision;
     let word = match decision.verdict {
         Verdict::Allow => paint.in_colour(Colour::Good, "ALLOWED").to_string(),
-        Verdict::Deny | Verdict::Unverifiable => paint.in_colour(Colour::Bad, "REFUSED").to_string(),
+        Verdict::Deny | Verdict::Unverifiable | Verdict::Defer => paint.in_colour(Colour::Bad, "REFUSED").to_string(),
     };
     writeln!(
         out,

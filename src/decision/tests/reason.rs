@@ -25,6 +25,10 @@ fn every_reason_is_reached_by_some_decision() {
         connect_refused(any),
         egress(any),
         decide(any, &slow_rules(1000), &slow_path()),
+        decide(any, &Known::NoRobots, "/").deferred(Deferral {
+            at: at(0),
+            not_before: at(1),
+        }),
     ]
     .map(|decision| decision.reason)
     .into();
@@ -52,7 +56,7 @@ fn where_no_file_decides_the_word_for_what_holds_is_that_of_the_reason() {
 fn every_name_is_a_token_of_its_own() {
     let names: HashSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
     assert_eq!(names.len(), Reason::ALL.len());
-    let verdicts = [Verdict::Allow, Verdict::Deny, Verdict::Unverifiable].map(Verdict::as_str);
+    let verdicts = Verdict::ALL.map(Verdict::as_str);
     for name in names.into_iter().chain(verdicts) {
         assert!(sfv::TokenRef::from_str(name).is_ok(), "{name}");
     }
@@ -86,6 +90,7 @@ fn the_phrase_of_a_refusal_says_that_it_is_one() {
         Reason::ConnectRefused,
         Reason::Egress,
         Reason::TooComplex,
+        Reason::Pace,
     ] {
         let phrase = reason.phrase();
         assert!(phrase.starts_with("Disallowed"), "{reason:?}: {phrase}");

@@ -120,6 +120,7 @@ async fn ask(
         // The request is not sent twice.
         content.forget();
     }
+    exchange.note_sent();
     server.send_head(head, target, content.is_read(client))?;
     if server.version() == Version::HTTP_2 && client.waits_to_send() {
         // Few origins send a 100 over HTTP/2, where clients need not wait for it (RFC 9110 §10.1.1).

@@ -112,6 +112,7 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
         id: ID,
         challenge: false,
         retry_after: None,
+        not_before: None,
     }
 }
 

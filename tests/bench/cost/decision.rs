@@ -42,6 +42,7 @@ fn question() -> Question {
         user_agents: Vec::new(),
         robots_agents: vec!["ExampleBot".into()],
         enforcement: Enforcement::Enforce,
+        delay: None,
         bindings: Bindings::default(),
     };
     Question {
@@ -61,6 +62,7 @@ fn question() -> Question {
             unidentified: Unidentified::Deny,
             strict_paths: true,
             policy: Policy::default(),
+            pace: None,
             generation: 1,
         },
     }

@@ -92,6 +92,7 @@ fn question(file: &File, path: &str) -> (Question, Lookup) {
         user_agents: Vec::new(),
         robots_agents: vec![file.agent.into()],
         enforcement: Enforcement::Enforce,
+        delay: None,
         bindings: Bindings::default(),
     };
     let terms = Terms {
@@ -100,6 +101,7 @@ fn question(file: &File, path: &str) -> (Question, Lookup) {
         unidentified: Unidentified::Deny,
         strict_paths: true,
         policy: Policy::default(),
+        pace: None,
         generation: 1,
     };
     let question = Question {

@@ -151,9 +151,10 @@ const NOWHERE: &str = "/nowhere/at/all";
 const EACH: Duration = Duration::from_micros(100);
 /// For a page fault, or an interrupt that is charged to this process.
 const SLACK: Duration = Duration::from_millis(50);
-const SHIPPED: [(&str, &str); 3] = [
+const SHIPPED: [(&str, &str); 4] = [
     ("robotgate", include_str!("../../../conf/robotgate.toml")),
     ("google-12-hours", include_str!("../../../conf/google-12-hours.toml")),
+    ("polite", include_str!("../../../conf/polite.toml")),
     (
         "rfc9309-cached-copy",
         include_str!("../../../conf/rfc9309-cached-copy.toml"),

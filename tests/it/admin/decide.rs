@@ -84,7 +84,10 @@ async fn asking_is_no_decision_in_the_log_but_its_fetch_is() {
         &format!("/api/v1/origins/detail?origin={}", escaped(&origin.url(""))),
     )
     .await;
-    assert_eq!(detail["verdicts"], json!({"allow": 0, "deny": 0, "unverifiable": 0}));
+    assert_eq!(
+        detail["verdicts"],
+        json!({"allow": 0, "deny": 0, "unverifiable": 0, "defer": 0})
+    );
     // The site's page was not fetched.
     assert_eq!(origin.requests().len(), 1);
 }

@@ -39,7 +39,10 @@ async fn an_origin_is_told_with_its_file_and_the_verdicts_that_it_caused() {
             ("status", json!(200)),
             ("failing_since", Value::Null),
             ("bytes", json!(ROBOTS.len())),
-            ("verdicts", json!({"allow": 2, "deny": 1, "unverifiable": 0})),
+            (
+                "verdicts",
+                json!({"allow": 2, "deny": 1, "unverifiable": 0, "defer": 0}),
+            ),
             ("robots", json!(ROBOTS)),
             ("robots_truncated", json!(false)),
             ("robots_b64", Value::Null),

@@ -44,6 +44,9 @@ const BAD: &[&str] = &[
     "[refusals]\nstatus = 503\nunreachable-status = 451",
     "[refusals]\nstatus = '451'",
     "[cache]\npersist = 'no'\npath = false",
+    "[pace]\ndelay = '2h'\nconcurrency = 0\ncrawl-delay = 'on'\ncrawl-delay-max = 300\nbeyond-max = 'deny'",
+    "[pace]\nmax-wait = '1h'\nmax-waiting = 0\nretry-after = true",
+    "[[bot]]\nname = 'a'\nuser-agents = ['a']\ndelay = '1s'",
     // Addresses.
     "[proxy]\nlisten = ':3128'",
     "[proxy]\nlisten = '3128'",

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use robotgate::config::Config;
 use robotgate::copy::{Policy, Then, Unreachable, WithoutCopy};
+use robotgate::pace::{CrawlDelay, Policy as Pace};
 
 use super::{environment, good, parse};
 
 const EXAMPLE: &str = include_str!("../../../conf/robotgate.toml");
 const CACHED_COPY: &str = include_str!("../../../conf/rfc9309-cached-copy.toml");
+const POLITE: &str = include_str!("../../../conf/polite.toml");
 const TWELVE_HOURS: &str = include_str!("../../../conf/google-12-hours.toml");
 
 /// Returns the example with every default as a key: uncomments the lines that begin with `#` and a key.
@@ -81,9 +83,10 @@ fn the_example_shows_every_key() {
                 ("audit", "path")
                     | ("admin", "token-file")
                     | ("identity", "credentials")
-                    | ("bot", "credentials" | "certificates" | "networks")
+                    | ("bot", "credentials" | "certificates" | "networks" | "delay")
             );
             let shown_in_words = key == "tunnel" && EXAMPLE.contains("[[https.tunnel]]")
+                || section.is_empty() && key == "pace" && EXAMPLE.contains("[pace]")
                 || section == "proxy" && key == "tls" && EXAMPLE.contains("[proxy.tls]")
                 || section == "egress" && key == "ports" && EXAMPLE.contains("# ports = ")
                 || no_default && EXAMPLE.contains(&format!("\n# {key} = "));
@@ -95,15 +98,50 @@ fn the_example_shows_every_key() {
     }
 }
 
+/// A section that the example shows in a comment.
+fn commented(header: &str) -> String {
+    let start = EXAMPLE.find(&format!("#     {header}")).unwrap();
+    let lines = EXAMPLE[start..].lines().map_while(|line| line.strip_prefix("#     "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn the_example_shows_how_to_listen_with_tls() {
-    let start = EXAMPLE.find("#     [proxy.tls]").unwrap();
-    let lines = EXAMPLE[start..].lines().map_while(|line| line.strip_prefix("#     "));
-    let shown: toml::Table = lines.collect::<Vec<_>>().join("\n").parse().unwrap();
+    let shown: toml::Table = commented("[proxy.tls]").parse().unwrap();
     let shown = shown["proxy"]["tls"].as_table().unwrap();
     for key in known_keys("[proxy.tls]") {
         assert!(shown.contains_key(&key), "{key}");
     }
+}
+
+#[test]
+fn the_example_shows_every_key_of_pace_with_its_default() {
+    let text = commented("[pace]");
+    let shown: toml::Table = text.parse().unwrap();
+    for key in known_keys("[pace]") {
+        assert!(shown["pace"].as_table().unwrap().contains_key(&key), "{key}");
+    }
+    let shown = good(&text).pace.unwrap();
+    assert_eq!(shown.concurrency, Some(8), "an example: the default is none");
+    let expected = Pace {
+        concurrency: None,
+        ..shown
+    };
+    assert_eq!(good("[pace]").pace, Some(expected));
+    assert_eq!(good("").pace, None);
+}
+
+#[test]
+fn the_polite_preset_limits_the_pace_and_nothing_else() {
+    let mut config = good(POLITE);
+    let polite = Pace {
+        delay: Duration::from_secs(1),
+        concurrency: Some(1),
+        crawl_delay: CrawlDelay::Enforce,
+        ..Pace::default()
+    };
+    assert_eq!(config.pace.take(), Some(polite));
+    assert_eq!(config, Config::built_in(&environment()));
 }
 
 #[test]

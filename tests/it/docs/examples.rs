@@ -229,7 +229,10 @@ const VOLATILE: [(&str, &str); 17] = [
     (r"\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT", "TIME"),
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
     (r"\b(in|,) [\d.]+ (s|min|h)( \d+ (s|min))?( ago)?", "DURATION"),
-    (r"(Age: |ttl=|Content-Length: )\d+", "${1}NUMBER"),
+    (
+        r"(Age: |ttl=|Content-Length: |Retry-After: |not-before=@)\d+",
+        "${1}NUMBER",
+    ),
     (r#""(retry_after|(memory_|file_|disk_)bytes)": ?\d+"#, "$1 NUMBER"),
     (r#""client": ?"127.0.0.1:\d+""#, "CLIENT"),
     (r"([0-9A-F]{2}:){31}[0-9A-F]{2}", "FINGERPRINT"),

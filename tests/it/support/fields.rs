@@ -49,6 +49,7 @@ impl Field {
             BareItem::Token(_) => "token",
             BareItem::Integer(_) => "integer",
             BareItem::String(_) => "string",
+            BareItem::Date(_) => "date",
             _ => "other",
         })
     }
@@ -59,6 +60,7 @@ fn plain(item: &BareItem) -> String {
         BareItem::Token(token) => token.as_str().to_owned(),
         BareItem::String(string) => string.as_str().to_owned(),
         BareItem::Integer(number) => i64::from(*number).to_string(),
+        BareItem::Date(date) => format!("@{}", i64::from(date.unix_seconds())),
         other => format!("{other:?}"),
     }
 }

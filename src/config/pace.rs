@@ -1,0 +1,31 @@
+//! `[pace]`: how fast bots may go at one site.
+//!
+//! [`crate::pace`] defines the values and their defaults.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::table::{Table, ValueOr as _};
+use crate::pace::{MAX_GAP, Policy};
+
+/// A longer one is most likely a wrong unit, and robotgate forgets the last request to a site after this time.
+pub(super) const DELAYS: RangeInclusive<Duration> = Duration::ZERO..=MAX_GAP;
+const WAITS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(10 * 60);
+
+/// Returns `None` if the section is not written. Nothing is limited then.
+pub(super) fn read(table: &Table<'_>) -> Option<Policy> {
+    table.span()?;
+    let default = Policy::default();
+    let delay = table.duration("delay", default.delay, DELAYS);
+    let unbounded = default.concurrency.unwrap_or(u32::MAX);
+    let concurrency = table.number_of([" requests at once", ""], "concurrency", unbounded, 1..=10_000);
+    Some(Policy {
+        delay,
+        concurrency: Some(concurrency).filter(|most| *most != u32::MAX),
+        crawl_delay: table.choice("crawl-delay").value_or(default.crawl_delay),
+        crawl_delay_max: table.duration("crawl-delay-max", default.crawl_delay_max, DELAYS),
+        beyond_max: table.choice("beyond-max").value_or(default.beyond_max),
+        max_wait: table.duration("max-wait", default.max_wait, WAITS),
+        max_waiting: table.number("max-waiting", default.max_waiting, 1..=1_000_000),
+    })
+}

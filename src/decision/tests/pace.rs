@@ -1,0 +1,121 @@
+//! How fast a bot may go, by its own delay and by the group of the robots.txt that counts for it.
+
+use super::*;
+use crate::pace::{BeyondMax, Policy as Pace};
+
+const DELAYS: &str = "\
+User-agent: *
+Crawl-delay: 20
+Disallow: /private
+
+User-agent: acme
+Crawl-delay: 2.5
+Disallow: /private
+
+User-agent: quick
+Disallow: /private
+";
+
+fn paced(identity: RobotsIdentity<'_>, known: &Known, path: &str, pace: Pace) -> Decision {
+    let mut question = question(identity, path, PATH);
+    question.terms.pace = Some(pace);
+    decided(question, known)
+}
+
+fn enforcing() -> Pace {
+    Pace {
+        delay: Duration::from_secs(1),
+        crawl_delay: CrawlDelay::Enforce,
+        ..Pace::default()
+    }
+}
+
+fn gap(decision: &Decision) -> Option<Duration> {
+    decision.limits().expect("it is not too slow").map(|limits| limits.gap)
+}
+
+#[test]
+fn nothing_is_limited_without_a_pace() {
+    let decision = decide(RobotsIdentity::Token("acme"), &Known::rules(DELAYS), "/");
+    assert_eq!(gap(&decision), None);
+}
+
+#[test]
+fn the_crawl_delay_of_the_group_that_counts_for_the_bot_holds() {
+    let ignoring = Pace {
+        crawl_delay: CrawlDelay::Ignore,
+        ..enforcing()
+    };
+    for (agent, milliseconds) in [("acme", 2500), ("other", 20_000), ("quick", 1000)] {
+        let identity = RobotsIdentity::Token(agent);
+        let decision = paced(identity, &Known::rules(DELAYS), "/", enforcing());
+        assert_eq!(gap(&decision), Some(Duration::from_millis(milliseconds)), "{agent}");
+        let decision = paced(identity, &Known::rules(DELAYS), "/", ignoring);
+        assert_eq!(gap(&decision), Some(Duration::from_secs(1)), "{agent}");
+        let decision = paced(identity, &Known::NoRobots, "/", enforcing());
+        assert_eq!(gap(&decision), Some(Duration::from_secs(1)), "{agent}");
+    }
+}
+
+#[test]
+fn a_bot_that_robots_txt_is_not_enforced_for_goes_by_its_own_delay() {
+    for (enforcement, milliseconds) in [
+        (Enforcement::Enforce, 2500),
+        (Enforcement::Report, 2000),
+        (Enforcement::Exempt, 2000),
+    ] {
+        let bot = Bot {
+            delay: Some(Duration::from_secs(2)),
+            ..bot(enforcement, &["acme"])
+        };
+        let decision = paced(RobotsIdentity::Bot(&bot), &Known::rules(DELAYS), "/", enforcing());
+        assert!(decision.forwarded);
+        assert_eq!(
+            gap(&decision),
+            Some(Duration::from_millis(milliseconds)),
+            "{enforcement:?}"
+        );
+    }
+}
+
+#[test]
+fn a_crawl_delay_beyond_the_longest_is_clipped_or_refused() {
+    let file = Known::rules("User-agent: *\nCrawl-delay: 301\nDisallow: /private");
+    let identity = RobotsIdentity::Token("acme");
+    let clipping = paced(identity, &file, "/", enforcing());
+    assert_eq!(
+        (clipping.reason, gap(&clipping)),
+        (Reason::NoRule, Some(Duration::from_secs(300)))
+    );
+
+    let refusing = Pace {
+        beyond_max: BeyondMax::Refuse,
+        ..enforcing()
+    };
+    let refused = paced(identity, &file, "/", refusing);
+    assert_eq!((refused.verdict, refused.reason), (Verdict::Deny, Reason::Pace));
+    assert!(!refused.forwarded && refused.rule().is_none() && refused.retry_after().is_none());
+    assert_eq!(
+        refused.shown_error().as_deref(),
+        Some("the site's Crawl-delay, 301 s, is longer than pace.crawl-delay-max, 300 s")
+    );
+    // What is refused anyway is refused for that.
+    assert_eq!(paced(identity, &file, "/private", refusing).reason, Reason::Rule);
+    let file = Known::rules("User-agent: *\nCrawl-delay: 300\nDisallow:");
+    assert_eq!(paced(identity, &file, "/", refusing).verdict, Verdict::Allow);
+}
+
+#[test]
+fn a_deferral_says_when_to_come_again() {
+    let allowed = paced(RobotsIdentity::Token("acme"), &Known::rules(DELAYS), "/", enforcing());
+    for (later, seconds) in [(0, 1), (1, 1), (1000, 1), (1001, 2), (90_000, 90)] {
+        let deferral = Deferral {
+            at: at(3),
+            not_before: at(3) + Duration::from_millis(later),
+        };
+        let deferred = allowed.clone().deferred(deferral);
+        assert_eq!((deferred.verdict, deferred.reason), (Verdict::Defer, Reason::Pace));
+        assert!(!deferred.forwarded);
+        assert_eq!(deferred.retry_after(), Some(seconds), "{later} ms");
+    }
+}

@@ -1,0 +1,276 @@
+//! The requests to one origin: those that wait for their turn, and those that have it.
+
+use std::{
+    fmt,
+    hash::{BuildHasher as _, RandomState},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{Notify, oneshot};
+
+use super::{lock, now};
+use crate::pace::{Limiter, Limits, Step};
+
+/// Number of requests that wait, over all origins, and the largest number allowed.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) now: AtomicUsize,
+    pub(super) most: AtomicUsize,
+}
+
+/// The state of one origin.
+#[derive(Default)]
+pub(super) struct Lane {
+    state: Mutex<State>,
+    /// Notified when an event may let a request go.
+    changed: Notify,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) limiter: Limiter<Box<str>, Ticket>,
+    /// Whether a task runs that calls [`Lane::advance`] in time. There is one while requests wait.
+    is_driven: bool,
+}
+
+/// The queue's side of a waiting request. The request counts as waiting until this is dropped.
+pub(super) struct Ticket {
+    sender: oneshot::Sender<Result<Turn, Instant>>,
+    _present: Present,
+}
+
+/// Counts one waiting request.
+struct Present(Arc<Waiting>);
+
+/// The request's side. Dropping it removes the request from the queue.
+pub(super) struct Place {
+    lane: Arc<Lane>,
+    number: u64,
+    receiver: oneshot::Receiver<Result<Turn, Instant>>,
+}
+
+/// The turn of a request, which ends when this is dropped. If the request was not sent, the turn is given back.
+pub(crate) struct Turn {
+    lane: Arc<Lane>,
+    began: Instant,
+    is_sent: bool,
+    /// How long the request waited; zero if it did not have to.
+    pub(crate) waited: Duration,
+}
+
+/// A request cannot have its turn within its `max_wait`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooEarly {
+    /// When it may come again.
+    pub(crate) not_before: Instant,
+    /// How long it waited before it was refused.
+    pub(crate) waited: Duration,
+}
+
+// === impl Lane ===
+
+impl Lane {
+    /// Answers the requests that have their turn or waited too long. Returns when to look again, while requests wait.
+    fn advance(self: &Arc<Self>) -> Option<Instant> {
+        loop {
+            let step = self.state().limiter.next(now());
+            // Outside of the lock: sending to a request that has just left drops its turn, which takes the lock.
+            match step {
+                Step::Go(ticket) => drop(ticket.sender.send(Ok(Turn::new(self.clone())))),
+                Step::Refuse(ticket, not_before) => drop(ticket.sender.send(Err(not_before))),
+                Step::Wait(at) => return Some(at),
+                Step::Idle => return None,
+            }
+        }
+    }
+
+    /// Starts the task that calls `advance` in time, or wakes it.
+    fn drive(self: &Arc<Self>) {
+        if std::mem::replace(&mut self.state().is_driven, true) {
+            return self.changed.notify_one();
+        }
+        let lane = self.clone();
+        tokio::spawn(async move {
+            while !lane.is_done() {
+                let Some(at) = lane.advance() else { continue };
+                // An event may come first.
+                let _ = tokio::time::timeout_at(at.into(), lane.changed.notified()).await;
+            }
+        });
+    }
+
+    /// Gives a turn to a request that is not limited.
+    pub(super) fn begin(self: Arc<Self>) -> Turn {
+        self.state().limiter.begin();
+        Turn::new(self)
+    }
+
+    /// Gives all waiting requests their turn.
+    pub(super) fn release(self: &Arc<Self>) {
+        let released: Vec<_> = self.state().limiter.release().collect();
+        for ticket in released {
+            // If the request has just left, its turn is dropped.
+            drop(ticket.sender.send(Ok(Turn::new(self.clone()))));
+        }
+        self.changed.notify_one();
+    }
+
+    /// Whether no request waits. The task ends then.
+    fn is_done(&self) -> bool {
+        let mut state = self.state();
+        state.is_driven = state.limiter.is_waited_for();
+        !state.is_driven
+    }
+
+    pub(super) fn note_request(&self) {
+        self.state().limiter.note_request(now());
+        self.changed.notify_one();
+    }
+
+    pub(super) fn note_busy(&self, began: Instant, asked: Option<Duration>) {
+        // Each `RandomState` hashes differently, so this is a random number.
+        let spread = RandomState::new().hash_one(began) as f64 / u64::MAX as f64;
+        self.state().limiter.note_busy(now(), began, asked, spread);
+        self.changed.notify_one();
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+// === impl Present ===
+
+impl Present {
+    fn among(waiting: &Arc<Waiting>) -> Option<Self> {
+        let before = waiting.now.fetch_add(1, Ordering::Relaxed);
+        let present = Self(waiting.clone());
+        (before < waiting.most.load(Ordering::Relaxed)).then_some(present)
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    /// Puts a request of `bot` into the queue of `lane`.
+    ///
+    /// # Errors
+    /// The wait would be too long, or too many requests wait.
+    pub(super) fn enter(lane: Arc<Lane>, bot: &str, limits: Limits, waiting: &Arc<Waiting>) -> Result<Self, TooEarly> {
+        let (sender, receiver) = oneshot::channel();
+        let number = {
+            let mut state = lane.state();
+            let now = now();
+            let Some(present) = Present::among(waiting) else {
+                let not_before = state.limiter.not_before(now, &bot.into(), &limits);
+                return Err(TooEarly::at_once(not_before.unwrap_or(now).max(now + SOON)));
+            };
+            let ticket = Ticket {
+                sender,
+                _present: present,
+            };
+            let entered = state.limiter.enter(now, bot.into(), limits, ticket);
+            entered.map_err(TooEarly::at_once)?
+        };
+        Ok(Self { lane, number, receiver })
+    }
+
+    /// Waits for the turn.
+    ///
+    /// # Errors
+    /// The wait was too long.
+    pub(super) async fn turn(mut self) -> Result<Turn, TooEarly> {
+        if self.lane.advance().is_some() {
+            self.lane.drive();
+        }
+        if let Ok(answer) = self.receiver.try_recv() {
+            return answer.map_err(TooEarly::at_once);
+        }
+        let started = now();
+        let answer = (&mut self.receiver).await;
+        let waited = now().saturating_duration_since(started).max(Duration::from_nanos(1));
+        match answer {
+            Ok(Ok(mut turn)) => {
+                turn.waited = waited;
+                Ok(turn)
+            }
+            Ok(Err(not_before)) => Err(TooEarly { not_before, waited }),
+            // `self` holds the lane, and a lane answers every ticket that it removes.
+            Err(_) => unreachable!("a ticket is answered before it is dropped"),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // If a turn was sent but not received, dropping `receiver` gives it back.
+        let left = self.lane.state().limiter.leave(self.number);
+        if left.is_some() {
+            self.lane.changed.notify_one();
+        }
+    }
+}
+
+// === impl TooEarly ===
+
+impl TooEarly {
+    fn at_once(not_before: Instant) -> Self {
+        Self {
+            not_before,
+            waited: Duration::ZERO,
+        }
+    }
+}
+
+// === impl Turn ===
+
+impl Turn {
+    fn new(lane: Arc<Lane>) -> Self {
+        Self {
+            lane,
+            began: now(),
+            is_sent: false,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// Records that the request is being sent, for the first time or again.
+    pub(crate) fn sent(&mut self) {
+        self.lane.state().limiter.sent(now(), self.is_sent);
+        self.is_sent = true;
+        self.lane.changed.notify_one();
+    }
+
+    /// Records that the response is 429 or 503. `asked` is the value of its `Retry-After`.
+    pub(crate) fn note_busy(&self, asked: Option<Duration>) {
+        self.lane.note_busy(self.began, asked);
+    }
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn")
+            .field("is_sent", &self.is_sent)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.lane.state().limiter.ended(self.is_sent);
+        self.lane.changed.notify_one();
+    }
+}
+
+/// When to come again if too many requests wait.
+const SOON: Duration = Duration::from_secs(1);

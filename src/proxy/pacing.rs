@@ -1,0 +1,91 @@
+//! Lets a request wait for its turn at the site. The wait comes after the decision to forward it, and before the decision
+//! is logged. [`crate::pace`] says when the turn comes.
+
+use std::time::SystemTime;
+
+use super::{
+    exchange::Exchange,
+    generation::Generation,
+    judge::{self, NoDecision},
+};
+use crate::{
+    decision::{Decision, Deferral},
+    fetch::Requester,
+    pace::Limits,
+    pacer::{Pacer, TooEarly},
+};
+
+/// Why a request has no decision after its wait.
+pub(super) enum Unpaced {
+    NoDecision(NoDecision),
+    /// The client has left.
+    Gone,
+}
+
+/// Waits for the turn of the request, if it is to be forwarded, and stores the turn in `exchange`. If the request had to
+/// wait, it is decided again. If the wait would be too long, it is deferred. `gone` ends when the client leaves.
+///
+/// # Errors
+/// The client has left, or the request cannot be decided again.
+pub(super) async fn wait_for_turn(
+    exchange: &mut Exchange,
+    requester: Requester,
+    decision: Decision,
+    gone: impl Future<Output = ()>,
+) -> Result<Decision, Unpaced> {
+    let generation = exchange.generation.clone();
+    let Some((pacer, limits)) = generation.pace_of(&decision) else {
+        return Ok(decision);
+    };
+    let (origin, bot) = (&decision.target().origin, decision.bot().unwrap_or_default());
+    let turn = tokio::select! {
+        biased;
+        turn = pacer.turn(origin, bot, limits) => turn,
+        () = gone => return Err(Unpaced::Gone),
+    };
+    let turn = match turn {
+        Ok(turn) => turn,
+        Err(TooEarly { not_before, waited }) => {
+            exchange.note_pace_wait(waited);
+            let left = not_before.saturating_duration_since(Pacer::now());
+            let at = SystemTime::now();
+            return Ok(decision.deferred(Deferral {
+                at,
+                not_before: at + left,
+            }));
+        }
+    };
+    let waited = turn.waited;
+    exchange.note_pace_wait(waited);
+    exchange.turn = Some(turn);
+    if waited.is_zero() {
+        return Ok(decision);
+    }
+    let decision = judge::decide(&generation, requester, decision.question).await;
+    let decision = decision.map_err(Unpaced::NoDecision)?;
+    if !decision.forwarded {
+        exchange.turn = None;
+    }
+    Ok(decision)
+}
+
+// === impl Generation ===
+
+impl Generation {
+    /// Returns the limits of a request that is to be forwarded; `None` if there are none.
+    fn pace_of(&self, decision: &Decision) -> Option<(&Pacer, Limits)> {
+        let pacer = self.pacer.as_deref().filter(|_| decision.forwarded)?;
+        // A decision to forward never has a `Crawl-delay` that is too long.
+        Some((pacer, decision.limits().ok()??))
+    }
+
+    /// Returns when a request with this decision would be forwarded; `None` for at once. It reserves nothing.
+    pub(crate) fn not_before(&self, decision: &Decision) -> Option<SystemTime> {
+        let (pacer, limits) = self.pace_of(decision)?;
+        let bot = decision.bot().unwrap_or_default();
+        let not_before = pacer.not_before(&decision.target().origin, bot, &limits)?;
+        // In this order, so that a delay between the two makes the time later, not too early.
+        let left = not_before.saturating_duration_since(Pacer::now());
+        Some(SystemTime::now() + left)
+    }
+}
