@@ -129,14 +129,14 @@ impl<'a> Agent<'a> {
     /// Explains the result of [`decide`](Self::decide) for `path`. It parses the whole file again.
     ///
     /// ```
-    /// use robotgate::robots::{Lost, RobotsTxt};
+    /// use robotgate::robots::{LossReason, RobotsTxt};
     ///
     /// let robots = RobotsTxt::parse(b"User-agent: *\nDisallow: /shop\nAllow: /shop/sale");
     /// let why = robots.agent("AnyBot").explain(b"/shop/sale/1");
     /// assert!(why.allowed);
     /// assert_eq!((why.considered, why.groups[0].agents[0].line), (2, 1));
     /// let other = &why.competitors[0];
-    /// assert_eq!((&*other.rule.text, other.lost), ("Disallow: /shop", Lost::ShorterMatch));
+    /// assert_eq!((&*other.rule.text, other.lost), ("Disallow: /shop", LossReason::ShorterMatch));
     /// ```
     #[must_use]
     pub fn explain(&self, path: &[u8]) -> Explanation<'a> {

@@ -106,7 +106,7 @@ pub enum LossReason {
 /// `path` begins with `/` and includes the query; see [`path_of_url`](super::path_of_url).
 ///
 /// ```
-/// use robotgate::robots::{Choice, Lost, Profile, explain};
+/// use robotgate::robots::{Choice, LossReason, Profile, explain};
 ///
 /// let body = b"User-agent: *\nDisallow: /shop\nAllow: /shop/sale/\nAllow: /shop/*.css$\n";
 /// let why = explain(Profile::Google, body, Choice::Product("AnyBot"), b"/shop/sale/1");
@@ -115,7 +115,7 @@ pub enum LossReason {
 /// assert_eq!(why.rule.expect("a rule matches").line, 3);
 ///
 /// let lost: Vec<_> = why.competitors.iter().map(|other| (other.rule.line, other.lost)).collect();
-/// assert_eq!(lost, [(2, Lost::ShorterMatch), (4, Lost::DoesNotMatch { fits: 7 })]);
+/// assert_eq!(lost, [(2, LossReason::ShorterMatch), (4, LossReason::DoesNotMatch { fits: 7 })]);
 /// ```
 #[must_use]
 pub fn explain<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>, path: &[u8]) -> Explanation<'a> {

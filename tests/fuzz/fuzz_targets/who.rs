@@ -11,8 +11,8 @@ use std::sync::Arc;
 use data_encoding::BASE64;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use robotgate::bot::{
-    AgentPattern, Bindings, Bot, Bots, Cause, Credentials, Enforcement, Identity, Presented, Proof, SALT, SecretHash,
-    PresentedCredential, is_name, is_token,
+    AgentPattern, Bindings, Bot, Bots, Cause, Credentials, Enforcement, Identity, Presented, PresentedCredential,
+    Proof, SALT, SecretHash, is_name, is_token,
 };
 
 #[path = "../seeds.rs"]
@@ -146,9 +146,9 @@ fn proves_by_its_secret(bots: &Bots, name: &str, secret: &[u8]) {
         let shown = by_field(value.as_bytes());
         let proof = bots.prove(&shown);
         assert_eq!(proof.name(bots, None).as_deref(), fits.then_some(name));
-        assert!(proof.voucher().is_none_or(|voucher| {
+        assert!(proof.credential_record().is_none_or(|credential_record| {
             let inside = Presented {
-                credential: PresentedCredential::Inherited(&voucher),
+                credential: PresentedCredential::Inherited(&credential_record),
                 ..Presented::default()
             };
             matches!(bots.prove(&inside), Proof::Credential(_))
@@ -207,7 +207,7 @@ fn keeps_its_secrets(name: &str, secret: &[u8]) {
         format!(
             "{bots:?} {:?} {shown:?} {proof:?} {:?}",
             bots.credentials(),
-            proof.voucher()
+            proof.credential_record()
         )
     };
     let other: Vec<u8> = secret.iter().map(|byte| byte ^ 1).collect();
