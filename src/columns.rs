@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_never_has_more_columns_than_there_are() {
+    fn a_text_is_cut_to_the_number_of_columns() {
         for (text, columns, shown) in [
             ("abc", 3, "abc"),
             ("abcd", 3, "ab…"),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_between_words() {
+    fn lines_are_wrapped_between_words() {
         for (text, columns, shown) in [
             ("one two three", 13, "one two three"),
             ("one two three", 12, "one two\n  three"),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_characters_end_at_the_same_column() {
+    fn wide_characters_are_padded_to_the_same_column() {
         let rows = ["ツ", "abc"];
         let widest = widest(rows);
         assert_eq!(rows.map(|row| padded(row, widest) + "|"), ["ツ |", "abc|"]);

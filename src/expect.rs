@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_that_hold_are_met() {
+    fn a_correct_expectation_passes() {
         for (agent, path, verdict) in [
             ("Bot/1", "/private", "deny"),
             ("Bot/1", "/public", "allow"),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_decided_as_its_request_would_come() {
+    fn an_expectation_is_decided_like_a_real_request() {
         for (config, url, verdict) in [
             ("", "https://a.example/private", "deny"),
             ("https.mode = \"tunnel\"\n", "https://a.example/private", "unverifiable"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_does_not_hold_is_named_with_its_line_and_what_it_comes_to() {
+    fn a_failed_expectation_is_reported_with_its_line_and_verdict() {
         let text = format!(
             "{}{}",
             case("Bot/1", "https://a.example/public", "allow"),

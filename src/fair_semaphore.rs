@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_take_turns_however_many_each_waits_for() {
+    async fn keys_take_turns_regardless_of_how_many_waiters_each_has() {
         let semaphore = FairSemaphore::new(1);
         let permit = semaphore.take('a').await;
         let names = ["a1", "a2", "a3", "a4", "b1", "b2", "c1"];
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_stops_waiting_keeps_no_turn() {
+    async fn a_cancelled_waiter_loses_its_turn() {
         let semaphore = FairSemaphore::new(1);
         let permit = semaphore.take('a').await;
         let (gone, receiver, last) = (wait(&semaphore, 'a'), wait(&semaphore, 'b'), wait(&semaphore, 'c'));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn so_many_turns_are_taken_at_once() {
+    async fn as_many_permits_are_out_as_the_semaphore_has() {
         let semaphore = FairSemaphore::new(2);
         let first = semaphore.take('a').await;
         let _second = semaphore.take('a').await;

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_can_read_is_refused_with_the_command_that_mends_it() {
+    fn a_secret_that_others_can_read_is_refused_with_the_chmod_to_run() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("key");
         fs::write(&path, "secret").unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_or_a_folder_is_refused_and_not_waited_for() {
+    fn a_pipe_or_a_folder_is_refused_without_waiting() {
         let folder = tempfile::TempDir::new().unwrap();
         let pipe = folder.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_do_stands_behind_the_cause_and_no_number() {
+    fn an_io_error_gives_its_cause_and_advice_without_a_number() {
         for (number, text) in [
             (2, "No such file or directory; look whether its name is right"),
             (

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_reads_as_what_was_written() {
+    fn an_origin_is_parsed_and_printed() {
         for text in ["https://a.example", "http://a.example:8080", "http://[::1]"] {
             assert_eq!(text.parse::<Origin>().unwrap().to_string(), text);
         }

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_counted_whole_and_told_once_a_second() {
+    fn a_flood_of_events_is_counted_and_logged_once_a_second() {
         let count = EventCounter::new();
         let last_logged = |milliseconds| count.note(Duration::from_millis(milliseconds));
         assert_eq!(

@@ -254,12 +254,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_stay_lines() {
+    fn plain_lines_keeps_line_breaks_and_escapes_the_rest() {
         assert_eq!(plain_lines("a\r\n\tb\u{1b}\n\t^", "  "), "a\\u{d}\n  \tb\\u{1b}\n  \t^");
     }
 
     #[test]
-    fn what_could_mislead_a_reader_is_written_out() {
+    fn misleading_characters_are_escaped() {
         for (text, shown) in [
             ("Disallow: /é/ツ", "Disallow: /é/ツ"),
             ("a\u{1b}[2Jb", "a\\u{1b}[2Jb"),
@@ -282,13 +282,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_shows_and_never_splits_a_character() {
+    fn a_cut_text_ends_with_an_ellipsis_between_characters() {
         assert_eq!(plain("0123456789abc", 10), "0123456789…");
         assert_eq!(plain("ツツツ", 4), "ツツ…");
     }
 
     #[test]
-    fn a_time_of_the_log_is_utc_to_the_microsecond() {
+    fn a_time_in_the_log_is_utc_to_the_microsecond() {
         let time = SystemTime::UNIX_EPOCH + Duration::new(784_111_777, 42_000);
         assert_eq!(Timestamp(time).to_string(), "1994-11-06T08:49:37.000042Z");
         assert_eq!(Second(time).to_string(), "1994-11-06T08:49:37Z");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_past_the_year_9999_is_no_panic() {
+    fn a_time_after_the_year_9999_does_not_panic() {
         let last = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799);
         assert_eq!(Second(last).to_string(), "9999-12-31T23:59:59Z");
         let beyond = last + Duration::from_secs(1);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_was_written_reads_as_the_same() {
+    fn a_printed_time_is_read_back() {
         let time = Timestamp(SystemTime::UNIX_EPOCH + Duration::new(784_111_777, 42_000));
         let formatted = serde_json::to_string(&time).unwrap();
         assert_eq!(serde_json::from_str::<Timestamp>(&formatted).unwrap(), time);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_said_as_people_do() {
+    fn spans_are_printed_in_common_units() {
         for (seconds, expected) in [
             (0, "0 s"),
             (59, "59 s"),

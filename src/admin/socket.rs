@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_socket_is_for_its_user_alone_and_goes_at_the_end() {
+    fn the_socket_is_private_and_is_removed_when_it_closes() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("robots.redb");
         let (socket, _listener) = Socket::bind(&file).unwrap();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_socket_of_one_that_was_killed_is_replaced() {
+    fn a_socket_left_by_a_killed_process_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("robots.redb");
         let killed = StdListener::bind(path_beside(&file)).unwrap();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_socket_is_left_as_it_is() {
+    fn a_file_in_place_of_the_socket_is_not_touched() {
         let folder = tempfile::tempdir().unwrap();
         let taken = folder.path().join("robots.redb.sock");
         fs::write(&taken, "precious").unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_too_long_is_told() {
+    fn a_socket_path_that_is_too_long_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let bound = Socket::bind(&folder.path().join("x".repeat(MAX_PATH)));
         assert!(matches!(bound, Err(SocketError::TooLong)));

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_one_after_the_other_share_their_memory_and_nothing_else() {
+    fn the_next_line_reuses_the_memory_of_a_dropped_line() {
         let first = line("first");
         let pointer = first.as_ptr();
         drop(first);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_very_long_line_is_given_back() {
+    fn the_memory_of_a_very_long_line_is_not_kept() {
         drop(line(&"x".repeat(MAX_SPARE)));
         assert!(line("1").0.capacity() <= MAX_SPARE);
     }

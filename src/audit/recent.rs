@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_the_tail_of_nothing() {
+    fn the_tail_of_an_empty_list_is_empty() {
         let expected = Tail {
             next: 0,
             missed: 0,
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn who_follows_gets_each_line_once() {
+    fn a_client_that_follows_gets_each_line_once() {
         let recent = Recent::default();
         for line in 1..=5 {
             recent.refused(format!("line {line}").as_bytes());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_counted() {
+    fn dropped_lines_are_counted_as_missed() {
         let recent = Recent::default();
         for _ in 0..1010 {
             recent.refused(b"{}");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_leave_room_for_fewer() {
+    fn the_list_keeps_fewer_lines_if_they_are_long() {
         let recent = Recent::default();
         let long = vec![b'x'; MAX_BYTES / 3];
         for _ in 0..9 {

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_completion_is_a_line_if_it_failed() {
+    fn a_failed_completion_is_a_line() {
         let done = r#"{"event":"completion","time":"2026-11-22T13:24:49.1Z","id":"1","status":200,"error":null,"error_detail":null}"#;
         let failed = r#"{"event":"completion","time":"2026-11-22T13:24:49.1Z","id":"1","status":502,
             "error":"connection_refused","error_detail":"the server refused the connection"}"#;
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_terminal_a_long_url_loses_its_middle_and_the_reason_stays() {
+    fn a_terminal_shows_a_long_url_shortened_and_the_full_reason() {
         let url = format!("http://a.example/{}/end.html", "x".repeat(200));
         let denied = decision(&format!(r#"{{"url":"{url}","rule":"Disallow: /x","line":2}}"#));
         let line = shown(&lines(), &denied, Some(80));
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_from_outside_moves_no_cursor() {
+    fn control_characters_in_a_decision_are_escaped() {
         let denied =
             decision(r#"{"bot":"a\u001b[2J","url":"http://a.example/\u001b[31m\n","reason":"unidentified\r"}"#);
         assert_eq!(

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_reads_as_what_it_was() {
+    fn every_text_survives_encoding_as_json() {
         let ascii: String = (0..=127_u8).map(char::from).collect();
         for text in ["", "/shop?a=1", "a\"b", "a\\b", "a\nb\r\t\u{1}", "é ツ 🤖", &ascii] {
             let json = to_json(&text);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn other_values_are_the_json_that_readers_expect() {
+    fn every_kind_of_value_has_its_json_form() {
         let url = Url("https://[::1]:8443", "/a\"b");
         for (json, expected) in [
             (to_json(&None::<u64>), "null"),

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_stays_within_its_authority() {
+    fn a_leaf_is_valid_only_while_its_authority_is() {
         let leaf = Validity::of_leaf(authority(), day(20_000)).unwrap();
         assert_eq!(leaf.not_before, day(20_000));
         let leaf = Validity::of_leaf(authority(), day(20_090)).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn outside_of_its_authority_there_is_no_leaf() {
+    fn no_leaf_is_issued_outside_the_validity_of_its_authority() {
         assert!(matches!(
             Validity::of_leaf(authority(), day(19_999)),
             Err(MintError::NotYetValid { .. })

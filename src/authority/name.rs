@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_exist_are_fine() {
+    fn names_in_common_use_are_accepted() {
         for name in [
             "example.com",
             "localhost",

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_break_between_words_and_marks_stay_below_what_they_mark() {
+    fn messages_wrap_at_words_and_markers_stay_in_their_column() {
         let url = "https://a.example/one/two/three/four/five/six.html";
         for (text, expected) in [
             (

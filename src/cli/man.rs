@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told_apart() {
+    fn each_kind_of_configuration_line_is_recognized() {
         for (line, read) in [
             ("", Line::Blank),
             ("#", Line::Blank),

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_state_directory_is_taken() {
+    fn the_most_specific_state_directory_is_used() {
         let cases: [(&[(&str, &str)], &str); 7] = [
             (&[], "/var/lib/robotgate"),
             (&[("HOME", "/home/a")], "/home/a/.local/state/robotgate"),

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_near_key_is_proposed() {
+    fn only_a_similar_key_is_suggested() {
         let known = ["listen", "threads", "idle-timeout"];
         assert_eq!(nearest("lisen", &known), Some("listen"));
         assert_eq!(nearest("idle_timeout", &known), Some("idle-timeout"));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_otherwise_is_told_key_by_key() {
+    fn changed_settings_are_listed_by_key() {
         for (before, after, expected) in [
             ("", "", &[] as &[&str]),
             ("# a\n[proxy]\nname = 'a'", "proxy.name = \"a\" # b", &[]),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bot_that_is_put_before_the_others_changes_nothing_of_theirs() {
+    fn inserting_a_bot_does_not_list_changes_of_the_other_bots() {
         let a = "[[bot]]\nname = \"A\"\nenforcement = \"report\"\n";
         let b = "[[bot]]\nname = \"B\"\nuser-agents = [\"B\"]\n";
         assert_eq!(

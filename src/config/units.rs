@@ -1,4 +1,4 @@
-//! Durations and sizes as people write them: `1h 30m`, `500ms`, `256MiB`.
+//! Durations and sizes_are_parsed as people write them: `1h 30m`, `500ms`, `256MiB`.
 //!
 //! Pure. It never guesses: a duration without a unit, a fraction and an ambiguous unit are errors.
 
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations() {
+    fn durations_are_parsed() {
         let good = [
             ("24h", 86_400_000),
             ("1h 30m", 5_400_000),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn sizes_are_parsed() {
         let good = [
             ("256MiB", 268_435_456),
             ("64 KiB", 65_536),
@@ -223,7 +223,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_printed_is_read_back(seconds: u32, millis in 0_u32..1000) {
+        fn printed_durations_are_read_back(seconds: u32, millis in 0_u32..1000) {
             let it = Duration::new(u64::from(seconds), millis * 1_000_000);
             assert_eq!(duration(&HumanDuration(it).to_string()), Ok(it));
         }
@@ -235,7 +235,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text in "[0-9a-zµ ]{0,40}|.{0,40}") {
+        fn no_text_makes_the_parsers_of_units_panic(text in "[0-9a-zµ ]{0,40}|.{0,40}") {
             let _ = (duration(&text), size(&text));
         }
     }

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_failed_and_how_often_says_how_long_to_wait() {
+    fn the_retry_delay_depends_on_the_error_and_the_number_of_tries() {
         let of = |error: FetchError| Failure::from(error);
         let network = |kind| {
             let text = String::new();

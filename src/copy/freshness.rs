@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_life_of_an_answer() {
+    fn the_lifetime_of_an_answer_is_read_from_its_headers() {
         let received = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         for (fields, seconds) in [
             (vec![], None),

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn to_the_letter_of_the_rfc_429_is_like_any_other_4xx() {
+    fn in_the_rfc9309_profile_429_is_like_any_other_4xx() {
         let policy = Policy {
             profile: Profile::Rfc9309,
             ..Policy::default()
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_server_error_can_say_not_found_in_words() {
+    fn only_a_server_error_can_be_a_soft_404() {
         assert_eq!(meaning(500, "<h1>Page\n  NOT found</h1>"), Meaning::Soft404);
         assert_eq!(meaning(503, "404 Not Found"), Meaning::Soft404);
         assert!(matches!(meaning(500, "backend not found"), Meaning::Failed(_)));

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_back_is_known_however_it_is_addressed() {
+    fn a_connection_back_to_a_listener_is_recognized() {
         for (listener, address, is_reached) in [
             ("127.0.0.1:3128", "127.0.0.1:3128", true),
             ("127.0.0.1:3128", "127.0.0.1:3129", false),

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_nowhere_is_told_with_its_cause() {
+    fn an_unusable_location_is_an_error_with_its_cause() {
         for (location, cause) in [
             (&b"\xff"[..], "not UTF-8"),
             (b"ftp://b.example/", "neither http nor https"),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_what_is_logged() {
+    fn the_request_of_a_redirect_matches_the_logged_url() {
         let hop = from("http://a.example:8080")
             .redirected(Some(b"/x?y#z"))
             .expect("it leads somewhere");

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_counts_up_to_the_bound_that_it_does_not_pass() {
+    fn a_time_is_counted_in_the_first_bucket_that_it_fits() {
         let histogram = Histogram::new(&OF_WORK);
         for nanos in [0, US, US + 1, 2 * S, u64::MAX / 4] {
             histogram.observe(Duration::from_nanos(nanos));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_rise() {
+    fn the_bucket_bounds_increase() {
         for bounds in [&OF_WORK[..], &OF_DISK, &OF_NETWORK] {
             assert!(bounds.is_sorted_by(|a, b| a < b), "{bounds:?}");
         }

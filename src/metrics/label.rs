@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_of_a_label_has_a_place_and_a_word_of_its_own() {
+    fn every_value_of_a_label_has_its_own_index_and_word() {
         check::<Verdict>();
         check::<Reason>();
         check::<Enforcement>();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_status_has_no_class() {
+    fn an_invalid_status_has_no_class() {
         let classes = [0, 99, 101, 204, 304, 407, 599, 600, 1000].map(|status| Class::of(status).map(Class::as_str));
         let [one, two, three, four, five] = ["1xx", "2xx", "3xx", "4xx", "5xx"].map(Some);
         assert_eq!(classes, [None, None, one, two, three, four, five, None, None]);

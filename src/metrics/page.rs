@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn openmetrics_is_for_whoever_names_it() {
+    fn openmetrics_is_sent_only_to_clients_that_accept_it_by_name() {
         let of_prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
         for (accept, format) in [
             (None, Format::Prometheus),

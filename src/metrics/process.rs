@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_are_read_as_the_manual_has_them() {
+    fn the_proc_files_are_parsed_as_documented() {
         let stat =
             "42 (a) b) S 1 42 42 0 -1 4194560 2417 0 12 0 250 50 0 0 20 0 9 0 12345 1024 300 18446744073709551615";
         let status = "Name:\ta\nVmSize:\t    2048 kB\nVmRSS:\t     512 kB\n";
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_files_and_memory() {
+    fn the_values_of_this_process_are_plausible() {
         let process = Process::look();
         assert!(process.open_files > Some(0) && process.open_files < process.max_files);
         assert!(process.resident_bytes > Some(1 << 20));

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_threads_add_is_counted() {
+    fn additions_of_all_threads_are_counted() {
         let counters = ShardedCounters::new(3);
         thread::scope(|scope| {
             for _ in 0..2 * *SHARDS + 1 {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_that_nobody_used_takes_no_memory() {
+    fn an_unused_shard_takes_no_memory() {
         let counters = ShardedCounters::new(3);
         counters.add(1, 1);
         counters.add(2, 1);

@@ -66,7 +66,7 @@ fn lines(metrics: &Arc<Metrics>, start: &str) -> Vec<String> {
 }
 
 #[test]
-fn decisions_are_told_apart_by_what_was_decided_and_by_configured_bots_alone() {
+fn decisions_are_counted_by_verdict_and_configured_bot() {
     let metrics = Arc::new(Metrics::default());
     let bots = [bot("a"), bot("b")];
     let meter = meter(&metrics, &bots);
@@ -103,7 +103,7 @@ fn decisions_are_told_apart_by_what_was_decided_and_by_configured_bots_alone() {
 }
 
 #[test]
-fn a_bot_that_is_there_after_a_reload_is_counted_on() {
+fn counts_of_a_bot_continue_after_a_reload() {
     let metrics = Arc::new(Metrics::default());
     let rule = |identity| decision(identity, Verdict::Deny, Reason::Rule);
     for bots in [[bot("a"), bot("b")], [bot("b"), bot("c")]] {
@@ -120,7 +120,7 @@ fn a_bot_that_is_there_after_a_reload_is_counted_on() {
 }
 
 #[test]
-fn no_bot_makes_a_series_twice_and_so_many_are_told_apart() {
+fn bots_over_the_limit_or_with_reserved_names_count_as_other() {
     let metrics = Arc::new(Metrics::default());
     let many: Vec<_> = (0..MAX_BOTS + 5).map(|number| bot(&format!("bot{number}"))).collect();
     let mut bots = vec![bot("other"), bot("none")];
@@ -139,7 +139,7 @@ fn no_bot_makes_a_series_twice_and_so_many_are_told_apart() {
 }
 
 #[test]
-fn what_is_open_is_counted_until_it_is_dropped() {
+fn open_connections_and_tunnels_are_counted_until_dropped() {
     let metrics = Arc::new(Metrics::default());
     let first = metrics.connection_opened(Listener::Http);
     let second = metrics.connection_opened(Listener::Tls);
@@ -161,7 +161,7 @@ fn what_is_open_is_counted_until_it_is_dropped() {
 }
 
 #[test]
-fn an_end_is_counted_by_what_became_of_it() {
+fn an_ended_exchange_is_counted_by_its_outcome() {
     let metrics = Arc::new(Metrics::default());
     let ended = ExchangeEnd {
         method: Method::from(&http::Method::GET),
@@ -213,7 +213,7 @@ fn an_end_is_counted_by_what_became_of_it() {
 }
 
 #[test]
-fn a_rejected_reload_shows_until_one_goes_well() {
+fn a_rejected_reload_shows_until_one_succeeds() {
     let metrics = Arc::new(Metrics::default());
     let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     let shown = || {

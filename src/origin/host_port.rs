@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_a_host_become_one() {
+    fn all_spellings_of_a_host_are_normalized() {
         for (spelling, host) in [
             ("example.com", "example.com"),
             ("EXAMPLE.com", "example.com"),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_read_exactly() {
+    fn only_exact_port_numbers_are_accepted() {
         assert_eq!(parsed("a.example:8080"), Ok(("a.example".into(), Some(8080))));
         assert_eq!(parsed("a.example:"), Ok(("a.example".into(), None)));
         assert_eq!(parsed("[::1]:443"), Ok(("[::1]".into(), Some(443))));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_readers_could_take_apart_is_refused() {
+    fn an_ambiguous_host_or_port_is_refused() {
         for (authority, error) in [
             ("", HostPortError::NoHost),
             (":80", HostPortError::NoHost),

@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_sent_raw_is_found() {
+    fn characters_that_cannot_be_sent_raw_are_found() {
         for (target, found) in [
             ("/a?b", None),
             ("/é\"'{}|\\^?`", None),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn both_readings_of_every_odd_spelling() {
+    fn odd_spellings_have_the_expected_readings() {
         for (target, sent, resolved) in [
             ("/a", "/a", None),
             ("", "/", None),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_with_an_escape_that_need_not_be_one_is_reached_in_other_letters() {
+    fn a_reading_with_upper_case_escapes_is_added_if_needed() {
         for (target, upper) in [
             ("/%7Euser", None),
             ("/%7euser", Some("/%7Euser")),
@@ -380,7 +380,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_a_path_is_spelt_it_resolves_to_itself(
+        fn every_spelling_of_a_path_resolves_to_the_plain_path(
             (plain, spelt) in proptest::collection::vec("[a-zA-Z0-9_~-]{1,5}", 1..5).prop_flat_map(|segments| {
                 let spelt: Vec<_> = segments
                     .iter()
@@ -403,7 +403,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_is_made_where_normalising_changes_nothing(
+        fn changes_reports_whether_normalizing_changes_a_path(
             parts in proptest::collection::vec(prop::sample::select(&["%", "2", "e", "E", "F", "61", "%2F", "%2f", "%2E", ".", "..", "/", "?", "a", "\u{e9}"][..]), 0..8),
         ) {
             let target = format!("/{}", parts.concat()).into_bytes();
@@ -412,7 +412,7 @@ mod tests {
         }
 
         #[test]
-        fn readings_are_rooted_and_resolving_twice_changes_nothing(tail in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn resolved_readings_are_rooted_and_stable(tail in proptest::collection::vec(any::<u8>(), 0..40)) {
             let mut target = b"/".to_vec();
             target.extend(tail);
             let read = readings(&target, true);

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_read_can_be_answered_from_a_copy() {
+    fn a_get_or_head_without_special_fields_can_use_the_copy() {
         for (method, field, can) in [
             ("GET", None, true),
             ("HEAD", None, true),

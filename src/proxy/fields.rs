@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_shows_in_any_entry_of_any_via_line() {
+    fn the_own_name_is_found_in_any_entry_of_any_via_field() {
         for (value, passed) in [
             ("1.1 robotgate", true),
             ("1.0 other, 1.1 RobotGate", true),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_for_one_connection_are_found_with_those_it_names() {
+    fn hop_by_hop_fields_include_those_that_connection_names() {
         let headers = headers(&[
             ("connection", "close, X-Private"),
             ("x-private", "1"),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_told_once() {
+    fn repeated_equal_lengths_become_one() {
         let length = |fields: &[(&'static str, &'static str)]| {
             only_length(&headers(fields)).map(|value| value.to_str().expect("digits").to_owned())
         };
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn only_chunks_are_a_coding_that_everybody_reads_alike() {
+    fn only_chunked_over_http_1_1_is_plain_framing() {
         for (coding, version, plain) in [
             ("chunked", Version::HTTP_11, true),
             ("Chunked", Version::HTTP_11, true),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_members_in_our_name_are_taken_out() {
+    fn only_members_in_the_own_name_are_removed() {
         for (value, kept) in [
             ("robotgate; error=dns_error", None),
             ("cdn; error=dns_error", Some("cdn;error=dns_error")),

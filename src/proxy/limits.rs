@@ -213,7 +213,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn an_allowance_is_used_up_and_fills_again_with_time() {
+    fn an_allowance_refills_over_time() {
         let start = Instant::now();
         let mut allowance = Allowance::full(3, start);
         let mut take = |seconds| allowance.take(3, MINUTE, start + Duration::from_secs(seconds));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_allowance_holds_at_once_for_what_was_left_of_a_larger_one() {
+    fn a_reduced_allowance_applies_immediately() {
         let start = Instant::now();
         let mut allowance = Allowance::full(1000, start);
         assert!(allowance.take(1, MINUTE, start));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_has_a_place_and_a_key_of_its_own() {
+    fn every_limit_has_its_own_index_and_key() {
         for (index, limit) in Limit::ALL.into_iter().enumerate() {
             assert_eq!(limit as usize, index);
             let same = Limit::ALL.into_iter().filter(|other| other.key() == limit.key());

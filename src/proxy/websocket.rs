@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_answer_to_this_handshake_opens_a_websocket() {
+    fn only_the_response_to_this_handshake_opens_a_websocket() {
         let request = fields(&[("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")]);
         let good = [
             ("connection", "keep-alive, Upgrade"),

@@ -213,7 +213,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_survey_changes_no_decision(
+        fn an_index_of_the_path_changes_no_decision(
             rules in "(user-agent: (a|b|\\*)\n)?((dis)?allow: (/|\\*)[ab/]{0,4}(\\*[ab]{0,4}){0,3}\\$?\n){0,60}",
             path in "/[ab/]{0,20}",
         ) {
@@ -225,7 +225,7 @@ mod tests {
         }
 
         #[test]
-        fn a_budget_changes_no_decision_that_it_suffices_for(
+        fn a_sufficient_budget_changes_no_decision(
             rules in "((dis)?allow: /?[ab]{0,2}(\\*[ab]{0,3}){0,3}\\$?\n){0,20}",
             path in "/[ab/]{0,20}",
             budget in 0..200_usize,

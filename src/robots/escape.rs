@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn to_the_letter_of_the_rfc_spellings_are_equal() {
+    fn in_the_rfc9309_profile_spellings_of_a_path_are_equal() {
         for (pattern, path, spelled) in [
             (&b"/%62%61%7A"[..], &b"/ba%7a"[..], "/baz"),
             (b"/?u=http://x", b"/?u=http%3A%2f%2Fx", "/?u=http://x"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_already_is_borrowed() {
+    fn a_normalized_text_is_borrowed() {
         for profile in [Profile::Google, Profile::Rfc9309] {
             assert!(matches!(of_pattern(profile, b"/a*b$"), Cow::Borrowed(_)));
             assert!(matches!(of_pattern(profile, b""), Cow::Borrowed(_)));

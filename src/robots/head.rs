@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_are_in_the_order_of_their_strings() {
+    fn heads_are_ordered_like_their_strings() {
         let strings = ["", "/", "/a", "/a/", "/aaaaaa", "/aaaaaaa", "/aaaaaab", "/b", "a"];
         for (a, b) in strings.iter().flat_map(|a| strings.iter().map(move |b| (a, b))) {
             assert_eq!(Head::of(a.as_bytes()).cmp(&Head::of(b.as_bytes())), a.cmp(b), "{a} {b}");
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_can_be_read_anywhere_and_cut() {
+    fn a_head_can_start_anywhere_and_be_cut() {
         let text = b"/shop/list\0\0\0\0\0\0\0\0";
         assert_eq!(Head::at(text, 5).first(5), Head::of(b"/list"));
         assert_eq!(Head::at(text, 5).first(0), Head::of(b""));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_alone_have_a_lower_case() {
+    fn only_letters_are_lowercased() {
         for byte in 1..=u8::MAX {
             let string = [b'x', byte, b'Y', byte];
             let lower = Head::of(&string).lower();

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_of_a_byte_order_mark_is_skipped_at_the_start_only() {
+    fn a_partial_byte_order_mark_is_skipped_only_at_the_start() {
         assert_eq!(lines(b"\xEF\xBB\xBFa"), [b"a"]);
         assert_eq!(lines(b"\xEF\xBBa"), [b"a"]);
         assert_eq!(lines(b"\xEFa"), [b"a"]);
@@ -150,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn a_nul_ends_the_content_but_not_the_line() {
+    fn a_nul_byte_ends_the_text_of_a_line_but_not_the_line() {
         assert_eq!(lines(b"a\0b\nc"), [b"a", b"c"]);
     }
 
     #[test]
-    fn a_line_keeps_its_first_bytes() {
+    fn a_long_line_keeps_only_its_first_bytes() {
         let mut body = vec![b'x'; MAX_LINE + 10];
         body.extend_from_slice(b"\ny");
         let lines = lines(&body);
@@ -164,12 +164,12 @@ mod tests {
     }
 
     #[test]
-    fn numbers_count_from_one() {
+    fn line_numbers_start_at_one() {
         assert_eq!(Lines::new(b"a\n\nb").last(), Some((3, &b"b"[..])));
     }
 
     #[test]
-    fn offsets_fit() {
+    fn the_largest_offset_fits_its_type() {
         assert_eq!(offset(MAX_BODY) as usize, MAX_BODY);
     }
 }

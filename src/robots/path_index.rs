@@ -106,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_matches_is_let_through(
+        fn the_path_index_accepts_every_pattern_that_matches(
             path in "/[ab1]{0,24}",
             tail in "\\*([ab1*]{0,3}[ab1]){1,3}",
             from in 0..3_usize,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_path_lacks_or_has_too_early_is_not() {
+    fn the_path_index_rejects_pieces_that_are_missing_or_too_early() {
         let path_index = PathIndex::new(b"/cccbbbaaa-1234");
         for (tail, may_match) in [
             ("*c*b*a", true),

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_meets_what_its_own_pieces_need() {
+    fn a_path_has_the_classes_that_its_substrings_need() {
         for path in ["/shop/list?sort=price&page=2", "/", "/a\u{e9}B", "/x.pdf"] {
             let classes = Classes::of(path.as_bytes());
             for start in 0..path.len() {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rarest_bytes_are_asked_for() {
+    fn a_pattern_needs_its_rarest_bytes_in_the_path() {
         let meets = |path: &str, body: &str| Classes::of(path.as_bytes()).meet(Classes::needs(body.as_bytes()));
         assert!(!meets("/shop/list", "/*?sort="));
         assert!(!meets("/shop?list", "/*?sort="), "there is no =");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_its_own_pairs() {
+    fn the_pair_filter_accepts_pairs_of_the_path_only() {
         let filter = PairFilter::new(b"/shop/list?sort=price&page=2");
         assert!(filter.may_match(b"/shop*?sort=*&page="));
         assert!(filter.may_match(b"**x*"), "a single byte is no pair");

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grammar_of_the_rfc_has_no_typos_and_no_missing_colons() {
+    fn the_rfc9309_profile_accepts_no_typos_and_no_missing_colons() {
         let read = |line: &'static str| Some(Record::read(Profile::Rfc9309, line.as_bytes())?.key);
         assert_eq!(read(" DISALLOW\t: /x # why"), Some(DISALLOW));
         assert_eq!(read("user-agent:a"), Some(Key::UserAgent));

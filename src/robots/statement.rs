@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_known_in_their_spellings() {
+    fn keys_are_recognized_in_their_spellings() {
         for (line, google, rfc9309) in [
             ("Sitemap: https://e/s.xml", Some("Sitemap"), Some("Sitemap")),
             ("SITEMAPS : https://e/s.xml", Some("Sitemap"), None),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_a_group_stands_under_the_agents_above() {
+    fn statements_of_a_group_have_its_agents() {
         let body = "Crawl-delay: 0\nUser-agent: a\nLicense: l\nCrawl-delay: 1\nUser-agent: b\n\
                     User-agent: c\nDisallow: /\nCrawl-delay: 2\nContent-Signal: search=yes\nSitemap: s\n\
                     User-agent: *\nContent-Usage: train-ai=n";
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn it_speaks_to_those_it_stands_under() {
+    fn a_statement_applies_to_the_agents_above_it() {
         let body = b"License: l\nUser-agent: Foo/1\nCrawl-delay: 1\nUser-agent: *\nCrawl-delay: 2";
         let found = statements(Profile::Google, body);
         let heard = |choice| {

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn as_google_reads_them() {
+    fn the_path_of_a_url_is_read_as_google_reads_it() {
         for (url, expected) in [
             ("", "/"),
             ("http://www.example.com", "/"),

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_path_is_searched_as_a_short_one() {
+    fn a_long_path_is_matched_like_a_short_one() {
         let path = [vec![b'a'; 500], b"needle".to_vec()].concat();
         assert!(matches(&path, b"*aaa*needle", true));
         assert!(!matches(&path, b"*needle*a", false));

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_where_to_connect_where_to_look_and_what_to_try() {
+    fn the_greeting_shows_the_addresses_and_a_first_command() {
         let addresses = [
             ("127.0.0.1:3180".parse().unwrap(), Speaks::Admin),
             ("0.0.0.0:3128".parse().unwrap(), Speaks::Http),

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_stand_behind_the_sentence_and_those_of_several_lines_below() {
+    fn fields_follow_the_message_and_multiline_ones_are_below() {
         assert_eq!(
             line(
                 Level::ERROR,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_from_outside_moves_no_cursor() {
+    fn control_characters_in_a_log_line_are_escaped() {
         let shown = line(
             Level::WARN,
             "a\u{1b}[2Jb",

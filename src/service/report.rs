@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_short() {
+    fn the_status_for_systemd_is_short() {
         let rejected = SystemTime::UNIX_EPOCH + Duration::new(784_111_777, 42_000);
         let serving = |connections, rejected| Status::Serving {
             generation: 3,

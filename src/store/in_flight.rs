@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fetch_that_nobody_waits_for_leaves_no_entry_even_when_all_go_at_once() {
+    fn an_abandoned_fetch_leaves_no_entry() {
         let (in_flight, limiter) = (Arc::<InFlightFetches>::default(), Arc::new(FetchLimiter::new(1)));
         let origin = Origin::new(Scheme::Https, HostPort::parse(b"a.example").expect("a host"));
         let [first, second] = [1, 2].map(|client| queued(&in_flight, &limiter, &origin, client));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_for_a_fetch_that_has_ended_does_not_touch_the_next_one() {
+    fn a_waiter_of_an_ended_fetch_does_not_remove_the_next_one() {
         let (in_flight, limiter) = (Arc::<InFlightFetches>::default(), Arc::new(FetchLimiter::new(1)));
         let origin = Origin::new(Scheme::Https, HostPort::parse(b"a.example").expect("a host"));
         let earlier = queued(&in_flight, &limiter, &origin, 1);

@@ -259,7 +259,7 @@ const OLD: &str = "User-agent: *\nDisallow: /old\n";
 const NEW: &str = "User-agent: *\nDisallow: /new\n";
 
 #[tokio::test(start_paused = true)]
-async fn the_first_lookup_fetches_and_the_next_finds_it() {
+async fn the_first_lookup_fetches_and_the_next_uses_the_copy() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     let lookup = bench.fetch(&mut calls, &site, rules(OLD)).await;
@@ -274,7 +274,7 @@ async fn the_first_lookup_fetches_and_the_next_finds_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_outcome_is_kept() {
+async fn every_result_of_a_fetch_is_kept() {
     let failed = || Fetched::Failed(FetchError::Timeout(WAIT).into());
     for (fetched, says) in [
         (answered(404, ""), (Verdict::Allow, Reason::NoRobots)),
@@ -298,7 +298,7 @@ async fn every_outcome_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_origin_is_fetched_on_its_own() {
+async fn each_origin_is_fetched_separately() {
     let (bench, mut calls) = Bench::new();
     let names = ["a.example", "b.example", "a.example:8443"];
     let sites = names.map(origin);
@@ -323,7 +323,7 @@ async fn each_origin_is_fetched_on_its_own() {
 }
 
 #[test]
-fn statuses_have_the_names_of_the_log() {
+fn cache_statuses_have_their_names_in_the_log() {
     let names = [
         (CacheStatus::Hit, "hit"),
         (CacheStatus::Miss, "miss"),

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_filled_in_and_its_comments_fit_a_terminal() {
+    fn every_text_has_no_open_placeholder_and_short_comments() {
         for client in all() {
             for text in texts(client) {
                 for (name, _) in text.split('{').skip(1).filter_map(|part| part.split_once('}')) {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_takes_every_text() {
+    fn a_shell_can_parse_every_text() {
         for text in all().iter().flat_map(texts) {
             let run = std::process::Command::new("sh").args(["-n", "-c", &text]).output();
             let run = run.unwrap_or_else(|error| panic!("{error}"));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_no_shell_function() {
+    fn texts_for_files_have_no_shell_function() {
         for client in all() {
             let text = client.settings(&settings().with_folder("/srv/trust"));
             assert!(

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_certificate_comes_as_pem_and_as_der() {
+    fn the_certificate_is_served_as_pem_and_as_der() {
         let ca = certificate();
         let pem = at("/ca.pem?x", Form::Html, Some(&ca));
         assert_eq!(pem, Ok(("application/x-pem-file", ca.pem.clone())));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_facts_and_every_client_in_both_forms() {
+    fn the_page_lists_every_client_as_text_and_as_html() {
         for form in [Form::Text, Form::Html] {
             let (_, body) = at("/", form, Some(&certificate())).unwrap_or_else(|missing| panic!("{missing}"));
             assert!(body.contains("AB:CD"), "{body}");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_authority_there_is_a_page_and_no_certificate() {
+    fn without_an_authority_the_page_offers_no_certificate() {
         assert_eq!(at("/ca.pem", Form::Text, None), Err(Missing::Authority));
         let (_, body) = at("/", Form::Text, None).unwrap_or_else(|missing| panic!("{missing}"));
         assert!(

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_told_of_once_a_minute_with_its_count() {
+    fn rejections_of_a_client_are_logged_once_a_minute_with_a_count() {
         let rejections = Rejections::default();
         let note = |seconds| {
             rejections.note(
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn trust_is_remembered_for_a_while_and_of_that_program_alone() {
+    fn trust_is_remembered_for_ten_seconds_and_for_one_program() {
         let rejections = Rejections::default();
         rejections.note_trust((ip("10.0.0.7"), "Bot/1"), at(100));
         for (program, seconds, trusts) in [
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_bounded_and_a_network_of_ipv6_is_one_client() {
+    fn the_table_is_bounded_and_an_ipv6_network_is_one_client() {
         let rejections = Rejections::default();
         for number in 0..1000_u32 {
             let client = IpAddr::from(number.to_be_bytes());

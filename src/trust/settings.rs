@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_one_word_whatever_is_in_it() {
+    fn any_path_is_quoted_as_one_shell_word() {
         for (path, word) in [
             ("/a/ca.pem", "/a/ca.pem"),
             ("/a b/ca.pem", "'/a b/ca.pem'"),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_is_taken_apart_and_its_secret_left_out() {
+    fn a_proxy_url_is_split_and_its_secret_left_out() {
         let all = "{proxy} {server} {host} {port}";
         for (proxy, shown) in [
             (

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_fault_is_told_in_words() {
+    fn each_certificate_fault_is_explained() {
         for (error, words) in [
             (
                 "certificate expired: verification time 1795241138 (UNIX), but certificate is not valid after \
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_names_some_are_told() {
+    fn a_long_list_of_names_is_shortened() {
         let names = "DnsName(\"b.example\"), ".repeat(1000);
         let error =
             format!("certificate not valid for name \"a\"; certificate is only valid for {names}or DnsName(\"c\")");

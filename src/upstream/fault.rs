@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handshake_that_failed_says_whether_the_certificate_was_at_fault() {
+    fn a_failed_handshake_says_if_the_certificate_is_the_cause() {
         for (context, fault) in [
             (
                 "TLS connect() failed: invalid peer certificate: Expired, SNI: a.example",
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_detail_the_beginning_is_told() {
+    fn a_long_detail_is_shortened() {
         let context = format!("invalid peer certificate: {}", "a.example, ".repeat(10_000));
         let error = Error::explain(ErrorType::TLSHandshakeFailure, context);
         let text = Fault::from_pingora(&error).to_string();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_open_files_are_told_in_words_and_are_not_the_origins_fault() {
+    fn too_many_open_files_is_an_internal_fault() {
         // EMFILE and ENFILE, wrapped as by pingora's connector.
         for code in [24, 23] {
             let cause = std::io::Error::from_raw_os_error(code);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_is_a_504_and_the_rest_a_502() {
+    fn a_timeout_is_a_504_and_other_faults_are_a_502() {
         for (fault, status, kind) in [
             (Fault::ConnectionRefused, 502, "connection_refused"),
             (Fault::ConnectionTimeout, 504, "connection_timeout"),

@@ -208,7 +208,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn the_latest_that_is_open_and_in_time_is_taken_and_the_others_are_not_kept() {
+    fn the_pool_returns_the_newest_usable_connection() {
         let (pool, now) = (Pool::new(10), Instant::now());
         pool.keep(key(1), open(1), MINUTE, now);
         pool.keep(key(1), open(2), MINUTE, now);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_pool_gives_up_those_that_would_end_first() {
+    fn a_full_pool_drops_the_connections_that_expire_first() {
         let (pool, now) = (Pool::new(4), Instant::now());
         for number in 0..100 {
             let time = MINUTE + Duration::from_millis(number.into());

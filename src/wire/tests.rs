@@ -3,7 +3,7 @@ use tokio::io::{AsyncWriteExt as _, duplex};
 use super::*;
 
 #[tokio::test]
-async fn writes_never_wait_and_nothing_is_lost() {
+async fn writes_never_wait_and_lose_nothing() {
     let (near, mut far) = duplex(64);
     let wire = Wire::new(Box::new(near));
     let mut writer = wire.clone();
@@ -24,7 +24,7 @@ async fn writes_never_wait_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn a_watch_for_the_end_takes_nothing_away() {
+async fn watching_for_the_end_consumes_no_bytes() {
     let (near, mut far) = duplex(64);
     let mut wire = Wire::new(Box::new(near));
     far.write_all(b"next").await.expect("it is open");
@@ -38,7 +38,7 @@ async fn a_watch_for_the_end_takes_nothing_away() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_is_read_first() {
+async fn unread_bytes_are_read_first() {
     let (near, mut far) = duplex(64);
     let mut wire = Wire::new(Box::new(near));
     far.write_all(b"second first").await.expect("it is open");
@@ -53,7 +53,7 @@ async fn what_is_given_back_is_read_first() {
 }
 
 #[tokio::test]
-async fn a_head_is_read_once_it_is_whole_and_nothing_behind_it() {
+async fn a_complete_head_is_read_without_the_bytes_after_it() {
     for (sent, head) in [
         (
             "HTTP/1.1 200 OK\r\nA: b\r\n\r\ncontent",
@@ -82,7 +82,7 @@ async fn a_head_is_read_once_it_is_whole_and_nothing_behind_it() {
 }
 
 #[tokio::test]
-async fn a_head_without_an_end_is_too_long() {
+async fn an_endless_head_is_too_long() {
     let (near, mut far) = duplex(1024);
     let wire = Wire::new(Box::new(near));
     far.write_all(&[b'x'; 101]).await.expect("it is open");
@@ -93,7 +93,7 @@ async fn a_head_without_an_end_is_too_long() {
 }
 
 #[tokio::test]
-async fn a_stream_is_taken_out_whole_or_not_at_all() {
+async fn into_stream_needs_the_only_handle_and_no_unsent_bytes() {
     let (near, _far) = duplex(64);
     let wire = Wire::new(Box::new(near));
     let other = wire.clone();
@@ -107,7 +107,7 @@ async fn a_stream_is_taken_out_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_says_so_from_then_on() {
+async fn a_broken_connection_keeps_failing() {
     let (near, far) = duplex(64);
     let mut wire = Wire::new(Box::new(near));
     drop(far);

@@ -3,7 +3,7 @@
 use crate::support::{Certificate, Gate, NAME, Origin, Reply, Step, allowed, failed, refused};
 
 #[tokio::test]
-async fn they_are_forwarded_over_tls_and_decided_like_any_other() {
+async fn https_urls_are_forwarded_over_tls_and_decided() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
         .page("/x", "secret")
@@ -30,7 +30,7 @@ async fn they_are_forwarded_over_tls_and_decided_like_any_other() {
 }
 
 #[tokio::test]
-async fn the_origin_of_an_http_url_is_another_one() {
+async fn an_http_url_has_a_different_origin() {
     let open = Origin::start().page("/x", "plain").spawn().await;
     let closed = Origin::start()
         .robots("User-agent: *\nDisallow: /\n")
@@ -44,7 +44,7 @@ async fn the_origin_of_an_http_url_is_another_one() {
 }
 
 #[tokio::test]
-async fn a_certificate_is_checked_for_the_address_of_an_ip_url_too() {
+async fn the_certificate_is_checked_for_an_ip_url() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
     let gate = Gate::start().await;
 
@@ -52,7 +52,7 @@ async fn a_certificate_is_checked_for_the_address_of_an_ip_url_too() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_turns_bad_is_a_502() {
+async fn a_certificate_that_becomes_invalid_is_a_502() {
     for (name, bad) in [
         ("expired", Certificate::expired(&[NAME])),
         ("wrong name", Certificate::of(&["other.example"])),

@@ -76,7 +76,7 @@ async fn origin() -> Origin {
 }
 
 #[tokio::test]
-async fn the_page_shows_what_happens_and_why() {
+async fn the_page_shows_decisions_and_their_reasons() {
     needs!("python3", "chromium");
     let (origin, gate) = (origin().await, Gate::start().await);
     let mut operator = Operator::before(&gate).await;
@@ -147,7 +147,7 @@ async fn the_page_finds_origins_and_answers_whether_a_bot_may_fetch() {
 }
 
 #[tokio::test]
-async fn the_page_says_why_where_there_is_no_rule_and_filters_by_what_is_said() {
+async fn the_page_shows_reasons_without_a_rule_and_filters_by_them() {
     needs!("python3", "chromium");
     let (origin, gate) = (origin().await, Gate::start().await);
     let mut operator = Operator::before(&gate).await;
@@ -181,7 +181,7 @@ fn last_id(gate: &Gate, verdict: &str, reason: &str) -> String {
 }
 
 #[tokio::test]
-async fn only_refusals_that_were_forwarded_all_the_same_have_a_badge() {
+async fn denied_requests_that_were_forwarded_have_a_badge() {
     needs!("python3", "chromium");
     let (plain, tls) = (origin().await, Origin::start().robots(ROBOTS).tls().spawn().await);
     let bots = "[egress]\ndeny = ['closed.example']\n\
@@ -230,7 +230,7 @@ async fn only_refusals_that_were_forwarded_all_the_same_have_a_badge() {
 }
 
 #[tokio::test]
-async fn why_a_proof_was_wanted_is_asked_for_a_client_that_has_none() {
+async fn the_page_explains_a_missing_proof_for_a_client_without_one() {
     needs!("python3", "chromium");
     let origin = origin().await;
     let hash = |name: &str| SecretHash::new([5; 16], name.as_bytes()).line(name) + "\n";
@@ -285,7 +285,7 @@ async fn why_a_proof_was_wanted_is_asked_for_a_client_that_has_none() {
 }
 
 #[tokio::test]
-async fn the_page_says_how_much_of_a_list_it_shows_and_what_no_answer_means() {
+async fn the_page_says_that_a_list_is_cut_and_why_there_is_no_file() {
     needs!("python3", "chromium");
     let rules: String = (0..120).map(|at| format!("Disallow: /{at}\n")).collect();
     let many = Origin::start().robots(&format!("User-agent: *\n{rules}")).spawn().await;
@@ -313,7 +313,7 @@ async fn the_page_says_how_much_of_a_list_it_shows_and_what_no_answer_means() {
 }
 
 #[tokio::test]
-async fn the_page_shows_the_configuration_and_why_another_was_rejected() {
+async fn the_page_shows_the_configuration_and_a_rejected_reload() {
     needs!("python3", "chromium");
     let gate = Gate::with("[robots]\nuser-agent = \"PageBot\"").await;
     let mut operator = Operator::before(&gate).await;
@@ -368,7 +368,7 @@ async fn the_page_asks_for_the_token_and_keeps_it_until_the_log_out() {
 }
 
 #[tokio::test]
-async fn the_page_says_when_robotgate_is_gone_and_finds_it_again() {
+async fn the_page_reports_a_lost_connection_and_reconnects() {
     needs!("python3", "chromium");
     let mut gate = Gate::start().await;
     let admin = gate.admin_address();

@@ -205,27 +205,27 @@ deny = ["closed.example"]
 "#;
 
 #[tokio::test]
-async fn they_agree_where_requests_are_intercepted() {
+async fn all_interfaces_agree_on_intercepted_requests() {
     ask_all(0).await;
 }
 
 #[tokio::test]
-async fn they_agree_on_tunnels() {
+async fn all_interfaces_agree_on_tunnels() {
     ask_all(1).await;
 }
 
 #[tokio::test]
-async fn they_agree_on_tunnels_that_pass_unverified() {
+async fn all_interfaces_agree_on_unverifiable_tunnels() {
     ask_all(2).await;
 }
 
 #[tokio::test]
-async fn they_agree_where_every_connect_is_refused() {
+async fn all_interfaces_agree_if_every_connect_is_refused() {
     ask_all(3).await;
 }
 
 #[tokio::test]
-async fn they_agree_where_a_proof_is_required() {
+async fn all_interfaces_agree_if_a_proof_is_required() {
     ask_all(4).await;
 }
 

@@ -61,7 +61,7 @@ const COMPLETION: [&str; 11] = [
 ];
 
 #[tokio::test]
-async fn a_line_that_a_crash_cut_swallows_no_other() {
+async fn a_line_cut_by_a_crash_does_not_damage_the_next_one() {
     let origin = Origin::start().anything("page").spawn().await;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("audit.jsonl");
@@ -88,7 +88,7 @@ fn has_fields(record: &Record, names: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_refusal_is_explained_from_the_log_alone() {
+async fn the_log_alone_explains_a_refusal() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
     let url = origin.url("/private?a=1");
@@ -132,7 +132,7 @@ async fn a_refusal_is_explained_from_the_log_alone() {
 }
 
 #[tokio::test]
-async fn a_decision_tells_whether_its_request_went_on() {
+async fn a_decision_says_if_its_request_was_forwarded() {
     let robots = Origin::start().robots(ROBOTS).anything("page");
     let (plain, tls) = (robots.spawn().await, Origin::start().robots(ROBOTS).tls().spawn().await);
     let bot = |name, enforcement| {
@@ -248,7 +248,7 @@ async fn the_documentation_shows_a_decision_with_all_its_fields() {
 }
 
 #[tokio::test]
-async fn a_completion_tells_what_came_of_it() {
+async fn a_completion_shows_the_result_of_the_request() {
     let origin = Origin::start().robots(ROBOTS).page("/x", "twelve bytes").spawn().await;
     let gate = Gate::start().await;
     let url = origin.url("/x");
@@ -279,7 +279,7 @@ async fn a_completion_tells_what_came_of_it() {
 }
 
 #[tokio::test]
-async fn the_decision_is_written_before_the_origin_is_asked() {
+async fn the_decision_is_written_before_the_origin_is_contacted() {
     let file: Arc<OnceLock<PathBuf>> = Arc::default();
     let seen: Arc<Mutex<Option<String>>> = Arc::default();
     let (path, note) = (file.clone(), seen.clone());
@@ -305,7 +305,7 @@ async fn the_decision_is_written_before_the_origin_is_asked() {
 }
 
 #[tokio::test]
-async fn every_kind_of_request_leaves_exactly_one_pair() {
+async fn every_request_is_logged_as_one_decision_and_one_completion() {
     let robots = "User-agent: *\nDisallow: /private\n";
     let plain = Origin::start()
         .robots(robots)
@@ -340,7 +340,7 @@ async fn every_kind_of_request_leaves_exactly_one_pair() {
 }
 
 #[tokio::test]
-async fn queries_are_kept_out_where_that_is_asked_for() {
+async fn queries_can_be_redacted_from_the_log() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::with("[audit]\nredact-query = true").await;
 
@@ -359,7 +359,7 @@ async fn queries_are_kept_out_where_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn it_goes_to_standard_output_where_that_is_asked_for() {
+async fn the_log_can_be_written_to_standard_output() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Gate::builder()
         .without("audit.path")
@@ -381,7 +381,7 @@ async fn it_goes_to_standard_output_where_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_a_client_writes_cannot_forge_a_record() {
+async fn a_user_agent_cannot_forge_a_record() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Gate::start().await;
     let forged = r#"TestBot/1.0 "}{"event":"decision","verdict":"allow"\u000a"#;
@@ -394,7 +394,7 @@ async fn what_a_client_writes_cannot_forge_a_record() {
 
 /// Covers targets for the whole server, and texts that only look like escapes.
 #[tokio::test]
-async fn no_two_requests_look_the_same_in_the_log() {
+async fn different_targets_have_different_urls_in_the_log() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
     let host = origin.authority();
@@ -423,7 +423,7 @@ async fn no_two_requests_look_the_same_in_the_log() {
 }
 
 #[tokio::test]
-async fn redacting_leaves_no_query_in_any_reading() {
+async fn redaction_also_applies_to_readings() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::with("[audit]\nredact-query = true").await;
     refused(&gate.get(&origin.url("//private?secret")).await, "rule");

@@ -253,7 +253,7 @@ const FIELDS: &[(&str, Result<&str, Cause>)] = &[
 ];
 
 #[test]
-fn real_user_agents_say_who_is_asking() {
+fn real_user_agents_give_the_expected_bot() {
     let bots = Bots::default();
     for (field, expected) in FIELDS {
         let expected = expected.map_or_else(Identity::Unidentified, |token: &str| Identity::Token(token.into()));
@@ -263,7 +263,7 @@ fn real_user_agents_say_who_is_asking() {
 }
 
 #[test]
-fn none_and_several_are_nobody() {
+fn a_missing_or_repeated_user_agent_is_unidentified() {
     let bots = Bots::new(vec![bot("a", &["AcmeBot"])]);
     assert_eq!(bots.identify([]), Identity::Unidentified(Cause::Missing));
     let twice = [&b"AcmeBot/1.0"[..], b"AcmeBot/1.0"];
@@ -272,7 +272,7 @@ fn none_and_several_are_nobody() {
 }
 
 #[test]
-fn each_cause_is_a_sentence_of_its_own() {
+fn each_cause_has_its_own_sentence() {
     let causes = [Cause::Missing, Cause::Several, Cause::BrowserOnly, Cause::NoToken];
     for (at, cause) in causes.iter().enumerate() {
         assert!(cause.to_string().contains("User-Agent"), "{cause}");
@@ -281,7 +281,7 @@ fn each_cause_is_a_sentence_of_its_own() {
 }
 
 #[test]
-fn the_first_configured_bot_that_fits_is_taken() {
+fn the_first_configured_bot_that_matches_is_used() {
     let bots = Bots::new(vec![
         bot("images", &["AcmeBot-Images", "thumbs *"]),
         bot("acme", &["AcmeBot", "Acme Crawler"]),
@@ -322,7 +322,7 @@ fn the_first_configured_bot_that_fits_is_taken() {
 }
 
 #[test]
-fn patterns_keep_to_whole_names() {
+fn patterns_match_only_complete_names() {
     let cases = [
         ("AcmeBot", "AcmeBot", true),
         ("AcmeBot", "x AcmeBot/1", true),
@@ -355,13 +355,13 @@ fn patterns_keep_to_whole_names() {
 
 proptest! {
     #[test]
-    fn no_field_panics(field: Vec<u8>) {
+    fn no_user_agent_makes_identify_panic(field: Vec<u8>) {
         let bots = Bots::new(vec![bot("a", &["a", "()", "é", "*\u{0}*"])]);
         let _ = bots.identify([&field[..]]);
     }
 
     #[test]
-    fn no_field_near_the_grammar_panics(field in r"((compatible|Mozilla|AcmeBot|MSIE|[/;(),\\ \t]|[0-9.]{1,3}|é)){0,20}") {
+    fn no_user_agent_near_the_grammar_makes_identify_panic(field in r"((compatible|Mozilla|AcmeBot|MSIE|[/;(),\\ \t]|[0-9.]{1,3}|é)){0,20}") {
         if let Identity::Token(token) = Bots::default().identify([field.as_bytes()]) {
             prop_assert!(field.contains(&*token));
             prop_assert!(robotgate::bot::is_token(&token));
@@ -369,7 +369,7 @@ proptest! {
     }
 
     #[test]
-    fn the_index_finds_what_the_patterns_find(
+    fn the_index_finds_the_same_bot_as_the_patterns(
         field in "[abAB/ (*é-]{0,24}",
         patterns in proptest::collection::vec("[abAB/ é-]{0,3}[ab*]", 1..6),
     ) {

@@ -43,7 +43,7 @@ async fn known() -> (Origin, Origin, Gate) {
 }
 
 #[tokio::test]
-async fn the_list_agrees_with_the_audit_log_whether_a_proxy_runs_or_not() {
+async fn the_list_agrees_with_the_audit_log_with_and_without_a_proxy() {
     let (site, broken, mut gate) = known().await;
     let running = rows(&gate).await;
     assert_eq!(running.len(), 2);
@@ -77,7 +77,7 @@ async fn the_list_agrees_with_the_audit_log_whether_a_proxy_runs_or_not() {
 }
 
 #[tokio::test]
-async fn what_was_known_when_the_proxy_was_killed_is_shown() {
+async fn the_list_shows_what_a_killed_proxy_had_saved() {
     let (_site, _broken, mut gate) = known().await;
     let running = rows(&gate).await;
     gate.signal(Signal::KILL);
@@ -87,7 +87,7 @@ async fn what_was_known_when_the_proxy_was_killed_is_shown() {
 }
 
 #[tokio::test]
-async fn a_person_gets_a_table_that_a_word_narrows() {
+async fn the_list_is_a_table_that_a_word_filters() {
     let (site, broken, gate) = known().await;
     let output = cache(&gate, &["list"]).await;
     let heads: Vec<_> = output.out.lines().next().unwrap_or_default().split("  ").collect();
@@ -164,7 +164,7 @@ async fn one_site_is_shown_with_its_text() {
 }
 
 #[tokio::test]
-async fn a_list_that_comes_in_parts_is_whole_and_in_order() {
+async fn a_long_list_is_complete_and_in_order() {
     let site = Origin::start().robots(ROBOTS).spawn().await;
     let mut gate = Gate::start().await;
     let urls: Vec<_> = (0..1_000)
@@ -192,7 +192,7 @@ async fn a_list_that_comes_in_parts_is_whole_and_in_order() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_fetched_again() {
+async fn a_forgotten_site_is_fetched_again() {
     let site = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let mut gate = Gate::start().await;
     let status = async |path: &str| {
@@ -224,7 +224,7 @@ async fn what_is_forgotten_is_fetched_again() {
 }
 
 #[tokio::test]
-async fn numbers_are_told_by_the_proxy_and_without_it() {
+async fn statistics_are_shown_with_and_without_a_proxy() {
     let site = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let mut gate = Gate::start().await;
     for host in ["a.example", "b.example", "c.example"] {

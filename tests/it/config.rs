@@ -64,12 +64,12 @@ fn an_empty_file_means_the_defaults() {
 }
 
 #[test]
-fn a_byte_order_mark_and_other_line_ends_do_not_count() {
+fn a_byte_order_mark_and_crlf_line_ends_are_ignored() {
     assert_eq!(good("\u{feff}[proxy]\r\nthreads = 2\r\n").proxy.threads, 2);
 }
 
 #[test]
-fn every_value_is_taken() {
+fn every_key_of_the_configuration_is_read() {
     let config = good(
         r#"
         [proxy]
@@ -211,7 +211,7 @@ fn every_value_is_taken() {
 }
 
 #[test]
-fn a_soft_404_counts_by_default_for_google_alone() {
+fn soft_404_is_on_by_default_only_in_the_google_profile() {
     for (robots, counts) in [
         ("", true),
         ("profile = 'google'", true),
@@ -225,7 +225,7 @@ fn a_soft_404_counts_by_default_for_google_alone() {
 }
 
 #[test]
-fn times_that_are_not_written_give_way() {
+fn default_ttls_adapt_to_the_configured_ones() {
     let times = |text: &str| {
         let robots = good(&format!("[robots]\n{text}")).robots.policy;
         [robots.min_ttl, robots.default_ttl, robots.max_ttl].map(|time| time.as_secs())
@@ -239,13 +239,13 @@ fn times_that_are_not_written_give_way() {
 }
 
 #[test]
-fn a_cache_that_does_not_persist_has_no_file() {
+fn a_cache_without_persist_has_no_file() {
     let cache = good("[cache]\npersist = false\nkeep = '1d'").cache;
     assert_eq!((cache.path, cache.disk.keep), (None, Duration::from_secs(86_400)));
 }
 
 #[test]
-fn bots_are_found_by_what_is_configured() {
+fn bots_are_identified_by_the_configured_user_agents() {
     let config = good(
         r#"
         [[bot]]
@@ -268,7 +268,7 @@ fn bots_are_found_by_what_is_configured() {
 }
 
 #[test]
-fn expectations_know_their_line() {
+fn expectations_have_their_line_number() {
     let config = good(
         "# a comment\n\n[[expect]]\nagent = 'AcmeBot'\nurl = 'https://example.com/a'\nrobots = ''\nverdict = 'allow'\n\
          [[expect]]\nverdict = 'unverifiable'\nagent = ''\nurl = 'http://example.com'\nrobots = '''\nDisallow: /'''\n",
@@ -283,7 +283,7 @@ fn expectations_know_their_line() {
 }
 
 #[test]
-fn a_tunnel_exception_covers_its_host_until_its_end() {
+fn a_tunnel_exception_applies_to_its_host_until_its_date() {
     let entry = |host: &str, until: &str| {
         good(&format!(
             "[[https.tunnel]]\nhost = '{host}'\nreason = 'pinned'\nuntil = {until}\n"
@@ -334,7 +334,7 @@ fn a_tunnel_exception_covers_its_host_until_its_end() {
 }
 
 #[test]
-fn a_later_entry_holds_where_an_earlier_one_has_ended() {
+fn a_later_tunnel_exception_applies_if_the_earlier_one_expired() {
     let https = good(
         "[[https.tunnel]]\nhost = 'a.example'\nreason = 'old'\nuntil = 2020-01-01\n\
          [[https.tunnel]]\nhost = 'a.example'\nreason = 'new'\nuntil = 9000-01-01\n",
@@ -345,7 +345,7 @@ fn a_later_entry_holds_where_an_earlier_one_has_ended() {
 }
 
 #[test]
-fn extra_roots_are_read_from_the_files_folder() {
+fn extra_roots_are_relative_to_the_configuration_file() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("root.pem"), ROOT).unwrap();
     let file = folder.path().join("robotgate.toml");
@@ -354,7 +354,7 @@ fn extra_roots_are_read_from_the_files_folder() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named() {
+fn the_error_names_a_file_that_cannot_be_read() {
     let error = Config::load(Path::new("/nowhere/robotgate.toml")).unwrap_err();
     assert!(
         error

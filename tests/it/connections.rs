@@ -15,7 +15,7 @@ fn connections_of(origin: &Origin, path: &str) -> Vec<usize> {
 }
 
 #[tokio::test]
-async fn a_page_follows_the_robots_txt_on_its_connection() {
+async fn a_page_uses_the_connection_of_its_robots_txt() {
     let long = "x".repeat(3000);
     for (name, robots, reason) in [
         ("rules", Reply::ok("text/plain", ROBOTS), "no-rule"),
@@ -44,7 +44,7 @@ async fn a_page_follows_the_robots_txt_on_its_connection() {
 }
 
 #[tokio::test]
-async fn a_redirect_leaves_its_connection_to_the_page() {
+async fn a_page_uses_the_connection_of_a_redirected_robots_txt() {
     let there = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let origin = Origin::start()
         .reply("/robots.txt", Reply::redirect(&there.url("/robots.txt")))
@@ -59,7 +59,7 @@ async fn a_redirect_leaves_its_connection_to_the_page() {
 }
 
 #[tokio::test]
-async fn a_page_goes_on_another_connection_where_the_robots_txt_leaves_a_doubt() {
+async fn after_an_odd_robots_txt_a_page_uses_a_new_connection() {
     let head = |length: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
     let forged = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged";
     let missing = "HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\n\r\nhalf";
@@ -93,7 +93,7 @@ async fn a_page_goes_on_another_connection_where_the_robots_txt_leaves_a_doubt()
 }
 
 #[tokio::test]
-async fn over_http_1_1_a_robots_txt_is_the_first_that_is_asked_on_its_connection() {
+async fn over_http_1_1_a_robots_txt_uses_a_new_connection() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::with(BRIEF).await;
 
@@ -121,7 +121,7 @@ async fn crowd(gate: &Gate, origin: &Origin) {
 }
 
 #[tokio::test]
-async fn a_crowd_at_an_origin_that_speaks_http_2_shares_one_connection() {
+async fn simultaneous_requests_over_http_2_share_one_connection() {
     let origin = Origin::start().alpn(&["h2"]).robots(ROBOTS).anything("page");
     let origin = origin.spawn().await;
     let mut gate = Gate::start().await;
@@ -141,7 +141,7 @@ async fn a_crowd_at_an_origin_that_speaks_http_2_shares_one_connection() {
 }
 
 #[tokio::test]
-async fn over_http_2_a_robots_txt_is_asked_for_on_the_connection_that_is_there() {
+async fn over_http_2_a_robots_txt_uses_the_existing_connection() {
     let origin = Origin::start().alpn(&["h2"]).robots(ROBOTS).anything("page");
     let origin = origin.spawn().await;
     let gate = Gate::with(BRIEF).await;
@@ -156,7 +156,7 @@ async fn over_http_2_a_robots_txt_is_asked_for_on_the_connection_that_is_there()
 }
 
 #[tokio::test]
-async fn a_silent_connection_that_is_there_leaves_a_fetch_time_for_a_new_one() {
+async fn a_fetch_on_a_silent_connection_has_time_to_try_a_new_one() {
     let never = Latch::new();
     let origin = Origin::start().alpn(&["h2"]).anything("page");
     let fetches = AtomicUsize::new(0);
@@ -187,7 +187,7 @@ async fn a_silent_connection_that_is_there_leaves_a_fetch_time_for_a_new_one() {
 }
 
 #[tokio::test]
-async fn a_request_that_breaks_its_connection_cannot_break_the_retry_of_a_fetch() {
+async fn a_broken_connection_does_not_break_the_retry_of_a_fetch() {
     let latch = Latch::new();
     let origin = Origin::start()
         .alpn(&["h2"])
@@ -230,7 +230,7 @@ async fn a_request_that_breaks_its_connection_cannot_break_the_retry_of_a_fetch(
 }
 
 #[tokio::test]
-async fn a_crowd_at_an_origin_that_speaks_http_1_1_waits_for_nobody() {
+async fn simultaneous_requests_over_http_1_1_do_not_wait() {
     let latch = Latch::new();
     let page = Reply::ok("text/plain", "page").after(&latch);
     let origin = Origin::start().tls().robots(ROBOTS).otherwise(move |_| page.clone());
@@ -251,7 +251,7 @@ async fn a_crowd_at_an_origin_that_speaks_http_1_1_waits_for_nobody() {
 }
 
 #[tokio::test]
-async fn a_reload_that_reads_the_roots_anew_uses_no_connection_from_before() {
+async fn after_a_reload_of_the_roots_no_old_connection_is_used() {
     for alpn in ["h2", "http/1.1"] {
         let origin = Origin::start()
             .alpn(&[alpn])

@@ -23,7 +23,7 @@ fn number(response: &Response, name: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn it_is_off_unless_it_is_written() {
+async fn copies_are_not_served_by_default() {
     let origin = Origin::start().robots(RULES).spawn().await;
     let gate = Gate::start().await;
     gate.get(&origin.url("/private")).await;
@@ -35,7 +35,7 @@ async fn it_is_off_unless_it_is_written() {
 }
 
 #[tokio::test]
-async fn the_site_is_asked_once() {
+async fn a_robots_txt_is_fetched_once_and_served_from_the_copy() {
     let reply = Reply::ok("text/plain", RULES)
         .header("ETag", "\"v1\"")
         .header("Cache-Control", "max-age=3600");
@@ -86,7 +86,7 @@ async fn the_site_is_asked_once() {
 }
 
 #[tokio::test]
-async fn a_client_that_has_it_gets_a_304() {
+async fn a_matching_if_none_match_gets_a_304() {
     let reply = Reply::ok("text/plain", RULES).header("ETag", "\"v1\"");
     let origin = Origin::start().reply("/robots.txt", reply).tls().spawn().await;
     let gate = Gate::with(ON).await;
@@ -110,7 +110,7 @@ async fn a_client_that_has_it_gets_a_304() {
 }
 
 #[tokio::test]
-async fn that_there_is_none_is_told_from_the_copy_too() {
+async fn a_404_is_served_from_the_copy() {
     let origin = Origin::start().reply("/robots.txt", Reply::status(404)).spawn().await;
     let gate = Gate::with(ON).await;
     for _ in 0..2 {
@@ -123,7 +123,7 @@ async fn that_there_is_none_is_told_from_the_copy_too() {
 }
 
 #[tokio::test]
-async fn what_only_the_site_can_say_comes_from_there() {
+async fn incomplete_or_failed_copies_are_not_served() {
     let long = format!("{RULES}{}", "# filler\n".repeat(60_000));
     for (what, reply) in [
         ("longer than what counts", Reply::ok("text/plain", long)),
@@ -145,7 +145,7 @@ async fn what_only_the_site_can_say_comes_from_there() {
 }
 
 #[tokio::test]
-async fn who_asks_for_the_sites_own_answer_gets_it() {
+async fn a_client_can_request_the_response_of_the_site_itself() {
     let origin = Origin::start().robots(RULES).spawn().await;
     let gate = Gate::with(ON).await;
     let url = origin.url("/robots.txt");
@@ -162,7 +162,7 @@ async fn who_asks_for_the_sites_own_answer_gets_it() {
 }
 
 #[tokio::test]
-async fn a_copy_that_outlived_a_restart_serves_as_well() {
+async fn a_copy_is_served_after_a_restart() {
     let origin = Origin::start().robots(RULES).spawn().await;
     let mut gate = Gate::with(ON).await;
     of_shop(&gate, &origin).await;
@@ -176,7 +176,7 @@ async fn a_copy_that_outlived_a_restart_serves_as_well() {
 }
 
 #[tokio::test]
-async fn a_file_that_a_redirect_led_to_goes_to_nobody() {
+async fn a_copy_from_a_redirect_is_not_served() {
     let victim = Origin::start()
         .robots(RULES)
         .reply("/private", Reply::ok("text/plain", "secret"))

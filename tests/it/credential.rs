@@ -80,7 +80,7 @@ fn secret_in(output: &str) -> &str {
 }
 
 #[tokio::test]
-async fn add_shows_the_secret_once_and_keeps_its_hash() {
+async fn add_prints_the_secret_once_and_stores_its_hash() {
     let folder = Folder::new();
 
     let output = folder.stdout_of(&["add", "AcmeBot"]).await;
@@ -112,7 +112,7 @@ async fn add_shows_the_secret_once_and_keeps_its_hash() {
 }
 
 #[tokio::test]
-async fn where_the_proxy_speaks_tls_the_url_is_one_for_tls() {
+async fn add_prints_an_https_url_if_the_proxy_has_a_tls_listener() {
     let folder = Folder::new();
     let tls = "[proxy.tls]\nlisten = \"127.0.0.1:3129\"\ncertificate = \"proxy.pem\"\nkey = \"proxy-key.pem\"\n";
     fs::write(folder.path("robotgate.toml"), format!("{CONFIG}\n{tls}")).unwrap();
@@ -168,7 +168,7 @@ async fn a_name_may_have_several_secrets_until_the_old_ones_are_removed() {
 }
 
 #[tokio::test]
-async fn adds_at_the_same_time_lose_none() {
+async fn simultaneous_adds_lose_no_credential() {
     let folder = Folder::new();
     let names: Vec<String> = (0..8).map(|n| format!("n{n}")).collect();
     let runs = names.iter().map(|name| {
@@ -187,7 +187,7 @@ async fn adds_at_the_same_time_lose_none() {
 }
 
 #[tokio::test]
-async fn an_own_secret_comes_from_standard_input_and_is_not_repeated() {
+async fn a_given_secret_is_read_from_standard_input_and_not_printed() {
     let folder = Folder::new();
     let secret = "correct horse battery staple";
 
@@ -207,7 +207,7 @@ async fn an_own_secret_comes_from_standard_input_and_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn the_file_keeps_its_mode_and_its_place_and_is_never_left_open_to_others() {
+async fn the_credentials_file_keeps_its_mode_and_its_link() {
     let folder = Folder::new();
     folder.stdout_of(&["add", "AcmeBot"]).await;
     folder.chmod(0o600);
@@ -236,7 +236,7 @@ async fn the_file_keeps_its_mode_and_its_place_and_is_never_left_open_to_others(
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_told() {
+async fn invalid_names_and_arguments_are_errors() {
     let folder = Folder::new();
     for name in ["a:b", "two words", "", "#a", "a\u{7}", "a\u{202e}b", "a\u{200b}"] {
         let output = folder.run(&["add", name], "").await;
@@ -287,7 +287,7 @@ async fn what_cannot_be_meant_is_told() {
 }
 
 #[tokio::test]
-async fn check_warns_of_a_name_that_stands_for_no_bot_and_of_a_bot_that_nobody_can_be() {
+async fn check_warns_of_unused_and_missing_credentials() {
     let folder = Folder::new();
     for name in ["acme-prod", "shared"] {
         folder.stdout_of(&["add", name]).await;

@@ -12,7 +12,7 @@ const DASHBOARD: &str = include_str!("../../conf/grafana.json");
 const ALERTS: &str = include_str!("../../conf/prometheus-alerts.yml");
 
 #[tokio::test]
-async fn every_metric_that_they_name_is_in_a_scrape() {
+async fn every_metric_in_dashboards_and_alerts_exists() {
     let gate = Gate::start().await;
     let scrape = gate.admin("/metrics").await.text();
     let exposed = exposed(&scrape);
@@ -26,7 +26,7 @@ async fn every_metric_that_they_name_is_in_a_scrape() {
 }
 
 #[tokio::test]
-async fn they_tell_decisions_apart_by_labels_that_decisions_have() {
+async fn dashboards_and_alerts_use_only_existing_decision_labels() {
     let gate = Gate::start().await;
     gate.get("http://a.example/").without("User-Agent").await;
     let scrape = gate.admin("/metrics").await.text();
@@ -68,7 +68,7 @@ fn the_documentation_lists_every_reason_in_order() {
 }
 
 #[test]
-fn every_page_that_they_send_to_is_there() {
+fn every_page_linked_from_dashboards_and_alerts_exists() {
     for (file, text) in [("grafana.json", DASHBOARD), ("prometheus-alerts.yml", ALERTS)] {
         let mut sent = 0;
         let words = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | '(' | ')' | ','));
@@ -83,7 +83,7 @@ fn every_page_that_they_send_to_is_there() {
 }
 
 #[test]
-fn every_panel_says_what_it_shows_and_asks_the_chosen_source() {
+fn every_panel_has_a_description_and_uses_the_chosen_source() {
     let dashboard: Value = serde_json::from_str(DASHBOARD).expect("it is JSON");
     let panels = dashboard["panels"].as_array().expect("it has panels");
     let ids: BTreeSet<u64> = panels.iter().filter_map(|panel| panel["id"].as_u64()).collect();

@@ -37,7 +37,7 @@ fn the_readme_is_short() {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_an_existing_target() {
     let mut broken = String::new();
     for page in pages() {
         for (line, link) in page.links() {
@@ -62,7 +62,7 @@ fn the_index_has_every_page() {
 }
 
 #[test]
-fn every_configuration_can_be_used() {
+fn every_configuration_in_the_pages_is_valid() {
     let mut bad = String::new();
     let mut checked = 0;
     for page in pages() {
@@ -90,7 +90,7 @@ fn every_configuration_can_be_used() {
 }
 
 #[test]
-fn all_json_can_be_parsed() {
+fn all_json_in_the_pages_can_be_parsed() {
     let mut checked = 0;
     for page in pages() {
         for block in page.blocks().filter(|block| block.info == "json") {
@@ -108,7 +108,7 @@ fn all_json_can_be_parsed() {
 }
 
 #[test]
-fn every_command_that_is_shown_can_be_typed() {
+fn every_command_in_the_pages_is_valid() {
     let mut bad = String::new();
     let mut checked = 0;
     for page in pages() {
@@ -138,7 +138,7 @@ fn every_command_that_is_shown_can_be_typed() {
 }
 
 #[test]
-fn the_page_of_the_command_line_names_every_command_and_option() {
+fn cli_md_names_every_command_and_option() {
     let text = page("docs/cli.md").text;
     let mut missing = Vec::new();
     for command in Cli::command().get_subcommands() {

@@ -64,14 +64,14 @@ async fn gets_the_page_with(client: &str, more: &[&str], line: &str) {
 }
 
 #[tokio::test]
-async fn curl_and_wget_go_through() {
+async fn curl_and_wget_get_the_page_with_their_settings() {
     needs!("curl", "wget");
     gets_the_page("curl", "curl -sS @URL@").await;
     gets_the_page("wget", "wget -nv -t1 -O- @URL@").await;
 }
 
 #[tokio::test]
-async fn python_goes_through() {
+async fn python_gets_the_page_with_its_settings() {
     needs!("python3-requests", "python3-httpx", "python3-aiohttp");
     for script in [
         "import requests, sys; print(requests.get(sys.argv[1]).text)",
@@ -89,7 +89,7 @@ asyncio.run(ask())",
 }
 
 #[tokio::test]
-async fn files_do_what_functions_of_a_shell_cannot() {
+async fn clients_get_the_page_with_settings_from_files() {
     needs!("curl", "wget", "python3-requests");
     gets_the_page_by_files("curl", "curl -sS @URL@").await;
     gets_the_page_by_files("wget", "wget -nv -t1 -O- @URL@").await;
@@ -98,7 +98,7 @@ async fn files_do_what_functions_of_a_shell_cannot() {
 }
 
 #[tokio::test]
-async fn an_older_node_goes_through_by_its_preload() {
+async fn an_older_node_gets_the_page_with_the_preloaded_script() {
     needs!("node");
     for script in [
         "fetch(process.argv[1]).then(async (page) => console.log(await page.text()))",
@@ -109,7 +109,7 @@ async fn an_older_node_goes_through_by_its_preload() {
 }
 
 #[tokio::test]
-async fn streams_of_php_go_through() {
+async fn php_streams_get_the_page_with_their_settings() {
     needs!("php");
     gets_the_page_by_files(
         "php",
@@ -119,7 +119,7 @@ async fn streams_of_php_go_through() {
 }
 
 #[tokio::test]
-async fn files_of_others_are_left_alone_and_its_own_are_written_again() {
+async fn only_files_that_env_wrote_are_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let gate = Gate::start().await;
@@ -198,7 +198,7 @@ async fn files_of_others_are_left_alone_and_its_own_are_written_again() {
 }
 
 #[tokio::test]
-async fn scrapy_says_why_it_was_refused_and_does_not_try_again() {
+async fn scrapy_logs_why_it_was_refused_and_does_not_retry() {
     needs!("python3-scrapy");
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
@@ -219,7 +219,7 @@ async fn scrapy_says_why_it_was_refused_and_does_not_try_again() {
 }
 
 #[tokio::test]
-async fn scrapy_tries_again_what_ends_by_itself_and_no_refused_connect() {
+async fn scrapy_retries_temporary_refusals_but_no_refused_connect() {
     needs!("python3-scrapy");
     let refusing = Origin::start()
         .robots("User-agent: *\nDisallow: /\n")
@@ -280,7 +280,7 @@ class Spider(scrapy.Spider):
 
 /// Calls the hooks as Crawlee does. The rest is in `npm install @crawlee/cheerio`.
 #[tokio::test]
-async fn crawlees_hooks_stop_at_a_refusal_alone_and_name_the_bot() {
+async fn crawlees_hooks_stop_only_at_a_refusal_and_name_the_bot() {
     needs!("node");
     let script = r#"
 const { refusal, stopAtRefusal, nameBot } = await import(process.argv[1]);
@@ -318,7 +318,7 @@ console.log(JSON.stringify([seen, options, refusal("unverifiable; reason=unverif
 }
 
 #[tokio::test]
-async fn a_secret_is_told_to_those_that_take_none_with_an_address() {
+async fn clients_that_ignore_a_secret_in_the_url_get_it_separately() {
     let proxy = "http://acme:open-sesame@gate.example:3128";
     for (client, expected) in [
         (
@@ -340,7 +340,7 @@ async fn a_secret_is_told_to_those_that_take_none_with_an_address() {
 
 #[tokio::test]
 #[ignore = "needs a Java development kit"]
-async fn java_goes_through() {
+async fn java_gets_the_page_with_its_settings() {
     let program = r#"import java.net.*; import java.net.http.*;
 public class A { public static void main(String[] a) throws Exception {
   if (a[1].equals("old")) System.out.write(new URL(a[0]).openStream().readAllBytes());
@@ -356,7 +356,7 @@ public class A { public static void main(String[] a) throws Exception {
 
 #[tokio::test]
 #[ignore = "needs Chromium and certutil"]
-async fn chromium_goes_through() {
+async fn chromium_gets_the_page_with_its_settings() {
     needs!("chromium");
     let options =
         "--headless --no-sandbox --disable-gpu --proxy-bypass-list='<-loopback>' --user-data-dir=\"$HOME/profile\"";
@@ -369,7 +369,7 @@ async fn chromium_goes_through() {
 }
 
 #[tokio::test]
-async fn advice_repeats_the_options_that_were_given() {
+async fn advice_repeats_the_given_options() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let (config, ca) = (at("it's a gate.toml"), at("ca.pem"));
@@ -425,7 +425,7 @@ async fn advice_repeats_the_options_that_were_given() {
 }
 
 #[tokio::test]
-async fn what_is_set_already_stays() {
+async fn existing_environment_variables_are_extended() {
     let gate = Gate::start().await;
     for (client, name, before, after) in [
         ("scrapy", "PYTHONPATH", "/a b", "@DIR@:/a b"),
@@ -456,7 +456,7 @@ async fn what_is_set_already_stays() {
 }
 
 #[tokio::test]
-async fn every_name_prints_something_and_a_wrong_one_is_told_the_nearest() {
+async fn every_client_has_settings_and_a_wrong_name_gets_a_suggestion() {
     let list = CliOutput::of(&["env"], "").await;
     assert_eq!(list.code, Some(0));
     for client in robotgate::trust::clients::all() {
@@ -487,7 +487,7 @@ async fn every_name_prints_something_and_a_wrong_one_is_told_the_nearest() {
 }
 
 #[tokio::test]
-async fn the_configuration_says_where_the_proxy_is_and_whether_there_is_something_to_trust() {
+async fn env_reads_the_proxy_and_the_authority_from_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("robotgate.toml");
     let with_config = async |config: &str| {

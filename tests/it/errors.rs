@@ -49,7 +49,7 @@ async fn fails(gate: &Gate, origin: &Origin, status: u16, errors: &[&str]) -> Re
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_told_apart() {
+async fn each_kind_of_broken_response_has_its_own_error() {
     let half = "HTTP/1.1 200 OK\r\nContent-";
     let ended = ["connection_terminated", "http_response_incomplete"];
     for (way, reply, errors) in [
@@ -80,7 +80,7 @@ async fn an_answer_that_is_none_is_told_apart() {
 }
 
 #[tokio::test]
-async fn an_origin_that_says_nothing_is_a_504() {
+async fn a_silent_origin_is_a_504() {
     for (way, reply) in [
         ("silence", Reply::script([Step::Stall])),
         (
@@ -102,7 +102,7 @@ async fn an_origin_that_says_nothing_is_a_504() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_refused() {
+async fn a_refused_connection_is_a_502() {
     let mut origin = origin(false).await;
     let gate = Gate::start().await;
     warm(&gate, &origin).await;
@@ -113,7 +113,7 @@ async fn a_connection_that_is_refused() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_never_made() {
+async fn a_connection_that_is_never_made_is_a_504() {
     let origin = origin(false).await;
     let gate = Gate::with("[proxy]\nconnect-timeout = \"300ms\"").await;
     warm(&gate, &origin).await;
@@ -125,7 +125,7 @@ async fn a_connection_that_is_never_made() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_gone() {
+async fn a_name_that_no_longer_resolves_is_an_error() {
     for (answer, status, errors) in [
         (DnsAnswer::NoSuchName, 502, &["dns_error"]),
         (DnsAnswer::ServerFailure, 502, &["dns_error"]),
@@ -142,7 +142,7 @@ async fn a_name_that_is_gone() {
 }
 
 #[tokio::test]
-async fn a_name_that_moves_to_where_bots_may_not_go() {
+async fn a_name_that_changes_to_a_prohibited_address_is_a_502() {
     for address in [[169, 254, 169, 254], [10, 0, 0, 1]] {
         let origin = origin(false).await;
         let gate = Gate::start().await;
@@ -155,7 +155,7 @@ async fn a_name_that_moves_to_where_bots_may_not_go() {
 }
 
 #[tokio::test]
-async fn tls_that_fails() {
+async fn an_untrusted_certificate_is_a_502() {
     let origin = origin(true).await;
     let gate = Gate::start().await;
     warm(&gate, &origin).await;
@@ -167,7 +167,7 @@ async fn tls_that_fails() {
 }
 
 #[tokio::test]
-async fn tls_that_breaks_before_an_answer_is_no_bad_answer() {
+async fn tls_that_breaks_before_a_response_is_a_terminated_connection() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
     let port = listener.local_addr().expect("a bound socket has an address").port();
     let acceptor = TlsAcceptor::from(Certificate::of(&[NAME]).server_config());
@@ -196,7 +196,7 @@ async fn tls_that_breaks_before_an_answer_is_no_bad_answer() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_in_the_log() {
+async fn a_truncated_response_is_logged() {
     let part = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\npart";
     let origin = Origin::start()
         .reply("/x", Reply::script([Step::send(part), Step::Reset]))
@@ -212,7 +212,7 @@ async fn a_body_that_breaks_off_is_in_the_log() {
 }
 
 #[tokio::test]
-async fn errors_of_the_origins_own_are_passed_on() {
+async fn errors_of_the_origin_are_forwarded() {
     let origin = Origin::start()
         .reply("/x", Reply::status(502).body("the origin's own"))
         .spawn()

@@ -23,7 +23,7 @@ use self::play::Bench;
 use crate::support::Gate;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_either_side_does_the_model_holds() {
+async fn the_gate_matches_the_model_for_any_client_and_origin() {
     let mut gate = Gate::start().await;
     let bench = Bench::start(gate.address(), gate.file("audit.jsonl"))
         .await

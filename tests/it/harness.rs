@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn an_origin_serves_pages_and_remembers_what_it_was_asked() {
+async fn a_test_origin_serves_pages_and_records_requests() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
         .page("/x", "hello")
@@ -47,7 +47,7 @@ async fn an_origin_serves_pages_and_remembers_what_it_was_asked() {
 }
 
 #[tokio::test]
-async fn an_origin_misbehaves_as_told() {
+async fn a_test_origin_misbehaves_as_scripted() {
     let latch = Latch::new();
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
     let drip = Step::Drip {
@@ -88,7 +88,7 @@ async fn an_origin_misbehaves_as_told() {
 }
 
 #[tokio::test]
-async fn an_origin_speaks_tls_with_the_certificate_that_it_was_given() {
+async fn a_test_origin_uses_the_given_certificate() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
     let tls = |roots: Roots| {
         let address = origin.address();
@@ -117,7 +117,7 @@ async fn an_origin_speaks_tls_with_the_certificate_that_it_was_given() {
 }
 
 #[tokio::test]
-async fn a_client_speaks_http_2() {
+async fn the_test_client_supports_http_2() {
     let (near, far) = tokio::io::duplex(64 * 1024);
     tokio::spawn(async move {
         let mut server = h2::server::handshake(far).await.unwrap();
@@ -146,7 +146,7 @@ async fn a_client_speaks_http_2() {
 }
 
 #[tokio::test]
-async fn a_name_server_answers_as_told() {
+async fn the_test_name_server_answers_as_configured() {
     let dns = Dns::start().await;
     dns.answer("gone.example", DnsAnswer::NoSuchName);
     dns.answer("broken.example", DnsAnswer::ServerFailure);
@@ -218,7 +218,7 @@ async fn a_black_hole_answers_no_connection_attempt() {
 }
 
 #[test]
-fn structured_fields_come_apart() {
+fn structured_fields_are_parsed() {
     let decision = Field::item(r#"deny; reason=no-rule; line=3; rule="Disallow: /\"x""#);
     assert_eq!(decision.value(), "deny");
     assert_eq!(decision.param("reason").as_deref(), Some("no-rule"));

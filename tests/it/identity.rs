@@ -51,7 +51,7 @@ async fn the_product_token_of_the_user_agent_picks_the_group() {
 }
 
 #[tokio::test]
-async fn who_does_not_say_who_they_are_is_refused() {
+async fn an_unidentified_client_is_refused() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Gate::start().await;
     let get = || gate.get(&origin.url("/x"));
@@ -74,7 +74,7 @@ async fn who_does_not_say_who_they_are_is_refused() {
 }
 
 #[tokio::test]
-async fn the_unidentified_may_be_taken_for_anybody() {
+async fn unidentified_clients_can_be_given_the_rules_for_all() {
     let robots = "User-agent: TestBot\nDisallow: /bots\n\nUser-agent: *\nDisallow: /private\n";
     let origin = Origin::start().robots(robots).anything("page").spawn().await;
     let gate = Gate::with("[identity]\nunidentified = \"wildcard\"").await;
@@ -135,7 +135,7 @@ fn bot(enforcement: &str) -> String {
 }
 
 #[tokio::test]
-async fn report_lets_pass_and_marks_what_would_have_been_refused() {
+async fn report_forwards_and_marks_denied_requests() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
         .anything("page")
@@ -165,7 +165,7 @@ async fn report_lets_pass_and_marks_what_would_have_been_refused() {
 }
 
 #[tokio::test]
-async fn exempt_lets_pass_and_says_so() {
+async fn exempt_forwards_and_says_so() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /\n")
         .anything("page")

@@ -9,7 +9,7 @@ fn pem(gate: &Gate) -> String {
 }
 
 #[tokio::test]
-async fn the_certificate_is_there_by_every_spelling_of_the_host() {
+async fn the_certificate_is_served_for_every_spelling_of_the_host() {
     let gate = Gate::start().await;
 
     for url in [
@@ -31,7 +31,7 @@ async fn the_certificate_is_there_by_every_spelling_of_the_host() {
 }
 
 #[tokio::test]
-async fn a_person_reads_it_in_a_terminal_or_a_browser() {
+async fn the_page_is_served_as_text_and_as_html() {
     let gate = Gate::start().await;
     let shown = format!("http://{}", gate.address());
 
@@ -52,7 +52,7 @@ async fn a_person_reads_it_in_a_terminal_or_a_browser() {
 }
 
 #[tokio::test]
-async fn whoever_has_no_credential_yet_gets_it_too() {
+async fn the_internal_site_needs_no_credential() {
     let hash = SecretHash::new([1; 16], b"open_sesame-open_sesame").line("TestBot");
     let gate = Gate::builder()
         .config(
@@ -68,7 +68,7 @@ async fn whoever_has_no_credential_yet_gets_it_too() {
 }
 
 #[tokio::test]
-async fn nothing_else_is_there() {
+async fn other_urls_of_the_internal_site_are_errors() {
     let gate = Gate::start().await;
     let only = "Only at http://robotgate.internal/";
 
@@ -100,7 +100,7 @@ async fn nothing_else_is_there() {
 }
 
 #[tokio::test]
-async fn its_name_opens_no_way_to_another_host() {
+async fn the_internal_name_does_not_lead_to_another_host() {
     let origin = Origin::start().page("/ca.pem", "secret").spawn().await;
     let gate = Gate::start().await;
 
@@ -126,7 +126,7 @@ async fn its_name_opens_no_way_to_another_host() {
 }
 
 #[tokio::test]
-async fn without_an_authority_it_says_that() {
+async fn without_an_authority_the_page_says_so() {
     let gate = Gate::with("[https]\nmode = \"tunnel\"").await;
 
     let page = gate.get("http://robotgate.internal/").await;
@@ -137,7 +137,7 @@ async fn without_an_authority_it_says_that() {
 }
 
 #[tokio::test]
-async fn the_type_of_a_refusal_is_explained_where_it_points() {
+async fn the_type_url_of_a_refusal_explains_it() {
     let origin = Origin::start().robots("User-agent: *\nDisallow: /\n").spawn().await;
     let gate = Gate::start().await;
     let refusal = gate.get(&origin.url("/x")).await;
@@ -156,7 +156,7 @@ async fn the_type_of_a_refusal_is_explained_where_it_points() {
 }
 
 #[tokio::test]
-async fn its_pages_are_no_errors_in_the_metrics() {
+async fn pages_of_the_internal_site_are_not_counted_as_errors() {
     let gate = Gate::start().await;
     for path in ["", "ca.pem", "nothing"] {
         gate.get(&format!("http://robotgate.internal/{path}")).await;

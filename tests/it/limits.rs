@@ -48,7 +48,7 @@ async fn slow_origin() -> (Origin, Latch) {
 }
 
 #[tokio::test]
-async fn one_connection_more_than_a_client_may_have_is_told_and_closed() {
+async fn a_connection_over_the_limit_gets_an_error_and_is_closed() {
     for (key, status) in [("max-client-connections", 429), ("max-connections", 503)] {
         let origin = Origin::start().page("/x", "page").spawn().await;
         let gate = Gate::with(&format!("[proxy]\n{key} = 2")).await;
@@ -72,7 +72,7 @@ async fn one_connection_more_than_a_client_may_have_is_told_and_closed() {
 }
 
 #[tokio::test]
-async fn one_request_more_than_a_client_may_have_under_way_is_told() {
+async fn a_request_over_the_limit_of_its_client_gets_an_error() {
     let (origin, latch) = slow_origin().await;
     let gate = Gate::with("[proxy]\nmax-client-requests = 2").await;
     // On two connections, one of them with two requests.
@@ -106,7 +106,7 @@ async fn one_request_more_than_a_client_may_have_under_way_is_told() {
 }
 
 #[tokio::test]
-async fn past_its_bound_a_client_has_no_more_sites_fetched_and_known_ones_go_on() {
+async fn a_client_over_its_fetch_limit_can_use_known_sites_only() {
     let latch = Latch::new();
     let slow = Origin::start()
         .reply("/robots.txt", Reply::ok("text/plain", "").after(&latch))
@@ -137,7 +137,7 @@ async fn past_its_bound_a_client_has_no_more_sites_fetched_and_known_ones_go_on(
 }
 
 #[tokio::test]
-async fn a_tunnel_is_a_request_under_way() {
+async fn a_tunnel_counts_as_a_running_request() {
     let origin = Origin::start().page("/x", "page").tls().spawn().await;
     let gate = Gate::with("[proxy]\nmax-client-requests = 1\n[https]\nmode = \"tunnel\"").await;
     let connect = || gate.connect(&origin.authority()).user_agent("TestBot/1.0");
@@ -154,7 +154,7 @@ async fn a_tunnel_is_a_request_under_way() {
 }
 
 #[tokio::test]
-async fn a_connection_ends_in_good_order_after_so_many_requests() {
+async fn a_connection_closes_cleanly_after_its_last_request() {
     let origin = Origin::start().anything("page").tls().spawn().await;
     let gate = Gate::with("[proxy]\nmax-connection-requests = 2").await;
     let mut plain = gate.dial().await;
@@ -176,7 +176,7 @@ async fn a_connection_ends_in_good_order_after_so_many_requests() {
 }
 
 #[tokio::test]
-async fn a_client_has_certificates_made_for_so_many_new_hosts_in_a_minute() {
+async fn new_leaves_for_a_client_are_limited_per_minute() {
     let origin = Origin::start().anything("page").tls().spawn().await;
     let gate = Gate::with("[proxy]\nmax-client-leaves = 2").await;
     let at = |name: &str| format!("{name}:{}", origin.port());

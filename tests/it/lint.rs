@@ -30,7 +30,7 @@ fn lint(file: &[u8], arguments: &[&str]) -> (String, Output) {
 }
 
 #[test]
-fn a_person_is_told_by_line_and_the_line_is_shown() {
+fn findings_are_printed_with_their_lines() {
     let (text, output) = lint(
         b"User-agent: *\nDisallow: tmp/\n\nAllow: /shop\nDisallow: /shop\n",
         &["robots.txt"],
@@ -48,21 +48,21 @@ fn a_person_is_told_by_line_and_the_line_is_shown() {
 }
 
 #[test]
-fn a_file_without_a_fault_is_fine() {
+fn a_file_without_findings_has_exit_status_0() {
     let (text, output) = lint(b"User-agent: *\nDisallow: /a\n", &["robots.txt"]);
     assert_eq!(text, "robots.txt: nothing to remark\n");
     assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]
-fn notes_are_no_failure() {
+fn notes_alone_have_exit_status_0() {
     let (text, output) = lint(b"User-agent: *\nDisallow: /a\nCrawl-delay: 1\n", &["-"]);
     assert!(text.starts_with("standard input:3: note: "), "{text}");
     assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]
-fn a_program_gets_one_object() {
+fn json_output_is_one_object() {
     let file = [&b"User-agent: *\n"[..], &b"Disallow: /a\x1b\n".repeat(50)].concat();
     let (text, output) = lint(&file, &["--json", "robots.txt"]);
     assert_eq!(text.matches('\n').count(), 1);
@@ -84,7 +84,7 @@ fn a_program_gets_one_object() {
 }
 
 #[test]
-fn what_is_there_hundreds_of_times_is_shown_ten_times() {
+fn a_finding_that_occurs_often_is_shown_ten_times() {
     let file = [&b"User-agent: *\nDisallow: /a\n"[..], &b"Disallow: b\n".repeat(330)].concat();
     let (text, _) = lint(&file, &["robots.txt"]);
     assert_eq!(text.matches("Paths begin with `/`").count(), 10);
@@ -98,7 +98,7 @@ fn what_is_there_hundreds_of_times_is_shown_ten_times() {
 }
 
 #[test]
-fn notes_of_one_code_are_one_finding_that_counts_them() {
+fn notes_of_the_same_code_are_grouped_and_counted() {
     let file = b"User-agent: *\nDisallow: /a*\nDisallow: /b*\nHost: a\nCrawl-delay: 1\nDisallow: /c*\n";
     let (text, _) = lint(file, &["robots.txt"]);
     insta::assert_snapshot!(text, @r"
@@ -118,7 +118,7 @@ fn notes_of_one_code_are_one_finding_that_counts_them() {
 }
 
 #[test]
-fn a_program_gets_every_finding_and_may_say_so() {
+fn json_output_has_every_finding_with_or_without_all() {
     let file = [&b"User-agent: *\n"[..], &b"Disallow: /a\n".repeat(50)].concat();
     let (every, output) = lint(&file, &["--all", "--json", "robots.txt"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -127,7 +127,7 @@ fn a_program_gets_every_finding_and_may_say_so() {
 }
 
 #[test]
-fn nothing_of_the_file_reaches_the_terminal_raw() {
+fn control_characters_of_the_file_are_escaped() {
     let file: Vec<u8> = b"User-agent: \x1b[2J\nDisallow: \x07\xE2\x80\xAE\nx: "
         .iter()
         .copied()
@@ -139,7 +139,7 @@ fn nothing_of_the_file_reaches_the_terminal_raw() {
 }
 
 #[test]
-fn more_than_what_counts_is_told() {
+fn a_file_over_the_size_limit_is_reported() {
     let file = [
         &b"User-agent: *\nDisallow: /a\n"[..],
         &vec![b'\n'; 500 * 1024],
@@ -160,7 +160,7 @@ fn more_than_what_counts_is_told() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error() {
+fn an_unreadable_file_is_an_error() {
     for (name, text) in [
         ("nothing.txt", "robotgate: cannot read nothing.txt: No such file"),
         (".", "robotgate: cannot read .: "),

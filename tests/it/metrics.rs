@@ -44,7 +44,7 @@ fn shows<'a>(gate: &'a Gate, series: &'a str, wanted: f64) -> impl Future<Output
 }
 
 #[tokio::test]
-async fn what_became_of_requests_is_counted() {
+async fn requests_are_counted_by_their_outcome() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
         .page("/x", "page")
@@ -100,7 +100,7 @@ async fn what_became_of_requests_is_counted() {
 }
 
 #[tokio::test]
-async fn a_clients_tls_that_breaks_is_no_malformed_request() {
+async fn broken_tls_of_a_client_is_not_counted_as_malformed() {
     let origin = Origin::start().tls().spawn().await;
     let gate = gate("").await;
     let tunnel = gate.connect(&origin.authority()).await.opened().plain().into_io();
@@ -125,7 +125,7 @@ async fn a_clients_tls_that_breaks_is_no_malformed_request() {
 }
 
 #[tokio::test]
-async fn what_is_open_is_counted_while_it_is() {
+async fn open_connections_and_tunnels_are_counted() {
     let upgraded = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                     Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
     let origin = Origin::start()
@@ -166,7 +166,7 @@ async fn what_is_open_is_counted_while_it_is() {
 }
 
 #[tokio::test]
-async fn a_blind_tunnel_and_a_client_that_does_not_trust_us_are_counted() {
+async fn blind_tunnels_and_rejections_are_counted() {
     let origin = Origin::start().tls().spawn().await;
     let gate = gate("[https]\nmode = \"intercept\"\n").await;
     let distrusting = gate.connect(&origin.authority()).await.opened().trusting(Roots::none());
@@ -189,7 +189,7 @@ async fn a_blind_tunnel_and_a_client_that_does_not_trust_us_are_counted() {
 }
 
 #[tokio::test]
-async fn a_rejected_reload_shows() {
+async fn a_rejected_reload_is_counted() {
     let gate = gate("").await;
     shows(&gate, "robotgate_config_last_reload_success", 1.0).await;
     gate.rewrite_config("[proxy]\nno-such-key = 1\n");
@@ -201,7 +201,7 @@ async fn a_rejected_reload_shows() {
 }
 
 #[tokio::test]
-async fn the_format_is_the_one_that_is_asked_for_and_promtool_finds_no_fault() {
+async fn the_requested_format_is_served_and_promtool_accepts_it() {
     needs!("promtool");
     let gate = gate("").await;
     let openmetrics = scrape_as(&gate, OPENMETRICS).await;

@@ -33,7 +33,7 @@ const IMPURE: [&str; 15] = [
 type Named = (usize, String);
 
 #[test]
-fn pure_modules_name_nothing_impure_and_no_module_below() {
+fn pure_modules_import_only_pure_modules_below_them() {
     let mut found = Vec::new();
     for (file, module, named) in sources() {
         let Some(level) = PURE.iter().position(|pure| *pure == module) else {
@@ -55,7 +55,7 @@ fn pure_modules_name_nothing_impure_and_no_module_below() {
 }
 
 #[test]
-fn no_modules_import_each_other_in_a_circle() {
+fn modules_have_no_import_cycles() {
     let sources = sources();
     let modules: BTreeSet<&str> = sources.iter().map(|(_, module, _)| &**module).collect();
     let mut imports: BTreeMap<&str, BTreeMap<&str, String>> = BTreeMap::new();

@@ -45,7 +45,7 @@ fn known_by(record: &Record) -> [&Record; 4] {
 }
 
 #[tokio::test]
-async fn a_copy_serves_on_after_a_restart_without_a_fetch() {
+async fn a_copy_is_used_after_a_restart_without_a_fetch() {
     let origin = origin().await;
     let mut gate = Gate::start().await;
     refused(&gate.get(&origin.url("/private/1")).await, "rule");
@@ -63,7 +63,7 @@ async fn a_copy_serves_on_after_a_restart_without_a_fetch() {
 }
 
 #[tokio::test]
-async fn the_clock_of_a_failing_origin_goes_on_over_a_kill() {
+async fn the_grace_period_of_a_failing_origin_continues_after_a_kill() {
     let origin = origin().await;
     let mut gate = Gate::with(&short("1h")).await;
     refused(&gate.get(&origin.url("/private")).await, "rule");
@@ -120,7 +120,7 @@ async fn stored(gate: &Gate) -> Vec<Record> {
 }
 
 #[tokio::test]
-async fn what_was_said_to_be_stored_outlives_any_kill() {
+async fn stored_copies_survive_any_kill() {
     let origin = origin().await;
     let mut gate = Gate::start().await;
     let mut known: Vec<Record> = Vec::new();
@@ -163,7 +163,7 @@ fn site(round: usize, number: usize) -> String {
 }
 
 #[tokio::test]
-async fn an_origin_that_never_had_a_copy_is_open_after_the_time_of_grace_and_says_why() {
+async fn an_origin_without_a_copy_is_open_after_the_grace_period() {
     let origin = Origin::start()
         .reply("/robots.txt", Reply::status(500))
         .anything("page")
@@ -181,7 +181,7 @@ async fn an_origin_that_never_had_a_copy_is_open_after_the_time_of_grace_and_say
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
+async fn a_damaged_file_is_renamed_and_a_new_one_is_used() {
     let origin = origin().await;
     let mut gate = Gate::start().await;
     refused(&gate.get(&origin.url("/private")).await, "rule");
@@ -209,7 +209,7 @@ async fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
 }
 
 #[tokio::test]
-async fn beside_one_that_has_the_file_open_copies_are_kept_in_memory_and_that_is_told() {
+async fn a_gate_whose_file_is_locked_keeps_copies_in_memory() {
     let origin = origin().await;
     let mut first = Gate::start().await;
     let path = first.file("robots.redb");
@@ -272,7 +272,7 @@ async fn without_a_file_copies_are_kept_in_memory() {
 }
 
 #[tokio::test]
-async fn where_no_file_can_be_had_the_gate_starts_all_the_same() {
+async fn the_gate_starts_even_if_its_file_cannot_be_created() {
     let origin = origin().await;
     let gate = Gate::with("[cache]\npath = \"robotgate.toml/robots.redb\"").await;
     let line = gate

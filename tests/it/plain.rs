@@ -30,7 +30,7 @@ async fn an_allowed_page_arrives_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_disallowed_page_is_refused_and_the_origin_never_asked() {
+async fn a_disallowed_page_is_refused_and_not_requested() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
         .anything("page")
@@ -45,7 +45,7 @@ async fn a_disallowed_page_is_refused_and_the_origin_never_asked() {
 }
 
 #[tokio::test]
-async fn the_reason_says_what_decided() {
+async fn the_decision_field_names_the_rule_and_the_group() {
     let robots = "User-agent: *\nDisallow: /\nAllow: /public\n\nUser-agent: OtherBot\nDisallow: /other\n";
     let origin = Origin::start().robots(robots).anything("page").spawn().await;
     let bare = Origin::start().anything("page").robots("# nothing\n").spawn().await;
@@ -68,7 +68,7 @@ async fn the_reason_says_what_decided() {
 }
 
 #[tokio::test]
-async fn one_connection_serves_one_request_after_another() {
+async fn one_connection_serves_several_requests() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
         .anything("page")

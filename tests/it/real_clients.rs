@@ -203,7 +203,7 @@ async fn wget_gets_the_page_or_the_reason() {
 }
 
 #[tokio::test]
-async fn python_clients_prove_who_they_are_and_are_told_when_they_do_not() {
+async fn python_clients_send_credentials_and_show_if_they_are_wrong() {
     needs!("python3-requests", "python3-httpx", "python3-aiohttp");
     for tls in [false, true] {
         let origin = origin(tls).await;
@@ -228,7 +228,7 @@ async fn python_clients_prove_who_they_are_and_are_told_when_they_do_not() {
 }
 
 #[tokio::test]
-async fn curl_proves_who_it_is_at_once_or_when_asked() {
+async fn curl_sends_credentials_immediately_or_after_a_407() {
     needs!("curl");
     for tls in [false, true] {
         let origin = origin(tls).await;
@@ -258,7 +258,7 @@ async fn curl_proves_who_it_is_at_once_or_when_asked() {
 }
 
 #[tokio::test]
-async fn wget_proves_who_it_is() {
+async fn wget_sends_credentials() {
     needs!("wget");
     for tls in [false, true] {
         let origin = origin(tls).await;

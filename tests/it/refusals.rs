@@ -13,7 +13,7 @@ fn seconds(response: &Response) -> u64 {
 }
 
 #[tokio::test]
-async fn a_robots_txt_that_cannot_be_had_says_when_to_come_back() {
+async fn an_unreachable_robots_txt_has_retry_after() {
     for (reply, most) in [
         (Reply::status(503).header("Retry-After", "120"), 132),
         (Reply::status(500), 66),
@@ -35,7 +35,7 @@ async fn a_robots_txt_that_cannot_be_had_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn so_does_one_that_is_still_on_its_way() {
+async fn a_robots_txt_that_is_still_being_fetched_has_retry_after() {
     let origin = Origin::start()
         .reply("/robots.txt", Reply::script([Step::Stall]))
         .spawn()
@@ -49,7 +49,7 @@ async fn so_does_one_that_is_still_on_its_way() {
 }
 
 #[tokio::test]
-async fn what_does_not_end_by_itself_says_nothing_of_a_time() {
+async fn a_permanent_refusal_has_no_retry_after() {
     let origin = Origin::start().robots(RULES).spawn().await;
     let gate = Gate::start().await;
     for response in [
@@ -68,7 +68,7 @@ async fn what_does_not_end_by_itself_says_nothing_of_a_time() {
 }
 
 #[tokio::test]
-async fn the_statuses_are_the_operators_and_the_connection_is_kept() {
+async fn refusals_have_the_configured_status_and_keep_the_connection() {
     let origin = Origin::start().robots(RULES).anything("page").spawn().await;
     let broken = Origin::start().reply("/robots.txt", Reply::status(503)).spawn().await;
     let gate = Gate::with("[refusals]\nstatus = 451\nunreachable-status = 503").await;
@@ -144,7 +144,7 @@ async fn a_browser_gets_a_page_whose_title_says_why() {
 }
 
 #[tokio::test]
-async fn a_head_gets_no_page() {
+async fn a_refused_head_request_gets_no_page() {
     let origin = Origin::start().robots(RULES).spawn().await;
     let gate = Gate::start().await;
     let mut connection = gate.dial().await;

@@ -3,7 +3,7 @@
 use crate::support::{Gate, Origin, allowed, refused};
 
 #[tokio::test]
-async fn every_connect_is_refused_and_says_so() {
+async fn every_connect_is_refused_with_its_reason() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
     let gate = Gate::with("[https]\nmode = \"refuse\"").await;
 
@@ -27,7 +27,7 @@ async fn every_connect_is_refused_and_says_so() {
 }
 
 #[tokio::test]
-async fn absolute_forms_still_pass() {
+async fn absolute_forms_are_still_forwarded() {
     let plain = Origin::start().page("/x", "plain").spawn().await;
     let tls = Origin::start().page("/x", "secret").tls().spawn().await;
     let gate = Gate::with("[https]\nmode = \"refuse\"").await;

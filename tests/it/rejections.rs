@@ -30,7 +30,7 @@ asyncio.run(ask())
 ";
 
 #[tokio::test]
-async fn each_client_is_named_with_what_to_set_in_it() {
+async fn a_rejection_is_logged_with_the_fix_for_its_client() {
     needs!("curl", "wget", "python3-requests", "python3-aiohttp");
     for (program, arguments, message, fix) in [
         ("curl", &["-sS"][..], "does not trust", "robotgate env curl"),
@@ -105,7 +105,7 @@ async fn one_client_does_not_flood_the_log() {
 }
 
 #[tokio::test]
-async fn a_client_that_trusts_and_asks_is_not_told_of() {
+async fn a_client_that_sends_a_request_is_not_logged_as_a_rejection() {
     needs!("curl");
     let origin = Origin::start().page("/x", "Hello.").tls().spawn().await;
     let gate = Gate::start().await;
@@ -133,7 +133,7 @@ async fn a_client_that_trusts_and_asks_is_not_told_of() {
 }
 
 #[tokio::test]
-async fn a_spare_connection_of_a_client_that_asks_on_another_is_not_told_of() {
+async fn an_unused_second_connection_is_not_logged_as_a_rejection() {
     let origin = Origin::start().page("/x", "Hello.").tls().spawn().await;
     let gate = Gate::start().await;
     let tunnel = async |agent: &str| {

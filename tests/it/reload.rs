@@ -31,7 +31,7 @@ async fn closed_origin() -> Origin {
 }
 
 #[tokio::test]
-async fn a_good_change_takes_effect_however_it_is_written() {
+async fn a_change_takes_effect_if_the_file_is_rewritten_or_replaced() {
     let origin = closed_origin().await;
     let gate = Gate::start().await;
     let url = origin.url("/x");
@@ -51,7 +51,7 @@ async fn a_good_change_takes_effect_however_it_is_written() {
 }
 
 #[tokio::test]
-async fn another_profile_reads_the_copies_that_are_held_anew() {
+async fn a_new_profile_parses_the_existing_copies_again() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /%62%61%7A\n")
         .anything("page")
@@ -82,7 +82,7 @@ async fn another_profile_reads_the_copies_that_are_held_anew() {
 }
 
 #[tokio::test]
-async fn a_bad_file_changes_nothing_and_the_log_says_what_is_wrong() {
+async fn a_bad_file_changes_nothing_and_its_mistakes_are_logged() {
     let origin = closed_origin().await;
     let gate = Gate::with(EXEMPT).await;
 
@@ -177,7 +177,7 @@ async fn sigterm_lets_running_exchanges_finish() {
 }
 
 #[tokio::test]
-async fn what_outlasts_the_bound_is_cut_off_and_has_its_end_in_the_log() {
+async fn exchanges_after_the_shutdown_timeout_are_logged_as_aborted() {
     let latch = Latch::new();
     let origin = Origin::start()
         .reply("/slow", Reply::ok("text/plain", "never").after(&latch))
@@ -196,7 +196,7 @@ async fn what_outlasts_the_bound_is_cut_off_and_has_its_end_in_the_log() {
 }
 
 #[tokio::test]
-async fn what_is_cut_off_over_http_2_is_not_its_clients_doing() {
+async fn http_2_exchanges_cut_off_at_shutdown_are_logged_as_aborted() {
     let latch = Latch::new();
     let origin = Origin::start()
         .reply("/slow", Reply::ok("text/plain", "never").after(&latch))
@@ -220,7 +220,7 @@ async fn what_is_cut_off_over_http_2_is_not_its_clients_doing() {
 }
 
 #[tokio::test]
-async fn what_is_cut_off_in_its_response_has_the_status_in_the_log() {
+async fn a_response_cut_off_at_shutdown_is_logged_with_its_status() {
     let origin = Origin::start()
         .reply(
             "/half",
@@ -253,7 +253,7 @@ async fn what_is_cut_off_in_its_response_has_the_status_in_the_log() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_empty_for_a_moment_opens_nothing() {
+async fn a_briefly_empty_file_is_rejected() {
     let origin = closed_origin().await;
     let gate = Gate::start().await;
 
@@ -267,7 +267,7 @@ async fn a_file_that_is_empty_for_a_moment_opens_nothing() {
 }
 
 #[tokio::test]
-async fn sighup_opens_the_log_again_after_it_was_moved_away() {
+async fn sighup_reopens_the_log_after_rotation() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Gate::start().await;
     allowed(&gate.get(&origin.url("/before")).await, "no-robots");
@@ -311,7 +311,7 @@ async fn lines_that_wait_for_a_full_disk_go_to_the_new_log() {
 }
 
 #[tokio::test]
-async fn sigusr1_opens_the_log_again_whatever_the_file_says() {
+async fn sigusr1_reopens_the_log_even_if_the_configuration_is_bad() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Arc::new(Gate::start().await);
     gate.rewrite_config("[proxy\n");
@@ -366,7 +366,7 @@ async fn sigusr1_opens_the_log_again_whatever_the_file_says() {
 }
 
 #[tokio::test]
-async fn sigterm_ends_an_idle_gate_at_once() {
+async fn sigterm_ends_an_idle_gate_immediately() {
     for signal in [Signal::TERM, Signal::INT] {
         let origin = Origin::start().anything("page").spawn().await;
         let mut gate = Gate::start().await;
@@ -384,7 +384,7 @@ async fn sigterm_ends_an_idle_gate_at_once() {
 }
 
 #[tokio::test]
-async fn what_was_audited_is_on_disk_when_the_gate_has_ended() {
+async fn at_exit_all_audit_records_are_on_disk() {
     let origin = Origin::start().anything("page").spawn().await;
     let mut gate = Gate::start().await;
     for _ in 0..50 {
@@ -398,7 +398,7 @@ async fn what_was_audited_is_on_disk_when_the_gate_has_ended() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_wrong_from_the_start_starts_nothing() {
+async fn the_gate_does_not_start_with_a_bad_file() {
     for (text, named) in WRONG {
         println!("{text}");
         let failure = Gate::builder().file(text).fail().await;
@@ -409,7 +409,7 @@ async fn a_file_that_is_wrong_from_the_start_starts_nothing() {
 }
 
 #[tokio::test]
-async fn a_log_that_a_reload_has_left_keeps_no_other_from_being_opened_again() {
+async fn the_log_is_reopened_even_if_an_earlier_log_is_gone() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Gate::start().await;
     for folder in ["old", "new"] {

@@ -6,7 +6,7 @@ const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 const CROWD: usize = 1000;
 
 #[tokio::test]
-async fn a_crowd_at_a_cold_origin_makes_one_fetch() {
+async fn simultaneous_requests_to_a_new_origin_make_one_fetch() {
     let latch = Latch::new();
     let origin = Origin::start()
         .reply("/robots.txt", Reply::ok("text/plain", ROBOTS).after(&latch))
@@ -49,7 +49,7 @@ async fn a_crowd_at_a_cold_origin_makes_one_fetch() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_cancels_nothing() {
+async fn a_client_that_disconnects_does_not_cancel_the_fetch() {
     let latch = Latch::new();
     let origin = Origin::start()
         .reply("/robots.txt", Reply::ok("text/plain", ROBOTS).after(&latch))
@@ -94,7 +94,7 @@ async fn one_origin_does_not_wait_for_another() {
 }
 
 #[tokio::test]
-async fn a_copy_serves_every_later_request() {
+async fn a_copy_is_used_for_every_later_request() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
 

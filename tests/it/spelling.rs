@@ -239,7 +239,7 @@ const OTHER_PAGES: &[&str] = &[
 const ONE_LINE_WAYS: [Way; 4] = [Way::Absolute, Way::AbsoluteHttps, Way::PlainInside, Way::Http1Inside];
 
 #[tokio::test]
-async fn what_is_disallowed_is_refused_however_it_is_written() {
+async fn disallowed_paths_are_refused_in_every_spelling() {
     let gate = Gate::start().await;
     // Keep the sites: a new one on the port of an old one would get the old one's rules.
     let mut sites = Vec::new();
@@ -258,7 +258,7 @@ async fn what_is_disallowed_is_refused_however_it_is_written() {
 }
 
 #[tokio::test]
-async fn what_is_allowed_passes_with_its_bytes_untouched() {
+async fn allowed_paths_are_forwarded_byte_for_byte() {
     let gate = Gate::start().await;
     // Keep the sites: a new one on the port of an old one would get the old one's rules.
     let mut sites = Vec::new();
@@ -319,7 +319,7 @@ async fn strict_readings_can_be_switched_off() {
 }
 
 #[tokio::test]
-async fn what_no_server_takes_for_the_same_is_decided_as_it_stands() {
+async fn paths_that_no_server_treats_as_equal_are_decided_as_sent() {
     let gate = Gate::start().await;
     for way in Way::ALL {
         let mut site = Site::reached_by(way, &gate, "Disallow: /private").await;
@@ -332,7 +332,7 @@ async fn what_no_server_takes_for_the_same_is_decided_as_it_stands() {
 
 /// A fragment is not part of the request (RFC 9110 §7.1), so it is neither decided on nor sent.
 #[tokio::test]
-async fn a_fragment_stays_behind() {
+async fn a_fragment_is_not_forwarded() {
     let gate = Gate::start().await;
     for way in Way::ALL {
         let mut site = Site::reached_by(way, &gate, "Disallow: /private").await;

@@ -50,7 +50,7 @@ fn path_text(path: &Path) -> &str {
 }
 
 #[tokio::test]
-async fn it_is_told_of_the_start_of_reloads_and_of_the_end() {
+async fn systemd_is_notified_of_start_reload_and_stop() {
     let systemd = Systemd::new();
     let socket = systemd.path();
     let mut gate = Gate::builder().env("NOTIFY_SOCKET", path_text(&socket)).start().await;
@@ -81,7 +81,7 @@ async fn it_is_told_of_the_start_of_reloads_and_of_the_end() {
 }
 
 #[tokio::test]
-async fn it_is_told_why_there_is_no_start() {
+async fn systemd_is_notified_why_the_start_failed() {
     let systemd = Systemd::new();
     let socket = systemd.path();
     let builder = Gate::builder().env("NOTIFY_SOCKET", path_text(&socket));
@@ -91,7 +91,7 @@ async fn it_is_told_why_there_is_no_start() {
 }
 
 #[tokio::test]
-async fn it_is_told_that_the_gate_lives() {
+async fn systemd_gets_watchdog_notifications() {
     let systemd = Systemd::new();
     let socket = systemd.path();
     let _gate = Gate::builder()
@@ -105,7 +105,7 @@ async fn it_is_told_that_the_gate_lives() {
 }
 
 #[tokio::test]
-async fn nobody_is_refused_while_there_is_a_socket_and_no_gate() {
+async fn clients_that_connect_before_the_gate_starts_are_served() {
     let origin = Origin::start().anything("page").spawn().await;
     let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = socket.local_addr().expect("a socket");
@@ -131,7 +131,7 @@ async fn nobody_is_refused_while_there_is_a_socket_and_no_gate() {
 }
 
 #[tokio::test]
-async fn an_address_that_was_widened_meanwhile_loses_nobody() {
+async fn a_socket_for_a_widened_address_loses_no_client() {
     let origin = Origin::start().anything("page").spawn().await;
     let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = socket.local_addr().expect("a socket");
@@ -152,7 +152,7 @@ async fn an_address_that_was_widened_meanwhile_loses_nobody() {
 }
 
 #[tokio::test]
-async fn a_socket_that_the_configuration_does_not_name_is_closed_and_told_of() {
+async fn an_unconfigured_socket_is_closed_and_logged() {
     let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = socket.local_addr().expect("a socket");
     let gate = Gate::builder().socket(socket).start().await;

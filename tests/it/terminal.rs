@@ -73,7 +73,7 @@ async fn site() -> Origin {
 }
 
 #[tokio::test]
-async fn at_a_terminal_each_decision_and_each_failure_is_a_readable_line() {
+async fn a_terminal_shows_decisions_and_failures_as_readable_lines() {
     let origin = site().await;
     let site = format!("http://{}", origin.address());
     let (folder, file) = configured("");
@@ -103,7 +103,7 @@ async fn at_a_terminal_each_decision_and_each_failure_is_a_readable_line() {
 }
 
 #[tokio::test]
-async fn the_format_of_the_log_is_as_asked_for_wherever_it_goes() {
+async fn the_log_format_option_applies_to_terminals_and_pipes() {
     let origin = site().await;
     let url = format!("http://{}/private/", origin.address());
     for (args, at_terminal, as_text) in [
@@ -150,7 +150,7 @@ fn plain(shown: &str) -> String {
 }
 
 #[tokio::test]
-async fn check_marks_mistakes_in_colour_and_breaks_lines_between_words() {
+async fn check_marks_mistakes_in_colour_and_wraps_lines() {
     let url = format!("https://a.example/{}/end", "x".repeat(150));
     let (_folder, file) =
         configured("[robots]\nprofil = \"google\"\n[[bot]]\nname = \"ExampleBot\"\nenforcement = \"on\"\n");
@@ -192,7 +192,7 @@ async fn check_marks_mistakes_in_colour_and_breaks_lines_between_words() {
 }
 
 #[tokio::test]
-async fn a_start_says_where_to_connect_and_a_stop_that_it_has_ended() {
+async fn a_start_prints_the_addresses_and_a_stop_is_logged() {
     let (folder, file) = configured("");
     let mut gate = running(&folder, &file, &[("NO_COLOR", "1")]);
     let shown = gate.until("Each decision follows as a line").await;
@@ -212,7 +212,7 @@ async fn a_start_says_where_to_connect_and_a_stop_that_it_has_ended() {
 }
 
 #[tokio::test]
-async fn colour_is_in_the_log_of_terminals_that_show_it() {
+async fn the_log_has_colour_on_terminals_that_support_it() {
     let (folder, file) = configured("");
     for (variables, coloured) in [
         (&[][..], true),
@@ -232,7 +232,7 @@ async fn colour_is_in_the_log_of_terminals_that_show_it() {
 }
 
 #[tokio::test]
-async fn the_mistakes_of_a_reload_stand_in_lines() {
+async fn the_mistakes_of_a_reload_are_printed_as_lines() {
     let (folder, file) = configured("");
     let gate = running(&folder, &file, &[("NO_COLOR", "1")]);
     gate.until("is ready").await;
@@ -247,7 +247,7 @@ async fn the_mistakes_of_a_reload_stand_in_lines() {
 }
 
 #[tokio::test]
-async fn a_stop_says_what_it_waits_for_and_how_to_end_that() {
+async fn a_stop_says_what_it_waits_for_and_how_to_skip_it() {
     let held = Latch::new();
     let origin = Origin::start()
         .robots("")
@@ -277,7 +277,7 @@ async fn a_stop_says_what_it_waits_for_and_how_to_end_that() {
 }
 
 #[tokio::test]
-async fn closing_the_terminal_stops_it() {
+async fn closing_the_terminal_stops_the_gate() {
     let (folder, file) = configured("[audit]\npath = \"audit.jsonl\"\n");
     let mut gate = running(&folder, &file, &[]);
     gate.until("is ready").await;
@@ -289,7 +289,7 @@ async fn closing_the_terminal_stops_it() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_takes_long_is_told_at_a_terminal_alone() {
+async fn a_slow_fetch_shows_a_message_only_on_a_terminal() {
     let latch = Latch::new();
     let robots = Reply::ok("text/plain", "").after(&latch);
     let origin = Origin::start().reply("/robots.txt", robots).spawn().await;
@@ -316,7 +316,7 @@ async fn a_fetch_that_takes_long_is_told_at_a_terminal_alone() {
 }
 
 #[tokio::test]
-async fn who_has_to_type_is_told_so() {
+async fn a_command_that_reads_from_the_terminal_says_so() {
     for (args, what) in [
         (&["eval"][..], "type one JSON object a line"),
         (&["lint", "-"], "type the robots.txt"),

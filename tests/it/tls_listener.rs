@@ -73,7 +73,7 @@ async fn site() -> Origin {
 }
 
 #[tokio::test]
-async fn all_that_goes_by_tcp_goes_by_tls() {
+async fn everything_works_on_a_tls_listener_too() {
     let origin = site().await;
     let gate = gate().await;
     let mut proxy = dial(&gate, None).await.unwrap();
@@ -104,7 +104,7 @@ async fn all_that_goes_by_tcp_goes_by_tls() {
 }
 
 #[tokio::test]
-async fn a_tunnel_goes_by_tls_too() {
+async fn a_tunnel_works_on_a_tls_listener() {
     let origin = Origin::start().page("/x", "page").tls().spawn().await;
     let (certificate, key) = Certificate::of(&[PROXY]).to_pem();
     let gate = Gate::builder()
@@ -131,7 +131,7 @@ async fn a_tunnel_goes_by_tls_too() {
 }
 
 #[tokio::test]
-async fn a_client_may_show_a_certificate_but_none_that_nobody_vouches_for() {
+async fn a_client_certificate_is_optional_but_must_be_trusted() {
     let origin = site().await;
     let gate = gate().await;
 
@@ -235,7 +235,7 @@ async fn a_certificate_proves_its_bot_over_every_way() {
 }
 
 #[tokio::test]
-async fn a_key_that_others_can_read_is_refused_at_the_start_and_at_a_reload() {
+async fn a_key_that_others_can_read_is_refused_at_start_and_reload() {
     let gate = gate().await;
     let origin = site().await;
     let key = gate.file("proxy-key.pem");
@@ -252,7 +252,7 @@ async fn a_key_that_others_can_read_is_refused_at_the_start_and_at_a_reload() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_was_renewed_is_shown_after_sighup() {
+async fn a_renewed_certificate_is_used_after_sighup() {
     let gate = gate().await;
     let (certificate, key) = Certificate::of(&["renamed.example"]).to_pem();
     fs::write(gate.file("proxy.pem"), certificate).unwrap();
@@ -269,7 +269,7 @@ async fn a_certificate_that_was_renewed_is_shown_after_sighup() {
 }
 
 #[tokio::test]
-async fn files_that_do_not_fit_are_told_at_the_start() {
+async fn invalid_certificate_and_key_files_are_errors_at_the_start() {
     let (certificate, _) = Certificate::of(&[PROXY]).to_pem();
     let (_, key) = Certificate::of(&[PROXY]).to_pem();
     for (what, certificate, key) in [
@@ -289,7 +289,7 @@ async fn files_that_do_not_fit_are_told_at_the_start() {
 }
 
 #[tokio::test]
-async fn who_comes_back_shows_the_certificate_again() {
+async fn a_returning_client_sends_its_certificate_again() {
     let gate = gate().await;
     let origin = site().await;
     let client = client(Some(&Certificate::of(&["bot.example"])));
@@ -336,7 +336,7 @@ async fn a_certificate_proves_nothing_once_its_root_is_no_longer_trusted() {
 }
 
 #[tokio::test]
-async fn who_is_one_too_many_is_told_by_tls() {
+async fn a_client_over_the_connection_limit_gets_a_429_over_tls() {
     let (certificate, key) = Certificate::of(&[PROXY]).to_pem();
     let gate = Gate::builder()
         .config(&format!("[proxy]\nmax-client-connections = 1\n{CONFIG}"))
@@ -355,7 +355,7 @@ async fn who_is_one_too_many_is_told_by_tls() {
 }
 
 #[tokio::test]
-async fn check_says_what_a_start_would() {
+async fn check_reports_the_same_errors_as_a_start() {
     let gate = gate().await;
     let check = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_robotgate"));

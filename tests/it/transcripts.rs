@@ -23,7 +23,7 @@ use crate::{exchanges::ledger::Ledger, support::Gate};
 type Recording = BTreeMap<String, String>;
 
 #[tokio::test]
-async fn exchanges_go_as_recorded() {
+async fn exchanges_match_their_recordings() {
     let (usual, quick, copies) = tokio::join!(Gate::start(), Gate::with(QUICK), Gate::with(COPIES));
     let gates = Arc::new([usual, quick, copies].map(|gate| {
         let ledger = Ledger::of(gate.file("audit.jsonl"));

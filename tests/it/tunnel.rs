@@ -16,7 +16,7 @@ async fn page(tunnel: Tunnel) -> String {
 }
 
 #[tokio::test]
-async fn an_origin_that_allows_everything_is_let_through() {
+async fn a_tunnel_to_an_origin_that_allows_everything_is_opened() {
     for (robots, reason) in [
         (Reply::status(404), "no-robots"),
         (Reply::ok("text/plain", "User-agent: *\nDisallow:\n"), "rule"),
@@ -51,7 +51,7 @@ async fn an_origin_that_allows_everything_is_let_through() {
 }
 
 #[tokio::test]
-async fn an_origin_that_disallows_everything_is_refused() {
+async fn a_tunnel_to_an_origin_that_disallows_everything_is_refused() {
     for (robots, reason) in [
         (Reply::ok("text/plain", "User-agent: *\nDisallow: /\n"), "rule"),
         (Reply::status(500), "unreachable"),
@@ -74,7 +74,7 @@ async fn an_origin_that_disallows_everything_is_refused() {
 }
 
 #[tokio::test]
-async fn anything_between_cannot_be_verified_and_a_setting_says_what_that_means() {
+async fn a_tunnel_to_a_partly_disallowed_origin_is_unverifiable() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
         .page("/x", "secret")
@@ -113,7 +113,7 @@ async fn a_connect_that_names_no_bot_is_unidentified() {
 }
 
 #[tokio::test]
-async fn an_entry_lets_one_host_through_until_its_date() {
+async fn a_tunnel_exception_opens_one_host_until_its_date() {
     let entry = |until: &str| {
         format!("[[https.tunnel]]\nhost = \"{NAME}\"\nreason = \"pins its certificate\"\nuntil = {until}\n")
     };
@@ -148,7 +148,7 @@ async fn closed_because(gate: &Gate) -> String {
 }
 
 #[tokio::test]
-async fn tls_without_a_server_name_is_for_an_address_alone() {
+async fn tls_without_a_server_name_is_accepted_only_for_an_address() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
     // A client that connects to an IP address sends no server name.
     let address = "127.0.0.1";
@@ -176,7 +176,7 @@ async fn tls_without_a_server_name_is_for_an_address_alone() {
 }
 
 #[tokio::test]
-async fn absolute_forms_are_decided_as_ever() {
+async fn absolute_forms_are_decided_in_tunnel_mode() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
         .page("/x", "plain")
@@ -189,7 +189,7 @@ async fn absolute_forms_are_decided_as_ever() {
 }
 
 #[tokio::test]
-async fn tls_that_asks_for_another_host_than_the_connect_goes_no_further() {
+async fn a_tunnel_with_another_server_name_is_closed() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
     let entry = format!("[[https.tunnel]]\nhost = \"{NAME}\"\nreason = \"pinned\"\nuntil = 2999-01-01\n");
     for config in [TUNNEL, &entry] {

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_token_a_host_is_an_address_or_localhost() {
+    fn without_a_token_the_host_must_be_a_loopback_or_local_name() {
         for (host, is_served) in [
             ("127.0.0.1:3180", true),
             ("127.0.0.1", true),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_token_other_machines_get_nothing() {
+    fn without_a_token_other_machines_are_refused() {
         let mut head = head("/api/v1/status", &[("host", "192.0.2.7:3180")]);
         assert!(may_ask(&head, None).is_ok());
         head.extensions.insert(ConnectionInfo { is_local: false });
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn one_field_presents_the_token() {
+    fn the_token_is_read_from_a_single_authorization_field() {
         for (fields, presented) in [
             (&[][..], None),
             (&[("authorization", "Bearer abc")][..], Some(&b"abc"[..])),

@@ -147,7 +147,7 @@ mod tests {
     use super::in_words;
 
     #[test]
-    fn reasons_are_told_without_the_words_of_libraries() {
+    fn errors_of_serde_are_reworded() {
         for (why, expected) in [
             ("missing field `url`", Some("url is missing")),
             (

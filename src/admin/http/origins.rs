@@ -241,7 +241,7 @@ mod tests {
     use crate::copy::{OriginState, Policy};
 
     #[tokio::test]
-    async fn parts_that_end_early_leave_no_origin_out() {
+    async fn the_list_is_complete_even_if_a_part_ends_early() {
         let origins: Vec<Origin> = (b'a'..=b'i')
             .map(|letter| format!("https://{}.example", char::from(letter)).parse().unwrap())
             .collect();

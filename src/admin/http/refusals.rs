@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_keeps_its_bytes() {
+    fn a_line_gets_a_number_and_is_otherwise_unchanged() {
         let found = numbered(7, b"{\"url\":\"a\\u0007?redacted\",\"line\":null}\n").unwrap();
         assert_eq!(found.get(), r#"{"seq":7,"url":"a\u0007?redacted","line":null}"#);
         assert!(numbered(7, b"").is_none());

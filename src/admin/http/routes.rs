@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_documented_is_what_can_be_asked() {
+    fn the_api_description_lists_exactly_the_existing_routes() {
         let document = document();
         let documented: BTreeSet<(String, String)> = (document["paths"].as_object().unwrap().iter())
             .flat_map(|(path, methods)| {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn documented_words_are_those_of_the_code() {
+    fn the_enums_of_the_api_description_match_the_code() {
         let document = document();
         let words = |schema: &str| -> Vec<String> {
             let list = &document["components"]["schemas"][schema]["enum"];
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_words_for_all_that_may_hold() {
+    fn the_page_has_a_text_for_every_kind_of_answer() {
         let (_, table) = documents::SCRIPT
             .split_once("\nconst HOLDS = {\n")
             .expect("the page's table");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_no_token_is_documented_so() {
+    fn the_api_description_says_which_routes_need_no_token() {
         let document = document();
         for Route(path, methods, _) in routes() {
             for method in methods {

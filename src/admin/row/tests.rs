@@ -37,7 +37,7 @@ fn detail(state: OriginState, now: SystemTime) -> Detail {
 }
 
 #[test]
-fn rules_are_told_with_their_fetch_and_their_text() {
+fn a_row_of_rules_shows_their_fetch_and_their_text() {
     let detail = detail(rules(TEXT, noon()), noon() + HOUR);
     let row = &detail.row;
     assert_eq!(
@@ -58,7 +58,7 @@ fn rules_are_told_with_their_fetch_and_their_text() {
 }
 
 #[test]
-fn a_failure_shows_beside_the_copy_that_still_holds() {
+fn a_row_shows_a_failure_next_to_the_valid_copy() {
     let state = failing(&rules(TEXT, noon()), noon() + 20 * HOUR);
     let row = detail(state, noon() + 20 * HOUR).row;
     assert_eq!((&*row.holds, row.status), ("rules", Some(200)));
@@ -67,7 +67,7 @@ fn a_failure_shows_beside_the_copy_that_still_holds() {
 }
 
 #[test]
-fn past_its_time_a_copy_is_kept_and_does_not_decide() {
+fn an_expired_copy_is_kept_but_does_not_decide() {
     let state = failing(&rules(TEXT, noon()), noon() + 25 * HOUR);
     let detail = detail(state, noon() + 26 * HOUR);
     assert_eq!((&*detail.row.holds, detail.row.due), ("unreachable", Due::Now));
@@ -76,7 +76,7 @@ fn past_its_time_a_copy_is_kept_and_does_not_decide() {
 }
 
 #[test]
-fn a_text_that_is_no_utf_8_comes_byte_for_byte() {
+fn a_text_that_is_not_utf_8_keeps_its_bytes() {
     let text = b"User-agent: \xff\xfe\n";
     let detail = detail(rules(text, noon()), noon());
     let json = serde_json::to_string(&detail).unwrap();
@@ -87,7 +87,7 @@ fn a_text_that_is_no_utf_8_comes_byte_for_byte() {
 }
 
 #[test]
-fn a_row_is_in_the_reading_that_is_in_force() {
+fn a_row_shows_what_a_status_means_in_the_current_profile() {
     let policy = Policy {
         profile: Profile::Rfc9309,
         ..Policy::default()
@@ -102,7 +102,7 @@ fn a_row_is_in_the_reading_that_is_in_force() {
 }
 
 #[test]
-fn every_field_stands_in_every_row() {
+fn every_row_has_every_field() {
     let row = detail(rules(TEXT, noon()), noon()).row;
     let json = serde_json::to_value(&row).unwrap();
     let fields: Vec<&String> = json.as_object().unwrap().keys().collect();

@@ -93,27 +93,27 @@ mod tests {
     }
 
     #[test]
-    fn it_counts_as_slow_for_ten_times_as_long_as_the_slow_write_took() {
+    fn an_output_counts_as_slow_for_ten_times_the_slow_write() {
         // That write ended at 100 ms.
         let writes = [(0, 100), (101, 0), (1099, 0), (1100, 0), (1101, 0)];
         assert_eq!(after(&writes), [false, false, false, true, true]);
     }
 
     #[test]
-    fn another_slow_write_meanwhile_begins_that_anew() {
+    fn another_slow_write_starts_the_slow_time_again() {
         let writes = [(0, 100), (1000, 10), (1101, 0), (1110, 0)];
         assert_eq!(after(&writes), [false, false, false, true]);
     }
 
     #[test]
-    fn a_very_long_hang_does_not_count_for_hours() {
+    fn the_slow_time_is_limited_after_a_very_long_write() {
         let hour = 3_600_000;
         let fast = after(&[(0, hour), (hour + 299_999, 0), (hour + 300_000, 0)]);
         assert_eq!(fast, [false, false, true]);
     }
 
     #[test]
-    fn batches_wait_for_more_lines_until_none_come_and_then_only_to_see_whether_some_do() {
+    fn batches_wait_for_more_lines_rarely_if_none_arrive() {
         let mut crowd = Coalescing::default();
         let waits: Vec<_> = (0..40)
             .filter(|_| {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_of_lines_that_nobody_waits_for_is_no_crowd() {
+    fn lines_without_a_waiting_writer_do_not_count_as_a_crowd() {
         let mut crowd = Coalescing::default();
         for _ in 0..LONELY {
             crowd.wrote(0);

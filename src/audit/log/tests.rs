@@ -151,7 +151,7 @@ async fn ask_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
 const DEADLINE: Duration = Duration::from_secs(120);
 
 #[tokio::test]
-async fn a_line_is_with_the_output_when_write_returns() {
+async fn write_returns_after_the_output_has_the_line() {
     let sink = Sink::default();
     let log = sink.log();
     for number in 0..100 {
@@ -162,7 +162,7 @@ async fn a_line_is_with_the_output_when_write_returns() {
 }
 
 #[tokio::test]
-async fn write_does_not_return_before_the_output_has_the_line() {
+async fn write_waits_until_the_output_has_the_line() {
     let sink = Sink::shut();
     let log = sink.log();
     let mut write = pin!(log.write(b"line\n"));
@@ -195,7 +195,7 @@ async fn append_does_not_wait_for_the_output() {
 }
 
 #[tokio::test]
-async fn a_line_that_nobody_waits_for_is_written_by_itself() {
+async fn an_appended_line_is_written_without_a_further_call() {
     let sink = Sink::default();
     let log = sink.log();
     log.append(b"line\n").await.expect("there is room");

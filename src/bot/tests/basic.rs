@@ -36,7 +36,7 @@ fn a_name_and_a_secret_are_read_as_rfc_7617_says() {
 }
 
 #[test]
-fn what_is_malformed_is_nothing() {
+fn a_malformed_basic_field_is_not_parsed() {
     let long = format!("Basic {}", BASE64.encode(&[b'a'; 4096]));
     for value in [
         "",
@@ -71,7 +71,7 @@ fn what_is_malformed_is_nothing() {
 }
 
 #[test]
-fn it_prints_neither_part() {
+fn debug_output_hides_the_name_and_the_secret() {
     let basic = Basic::parse(b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==").expect("well formed");
     assert_eq!(format!("{basic:?}"), "Basic(..)");
 }

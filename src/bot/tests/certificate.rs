@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::*;
 
 #[test]
-fn a_certificate_is_known_by_its_names_or_its_digest() {
+fn a_certificate_is_recognized_by_its_names_or_its_digest() {
     let mut params = CertificateParams::default();
     params.subject_alt_names = vec![
         SanType::DnsName("Crawler.Acme.example".try_into().expect("a name")),
@@ -45,7 +45,7 @@ fn a_certificate_is_known_by_its_names_or_its_digest() {
 }
 
 #[test]
-fn entries_that_mean_no_certificate_are_told() {
+fn an_entry_that_matches_no_certificate_is_an_error() {
     for (entry, error) in [
         ("", BadCertificateName::Empty),
         (" a", BadCertificateName::Empty),
@@ -59,7 +59,7 @@ fn entries_that_mean_no_certificate_are_told() {
 }
 
 #[test]
-fn what_is_no_certificate_is_not_read() {
+fn bytes_that_are_not_a_certificate_are_an_error() {
     for der in [&b""[..], b"\x30\x03\x02\x01\x01", b"-----BEGIN CERTIFICATE-----"] {
         assert_eq!(ClientCertificate::from_der(der), Err(UnreadableCertificate));
     }

@@ -13,7 +13,7 @@ fn assigned(text: &str) -> Credentials {
 }
 
 #[test]
-fn a_file_has_names_comments_and_several_secrets_a_name() {
+fn a_file_can_have_comments_and_several_secrets_for_a_name() {
     let text = format!(
         "# made by hand\n\n{}\r\n  {}  \n   # old\n{}\n",
         line("acme", "first"),
@@ -43,7 +43,7 @@ fn a_file_has_names_comments_and_several_secrets_a_name() {
 }
 
 #[test]
-fn a_bad_line_is_told_by_its_number_and_never_quoted() {
+fn an_error_names_the_number_of_a_bad_line_and_not_its_text() {
     let good = line("acme", "secret");
     let hash = good.split_once('$').expect("a line").1;
     for (text, faults) in [
@@ -100,14 +100,14 @@ fn a_name_is_one_word_without_a_colon() {
 }
 
 #[test]
-fn a_credential_of_nobody_is_unknown() {
+fn a_credential_that_no_bot_has_is_not_verified() {
     let credentials = Credentials::parse(&line("acme", "secret")).expect("a good file");
     assert_eq!(credentials.idle(), ["acme"]);
     assert!(credentials.verify(b"acme", b"secret").is_none());
 }
 
 #[test]
-fn a_voucher_holds_as_long_as_its_very_secret_is_on_file() {
+fn a_credential_record_is_valid_while_its_secret_is_in_the_file() {
     let first = line("acme", "first");
     let before = assigned(&first);
     let credential_record = before.verify(b"acme", b"first").expect("it fits").credential_record();
@@ -131,7 +131,7 @@ fn a_voucher_holds_as_long_as_its_very_secret_is_on_file() {
 }
 
 #[test]
-fn nothing_prints_a_hash_or_a_secret() {
+fn debug_output_has_no_hash_and_no_secret() {
     let text = line("acme", "a-very-secret-word");
     let hash = text.rsplit('$').next().expect("a hash").to_owned();
     let credentials = assigned(&text);

@@ -112,7 +112,7 @@ const AGENTS: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn a_proof_narrows_down_who_a_user_agent_may_name() {
+fn a_user_agent_can_only_name_bots_that_the_proof_fits() {
     let bots = bots();
     let (own, shared) = (certificate("own.example"), certificate("shared.example"));
     let (own_secret, shared_secret) = (basic("own:s1"), basic("shared:s2"));
@@ -158,7 +158,7 @@ fn a_proof_narrows_down_who_a_user_agent_may_name() {
 }
 
 #[test]
-fn without_a_proof_a_user_agent_is_believed_unless_its_bot_is_bound() {
+fn without_proof_a_user_agent_is_believed_unless_the_bot_needs_one() {
     let bots = bots();
     let nothing = bots.prove(&Presented {
         address: Some([198, 51, 100, 1].into()),
@@ -175,7 +175,7 @@ fn without_a_proof_a_user_agent_is_believed_unless_its_bot_is_bound() {
 }
 
 #[test]
-fn a_credential_that_does_not_hold_is_refused_whatever_else_would() {
+fn a_wrong_credential_is_refused_even_if_another_proof_is_valid() {
     let bots = bots();
     let certificate = certificate("own.example");
     for value in [
@@ -209,7 +209,7 @@ fn a_credential_that_does_not_hold_is_refused_whatever_else_would() {
 }
 
 #[test]
-fn the_strongest_proof_counts_and_is_named() {
+fn the_strongest_proof_is_used_and_named() {
     let bots = bots();
     let (own, shared, unknown) = (
         certificate("own.example"),
@@ -267,7 +267,7 @@ fn the_strongest_proof_counts_and_is_named() {
 }
 
 #[test]
-fn without_credentials_the_field_says_nothing() {
+fn the_credential_field_is_ignored_if_no_bot_has_credentials() {
     let bots = Bots::new(vec![Arc::new(bot("a", bindings(&[], &["own.example"], &[])))]);
     let own = certificate("own.example");
     for credential in [
@@ -286,7 +286,7 @@ fn without_credentials_the_field_says_nothing() {
 }
 
 #[test]
-fn what_a_connect_proved_holds_inside_until_it_is_taken_back() {
+fn the_proof_of_a_connect_applies_inside_until_it_is_revoked() {
     let before = bots();
     let value = basic("own:s1");
     let shown = Presented {
@@ -312,7 +312,7 @@ fn what_a_connect_proved_holds_inside_until_it_is_taken_back() {
 }
 
 #[test]
-fn who_would_get_the_rules_of_a_bound_bot_has_to_prove_to_be_it() {
+fn an_agent_that_matches_the_rules_of_a_bound_bot_needs_its_proof() {
     let mut one = bot("MJ12bot", bindings(&["own"], &[], &[]));
     one.robots_agents = vec!["MJ12bot".into()];
     let bots = Bots::new(vec![Arc::new(one)]);
@@ -334,7 +334,7 @@ fn who_would_get_the_rules_of_a_bound_bot_has_to_prove_to_be_it() {
 }
 
 #[test]
-fn a_proof_that_is_taken_for_granted_is_one_that_would_count() {
+fn an_assumed_proof_works_like_a_real_one() {
     let bots = bots();
     for (field, required, wanted) in [
         ("free-fetch/1.0", false, "free"),

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_said_in_the_unit_that_fits() {
+    fn sizes_are_printed_in_a_suitable_unit() {
         for (bytes, expected) in [
             (0, "0 bytes"),
             (1023, "1023 bytes"),

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_secret_is_one_long_line() {
+    fn a_given_secret_must_be_one_long_line() {
         let long = "x".repeat(22);
         for (input, error) in [
             (long.clone(), None),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_url_is_what_clients_take() {
+    fn the_printed_url_is_escaped_for_clients() {
         for (name, listen, url_of) in [
             ("AcmeBot", "127.0.0.1:3128", "http://AcmeBot:S@127.0.0.1:3128"),
             ("a/b@c", "[::1]:3128", "http://a%2Fb%40c:S@[::1]:3128"),

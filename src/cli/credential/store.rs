@@ -170,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_comes_at_the_end() {
+    fn a_new_line_is_added_at_the_end() {
         assert_eq!(with_line("", "a"), "a\n");
         assert_eq!(with_line("# x\n", "a"), "# x\na\n");
         assert_eq!(with_line("# x", "a"), "# x\na\n");
     }
 
     #[test]
-    fn lines_of_a_name_go_and_all_else_stays() {
+    fn removing_a_name_removes_only_its_lines() {
         let (old, new, other) = (line("a", "old"), line("a", "new"), line("ab", "x"));
         let text = format!("# a:\n{old}\r\n\n{other}\na:nonsense\n  {new}");
         let gone = format!("# a:\n\n{other}\na:nonsense\n");

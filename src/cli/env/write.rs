@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_system_without_roots_is_told_and_a_bad_root_is_blamed_on_its_file() {
+    fn missing_and_unreadable_system_roots_are_reported() {
         let authority = [CertificateDer::from(vec![0x30, 0])];
         let of = |kind, system| contents(&kind, &authority, system);
         let text = |system| String::from_utf8(of(Contents::Roots, system).expect("contents")).expect("text");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_made_absolute_and_has_to_need_no_quotes() {
+    fn a_folder_becomes_absolute_and_must_not_need_quotes() {
         for (path, is_taken) in [
             ("/srv/trust/", true),
             ("trust", true),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_own_files_are_written_again() {
+    fn only_files_that_robotgate_wrote_are_overwritten() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("php/wgetrc");
         let ours = format!("# {MARK}\n");

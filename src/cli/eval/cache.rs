@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_parsed_once_and_the_budget_holds() {
+    fn a_file_is_parsed_once_and_the_cache_stays_within_its_budget() {
         let mut cache = Cache::new(Profile::Google);
         let mut parsed = 0;
         let rules = "Disallow: /x\n".repeat(40_000);

@@ -8,7 +8,7 @@ fn answers(input: &[u8]) -> (Vec<String>, Outcome) {
 }
 
 #[test]
-fn a_decision_follows_the_fields_that_came() {
+fn an_output_line_repeats_the_input_fields_before_the_decision() {
     let (answers, outcome) = answers(
         br#"{"id":1.50e3,"robots":"User-agent: *\nDisallow: /x # no","agent":"a","url":"/x","n":{"a":[]}}
 {"line":7,"allowed":0,"robots_b64":"VXNlci1hZ2VudDogYQo=","agent":"A","url":"\/","rule":1,"group":2}"#,
@@ -24,7 +24,7 @@ fn a_decision_follows_the_fields_that_came() {
 }
 
 #[test]
-fn a_bad_line_is_told_and_the_run_goes_on() {
+fn a_bad_line_is_reported_and_the_others_are_decided() {
     let (answers, outcome) = answers(
         b"\n{\"id\":1}\n \r\n[]\n\xFF\n{\"id\":2,\"robots\":1,\"agent\":\"a\",\"url\":\"/\"}\n\
           {\"robots\":\"\",\"robots_b64\":\"\",\"agent\":\"a\",\"url\":\"/\"}\n\
@@ -50,14 +50,14 @@ fn a_bad_line_is_told_and_the_run_goes_on() {
 }
 
 #[test]
-fn escapes_and_repeats_are_read_as_json_has_them() {
+fn escaped_and_repeated_keys_are_read_as_in_json() {
     let (answers, _) =
         answers(br#"{"robots":"x","r\u006fbots":"User-agent: *\nDisallow: /\u30c4","agent":"a","url":"/%E3%83%84"}"#);
     assert!(answers[0].contains(r#""allowed":false,"line":2,"#), "{answers:?}");
 }
 
 #[test]
-fn an_answer_is_out_before_more_is_asked_for() {
+fn an_answer_is_flushed_before_more_input_is_read() {
     use std::{cell::RefCell, rc::Rc};
 
     #[derive(Clone, Default)]
@@ -98,7 +98,7 @@ fn an_answer_is_out_before_more_is_asked_for() {
 }
 
 #[test]
-fn how_far_it_is_is_said_in_mebibytes() {
+fn progress_is_shown_in_mebibytes() {
     assert_eq!(progress_text(3 << 19, Some(12 << 20)), "deciding, 1.5 of 12.0 MiB");
     assert_eq!(progress_text(0, None), "deciding, 0.0 MiB so far");
 }

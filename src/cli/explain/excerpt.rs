@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_matters_is_shown_with_its_neighbours() {
+    fn the_excerpt_shows_the_rule_and_the_agents_with_nearby_lines() {
         let body = b"User-agent: a\n#\n#\n#\n#\nAllow: /\x1b[2J\n\nDisallow: /long/long/long\n# x\0y\n\n\n#\n";
         let mut out = String::new();
         let excerpt = Excerpt {

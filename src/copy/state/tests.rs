@@ -128,7 +128,7 @@ impl History {
 const RULES: &str = "User-agent: *\nDisallow: /p\n";
 
 #[test]
-fn of_an_unknown_origin_nothing_holds_and_all_is_disallowed() {
+fn an_unknown_origin_is_unreachable_and_due_now() {
     let history = History::new();
     assert_eq!(history.answer(0), Answer::Unreachable(None));
     assert_eq!(history.due(0), Due::Now);
@@ -136,7 +136,7 @@ fn of_an_unknown_origin_nothing_holds_and_all_is_disallowed() {
 }
 
 #[test]
-fn the_last_answer_replaces_what_was_known_at_once() {
+fn the_last_answer_replaces_the_previous_one_immediately() {
     let history = History::new().then(0, received(200, RULES)).then(10, received(404, ""));
     assert_eq!(history.answer(11), Answer::NoRobots);
     let history = history.then(20, received(500, "Page not found"));
@@ -159,7 +159,7 @@ fn an_answer_ends_a_series_of_failures() {
 }
 
 #[test]
-fn past_the_time_of_grace_the_last_rules_come_back_even_if_there_were_none_since() {
+fn after_the_grace_period_the_last_rules_apply_even_after_a_404() {
     let history = History::new()
         .then(0, received(200, RULES))
         .then(2 * DAYS, received(404, ""))
@@ -172,7 +172,7 @@ fn past_the_time_of_grace_the_last_rules_come_back_even_if_there_were_none_since
 }
 
 #[test]
-fn the_log_is_told_of_the_fetch_that_the_answer_rests_on() {
+fn the_source_fetch_is_the_one_that_gave_the_current_answer() {
     let history = History::new().then(5, received(203, RULES));
     assert_eq!(history.source_fetch().status, Some(203));
     assert_eq!(history.source_fetch().fetched, Some(at(5)));
@@ -189,7 +189,7 @@ fn the_log_is_told_of_the_fetch_that_the_answer_rests_on() {
 }
 
 #[test]
-fn an_answer_names_the_verdict_where_no_file_decides() {
+fn an_answer_without_rules_has_a_verdict_and_a_reason() {
     let copy = Arc::new(RobotsCopy::new(Profile::Google, RULES.as_bytes(), at(0)));
     let failure = failure_of(&time_out());
     for (answer, says) in [

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_decision_past_its_budget_is_a_deny_with_a_reason_of_its_own() {
+fn a_decision_over_its_budget_is_denied_as_too_complex() {
     let rules = slow_rules(1000);
     let reporting = bot(Enforcement::Report, &["AcmeBot"]);
     for (robots_identity, forwards) in [
@@ -22,7 +22,7 @@ fn a_decision_past_its_budget_is_a_deny_with_a_reason_of_its_own() {
 }
 
 #[test]
-fn the_engine_itself_answers_whatever_the_work() {
+fn the_engine_without_a_budget_always_decides() {
     let Known::Rules(copy) = slow_rules(1000) else {
         panic!("rules were asked for");
     };
@@ -32,7 +32,7 @@ fn the_engine_itself_answers_whatever_the_work() {
 }
 
 #[test]
-fn the_budget_is_for_all_readings_of_a_request_together() {
+fn all_readings_of_a_request_share_one_budget() {
     let path = slow_path();
     let work = |count| {
         let Known::Rules(copy) = slow_rules(count) else {
@@ -58,7 +58,7 @@ fn the_budget_is_for_all_readings_of_a_request_together() {
 }
 
 #[test]
-fn what_is_decided_at_once_is_decided_the_same() {
+fn an_immediate_decision_equals_the_full_one() {
     let any = RobotsIdentity::Token("AnyBot");
     let at_once = |known: &Known, path: &str| {
         let decision = undecided(question(any, path, PATH))

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_verdict_its_reason_and_its_rule() {
+fn a_path_gets_its_verdict_reason_and_rule() {
     use Reason::{LastCopy, NoRobots, NoRule, Rule, Soft404, Unreachable, UnreachableTooLong};
     use Verdict::{Allow, Deny};
     let rules = Known::rules(FILE);
@@ -49,7 +49,7 @@ fn an_empty_disallow_is_a_rule_that_allows() {
 }
 
 #[test]
-fn of_two_readings_the_stricter_decides_with_its_rule() {
+fn the_stricter_of_two_readings_decides() {
     let known = Known::rules(FILE);
     for (path, verdict, reason, line) in [
         // Disallowed only in the normalised reading.
@@ -74,7 +74,7 @@ fn of_two_readings_the_stricter_decides_with_its_rule() {
 }
 
 #[test]
-fn each_of_two_disallowed_readings_has_its_own_rule_and_the_one_as_sent_is_named() {
+fn if_two_readings_are_disallowed_the_rule_of_the_sent_one_is_named() {
     let known = Known::rules("User-agent: *\nDisallow: /a/%62\nDisallow: /a/b\n");
     let decision = decide(RobotsIdentity::Wildcard, &known, "/a/%62");
     assert_eq!(rule_line(&decision), Some(2));
@@ -106,7 +106,7 @@ fn the_robots_file_itself_is_always_allowed() {
 }
 
 #[test]
-fn what_only_looks_like_the_robots_file_is_decided_like_any_other_path() {
+fn paths_similar_to_robots_txt_are_decided_by_the_rules() {
     let known = Known::rules("User-agent: *\nDisallow: /\n");
     for path in [
         "/robots.txt?x",
@@ -143,7 +143,7 @@ fn an_exempt_bot_needs_no_copy() {
 }
 
 #[test]
-fn nobody_is_refused_without_a_copy() {
+fn an_unidentified_bot_is_denied_without_a_copy() {
     let decision = without_copy(question(RobotsIdentity::Refused(Reason::Unidentified), "/", PATH));
     let decision = decision.expect("a decision without a copy");
     assert_eq!(
@@ -154,7 +154,7 @@ fn nobody_is_refused_without_a_copy() {
 }
 
 #[test]
-fn all_others_are_decided_by_a_copy() {
+fn other_bots_are_decided_with_a_copy() {
     let enforced = bot(Enforcement::Enforce, &["AcmeBot"]);
     let reported = bot(Enforcement::Report, &["AcmeBot"]);
     for robots_identity in [
@@ -172,7 +172,7 @@ fn all_others_are_decided_by_a_copy() {
 }
 
 #[test]
-fn report_says_deny_and_forwards() {
+fn report_denies_and_forwards() {
     let reported = bot(Enforcement::Report, &["AcmeBot"]);
     for (known, path, reason) in [
         (Known::rules(FILE), "/private", Reason::Rule),

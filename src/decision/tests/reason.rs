@@ -36,7 +36,7 @@ fn every_reason_is_reached_by_some_decision() {
 }
 
 #[test]
-fn where_no_file_decides_the_word_for_what_holds_is_that_of_the_reason() {
+fn an_answer_without_rules_has_the_same_word_as_its_reason() {
     for known in [
         Known::NoRobots,
         Known::Soft404,
@@ -53,7 +53,7 @@ fn where_no_file_decides_the_word_for_what_holds_is_that_of_the_reason() {
 }
 
 #[test]
-fn every_name_is_a_token_of_its_own() {
+fn every_reason_and_verdict_has_a_unique_token() {
     let names: HashSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
     assert_eq!(names.len(), Reason::ALL.len());
     let verdicts = Verdict::ALL.map(Verdict::as_str);
@@ -78,7 +78,7 @@ fn phrases_and_sentences_are_plain_lines() {
 }
 
 #[test]
-fn the_phrase_of_a_refusal_says_that_it_is_one() {
+fn the_phrase_of_a_denial_begins_with_disallowed() {
     for reason in [
         Reason::Rule,
         Reason::LastCopy,
@@ -102,7 +102,7 @@ fn the_phrase_of_a_refusal_says_that_it_is_one() {
 }
 
 #[test]
-fn who_proves_nothing_gets_nothing() {
+fn a_bot_without_its_required_proof_gets_nothing() {
     for reason in [Reason::Identity, Reason::Unauthenticated] {
         let robots_identity = RobotsIdentity::Refused(reason);
         for decision in [
@@ -139,7 +139,7 @@ fn retry_after(ago: Duration, pending: bool) -> Option<u64> {
 }
 
 #[test]
-fn a_refusal_ends_when_the_robots_txt_is_asked_for_again() {
+fn retry_after_names_the_next_fetch_of_the_robots_txt() {
     let unreachable = |ago| retry_after(ago, false);
     assert_eq!(unreachable(Duration::ZERO), Some(300));
     assert_eq!(unreachable(Duration::from_secs(100)), Some(200));

@@ -31,7 +31,7 @@ Disallow: /x
 ";
 
 #[test]
-fn of_several_tokens_the_bots_first_with_a_group_of_its_own_is_used() {
+fn the_first_of_the_bots_tokens_that_has_a_group_is_used() {
     let news = bot(Enforcement::Enforce, &["AcmeBot-News", "AcmeBot"]);
     let robots_identity = RobotsIdentity::Bot(&news);
     assert_eq!(
@@ -49,7 +49,7 @@ fn of_several_tokens_the_bots_first_with_a_group_of_its_own_is_used() {
 }
 
 #[test]
-fn a_group_of_ones_own_without_rules_hides_the_one_for_all() {
+fn an_own_group_without_rules_replaces_the_group_for_all() {
     let news = bot(Enforcement::Enforce, &["AcmeBot-News", "AcmeBot"]);
     let file = "User-agent: *\nDisallow: /\n\nUser-agent: AcmeBot-News\nAllow:\n\nUser-agent: AcmeBot\nDisallow: /\n";
     let known = Known::rules(file);
@@ -67,7 +67,7 @@ fn a_bot_without_tokens_gets_the_rules_for_all() {
 }
 
 #[test]
-fn a_token_with_a_digit_finds_its_group_by_the_whole_first_word() {
+fn a_token_with_a_digit_matches_the_first_word_of_an_agent_line() {
     let file = "User-agent: *\nDisallow: /x\nUser-agent: MJ12bot/v1.4 (x)\nDisallow: /x\n";
     let majestic = bot(Enforcement::Enforce, &["MJ12bot"]);
     assert_eq!(
@@ -89,7 +89,7 @@ fn a_token_with_a_digit_finds_its_group_by_the_whole_first_word() {
 }
 
 #[test]
-fn an_unconfigured_bot_goes_by_its_product_token() {
+fn an_unconfigured_bot_is_matched_by_its_product_token() {
     assert_eq!(
         matched_agent(RobotsIdentity::Token("OTHERBOT"), NONE),
         ("OTHERBOT".to_owned(), Some(2))
@@ -101,7 +101,7 @@ fn an_unconfigured_bot_goes_by_its_product_token() {
 }
 
 #[test]
-fn nobody_in_particular_gets_only_the_rules_for_all() {
+fn the_wildcard_gets_only_the_rules_for_all() {
     assert_eq!(matched_agent(RobotsIdentity::Wildcard, BOTH), ("*".to_owned(), Some(6)));
     assert_eq!(
         matched_agent(RobotsIdentity::Wildcard, "User-agent: AcmeBot\nDisallow: /x\n"),
@@ -110,7 +110,7 @@ fn nobody_in_particular_gets_only_the_rules_for_all() {
 }
 
 #[test]
-fn the_token_is_the_bots_first() {
+fn the_token_of_a_bot_is_its_first() {
     let news = bot(Enforcement::Enforce, &["AcmeBot-News", "AcmeBot"]);
     for (robots_identity, token) in [
         (RobotsIdentity::Bot(&news), "AcmeBot-News"),
@@ -123,7 +123,7 @@ fn the_token_is_the_bots_first() {
 }
 
 #[test]
-fn the_unidentified_are_nobody_unless_the_rules_for_all_shall_hold() {
+fn unidentified_bots_are_refused_unless_the_setting_is_wildcard() {
     let acme = Arc::new(bot(Enforcement::Enforce, &["AcmeBot"]));
     for unidentified in [Unidentified::Deny, Unidentified::Wildcard] {
         let identity = Identity::Bot(acme.clone());

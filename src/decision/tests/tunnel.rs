@@ -6,7 +6,7 @@ const ALL_ALLOWED: &str = "User-agent: *\nAllow: /\n";
 const ALL_DISALLOWED: &str = "User-agent: *\nDisallow: /\n";
 
 #[test]
-fn a_tunnel_is_decided_by_what_holds_of_the_whole_origin() {
+fn a_tunnel_is_decided_by_the_site_access_of_its_origin() {
     use Reason::{LastCopy, NoRobots, NoRule, Rule, Soft404, Unreachable, UnreachableTooLong, Unverifiable};
     for (known, verdict, reason, line) in [
         (Known::rules(""), Verdict::Allow, NoRule, None),
@@ -48,7 +48,7 @@ fn a_tunnel_is_decided_by_what_holds_of_the_whole_origin() {
 }
 
 #[test]
-fn a_tunnel_is_decided_by_the_askers_own_group() {
+fn a_tunnel_is_decided_by_the_bots_own_group() {
     let known = Known::rules("User-agent: *\nDisallow: /\n\nUser-agent: GoodBot\nDisallow:\n");
     for (token, verdict, line) in [("GoodBot", Verdict::Allow, 5), ("OtherBot", Verdict::Deny, 2)] {
         let decision = decide_tunnel(RobotsIdentity::Token(token), &known, false);
@@ -61,7 +61,7 @@ fn a_tunnel_is_decided_by_the_askers_own_group() {
 }
 
 #[test]
-fn what_cannot_be_verified_is_forwarded_only_by_the_setting_or_for_a_reported_bot() {
+fn an_unverifiable_tunnel_needs_the_setting_or_a_reported_bot() {
     let known = Known::rules(FILE);
     let enforced = bot(Enforcement::Enforce, &["AcmeBot"]);
     let reported = bot(Enforcement::Report, &["AcmeBot"]);
@@ -86,7 +86,7 @@ fn what_cannot_be_verified_is_forwarded_only_by_the_setting_or_for_a_reported_bo
 }
 
 #[test]
-fn the_setting_for_the_unverifiable_opens_nothing_else() {
+fn the_unverifiable_setting_allows_no_denied_tunnel() {
     for known in [
         Known::rules(ALL_DISALLOWED),
         Known::last_copy(ALL_DISALLOWED),
@@ -111,7 +111,7 @@ fn report_forwards_a_tunnel_that_is_denied() {
 }
 
 #[test]
-fn an_exempt_bot_and_nobody_need_no_copy_for_a_tunnel() {
+fn tunnels_of_exempt_and_unidentified_bots_need_no_copy() {
     let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
     let allowed = without_copy(tunnel(RobotsIdentity::Bot(&exempt))).expect("a decision without a copy");
     assert_eq!((allowed.verdict, allowed.reason), (Verdict::Allow, Reason::Exempt));
@@ -123,7 +123,7 @@ fn an_exempt_bot_and_nobody_need_no_copy_for_a_tunnel() {
 }
 
 #[test]
-fn where_no_connect_is_taken_nobody_gets_one() {
+fn every_connect_is_denied_if_the_mode_refuses_connect() {
     let bots = [Enforcement::Enforce, Enforcement::Report, Enforcement::Exempt].map(|how| bot(how, &["AcmeBot"]));
     let askers = bots.iter().map(RobotsIdentity::Bot);
     for robots_identity in askers.chain([
@@ -143,7 +143,7 @@ fn where_no_connect_is_taken_nobody_gets_one() {
 }
 
 #[test]
-fn where_no_bot_may_go_nobody_is_forwarded() {
+fn a_prohibited_origin_is_denied_to_every_bot() {
     let bots = [Enforcement::Enforce, Enforcement::Report].map(|how| bot(how, &["AcmeBot"]));
     let exempt = bot(Enforcement::Exempt, &["AcmeBot"]);
     let askers = bots.iter().map(RobotsIdentity::Bot);

@@ -42,7 +42,7 @@ fn kind(refusal: Result<(), Prohibited>) -> Option<Special> {
 }
 
 #[test]
-fn what_no_origin_has_is_refused_as_what_it_is() {
+fn a_special_address_is_refused_with_its_kind() {
     use Special as S;
     let guard = Guard::default();
     for (address, special) in [
@@ -102,7 +102,7 @@ fn what_no_origin_has_is_refused_as_what_it_is() {
 }
 
 #[test]
-fn an_address_of_the_internet_is_let_through() {
+fn a_public_address_is_allowed() {
     for address in [
         "1.1.1.1",
         "93.184.215.14",
@@ -128,7 +128,7 @@ fn an_address_of_the_internet_is_let_through() {
 }
 
 #[test]
-fn an_ipv4_address_hides_in_no_form_of_ipv6() {
+fn an_ipv4_address_inside_an_ipv6_address_is_recognized() {
     use Special as S;
     let guard = Guard::default();
     for (address, special) in [
@@ -158,7 +158,7 @@ fn an_ipv4_address_hides_in_no_form_of_ipv6() {
 }
 
 #[test]
-fn deny_and_allow_see_through_every_form() {
+fn deny_and_allow_recognize_every_form_of_an_address() {
     let denies = guard(
         &["::/0", "0.0.0.0/0"],
         &["10.0.0.0/8", "203.0.113.7/32", "64:ff9b:1:7::/64"],
@@ -197,7 +197,7 @@ fn deny_and_allow_see_through_every_form() {
 }
 
 #[test]
-fn a_form_that_is_allowed_opens_no_more_than_what_it_carries() {
+fn allowing_all_of_ipv6_does_not_allow_embedded_private_ipv4() {
     let guard = guard(&["::/0"], &[]);
     for (address, special) in [
         ("::1", None),
@@ -215,7 +215,7 @@ fn a_form_that_is_allowed_opens_no_more_than_what_it_carries() {
 }
 
 #[test]
-fn a_name_in_allow_opens_networks_of_the_operators_own_and_no_more() {
+fn a_name_in_allow_permits_private_but_not_special_addresses() {
     use Special as S;
     let guard = guard(&["intranet.example", ".corp.example"], &[]);
     for host in [
@@ -288,7 +288,7 @@ fn deny_wins_over_allow_and_allow_over_the_default() {
 }
 
 #[test]
-fn without_a_name_to_resolve_an_address_and_a_port_are_screened() {
+fn addresses_and_ports_are_screened_without_resolving() {
     let guard = Guard::default();
     let ip = |text: &str| Host::Ip(text.parse().expect("an address"));
     for (host, port, refusal) in [
@@ -319,12 +319,12 @@ fn without_a_name_to_resolve_an_address_and_a_port_are_screened() {
 }
 
 #[test]
-fn the_bad_ports_are_in_order() {
+fn the_list_of_bad_ports_is_sorted() {
     assert!(BAD.is_sorted());
 }
 
 #[test]
-fn what_is_written_decides_and_a_bad_port_has_to_be_written_alone() {
+fn a_bad_port_is_open_only_if_it_is_listed_on_its_own() {
     let only = |ranges: &[RangeInclusive<u16>]| Ports::only(ranges.to_vec());
     for (ports, open, closed) in [
         (

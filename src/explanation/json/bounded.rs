@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_act_on_is_escaped() {
+    fn control_characters_for_terminals_are_escaped_in_json() {
         let text = "é\"\u{1b}[2J\u{7f}\u{9b}31m\u{202e}ツ\u{feff}";
         let json = to_string(&[text]);
         assert_eq!(json, "[\"é\\\"\\u001b[2J\\u007f\\u009b31m\\u202eツ\\ufeff\"]");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_between_characters() {
+    fn a_text_is_cut_between_characters() {
         for (text, shown) in [("", ""), ("ツツ", "ツツ"), ("ツツツ", "ツツ…")] {
             assert_eq!(cut(Cow::Borrowed(text), 2), shown);
         }

@@ -35,7 +35,7 @@ fn error(found: Result<Vec<u8>, Failure>) -> FetchError {
 const LINES: &[u8] = b"User-agent: *\nDisallow: /a\nDisallow: /b\n";
 
 #[test]
-fn a_body_below_the_limit_is_whole_in_whatever_chunks_and_coding() {
+fn a_body_below_the_limit_is_complete_for_any_chunks_and_coding() {
     let zipped = gzip(LINES);
     let two = [gzip(&LINES[..20]), gzip(&LINES[20..])].concat();
     for (codings, sent) in [
@@ -62,7 +62,7 @@ fn a_body_below_the_limit_is_whole_in_whatever_chunks_and_coding() {
 }
 
 #[test]
-fn a_body_that_ends_below_the_limit_keeps_its_last_line_without_a_line_end() {
+fn a_body_below_the_limit_keeps_an_unterminated_last_line() {
     let open = b"User-agent: *\nDisallow: /a";
     for limit in [open.len(), open.len() + 1] {
         assert_eq!(body(&[], limit, [&open[..]]).as_deref(), Ok(&open[..]));
@@ -102,7 +102,7 @@ fn a_line_that_the_limit_cuts_is_dropped() {
 }
 
 #[test]
-fn what_was_cut_off_is_told() {
+fn the_body_reports_what_was_cut_off() {
     let sent = b"Allow: /a\nDisallow: /\nAllow: /b";
     for (limit, counts, cut_off) in [
         (31, &sent[..], &b""[..]),
@@ -129,7 +129,7 @@ fn what_was_cut_off_is_told() {
 }
 
 #[test]
-fn a_body_come_by_otherwise_is_cut_as_a_fetched_one() {
+fn within_limit_cuts_a_body_like_a_fetch_does() {
     let line = b"Disallow: /abc\n";
     for over in 0..=2 * line.len() {
         let sent = [vec![b'\n'; MAX_ROBOTS - line.len()], line.repeat(3)].concat();
@@ -140,7 +140,7 @@ fn a_body_come_by_otherwise_is_cut_as_a_fetched_one() {
 }
 
 #[test]
-fn a_bomb_stops_at_the_limit() {
+fn a_compression_bomb_is_decoded_only_up_to_the_limit() {
     let line = b"Disallow: /x\n";
     let bomb = gzip(&line.repeat(64 * 1024 * 1024 / line.len()));
     assert!(bomb.len() < 1024 * 1024);
@@ -165,7 +165,7 @@ fn a_bomb_stops_at_the_limit() {
 }
 
 #[test]
-fn what_comes_after_the_limit_changes_nothing() {
+fn bytes_after_the_limit_are_ignored() {
     let mut sent = gzip(&b"Disallow: /x\n".repeat(1000));
     let end = sent.len();
     sent[end - 8..].fill(0xFF);
@@ -178,7 +178,7 @@ fn what_comes_after_the_limit_changes_nothing() {
 }
 
 #[test]
-fn a_gzip_that_breaks_off_anywhere_is_an_error() {
+fn a_truncated_gzip_body_is_an_error() {
     let sent = gzip(LINES);
     for len in 1..sent.len() {
         for size in [1, 1000] {
@@ -199,7 +199,7 @@ fn a_gzip_that_breaks_off_anywhere_is_an_error() {
 }
 
 #[test]
-fn what_is_no_gzip_or_a_damaged_one_is_an_error() {
+fn an_invalid_or_damaged_gzip_body_is_an_error() {
     let mut damaged = gzip(LINES);
     let sum = damaged.len() - 8;
     damaged[sum] ^= 1;
@@ -210,7 +210,7 @@ fn what_is_no_gzip_or_a_damaged_one_is_an_error() {
 }
 
 #[test]
-fn a_coding_that_was_not_asked_for_is_refused_by_its_name() {
+fn an_unrequested_coding_is_an_error_that_names_it() {
     for (codings, named) in [
         (&["br"][..], "\"br\""),
         (&["deflate"], "\"deflate\""),

@@ -79,7 +79,7 @@ async fn pass(time: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_than_the_bound_run_and_the_next_is_the_one_that_waits_longest() {
+async fn running_fetches_are_limited_and_the_oldest_waits_least() {
     let mut bench = Bench::new(2);
     for number in 0..6 {
         drop(bench.ask(number).await);
@@ -96,7 +96,7 @@ async fn no_more_than_the_bound_run_and_the_next_is_the_one_that_waits_longest()
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_ones_leave_room_for_others() {
+async fn slow_fetches_leave_permits_for_others() {
     // One requester can have three of the four permits, and slow fetches two of them.
     let mut bench = Bench::new(4);
     for number in 0..2 {
@@ -120,7 +120,7 @@ async fn slow_ones_leave_room_for_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_one_that_nobody_is_in_need_of_a_place_of_goes_on() {
+async fn a_slow_fetch_continues_while_no_other_waits() {
     let mut bench = Bench::new(1);
     let first = bench.ask(1).await;
     pass(GIVE_WAY_AFTER * 10).await;
@@ -130,7 +130,7 @@ async fn a_slow_one_that_nobody_is_in_need_of_a_place_of_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_slow_ones_take_more_than_their_room_they_give_way() {
+async fn slow_fetches_over_their_share_give_way() {
     let mut bench = Bench::new(2);
     let in_its_room = bench.ask(1).await;
     pass(SLOW_AFTER * 2).await;
@@ -148,7 +148,7 @@ async fn where_slow_ones_take_more_than_their_room_they_give_way() {
 }
 
 #[test]
-fn half_of_the_places_is_never_for_slow_ones() {
+fn slow_fetches_get_at_most_half_of_the_permits() {
     for (max_fetches, slow) in [(0, 0), (1, 0), (2, 1), (5, 2), (1024, 512)] {
         let found = FetchLimiter::new(max_fetches).slow.available_permits();
         assert_eq!(found, slow, "{max_fetches}");
@@ -156,7 +156,7 @@ fn half_of_the_places_is_never_for_slow_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_cancelled_gives_back_what_it_had() {
+async fn a_cancelled_fetch_gives_back_its_permits() {
     let mut bench = Bench::new(2);
     let slow = bench.ask(1).await;
     pass(SLOW_AFTER * 2).await;
@@ -178,7 +178,7 @@ async fn one_that_is_cancelled_gives_back_what_it_had() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_who_share_a_place_see_its_turn_however_late_they_look() {
+async fn all_lookups_that_share_a_permit_see_its_turn() {
     let limiter = Arc::new(FetchLimiter::new(1));
     let first = limiter.enter(ANYBODY).expect("there is room");
     first.turn().await;

@@ -5,7 +5,7 @@ use std::{hint::black_box, time::Instant};
 use super::*;
 
 #[test]
-fn counting_a_request_takes_no_time_to_speak_of() {
+fn counting_a_request_takes_negligible_time() {
     let metrics = Arc::new(Metrics::default());
     let bots: Vec<_> = (0..100).map(|number| bot(&format!("bot{number}"))).collect();
     let meter = meter(&metrics, &bots);

@@ -88,7 +88,7 @@ fn the_older_format_declares_a_counter_by_its_whole_name() {
 }
 
 #[test]
-fn both_formats_say_the_same() {
+fn both_formats_have_the_same_samples() {
     let metrics = full();
     let of = |format| {
         let text = metrics.text(snapshot(), format);
@@ -112,7 +112,7 @@ fn every_word_of_a_closed_list_has_a_series_from_the_start() {
 }
 
 #[test]
-fn a_name_is_escaped_and_a_histogram_adds_up() {
+fn bot_names_are_escaped_and_histogram_buckets_are_cumulative() {
     let text = full().text(snapshot(), Format::Prometheus);
     assert!(text.contains(r#"bot="a\"b\\c""#));
     let buckets = text

@@ -21,7 +21,7 @@ fn known(clients: &Arc<Clients>) -> usize {
 }
 
 #[test]
-fn one_client_has_so_many_connections_and_all_have_so_many() {
+fn connections_are_limited_per_client_and_in_total() {
     let now = Instant::now();
     let clients = Arc::new(Clients::new(now, 1 << 20));
     let enter = |address| clients.enter(at(address), &limits(), now);
@@ -72,7 +72,7 @@ fn requests_of_all_connections_of_a_client_count_together() {
 }
 
 #[test]
-fn coming_back_does_not_fill_an_allowance() {
+fn reconnecting_does_not_refill_an_allowance() {
     let now = Instant::now();
     let clients = Arc::new(Clients::new(now, 1 << 20));
     let enter = |now| clients.enter(at("192.0.2.1"), &limits(), now).unwrap();
@@ -87,7 +87,7 @@ fn coming_back_does_not_fill_an_allowance() {
 }
 
 #[test]
-fn a_crowd_that_came_and_went_is_forgotten() {
+fn clients_that_left_are_forgotten_after_their_allowance_refills() {
     let now = Instant::now();
     let limits = Limits {
         connections: usize::MAX,
@@ -109,7 +109,7 @@ fn a_crowd_that_came_and_went_is_forgotten() {
 }
 
 #[test]
-fn where_there_are_few_files_one_client_has_a_quarter_of_the_connections_there_are_files_for() {
+fn with_few_open_files_a_client_gets_a_quarter_of_the_connections() {
     let now = Instant::now();
     let many = Limits {
         connections: 1000,
@@ -132,7 +132,7 @@ fn where_there_are_few_files_one_client_has_a_quarter_of_the_connections_there_a
 }
 
 #[test]
-fn the_connections_that_wait_for_a_request_are_bounded_by_the_files_and_leave_room_for_clients() {
+fn the_limit_of_open_files_bounds_idle_and_client_connections() {
     let unbounded = Limits {
         connections: usize::MAX,
         ..limits()
@@ -154,7 +154,7 @@ fn the_connections_that_wait_for_a_request_are_bounded_by_the_files_and_leave_ro
 }
 
 #[test]
-fn no_more_are_let_in_than_there_are_files_for() {
+fn the_limit_of_open_files_bounds_the_number_of_connections() {
     let now = Instant::now();
     let clients = Arc::new(Clients::new(now, OTHER_FILES + 2 * 16 + 4));
     let enter = |address| clients.enter(at(address), &limits(), now);

@@ -49,7 +49,7 @@ const LIMITS: HeadLimits = HeadLimits {
 const GET: &str = "GET http://a.example/p?q HTTP/1.1\r\nHost: a.example\r\nUser-Agent: AcmeBot/1.0\r\n\r\n";
 
 #[tokio::test]
-async fn a_head_is_taken_as_it_came() {
+async fn a_head_is_kept_byte_for_byte() {
     for head in [
         GET,
         "GET / HTTP/1.1\r\nhost: a.example\r\n\r\n",
@@ -68,7 +68,7 @@ async fn a_head_is_taken_as_it_came() {
 }
 
 #[tokio::test]
-async fn a_ws_url_is_taken_as_the_http_url_where_a_websocket_is_asked_for() {
+async fn a_ws_url_in_a_websocket_request_becomes_the_http_url() {
     let head = |target: &str, host: &str, more: &str| {
         format!(
             "GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
@@ -104,7 +104,7 @@ async fn a_ws_url_is_taken_as_the_http_url_where_a_websocket_is_asked_for() {
 }
 
 #[tokio::test]
-async fn it_matters_not_in_which_pieces_a_head_comes() {
+async fn a_head_may_arrive_in_any_pieces() {
     for size in [1, 2, 3, 7, 16, 64, GET.len() - 1, GET.len(), GET.len() + 1] {
         let head = read_in_pieces(GET.as_bytes(), size).await.expect("a head");
         assert_eq!(parts(&head), (GET, ""), "{size} bytes at a time");
@@ -112,7 +112,7 @@ async fn it_matters_not_in_which_pieces_a_head_comes() {
 }
 
 #[tokio::test]
-async fn what_was_read_beyond_the_head_is_kept() {
+async fn bytes_read_after_the_head_are_kept() {
     let post = "POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nContent-Length: 10\r\n\r\n";
     let sent = format!("{post}hello");
     assert_eq!(parts(&read(&sent).await.expect("a head")), (post, "hello"));
@@ -144,14 +144,14 @@ async fn content_of_any_bytes_is_kept() {
 }
 
 #[tokio::test]
-async fn an_empty_line_before_the_request_is_no_error() {
+async fn an_empty_line_before_the_request_is_accepted() {
     let sent = format!("\r\n{GET}");
     let head = read(&sent).await.expect("a head");
     assert_eq!(parts(&head), (&*sent, ""));
 }
 
 #[tokio::test]
-async fn a_host_in_other_letters_is_written_as_in_the_target() {
+async fn a_host_field_is_rewritten_to_the_spelling_in_the_target() {
     for (target, host, expected) in [
         ("http://a.example/", "A.EXAMPLE", "Host: a.example"),
         ("http://A.Example/", "a.example", "Host: A.Example"),
@@ -179,7 +179,7 @@ async fn a_host_in_other_letters_is_written_as_in_the_target() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_the_same_already_stays_as_it_came() {
+async fn a_host_field_that_equals_the_target_is_unchanged() {
     for host in ["Host:a.example", "HOST: a.example", "host:  \ta.example \t"] {
         let sent = format!("GET http://a.example/ HTTP/1.1\r\n{host}\r\n\r\n");
         assert_eq!(parts(&read(&sent).await.expect("a head")), (&*sent, ""));
@@ -187,7 +187,7 @@ async fn a_host_that_is_the_same_already_stays_as_it_came() {
 }
 
 #[tokio::test]
-async fn in_origin_form_any_host_is_left_for_later() {
+async fn in_origin_form_the_host_is_not_checked_yet() {
     for host in ["b.example", "A.EXAMPLE:80", "::"] {
         let sent = format!("GET /p HTTP/1.1\r\nHost: {host}\r\n\r\n");
         assert_eq!(parts(&read(&sent).await.expect("a head")), (&*sent, ""));
@@ -195,7 +195,7 @@ async fn in_origin_form_any_host_is_left_for_later() {
 }
 
 #[tokio::test]
-async fn a_connect_says_where_to_and_brings_its_fields() {
+async fn a_connect_gives_its_host_and_port_and_its_fields() {
     for (line, host, authority) in [
         ("CONNECT a.example:443 HTTP/1.1", Some("a.example:443"), "a.example:443"),
         ("CONNECT a.example:443 HTTP/1.1", Some("a.example"), "a.example:443"),

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_a_place_and_a_meaning() {
+    fn every_kind_of_problem_has_an_anchor_and_a_meaning() {
         let body = html();
         for reason in Reason::ALL {
             let anchor = format!("<dt id=\"{}\">", reason.as_str());

@@ -38,7 +38,7 @@ fn read(request: &RequestHeader, outer_connect: Option<&OuterConnect>) -> Result
 }
 
 #[test]
-fn an_absolute_form_names_its_origin_and_its_path() {
+fn an_absolute_form_gives_its_origin_and_its_path() {
     for (target, host, origin, path) in [
         ("http://a.example/p?q", "a.example", "http://a.example", "/p?q"),
         ("HTTP://A.Example/P", "a.example", "http://a.example", "/P"),
@@ -75,7 +75,7 @@ fn an_absolute_form_names_its_origin_and_its_path() {
 }
 
 #[test]
-fn inside_a_tunnel_the_origin_is_the_tunnels() {
+fn inside_a_tunnel_requests_have_the_tunnels_origin() {
     let https = outer_connect(Scheme::Https, "a.example");
     let plain = outer_connect(Scheme::Http, "a.example:8080");
     for (outer_connect, target, host, origin, path) in [
@@ -159,7 +159,7 @@ fn a_host_spelled_differently_is_the_same_host() {
 }
 
 #[test]
-fn options_may_be_of_the_server_as_a_whole_which_is_decided_as_its_root() {
+fn options_for_the_server_itself_is_decided_as_the_root_path() {
     let tunnel = outer_connect(Scheme::Https, "a.example");
     for (target, outer_connect, path, decided) in [
         ("*", Some(&tunnel), "*", "/"),

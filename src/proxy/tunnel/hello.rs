@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_is_read_however_the_hello_comes() {
+    fn the_server_name_is_read_from_a_hello_in_any_pieces() {
         let name = FirstBytes::Name("a.example".to_owned());
         assert_eq!(first_bytes(&hello("a.example")), name);
         assert_eq!(first_bytes(&in_pieces(&hello("a.example"))), name);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_read_where_rustls_keeps_it_back() {
+    fn an_address_as_server_name_is_read() {
         let hello = hello_with_address("192.0.2.77");
         assert_eq!(first_bytes(&hello), FirstBytes::Name("192.0.2.77".to_owned()));
         assert_eq!(
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_host_of_the_connect_is_meant() {
+    fn first_bytes_fit_only_the_host_of_the_connect() {
         let host = |host: &str| crate::origin::HostPort::parse(host.as_bytes()).unwrap().host;
         let name = |name: &str| FirstBytes::Name(name.to_owned());
         for (first_bytes, connect, means) in [
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_host_is_told_from_what_cannot_be_read() {
+    fn a_hello_without_a_name_differs_from_unreadable_bytes() {
         for (bytes, wanted) in [
             (b"".to_vec(), FirstBytes::Nothing),
             (hello("a.example")[..40].to_vec(), FirstBytes::Nothing),

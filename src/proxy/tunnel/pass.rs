@@ -132,7 +132,7 @@ mod tests {
     };
 
     #[tokio::test(start_paused = true)]
-    async fn bytes_pass_until_both_sides_are_done() {
+    async fn a_tunnel_passes_bytes_until_both_sides_end() {
         let ((mut client, near), (mut origin, far)) = (duplex(64), duplex(64));
         let count = Count::default();
         let ends = async {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_tunnel_ends_when_nothing_passes_any_more() {
+    async fn a_tunnel_ends_after_its_idle_timeout() {
         let ((mut client, near), (_origin, far)) = (duplex(64), duplex(64));
         let count = Count::default();
         let talk = async {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_tunnel_ends_when_its_time_is_over() {
+    async fn a_tunnel_ends_after_its_lifetime() {
         let ((mut client, near), (_origin, far)) = (duplex(64), duplex(64));
         let count = Count::default();
         let talk = async {

@@ -61,7 +61,7 @@ fn each_loser_has_its_reason() {
 }
 
 #[test]
-fn an_allow_of_an_index_page_weighs_as_its_directory() {
+fn an_allow_of_an_index_page_also_applies_to_its_directory() {
     let body = b"user-agent: *\ndisallow: /d\nallow: /d/index.html\n";
     let why = explain(Profile::Google, body, Choice::Everyone, b"/d/");
     let rule = why.rule.expect("the directory is allowed");
@@ -73,7 +73,7 @@ fn an_allow_of_an_index_page_weighs_as_its_directory() {
 }
 
 #[test]
-fn groups_are_those_that_hold_for_the_agent() {
+fn explain_lists_the_groups_that_apply() {
     let body = b"disallow: /x\nUser-agent: FooBot/2 # why\nuser agent: *\nDisallow: /a\nUser-agent: foobot\n\
                  User-agent: MJ12bot\nAllow: /a\n";
     let seen = |choice| {

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_fits_as_far_as_it_fits() {
+    fn the_fit_of_a_pattern_is_how_far_it_matches() {
         use Fit::{Full, Never, Part};
         for (pattern, path, expected) in [
             ("", "/", Full),

@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_of_the_finger_are_near() {
+    fn a_misspelt_key_is_recognized() {
         for (key, expected) in [
             ("Disllow", Some("Disallow")),
             ("Dsiallow", Some("Disallow")),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_swallowed_record_is_a_word_with_a_colon() {
+    fn a_record_inside_a_value_is_found_by_its_key_and_colon() {
         for (value, expected) in [
             ("Googlebot Disallow: /", Some("Disallow: /")),
             ("*\tALLOW : /a Disallow: /", Some("ALLOW : /a Disallow: /")),

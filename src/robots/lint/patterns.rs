@@ -133,7 +133,7 @@ mod tests {
     use super::useless_wildcard;
 
     #[test]
-    fn a_wildcard_is_useless_where_the_pattern_matches_the_same_without() {
+    fn a_wildcard_that_changes_no_match_is_useless() {
         for (pattern, useless) in [
             ("/a*", true),
             ("/a**$", true),

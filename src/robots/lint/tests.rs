@@ -21,7 +21,7 @@ fn check(cases: &[Case<'_>]) {
 }
 
 #[test]
-fn what_is_well_says_nothing() {
+fn a_good_file_has_no_findings() {
     check(&[
         (b"User-agent: *\nDisallow:", &[]),
         (b"User-agent: *\nDisallow: /a # why\n\n# B\nuser-agent: b\nUSER-AGENT : c-d_e\nAllow: /", &[]),
@@ -32,7 +32,7 @@ fn what_is_well_says_nothing() {
 }
 
 #[test]
-fn the_file_as_a_whole() {
+fn findings_about_the_file_itself_are_reported() {
     check(&[
         (b"", &[(0, EmptyFile)]),
         (b"\n\n", &[(0, NoRules)]),
@@ -59,7 +59,7 @@ fn the_file_as_a_whole() {
 }
 
 #[test]
-fn bytes() {
+fn findings_about_bytes_are_reported() {
     let long = [b"User-agent: *\nDisallow: /", &[b'x'; 17_000][..]].concat();
     let long_with_comment = [b"User-agent: *\nDisallow: /a #", &[b'x'; 17_000][..]].concat();
     let long_with_blanks = [b"User-agent: *\nDisallow: /a", &[b' '; 17_000][..]].concat();
@@ -111,7 +111,7 @@ fn a_file_past_the_limit_is_cut_at_a_line() {
 }
 
 #[test]
-fn the_line_at_the_limit_is_told_as_the_proxy_reads_it() {
+fn the_line_at_the_size_limit_is_judged_as_the_proxy_reads_it() {
     for (last, counts) in [
         (&b"Disallow: /last\n"[..], [true, true]),
         (b"Disallow: /last\r\n", [true, true]),
@@ -140,7 +140,7 @@ fn the_line_at_the_limit_is_told_as_the_proxy_reads_it() {
 }
 
 #[test]
-fn keys() {
+fn findings_about_keys_are_reported() {
     check(&[
         (
             b"Useragent: *\nDisalow: /a\nDisallowed: /b\nAllows: /a/b\nuser agent: b\nDisallow: /c",
@@ -210,7 +210,7 @@ fn keys() {
 }
 
 #[test]
-fn agents() {
+fn findings_about_agents_are_reported() {
     check(&[
         (
             b"User-agent:\nDisallow: /a",
@@ -245,7 +245,7 @@ fn agents() {
 }
 
 #[test]
-fn groups() {
+fn findings_about_groups_are_reported() {
     check(&[
         (
             b"Disallow: /a\nAllow: /b\n",
@@ -277,7 +277,7 @@ fn groups() {
 }
 
 #[test]
-fn patterns() {
+fn findings_about_patterns_are_reported() {
     check(&[
         (b"User-agent: *\nDisallow: https://a.example/b", &[(2, UrlInRule)]),
         (
@@ -320,7 +320,7 @@ fn patterns() {
 }
 
 #[test]
-fn rules_against_each_other() {
+fn findings_about_conflicting_rules_are_reported() {
     check(&[
         (b"User-agent: *\nDisallow: /a\nDisallow: /a", &[(3, DuplicateRule)]),
         (
@@ -396,7 +396,7 @@ fn rules_against_each_other() {
 }
 
 #[test]
-fn what_is_lost_is_named() {
+fn messages_quote_the_text_that_is_lost() {
     for (file, message) in [
         (
             "User-agent: Googlebot Disallow: /",
@@ -405,12 +405,12 @@ fn what_is_lost_is_named() {
         ),
         (
             "User-agent: *\nDisallow: /.*\\.php$",
-            "`\\` looks like a piece of a regular expression, but patterns are none: `*` stands for any run of \
+            "`\\` looks like a piece of a regular expression, but findings_about_patterns_are_reported are none: `*` stands for any run of \
              characters, a `$` at the end for the end of the path, and every other character for itself.",
         ),
         (
             "User-agent: *\nDisallow: /x/[a-f0-9]+",
-            "`[a-f` looks like a piece of a regular expression, but patterns are none: `*` stands for any run of \
+            "`[a-f` looks like a piece of a regular expression, but findings_about_patterns_are_reported are none: `*` stands for any run of \
              characters, a `$` at the end for the end of the path, and every other character for itself.",
         ),
     ] {
@@ -423,7 +423,7 @@ fn what_is_lost_is_named() {
 }
 
 #[test]
-fn rules_that_no_agent_has_together_are_not_compared() {
+fn rules_that_no_agent_shares_are_not_compared() {
     check(&[
         (b"User-agent: *\nDisallow: /a\nUser-agent: b\nDisallow: /a", &[]),
         // For `a`, an allow is between the two rules; for `b`, it is not.
@@ -455,7 +455,7 @@ fn a_crawl_delay_is_a_number_of_seconds() {
 }
 
 #[test]
-fn sitemaps() {
+fn findings_about_sitemaps_are_reported() {
     check(&[
         (
             b"User-agent: *\nDisallow:\nSitemap: /s.xml\nSitemap:\nSitemap: a.example/s",
@@ -473,7 +473,7 @@ fn sitemaps() {
 }
 
 #[test]
-fn codes_are_kebab_case_and_each_its_own() {
+fn codes_are_unique_and_in_kebab_case() {
     let names: std::collections::BTreeSet<&str> = Lint::ALL.iter().map(|lint| lint.as_str()).collect();
     assert_eq!(names.len(), Lint::ALL.len());
     let kebab = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
@@ -481,7 +481,7 @@ fn codes_are_kebab_case_and_each_its_own() {
 }
 
 #[test]
-fn a_finding_says_all_that_a_reader_needs() {
+fn a_finding_has_its_text_line_message_and_severity() {
     let findings = lint(b"User-agent: *\nDisallow: /a\n Allow: /a\x1b \n\tDisallow: /a\r\n");
     let [control, duplicate] = &findings[..] else {
         panic!("{findings:#?}");
@@ -493,7 +493,7 @@ fn a_finding_says_all_that_a_reader_needs() {
 }
 
 #[test]
-fn a_name_that_comes_again_may_be_more_of_one() {
+fn a_repeated_agent_line_with_more_text_is_not_to_be_removed() {
     let findings = lint(b"User-agent: a\nDisallow: /a\nUser-agent: a\nUser-agent: A\nUser-agent: a*\nDisallow: /b");
     let repeated = findings.iter().filter(|finding| finding.code == RepeatedAgent);
     let reported: Vec<_> = repeated

@@ -98,7 +98,7 @@ const OPTIONS: DiskOptions = DiskOptions {
 const RULES: &str = "User-agent: *\nDisallow: /p\n";
 
 #[tokio::test]
-async fn what_is_known_outlives_the_program() {
+async fn states_survive_a_restart() {
     let bench = Bench::new();
     let states = [
         ("rules.example", rules(RULES)),
@@ -140,7 +140,7 @@ async fn what_is_known_outlives_the_program() {
 }
 
 #[tokio::test]
-async fn what_still_waits_to_be_written_is_known_already() {
+async fn a_state_can_be_recalled_before_it_is_written() {
     let bench = Bench::new();
     let disk = bench.open();
     for round in 0..50 {
@@ -156,7 +156,7 @@ async fn what_still_waits_to_be_written_is_known_already() {
 }
 
 #[tokio::test]
-async fn a_text_that_several_origins_have_is_stored_once_and_goes_with_the_last() {
+async fn a_shared_text_is_stored_once_and_removed_with_its_last_origin() {
     let bench = Bench::new();
     let disk = bench.open();
     let hosts = ["a.example", "b.example", "c.example"];
@@ -189,7 +189,7 @@ async fn a_text_that_several_origins_have_is_stored_once_and_goes_with_the_last(
 }
 
 #[tokio::test]
-async fn the_last_good_copy_is_kept_while_the_origin_says_that_there_is_none() {
+async fn a_404_keeps_the_last_good_copy_on_disk() {
     let bench = Bench::new();
     let disk = bench.open();
     let gone = then(&rules(RULES), 90_000, 404, "");
@@ -202,7 +202,7 @@ async fn the_last_good_copy_is_kept_while_the_origin_says_that_there_is_none() {
 }
 
 #[tokio::test]
-async fn what_began_without_the_file_takes_up_what_the_file_knows() {
+async fn a_state_begun_without_the_file_is_merged_with_the_saved_one() {
     let bench = Bench::new();
     let disk = bench.open();
     let failing = then(&rules(RULES), 90_000, 503, "");
@@ -222,7 +222,7 @@ async fn what_began_without_the_file_takes_up_what_the_file_knows() {
 }
 
 #[tokio::test]
-async fn a_part_that_waits_takes_up_what_the_file_knows_when_it_is_recalled() {
+async fn an_unwritten_partial_state_is_merged_when_it_is_recalled() {
     let bench = Bench::new();
     let disk = bench.open();
     let failing = then(&rules(RULES), 90_000, 503, "");
@@ -243,7 +243,7 @@ async fn a_part_that_waits_takes_up_what_the_file_knows_when_it_is_recalled() {
 }
 
 #[tokio::test]
-async fn after_an_error_the_file_is_opened_again_and_knows_what_it_knew() {
+async fn after_an_error_the_file_is_reopened_without_loss() {
     let bench = Bench::new();
     let disk = bench.open();
     disk.learns("a.example", &rules(RULES));
@@ -269,7 +269,7 @@ async fn after_an_error_the_file_is_opened_again_and_knows_what_it_knew() {
 }
 
 #[tokio::test]
-async fn a_panic_of_the_database_is_damage_for_which_the_file_is_checked() {
+async fn after_a_database_panic_the_file_is_checked_for_damage() {
     let bench = Bench::new();
     let disk = bench.open();
     disk.learns("a.example", &rules(RULES));
@@ -286,7 +286,7 @@ async fn a_panic_of_the_database_is_damage_for_which_the_file_is_checked() {
 }
 
 #[tokio::test]
-async fn where_the_file_holds_too_much_those_that_were_not_needed_for_longest_go() {
+async fn a_full_file_drops_the_least_recently_used_origins() {
     let bench = Bench::new();
     let disk = bench.open();
     disk.set_options(DiskOptions {
@@ -321,7 +321,7 @@ async fn where_the_file_holds_too_much_those_that_were_not_needed_for_longest_go
 }
 
 #[tokio::test]
-async fn origins_that_nobody_asks_for_are_forgotten_in_time_and_no_others() {
+async fn only_origins_unused_for_the_keep_time_are_forgotten() {
     let bench = Bench::new();
     let disk = bench.open();
     let day = 24 * 60 * 60;

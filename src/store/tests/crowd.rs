@@ -38,7 +38,7 @@ async fn a_thousand_lookups_of_a_cold_origin_make_one_fetch() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lookups_on_several_threads_make_one_fetch_too() {
+async fn lookups_on_several_threads_make_one_fetch() {
     for round in 0..20 {
         let (bench, mut calls) = Bench::new();
         let site = origin("a.example");
@@ -56,7 +56,7 @@ async fn lookups_on_several_threads_make_one_fetch_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_releases_the_crowd_and_none_of_it_tries_again() {
+async fn a_failed_fetch_ends_all_waiting_lookups_without_a_retry() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     let lookups: Vec<_> = (0..10).map(|_| bench.spawn(&site)).collect();
@@ -71,7 +71,7 @@ async fn a_failure_releases_the_crowd_and_none_of_it_tries_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fetch_that_is_late_counts_as_a_failure_for_those_who_waited_and_goes_on() {
+async fn a_late_fetch_counts_as_failed_for_its_waiters_and_continues() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     let started = tokio::time::Instant::now();
@@ -91,7 +91,7 @@ async fn a_fetch_that_is_late_counts_as_a_failure_for_those_who_waited_and_goes_
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_later_waits_for_the_same_fetch_with_a_bound_of_its_own() {
+async fn a_later_lookup_joins_the_fetch_with_its_own_timeout() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     let first = bench.spawn(&site);
@@ -120,7 +120,7 @@ async fn an_expired_copy_is_not_used_while_its_refresh_is_late() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_goes_away_cancels_nothing() {
+async fn a_cancelled_lookup_does_not_cancel_the_fetch() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     let gone = bench.spawn(&site);
@@ -138,7 +138,7 @@ async fn a_client_that_goes_away_cancels_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fetch_that_nobody_waits_for_any_more_is_kept_all_the_same() {
+async fn the_result_of_an_abandoned_fetch_is_kept() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     let gone = bench.spawn(&site);
@@ -151,7 +151,7 @@ async fn a_fetch_that_nobody_waits_for_any_more_is_kept_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fetch_that_panics_releases_those_who_wait_and_is_made_again() {
+async fn a_fetch_that_panics_ends_its_lookups_and_is_retried() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     let lookups: Vec<_> = (0..10).map(|_| bench.spawn(&site)).collect();

@@ -63,7 +63,7 @@ async fn an_origin_that_was_evicted_is_fetched_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_of_the_largest_kind_is_kept_by_a_store_of_common_size() {
+async fn a_store_of_common_size_keeps_the_largest_file() {
     let file = file_of(500 * 1024);
     for number in 0..4 {
         let (bench, mut calls) = Bench::holding(16 * 1024 * 1024);
@@ -74,7 +74,7 @@ async fn a_file_of_the_largest_kind_is_kept_by_a_store_of_common_size() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_smaller_bound_is_reached_as_new_copies_come() {
+async fn a_reduced_bound_is_reached_as_copies_are_added() {
     let (bench, mut calls) = Bench::holding(512 * 1024);
     let file = file_of(8 * 1024);
     for number in 0..50 {
@@ -89,7 +89,7 @@ async fn a_smaller_bound_is_reached_as_new_copies_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_state_in_memory_is_looked_at_once() {
+async fn each_state_visits_every_state_once() {
     let (bench, mut calls) = Bench::new();
     for number in 0..100 {
         bench.fetch(&mut calls, &nth(number), answered(404, "")).await;

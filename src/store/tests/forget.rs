@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn what_is_forgotten_is_fetched_again() {
+async fn a_forgotten_origin_is_fetched_again() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     bench.fetch(&mut calls, &site, rules(OLD)).await;
@@ -14,7 +14,7 @@ async fn what_is_forgotten_is_fetched_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lookup_that_holds_the_place_knows_nothing_either() {
+async fn forgetting_an_origin_also_clears_a_slot_in_use() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     bench.fetch(&mut calls, &site, rules(OLD)).await;
@@ -24,7 +24,7 @@ async fn a_lookup_that_holds_the_place_knows_nothing_either() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_origin_whose_answer_rests_on_what_was_forgotten_is_asked_for_all_of_it() {
+async fn a_304_for_a_forgotten_copy_leads_to_a_full_fetch() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     bench.known_since(&site, 25 * HOUR, &tagged(OLD, "\"v1\""));

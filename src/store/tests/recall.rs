@@ -33,7 +33,7 @@ fn nth(number: usize) -> Origin {
 }
 
 #[tokio::test]
-async fn what_had_to_leave_the_memory_comes_back_without_a_fetch() {
+async fn an_evicted_copy_is_read_from_disk_without_a_fetch() {
     let folder = tempfile::tempdir().expect("a folder");
     let (bench, mut calls) = bench(folder.path(), 128 * 1024);
     for number in 0..200 {
@@ -53,7 +53,7 @@ async fn what_had_to_leave_the_memory_comes_back_without_a_fetch() {
 }
 
 #[tokio::test]
-async fn after_a_restart_everything_is_as_it_was() {
+async fn after_a_restart_states_are_unchanged() {
     let folder = tempfile::tempdir().expect("a folder");
     let (first, mut calls) = bench(folder.path(), 1 << 20);
     first.fetch(&mut calls, &nth(1), rules(OLD)).await;
@@ -96,7 +96,7 @@ async fn an_expired_copy_from_disk_is_fetched_before_it_is_used() {
 }
 
 #[tokio::test]
-async fn an_origin_that_failed_while_the_disk_could_not_be_read_gets_its_copy_back_before_the_next_try() {
+async fn a_failing_origin_gets_its_copy_from_disk_before_the_retry() {
     let folder = tempfile::tempdir().expect("a folder");
     let (bench, calls) = bench(folder.path(), 1 << 20);
     let then = SystemTime::now() - 25 * HOUR;
@@ -118,7 +118,7 @@ async fn an_origin_that_failed_while_the_disk_could_not_be_read_gets_its_copy_ba
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_forgotten_on_disk_too() {
+async fn forgetting_an_origin_removes_it_from_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let (bench, mut calls) = bench(folder.path(), 1 << 20);
     bench.fetch(&mut calls, &nth(1), rules(OLD)).await;
@@ -129,7 +129,7 @@ async fn what_is_forgotten_is_forgotten_on_disk_too() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_during_its_fetch_is_known_by_that_alone() {
+async fn an_origin_forgotten_during_its_fetch_has_only_that_result() {
     let folder = tempfile::tempdir().expect("a folder");
     let (bench, mut calls) = bench(folder.path(), 1 << 20);
     bench.fetch(&mut calls, &nth(1), rules(OLD)).await;
@@ -143,7 +143,7 @@ async fn what_is_forgotten_during_its_fetch_is_known_by_that_alone() {
 }
 
 #[tokio::test]
-async fn a_crowd_at_an_origin_on_disk_reads_it_once_and_fetches_nothing() {
+async fn many_lookups_of_an_origin_on_disk_make_no_fetch() {
     let folder = tempfile::tempdir().expect("a folder");
     let (first, mut calls) = bench(folder.path(), 1 << 20);
     first.fetch(&mut calls, &nth(1), rules(OLD)).await;
@@ -157,7 +157,7 @@ async fn a_crowd_at_an_origin_on_disk_reads_it_once_and_fetches_nothing() {
 }
 
 #[tokio::test]
-async fn one_fetch_runs_even_where_the_memory_cannot_hold_its_place() {
+async fn one_fetch_runs_even_if_memory_is_too_small_for_its_slot() {
     let folder = tempfile::tempdir().expect("a folder");
     let (bench, mut calls) = bench(folder.path(), 4 * 1024);
     let first = bench.spawn(&nth(0));
@@ -175,7 +175,7 @@ async fn one_fetch_runs_even_where_the_memory_cannot_hold_its_place() {
 }
 
 #[tokio::test]
-async fn failures_that_a_reload_may_have_mended_are_tried_again_when_they_come_back() {
+async fn after_retry_failures_a_failure_from_disk_is_retried() {
     let folder = tempfile::tempdir().expect("a folder");
     let (first, mut calls) = bench(folder.path(), 1 << 20);
     first.fetch(&mut calls, &nth(1), answered(503, "")).await;

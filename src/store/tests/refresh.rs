@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn an_old_copy_is_refreshed_in_the_background_and_nobody_waits() {
+async fn an_old_copy_is_refreshed_in_the_background_without_waiting() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     bench.known_since(&site, 20 * HOUR, &rules(OLD));
@@ -25,7 +25,7 @@ async fn an_old_copy_is_refreshed_in_the_background_and_nobody_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refresh_names_the_tag_of_the_rules_that_are_known_and_no_other() {
+async fn a_refresh_sends_the_etag_of_the_current_rules_only() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     bench.known_since(&site, 25 * HOUR, &tagged(OLD, "\"1\""));
@@ -50,7 +50,7 @@ async fn a_refresh_names_the_tag_of_the_rules_that_are_known_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_that_holds_outlives_a_refresh_that_fails() {
+async fn a_valid_copy_survives_a_failed_refresh() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     bench.known_since(&site, 20 * HOUR, &rules(OLD));
@@ -64,7 +64,7 @@ async fn a_copy_that_holds_outlives_a_refresh_that_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refresh_that_panics_is_begun_again_by_the_next_lookup() {
+async fn a_refresh_that_panics_is_restarted_by_the_next_lookup() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     bench.known_since(&site, 20 * HOUR, &rules(OLD));
@@ -97,7 +97,7 @@ async fn an_expired_copy_whose_refresh_fails_allows_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_background_refresh_that_is_still_running_is_joined_when_the_copy_ends() {
+async fn a_lookup_of_an_expired_copy_joins_the_running_refresh() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     bench.known_since(&site, 20 * HOUR, &rules(OLD));
@@ -113,7 +113,7 @@ async fn a_background_refresh_that_is_still_running_is_joined_when_the_copy_ends
 }
 
 #[tokio::test(start_paused = true)]
-async fn past_the_time_of_grace_the_last_copy_decides_and_the_try_runs_beside_it() {
+async fn after_the_grace_period_the_last_copy_decides_during_the_retry() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     bench.known_since(&site, 40 * 24 * HOUR, &rules(OLD));

@@ -21,7 +21,7 @@ fn copy(lookup: &Lookup, policy: &Policy) -> Arc<crate::copy::RobotsCopy> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_that_is_held_is_read_anew_once_and_not_fetched() {
+async fn a_new_profile_parses_a_copy_once_without_a_fetch() {
     // A body of the second size is parsed on a blocking thread.
     for body in [TYPO.to_owned(), TYPO.to_owned() + &"#\n".repeat(40_000)] {
         let (bench, mut calls) = Bench::new();
@@ -49,7 +49,7 @@ async fn a_copy_that_is_held_is_read_anew_once_and_not_fetched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lookups_at_once_read_a_copy_anew_once() {
+async fn simultaneous_lookups_parse_a_copy_once() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     let body = TYPO.to_owned() + &"#\n".repeat(200_000);
@@ -71,7 +71,7 @@ async fn lookups_at_once_read_a_copy_anew_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fetch_that_was_begun_before_leaves_no_copy_of_the_old_reading_in_force() {
+async fn a_fetch_under_the_old_profile_is_parsed_under_the_new_one() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     let old = bench.spawn(&site);
@@ -91,7 +91,7 @@ async fn a_fetch_that_was_begun_before_leaves_no_copy_of_the_old_reading_in_forc
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refresh_that_was_begun_before_is_read_anew_when_it_lands() {
+async fn a_refresh_under_the_old_profile_is_parsed_under_the_new_one() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     bench.known_since(&site, 20 * HOUR, &rules(NEW));

@@ -15,7 +15,7 @@ fn failure(lookup: &Lookup) -> Option<FetchError> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fetch_whose_turn_does_not_come_in_time_never_begins_and_leaves_nothing_behind() {
+async fn a_fetch_whose_turn_is_too_late_never_starts() {
     let (bench, mut calls, running) = taken().await;
     let site = origin("a.example");
     let lookup = bench.lookup(&site).await;
@@ -32,7 +32,7 @@ async fn a_fetch_whose_turn_does_not_come_in_time_never_begins_and_leaves_nothin
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fetch_that_waits_goes_with_the_last_client_that_waits_for_it() {
+async fn a_queued_fetch_is_dropped_with_its_last_client() {
     let (bench, mut calls, running) = taken().await;
     let site = origin("a.example");
     let [gone, stays] = [2, 3].map(|number| bench.spawn_for(client(number), &site));
@@ -53,7 +53,7 @@ async fn a_fetch_that_waits_goes_with_the_last_client_that_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fetch_comes_in_the_turn_of_whichever_client_is_first_to_have_one() {
+async fn a_shared_fetch_starts_at_the_earliest_turn_of_its_clients() {
     let (bench, mut calls, running) = taken().await;
     let busy = client(1);
     let ahead: Vec<_> = (0..5)
@@ -86,7 +86,7 @@ async fn a_fetch_comes_in_the_turn_of_whichever_client_is_first_to_have_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn past_its_bound_a_client_begins_nothing_and_all_else_goes_on() {
+async fn a_client_over_its_limit_starts_no_fetch_but_can_use_others() {
     let (bench, mut calls) = Bench::new();
     let few = |number| Requester {
         max_fetches: 1,
@@ -114,7 +114,7 @@ async fn past_its_bound_a_client_begins_nothing_and_all_else_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_that_holds_is_used_and_not_refreshed_where_its_client_may_fetch_no_more() {
+async fn a_client_over_its_limit_uses_a_valid_copy_without_a_refresh() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     bench.known_since(&site, 20 * HOUR, &rules(OLD));
@@ -131,7 +131,7 @@ async fn a_copy_that_holds_is_used_and_not_refreshed_where_its_client_may_fetch_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refresh_waits_for_its_turn_though_nobody_waits_for_it() {
+async fn a_background_refresh_waits_for_its_turn() {
     let (bench, mut calls, running) = taken().await;
     let site = origin("a.example");
     bench.known_since(&site, 20 * HOUR, &rules(OLD));
@@ -146,7 +146,7 @@ async fn a_refresh_waits_for_its_turn_though_nobody_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_log_takes_nothing_no_fetch_begins_and_the_site_has_not_failed() {
+async fn a_stalled_log_stops_fetches_without_counting_a_failure() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     bench.puppet.logs.send_replace(false);
@@ -165,7 +165,7 @@ async fn while_the_log_takes_nothing_no_fetch_begins_and_the_site_has_not_failed
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_a_stop_a_fetch_that_runs_ends_with_a_record_and_one_that_waits_never_begins() {
+async fn at_shutdown_only_running_fetches_are_logged() {
     let (bench, mut calls, running) = taken().await;
     let waiting = bench.spawn(&origin("a.example"));
     settle().await;

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_gets_the_files_that_its_text_names_and_those_that_these_name() {
+    fn a_client_gets_all_files_that_its_text_needs() {
         for (client, expected) in [
             ("curl", &["roots.pem"][..]),
             ("wget", &["wgetrc", "roots.pem"]),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_says_who_wrote_it_and_each_is_named_by_a_client() {
+    fn every_file_is_marked_as_ours_and_belongs_to_a_client() {
         let settings = settings();
         for file in every(&settings) {
             if let Contents::Text(text) = &file.contents {

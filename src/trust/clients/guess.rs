@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_agent_tells_the_client_where_it_can() {
+    fn the_client_is_guessed_from_its_user_agent() {
         for (user_agent, name) in [
             ("curl/8.5.0", Some("curl")),
             ("Wget/1.21.3", Some("wget")),

@@ -14,7 +14,7 @@ async fn silent() -> (Arc<Origins>, Origin, TcpListener, Roots) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_waited_in_vain_for_another_has_its_whole_time_to_connect() {
+async fn a_request_that_waited_for_another_has_the_full_connect_timeout() {
     let within = Duration::from_millis(100);
     let (origins, origin, listener, _roots) = silent().await;
     let address = listener.local_addr().expect("a bound socket has an address");

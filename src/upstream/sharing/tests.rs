@@ -51,7 +51,7 @@ async fn waiting(sharing: &Arc<Sharing>, count: usize) -> Vec<tokio::task::JoinH
 }
 
 #[tokio::test]
-async fn the_bound_closes_the_idle_connection_that_was_used_least_recently() {
+async fn over_the_limit_the_least_recently_used_connection_is_closed() {
     let (sharing, start) = (sharing(3), Instant::now());
     let mut all = Vec::new();
     for number in 0..3 {
@@ -86,7 +86,7 @@ async fn the_bound_closes_the_idle_connection_that_was_used_least_recently() {
 }
 
 #[tokio::test]
-async fn those_who_wait_share_the_connection_that_was_made() {
+async fn waiting_requests_share_the_new_connection() {
     let sharing = sharing(3);
     let NextStep::Open(opening) = sharing.next_step(&key(), false).await else {
         panic!("nobody makes one");
@@ -107,7 +107,7 @@ async fn those_who_wait_share_the_connection_that_was_made() {
 }
 
 #[tokio::test]
-async fn those_who_wait_go_on_at_once_where_none_was_made() {
+async fn waiting_requests_continue_if_no_connection_was_made() {
     let sharing = sharing(3);
     let NextStep::Open(opening) = sharing.next_step(&key(), false).await else {
         panic!("nobody makes one");
@@ -123,7 +123,7 @@ async fn those_who_wait_go_on_at_once_where_none_was_made() {
 }
 
 #[tokio::test]
-async fn a_request_waits_for_two_connections_at_most_where_each_is_full_at_once() {
+async fn a_request_waits_for_at_most_two_connections() {
     let sharing = sharing(3);
     let NextStep::Open(mut opening) = sharing.next_step(&key(), false).await else {
         panic!("nobody makes one");
@@ -157,7 +157,7 @@ async fn a_request_waits_for_two_connections_at_most_where_each_is_full_at_once(
 }
 
 #[tokio::test]
-async fn nobody_waits_for_a_connection_to_a_server_that_speaks_http_1_1_alone() {
+async fn requests_to_an_http_1_1_server_do_not_wait_for_each_other() {
     let (sharing, now) = (sharing(3), Instant::now());
     sharing.note_http1(&key(), now);
     assert!(matches!(sharing.next_step(&key(), false).await, NextStep::OpenAlone));
@@ -167,7 +167,7 @@ async fn nobody_waits_for_a_connection_to_a_server_that_speaks_http_1_1_alone() 
 }
 
 #[tokio::test]
-async fn a_closed_connection_is_given_to_nobody_and_forgotten() {
+async fn a_closed_connection_is_not_reused() {
     let (sharing, now) = (sharing(3), Instant::now());
     let (shared, _far) = connection().await;
     sharing.keep(&key(), shared.clone(), now);

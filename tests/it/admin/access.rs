@@ -14,7 +14,7 @@ async fn guarded() -> Gate {
 }
 
 #[tokio::test]
-async fn a_token_is_needed_for_all_that_tells_something() {
+async fn the_token_is_required_for_metrics_and_the_api() {
     let gate = guarded().await;
     for (path, without) in [
         ("/", 200),
@@ -43,7 +43,7 @@ async fn a_token_is_needed_for_all_that_tells_something() {
 }
 
 #[tokio::test]
-async fn a_wrong_token_is_told_from_none_and_stands_nowhere() {
+async fn a_wrong_token_has_its_own_error_and_is_not_logged() {
     let gate = guarded().await;
     let none = gate.admin("/api/v1/status").await;
     assert_eq!(none.field("WWW-Authenticate"), Some("Bearer realm=\"robotgate\""));
@@ -59,7 +59,7 @@ async fn a_wrong_token_is_told_from_none_and_stands_nowhere() {
 }
 
 #[tokio::test]
-async fn without_a_token_no_name_of_another_leads_here() {
+async fn without_a_token_other_host_names_are_refused() {
     let gate = Gate::start().await;
     let rebound = gate.admin("/metrics").set("Host", "evil.example:3180").await;
     assert_eq!(rebound.status, 421);
@@ -75,7 +75,7 @@ async fn without_a_token_no_name_of_another_leads_here() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_none_is_refused_and_not_shown() {
+async fn an_invalid_token_is_refused_and_not_shown() {
     for (token, message) in [
         ("short", "16 to 4096"),
         ("sixteen is it and with spaces", "16 to 4096"),

@@ -8,7 +8,7 @@ use tokio::{
 use crate::support::{Gate, Origin, allowed, wait};
 
 #[tokio::test]
-async fn those_who_take_nothing_keep_nobody_waiting() {
+async fn clients_that_do_not_read_delay_no_other_client() {
     let origin = Origin::start().page("/", "page").spawn().await;
     let gate = Gate::start().await;
     let requests = "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
@@ -24,7 +24,7 @@ async fn those_who_take_nothing_keep_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_answered_or_closed_and_harms_nobody() {
+async fn malformed_requests_get_an_error_and_do_no_harm() {
     let gate = Gate::start().await;
     let long = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "a".repeat(100_000));
     let fields = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "A: b\r\n".repeat(1000));

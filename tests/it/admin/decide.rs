@@ -12,7 +12,7 @@ fn decide_path(agent: &str, url: &str) -> String {
 }
 
 #[tokio::test]
-async fn one_answer_tells_all_that_a_refusal_would() {
+async fn decide_returns_all_that_a_refusal_contains() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
     let decided = get(&gate, &decide_path("TestBot/1.0", &origin.url("/private/x"))).await;
@@ -37,7 +37,7 @@ async fn one_answer_tells_all_that_a_refusal_would() {
 }
 
 #[tokio::test]
-async fn it_decides_as_the_proxy_and_by_the_same_copy() {
+async fn decide_agrees_with_the_proxy_and_shares_its_copy() {
     let origin = Origin::start().robots(ROBOTS).page("/open", "page").spawn().await;
     let gate = Gate::start().await;
     for (agent, path, verdict, reason) in [
@@ -67,7 +67,7 @@ async fn it_decides_as_the_proxy_and_by_the_same_copy() {
 }
 
 #[tokio::test]
-async fn asking_is_no_decision_in_the_log_but_its_fetch_is() {
+async fn decide_logs_its_fetch_but_no_decision() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
     let url = origin.url("/private");
@@ -93,7 +93,7 @@ async fn asking_is_no_decision_in_the_log_but_its_fetch_is() {
 }
 
 #[tokio::test]
-async fn many_are_answered_in_order_and_bad_ones_in_their_place() {
+async fn a_batch_is_answered_in_order_including_its_errors() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
     let good = |number: usize| json!({"agent": "TestBot", "url": origin.url(&format!("/private/{number}"))});
@@ -120,7 +120,7 @@ async fn many_are_answered_in_order_and_bad_ones_in_their_place() {
 }
 
 #[tokio::test]
-async fn a_bot_that_has_to_prove_itself_is_told_so() {
+async fn decide_reports_that_a_bot_needs_proof() {
     let origin = Origin::start().robots("").spawn().await;
     let config = "[[bot]]\nname = 'AcmeBot'\nuser-agents = ['AcmeBot']\nnetworks = ['192.0.2.0/24']";
     let gate = Gate::with(config).await;
@@ -132,7 +132,7 @@ async fn a_bot_that_has_to_prove_itself_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_client_that_proves_nothing_can_be_asked_for() {
+async fn decide_can_assume_a_client_without_proof() {
     let origin = Origin::start().robots("").spawn().await;
     let config = "[[bot]]\nname = 'AcmeBot'\nuser-agents = ['AcmeBot']\nenforcement = 'report'\n\
                   networks = ['192.0.2.0/24']";
@@ -165,7 +165,7 @@ async fn a_client_that_proves_nothing_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn where_a_path_is_not_seen_the_connect_decides() {
+async fn decide_uses_the_connect_if_the_proxy_cannot_see_the_path() {
     let origin = Origin::start().robots(ROBOTS).tls().spawn().await;
     let url = origin.url("/open");
     for (mode, agent, verdict, reason) in [
@@ -187,7 +187,7 @@ async fn where_a_path_is_not_seen_the_connect_decides() {
 }
 
 #[tokio::test]
-async fn a_place_where_bots_may_not_go_is_told_and_not_asked() {
+async fn decide_denies_a_prohibited_address_without_contacting_it() {
     let gate = Gate::with(&format!("[egress]\nallow = []\ndeny = ['{NAME}']")).await;
     for url in ["http://127.0.0.1:1/", &format!("http://{NAME}/")] {
         let decided = get(&gate, &decide_path("TestBot", url)).await;
@@ -201,7 +201,7 @@ async fn a_place_where_bots_may_not_go_is_told_and_not_asked() {
 }
 
 #[tokio::test]
-async fn a_robots_txt_that_cannot_be_had_is_no_error_of_asking() {
+async fn decide_reports_an_unreachable_robots_txt_as_a_decision() {
     let origin = Origin::start().reply("/robots.txt", Reply::status(503)).spawn().await;
     let gate = Gate::start().await;
     let decided = get(&gate, &decide_path("TestBot", &origin.url("/"))).await;
@@ -210,7 +210,7 @@ async fn a_robots_txt_that_cannot_be_had_is_no_error_of_asking() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_told() {
+async fn decide_rejects_invalid_requests() {
     let gate = Gate::start().await;
     for (path, expected) in [
         ("/api/v1/decide", "agent is missing; write ?agent=BOT"),
@@ -265,7 +265,7 @@ async fn what_cannot_be_asked_is_told() {
 }
 
 #[tokio::test]
-async fn a_query_that_cannot_be_read_is_answered_with_how_it_is_written() {
+async fn an_invalid_query_gets_an_error_that_shows_its_form() {
     let gate = Gate::start().await;
     let question = "write ?agent=BOT&url=URL, both percent-encoded";
     for (path, wrong, right) in [

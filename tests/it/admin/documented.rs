@@ -114,7 +114,7 @@ const KNOWN: [&str; 13] = [
 ];
 
 #[test]
-fn what_does_not_fit_is_seen() {
+fn a_value_that_does_not_match_the_schema_is_found() {
     let schema = &DOCUMENT["components"]["schemas"]["Config"];
     for (text, fitting) in [
         (r#"{"generation":1,"file":null,"settings":{}}"#, true),

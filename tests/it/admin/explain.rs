@@ -8,7 +8,7 @@ use crate::support::{CliOutput, Gate, Origin};
 const ROBOTS: &str = "User-agent: *\nAllow: /private/open\nDisallow: /private\nCrawl-delay: 5\n";
 
 #[tokio::test]
-async fn it_tells_what_the_command_tells() {
+async fn the_api_explains_what_the_command_explains() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
     let url = origin.url("/private/open/x");
@@ -44,7 +44,7 @@ async fn it_tells_what_the_command_tells() {
 }
 
 #[tokio::test]
-async fn where_no_file_decides_there_is_none() {
+async fn explain_has_no_file_if_no_file_decides() {
     let origin = Origin::start().spawn().await;
     let gate = Gate::start().await;
     for (agent, reason) in [("TestBot", "no-robots"), ("Mozilla/5.0", "unidentified")] {

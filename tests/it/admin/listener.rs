@@ -5,7 +5,7 @@ use tokio::{io::AsyncReadExt as _, net::TcpStream};
 use crate::support::{Connection, Gate, Latch, Origin, Reply, Signal, refused, wait};
 
 #[tokio::test]
-async fn it_says_that_it_lives_and_is_ready() {
+async fn a_running_gate_is_alive_and_ready() {
     let gate = Gate::start().await;
     for (path, text) in [("/healthz", "ok\n"), ("/readyz", "ready\n")] {
         let response = gate.admin(path).await;
@@ -15,7 +15,7 @@ async fn it_says_that_it_lives_and_is_ready() {
 }
 
 #[tokio::test]
-async fn while_it_drains_it_is_alive_and_not_ready() {
+async fn a_draining_gate_is_alive_and_not_ready() {
     let latch = Latch::new();
     let slow = Reply::ok("text/plain", "").after(&latch);
     let origin = Origin::start().robots("").reply("/slow", slow).spawn().await;
@@ -32,7 +32,7 @@ async fn while_it_drains_it_is_alive_and_not_ready() {
 }
 
 #[tokio::test]
-async fn while_the_audit_log_takes_nothing_it_is_not_ready() {
+async fn a_gate_with_a_failing_audit_log_is_not_ready() {
     let origin = Origin::start().robots("").spawn().await;
     // Every write to `/dev/full` fails with "no space left".
     let gate = Gate::with("[audit]\npath = \"/dev/full\"").await;
@@ -63,7 +63,7 @@ async fn while_the_audit_log_takes_nothing_it_is_not_ready() {
 }
 
 #[tokio::test]
-async fn the_page_is_served_whole_with_what_keeps_others_out() {
+async fn the_page_is_served_with_its_security_headers() {
     let gate = Gate::start().await;
     for (path, kind) in [
         ("/", "text/html; charset=utf-8"),
@@ -80,7 +80,7 @@ async fn the_page_is_served_whole_with_what_keeps_others_out() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_or_not_so_is_a_problem() {
+async fn an_unknown_path_or_method_gets_a_problem() {
     let gate = Gate::start().await;
     let response = gate.admin("/nowhere").await;
     assert_eq!(response.status, 404);
@@ -94,7 +94,7 @@ async fn what_is_not_there_or_not_so_is_a_problem() {
 }
 
 #[tokio::test]
-async fn head_gets_the_head_of_a_get() {
+async fn head_gets_the_same_fields_as_get() {
     let gate = Gate::start().await;
     for path in ["/", "/healthz", "/nowhere", "/api/v1/openapi.json"] {
         let (get, head) = (gate.admin(path).await, gate.ask_admin("HEAD", path).await);
@@ -106,7 +106,7 @@ async fn head_gets_the_head_of_a_get() {
 }
 
 #[tokio::test]
-async fn no_bot_gets_there_through_the_proxy() {
+async fn bots_cannot_reach_the_admin_listener_through_the_proxy() {
     for (listen, hosts) in [
         ("127.0.0.1:0", &["127.0.0.1", "0.0.0.0", "gate.example"][..]),
         ("[::1]:0", &["[::1]"]),
@@ -124,7 +124,7 @@ async fn no_bot_gets_there_through_the_proxy() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_told_with_its_key() {
+async fn the_error_for_an_occupied_port_names_the_key() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap();
     let failed = Gate::builder()
@@ -135,14 +135,14 @@ async fn a_port_that_is_taken_is_told_with_its_key() {
 }
 
 #[tokio::test]
-async fn an_empty_list_is_nowhere() {
+async fn an_empty_admin_listen_opens_no_listener() {
     let gate = Gate::with("[admin]\nlisten = []").await;
     let listening = gate.log().into_iter().filter(|line| line.message() == "listening");
     assert_eq!(listening.count(), 1);
 }
 
 #[tokio::test]
-async fn a_crowd_of_idle_connections_keeps_nobody_out() {
+async fn many_idle_connections_do_not_block_new_ones() {
     let gate = Gate::start().await;
     let mut crowd = Vec::new();
     for _ in 0..200 {
@@ -160,7 +160,7 @@ async fn a_crowd_of_idle_connections_keeps_nobody_out() {
 }
 
 #[tokio::test]
-async fn a_connection_that_answers_is_kept_for_the_next_request() {
+async fn an_admin_connection_serves_several_requests() {
     let gate = Gate::start().await;
     let mut kept = Connection::to(gate.admin_address()).await.unwrap();
     for _ in 0..3 {

@@ -24,7 +24,7 @@ fn names(list: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_origin_is_told_with_its_file_and_the_verdicts_that_it_caused() {
+async fn the_details_of_an_origin_have_its_file_and_its_verdicts() {
     for cache in CACHES {
         let origin = Origin::start().robots(ROBOTS).page("/", "page").spawn().await;
         let gate = gate_with(cache).await;
@@ -66,7 +66,7 @@ async fn an_origin_is_told_with_its_file_and_the_verdicts_that_it_caused() {
 }
 
 #[tokio::test]
-async fn the_list_comes_in_parts_each_origin_once() {
+async fn the_list_in_parts_has_each_origin_once() {
     for cache in CACHES {
         let origin = Origin::start().robots(ROBOTS).page("/", "page").spawn().await;
         let gate = gate_with(cache).await;
@@ -103,7 +103,7 @@ async fn the_list_comes_in_parts_each_origin_once() {
 }
 
 #[tokio::test]
-async fn what_is_not_known_is_not_found() {
+async fn an_unknown_origin_is_not_found() {
     for cache in CACHES {
         let gate = gate_with(cache).await;
         assert_eq!(
@@ -119,7 +119,7 @@ async fn what_is_not_known_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_beside_what_holds() {
+async fn the_details_of_an_origin_show_a_failure() {
     let mut origin = Origin::start().robots(ROBOTS).spawn().await;
     let (gate, url) = (Gate::start().await, origin.url("/"));
     origin.shut_down().await;

@@ -15,7 +15,7 @@ fn urls(tail: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_was_not_allowed_is_told_as_it_was_logged() {
+async fn refusals_are_listed_as_they_were_logged() {
     let origin = Origin::start().robots(ROBOTS).page("/", "page").spawn().await;
     let config = "[audit]\nredact-query = true\n[[bot]]\nname = 'Watched'\nuser-agents = ['Watched']\n\
                   enforcement = 'report'";
@@ -45,7 +45,7 @@ async fn what_was_not_allowed_is_told_as_it_was_logged() {
 }
 
 #[tokio::test]
-async fn who_polls_gets_each_once() {
+async fn a_client_that_polls_gets_each_refusal_once() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
     let all: Vec<String> = (0..5).map(|number| origin.url(&format!("/private/{number}"))).collect();

@@ -23,7 +23,7 @@ async fn ask_socket(gate: &Gate, method: &str, path: &str, status: u16) -> Value
 }
 
 #[tokio::test]
-async fn it_answers_without_a_listener_and_without_a_token() {
+async fn the_socket_works_without_a_listener_and_without_a_token() {
     let gate = Gate::builder()
         .put("admin-token", "correct-horse-battery-staple")
         .config("[admin]\nlisten = []\ntoken-file = 'admin-token'")
@@ -45,7 +45,7 @@ async fn it_answers_without_a_listener_and_without_a_token() {
 }
 
 #[tokio::test]
-async fn it_tells_the_same_as_the_listener() {
+async fn the_socket_returns_the_same_as_the_listener() {
     let origin = Origin::start().robots(ROBOTS).page("/", "page").spawn().await;
     let gate = Gate::start().await;
     allowed(&gate.get(&origin.url("/")).await, "no-rule");
@@ -65,7 +65,7 @@ async fn it_tells_the_same_as_the_listener() {
 }
 
 #[tokio::test]
-async fn what_changes_something_is_asked_there_alone() {
+async fn only_the_socket_accepts_requests_that_change_something() {
     let origin = Origin::start().robots(ROBOTS).page("/", "page").spawn().await;
     let gate = Gate::start().await;
     allowed(&gate.get(&origin.url("/")).await, "no-rule");
@@ -92,7 +92,7 @@ async fn what_changes_something_is_asked_there_alone() {
 }
 
 #[tokio::test]
-async fn where_no_copies_are_on_disk_there_are_no_numbers_of_them() {
+async fn without_copies_on_disk_there_are_no_statistics() {
     let gate = Gate::builder()
         .without("cache.path")
         .config("[cache]\npersist = false")
@@ -103,7 +103,7 @@ async fn where_no_copies_are_on_disk_there_are_no_numbers_of_them() {
 }
 
 #[tokio::test]
-async fn origins_are_counted_by_what_holds() {
+async fn statistics_count_origins_by_their_answer() {
     let origin = Origin::start().robots(ROBOTS).page("/", "page").spawn().await;
     let gate = Gate::start().await;
     for host in ["a", "b"] {

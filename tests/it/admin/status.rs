@@ -6,7 +6,7 @@ use super::get;
 use crate::support::{Gate, Origin};
 
 #[tokio::test]
-async fn the_status_tells_what_there_is() {
+async fn the_status_shows_the_version_the_listeners_and_the_origins() {
     let origin = Origin::start().robots("").page("/", "page").spawn().await;
     let gate = Gate::start().await;
     gate.get(&origin.url("/")).await;
@@ -30,7 +30,7 @@ async fn the_status_tells_what_there_is() {
 }
 
 #[tokio::test]
-async fn without_a_disk_none_is_told_of() {
+async fn the_status_without_a_cache_file_has_no_disk_size() {
     let gate = Gate::builder()
         .without("cache.path")
         .config("[cache]\npersist = false")
@@ -41,7 +41,7 @@ async fn without_a_disk_none_is_told_of() {
 }
 
 #[tokio::test]
-async fn the_configuration_is_told_with_its_generation() {
+async fn the_configuration_has_its_generation() {
     let gate = Gate::start().await;
     assert_eq!(get(&gate, "/api/v1/config").await["generation"], 1);
     gate.reconfigure("[proxy]\nname = 'other'");
@@ -50,7 +50,7 @@ async fn the_configuration_is_told_with_its_generation() {
 }
 
 #[tokio::test]
-async fn the_description_can_be_had() {
+async fn the_api_description_is_served() {
     let gate = Gate::start().await;
     let document = gate.admin("/api/v1/openapi.json").await.json();
     assert_eq!(document["openapi"], "3.1.0");

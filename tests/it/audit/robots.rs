@@ -79,7 +79,7 @@ async fn origin_that(robots: Reply) -> Origin {
 }
 
 #[tokio::test]
-async fn a_first_fetch_is_told_before_what_rests_on_it() {
+async fn a_fetch_is_logged_before_the_decisions_that_use_it() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
 
@@ -102,7 +102,7 @@ async fn a_first_fetch_is_told_before_what_rests_on_it() {
 }
 
 #[tokio::test]
-async fn an_answer_without_rules_is_told_by_what_it_means() {
+async fn the_log_says_what_an_answer_without_rules_means() {
     let no_robots = json!({
         "status": 404, "bytes": 0, "holds": "no-robots", "robots_sha256": null, "robots_expires": "in 60 min",
     });
@@ -123,7 +123,7 @@ async fn an_answer_without_rules_is_told_by_what_it_means() {
 }
 
 #[tokio::test]
-async fn what_was_read_is_counted_unpacked() {
+async fn the_logged_size_is_that_of_the_unpacked_body() {
     let origin = origin_that(Reply::gzip(ROBOTS.as_bytes())).await;
     let long = origin_that(Reply::gzip(format!("{ROBOTS}{}", "#\n".repeat(400 * 1024)).as_bytes())).await;
     let gate = Gate::start().await;
@@ -137,7 +137,7 @@ async fn what_was_read_is_counted_unpacked() {
 }
 
 #[tokio::test]
-async fn redirects_are_told_with_where_they_led() {
+async fn redirects_are_logged_with_their_targets() {
     let elsewhere = Origin::start()
         .reply("/a", Reply::status(308).header("Location", "/b"))
         .page("/b", ROBOTS)
@@ -162,7 +162,7 @@ async fn redirects_are_told_with_where_they_led() {
 }
 
 #[tokio::test]
-async fn redirects_without_an_end_are_no_robots_txt_and_are_told_as_far_as_they_were_followed() {
+async fn endless_redirects_mean_no_robots_txt_and_are_logged() {
     let origin = origin_that(Reply::redirect("/robots.txt")).await;
     let gate = Gate::start().await;
 
@@ -179,7 +179,7 @@ async fn redirects_without_an_end_are_no_robots_txt_and_are_told_as_far_as_they_
 }
 
 #[tokio::test]
-async fn a_failure_is_told_with_its_cause_and_since_when() {
+async fn a_failure_is_logged_with_its_cause_and_start() {
     let mut gone = Origin::start().spawn().await;
     gone.shut_down().await;
     let metadata = origin_that(Reply::redirect("http://169.254.169.254/latest?token=hunter2")).await;
@@ -231,7 +231,7 @@ async fn a_failure_is_told_with_its_cause_and_since_when() {
 }
 
 #[tokio::test]
-async fn a_failure_while_a_copy_holds_changes_nothing_yet() {
+async fn a_failure_does_not_change_a_valid_copy() {
     let origin = origin_that(Reply::ok("text/plain", ROBOTS).header("Cache-Control", "max-age=5")).await;
     let gate = Gate::with("[robots]\nmin-ttl = \"1s\"").await;
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");
@@ -253,7 +253,7 @@ async fn a_failure_while_a_copy_holds_changes_nothing_yet() {
 }
 
 #[tokio::test]
-async fn the_profile_and_the_generation_are_those_that_fetched() {
+async fn a_fetch_is_logged_with_its_profile_and_generation() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
     gate.reconfigure("[robots]\nprofile = \"rfc9309\"");
@@ -266,7 +266,7 @@ async fn the_profile_and_the_generation_are_those_that_fetched() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_runs_at_a_stop_is_told_as_cut_off() {
+async fn a_fetch_cut_off_by_a_stop_is_logged() {
     let origin = origin_that(Reply::script([Step::Stall])).await;
     let mut gate =
         Gate::with("[robots]\nwait = \"100ms\"\nfetch-timeout = \"10m\"\nfetch-idle-timeout = \"10m\"").await;

@@ -21,7 +21,7 @@ fn refusal(change: impl FnOnce(&mut CertificateParams)) -> AuthorityError {
 }
 
 #[test]
-fn each_kind_of_key_signs() {
+fn each_kind_of_key_can_sign() {
     for algorithm in [&PKCS_ECDSA_P256_SHA256, &PKCS_ECDSA_P384_SHA384, &PKCS_ED25519] {
         let key = KeyPair::generate_for(algorithm).unwrap();
         let (authority, origin) = self_signed(&ca_params("an authority"), &key).load_or_create().unwrap();
@@ -54,7 +54,7 @@ fn a_certificate_that_may_not_sign_is_refused() {
 }
 
 #[test]
-fn a_certificate_outside_its_time_is_refused() {
+fn a_certificate_outside_its_validity_is_refused() {
     let error = refusal(|params| params.not_after = (SystemTime::now() - DAY / 2).into());
     assert!(matches!(error, AuthorityError::Expired { .. }), "{error}");
     let error = refusal(|params| params.not_before = (SystemTime::now() + DAY).into());
@@ -62,7 +62,7 @@ fn a_certificate_outside_its_time_is_refused() {
 }
 
 #[test]
-fn what_is_no_certificate_is_refused() {
+fn a_file_without_a_valid_certificate_is_refused() {
     let files = CaFiles::new();
     files.create();
     let block = |content| format!("# mine\n-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n");
@@ -80,7 +80,7 @@ fn what_is_no_certificate_is_refused() {
 }
 
 #[test]
-fn only_certificates_are_shown_of_a_file_that_holds_more() {
+fn certificate_pem_contains_only_the_certificates_of_the_file() {
     let files = CaFiles::new();
     let pem = files.create().certificate_pem().to_owned();
     let key = fs::read_to_string(&files.key).unwrap();
@@ -125,7 +125,7 @@ fn certificates_out_of_order_are_refused() {
 }
 
 #[test]
-fn leaves_end_with_the_first_certificate_of_the_chain_to_end() {
+fn a_leaf_expires_no_later_than_any_certificate_of_its_chain() {
     let mut params = ca_params("root");
     params.not_after = (SystemTime::now() + 10 * DAY).into();
     let root = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -141,7 +141,7 @@ fn leaves_end_with_the_first_certificate_of_the_chain_to_end() {
 
 /// Subjects as in companies' directories: `OU=b, OU=a`, `DC=corp, DC=example`.
 #[test]
-fn the_issuer_is_the_subject_octet_for_octet() {
+fn the_issuer_of_a_leaf_equals_the_subject_byte_for_byte() {
     let mut params = ca_params("issuing");
     params.distinguished_name.push(DnType::OrganizationalUnitName, "one");
     params
@@ -158,7 +158,7 @@ fn the_issuer_is_the_subject_octet_for_octet() {
 }
 
 #[test]
-fn an_authority_that_lacks_what_only_strict_clients_miss_is_taken() {
+fn an_authority_without_extensions_for_strict_clients_is_accepted() {
     let mut params = ca_params("old");
     // Write basicConstraints CA:TRUE by hand, because rcgen's own adds the key identifier too.
     params.is_ca = IsCa::NoCa;

@@ -9,7 +9,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn the_first_start_makes_a_pair_and_the_second_loads_it() {
+fn the_first_start_creates_a_pair_and_the_second_loads_it() {
     let mut files = CaFiles::new();
     files.certificate = files.directory.path().join("a/b/ca.pem");
     files.key = files.directory.path().join("a/c/ca.key");
@@ -31,21 +31,21 @@ fn the_first_start_makes_a_pair_and_the_second_loads_it() {
 }
 
 #[test]
-fn nothing_else_is_left_behind() {
+fn creation_leaves_only_the_two_files() {
     let files = CaFiles::new();
     files.create();
     assert_eq!(files.names(), ["ca.key", "ca.pem"]);
 }
 
 #[test]
-fn loading_makes_nothing() {
+fn loading_creates_no_file() {
     let files = CaFiles::new();
     assert!(matches!(files.load(), Err(AuthorityError::Missing { .. })));
     assert!(files.names().is_empty());
 }
 
 #[test]
-fn half_a_pair_is_refused_and_left_alone() {
+fn a_pair_with_one_file_missing_is_refused_and_unchanged() {
     for (half, other) in [("ca.key", "ca.pem"), ("ca.pem", "ca.key")] {
         let files = CaFiles::new();
         files.create();
@@ -64,7 +64,7 @@ fn half_a_pair_is_refused_and_left_alone() {
 }
 
 #[test]
-fn half_a_pair_is_refused_where_the_other_has_no_directory() {
+fn a_pair_with_a_missing_directory_is_refused() {
     let mut files = CaFiles::new();
     files.create();
     files.key = files.directory.path().join("elsewhere/ca.key");
@@ -92,7 +92,7 @@ fn a_key_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn keys_that_cannot_be_used_are_refused() {
+fn unusable_keys_are_refused() {
     let files = CaFiles::new();
     files.create();
     for (pem, hint) in [
@@ -114,7 +114,7 @@ fn keys_that_cannot_be_used_are_refused() {
 }
 
 #[test]
-fn a_clock_that_was_never_set_makes_no_authority() {
+fn no_authority_is_created_with_an_unset_clock() {
     let files = CaFiles::new();
     let error = Authority::load_or_create(&files.certificate, &files.key, SystemTime::UNIX_EPOCH + DAY).unwrap_err();
     assert!(matches!(error, AuthorityError::Clock(_)), "{error}");
@@ -123,7 +123,7 @@ fn a_clock_that_was_never_set_makes_no_authority() {
 }
 
 #[test]
-fn one_path_for_both_is_refused_before_anything_is_written() {
+fn the_same_path_for_both_files_is_refused() {
     let mut files = CaFiles::new();
     files.key = files.certificate.clone();
     assert!(matches!(files.load_or_create(), Err(AuthorityError::SamePath(_))));
@@ -131,7 +131,7 @@ fn one_path_for_both_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn links_that_lead_nowhere_are_not_replaced() {
+fn dangling_links_are_not_replaced() {
     let files = CaFiles::new();
     for path in [&files.certificate, &files.key] {
         std::os::unix::fs::symlink("nowhere", path).unwrap();
@@ -142,7 +142,7 @@ fn links_that_lead_nowhere_are_not_replaced() {
 
 /// Simulates a process that was killed between the two renames.
 #[test]
-fn a_creation_cut_short_is_finished() {
+fn an_interrupted_creation_is_finished() {
     for (named, waiting) in [("ca.key", "ca.pem"), ("ca.pem", "ca.key")] {
         let files = CaFiles::new();
         let fingerprint = files.create().fingerprint();
@@ -158,7 +158,7 @@ fn a_creation_cut_short_is_finished() {
 
 /// Simulates a process that was killed while it wrote.
 #[test]
-fn what_never_got_a_name_is_made_anew() {
+fn an_unfinished_file_is_replaced_by_a_new_pair() {
     let files = CaFiles::new();
     fs::write(files.unfinished(&files.key), "-----BEGIN PRIV").unwrap();
     let fingerprint = files.create().fingerprint();
@@ -168,7 +168,7 @@ fn what_never_got_a_name_is_made_anew() {
 
 /// Simulates a process that was killed before the cleanup.
 #[test]
-fn what_is_of_no_use_any_more_is_tidied_up() {
+fn a_leftover_temporary_file_is_removed() {
     let files = CaFiles::new();
     files.create();
     fs::hard_link(&files.key, files.unfinished(&files.key)).unwrap();
@@ -177,7 +177,7 @@ fn what_is_of_no_use_any_more_is_tidied_up() {
 }
 
 #[test]
-fn what_waits_but_does_not_fit_finishes_nothing() {
+fn an_unfinished_file_of_another_pair_is_not_used() {
     let files = CaFiles::new();
     files.create();
     let other = CaFiles::new();
@@ -189,7 +189,7 @@ fn what_waits_but_does_not_fit_finishes_nothing() {
 }
 
 #[test]
-fn starts_at_once_agree_on_one_pair() {
+fn simultaneous_starts_agree_on_one_pair() {
     for _ in 0..20 {
         let files = CaFiles::new();
         let together = Barrier::new(16);

@@ -81,7 +81,7 @@ const AUTHORITY_KEY_ID: &str = "2.5.29.35";
 const EXTENDED_KEY_USAGE: &str = "2.5.29.37";
 
 #[test]
-fn the_authority_is_one_and_nothing_else() {
+fn a_new_authority_has_exactly_the_expected_extensions() {
     let (authority, other) = (authority(), authority());
     let certificate = parse(authority.certificate_der());
     assert_eq!(
@@ -106,7 +106,7 @@ fn the_authority_is_one_and_nothing_else() {
 }
 
 #[test]
-fn a_leaf_for_a_host_name() {
+fn a_leaf_for_a_host_name_has_the_expected_fields() {
     let authority = authority();
     let der = mint(&authority, &dns("www.example.com"));
     let leaf = parse(&der);
@@ -145,7 +145,7 @@ fn a_leaf_for_a_host_name() {
 }
 
 #[test]
-fn clients_take_leaves_for_names_and_addresses() {
+fn clients_accept_leaves_for_names_and_addresses() {
     let authority = authority();
     let long = format!("{}.example.com", "a".repeat(60));
     for name in [
@@ -179,7 +179,7 @@ fn clients_refuse_a_leaf_for_another_name() {
 }
 
 #[test]
-fn a_name_too_long_for_a_common_name_has_no_subject_at_all() {
+fn a_leaf_for_a_long_name_has_an_empty_subject() {
     let authority = authority();
     let name = format!("{}.example", "a".repeat(56));
     assert_eq!(name.len(), 64);
@@ -193,7 +193,7 @@ fn a_name_too_long_for_a_common_name_has_no_subject_at_all() {
 }
 
 #[test]
-fn serial_numbers_are_positive_long_and_never_the_same() {
+fn serial_numbers_are_positive_long_and_unique() {
     let authority = authority();
     let serials: HashSet<_> = (0..50)
         .map(|_| {
@@ -208,7 +208,7 @@ fn serial_numbers_are_positive_long_and_never_the_same() {
 }
 
 #[test]
-fn each_leaf_has_a_key_of_its_own() {
+fn each_leaf_has_its_own_key() {
     let authority = authority();
     let (one, other) = (
         mint(&authority, &dns("example.com")),
@@ -222,7 +222,7 @@ fn each_leaf_has_a_key_of_its_own() {
 }
 
 #[test]
-fn names_that_no_certificate_carries_are_refused() {
+fn names_that_a_certificate_cannot_have_are_refused() {
     let authority = authority();
     for (name, expected) in [
         ("*.example.com", NameError::Character),
@@ -239,7 +239,7 @@ fn names_that_no_certificate_carries_are_refused() {
 }
 
 #[test]
-fn an_authority_past_its_end_mints_nothing() {
+fn an_authority_outside_its_validity_issues_no_leaf() {
     let authority = authority();
     let error = authority.mint(&dns("example.com"), authority.not_after()).unwrap_err();
     assert!(matches!(error, MintError::Expired { .. }), "{error}");

@@ -40,7 +40,7 @@ fn client(leaves: &Leaves) -> ClientConfig {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_at_once_wait_for_one_mint() {
+async fn a_hundred_simultaneous_requests_share_one_leaf() {
     let leaves = leaves(16);
     let mut tasks = JoinSet::new();
     for _ in 0..100 {
@@ -54,7 +54,7 @@ async fn a_hundred_at_once_wait_for_one_mint() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_name_has_its_own() {
+async fn each_name_has_its_own_leaf() {
     let leaves = leaves(16);
     assert!(leaves.is_empty());
     for name in [dns("example.com"), dns("localhost"), ip("192.0.2.1"), ip("2001:db8::1")] {
@@ -77,7 +77,7 @@ async fn the_number_of_leaves_is_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn even_no_room_at_all_serves() {
+async fn a_cache_of_size_zero_still_issues_leaves() {
     let leaves = leaves(0);
     for name in ["a.example", "b.example", "a.example"] {
         leaves.server_config(dns(name)).await.unwrap();
@@ -87,7 +87,7 @@ async fn even_no_room_at_all_serves() {
 
 /// Runs on one thread, so that the first caller is gone before its certificate is made.
 #[tokio::test]
-async fn a_caller_that_goes_away_takes_nothing_along() {
+async fn a_leaf_is_kept_if_its_caller_is_cancelled() {
     let leaves = leaves(16);
     {
         let mut call = Box::pin(leaves.server_config(dns("example.com")));
@@ -103,7 +103,7 @@ async fn a_caller_that_goes_away_takes_nothing_along() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_that_go_away_at_any_point_leave_the_name_usable() {
+async fn callers_cancelled_at_any_point_do_not_block_the_name() {
     let leaves = leaves(16);
     for index in 0..200_u64 {
         let name = dns(&format!("{}.example", index / 10));
@@ -115,7 +115,7 @@ async fn callers_that_go_away_at_any_point_leave_the_name_usable() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_are_not_kept() {
+async fn errors_are_not_cached() {
     let clock = Clock::new();
     let leaves = clock.leaves();
     let name = || dns("example.com");
@@ -136,7 +136,7 @@ async fn errors_are_not_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leaf_is_replaced_halfway_and_once() {
+async fn concurrent_requests_renew_a_leaf_once_after_half_its_lifetime() {
     let clock = Clock::new();
     let leaves = clock.leaves();
     let first = leaves.server_config(dns("example.com")).await.unwrap();
@@ -158,7 +158,7 @@ async fn a_leaf_is_replaced_halfway_and_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_set_back_replaces_a_leaf_that_has_yet_to_begin() {
+async fn a_leaf_that_is_not_yet_valid_is_replaced() {
     let clock = Clock::new();
     clock.set(|now| now + 10 * DAY);
     let leaves = clock.leaves();
@@ -176,7 +176,7 @@ async fn a_clock_set_back_replaces_a_leaf_that_has_yet_to_begin() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newest_http_that_both_speak_is_chosen() {
+async fn the_newest_http_version_that_both_support_is_chosen() {
     let leaves = leaves(16);
     let server = leaves.server_config(dns("example.com")).await.unwrap();
     for (offered, chosen) in [
@@ -192,7 +192,7 @@ async fn the_newest_http_that_both_speak_is_chosen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_resume_with_either_version() {
+async fn sessions_resume_with_tls_1_2_and_tls_1_3() {
     let leaves = leaves(16);
     let server = leaves.server_config(dns("example.com")).await.unwrap();
     let mut roots = RootCertStore::empty();
@@ -224,7 +224,7 @@ async fn sessions_resume_without_a_server_name() {
 
 /// If a client is led into the tunnel to another name, it must verify the certificate again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_for_one_name_opens_no_other() {
+async fn a_session_ticket_is_valid_for_one_name_only() {
     let leaves = leaves(16);
     let one = leaves.server_config(dns("one.example")).await.unwrap();
     let other = leaves.server_config(dns("other.example")).await.unwrap();

@@ -27,7 +27,7 @@ async fn response_to(gate: &Gate, bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn hostile_clients_disturb_nobody() {
+async fn hostile_clients_of_the_socket_do_no_harm() {
     let site = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let mut gate = Gate::start().await;
     allowed(&gate.get(&site.url("/1")).await, "no-rule");
@@ -58,7 +58,7 @@ async fn hostile_clients_disturb_nobody() {
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_away_ends_the_list_quietly() {
+async fn a_closed_pipe_ends_the_list_without_an_error() {
     let site = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
     allowed(&gate.get(&site.url("/1")).await, "no-rule");
@@ -76,7 +76,7 @@ async fn a_reader_that_goes_away_ends_the_list_quietly() {
 }
 
 #[tokio::test]
-async fn what_another_version_or_a_proxy_in_trouble_says_is_told() {
+async fn an_unexpected_response_of_the_proxy_is_reported() {
     let mut gate = Gate::start().await;
     gate.stop().await;
     let listener = UnixListener::bind(gate.file("robots.redb.sock")).expect("a free name");

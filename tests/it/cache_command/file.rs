@@ -6,7 +6,7 @@ use super::{ROBOTS, cache, rows};
 use crate::support::{Gate, Origin, Signal, allowed, wait};
 
 #[tokio::test]
-async fn nothing_kept_yet_is_told_and_nothing_is_made() {
+async fn a_missing_file_is_reported_and_not_created() {
     let mut gate = Gate::with("[cache]\npath = \"state/robots.redb\"").await;
     gate.stop().await;
     fs::remove_dir_all(gate.file("state")).expect("the folder is ours");
@@ -27,7 +27,7 @@ async fn nothing_kept_yet_is_told_and_nothing_is_made() {
 }
 
 #[tokio::test]
-async fn without_a_file_by_choice_the_choice_is_told() {
+async fn the_command_says_that_persist_is_off() {
     let gate = Gate::builder()
         .without("cache.path")
         .config("[cache]\npersist = false")
@@ -44,7 +44,7 @@ async fn without_a_file_by_choice_the_choice_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_no_use_is_a_usage_error() {
+async fn wrong_arguments_are_usage_errors() {
     let gate = Gate::start().await;
     for args in [
         &[][..],
@@ -59,7 +59,7 @@ async fn what_is_no_use_is_a_usage_error() {
 }
 
 #[tokio::test]
-async fn the_socket_is_for_its_user_alone_and_a_stale_one_is_replaced() {
+async fn the_socket_is_private_and_a_stale_one_is_replaced() {
     let mut gate = Gate::start().await;
     let socket = gate.file("robots.redb.sock");
     let mode = fs::metadata(&socket).expect("a socket").permissions().mode();
@@ -76,7 +76,7 @@ async fn the_socket_is_for_its_user_alone_and_a_stale_one_is_replaced() {
 }
 
 #[tokio::test]
-async fn of_two_with_one_file_the_one_that_has_it_open_answers() {
+async fn the_proxy_that_has_the_file_open_responds_to_the_command() {
     let site = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let first = Gate::start().await;
     let path = first.file("robots.redb");
@@ -88,7 +88,7 @@ async fn of_two_with_one_file_the_one_that_has_it_open_answers() {
 }
 
 #[tokio::test]
-async fn a_file_in_use_by_one_that_does_not_answer_is_told() {
+async fn a_file_in_use_by_a_silent_process_is_reported() {
     let gate = Gate::start().await;
     fs::remove_file(gate.file("robots.redb.sock")).expect("a socket");
     let output = cache(&gate, &["list"]).await;
@@ -100,7 +100,7 @@ async fn a_file_in_use_by_one_that_does_not_answer_is_told() {
 }
 
 #[tokio::test]
-async fn a_socket_that_cannot_be_made_stops_nothing() {
+async fn the_proxy_runs_without_its_cache_socket() {
     let site = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let long = "x".repeat(100);
     let gate = Gate::with(&format!("[cache]\npath = \"{long}/robots.redb\"")).await;
@@ -119,7 +119,7 @@ async fn a_socket_that_cannot_be_made_stops_nothing() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_told_and_not_touched() {
+async fn a_damaged_file_is_reported_and_not_changed() {
     let mut gate = Gate::start().await;
     gate.stop().await;
     let file = gate.file("robots.redb");

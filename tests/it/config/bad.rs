@@ -148,7 +148,7 @@ const BAD: &[&str] = &[
 ];
 
 #[test]
-fn every_mistake_is_told_with_its_place() {
+fn every_mistake_is_reported_with_its_position() {
     let mut errors = String::new();
     for text in BAD {
         let error = parse(text).expect_err(text);
@@ -170,7 +170,7 @@ fn every_mistake_is_told_with_its_place() {
 }
 
 #[test]
-fn a_value_without_quotes_is_told_how_to_be_written() {
+fn the_error_for_a_value_without_quotes_shows_the_quotes() {
     for (text, expected) in [
         (
             "[https]\nmode = intercept",
@@ -239,7 +239,7 @@ fn a_value_without_quotes_is_told_how_to_be_written() {
 }
 
 #[test]
-fn what_is_found_is_told_as_what_it_is() {
+fn the_error_names_the_type_that_was_found() {
     for (text, expected) in [
         (
             "[proxy]\nname = 2027-01-31",
@@ -274,7 +274,7 @@ robotgate.toml:12:15: robots.default-ttl: "24 hurs" is not a duration; write a n
 }
 
 #[test]
-fn a_file_of_other_bytes_is_told_with_its_place() {
+fn invalid_utf_8_is_reported_with_its_position() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("robotgate.toml");
     std::fs::write(&file, b"[proxy]\nname = '\xff'").unwrap();
@@ -321,7 +321,7 @@ fn roots_without_a_certificate_are_refused() {
 
 proptest::proptest! {
     #[test]
-    fn no_file_panics(text in "(\\[\\[?(proxy|bot|https.tunnel|robots|robots.unreachable)\\]?\\]|\n|[a-z-]{1,8}|=|'|\"|[0-9:é.T-]{1,12}|\\{|\\}| ){0,30}") {
+    fn no_text_makes_the_parser_panic(text in "(\\[\\[?(proxy|bot|https.tunnel|robots|robots.unreachable)\\]?\\]|\n|[a-z-]{1,8}|=|'|\"|[0-9:é.T-]{1,12}|\\{|\\}| ){0,30}") {
         let _ = parse(&text).map_err(|error| error.to_string());
     }
 }

@@ -67,7 +67,7 @@ const BOTS: &str = r#"
 "#;
 
 #[test]
-fn names_stand_for_the_bots_that_list_them_or_are_called_so() {
+fn a_credential_belongs_to_the_bot_that_lists_it_or_has_its_name() {
     let file = ["AcmeBot", "acme-prod", "acme-staging", "acme-prod", "old"]
         .map(line)
         .join("\n");
@@ -90,7 +90,7 @@ fn names_stand_for_the_bots_that_list_them_or_are_called_so() {
 }
 
 #[test]
-fn a_name_that_is_not_in_the_file_stands_for_a_bot_that_nobody_can_be() {
+fn a_bot_with_a_missing_credential_is_reported() {
     let folder = Folder::with(BOTS, &line("acme-prod"));
     let config = folder.load().unwrap();
     assert_eq!(
@@ -100,7 +100,7 @@ fn a_name_that_is_not_in_the_file_stands_for_a_bot_that_nobody_can_be() {
 }
 
 #[test]
-fn a_file_that_others_can_get_at_is_refused() {
+fn a_credentials_file_that_others_can_access_is_refused() {
     let file = ["acme-prod", "acme-staging"].map(line).join("\n");
     let folder = Folder::with(BOTS, &file);
     for (mode, message) in [
@@ -139,7 +139,7 @@ fn a_file_that_others_can_get_at_is_refused() {
 }
 
 #[test]
-fn bad_lines_are_told_with_file_and_number_and_not_quoted() {
+fn bad_lines_are_reported_by_number_and_not_quoted() {
     let file = format!("{}\nacme-staging:hunter2\n\nhunter3\n", line("acme-prod"));
     let message = Folder::with(BOTS, &file).load().unwrap_err();
     assert!(
@@ -163,7 +163,7 @@ fn bad_lines_are_told_with_file_and_number_and_not_quoted() {
 }
 
 #[test]
-fn proofs_are_read_as_written() {
+fn networks_and_certificates_of_a_bot_are_read() {
     let roots = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/config/root.pem");
     let config = super::good(&format!(
         "[proxy.tls]\nlisten = '127.0.0.1:0'\ncertificate = 'a.pem'\nkey = 'b.pem'\nclient-roots = ['{roots}']\n\

@@ -145,7 +145,7 @@ fn the_polite_preset_limits_the_pace_and_nothing_else() {
 }
 
 #[test]
-fn the_presets_set_what_holds_of_a_failing_origin_and_nothing_else() {
+fn the_presets_change_only_the_unreachable_settings() {
     for (preset, deny_for, without_copy) in [
         (CACHED_COPY, Duration::ZERO, WithoutCopy::Deny),
         (TWELVE_HOURS, Duration::from_secs(12 * 60 * 60), WithoutCopy::Allow),
@@ -168,7 +168,7 @@ fn the_presets_set_what_holds_of_a_failing_origin_and_nothing_else() {
 }
 
 #[test]
-fn the_presets_say_what_they_mean_though_it_is_the_default() {
+fn the_presets_state_every_key_even_if_it_is_the_default() {
     for preset in [CACHED_COPY, TWELVE_HOURS] {
         let parsed: toml::Table = preset.parse().unwrap();
         let section = parsed["robots"]["unreachable"].as_table().unwrap();
@@ -179,7 +179,7 @@ fn the_presets_say_what_they_mean_though_it_is_the_default() {
 }
 
 #[test]
-fn every_shipped_file_is_fine() {
+fn every_shipped_configuration_is_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("conf");
     for entry in folder.read_dir().unwrap() {
         let file = entry.unwrap().path();

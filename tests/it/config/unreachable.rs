@@ -11,14 +11,14 @@ fn parse(text: &str) -> Unreachable {
 }
 
 #[test]
-fn the_defaults_are_those_of_the_cache() {
+fn the_defaults_equal_those_of_the_policy() {
     assert_eq!(good("").robots.policy, Policy::default());
     assert_eq!(parse(""), Unreachable::default());
     assert_eq!(good("").robots.policy.unreachable, Unreachable::default());
 }
 
 #[test]
-fn every_value_is_taken() {
+fn every_key_of_the_unreachable_section_is_read() {
     let unreachable = parse(
         r#"
         deny-for = "2h"
@@ -55,13 +55,13 @@ fn every_value_is_taken() {
 }
 
 #[test]
-fn the_time_of_denial_may_be_none_and_a_year() {
+fn deny_for_may_be_zero_or_a_year() {
     assert_eq!(parse("deny-for = '0s'").deny_for, Duration::ZERO);
     assert_eq!(parse("deny-for = '365d'").deny_for, Duration::from_secs(365 * 86_400));
 }
 
 #[test]
-fn waits_that_are_not_written_give_way_to_the_longest() {
+fn default_retry_delays_do_not_exceed_the_longest() {
     let waits = |text: &str| {
         let retry = parse(text).retry;
         [retry.first, retry.busy, retry.longest].map(|wait| wait.as_secs())

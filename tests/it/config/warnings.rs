@@ -10,7 +10,7 @@ const ENDED: &str = "https.tunnel: the entry for .ended.example has expired: its
 const WATCHED: &str = "which robotgate watches for changes";
 
 #[tokio::test]
-async fn a_tunnel_past_its_date_and_a_log_in_a_watched_folder_are_named() {
+async fn an_expired_tunnel_and_a_log_in_a_watched_folder_are_warnings() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gate.toml");
     fs::create_dir(folder.path().join("log")).unwrap();
@@ -41,7 +41,7 @@ async fn a_tunnel_past_its_date_and_a_log_in_a_watched_folder_are_named() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_used_is_told_with_the_key_that_names_it() {
+async fn the_error_for_an_unusable_file_names_its_key() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gate.toml");
     for name in ["damaged.pem", "key.pem"] {
@@ -76,7 +76,7 @@ async fn a_file_that_cannot_be_used_is_told_with_the_key_that_names_it() {
 }
 
 #[tokio::test]
-async fn a_start_and_a_reload_say_the_same() {
+async fn a_start_and_a_reload_log_the_same_warnings() {
     // The test's audit log is beside the configuration, which causes a warning too.
     let gate = Gate::with(TUNNELS).await;
     let warned = |text: &str| {
@@ -93,7 +93,7 @@ async fn a_start_and_a_reload_say_the_same() {
 }
 
 #[tokio::test]
-async fn who_mixes_up_how_check_and_run_take_the_file_is_told_what_to_type() {
+async fn check_and_run_correct_a_wrongly_given_configuration_file() {
     for (args, text) in [
         (&["check", "--config", "gate.toml"][..], "robotgate check gate.toml"),
         (&["check", "-c", "gate.toml"], "robotgate check gate.toml"),

@@ -53,7 +53,7 @@ async fn nothing_but(watcher: &mut Watcher, path: &Path, change: impl FnOnce()) 
 }
 
 #[tokio::test]
-async fn a_file_renamed_over() {
+async fn the_watcher_sees_a_file_replaced_by_rename() {
     let folder = Folder::new();
     let mut watcher = folder.watch();
     for content in ["2", "3"] {
@@ -63,7 +63,7 @@ async fn a_file_renamed_over() {
 }
 
 #[tokio::test]
-async fn a_file_written_in_place() {
+async fn the_watcher_sees_a_file_written_in_place() {
     let folder = Folder::new();
     let mut watcher = folder.watch();
     for content in ["2", "3"] {
@@ -73,7 +73,7 @@ async fn a_file_written_in_place() {
 }
 
 #[tokio::test]
-async fn a_file_deleted_and_made_again() {
+async fn the_watcher_sees_a_file_deleted_and_created_again() {
     let folder = Folder::new();
     let mut watcher = folder.watch();
     let path = folder.path("robotgate.toml");
@@ -82,7 +82,7 @@ async fn a_file_deleted_and_made_again() {
 }
 
 #[tokio::test]
-async fn a_file_that_comes_later() {
+async fn the_watcher_sees_a_file_created_later() {
     let folder = Folder(tempfile::tempdir().unwrap());
     let mut watcher = folder.watch();
     folder.write("robotgate.toml", "1");
@@ -90,7 +90,7 @@ async fn a_file_that_comes_later() {
 }
 
 #[tokio::test]
-async fn neighbours_and_touches_are_no_change() {
+async fn the_watcher_ignores_other_files_and_unchanged_contents() {
     let folder = Folder::new();
     let mut watcher = folder.watch();
     let path = folder.path("robotgate.toml");
@@ -106,7 +106,7 @@ async fn neighbours_and_touches_are_no_change() {
 
 /// Simulates how Kubernetes mounts a ConfigMap: `robotgate.toml` → `..data/robotgate.toml`, `..data` → `..1`.
 #[tokio::test]
-async fn a_symbolic_link_swapped_two_steps_away() {
+async fn the_watcher_sees_a_symbolic_link_changed_two_steps_away() {
     let folder = Folder(tempfile::tempdir().unwrap());
     let version = |name: &str, content: &str| {
         fs::create_dir(folder.path(name)).unwrap();
@@ -133,7 +133,7 @@ async fn a_symbolic_link_swapped_two_steps_away() {
 }
 
 #[tokio::test]
-async fn a_link_into_another_folder_and_a_linked_folder() {
+async fn the_watcher_follows_links_to_files_and_folders() {
     let (links, files) = (Folder(tempfile::tempdir().unwrap()), Folder::new());
     symlink(files.0.path(), links.path("conf")).unwrap();
     let mut watcher = Watcher::new(&links.path("conf/robotgate.toml")).unwrap();
@@ -149,7 +149,7 @@ async fn a_link_into_another_folder_and_a_linked_folder() {
 }
 
 #[tokio::test]
-async fn a_folder_removed_and_made_again() {
+async fn the_watcher_sees_a_folder_removed_and_created_again() {
     let folder = Folder(tempfile::tempdir().unwrap());
     let conf = folder.path("conf");
     fs::create_dir(&conf).unwrap();
@@ -167,7 +167,7 @@ async fn a_folder_removed_and_made_again() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_dropped_loses_nothing() {
+async fn a_cancelled_wait_loses_no_change() {
     let folder = Folder::new();
     let mut watcher = folder.watch();
     folder.write("robotgate.toml", "2");
@@ -179,7 +179,7 @@ async fn a_wait_that_is_dropped_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_beside_it_that_is_followed() {
+async fn the_watcher_sees_changes_of_additional_files() {
     let folder = Folder::new();
     let mut watcher = folder.watch();
     watcher.follow(&[folder.path("credentials")]).unwrap();

@@ -4,7 +4,7 @@ use super::through_connect;
 use crate::support::{Gate, refused};
 
 #[tokio::test]
-async fn its_own_listener_is_closed_however_it_is_addressed() {
+async fn bots_cannot_reach_the_proxy_itself_by_any_address() {
     for (listen, others) in [
         ("127.0.0.1:0", &["0.0.0.0", "[::]"][..]),
         ("0.0.0.0:0", &["127.0.0.2", "127.255.0.1", "0.0.0.0"]),
@@ -26,7 +26,7 @@ async fn its_own_listener_is_closed_however_it_is_addressed() {
 }
 
 #[tokio::test]
-async fn a_reload_keeps_it_closed() {
+async fn after_a_reload_bots_still_cannot_reach_the_proxy_itself() {
     let gate = Gate::start().await;
     let url = format!("http://{}/", gate.address());
     refused(&gate.get(&url).await, "egress");
@@ -37,7 +37,7 @@ async fn a_reload_keeps_it_closed() {
 
 /// Clients request the same page on an unused port, while robotgate starts to listen on it.
 #[tokio::test]
-async fn a_port_that_it_begins_to_listen_on_is_closed_before_anybody_gets_there() {
+async fn a_new_listener_is_closed_to_bots_from_its_first_moment() {
     const EXEMPT: &str = "[[bot]]\nname = \"tester\"\nuser-agents = [\"TestBot\"]\nenforcement = \"exempt\"\n";
     let gate = std::sync::Arc::new(Gate::with(EXEMPT).await);
     for round in 0..5 {

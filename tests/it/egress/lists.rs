@@ -4,7 +4,7 @@ use super::{CLOSED, OPEN, open_origin, through_connect};
 use crate::support::{Gate, allowed, failed, refused};
 
 #[tokio::test]
-async fn names_open_and_close_and_deny_wins() {
+async fn names_can_be_allowed_and_denied_and_deny_wins() {
     let origin = open_origin().await;
     let gate = Gate::with(
         "[egress]
@@ -43,7 +43,7 @@ async fn names_open_and_close_and_deny_wins() {
 }
 
 #[tokio::test]
-async fn localhost_is_this_machine_and_no_name_server_is_asked() {
+async fn localhost_is_this_machine_without_a_dns_query() {
     let origin = open_origin().await;
     let gate = Gate::with("[egress]\nallow = ['.localhost']").await;
     for name in ["localhost", "shop.localhost"] {
@@ -58,7 +58,7 @@ async fn localhost_is_this_machine_and_no_name_server_is_asked() {
 }
 
 #[tokio::test]
-async fn ports_of_other_protocols_are_closed_unless_they_are_written() {
+async fn ports_of_other_protocols_are_closed_unless_configured() {
     let origin = open_origin().await;
     let gate = Gate::start().await;
     for port in [1, 22, 25, 6667, 10080] {
@@ -76,7 +76,7 @@ async fn ports_of_other_protocols_are_closed_unless_they_are_written() {
 }
 
 #[tokio::test]
-async fn a_reload_of_the_lists_takes_effect_at_once() {
+async fn a_reload_of_the_lists_takes_effect_immediately() {
     let origin = open_origin().await;
     let gate = Gate::with(CLOSED).await;
     let (by_name, by_address) = (origin.url("/x"), origin.url_at("127.0.0.1", "/x"));

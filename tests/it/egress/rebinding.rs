@@ -21,7 +21,7 @@ async fn upstream(gate: &Gate, url: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn the_fetch_and_the_page_each_dial_what_they_checked() {
+async fn the_fetch_and_the_page_connect_to_the_address_they_checked() {
     let origin = open_origin().await;
     let gate = Gate::start().await;
     // One query for the robots.txt, one for the page. The third answer is not used.
@@ -34,7 +34,7 @@ async fn the_fetch_and_the_page_each_dial_what_they_checked() {
 }
 
 #[tokio::test]
-async fn the_log_has_the_address_of_the_robots_txt_and_that_of_the_page() {
+async fn the_log_has_the_addresses_of_the_robots_txt_and_of_the_page() {
     let origin = open_origin().await;
     let gate = Gate::start().await;
     // Nothing listens on the second address.
@@ -52,7 +52,7 @@ async fn the_log_has_the_address_of_the_robots_txt_and_that_of_the_page() {
 }
 
 #[tokio::test]
-async fn a_name_that_moves_to_a_closed_address_is_not_followed() {
+async fn a_page_whose_name_changes_to_a_closed_address_fails() {
     let origin = open_origin().await;
     let gate = Gate::start().await;
     gate.dns().answer(NAME, changing(&[&[HERE], &[PRIVATE]]));
@@ -64,7 +64,7 @@ async fn a_name_that_moves_to_a_closed_address_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_name_that_comes_from_a_closed_address_has_to_be_open_at_the_time() {
+async fn a_name_is_refused_while_it_has_a_closed_address() {
     let origin = open_origin().await;
     let gate = Gate::start().await;
     gate.dns().answer(NAME, changing(&[&[PRIVATE], &[HERE]]));
@@ -74,7 +74,7 @@ async fn a_name_that_comes_from_a_closed_address_has_to_be_open_at_the_time() {
 }
 
 #[tokio::test]
-async fn addresses_are_used_for_their_time_to_live() {
+async fn addresses_are_cached_for_their_time_to_live() {
     let origin = open_origin().await;
     let gate = Gate::start().await;
     let answer = DnsAnswer::ForAnHour {
@@ -91,7 +91,7 @@ async fn addresses_are_used_for_their_time_to_live() {
 }
 
 #[tokio::test]
-async fn where_the_ipv4_lookup_fails_the_ipv6_addresses_are_used_only_once() {
+async fn ipv6_addresses_are_not_cached_if_the_ipv4_lookup_failed() {
     let (origin, earlier) = (open_origin().await, open_origin().await);
     let gate = Gate::start().await;
     let answer = DnsAnswer::ForAnHour {
@@ -110,7 +110,7 @@ async fn where_the_ipv4_lookup_fails_the_ipv6_addresses_are_used_only_once() {
 }
 
 #[tokio::test]
-async fn a_tunnel_dials_what_it_checked() {
+async fn a_tunnel_connects_to_the_address_it_checked() {
     let origin = Origin::start().robots("").tls().spawn().await;
     for (answers, opened) in [
         (changing(&[&[HERE], &[HERE], &[PRIVATE]]), true),
@@ -129,7 +129,7 @@ async fn a_tunnel_dials_what_it_checked() {
 }
 
 #[tokio::test]
-async fn of_several_addresses_the_open_ones_are_dialled() {
+async fn only_the_open_addresses_of_a_name_are_used() {
     let origin = open_origin().await;
     let gate = Gate::start().await;
     gate.dns()

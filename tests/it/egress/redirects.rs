@@ -18,7 +18,7 @@ async fn leading_to(place: String, hops: usize) -> Origin {
 }
 
 #[tokio::test]
-async fn every_hop_is_checked_however_its_place_is_written() {
+async fn every_redirect_target_is_checked_in_any_spelling() {
     let hidden = Origin::start().robots("").spawn().await;
     let port = hidden.port();
     let gate = Gate::with("[egress]\nallow = ['127.0.0.1']\ndeny = ['closed.example']").await;

@@ -6,7 +6,7 @@ use crate::support::{Alpn, Connected, Gate, NAME, Origin, Signal, allowed, faile
 const LOOPBACK: &str = "127.0.0.1 is a loopback address, which bots may not reach unless egress.allow has it";
 
 #[tokio::test]
-async fn a_closed_address_is_refused_before_anything_is_asked_of_it() {
+async fn a_closed_address_is_refused_before_any_connection() {
     let origin = open_origin().await;
     for host in [
         "127.0.0.1",
@@ -32,7 +32,7 @@ async fn a_closed_address_is_refused_before_anything_is_asked_of_it() {
 }
 
 #[tokio::test]
-async fn no_spelling_of_an_address_leads_elsewhere() {
+async fn no_spelling_of_an_address_bypasses_the_guard() {
     let origin = open_origin().await;
     let gate = Gate::with("[egress]\nallow = ['.example']").await;
     let port = origin.port();
@@ -85,7 +85,7 @@ async fn no_spelling_of_an_address_leads_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_name_with_closed_addresses_alone_is_refused_for_the_same_reason() {
+async fn a_name_with_only_closed_addresses_is_refused() {
     let origin = open_origin().await;
     let gate = Gate::with(CLOSED).await;
     for (name, address, what) in [
@@ -109,7 +109,7 @@ async fn a_name_with_closed_addresses_alone_is_refused_for_the_same_reason() {
 }
 
 #[tokio::test]
-async fn no_enforcement_opens_what_is_closed() {
+async fn no_enforcement_opens_a_closed_address() {
     let origin = open_origin().await;
     for enforcement in ["report", "exempt"] {
         let bot = format!("[[bot]]\nname = 'b'\nuser-agents = ['TestBot']\nenforcement = '{enforcement}'\n");
@@ -128,7 +128,7 @@ async fn no_enforcement_opens_what_is_closed() {
 }
 
 #[tokio::test]
-async fn a_websocket_goes_nowhere_else() {
+async fn a_websocket_to_a_closed_address_is_refused() {
     let origin = open_origin().await;
     let gate = Gate::with(CLOSED).await;
     for host in ["127.0.0.1", NAME] {
@@ -145,7 +145,7 @@ async fn a_websocket_goes_nowhere_else() {
 }
 
 #[tokio::test]
-async fn where_https_is_intercepted_a_connect_to_a_closed_address_is_refused_inside() {
+async fn an_intercepted_connect_to_a_closed_address_is_refused_inside() {
     let origin = Origin::start().tls().spawn().await;
     let authority = format!("127.0.0.1:{}", origin.port());
     for alpn in [Alpn::Http1, Alpn::Http2] {
@@ -183,7 +183,7 @@ async fn where_https_is_intercepted_a_connect_to_a_closed_address_is_refused_ins
 }
 
 #[tokio::test]
-async fn a_client_that_says_nothing_inside_is_not_waited_for() {
+async fn a_silent_tunnel_is_closed_after_the_handshake_timeout() {
     let gate = Gate::with(&format!("{CLOSED}\n[proxy]\nhandshake-timeout = '100ms'")).await;
     let tunnel = gate.connect("127.0.0.1:22").await.opened();
     assert_eq!(tunnel.plain().read_to_end().await, b"");
@@ -192,7 +192,7 @@ async fn a_client_that_says_nothing_inside_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn certificates_for_closed_hosts_count_as_others_do() {
+async fn leaves_for_closed_hosts_count_towards_the_limit() {
     let gate = Gate::with("[egress]\ndeny = ['.closed.example']\n[proxy]\nmax-client-leaves = 1").await;
     drop(gate.connect("a.closed.example:443").await.opened());
     let response = gate.connect("b.closed.example:443").await.refused();
@@ -205,7 +205,7 @@ async fn certificates_for_closed_hosts_count_as_others_do() {
 }
 
 #[tokio::test]
-async fn a_connect_to_a_closed_address_is_refused_at_once_in_every_other_mode() {
+async fn outside_intercept_mode_a_connect_to_a_closed_address_is_refused() {
     let origin = Origin::start().tls().spawn().await;
     let exception = "[[https.tunnel]]\nhost = '127.0.0.1'\nreason = 'pinned'\nuntil = 2999-01-01";
     let every = &["127.0.0.1", "127.1", "[::ffff:127.0.0.1]"][..];
@@ -235,7 +235,7 @@ async fn a_connect_to_a_closed_address_is_refused_at_once_in_every_other_mode() 
 }
 
 #[tokio::test]
-async fn inside_an_interception_each_request_is_refused() {
+async fn every_intercepted_request_to_a_closed_name_is_refused() {
     let origin = Origin::start().tls().spawn().await;
     let gate = Gate::with(CLOSED).await;
     for alpn in [Alpn::Http1, Alpn::Http2] {
@@ -248,7 +248,7 @@ async fn inside_an_interception_each_request_is_refused() {
 }
 
 #[tokio::test]
-async fn a_blind_tunnel_to_a_name_is_refused_when_its_address_is_known() {
+async fn a_tunnel_to_a_closed_name_fails_after_the_lookup() {
     let origin = Origin::start().tls().spawn().await;
     let exempt = "[[bot]]\nname = 'b'\nuser-agents = ['ExemptBot']\nenforcement = 'exempt'\n";
     let gate = Gate::with(&format!("{CLOSED}\n[https]\nmode = 'tunnel'\n{exempt}")).await;
@@ -261,7 +261,7 @@ async fn a_blind_tunnel_to_a_name_is_refused_when_its_address_is_known() {
 }
 
 #[tokio::test]
-async fn a_restart_asks_again_where_it_was_closed_before() {
+async fn after_a_restart_a_refused_address_is_checked_again() {
     let origin = open_origin().await;
     let mut gate = Gate::with(CLOSED).await;
     refused(&gate.get(&origin.url("/x")).await, "egress");

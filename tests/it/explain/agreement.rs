@@ -6,7 +6,7 @@ use super::{explain, text};
 use crate::support::{Gate, Origin, Record, Reply};
 
 #[tokio::test]
-async fn the_proxy_and_the_program_agree() {
+async fn the_proxy_and_the_explain_command_agree() {
     let origin = Origin::start().robots(RULES).anything("page").spawn().await;
     let gate = Gate::with(BOTS).await;
     for agent in [
@@ -37,7 +37,7 @@ async fn the_proxy_and_the_program_agree() {
 }
 
 #[tokio::test]
-async fn they_agree_on_what_an_answer_means() {
+async fn the_proxy_and_explain_agree_on_the_meaning_of_an_answer() {
     for reply in [
         Reply::ok("text/html", RULES),
         Reply::gzip(RULES.as_bytes()),
@@ -65,7 +65,7 @@ async fn they_agree_on_what_an_answer_means() {
 }
 
 #[tokio::test]
-async fn what_the_proxy_does_not_take_is_not_explained() {
+async fn explain_rejects_the_urls_that_the_proxy_rejects() {
     let origin = Origin::start().robots("").anything("page").spawn().await;
     let gate = Gate::start().await;
     let config = gate.file("robotgate.toml");

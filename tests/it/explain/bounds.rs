@@ -33,7 +33,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[tokio::test]
-async fn no_file_makes_a_long_or_a_late_answer() {
+async fn no_file_makes_explain_slow_or_its_output_long() {
     let rules: String = (0..20_000).map(|n| format!("Disallow: /{n}/page\n")).collect();
     let ordinary = time("ordinary", &format!("User-agent: *\n{rules}"), "/").await;
     let bounded = async |name: &str, robots: &str, path: &str| {
@@ -68,7 +68,7 @@ async fn no_file_makes_a_long_or_a_late_answer() {
 }
 
 #[tokio::test]
-async fn what_a_list_leaves_out_is_counted() {
+async fn entries_left_out_of_a_list_are_counted() {
     let agents: String = (0..30)
         .map(|n| format!("User-agent: {}\n", "a".repeat(190 + n)))
         .collect();

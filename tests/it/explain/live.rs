@@ -53,7 +53,7 @@ Fetched:
 }
 
 #[tokio::test]
-async fn no_robots_txt_is_told_with_its_status() {
+async fn a_missing_robots_txt_is_shown_with_its_status() {
     let origin = Origin::start().spawn().await;
     let gate = Gate::start().await;
     let output = fetched(&gate, &origin, &[]).await;
@@ -75,7 +75,7 @@ Fetched:
 }
 
 #[tokio::test]
-async fn what_the_limit_cuts_is_told() {
+async fn explain_says_that_a_file_exceeds_the_limit() {
     let robots = format!("User-agent: *\n{}Disallow: /\n", "# filling\n".repeat(52_000));
     let origin = Origin::start().robots(&robots).spawn().await;
     let gate = Gate::start().await;
@@ -87,7 +87,7 @@ async fn what_the_limit_cuts_is_told() {
 }
 
 #[tokio::test]
-async fn a_web_page_is_told() {
+async fn explain_says_that_the_file_is_a_web_page() {
     let page = Reply::ok("text/html", "<html>\n<body>Welcome\n");
     let origin = Origin::start().reply("/robots.txt", page).spawn().await;
     let gate = Gate::start().await;
@@ -100,7 +100,7 @@ async fn a_web_page_is_told() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_with_its_cause_and_the_next_try() {
+async fn a_failure_is_shown_with_its_cause_and_the_next_try() {
     let origin = Origin::start()
         .reply("/robots.txt", Reply::status(503).header("Retry-After", "90"))
         .spawn()
@@ -124,7 +124,7 @@ Fetched:
 }
 
 #[tokio::test]
-async fn another_profile_says_what_the_page_of_a_server_error_means() {
+async fn the_profile_option_decides_what_a_server_error_means() {
     let origin = Origin::start()
         .reply("/robots.txt", Reply::status(500).body("<h1>Page not found</h1>"))
         .spawn()
@@ -142,7 +142,7 @@ async fn another_profile_says_what_the_page_of_a_server_error_means() {
 }
 
 #[tokio::test]
-async fn a_loop_is_told() {
+async fn a_redirect_loop_is_shown() {
     let origin = Origin::start()
         .reply("/robots.txt", Reply::redirect("/again"))
         .reply("/again", Reply::redirect("/robots.txt"))
@@ -162,7 +162,7 @@ async fn a_loop_is_told() {
 }
 
 #[tokio::test]
-async fn more_redirects_than_are_followed_are_told() {
+async fn too_many_redirects_are_shown() {
     let mut origin = Origin::start().reply("/robots.txt", Reply::redirect("/0"));
     for step in 0..7 {
         origin = origin.reply(&format!("/{step}"), Reply::redirect(&format!("/{}", step + 1)));
@@ -175,7 +175,7 @@ async fn more_redirects_than_are_followed_are_told() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_is_told_after_the_time_out() {
+async fn a_silent_server_is_shown_after_the_timeout() {
     let latch = Latch::new();
     let origin = Origin::start()
         .reply("/robots.txt", Reply::ok("text/plain", "").after(&latch))
@@ -208,7 +208,7 @@ async fn the_certificate_is_checked_against_the_configured_roots() {
 }
 
 #[tokio::test]
-async fn a_place_where_no_bot_may_go_is_told_with_the_key_that_opens_it() {
+async fn a_prohibited_address_is_shown_with_the_key_that_allows_it() {
     let origin = Origin::start().spawn().await;
     let bots = "[[bot]]\nname = 'scan'\nuser-agents = ['ScanBot']\nenforcement = 'exempt'\n";
     let gate = Gate::with(&format!("[egress]\nallow = []\n{bots}")).await;
@@ -238,7 +238,7 @@ Fetched:
 }
 
 #[tokio::test]
-async fn what_needs_no_robots_txt_fetches_none() {
+async fn explain_fetches_no_robots_txt_if_none_is_needed() {
     let origin = Origin::start().spawn().await;
     let gate = Gate::start().await;
     let config = gate.file("robotgate.toml");
@@ -257,7 +257,7 @@ async fn what_needs_no_robots_txt_fetches_none() {
 }
 
 #[tokio::test]
-async fn who_would_have_to_prove_something_is_told_so() {
+async fn explain_says_that_a_bot_needs_proof() {
     let origin = Origin::start().anything("page").spawn().await;
     let bots = "[[bot]]\nname = \"lan\"\nuser-agents = [\"LanBot\"]\nnetworks = [\"10.0.0.0/8\"]\n\
                 [[bot]]\nname = \"free\"\nuser-agents = [\"FreeBot\"]\n";

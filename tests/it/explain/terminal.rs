@@ -36,7 +36,7 @@ fn shown(robots: &str, columns: u16, variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn rows_fit_the_window() {
+fn rows_fit_the_width_of_the_terminal() {
     let robots = format!(
         "User-agent: *\n# {0}\nAllow: /private/page\nDisallow: /private/\nDisallow: /private/page$\nDisallow: {0}\n\
          Disallow: /private/{0}/*.css$\nDisallow: private/{0}\n",
@@ -58,7 +58,7 @@ fn rows_fit_the_window() {
 }
 
 #[test]
-fn colour_is_for_terminals_that_show_it() {
+fn colour_is_used_only_on_terminals_that_support_it() {
     let robots = "User-agent: *\nDisallow: /\n";
     assert!(shown(robots, 80, &[]).starts_with("\u{1b}[1m\u{1b}[31mREFUSED\u{1b}[0m"));
     for plain in [("TERM", "dumb"), ("NO_COLOR", "1"), ("CLICOLOR", "0")] {
@@ -68,7 +68,7 @@ fn colour_is_for_terminals_that_show_it() {
 }
 
 #[test]
-fn a_pipe_has_colour_only_where_it_is_asked_for() {
+fn a_pipe_gets_colour_only_if_it_is_forced() {
     for (variables, coloured) in [
         (&[][..], false),
         (&[("CLICOLOR_FORCE", "1")], true),

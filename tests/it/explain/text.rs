@@ -3,7 +3,7 @@
 use super::{explain, explain_input, of_file};
 
 #[tokio::test]
-async fn an_allowed_url_is_told_with_its_rule_and_the_losers() {
+async fn explain_shows_the_winning_and_the_losing_rules() {
     let output = of_file(SHOP, "ExampleBot/1.0", "https://shop.example/shop/sale/1").await;
     assert_eq!(output.code, Some(0), "{}", output.errors);
     let expected = "\
@@ -40,7 +40,7 @@ The file also says, deciding nothing:
 }
 
 #[tokio::test]
-async fn a_refused_url_is_told_by_its_first_word_and_the_exit_status() {
+async fn a_refused_url_has_refused_as_first_word_and_exit_status_1() {
     let output = of_file(SHOP, "gptbot", "https://shop.example/").await;
     assert_eq!(output.code, Some(1), "{}", output.errors);
     let expected = "\
@@ -65,7 +65,7 @@ Considered 1 rule in the group of GPTBot, CCBot (line 3).
 }
 
 #[tokio::test]
-async fn another_reading_that_decides_is_shown() {
+async fn a_normalized_reading_that_decides_is_shown() {
     let output = of_file(SHOP, "ExampleBot", "https://shop.example/ok/../%73hop?q").await;
     assert_eq!(output.code, Some(1), "{}", output.errors);
     let note = "What decides is the path, normalized: /shop?q\n";
@@ -73,7 +73,7 @@ async fn another_reading_that_decides_is_shown() {
 }
 
 #[tokio::test]
-async fn who_has_no_group_and_what_no_rule_matches_is_said() {
+async fn explain_says_that_no_group_or_no_rule_matches() {
     let output = of_file("User-agent: b\nDisallow: /", "a", "https://shop.example/").await;
     assert_eq!(output.code, Some(0));
     let sentence = "The file has no group for a and none for *, so it forbids nothing.";
@@ -86,13 +86,13 @@ async fn who_has_no_group_and_what_no_rule_matches_is_said() {
 }
 
 #[tokio::test]
-async fn a_fragment_is_not_sent_and_may_hold_anything() {
+async fn a_fragment_is_ignored_and_may_contain_anything() {
     let output = of_file(SHOP, "a", "https://shop.example/shop#a b<").await;
     assert_eq!((output.code, &*output.errors), (Some(1), ""));
 }
 
 #[tokio::test]
-async fn what_only_a_wildcard_brings_near_is_not_shown() {
+async fn rules_that_match_partly_only_by_a_wildcard_are_not_shown() {
     let robots = "User-agent: *\nDisallow: /*/*?*ls=\nDisallow: *.css$\nDisallow: /b\nDisallow: /private/x\n";
     let output = of_file(robots, "a", "https://shop.example/private/a/b?q").await;
     let sentence = "The nearest rules:\n  line 5    Disallow: /private/x  does not match: fits only up to /private/\n  \
@@ -104,7 +104,7 @@ async fn what_only_a_wildcard_brings_near_is_not_shown() {
 }
 
 #[tokio::test]
-async fn what_is_no_robots_txt_is_told_so() {
+async fn explain_says_that_a_file_is_not_a_robots_txt() {
     let page = "<!doctype html>\n<title>Shop</title>\n";
     for (file, agent, sentence, code) in [
         (
@@ -148,7 +148,7 @@ async fn what_is_no_robots_txt_is_told_so() {
 }
 
 #[tokio::test]
-async fn what_a_hostile_file_or_url_holds_moves_no_cursor() {
+async fn control_characters_in_files_and_urls_are_escaped() {
     let robots = "User-agent: *\nDisallow: /[2J\u{1b}[2J\u{202e}\nCrawl-delay: \u{9b}31m\nAllow: /a\u{7}\n";
     let output = of_file(robots, "a (\u{1b}b)", "https://shop.example/[2J\u{202e}\u{9b}").await;
     let controls = output
@@ -173,7 +173,7 @@ async fn the_profile_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn bad_input_and_bad_usage_are_told_apart() {
+async fn bad_input_and_bad_usage_have_different_exit_codes() {
     let long = format!("http://shop.example/{}", "a".repeat(16 * 1024));
     for (url, error) in [
         ("shop.example/p", "robotgate: this is not a whole URL"),
@@ -222,7 +222,7 @@ async fn bad_input_and_bad_usage_are_told_apart() {
 }
 
 #[tokio::test]
-async fn what_is_beyond_the_limit_does_not_count() {
+async fn rules_after_the_size_limit_are_ignored() {
     let robots = format!("User-agent: *\n{}Disallow: /\n", "# filling\n".repeat(52_000));
     let output = of_file(&robots, "a", "https://shop.example/").await;
     assert_eq!(output.code, Some(0), "{}", output.errors);
@@ -233,7 +233,7 @@ async fn what_is_beyond_the_limit_does_not_count() {
 }
 
 #[tokio::test]
-async fn a_file_without_an_end_is_read_so_far() {
+async fn an_endless_file_is_read_up_to_the_limit() {
     for output in [
         explain(&["--robots", "/dev/zero", "--agent", "a", "https://shop.example/"]).await,
         explain(&[
@@ -251,7 +251,7 @@ async fn a_file_without_an_end_is_read_so_far() {
 }
 
 #[tokio::test]
-async fn many_losers_are_counted() {
+async fn losing_rules_that_are_not_shown_are_counted() {
     let rules: String = (0..2000).map(|n| format!("Disallow: /a/{n}\n")).collect();
     let robots = format!("User-agent: *\nAllow: /a\n{rules}");
     let output = of_file(&robots, "a", "https://shop.example/a/x").await;
@@ -265,7 +265,7 @@ async fn many_losers_are_counted() {
 }
 
 #[tokio::test]
-async fn who_is_no_bot_is_not_spoken_to() {
+async fn statements_are_not_marked_for_an_unidentified_bot() {
     for agent in ["Mozilla/5.0", "", "*"] {
         let output = of_file(SHOP, agent, "https://shop.example/").await;
         assert!(output.out.contains("for no bot: "), "{}", output.out);
@@ -302,7 +302,7 @@ Disallow: private
 ";
 
 #[tokio::test]
-async fn a_file_that_is_given_says_for_whom_its_lines_are_even_where_it_decides_nothing() {
+async fn a_given_file_shows_its_statements_even_if_it_does_not_decide() {
     let robots = "User-agent: FooBot\nCrawl-delay: 5\n\nUser-agent: *\nCrawl-delay: 1\n";
     let output = of_file(robots, "FooBot", "https://shop.example/robots.txt").await;
     assert_eq!(output.code, Some(0));
@@ -311,7 +311,7 @@ async fn a_file_that_is_given_says_for_whom_its_lines_are_even_where_it_decides_
 }
 
 #[tokio::test]
-async fn of_a_tunnel_the_rule_for_the_whole_site_is_told() {
+async fn for_a_tunnel_the_rule_for_the_entire_site_is_shown() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("robotgate.toml");
     std::fs::write(&config, "https.mode = \"tunnel\"\n").unwrap();

@@ -12,7 +12,7 @@ use crate::support::{End, Gate, NAME, Origin, Record, Reply, Response, Step, all
 const QUICK: &str = "[proxy]\nread-timeout = \"500ms\"\n[robots]\nfetch-idle-timeout = \"500ms\"";
 
 #[tokio::test]
-async fn a_page_that_is_none_is_a_true_error() {
+async fn a_malformed_page_response_is_an_error() {
     let cases = cases();
     let replies: Vec<Reply> = cases.iter().map(|case| case.reply.clone()).collect();
     let origin = Origin::start()
@@ -67,7 +67,7 @@ async fn a_page_that_is_none_is_a_true_error() {
 }
 
 #[tokio::test]
-async fn a_robots_txt_that_is_none_closes_the_site_and_the_log_says_why() {
+async fn a_malformed_robots_txt_response_closes_the_site() {
     let cases = cases();
     let replies: Vec<Reply> = cases.iter().map(|case| case.reply.clone()).collect();
     let origin = Origin::start()
@@ -128,7 +128,7 @@ fn is_refused_with(response: &Response, why: &str, name: &str) {
 }
 
 #[tokio::test]
-async fn responses_that_have_no_body_have_none() {
+async fn bytes_after_a_response_without_a_body_are_dropped() {
     let origin = Origin::start()
         .reply(
             "/204",
@@ -175,7 +175,7 @@ async fn responses_that_have_no_body_have_none() {
 }
 
 #[tokio::test]
-async fn what_a_proxy_may_mend_is_mended() {
+async fn minor_faults_of_a_response_are_repaired() {
     let origin = Origin::start()
         .reply(
             "/folded",
@@ -245,7 +245,7 @@ async fn what_a_proxy_may_mend_is_mended() {
 }
 
 #[tokio::test]
-async fn what_stalls_holds_no_other_client_up() {
+async fn a_stalled_response_does_not_delay_other_clients() {
     let origin = Origin::start()
         .reply("/silent", Reply::script([Step::Stall]))
         .reply(
@@ -299,7 +299,7 @@ async fn one_record_for_each_request(gate: &Gate, origin: &Origin) {
 }
 
 #[tokio::test]
-async fn what_may_have_been_done_is_not_asked_for_again() {
+async fn requests_that_are_not_idempotent_are_not_repeated() {
     let origin = Origin::start()
         .on("/x", |request| match request.method.as_str() {
             // The connection is kept, and closed when the next request arrives.

@@ -4,7 +4,7 @@ use super::{is_well, start};
 use crate::support::{Alpn, Gate, NAME, Origin, Roots, wait};
 
 #[tokio::test]
-async fn a_client_that_says_too_little_is_dropped_in_time() {
+async fn a_client_that_sends_too_little_is_disconnected() {
     let origin = Origin::start().anything("page").tls().spawn().await;
     let mut gate = Gate::with("[proxy]\nheader-timeout = \"300ms\"").await;
     let url = origin.url("/x");
@@ -29,7 +29,7 @@ async fn a_client_that_says_too_little_is_dropped_in_time() {
 }
 
 #[tokio::test]
-async fn a_tunnel_in_which_nothing_is_said_is_closed_in_time() {
+async fn a_silent_tunnel_is_closed() {
     let origin = Origin::start().tls().spawn().await;
     let gate = Gate::with("[proxy]\nhandshake-timeout = \"300ms\"").await;
 
@@ -38,7 +38,7 @@ async fn a_tunnel_in_which_nothing_is_said_is_closed_in_time() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_trust_us_is_named_with_what_to_do() {
+async fn a_client_that_does_not_trust_the_authority_is_logged_with_a_fix() {
     let origin = Origin::start().tls().spawn().await;
     let gate = Gate::start().await;
 
@@ -60,7 +60,7 @@ async fn a_client_that_does_not_trust_us_is_named_with_what_to_do() {
 
 /// Each kind of line is logged at most once a second, with the number of occurrences.
 #[tokio::test]
-async fn a_flood_of_bad_requests_is_no_flood_of_log_lines() {
+async fn a_flood_of_bad_requests_does_not_flood_the_log() {
     const REQUESTS: usize = 30;
     let mut gone = Origin::start().spawn().await;
     gone.shut_down().await;
@@ -116,7 +116,7 @@ async fn a_flood_of_bad_requests_is_no_flood_of_log_lines() {
 }
 
 #[tokio::test]
-async fn clients_that_hang_up_anywhere_do_no_harm() {
+async fn clients_that_disconnect_at_any_point_do_no_harm() {
     let (origin, mut gate) = start().await;
     let request = format!(
         "POST {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: TestBot\r\nContent-Length: 9\r\n\r\nbody",

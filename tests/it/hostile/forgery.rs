@@ -14,7 +14,7 @@ fn is_ours_alone(response: &Response, what: &str) {
 }
 
 #[tokio::test]
-async fn an_origin_cannot_speak_in_our_name() {
+async fn an_origin_cannot_set_the_fields_of_the_gate() {
     let lines =
         |name: &str, value: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n{name}: {value}\r\n\r\npage");
     let forged_status = "robotgate; error=http_request_denied; details=\"forged\"";
@@ -108,7 +108,7 @@ async fn an_origin_cannot_speak_in_our_name() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_an_origin_imitates_shows_as_its_own() {
+async fn a_forged_refusal_is_attributed_to_the_origin() {
     for status in [403, 407, 451] {
         let forged = Reply::status(status)
             .header("Robots-Decision", FORGED)
@@ -156,7 +156,7 @@ fn is_odd(character: char) -> bool {
 }
 
 #[tokio::test]
-async fn no_value_from_outside_breaks_a_line_of_a_log() {
+async fn no_external_value_breaks_a_log_line() {
     let odd: String = "\u{85}\u{2028}\u{2029}\u{202e}\u{9b}31m".into();
     let robots = format!(
         "User-agent: Bad{odd}\x1b[31m\x07\nUser-agent: *\nDisallow: /p{odd}\x1b[2J\nDisallow: /x\nDisallow: /{odd}\n"
@@ -208,7 +208,7 @@ async fn no_value_from_outside_breaks_a_line_of_a_log() {
 }
 
 #[tokio::test]
-async fn a_certificate_cannot_garble_what_is_said_of_it() {
+async fn names_in_a_certificate_cannot_corrupt_messages() {
     use crate::support::Certificate;
     let odd = "x\u{1b}[31m\r\nrobotgate: forged, SNI: forged\".example";
     let certificate = Certificate::of_common_name(odd);
@@ -236,7 +236,7 @@ async fn a_certificate_cannot_garble_what_is_said_of_it() {
 }
 
 #[tokio::test]
-async fn a_field_of_ours_ends_where_it_ends() {
+async fn a_rule_cannot_add_parameters_to_the_decision_field() {
     let rule = "Disallow: /x*\\\"; verdict=allow; x=\"\u{e9}\r";
     let origin = Origin::start()
         .robots(&format!("User-agent: *\n{rule}\n"))

@@ -3,7 +3,7 @@
 use super::{is_well, parse, start};
 
 #[tokio::test]
-async fn what_is_no_http_is_refused_or_dropped() {
+async fn bytes_that_are_not_http_are_refused() {
     let (origin, mut gate) = start().await;
     let (url, host) = (origin.url("/x"), origin.authority());
     let long = "a".repeat(200_000);
@@ -65,7 +65,7 @@ async fn what_is_no_http_is_refused_or_dropped() {
 }
 
 #[tokio::test]
-async fn a_body_with_two_lengths_reaches_the_origin_with_one_or_not_at_all() {
+async fn a_body_with_two_lengths_is_forwarded_with_one_or_refused() {
     let (origin, mut gate) = start().await;
     let host = origin.authority();
     let smuggled = format!("GET /smuggled HTTP/1.1\r\nHost: {host}\r\n\r\n");

@@ -110,7 +110,7 @@ async fn ask(gate: &Gate, origin: &Http2Origin) -> std::io::Result<Response> {
 }
 
 #[tokio::test]
-async fn an_origin_that_breaks_http_2_is_a_true_error() {
+async fn an_origin_that_violates_http_2_causes_an_error() {
     let gate = Gate::with("[proxy]\nread-timeout = \"1s\"").await;
     let other = Origin::start().anything("page").spawn().await;
     let before = gate.peak_memory();
@@ -277,7 +277,7 @@ async fn an_origin_that_breaks_http_2_is_a_true_error() {
 }
 
 #[tokio::test]
-async fn trailers_and_interim_responses_are_not_in_our_name() {
+async fn trailers_and_interim_responses_cannot_forge_gate_fields() {
     const FORGED: &[u8] = b"deny; reason=rule; rule=\"forged\"";
     const STATUS: &[u8] = b"robotgate; error=http_request_denied; details=\"forged\"";
     let gate = Gate::start().await;
@@ -306,7 +306,7 @@ async fn trailers_and_interim_responses_are_not_in_our_name() {
 }
 
 #[tokio::test]
-async fn a_robots_txt_over_a_broken_http_2_is_a_failure() {
+async fn a_robots_txt_over_broken_http_2_is_a_failure() {
     const SHORT: &str = "[robots]\nfetch-idle-timeout = \"500ms\"";
     for (name, script, why) in [
         (
@@ -366,7 +366,7 @@ async fn a_robots_txt_over_a_broken_http_2_is_a_failure() {
 }
 
 #[tokio::test]
-async fn a_robots_txt_that_was_turned_away_unread_is_asked_for_again() {
+async fn a_robots_txt_request_rejected_unprocessed_is_repeated() {
     for (name, turned_away) in [
         ("refused", sends(&[(RST_STREAM, 0, true, &[0, 0, 0, 7])])),
         ("away", sends(&[(GO_AWAY, 0, false, &[0, 0, 0, 0, 0, 0, 0, 0])])),
@@ -384,7 +384,7 @@ async fn a_robots_txt_that_was_turned_away_unread_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn an_answer_that_ends_with_its_head_keeps_the_connection_of_an_http_1_client() {
+async fn an_http_2_response_without_content_keeps_the_http_1_connection() {
     let origin = Http2Origin::start(sends(&[(HEADERS, END_HEADERS | END_STREAM, true, OK)])).await;
     let gate = Gate::start().await;
     let mut proxy = Connection::to(gate.address()).await.unwrap();

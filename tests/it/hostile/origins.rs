@@ -4,7 +4,7 @@ use super::start;
 use crate::support::{Gate, Origin, Reply, refused};
 
 #[tokio::test]
-async fn what_an_origin_says_cannot_swell_or_garble_the_log() {
+async fn texts_of_an_origin_cannot_swell_or_corrupt_the_log() {
     let long = "A".repeat(40_000);
     for (robots, shown) in [
         (
@@ -43,7 +43,7 @@ async fn what_an_origin_says_cannot_swell_or_garble_the_log() {
 }
 
 #[tokio::test]
-async fn rules_made_to_take_long_hold_no_other_client_up() {
+async fn expensive_rules_do_not_delay_other_clients() {
     let needle = |n: u32| {
         (0..32).map(move |bit| {
             if n.wrapping_mul(2_654_435_761) >> (bit % 32) & 1 == 1 {

@@ -38,7 +38,7 @@ async fn a_target_that_names_no_origin_is_a_bad_request() {
 }
 
 #[tokio::test]
-async fn a_connect_that_names_no_place_is_a_bad_request() {
+async fn a_connect_without_a_valid_host_and_port_is_a_bad_request() {
     let (origin, mut gate) = start().await;
 
     for target in [
@@ -59,7 +59,7 @@ async fn a_connect_that_names_no_place_is_a_bad_request() {
 }
 
 #[tokio::test]
-async fn a_connect_inside_a_connect_is_refused_however_deep() {
+async fn a_connect_inside_a_connect_is_refused_at_any_depth() {
     let (origin, mut gate) = start().await;
     let connect = "CONNECT shop.example:80 HTTP/1.1\r\n\r\n";
 
@@ -72,7 +72,7 @@ async fn a_connect_inside_a_connect_is_refused_however_deep() {
 }
 
 #[tokio::test]
-async fn a_target_that_is_too_long_is_told_so() {
+async fn a_target_that_is_too_long_is_a_414() {
     let (origin, gate) = start().await;
     let response = gate.get(&origin.url(&format!("/{}", "a".repeat(17_000)))).await;
     assert_eq!(response.status, 414, "{response:#?}");
@@ -96,7 +96,7 @@ async fn a_host_that_disagrees_with_the_target_is_refused() {
 }
 
 #[tokio::test]
-async fn a_connect_to_nowhere_is_answered_in_time() {
+async fn a_connect_to_an_unreachable_host_is_refused() {
     let (origin, mut gate) = start().await;
     gate.dns().answer("nowhere.example", DnsAnswer::NoSuchName);
 

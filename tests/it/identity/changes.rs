@@ -38,7 +38,7 @@ async fn a_secret_is_rotated_without_a_gap() {
 }
 
 #[tokio::test]
-async fn a_credential_that_is_revoked_holds_no_more_inside_an_open_connect() {
+async fn a_revoked_credential_is_invalid_inside_an_open_connect() {
     let origin = Origin::start().anything("page").tls().spawn().await;
     for alpn in [Alpn::Http1, Alpn::Http2] {
         let gate = bound("").await;
@@ -63,7 +63,7 @@ async fn a_credential_that_is_revoked_holds_no_more_inside_an_open_connect() {
 }
 
 #[tokio::test]
-async fn a_proof_that_becomes_required_is_asked_of_open_connects() {
+async fn a_newly_required_proof_applies_to_open_connects() {
     let origin = Origin::start().anything("page").tls().spawn().await;
     let gate = bound("").await;
     let mut free = gate
@@ -82,7 +82,7 @@ async fn a_proof_that_becomes_required_is_asked_of_open_connects() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_good_changes_nothing() {
+async fn a_bad_credentials_file_changes_nothing() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = bound("").await;
     let url = origin.url("/x");
@@ -106,7 +106,7 @@ async fn a_file_that_is_no_good_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_pipe_that_nobody_writes_into_holds_no_reload_up() {
+async fn a_pipe_without_a_writer_does_not_block_a_reload() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = bound("").await;
     let file_of = gate.file("credentials");
@@ -127,7 +127,7 @@ async fn a_pipe_that_nobody_writes_into_holds_no_reload_up() {
 }
 
 #[tokio::test]
-async fn a_hangup_reads_the_file_too() {
+async fn sighup_reads_the_credentials_file_again() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = bound("").await;
     gate.signal(Signal::HUP);
@@ -136,7 +136,7 @@ async fn a_hangup_reads_the_file_too() {
 }
 
 #[tokio::test]
-async fn a_credential_that_is_taken_away_opens_the_bot_to_nobody() {
+async fn removing_a_credential_does_not_open_its_bot() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = bound("").await;
     let url = origin.url("/x");

@@ -13,7 +13,7 @@ async fn inside(gate: &Gate, origin: &Origin, credential: &str, alpn: Alpn) -> C
 }
 
 #[tokio::test]
-async fn what_those_inside_send_to_the_proxy_counts_for_nothing() {
+async fn proxy_credentials_inside_a_tunnel_are_ignored() {
     let origin = Origin::start().anything("page").tls().spawn().await;
     let gate = bound("").await;
     for alpn in [Alpn::Http1, Alpn::Http2] {
@@ -39,7 +39,7 @@ async fn what_those_inside_send_to_the_proxy_counts_for_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_credential_proves_is_who_and_not_what_may_be_done() {
+async fn a_bot_with_a_credential_still_follows_its_rules() {
     let robots = "User-agent: AcmeRobot\nDisallow: /private\n";
     let origin = Origin::start().robots(robots).anything("page").tls().spawn().await;
     let gate = bound("").await;
@@ -52,7 +52,7 @@ async fn what_a_credential_proves_is_who_and_not_what_may_be_done() {
 }
 
 #[tokio::test]
-async fn plain_http_inside_a_connect_inherits_too() {
+async fn plain_http_inside_a_connect_inherits_the_proof() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = bound("").await;
     let connect = gate.connect(&origin.authority());
@@ -66,7 +66,7 @@ async fn plain_http_inside_a_connect_inherits_too() {
 }
 
 #[tokio::test]
-async fn a_connect_that_does_not_prove_what_it_has_to_is_answered_at_once() {
+async fn a_connect_without_its_required_proof_is_refused_immediately() {
     let origin = Origin::start().anything("page").tls().spawn().await;
     for (overrides, free) in [
         ("", true),
@@ -115,7 +115,7 @@ async fn a_connect_that_does_not_prove_what_it_has_to_is_answered_at_once() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_let_through_still_wants_its_proof() {
+async fn a_tunnel_exception_still_requires_the_proof() {
     let origin = Origin::start().anything("page").tls().spawn().await;
     let gate = bound(&format!(
         "[[https.tunnel]]\nhost = \"{NAME}\"\nreason = \"pinned\"\nuntil = 2999-12-31\n"
@@ -134,7 +134,7 @@ async fn a_host_that_is_let_through_still_wants_its_proof() {
 }
 
 #[tokio::test]
-async fn where_a_proof_is_required_nobody_passes_without() {
+async fn a_required_proof_is_required_of_every_request() {
     for mode in ["intercept", "tunnel"] {
         let plain = Origin::start().anything("page").spawn().await;
         let tls = Origin::start().anything("page").tls().spawn().await;

@@ -114,7 +114,7 @@ async fn ask(gate: &Gate, origin: &Origin, way: Way, path: &str, credential: &st
 }
 
 #[tokio::test]
-async fn a_credential_and_a_user_agent_have_to_fit_over_every_way() {
+async fn a_credential_must_match_the_user_agent_over_every_way() {
     let plain = Origin::start().anything("page").spawn().await;
     let tls = Origin::start().anything("page").tls().spawn().await;
     let gate = bound("").await;
@@ -171,7 +171,7 @@ async fn a_credential_and_a_user_agent_have_to_fit_over_every_way() {
 }
 
 #[tokio::test]
-async fn neither_report_nor_exempt_nor_the_robots_txt_opens_what_is_not_proven() {
+async fn no_enforcement_and_no_robots_txt_replace_a_required_proof() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /\n")
         .anything("page")
@@ -197,7 +197,7 @@ async fn neither_report_nor_exempt_nor_the_robots_txt_opens_what_is_not_proven()
 }
 
 #[tokio::test]
-async fn a_field_that_is_no_credential_is_refused() {
+async fn an_invalid_credential_field_is_refused() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = bound("").await;
     let good = basic(ACME);
@@ -228,7 +228,7 @@ async fn a_field_that_is_no_credential_is_refused() {
 }
 
 #[tokio::test]
-async fn each_request_of_a_connection_proves_itself() {
+async fn each_request_of_a_connection_needs_its_own_credential() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = bound("").await;
     let mut connection = gate.dial().await;
@@ -240,7 +240,7 @@ async fn each_request_of_a_connection_proves_itself() {
 }
 
 #[tokio::test]
-async fn without_credentials_the_field_says_nothing() {
+async fn without_configured_credentials_the_field_is_ignored() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Gate::start().await;
     for value in [&basic(ACME), "nonsense"] {
@@ -253,7 +253,7 @@ async fn without_credentials_the_field_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_network_proves_who_comes_from_it() {
+async fn a_network_proves_the_bot_of_its_clients() {
     let origin = Origin::start().anything("page").spawn().await;
     let lan = "[[bot]]\nname = \"lan\"\nuser-agents = [\"LanBot\"]\nnetworks = [\"NET\"]";
     let inside = Gate::with(&lan.replace("NET", "127.0.0.0/8")).await;

@@ -20,7 +20,7 @@ fn leaks(text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn neither_right_nor_wrong_secrets_are_seen_anywhere() {
+async fn secrets_are_never_forwarded_or_logged() {
     let plain = Origin::start().anything("page").spawn().await;
     let tls = Origin::start().anything("page").tls().spawn().await;
     let gate = builder(BOUND).log("trace").start().await;

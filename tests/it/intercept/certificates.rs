@@ -6,7 +6,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn a_leaf_holds_for_the_name_and_is_made_once() {
+async fn a_leaf_is_valid_for_its_name_and_issued_once() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
     let gate = Gate::start().await;
     let leaf = async |name: &str| {
@@ -26,7 +26,7 @@ async fn a_leaf_holds_for_the_name_and_is_made_once() {
 }
 
 #[tokio::test]
-async fn a_leaf_holds_for_an_ip_address() {
+async fn a_leaf_can_be_valid_for_an_ip_address() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
     let gate = Gate::start().await;
     let tunnel = gate.connect(&format!("127.0.0.1:{}", origin.port())).await.opened();
@@ -108,7 +108,7 @@ fn bad_ones() -> Vec<(&'static str, Certificate, &'static str)> {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_of_an_origin_with_a_bad_certificate() {
+async fn an_origin_with_an_invalid_certificate_gets_no_request() {
     let gate = Gate::start().await;
     // Keep them to the end, so that no port is used again: the gate remembers origins by port.
     let mut origins = Vec::new();
@@ -135,7 +135,7 @@ async fn nothing_is_asked_of_an_origin_with_a_bad_certificate() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_turns_bad_is_a_502_that_says_how() {
+async fn a_certificate_that_becomes_invalid_is_a_502_with_its_fault() {
     let gate = Gate::start().await;
     // Keep them to the end, so that no port is used again: the gate remembers origins by port.
     let mut origins = Vec::new();
@@ -161,7 +161,7 @@ async fn a_certificate_that_turns_bad_is_a_502_that_says_how() {
 }
 
 #[tokio::test]
-async fn a_certificate_for_a_name_does_not_hold_for_an_address() {
+async fn a_certificate_for_a_name_is_not_valid_for_an_address() {
     let certificate = Certificate::of(&[NAME, "127.0.0.2"]);
     let origin = Origin::start()
         .page("/x", "secret")
@@ -182,7 +182,7 @@ async fn a_certificate_for_a_name_does_not_hold_for_an_address() {
 }
 
 #[tokio::test]
-async fn a_chain_with_its_intermediate_is_good() {
+async fn a_chain_with_its_intermediate_is_accepted() {
     let origin = Origin::start()
         .page("/x", "page")
         .certificate(Certificate::by_intermediate(&[NAME], true))
@@ -194,7 +194,7 @@ async fn a_chain_with_its_intermediate_is_good() {
 }
 
 #[tokio::test]
-async fn without_the_extra_root_an_origin_is_a_stranger() {
+async fn without_the_extra_root_an_origin_is_not_trusted() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
     let gate = Gate::builder().without("https.extra-roots").start().await;
 
@@ -208,7 +208,7 @@ async fn without_the_extra_root_an_origin_is_a_stranger() {
 }
 
 #[tokio::test]
-async fn http_2_is_agreed_on_where_the_client_offers_it() {
+async fn http_2_is_used_if_the_client_offers_it() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
     let gate = Gate::start().await;
 
@@ -239,7 +239,7 @@ async fn get_intercepted(gate: &Gate, origin: &Origin, path: &str) -> Response {
 }
 
 #[tokio::test]
-async fn tls_that_asks_for_another_host_than_the_connect_is_a_bad_request() {
+async fn a_server_name_that_differs_from_the_connect_is_a_bad_request() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
     let gate = Gate::start().await;
     for alpn in [Alpn::Http1, Alpn::Http2] {
@@ -255,7 +255,7 @@ async fn tls_that_asks_for_another_host_than_the_connect_is_a_bad_request() {
 }
 
 #[tokio::test]
-async fn the_name_may_be_spelt_in_other_letters_or_left_out() {
+async fn the_server_name_may_differ_in_case_or_be_missing() {
     let origin = Origin::start().page("/x", "secret").tls().spawn().await;
     let gate = Gate::start().await;
     for (authority, server_name) in [

@@ -3,7 +3,7 @@
 use crate::support::{Alpn, Ask, Gate, NAME, Origin, allowed, same_members};
 
 #[tokio::test]
-async fn the_answer_is_a_status_line_and_a_blank_line_in_one_write() {
+async fn the_response_to_a_connect_is_sent_in_one_write() {
     let origin = Origin::start().tls().spawn().await;
     let gate = Gate::start().await;
 
@@ -17,7 +17,7 @@ async fn the_answer_is_a_status_line_and_a_blank_line_in_one_write() {
 }
 
 #[tokio::test]
-async fn every_way_to_write_a_connect_is_understood() {
+async fn every_form_of_a_connect_is_understood() {
     type Change = fn(Ask<'static>) -> Ask<'static>;
     let ways: [(&str, Change); 7] = [
         ("with no User-Agent, as most", |ask| ask),

@@ -57,7 +57,7 @@ async fn a_refusal_over_http_1_says_why_in_its_reason_phrase() {
 }
 
 #[tokio::test]
-async fn the_bot_is_found_from_each_request_not_from_the_connect() {
+async fn each_request_identifies_its_bot_not_the_connect() {
     let robots = "User-agent: GoodBot\nDisallow:\n\nUser-agent: *\nDisallow: /\n";
     let origin = Origin::start().robots(robots).anything("page").tls().spawn().await;
     let gate = Gate::start().await;
@@ -70,7 +70,7 @@ async fn the_bot_is_found_from_each_request_not_from_the_connect() {
 }
 
 #[tokio::test]
-async fn bodies_pass_both_ways() {
+async fn bodies_are_forwarded_both_ways() {
     let big: Vec<u8> = (0..500_000_u32).map(|n| (n % 251) as u8).collect();
     for alpn in EVERY {
         println!("{alpn:?}");
@@ -91,7 +91,7 @@ async fn bodies_pass_both_ways() {
 }
 
 #[tokio::test]
-async fn many_streams_of_one_http_2_connection_are_decided_apart() {
+async fn each_stream_of_an_http_2_connection_is_decided_separately() {
     let origin = Origin::start().robots(ROBOTS).anything("page").tls().spawn().await;
     let gate = Gate::start().await;
     let mut inside = open(&gate, &origin.authority(), Alpn::Http2).await;
@@ -152,7 +152,7 @@ async fn the_origin_sees_an_ordinary_request() {
 }
 
 #[tokio::test]
-async fn a_length_is_told_only_where_it_misleads_no_client() {
+async fn a_content_length_is_sent_only_if_it_is_unambiguous() {
     let empty = |head: &str| Reply::raw(format!("HTTP/1.1 {head}\r\n\r\n"));
     let origin = Origin::start()
         .reply("/304", empty("304 Not Modified\r\nETag: \"x\"\r\nContent-Length: 1234"))
@@ -186,7 +186,7 @@ async fn a_length_is_told_only_where_it_misleads_no_client() {
 
 /// pingora starts a thread that wakes up 100 times a second once one of its time-outs is used.
 #[tokio::test]
-async fn no_thread_ticks_for_time_outs() {
+async fn no_timer_thread_runs() {
     let over_http_1 = Origin::start().anything("page").tls().spawn().await;
     let over_http_2 = Origin::start().anything("page").alpn(&["h2"]).spawn().await;
     let plain = Origin::start().anything("page").spawn().await;

@@ -4,7 +4,7 @@ use super::open;
 use crate::support::{Alpn, Gate, NAME, Origin, Reply, allowed, refused};
 
 #[tokio::test]
-async fn plain_http_inside_is_decided_just_the_same() {
+async fn plain_http_inside_a_tunnel_is_decided() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
         .page("/x", "plain")
@@ -42,7 +42,7 @@ async fn two_names(tls: bool) -> Origin {
 }
 
 #[tokio::test]
-async fn a_host_field_that_is_not_the_tunnels_target_opens_no_door() {
+async fn a_host_field_that_differs_from_the_tunnel_is_refused() {
     for tls in [false, true] {
         let origin = two_names(tls).await;
         let gate = Gate::start().await;
@@ -62,7 +62,7 @@ async fn a_host_field_that_is_not_the_tunnels_target_opens_no_door() {
 }
 
 #[tokio::test]
-async fn an_absolute_form_that_is_not_the_tunnels_target_opens_no_door() {
+async fn an_absolute_form_that_differs_from_the_tunnel_is_refused() {
     let origin = two_names(true).await;
     let gate = Gate::start().await;
     let mut inside = open(&gate, &origin.authority(), Alpn::Http1).await;
@@ -74,7 +74,7 @@ async fn an_absolute_form_that_is_not_the_tunnels_target_opens_no_door() {
 }
 
 #[tokio::test]
-async fn the_authority_of_an_http_2_stream_that_is_not_the_tunnels_target_opens_no_door() {
+async fn an_http_2_authority_that_differs_from_the_tunnel_is_refused() {
     let origin = two_names(true).await;
     let gate = Gate::start().await;
     let elsewhere = format!("open.example:{}", origin.port());
@@ -87,7 +87,7 @@ async fn the_authority_of_an_http_2_stream_that_is_not_the_tunnels_target_opens_
 }
 
 #[tokio::test]
-async fn tls_where_http_has_to_come_is_closed_with_a_word_to_the_operator() {
+async fn tls_in_place_of_http_is_closed_and_logged() {
     let origin = two_names(true).await;
     let gate = Gate::start().await;
     // The first record of a TLS handshake.
@@ -117,7 +117,7 @@ async fn tls_where_http_has_to_come_is_closed_with_a_word_to_the_operator() {
 }
 
 #[tokio::test]
-async fn what_is_neither_tls_nor_http_is_closed_with_a_word_to_the_operator() {
+async fn a_tunnel_with_an_unknown_protocol_is_closed_and_logged() {
     let origin = two_names(true).await;
     let gate = Gate::start().await;
     let mut other = gate.connect(&origin.authority()).await.opened().plain();
@@ -136,7 +136,7 @@ async fn what_is_neither_tls_nor_http_is_closed_with_a_word_to_the_operator() {
 }
 
 #[tokio::test]
-async fn another_protocol_that_begins_like_http_is_told_to_the_operator_too() {
+async fn a_text_protocol_in_a_tunnel_is_refused_and_logged() {
     let origin = two_names(true).await;
     let gate = Gate::start().await;
     let mut other = gate.connect(&origin.authority()).await.opened().plain();

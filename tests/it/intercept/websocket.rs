@@ -32,7 +32,7 @@ fn upgrade<'a>(inside: &'a mut Connection, path: &str) -> Ask<'a> {
 }
 
 #[tokio::test]
-async fn an_upgrade_is_decided_and_then_passed_through() {
+async fn an_upgrade_is_decided_and_then_forwarded() {
     for tls in [true, false] {
         let origin = echo(tls).await;
         let gate = Gate::start().await;
@@ -104,7 +104,7 @@ async fn a_ws_url_is_the_http_url_of_the_same_origin() {
 }
 
 #[tokio::test]
-async fn one_on_which_nothing_is_said_any_more_is_idle() {
+async fn a_silent_websocket_is_closed_as_idle() {
     let origin = echo(true).await;
     let gate = Gate::with("[proxy]\ntunnel-idle-timeout = \"300ms\"").await;
     let mut inside = inside_tls(&gate, &origin).await;

@@ -31,7 +31,7 @@ async fn fails(gate: &Gate, origin: &Origin, error: &str) {
 }
 
 #[tokio::test]
-async fn silence_is_a_failure_after_the_idle_time_wherever_it_falls() {
+async fn silence_at_any_point_is_a_failure_after_the_idle_timeout() {
     let gate = Gate::with("[robots]\nfetch-idle-timeout = \"200ms\"\nwait = \"1m\"").await;
     for (place, script) in [
         ("at once", vec![Step::Stall]),
@@ -52,7 +52,7 @@ async fn silence_is_a_failure_after_the_idle_time_wherever_it_falls() {
 }
 
 #[tokio::test]
-async fn a_drip_is_no_silence_and_ends_at_the_time_for_the_whole() {
+async fn a_dripping_response_ends_at_the_fetch_timeout() {
     let settings = "[robots]\nfetch-idle-timeout = \"1500ms\"\nfetch-timeout = \"2s\"\nwait = \"1m\"";
     let gate = Gate::with(settings).await;
     let drip = |bytes: &str| Step::Drip {
@@ -67,7 +67,7 @@ async fn a_drip_is_no_silence_and_ends_at_the_time_for_the_whole() {
 }
 
 #[tokio::test]
-async fn an_address_that_never_answers_leaves_time_for_the_next() {
+async fn a_silent_address_leaves_time_for_the_next_one() {
     let origin = Origin::start().robots(RULES).anything("page").spawn().await;
     let hole = Blackhole::at([127, 0, 0, 2], origin.port()).await;
     let gate = Gate::with("[proxy]\nconnect-timeout = \"4s\"\n[robots]\nwait = \"1m\"").await;
@@ -79,7 +79,7 @@ async fn an_address_that_never_answers_leaves_time_for_the_next() {
 }
 
 #[tokio::test]
-async fn the_page_of_a_server_error_need_not_come() {
+async fn a_server_error_without_its_content_is_a_failure() {
     let gate = Gate::with("[robots]\nfetch-idle-timeout = \"2s\"\nwait = \"1m\"").await;
     let head = "HTTP/1.1 503 Busy\r\nContent-Length: 1000\r\n\r\n";
     let origin = origin_that(Reply::script([Step::send(head), Step::Stall])).await;
@@ -88,7 +88,7 @@ async fn the_page_of_a_server_error_need_not_come() {
 }
 
 #[tokio::test]
-async fn origins_that_hang_keep_no_others_waiting_while_there_is_room_for_them() {
+async fn hanging_origins_do_not_delay_others_while_permits_are_free() {
     let hanging = origin_that(Reply::script([Step::Stall])).await;
     let origin = Origin::start().robots(RULES).anything("page").spawn().await;
     let settings = "[robots]\nmax-fetches = 16\nfetch-timeout = \"5m\"\nfetch-idle-timeout = \"5m\"\nwait = \"5m\"";
@@ -114,7 +114,7 @@ async fn origins_that_hang_keep_no_others_waiting_while_there_is_room_for_them()
 }
 
 #[tokio::test]
-async fn origins_that_hang_for_one_client_keep_no_other_client_waiting() {
+async fn hanging_origins_of_one_client_do_not_delay_other_clients() {
     let hanging = origin_that(Reply::script([Step::Stall])).await;
     let origin = Origin::start().robots(RULES).anything("page").spawn().await;
     let gate = Gate::with("[robots]\nmax-fetches = 4\nfetch-idle-timeout = \"1m\"\nwait = \"1m\"").await;
@@ -145,7 +145,7 @@ async fn origins_that_hang_for_one_client_keep_no_other_client_waiting() {
 }
 
 #[tokio::test]
-async fn where_more_hang_than_there_is_room_for_the_others_wait_no_longer_than_those_take() {
+async fn if_all_permits_hang_other_fetches_wait_only_until_they_end() {
     let latch = Latch::new();
     let hanging = origin_that(Reply::script([Step::Wait(latch.clone()), Step::Close])).await;
     let origin = Origin::start().robots(RULES).anything("page").spawn().await;
@@ -170,7 +170,7 @@ async fn where_more_hang_than_there_is_room_for_the_others_wait_no_longer_than_t
 }
 
 #[tokio::test]
-async fn a_reload_counts_those_that_run_and_another_bound_counts_anew() {
+async fn running_fetches_count_after_a_reload_unless_the_limit_changed() {
     let hanging = origin_that(Reply::script([Step::Stall])).await;
     let origin = Origin::start().robots(RULES).anything("page").spawn().await;
     let settings = |fetches: usize, wait: &str| {
@@ -202,7 +202,7 @@ async fn a_reload_counts_those_that_run_and_another_bound_counts_anew() {
 }
 
 #[tokio::test]
-async fn a_crowd_of_cold_origins_is_fetched_a_few_at_a_time() {
+async fn many_new_origins_are_fetched_a_few_at_a_time() {
     const CROWD: usize = 100;
     const FETCHES: usize = 3;
     let latches: Arc<Mutex<Vec<Latch>>> = Arc::default();

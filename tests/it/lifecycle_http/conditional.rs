@@ -61,7 +61,7 @@ async fn origin_that_gives(first: Reply, then: Reply) -> Origin {
 }
 
 #[tokio::test]
-async fn nothing_has_changed_renews_the_rules() {
+async fn a_304_renews_the_rules() {
     let origin = origin_that_gives(tagged("\"v1\""), Reply::status(304)).await;
     let gate = Gate::with(BRIEF).await;
 
@@ -97,7 +97,7 @@ async fn nothing_has_changed_renews_the_rules() {
 }
 
 #[tokio::test]
-async fn what_has_changed_takes_the_place_of_what_was_and_so_does_its_tag() {
+async fn a_changed_file_replaces_the_copy_and_its_etag() {
     let other = Reply::ok("text/plain", "User-agent: *\nDisallow: /\n").header("ETag", "W/\"v2\"");
     let origin = origin_that_gives(tagged("\"v1\""), other).await;
     let gate = Gate::with(BRIEF).await;
@@ -110,7 +110,7 @@ async fn what_has_changed_takes_the_place_of_what_was_and_so_does_its_tag() {
 }
 
 #[tokio::test]
-async fn only_one_tag_that_is_one_is_a_condition() {
+async fn only_a_single_valid_etag_is_sent_as_a_condition() {
     let of_length = |length: usize| format!("\"{}\"", "x".repeat(length - 2));
     let none = Reply::ok("text/plain", RULES).header("Last-Modified", "Fri, 20 Nov 2026 23:09:08 GMT");
     let cases = [
@@ -151,7 +151,7 @@ async fn only_one_tag_that_is_one_is_a_condition() {
 }
 
 #[tokio::test]
-async fn a_tag_from_behind_a_redirect_is_of_another_url() {
+async fn an_etag_from_a_redirect_target_is_not_sent() {
     let origin = Origin::start()
         .reply("/robots.txt", Reply::redirect("/real.txt").header("ETag", "\"v0\""))
         .reply("/real.txt", tagged("\"v1\""))
@@ -169,7 +169,7 @@ async fn a_tag_from_behind_a_redirect_is_of_another_url() {
 }
 
 #[tokio::test]
-async fn where_a_redirect_leads_is_asked_without_the_condition() {
+async fn a_redirect_target_is_fetched_without_the_condition() {
     let origin = Origin::start()
         .on("/robots.txt", |request| match request.headers.has("If-None-Match") {
             false => tagged("\"v1\""),
@@ -192,7 +192,7 @@ async fn where_a_redirect_leads_is_asked_without_the_condition() {
 }
 
 #[tokio::test]
-async fn nothing_has_changed_is_no_answer_to_who_did_not_ask_so() {
+async fn a_304_to_an_unconditional_request_is_a_failure() {
     let origin = origin_that_gives(Reply::status(304).header("ETag", "\"v1\""), tagged("\"v1\"")).await;
     let redirected = Origin::start()
         .on("/robots.txt", |request| match request.headers.has("If-None-Match") {
@@ -219,7 +219,7 @@ async fn nothing_has_changed_is_no_answer_to_who_did_not_ask_so() {
 }
 
 #[tokio::test]
-async fn a_client_error_is_asked_again_without_the_condition_and_that_answer_counts() {
+async fn after_a_client_error_the_fetch_is_repeated_without_the_condition() {
     let refusing = origin_that_gives(tagged("\"v1\""), Reply::status(412)).await;
     let gone = origin_that_gives(tagged("\"v1\""), Reply::status(404)).await;
     let gate = Gate::with(BRIEF).await;
@@ -238,7 +238,7 @@ async fn a_client_error_is_asked_again_without_the_condition_and_that_answer_cou
 }
 
 #[tokio::test]
-async fn one_that_is_asked_too_often_is_not_asked_again() {
+async fn a_429_to_a_conditional_fetch_is_not_repeated() {
     let origin = origin_that_gives(tagged("\"v1\""), Reply::status(429).header("Retry-After", "60")).await;
     let gate = Gate::with(BRIEF).await;
 

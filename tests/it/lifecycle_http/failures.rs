@@ -13,7 +13,7 @@ const QUICK: &str = "[robots]\nwait = \"500ms\"";
 use crate::support::{Blackhole, DnsAnswer, Gate, NAME, Origin, Reply, Step, refused};
 
 #[tokio::test]
-async fn a_broken_answer_is_a_failure() {
+async fn a_broken_response_is_a_failure() {
     let short = format!("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{RULES}");
     let no_end = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
     let bad_size = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n";
@@ -68,7 +68,7 @@ async fn an_origin_that_cannot_be_reached_is_a_failure() {
 }
 
 #[tokio::test]
-async fn nobody_waits_longer_than_the_setting_says() {
+async fn no_request_waits_longer_than_robots_wait() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
     let drip = Step::Drip {
         bytes: "x".repeat(1000).into(),
@@ -97,7 +97,7 @@ async fn nobody_waits_longer_than_the_setting_says() {
 }
 
 #[tokio::test]
-async fn after_a_failure_the_origin_is_left_in_peace() {
+async fn after_a_failure_the_origin_is_not_contacted_again() {
     let origin = Origin::start()
         .reply("/robots.txt", Reply::status(503))
         .anything("page")

@@ -35,7 +35,7 @@ async fn an_origin_that_speaks_only_http_2_has_rules() {
 }
 
 #[tokio::test]
-async fn http_2_is_offered_unless_the_file_says_otherwise() {
+async fn http_2_is_offered_unless_it_is_switched_off() {
     for (overrides, protocols, spoken) in [
         ("", BOTH, Some("HTTP/2")),
         ("[https]\nupstream-http2 = true", BOTH, Some("HTTP/2")),
@@ -66,7 +66,7 @@ async fn http_2_is_offered_unless_the_file_says_otherwise() {
 }
 
 #[tokio::test]
-async fn an_answer_means_the_same_as_over_http_1_1() {
+async fn a_response_means_the_same_as_over_http_1_1() {
     let start = || Origin::start().alpn(ONLY);
     let long = format!("{RULES}{}", "# a line of no rules\n".repeat(100_000));
     for (name, reply, shown) in [
@@ -90,7 +90,7 @@ async fn an_answer_means_the_same_as_over_http_1_1() {
 }
 
 #[tokio::test]
-async fn redirects_lead_from_one_version_to_the_other() {
+async fn redirects_work_between_http_versions() {
     let plain = Origin::start().robots(RULES).spawn().await;
     let there = Origin::start()
         .alpn(ONLY)
@@ -109,7 +109,7 @@ async fn redirects_lead_from_one_version_to_the_other() {
 }
 
 #[tokio::test]
-async fn clients_that_do_not_read_hold_up_no_other_on_the_same_connection() {
+async fn clients_that_do_not_read_do_not_delay_others_on_the_connection() {
     let large = "x".repeat(4 << 20);
     let origin = Origin::start()
         .alpn(ONLY)
@@ -135,7 +135,7 @@ async fn clients_that_do_not_read_hold_up_no_other_on_the_same_connection() {
 }
 
 #[tokio::test]
-async fn many_answers_one_after_the_other_are_one_connection() {
+async fn many_successive_responses_use_one_connection() {
     let origin = Origin::start().alpn(ONLY).page("/open", "page").spawn().await;
     let gate = Gate::start().await;
     let mut proxy = Connection::to(gate.address()).await.unwrap();

@@ -19,7 +19,7 @@ fn filled(start: &str, length: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_rule_past_the_limit_does_not_count() {
+async fn a_rule_after_the_size_limit_is_ignored() {
     let robots = filled(&format!("{RULES}Allow: /p/open\n"), LIMIT) + "Disallow: /late\n";
     let origin = Origin::start()
         .robots(&filled(&robots, 600 * 1024))
@@ -34,7 +34,7 @@ async fn a_rule_past_the_limit_does_not_count() {
 }
 
 #[tokio::test]
-async fn a_rule_right_before_the_limit_counts_and_one_that_it_cuts_does_not() {
+async fn a_rule_right_before_the_limit_applies_and_a_cut_one_does_not() {
     let last = "Disallow: /last\n";
     let body = filled(RULES, LIMIT - last.len()) + last + &filled("", 1000);
     let cut = filled(RULES, LIMIT - "Disallow: /c".len()) + "Disallow: /cut/off\n";
@@ -49,7 +49,7 @@ async fn a_rule_right_before_the_limit_counts_and_one_that_it_cuts_does_not() {
 }
 
 #[tokio::test]
-async fn the_limit_is_counted_after_unpacking() {
+async fn the_size_limit_applies_to_the_unpacked_file() {
     let late = filled(RULES, LIMIT) + "Disallow: /late\n";
     let bomb = filled(RULES, 8 * 1024 * 1024);
     let origin = Origin::start()
@@ -70,7 +70,7 @@ async fn the_limit_is_counted_after_unpacking() {
 }
 
 #[tokio::test]
-async fn a_file_without_an_end_is_read_up_to_the_limit() {
+async fn an_endless_file_is_read_up_to_the_limit() {
     let chunk = format!("64\r\n{}\n\r\n", "#".repeat(99));
     for (way, head, more) in [
         (
@@ -99,7 +99,7 @@ async fn a_file_without_an_end_is_read_up_to_the_limit() {
 }
 
 #[tokio::test]
-async fn a_slow_file_that_comes_in_time_counts() {
+async fn a_slow_file_that_arrives_in_time_applies() {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", RULES.len());
     let drip = Step::Drip {
         bytes: RULES.into(),

@@ -25,7 +25,7 @@ async fn chain(hops: usize) -> Origin {
 }
 
 #[tokio::test]
-async fn five_hops_are_followed_and_six_are_no_robots_txt() {
+async fn five_redirects_are_followed_and_six_mean_no_robots_txt() {
     for (hops, means) in [(1, Means::Rules), (5, Means::Rules), (6, Means::Open("no-robots"))] {
         println!("{hops} hops");
         let origin = chain(hops).await;
@@ -36,7 +36,7 @@ async fn five_hops_are_followed_and_six_are_no_robots_txt() {
 }
 
 #[tokio::test]
-async fn a_loop_is_no_robots_txt() {
+async fn a_redirect_loop_means_no_robots_txt() {
     let origin = Origin::start()
         .reply("/robots.txt", Reply::redirect("/again"))
         .reply("/again", Reply::redirect("/robots.txt"))
@@ -64,7 +64,7 @@ async fn every_redirecting_status_is_followed() {
 }
 
 #[tokio::test]
-async fn rules_from_elsewhere_bind_to_the_first_origin() {
+async fn rules_behind_a_redirect_apply_to_the_first_origin() {
     let elsewhere = Origin::start()
         .page("/rules", RULES)
         .robots("User-agent: *\nDisallow: /\n")
@@ -89,7 +89,7 @@ async fn rules_from_elsewhere_bind_to_the_first_origin() {
 }
 
 #[tokio::test]
-async fn what_is_at_the_end_decides() {
+async fn the_response_after_the_redirects_decides() {
     for (answer, means) in [
         (Reply::status(404), Means::Open("no-robots")),
         (Reply::status(503), Means::Closed),
@@ -110,7 +110,7 @@ async fn what_is_at_the_end_decides() {
 }
 
 #[tokio::test]
-async fn a_hop_to_where_bots_may_not_go_is_a_failure() {
+async fn a_redirect_to_a_prohibited_address_is_a_failure() {
     for address in ["169.254.169.254", "metadata.example", "[fe80::1]", "10.0.0.1"] {
         let origin = Origin::start()
             .reply("/robots.txt", Reply::redirect(&format!("http://{address}/latest")))

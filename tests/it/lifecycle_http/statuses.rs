@@ -7,7 +7,7 @@ use super::{
 use crate::support::{Gate, Origin, Reply, allowed, refused};
 
 #[tokio::test]
-async fn a_success_is_its_body_whatever_its_type() {
+async fn a_200_is_parsed_regardless_of_its_content_type() {
     let status = |status| Reply::status(status).header("Content-Type", "text/plain").body(RULES);
     let html = "<html>\nUser-agent: *\nDisallow: /p\n</html>";
     check(vec![
@@ -48,7 +48,7 @@ async fn a_success_is_its_body_whatever_its_type() {
 }
 
 #[tokio::test]
-async fn a_client_error_is_no_rules_at_all() {
+async fn a_client_error_means_no_robots_txt() {
     let gone = |status| Reply::status(status).body(RULES);
     check(
         [400, 401, 403, 404, 410, 418, 451, 499]
@@ -86,7 +86,7 @@ async fn a_server_error_that_says_not_found_is_a_soft_404() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_question_that_was_not_asked_is_a_failure() {
+async fn a_304_without_a_condition_or_a_300_is_a_failure() {
     check(vec![
         ("304", Reply::status(304), Closed),
         ("300 without a Location", Reply::status(300), Closed),
@@ -95,7 +95,7 @@ async fn an_answer_to_a_question_that_was_not_asked_is_a_failure() {
 }
 
 #[tokio::test]
-async fn the_log_tells_the_status_and_what_was_read() {
+async fn the_log_has_the_status_and_the_hash_of_the_robots_txt() {
     let origin = Origin::start().robots(RULES).anything("page").spawn().await;
     let missing = Origin::start()
         .anything("page")
@@ -120,7 +120,7 @@ async fn the_log_tells_the_status_and_what_was_read() {
 }
 
 #[tokio::test]
-async fn the_fetch_is_a_plain_get_in_the_gates_own_name() {
+async fn the_fetch_is_a_plain_get_with_the_gates_own_user_agent() {
     let origin = Origin::start().robots(RULES).anything("page").spawn().await;
     let gate = Gate::with("[robots]\nuser-agent = \"Gatekeeper/9\"").await;
 

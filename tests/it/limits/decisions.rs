@@ -39,7 +39,7 @@ fn is_refused_in_time(response: &Response) {
 }
 
 #[tokio::test]
-async fn a_decision_past_its_budget_is_refused_and_says_so() {
+async fn a_decision_over_its_budget_is_refused_as_too_complex() {
     let origin = Origin::start().robots(&slow_rules()).anything("page").spawn().await;
     let gate = Gate::start().await;
     let path = slow_path();
@@ -58,7 +58,7 @@ async fn a_decision_past_its_budget_is_refused_and_says_so() {
 }
 
 #[tokio::test]
-async fn an_attack_on_one_site_keeps_no_client_of_another_waiting() {
+async fn an_attack_on_one_site_does_not_delay_clients_of_another() {
     // More than can be decided at once on any number of cores.
     let attacks_made = 20 * std::thread::available_parallelism().map_or(1, usize::from);
     let hostile = Origin::start().robots(&slow_rules()).anything("page").spawn().await;

@@ -9,7 +9,7 @@ const CONNECTIONS: usize = 16;
 const CLIENTS: u8 = 4;
 
 #[tokio::test]
-async fn a_crawl_of_more_sites_than_files_leaves_files_for_clients() {
+async fn a_crawl_of_many_sites_leaves_open_files_for_clients() {
     for protocol in ["http/1.1", "h2"] {
         println!("{protocol}");
         let origin = Origin::start()

@@ -28,7 +28,7 @@ async fn take_back_until_cut_off(inside: &mut Connection) -> usize {
 }
 
 #[tokio::test]
-async fn no_more_requests_are_served_at_once_than_there_may_be() {
+async fn the_number_of_concurrent_streams_is_limited() {
     let origin = Origin::start().anything("page").tls().spawn().await;
     let gate = Gate::with("[proxy]\nmax-http2-streams = 3").await;
     let mut inside = http2(&gate, &origin).await;
@@ -43,7 +43,7 @@ async fn no_more_requests_are_served_at_once_than_there_may_be() {
 }
 
 #[tokio::test]
-async fn a_connection_takes_no_more_requests_after_its_last() {
+async fn a_connection_accepts_no_request_after_its_last() {
     let origin = Origin::start().anything("page").tls().spawn().await;
     let gate = Gate::with("[proxy]\nmax-connection-requests = 3").await;
     let mut inside = http2(&gate, &origin).await;
@@ -58,7 +58,7 @@ async fn a_connection_takes_no_more_requests_after_its_last() {
 }
 
 #[tokio::test]
-async fn who_takes_request_after_request_back_is_cut_off() {
+async fn a_client_that_resets_too_many_streams_is_disconnected() {
     let origin = Origin::start().anything("page").tls().spawn().await;
     let gate = Gate::with("[proxy]\nmax-http2-resets = 20").await;
     let mut other = http2(&gate, &origin).await;
@@ -73,7 +73,7 @@ async fn who_takes_request_after_request_back_is_cut_off() {
 }
 
 #[tokio::test]
-async fn what_was_begun_for_requests_that_were_taken_back_is_bounded_too() {
+async fn work_for_cancelled_requests_is_limited() {
     let latch = Latch::new();
     let robots = Reply::script([
         Step::Wait(latch.clone()),
@@ -105,7 +105,7 @@ async fn what_was_begun_for_requests_that_were_taken_back_is_bounded_too() {
 }
 
 #[tokio::test]
-async fn a_head_over_its_bounds_is_told_as_over_http_1() {
+async fn a_head_over_its_limits_gets_the_same_error_as_over_http_1() {
     let origin = Origin::start().anything("page").tls().spawn().await;
     let gate = Gate::with("[proxy]\nmax-header-fields = 20\nmax-header-bytes = \"2KiB\"").await;
     let mut inside = http2(&gate, &origin).await;
@@ -124,7 +124,7 @@ async fn a_head_over_its_bounds_is_told_as_over_http_1() {
 }
 
 #[tokio::test]
-async fn content_that_stops_coming_is_the_clients_fault() {
+async fn content_that_stops_arriving_is_a_client_error() {
     let origin = Origin::start().anything("page").tls().spawn().await;
     let gate = Gate::with("[proxy]\nbody-timeout = \"300ms\"").await;
     let mut inside = http2(&gate, &origin).await;
@@ -203,7 +203,7 @@ async fn a_request_on_a_connection_with_too_many_malformed_ones_is_aborted() {
 }
 
 #[tokio::test]
-async fn a_request_whose_client_closes_is_its_clients_doing() {
+async fn a_request_whose_client_disconnects_is_logged_as_client_gone() {
     let (origin, _latch) = slow_origin().await;
     let gate = Gate::start().await;
 
@@ -215,7 +215,7 @@ async fn a_request_whose_client_closes_is_its_clients_doing() {
 }
 
 #[tokio::test]
-async fn a_slow_client_gets_the_whole_of_its_last_response() {
+async fn a_slow_client_gets_its_complete_last_response() {
     const LENGTH: usize = 512 * 1024;
     let origin = Origin::start().anything(&"x".repeat(LENGTH)).tls().spawn().await;
     let gate = Gate::with("[proxy]\nmax-connection-requests = 1").await;
@@ -229,7 +229,7 @@ async fn a_slow_client_gets_the_whole_of_its_last_response() {
 }
 
 #[tokio::test]
-async fn a_connection_ends_that_is_idle_and_none_with_a_request_under_way() {
+async fn only_connections_without_a_request_end_as_idle() {
     let (origin, latch) = slow_origin().await;
     let gate = Gate::with("[proxy]\nidle-timeout = \"300ms\"").await;
     let mut busy = ask_for_a_slow_page(&gate, &origin).await;

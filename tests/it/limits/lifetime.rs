@@ -29,7 +29,7 @@ async fn talk(mut connection: Connection) {
 }
 
 #[tokio::test]
-async fn content_that_stops_coming_is_a_408_and_counted() {
+async fn content_that_stops_arriving_is_a_408_and_counted() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Gate::with("[proxy]\nbody-timeout = \"200ms\"").await;
     let mut connection = gate.dial().await;
@@ -48,7 +48,7 @@ async fn content_that_stops_coming_is_a_408_and_counted() {
 }
 
 #[tokio::test]
-async fn a_tunnel_ends_when_its_time_is_over_however_busy_it_is() {
+async fn a_busy_tunnel_ends_after_its_lifetime() {
     let origin = echo().await;
     let gate = Gate::with(&format!("[proxy]\n{LIFE}\n[https]\nmode = \"tunnel\"")).await;
     let tunnel = gate
@@ -69,7 +69,7 @@ async fn a_tunnel_ends_when_its_time_is_over_however_busy_it_is() {
 }
 
 #[tokio::test]
-async fn a_websocket_ends_when_its_time_is_over_however_busy_it_is() {
+async fn a_busy_websocket_ends_after_its_lifetime() {
     let origin = echo().await;
     let gate = Gate::with(&format!("[proxy]\n{LIFE}")).await;
     let mut inside = gate
@@ -94,7 +94,7 @@ async fn a_websocket_ends_when_its_time_is_over_however_busy_it_is() {
 }
 
 #[tokio::test]
-async fn a_tunnel_on_which_nothing_is_said_is_counted() {
+async fn a_tunnel_that_ends_as_idle_is_counted() {
     let origin = echo().await;
     let gate = Gate::with("[proxy]\ntunnel-idle-timeout = \"200ms\"\n[https]\nmode = \"tunnel\"").await;
     let _silent = gate

@@ -12,7 +12,7 @@ async fn lint(gate: &Gate, url: &str, more: &[&str]) -> CliOutput {
 }
 
 #[tokio::test]
-async fn any_url_of_a_site_is_its_robots_txt_and_the_redirects_are_told() {
+async fn any_url_of_a_site_names_its_robots_txt_and_redirects_are_shown() {
     let origin = Origin::start()
         .reply("/robots.txt", Reply::status(301).header("Location", "/a?b=c"))
         .reply("/a", Reply::redirect("/end"))
@@ -56,7 +56,7 @@ http://shop.example:PORT/robots.txt: 1 error
 }
 
 #[tokio::test]
-async fn a_site_without_a_robots_txt_is_fine() {
+async fn a_site_without_a_robots_txt_has_no_findings() {
     let origin = Origin::start().spawn().await;
     let gate = Gate::start().await;
     let output = lint(&gate, &origin.url("/page"), &[]).await;
@@ -81,7 +81,7 @@ http://shop.example:PORT/robots.txt: the site has no robots.txt: everything is a
 }
 
 #[tokio::test]
-async fn what_cannot_be_had_is_a_failure_with_its_reason() {
+async fn a_robots_txt_that_cannot_be_fetched_is_a_failure_with_its_reason() {
     for (reply, reason) in [
         (
             Reply::status(503),
@@ -115,7 +115,7 @@ async fn what_cannot_be_had_is_a_failure_with_its_reason() {
 }
 
 #[tokio::test]
-async fn what_the_fetch_cut_is_told() {
+async fn lint_says_that_the_fetch_cut_the_file() {
     let rule = b"Disallow: /abc/\n";
     let full = [&b"User-agent: *\n####\n"[..], &rule.repeat(500 * 1024 / rule.len())].concat();
     for (sent, line) in [(&full[..], Some(32_001)), (&full[..500 * 1024], None)] {
@@ -144,7 +144,7 @@ async fn what_the_fetch_cut_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_no_url_of_a_site_is_an_error() {
+async fn lint_rejects_an_invalid_url() {
     let gate = Gate::start().await;
     for (url, reason) in [
         ("http://", "robotgate: http://: "),

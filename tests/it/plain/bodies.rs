@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::support::{End, Gate, Origin, Reply, Step, allowed};
 
 #[tokio::test]
-async fn request_bodies_pass_in_both_framings() {
+async fn request_bodies_are_forwarded_in_both_framings() {
     let origin = Origin::start().anything("got it").spawn().await;
     let gate = Gate::start().await;
 
@@ -25,7 +25,7 @@ async fn request_bodies_pass_in_both_framings() {
 }
 
 #[tokio::test]
-async fn big_bodies_pass_whole() {
+async fn big_bodies_are_forwarded_completely() {
     let big: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
     let origin = Origin::start()
         .reply("/big", Reply::ok("video/mp4", big.clone()))
@@ -58,7 +58,7 @@ async fn a_client_of_http_1_0_gets_no_chunks() {
 }
 
 #[tokio::test]
-async fn response_bodies_pass_in_every_framing() {
+async fn response_bodies_are_forwarded_in_every_framing() {
     let slow = Step::Drip {
         bytes: "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow".into(),
         every: Duration::from_millis(1),
@@ -89,7 +89,7 @@ async fn response_bodies_pass_in_every_framing() {
 }
 
 #[tokio::test]
-async fn responses_without_a_body_leave_the_connection_in_step() {
+async fn responses_without_a_body_keep_the_connection_usable() {
     let origin = Origin::start()
         .reply("/204", Reply::status(204))
         .reply("/304", Reply::status(304).header("ETag", "\"e\""))
@@ -113,7 +113,7 @@ async fn responses_without_a_body_leave_the_connection_in_step() {
 }
 
 #[tokio::test]
-async fn a_client_that_waits_for_permission_to_send_gets_it() {
+async fn a_client_that_expects_100_continue_gets_it() {
     // Over HTTP/2, most origins send no 100 response.
     for origin in [Origin::start(), Origin::start().alpn(&["h2"])] {
         let origin = origin.anything("got it").spawn().await;
@@ -137,7 +137,7 @@ async fn a_client_that_waits_for_permission_to_send_gets_it() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_not_passed_as_whole() {
+async fn a_truncated_body_is_not_forwarded_as_complete() {
     let part = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart";
     let chunk = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n";
     let origin = Origin::start()

@@ -3,7 +3,7 @@
 use crate::support::{Gate, Origin, Reply, Request, allowed};
 
 #[tokio::test]
-async fn the_decision_is_ours_alone_to_announce() {
+async fn a_decision_field_of_the_origin_is_removed() {
     let forged = Reply::ok("text/plain", "x").header("Robots-Decision", "deny; reason=forged");
     let origin = Origin::start().reply("/x", forged).spawn().await;
     let gate = Gate::start().await;
@@ -37,7 +37,7 @@ async fn via_names_the_gate_in_both_directions() {
 }
 
 #[tokio::test]
-async fn without_via_a_site_that_compresses_for_nobody_behind_a_proxy_compresses() {
+async fn with_via_off_a_site_compresses_its_responses() {
     // As nginx with `gzip on`.
     let page = |request: &Request| match request.field("Via") {
         Some(_) => Reply::ok("text/plain", "page"),
@@ -63,7 +63,7 @@ async fn without_via_a_site_that_compresses_for_nobody_behind_a_proxy_compresses
 }
 
 #[tokio::test]
-async fn a_request_that_comes_around_again_is_refused() {
+async fn a_request_in_a_proxy_loop_is_refused() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Gate::start().await;
     gate.get(&origin.url("/once")).await;
@@ -83,7 +83,7 @@ async fn a_request_that_comes_around_again_is_refused() {
 }
 
 #[tokio::test]
-async fn what_was_meant_for_the_next_hop_stays_behind() {
+async fn hop_by_hop_fields_are_not_forwarded() {
     let reply = Reply::ok("text/plain", "x")
         .header("Connection", "X-Hop")
         .header("X-Hop", "1")
@@ -122,7 +122,7 @@ async fn what_was_meant_for_the_next_hop_stays_behind() {
 }
 
 #[tokio::test]
-async fn host_comes_from_the_url_and_nothing_tells_of_the_client() {
+async fn host_is_taken_from_the_url_and_the_client_is_not_revealed() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Gate::start().await;
 
@@ -148,7 +148,7 @@ async fn host_comes_from_the_url_and_nothing_tells_of_the_client() {
 }
 
 #[tokio::test]
-async fn every_other_field_passes_as_it_came() {
+async fn every_other_field_is_forwarded_unchanged() {
     let reply = Reply::ok("text/plain", "x")
         .header("Set-Cookie", "a=1")
         .header("Set-Cookie", "b=2");
@@ -179,7 +179,7 @@ async fn every_other_field_passes_as_it_came() {
 
 /// A request for the robots.txt is always allowed, so it must not be able to mean another resource.
 #[tokio::test]
-async fn a_request_for_the_robots_file_that_names_another_resource_is_decided_by_the_rules() {
+async fn a_robots_txt_request_with_an_override_field_is_decided() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /\n")
         .anything("page")
@@ -218,7 +218,7 @@ async fn a_request_for_the_robots_file_that_names_another_resource_is_decided_by
 }
 
 #[tokio::test]
-async fn stripped_fields_do_not_reach_the_site() {
+async fn configured_fields_are_stripped() {
     let origin = Origin::start().robots("").anything("page").spawn().await;
     let gate = Gate::with("[proxy]\nstrip = [\"X-Original-URL\", \"referer\"]").await;
     let host = origin.authority();

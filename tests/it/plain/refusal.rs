@@ -5,7 +5,7 @@ use crate::support::{Gate, Origin, refused};
 const ROBOTS: &str = "User-agent: *\n# Nobody, please.\nDisallow: /private\n";
 
 #[tokio::test]
-async fn its_status_line_and_fields_say_why() {
+async fn the_status_line_and_fields_of_a_refusal_say_why() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
 
@@ -38,7 +38,7 @@ async fn its_status_line_and_fields_say_why() {
 }
 
 #[tokio::test]
-async fn its_body_is_a_problem_that_a_program_can_read() {
+async fn the_body_of_a_refusal_is_problem_json() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
 
@@ -66,7 +66,7 @@ async fn its_body_is_a_problem_that_a_program_can_read() {
 }
 
 #[tokio::test]
-async fn its_body_is_text_where_the_client_prefers_that() {
+async fn the_body_of_a_refusal_is_text_if_the_client_prefers_it() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
 
@@ -93,7 +93,7 @@ async fn its_body_is_text_where_the_client_prefers_that() {
 }
 
 #[tokio::test]
-async fn to_a_head_it_has_no_body() {
+async fn a_refused_head_request_gets_no_body() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
     let url = origin.url("/private");
@@ -111,7 +111,7 @@ async fn to_a_head_it_has_no_body() {
 }
 
 #[tokio::test]
-async fn after_a_body_the_connection_is_in_step_or_closed() {
+async fn after_a_refused_body_the_connection_is_usable_or_closed() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
 

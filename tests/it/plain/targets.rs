@@ -30,7 +30,7 @@ async fn path_and_query_are_never_rewritten() {
 }
 
 #[tokio::test]
-async fn an_empty_path_is_the_root() {
+async fn an_empty_path_is_sent_as_the_root() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Gate::start().await;
 
@@ -41,7 +41,7 @@ async fn an_empty_path_is_the_root() {
 }
 
 #[tokio::test]
-async fn scheme_and_host_are_read_without_regard_to_case() {
+async fn scheme_and_host_are_case_insensitive() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
         .anything("page")

@@ -24,7 +24,7 @@ fn logged_changes(gate: &Gate) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_key_that_changed_is_told_and_no_secret_is() {
+async fn each_changed_key_is_logged_without_secrets() {
     let secret = "sha256$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     let gate = Gate::builder()
         .config("[identity]\ncredentials = \"credentials\"\n[[bot]]\nname = \"acme\"\nuser-agents = [\"acme\"]")
@@ -61,7 +61,7 @@ async fn each_key_that_changed_is_told_and_no_secret_is() {
 }
 
 #[tokio::test]
-async fn another_file_of_copies_is_used_from_then_on_and_the_first_is_closed() {
+async fn a_reload_can_change_the_cache_file() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
     refused(&gate.get(&origin.url("/private")).await, "rule");
@@ -97,7 +97,7 @@ async fn another_file_of_copies_is_used_from_then_on_and_the_first_is_closed() {
 }
 
 #[tokio::test]
-async fn another_authority_signs_from_then_on_also_where_its_files_were_replaced() {
+async fn a_reload_can_change_the_authority() {
     let origin = Origin::start().robots(ROBOTS).page("/x", "page").tls().spawn().await;
     let gate = Gate::start().await;
     let first = fs::read(gate.file("ca.pem")).unwrap();

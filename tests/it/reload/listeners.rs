@@ -32,7 +32,7 @@ fn listen(addresses: &[String]) -> String {
 }
 
 #[tokio::test]
-async fn a_listener_comes_and_goes_and_what_runs_goes_on() {
+async fn a_reload_changes_listeners_and_running_exchanges_continue() {
     let latch = Latch::new();
     let origin = Origin::start()
         .page("/x", "page")
@@ -62,7 +62,7 @@ async fn a_listener_comes_and_goes_and_what_runs_goes_on() {
 }
 
 #[tokio::test]
-async fn an_address_widens_to_all_of_the_machine_and_narrows_again_with_no_request_lost() {
+async fn changing_between_one_address_and_all_loses_no_request() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Gate::start().await;
     let port = gate.address().port();
@@ -90,7 +90,7 @@ async fn an_address_widens_to_all_of_the_machine_and_narrows_again_with_no_reque
 }
 
 #[tokio::test]
-async fn the_same_port_speaks_tls_from_then_on() {
+async fn a_reload_can_switch_a_port_to_tls() {
     let origin = Origin::start().page("/x", "page").spawn().await;
     let (certificate, key) = Certificate::of(&["proxy.example"]).to_pem();
     let gate = Gate::builder()
@@ -116,7 +116,7 @@ async fn the_same_port_speaks_tls_from_then_on() {
 }
 
 #[tokio::test]
-async fn an_address_that_cannot_be_had_changes_nothing_and_check_says_or_suspects_it() {
+async fn an_unusable_address_is_rejected_by_reload_and_noted_by_check() {
     let origin = Origin::start().page("/x", "page").spawn().await;
     let gate = Gate::start().await;
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -156,7 +156,7 @@ async fn an_address_that_cannot_be_had_changes_nothing_and_check_says_or_suspect
 }
 
 #[tokio::test]
-async fn a_reload_that_fails_at_last_loses_no_client_and_opens_no_port_to_others() {
+async fn a_failed_reload_loses_no_client_and_keeps_its_ports() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Gate::with("[proxy]\nlisten = \"0.0.0.0:0\"").await;
     let port = gate.address().port();
@@ -193,7 +193,7 @@ async fn a_reload_that_fails_at_last_loses_no_client_and_opens_no_port_to_others
 }
 
 #[tokio::test]
-async fn operators_are_answered_elsewhere_and_by_another_token() {
+async fn a_reload_can_change_the_admin_address_and_token() {
     let gate = Gate::builder().put("token", "the-first-of-two-tokens\n").start().await;
     let old = gate.admin_address();
     let status = async |token: &str| {

@@ -19,17 +19,17 @@ pub struct Case {
 }
 
 #[test]
-fn seeds() {
+fn the_seed_cases_give_the_expected_answers() {
     run(SEEDS);
 }
 
 #[test]
-fn as_google_reads_what_the_rfc_says() {
+fn the_rfc_cases_give_the_answers_of_google() {
     run(RFC9309);
 }
 
 #[test]
-fn to_the_letter_of_the_rfc() {
+fn the_cases_with_an_rfc_answer_agree_in_the_rfc9309_profile() {
     let stated: Vec<Case> = all().filter(|case| case.rfc_allowed.is_some()).collect();
     assert_eq!(stated.len(), 99 + 21 + 123);
     let wrong: Vec<String> = stated.iter().filter_map(Case::fault_to_the_letter).collect();
@@ -38,7 +38,7 @@ fn to_the_letter_of_the_rfc() {
 
 /// Spellings that RFC 9309 §2.2.2 and §2.2.3 treat as equal or as different, in the engine and in the model.
 #[test]
-fn spellings_to_the_letter_of_the_rfc() {
+fn the_rfc9309_profile_compares_spellings_as_the_rfc_says() {
     for (pattern, path, same) in [
         // The table in §2.2.2.
         ("/foo/bar?baz=quz", "/foo/bar?baz=quz", true),
@@ -88,7 +88,7 @@ fn spellings_to_the_letter_of_the_rfc() {
 }
 
 #[test]
-fn tricky() {
+fn the_tricky_cases_give_the_expected_answers() {
     run(TRICKY);
 }
 
@@ -154,6 +154,12 @@ impl Case {
 }
 
 /// Each file and its number of cases.
-const SEEDS: (&str, usize) = (include_str!("../../cases/seeds.jsonl"), 99);
+const SEEDS: (&str, usize) = (
+    include_str!("../../cases/the_seed_cases_give_the_expected_answers.jsonl"),
+    99,
+);
 const RFC9309: (&str, usize) = (include_str!("../../cases/rfc9309.jsonl"), 21);
-const TRICKY: (&str, usize) = (include_str!("../../cases/tricky.jsonl"), 188);
+const TRICKY: (&str, usize) = (
+    include_str!("../../cases/the_tricky_cases_give_the_expected_answers.jsonl"),
+    188,
+);

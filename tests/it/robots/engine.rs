@@ -19,7 +19,7 @@ fn a_rule_is_shown_as_written() {
 }
 
 #[test]
-fn octets_that_are_no_text_are_replaced_in_it() {
+fn invalid_utf_8_is_replaced_in_the_shown_rule() {
     let robots = RobotsTxt::parse(b"user-agent:*\ndisallow\xFF: /x\xFE");
     let found = robots.agent("a").decide(b"/x%FE");
     let rule = robots.rule(found.rule.expect("the rule matches"));
@@ -28,7 +28,7 @@ fn octets_that_are_no_text_are_replaced_in_it() {
 }
 
 #[test]
-fn the_group_is_the_one_that_rules_were_picked_under() {
+fn the_group_is_the_agent_whose_rules_apply() {
     let robots =
         RobotsTxt::parse(b"User-agent: FOObot/2\nUser-agent: *\nDisallow: /a\nUser-agent: foobot\nUser-agent: empty");
     for (agent, group, specific, allowed) in [
@@ -47,7 +47,7 @@ fn the_group_is_the_one_that_rules_were_picked_under() {
 }
 
 #[test]
-fn a_token_with_digits_finds_its_first_word() {
+fn a_token_with_digits_matches_the_first_word_of_an_agent() {
     let robots = RobotsTxt::parse(
         b"User-agent: mj12BOT/v1.4 (x)\nDisallow: /a\nUser-agent: 360Spider\tx\nDisallow: /b\n\
           User-agent: a.b, c\nDisallow: /c\nUser-agent: *\nDisallow: /d",
@@ -72,7 +72,7 @@ fn a_token_with_digits_finds_its_first_word() {
 }
 
 #[test]
-fn a_whole_origin() {
+fn the_site_access_summarizes_all_rules() {
     use SiteAccess::{AllAllowed, AllDisallowed, Mixed};
     for (rules, access) in [
         ("", AllAllowed),
@@ -101,7 +101,7 @@ fn a_whole_origin() {
 }
 
 #[test]
-fn groups_that_are_never_merged_decide_alike() {
+fn groups_too_large_to_be_merged_decide_the_same() {
     // Each agent shares the large group and has one of its own, which is too much to index for each.
     let mut body = String::new();
     for n in 0..200 {
@@ -132,7 +132,7 @@ fn groups_that_are_never_merged_decide_alike() {
 }
 
 #[test]
-fn files_made_to_be_slow_are_not() {
+fn files_made_to_be_slow_are_decided_quickly() {
     let long = "/".to_owned() + &"a".repeat(8_000);
     let stars = "*a".repeat(8_000);
     let nested: String = (1..1_500).map(|n| format!("disallow: {}$\n", &long[..n])).collect();
@@ -162,7 +162,7 @@ fn files_made_to_be_slow_are_not() {
 
 /// All parts of every pattern are in the path, but only one pattern has them in the right place.
 #[test]
-fn one_of_thousands_of_patterns_that_nearly_match_is_found() {
+fn the_matching_pattern_is_found_among_thousands_of_near_matches() {
     let numbers = 1000..4000;
     let rules: String = numbers.map(|n| format!("Disallow: /*ab*x{n}y\n")).collect();
     let robots = RobotsTxt::parse(format!("User-agent: *\n{rules}").as_bytes());
@@ -181,7 +181,7 @@ fn one_of_thousands_of_patterns_that_nearly_match_is_found() {
 }
 
 #[test]
-fn it_goes_between_threads() {
+fn robots_txt_can_be_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<RobotsTxt>();
 }

@@ -8,7 +8,7 @@ use super::{cases, properties};
 const AGENTS: &[&str] = &["a", "FooBot", "foo-bot", "MJ", "MJ12bot", "8", "b", "*", ""];
 
 #[test]
-fn the_stated_cases_are_explained_as_they_are_decided() {
+fn explain_agrees_with_the_engine_for_the_stated_cases() {
     for case in cases::all() {
         let body = case.body();
         let path = path_of_url(case.url.as_bytes());
@@ -23,12 +23,12 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 192, ..Default::default() })]
 
     #[test]
-    fn any_bytes_are_explained_as_they_are_decided(body: Vec<u8>, agent: String, url: Vec<u8>) {
+    fn explain_agrees_with_the_engine_for_any_bytes(body: Vec<u8>, agent: String, url: Vec<u8>) {
         as_the_engine_decides(&body, &agent, &path_of_url(&url))?;
     }
 
     #[test]
-    fn files_that_look_like_files_are_explained_as_they_are_decided(
+    fn explain_agrees_with_the_engine_for_plausible_files(
         body in properties::body(properties::line()),
         urls in properties::urls(),
     ) {

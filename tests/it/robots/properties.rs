@@ -25,17 +25,17 @@ proptest! {
     #![proptest_config(of_cases(200))]
 
     #[test]
-    fn any_bytes(body: Vec<u8>, agent: String, url: Vec<u8>) {
+    fn the_properties_hold_for_any_bytes(body: Vec<u8>, agent: String, url: Vec<u8>) {
         holds(&body, &agent, &[&url]);
     }
 
     #[test]
-    fn files_that_look_like_files(body in body(line()), agent in select(AGENTS), urls in urls()) {
+    fn the_properties_hold_for_plausible_files(body in body(line()), agent in select(AGENTS), urls in urls()) {
         holds(&body, agent, &slices(&urls));
     }
 
     #[test]
-    fn files_that_are_damaged(
+    fn the_properties_hold_for_damaged_files(
         body in body(line()),
         damage in vec((any::<prop::sample::Index>(), select(DAMAGE)), 1..6),
         agent in select(AGENTS),
@@ -50,18 +50,18 @@ proptest! {
     }
 
     #[test]
-    fn groups_that_share_agents(body in body(crowded_line()), agent in select(CROWD), urls in urls()) {
+    fn the_properties_hold_for_groups_that_share_agents(body in body(crowded_line()), agent in select(CROWD), urls in urls()) {
         holds(&body, agent, &slices(&urls));
     }
 
     #[test]
-    fn patterns_that_are_likely_to_match(body in body(line()), agent in select(AGENTS)) {
+    fn the_properties_hold_for_likely_urls(body in body(line()), agent in select(AGENTS)) {
         holds(&body, agent, &slices(&likely_urls(&body, 12)));
     }
 
     /// Enough rules to be indexed by the pairs of bytes that they need.
     #[test]
-    fn many_wildcards(
+    fn the_properties_hold_for_many_wildcards(
         rules in vec(bytes(r"(?-u:Allow|Disallow): ?(?-u:/|\*|/b)([ab]{0,3}\*){1,3}[abc]{1,5}(?-u:\$|)"), 40..80),
         path in bytes("/[ab]{20,200}c?"),
         everyone: bool,
@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn a_path_begins_with_a_slash_and_is_its_own(url: Vec<u8>) {
+    fn a_path_begins_with_a_slash_and_is_read_unchanged_again(url: Vec<u8>) {
         let path = path_of_url(&url);
         prop_assert!(path.starts_with(b"/"));
         prop_assert!(!path.contains(&0));
@@ -93,7 +93,7 @@ proptest! {
 
     /// The limit can cut a line in the key, the value, an escape, a character, or the line's end.
     #[test]
-    fn lines_about_as_long_as_they_may_be(
+    fn the_properties_hold_for_lines_near_the_length_limit(
         key in select(&["Disallow:", "Allow:", "User-agent:", "Disallow", "#", "x:"][..]),
         filling in select(&[b' ', b'\t', b':', b'b'][..]),
         value in bytes(PATTERN),
@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(of_cases(2))]
 
     #[test]
-    fn files_of_many_rules(
+    fn the_properties_hold_for_files_of_many_rules(
         rules in vec(bytes(LONG_RULE), 10_000..12_000),
         every in 1..4_000_usize,
         urls in vec(any::<prop::sample::Index>(), 3),

@@ -57,7 +57,7 @@ const TAKEN: &[(&str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn chunks_that_are_none_never_make_a_whole_request() {
+async fn malformed_chunks_never_complete_a_request() {
     let scene = Scene::start().await;
     for way in WAYS {
         for (name, content) in BROKEN {
@@ -93,7 +93,7 @@ async fn chunks_that_are_none_never_make_a_whole_request() {
 }
 
 #[tokio::test]
-async fn odd_chunks_are_made_plain_ones() {
+async fn unusual_chunks_are_forwarded_as_plain_ones() {
     let scene = Scene::start().await;
     let huge = format!("4\r\nbody\r\n0\r\nX: {}\r\n\r\n", "x".repeat(60_000));
     let taken = TAKEN.iter().copied().chain([("a huge trailer", huge.as_str())]);
@@ -130,7 +130,7 @@ async fn odd_chunks_are_made_plain_ones() {
 }
 
 #[tokio::test]
-async fn what_never_ends_is_cut_off() {
+async fn endless_chunks_are_cut_off() {
     let scene = Scene::start().await;
     for (name, start, again) in [
         ("an extension", "4;a=", "x"),

@@ -6,7 +6,7 @@ use crate::support::{Gate, Origin};
 const SMUGGLED: &str = "GET {prefix}/smuggled HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n\r\n";
 
 #[tokio::test]
-async fn bytes_after_a_connect_that_is_malformed_are_no_request() {
+async fn bytes_after_a_malformed_connect_are_not_read_as_a_request() {
     let scene = Scene::start().await;
     for (name, head, cause) in [
         ("no port", "CONNECT shop.example HTTP/1.1\r\n\r\n", "a host and a port"),
@@ -52,7 +52,7 @@ async fn bytes_after_a_connect_that_is_malformed_are_no_request() {
 }
 
 #[tokio::test]
-async fn bytes_after_a_connect_that_is_refused_are_no_request() {
+async fn bytes_after_a_refused_connect_are_not_read_as_a_request() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
         .anything("page")

@@ -9,7 +9,7 @@ use super::{Scene, WAYS, Way, is_refused, responses};
 const SMUGGLED: &str = "GET {prefix}/smuggled HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n\r\n";
 
 #[tokio::test]
-async fn content_whose_end_is_told_in_two_ways_is_refused() {
+async fn a_request_with_two_framings_is_refused() {
     let scene = Scene::start().await;
     for way in WAYS {
         for (name, rest, cause) in FRAMINGS {
@@ -41,7 +41,7 @@ async fn heads_that_two_parsers_read_differently_are_refused() {
 }
 
 #[tokio::test]
-async fn a_host_that_cannot_be_read_is_told_so_though_both_places_agree() {
+async fn an_unreadable_host_is_refused_even_if_target_and_field_agree() {
     let scene = Scene::start().await;
     for (host, cause) in [
         ("shop.example:99999", "port"),

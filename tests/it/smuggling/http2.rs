@@ -27,7 +27,7 @@ fn good<'a>(authority: &'a str, method: &'a str) -> Fields<'a> {
 }
 
 #[tokio::test]
-async fn the_frames_of_these_tests_are_understood() {
+async fn the_frames_of_these_tests_are_valid() {
     let scene = Scene::start().await;
     let authority = scene.tls.authority();
     let mut frames = open(&scene).await;
@@ -40,7 +40,7 @@ async fn the_frames_of_these_tests_are_understood() {
 }
 
 #[tokio::test]
-async fn a_head_that_would_be_another_in_http_1_goes_nowhere() {
+async fn a_head_with_another_meaning_in_http_1_is_refused() {
     let scene = Scene::start().await;
     let authority = scene.tls.authority();
     let (with_user, other) = (format!("me@{authority}"), scene.plain.authority());
@@ -162,7 +162,7 @@ async fn an_extended_connect_is_not_served() {
 }
 
 #[tokio::test]
-async fn a_length_that_lies_never_makes_a_whole_request() {
+async fn a_wrong_content_length_never_completes_a_request() {
     let scene = Scene::start().await;
     let authority = scene.tls.authority();
     for (name, length, data) in [
@@ -191,7 +191,7 @@ async fn a_length_that_lies_never_makes_a_whole_request() {
 }
 
 #[tokio::test]
-async fn content_without_a_length_and_trailers_are_framed_anew() {
+async fn content_without_a_length_gets_its_own_framing() {
     let scene = Scene::start().await;
     let authority = scene.tls.authority();
     let smuggled = b"0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -215,7 +215,7 @@ async fn content_without_a_length_and_trailers_are_framed_anew() {
 }
 
 #[tokio::test]
-async fn one_bad_stream_leaves_the_others_alone() {
+async fn a_bad_stream_does_not_affect_the_others() {
     let scene = Scene::start().await;
     let authority = scene.tls.authority();
     let mut frames = open(&scene).await;
@@ -230,7 +230,7 @@ async fn one_bad_stream_leaves_the_others_alone() {
 }
 
 #[tokio::test]
-async fn a_stream_for_another_host_is_told_which_by_the_gate() {
+async fn a_stream_for_another_host_gets_an_error_with_the_cause() {
     let scene = Scene::start().await;
     let tunnel = scene.gate.connect(&scene.tls.authority()).await.opened();
     let mut inside = tunnel.tls(NAME, Alpn::Http2).await;

@@ -46,7 +46,7 @@ async fn a_head_over_the_limits_gets_a_431() {
 }
 
 #[tokio::test]
-async fn the_limits_can_be_raised_to_what_pingora_takes() {
+async fn the_limits_can_be_raised_to_those_of_pingora() {
     let scene = Scene::with("[proxy]\nmax-header-bytes = \"512KiB\"\nmax-header-fields = 256").await;
     for way in WAYS {
         for fields in [format!("X: {}\r\n", "x".repeat(500_000)), "X: 1\r\n".repeat(252)] {
@@ -72,7 +72,7 @@ async fn the_limits_can_be_raised_to_what_pingora_takes() {
 }
 
 #[tokio::test]
-async fn a_head_that_drips_is_given_up_after_the_header_timeout() {
+async fn a_dripping_head_ends_at_the_header_timeout() {
     let scene = Scene::with("[proxy]\nheader-timeout = \"700ms\"").await;
     for way in [Way::Plain, Way::Tls] {
         let mut connection = scene.open(way).await;

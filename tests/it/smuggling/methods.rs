@@ -4,7 +4,7 @@ use super::{Scene, WAYS, Way, responses};
 use crate::support::{End, Gate, Origin};
 
 #[tokio::test]
-async fn methods_that_seldom_have_content_make_one_request_with_it() {
+async fn content_of_any_method_stays_part_of_its_request() {
     let scene = Scene::start().await;
     let smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
     for way in WAYS {
@@ -81,7 +81,7 @@ async fn methods_that_seldom_have_content_make_one_request_with_it() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_leave_gets_it_from_the_origin_or_a_refusal_at_once() {
+async fn expect_100_continue_is_forwarded_or_refused_immediately() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
         .anything("page")

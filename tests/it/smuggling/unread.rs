@@ -59,7 +59,7 @@ async fn answer(stream: TcpStream, taken: Taken) {
 }
 
 #[tokio::test]
-async fn content_that_an_origin_does_not_read_is_never_the_beginning_of_another_request() {
+async fn content_that_an_origin_does_not_read_never_starts_a_request() {
     for smuggled in [
         "GET /private HTTP/1.1\r\nX: ",
         "GET /private HTTP/1.1\r\nHost: shop.example\r\n\r\n",
@@ -89,7 +89,7 @@ async fn content_that_an_origin_does_not_read_is_never_the_beginning_of_another_
 }
 
 #[tokio::test]
-async fn the_same_holds_for_content_that_came_over_http_2() {
+async fn unread_content_from_http_2_never_starts_a_request() {
     let gate = Gate::start().await;
     let origin = Origin::start().anything("page").tls().spawn().await;
     let mut inside = gate

@@ -11,7 +11,7 @@ const HANDSHAKE: [(&str, &str); 4] = [
 ];
 
 #[tokio::test]
-async fn only_a_websocket_can_be_asked_for() {
+async fn only_an_upgrade_to_websocket_is_accepted() {
     let scene = Scene::start().await;
     let plain = "Connection: Upgrade\r\n";
     let good = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
@@ -81,7 +81,7 @@ async fn only_a_websocket_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn an_upgrade_that_nobody_knows_is_an_ordinary_request() {
+async fn an_unknown_upgrade_is_forwarded_as_an_ordinary_request() {
     let scene = Scene::start().await;
     for way in WAYS {
         for fields in [
@@ -119,7 +119,7 @@ async fn handshake(gate: &Gate, origin: &Origin) -> (crate::support::Response, C
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_websocket_opens_no_tunnel() {
+async fn a_response_that_accepts_no_websocket_opens_no_tunnel() {
     let accept = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n";
     for (name, answer, status) in [
         ("200", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned(), 200),

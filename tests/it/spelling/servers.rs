@@ -92,7 +92,7 @@ struct Server {
 }
 
 #[tokio::test]
-async fn what_a_server_delivers_under_another_spelling_is_refused() {
+async fn spellings_that_real_servers_accept_are_refused() {
     needs!("nginx", "python3");
     let folder = site();
     let gate = Gate::start().await;

@@ -49,6 +49,6 @@ fn is_there(program: &str) -> bool {
 }
 
 #[test]
-fn a_program_is_there_or_not() {
+fn installed_programs_are_found() {
     assert!(is_there("sh") && !is_there("no-such-program") && !is_there("python3-no_such_module"));
 }

@@ -21,7 +21,7 @@ async fn close_writes_everything() {
 }
 
 #[tokio::test]
-async fn close_waits_for_an_output_that_is_slow() {
+async fn close_waits_for_a_slow_output() {
     let sink = Sink::shut();
     let log = Arc::new(sink.log());
     log.append(b"line\n").await.expect("there is room");
@@ -37,7 +37,7 @@ async fn close_waits_for_an_output_that_is_slow() {
 }
 
 #[tokio::test]
-async fn close_gives_up_on_an_output_that_only_fails() {
+async fn close_gives_up_if_the_output_always_fails() {
     let sink = Sink::with_troubles([Trouble::Error(io::ErrorKind::StorageFull); 1000]);
     let log = sink.log();
     log.append(b"line\n").await.expect("there is room");
@@ -52,7 +52,7 @@ async fn closing_an_empty_log_is_quick() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_after_the_end_is_an_error() {
+async fn writing_to_a_closed_log_is_an_error() {
     let sink = Sink::default();
     let log = sink.log();
     log.close();
@@ -61,7 +61,7 @@ async fn a_line_after_the_end_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_log_that_is_dropped_writes_what_is_left() {
+async fn a_dropped_log_writes_its_remaining_lines() {
     let sink = Sink::shut();
     let log = sink.log();
     log.append(b"first\n").await.expect("there is room");
@@ -72,7 +72,7 @@ async fn a_log_that_is_dropped_writes_what_is_left() {
 }
 
 #[tokio::test]
-async fn a_file_is_appended_to_and_not_for_every_user_to_read() {
+async fn a_log_file_is_appended_to_and_not_readable_by_all() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("audit.jsonl");
     for line in ["first\n", "second\n"] {
@@ -85,7 +85,7 @@ async fn a_file_is_appended_to_and_not_for_every_user_to_read() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_named() {
+fn the_error_names_a_file_that_cannot_be_opened() {
     let path = PathBuf::from("/nonexistent/audit.jsonl");
     let error = AuditLog::open(&Output::File(path)).expect_err("no such directory");
     let text = error.to_string();

@@ -34,7 +34,7 @@ async fn hanging() -> (Sink, Arc<AuditLog>, tokio::task::JoinHandle<Result<(), A
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sockets_and_timers_go_on() {
+async fn sockets_and_timers_work_while_a_write_hangs() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let echo = tokio::spawn(async move {
@@ -65,7 +65,7 @@ async fn sockets_and_timers_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_comes_meanwhile_waits_without_holding_up_a_thread() {
+async fn writers_wait_for_a_hanging_write_without_blocking_a_thread() {
     let (sink, log, write) = hanging().await;
     log.append_now(b"second\n");
     let others: Vec<_> = (0..8)

@@ -7,7 +7,7 @@ async fn write_line(log: &AuditLog, line: &str) {
 }
 
 #[tokio::test]
-async fn a_file_is_written_to_by_the_request_and_anything_else_by_the_logs_thread() {
+async fn requests_write_to_files_and_the_log_thread_to_other_outputs() {
     for (is_file, by_thread) in [(true, false), (false, true)] {
         let sink = Sink::default();
         let log = AuditLog::to_sink(sink.output(is_file), None).expect("a thread");
@@ -17,7 +17,7 @@ async fn a_file_is_written_to_by_the_request_and_anything_else_by_the_logs_threa
 }
 
 #[test]
-fn where_one_thread_serves_all_requests_the_logs_thread_writes() {
+fn the_log_thread_writes_if_one_thread_serves_all_requests() {
     for (threads, by_thread) in [(1, true), (2, false)] {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
@@ -32,7 +32,7 @@ fn where_one_thread_serves_all_requests_the_logs_thread_writes() {
 }
 
 #[test]
-fn a_regular_file_is_a_file_and_nothing_else_is() {
+fn only_a_regular_file_is_treated_as_a_file() {
     let file = tempfile::tempfile().expect("a file");
     assert!(state::Sink::from(file).is_file);
     for path in ["/dev/null", "/"] {
@@ -57,7 +57,7 @@ async fn requests_that_are_ready_share_a_write() {
 }
 
 #[tokio::test]
-async fn lines_that_nobody_waits_for_ride_along_with_the_next_batch() {
+async fn appended_lines_are_written_with_the_next_batch() {
     let sink = Sink::default();
     let log = sink.log_as_file();
     log.append(b"1\n").await.expect("there is room");
@@ -67,7 +67,7 @@ async fn lines_that_nobody_waits_for_ride_along_with_the_next_batch() {
 }
 
 #[tokio::test]
-async fn lines_that_nobody_waits_for_are_written_by_the_logs_thread_where_no_other_come() {
+async fn the_log_thread_writes_appended_lines_if_no_others_follow() {
     let sink = Sink::default();
     let log = sink.log_as_file();
     for round in 1..=3 {
@@ -78,7 +78,7 @@ async fn lines_that_nobody_waits_for_are_written_by_the_logs_thread_where_no_oth
 }
 
 #[tokio::test]
-async fn a_line_that_is_handed_over_and_not_waited_for_is_written() {
+async fn an_enqueued_line_is_written_even_if_its_writer_is_dropped() {
     let sink = Sink::default();
     let log = sink.log_as_file();
     drop(log.enqueue(b"line\n").await.expect("there is room"));
@@ -86,7 +86,7 @@ async fn a_line_that_is_handed_over_and_not_waited_for_is_written() {
 }
 
 #[tokio::test]
-async fn a_request_that_goes_away_as_it_is_about_to_write_leaves_nobody_waiting() {
+async fn a_writer_dropped_before_its_write_does_not_block_others() {
     let sink = Sink::default();
     let log = sink.log_as_file();
     let mut first = Box::pin(log.write(b"first\n"));
@@ -104,7 +104,7 @@ async fn a_request_that_goes_away_as_it_is_about_to_write_leaves_nobody_waiting(
 }
 
 #[tokio::test]
-async fn a_request_that_panics_as_it_is_about_to_write_leaves_nobody_waiting() {
+async fn a_writer_that_panics_before_its_write_does_not_block_others() {
     let sink = Sink::default();
     let log = Arc::new(sink.log_as_file());
     let panics = tokio::spawn({
@@ -121,7 +121,7 @@ async fn a_request_that_panics_as_it_is_about_to_write_leaves_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn a_request_that_never_goes_on_leaves_nobody_waiting() {
+async fn a_stuck_writer_does_not_block_other_lines() {
     let sink = Sink::default();
     let log = sink.log_as_file();
     let mut first = pin!(log.write(b"first\n"));
@@ -134,7 +134,7 @@ async fn a_request_that_never_goes_on_leaves_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn a_panic_in_the_write_itself_costs_no_line() {
+async fn a_panic_during_a_write_loses_no_line() {
     let sink = Sink::with_troubles([Trouble::Short(2), Trouble::Panic]);
     let log = Arc::new(sink.log_as_file());
     let panics = tokio::spawn({
@@ -147,7 +147,7 @@ async fn a_panic_in_the_write_itself_costs_no_line() {
 }
 
 #[tokio::test]
-async fn after_an_error_the_logs_thread_goes_on_from_the_byte_where_it_stopped() {
+async fn after_an_error_the_log_thread_continues_at_the_same_byte() {
     for kind in [io::ErrorKind::StorageFull, io::ErrorKind::WouldBlock] {
         let sink = Sink::with_troubles([Trouble::Short(3), Trouble::Error(kind)]);
         let log = sink.log_as_file();
@@ -159,7 +159,7 @@ async fn after_an_error_the_logs_thread_goes_on_from_the_byte_where_it_stopped()
 }
 
 #[tokio::test]
-async fn an_interruption_or_a_short_write_needs_no_other_thread() {
+async fn a_request_continues_an_interrupted_or_short_write() {
     let interrupted = Trouble::Error(io::ErrorKind::Interrupted);
     let sink = Sink::with_troubles([Trouble::Short(3), interrupted, Trouble::Short(1)]);
     let log = sink.log_as_file();
@@ -170,7 +170,7 @@ async fn an_interruption_or_a_short_write_needs_no_other_thread() {
 
 /// The tests of `pace` cover how long this takes.
 #[tokio::test]
-async fn a_file_that_is_fast_again_goes_back_to_the_requests() {
+async fn requests_write_again_when_the_file_is_fast_again() {
     let sink = Sink::with_troubles([Trouble::Error(io::ErrorKind::WouldBlock)]);
     let log = sink.log_as_file();
     write_line(&log, "line\n").await;
@@ -183,7 +183,7 @@ async fn a_file_that_is_fast_again_goes_back_to_the_requests() {
 }
 
 #[tokio::test]
-async fn the_end_writes_what_a_request_was_about_to_write() {
+async fn close_writes_the_line_of_a_pending_write() {
     let sink = Sink::default();
     let log = sink.log_as_file();
     let mut write = pin!(log.write(b"line\n"));
@@ -195,7 +195,7 @@ async fn the_end_writes_what_a_request_was_about_to_write() {
 }
 
 #[tokio::test]
-async fn after_a_change_of_the_output_requests_write_to_the_new_one() {
+async fn requests_write_to_the_new_output_after_a_change() {
     let (old, new) = (Sink::default(), Sink::default());
     let log = old.log_as_file();
     let mut first = pin!(log.write(b"1\n"));

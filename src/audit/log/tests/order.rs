@@ -14,7 +14,7 @@ fn line(writer: usize, number: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn lines_of_many_writers_are_whole_and_each_writers_are_in_order() {
+async fn lines_of_many_writers_stay_complete_and_in_order() {
     // An output that accepts a few bytes at a time, in varying numbers.
     let sink = Sink::with_troubles((0..10_000).map(|n| Trouble::Short(1 + n * 7 % 97)));
     let log = Arc::new(sink.log());
@@ -50,7 +50,7 @@ async fn lines_of_many_writers_are_whole_and_each_writers_are_in_order() {
 }
 
 #[tokio::test]
-async fn a_write_after_appends_comes_after_them() {
+async fn a_write_is_placed_after_earlier_appends() {
     let sink = Sink::default();
     let log = sink.log();
     for round in 0..50 {
@@ -69,7 +69,7 @@ async fn a_write_after_appends_comes_after_them() {
 }
 
 #[tokio::test]
-async fn the_line_of_a_writer_that_went_away_is_written_all_the_same() {
+async fn the_line_of_a_cancelled_writer_is_written() {
     let sink = Sink::shut();
     let log = sink.log();
     {

@@ -23,7 +23,7 @@ fn reader_of(path: &Path) -> File {
 }
 
 #[test]
-fn without_a_reader_it_is_an_error_that_says_so() {
+fn opening_a_pipe_without_a_reader_fails() {
     let (_folder, path) = pipe();
     let error = AuditLog::open(&Output::File(path)).expect_err("nobody reads");
     assert!(
@@ -33,7 +33,7 @@ fn without_a_reader_it_is_an_error_that_says_so() {
 }
 
 #[tokio::test]
-async fn a_reader_that_is_behind_gets_every_line() {
+async fn a_slow_reader_of_a_pipe_gets_every_line() {
     let (_folder, path) = pipe();
     let mut reader = reader_of(&path);
     let log = AuditLog::open(&Output::File(path)).expect("there is a reader");

@@ -11,7 +11,7 @@ async fn has_room(log: &Arc<AuditLog>, bytes: usize) -> Option<Reserved> {
 }
 
 #[tokio::test]
-async fn what_is_reserved_counts_until_it_is_given_back() {
+async fn reserved_room_counts_until_it_is_released() {
     let log = Arc::new(Sink::default().log());
     let half = has_room(&log, MAX_PENDING / 2).await.expect("nothing waits");
     let other = has_room(&log, MAX_PENDING / 2).await.expect("that is all");
@@ -29,7 +29,7 @@ async fn what_is_reserved_counts_until_it_is_given_back() {
 }
 
 #[tokio::test]
-async fn while_the_output_fails_nothing_is_reserved_and_what_was_is_written_later() {
+async fn a_failing_output_refuses_reservations_and_keeps_earlier_ones() {
     let full = Sink::with_troubles([Trouble::Error(io::ErrorKind::StorageFull); 1000]);
     let log = Arc::new(full.log());
     let early = has_room(&log, 10).await.expect("nobody knows of the trouble");
@@ -49,7 +49,7 @@ async fn while_the_output_fails_nothing_is_reserved_and_what_was_is_written_late
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_in_vain_to_reserve_is_told_so() {
+async fn a_reservation_in_a_full_log_fails_with_full() {
     let sink = Sink::shut();
     let log = Arc::new(sink.log());
     let _all = has_room(&log, MAX_PENDING).await.expect("nothing waits");

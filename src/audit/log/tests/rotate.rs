@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_line_is_whole_in_one_output_and_later_ones_are_in_the_new() {
+async fn a_change_of_the_output_splits_no_line() {
     let (old, new) = (Sink::shut(), Sink::default());
     let log = old.log();
     log.append(b"1\n").await.expect("there is room");
@@ -18,7 +18,7 @@ async fn a_line_is_whole_in_one_output_and_later_ones_are_in_the_new() {
 }
 
 #[tokio::test]
-async fn an_output_that_takes_nothing_is_left_for_another_that_has_the_line_whole() {
+async fn the_new_output_repeats_the_line_that_the_failing_one_cut() {
     let full = Trouble::Error(io::ErrorKind::StorageFull);
     let (old, new) = (Sink::shut(), Sink::default());
     old.lock().troubles = [Trouble::Short(3)].into_iter().chain([full; 1000]).collect();
@@ -33,7 +33,7 @@ async fn an_output_that_takes_nothing_is_left_for_another_that_has_the_line_whol
 }
 
 #[tokio::test]
-async fn a_log_without_lines_lets_go_of_the_old_output() {
+async fn an_idle_log_releases_the_old_output() {
     let old = Sink::default();
     let held = Arc::downgrade(&old.0);
     let log = old.log();
@@ -46,7 +46,7 @@ async fn a_log_without_lines_lets_go_of_the_old_output() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_opened_anew_changes_nothing() {
+async fn if_reopening_fails_the_log_keeps_the_old_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("logs/audit.jsonl");
     std::fs::create_dir(folder.path().join("logs")).expect("the folder is ours");
@@ -63,7 +63,7 @@ async fn a_file_that_cannot_be_opened_anew_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn lines_are_in_order_over_all_files_and_none_is_lost() {
+async fn rotation_loses_no_line_and_keeps_their_order() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("audit.jsonl");
     let log = Arc::new(AuditLog::open(&Output::File(path.clone())).expect("a log"));

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_takes_too_long_is_an_error_and_the_line_comes_later() {
+async fn a_stalled_write_fails_and_its_line_is_written_later() {
     let sink = Sink::shut();
     let log = sink.log();
     let started = Instant::now();
@@ -19,7 +19,7 @@ async fn a_write_that_takes_too_long_is_an_error_and_the_line_comes_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_writer_waits_its_own_time() {
+async fn each_writer_has_its_own_timeout() {
     let sink = Sink::shut();
     let log = Arc::new(sink.log());
     let started = Instant::now();
@@ -37,7 +37,7 @@ async fn each_writer_waits_its_own_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_in_vain_for_room_is_told_so() {
+async fn a_write_to_a_full_log_fails_with_full() {
     let sink = Sink::shut();
     let log = sink.log();
     // The log's thread accepts nothing more after this.
@@ -60,7 +60,7 @@ async fn who_waits_in_vain_for_room_is_told_so() {
 }
 
 #[tokio::test]
-async fn whoever_asks_sees_what_waits_and_that_nothing_is_taken() {
+async fn the_log_reports_waiting_bytes_and_that_it_is_stalled() {
     let sink = Sink::shut();
     let counts = Arc::new(AuditCounts::default());
     let log = sink.log().counting(counts.clone());

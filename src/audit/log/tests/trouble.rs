@@ -13,7 +13,7 @@ async fn written_in_spite_of(troubles: Vec<Trouble>) {
 }
 
 #[tokio::test]
-async fn after_an_error_the_output_is_tried_again_from_the_byte_where_it_stopped() {
+async fn after_an_error_the_write_continues_at_the_same_byte() {
     let mixed = vec![
         Trouble::Short(3),
         Trouble::Error(io::ErrorKind::Interrupted),
@@ -30,7 +30,7 @@ async fn after_an_error_the_output_is_tried_again_from_the_byte_where_it_stopped
 }
 
 #[tokio::test]
-async fn an_interruption_or_a_short_write_is_no_trouble() {
+async fn an_interrupted_or_short_write_is_continued() {
     let troubles = (0..200).map(|n| match n % 2 {
         0 => Trouble::Error(io::ErrorKind::Interrupted),
         _ => Trouble::Short(1),
@@ -42,7 +42,7 @@ async fn an_interruption_or_a_short_write_is_no_trouble() {
 }
 
 #[tokio::test]
-async fn lines_that_come_while_the_output_fails_wait_their_turn() {
+async fn lines_added_while_the_output_fails_stay_in_order() {
     let sink = Sink::with_troubles([Trouble::Short(2), Trouble::Error(io::ErrorKind::StorageFull)]);
     let log = sink.log();
     let mut first = pin!(log.write(b"first\n"));
@@ -56,7 +56,7 @@ async fn lines_that_come_while_the_output_fails_wait_their_turn() {
 }
 
 #[tokio::test]
-async fn where_too_much_waits_a_line_waits_for_room() {
+async fn append_waits_if_too_many_bytes_are_pending() {
     let sink = Sink::shut();
     let log = sink.log();
     let line = [b"x".repeat(64 * 1024), b"\n".to_vec()].concat();

@@ -26,7 +26,7 @@ fn row(origin: &str, holds: &'static str, failing: bool) -> Row {
 }
 
 #[test]
-fn columns_line_up_under_their_heads() {
+fn columns_align_with_their_headers() {
     let rows = [
         row("http://a.example", "rules", false),
         row("https://longer.example:8443", "unreachable", true),
@@ -43,7 +43,7 @@ fn columns_line_up_under_their_heads() {
 }
 
 #[test]
-fn long_origins_are_cut_only_where_rows_have_to_fit() {
+fn long_origins_are_shortened_only_for_a_given_width() {
     let rows = [row(&format!("https://{}.example", "long".repeat(20)), "rules", false)];
     let cut = table(&rows, Some(80), Paint::none());
     assert!(cut.lines().all(|line| line.chars().count() <= 80), "{cut}");
@@ -52,7 +52,7 @@ fn long_origins_are_cut_only_where_rows_have_to_fit() {
 }
 
 #[test]
-fn nothing_in_a_row_moves_a_cursor() {
+fn control_characters_in_a_row_are_escaped() {
     let rows = [row("https://a\u{1b}[2J", "rules", false)];
     assert!(!table(&rows, None, Paint::none()).contains('\u{1b}'));
 }

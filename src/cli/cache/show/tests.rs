@@ -7,7 +7,7 @@ use crate::{
 };
 
 #[test]
-fn a_person_is_told_what_holds_and_sees_the_text() {
+fn show_prints_the_current_answer_and_the_text() {
     let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
     let copy = RobotsCopy::new(Profile::Google, b"User-agent: *\r\nDisallow: /\x1b\n", then);
     let policy = Policy::default();
@@ -37,7 +37,7 @@ fn a_person_is_told_what_holds_and_sees_the_text() {
 }
 
 #[test]
-fn the_text_is_shown_with_the_lines_that_a_refusal_names() {
+fn the_text_is_shown_with_line_numbers() {
     for (text, shown) in [
         (&b""[..], ""),
         (b"a", "  1 | a\n"),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_copy_is_fresh_then_refreshed_in_the_background_and_then_before_its_use() {
+fn a_copy_becomes_due_in_the_background_and_then_before_its_use() {
     let history = History::new().then(0, received_for(200, 1000));
     for (second, due) in [
         (0, Due::No),
@@ -18,7 +18,7 @@ fn a_copy_is_fresh_then_refreshed_in_the_background_and_then_before_its_use() {
 }
 
 #[test]
-fn what_is_due_is_the_same_whatever_the_answer_says() {
+fn refresh_times_do_not_depend_on_the_answer() {
     for fetched in [received(404, ""), received(500, "File not found"), received(200, "")] {
         let history = History::new().then(0, fetched.clone());
         let life = history.expires();
@@ -29,7 +29,7 @@ fn what_is_due_is_the_same_whatever_the_answer_says() {
 }
 
 #[test]
-fn where_the_clock_was_set_back_an_answer_is_asked_for_again() {
+fn an_answer_from_before_a_backward_jump_is_fetched_again() {
     let history = History::new().then(20 * HOUR, received(200, RULES));
     let back = Jump::Back { ahead: at(30 * HOUR) };
     let state = history.state.after_jump(&back);
@@ -43,7 +43,7 @@ fn where_the_clock_was_set_back_an_answer_is_asked_for_again() {
 }
 
 #[test]
-fn a_failing_origin_is_left_alone_until_its_retry() {
+fn a_failing_origin_is_not_due_until_its_retry() {
     let history = History::new().then(0, time_out());
     for (second, due) in [(0, Due::No), (59, Due::No), (60, Due::Now), (29 * DAYS, Due::Now)] {
         assert_eq!(history.due(second), due, "second {second}");
@@ -55,7 +55,7 @@ fn a_failing_origin_is_left_alone_until_its_retry() {
 }
 
 #[test]
-fn while_the_refresh_of_a_fresh_copy_fails_the_copy_holds() {
+fn a_fresh_copy_stays_valid_while_its_refresh_fails() {
     let history = History::new().then(0, received_for(200, 1000)).then(800, time_out());
     for (second, due) in [
         (800, Due::No),
@@ -75,7 +75,7 @@ fn while_the_refresh_of_a_fresh_copy_fails_the_copy_holds() {
 }
 
 #[test]
-fn a_copy_that_ends_before_the_retry_denies_without_asking() {
+fn a_copy_that_expires_before_the_retry_denies_without_a_fetch() {
     let history = History::new().then(0, received_for(200, 1000)).then(990, time_out());
     assert!(matches!(history.answer(999), Answer::Rules(_)));
     assert!(matches!(history.answer(1000), Answer::Unreachable(Some(_))));
@@ -84,7 +84,7 @@ fn a_copy_that_ends_before_the_retry_denies_without_asking() {
 }
 
 #[test]
-fn the_life_of_an_answer_has_defaults_and_bounds() {
+fn the_lifetime_of_an_answer_has_defaults_and_bounds() {
     let rules = |life| match life {
         Some(seconds) => received_for(200, seconds),
         None => received(200, RULES),
@@ -115,7 +115,7 @@ fn the_life_of_an_answer_has_defaults_and_bounds() {
 }
 
 #[test]
-fn the_bounds_hold_for_the_defaults_too_and_may_even_cross() {
+fn ttl_bounds_apply_to_defaults_and_max_wins_over_min() {
     let seconds = Duration::from_secs;
     let policy = |min_ttl, max_ttl| Policy {
         min_ttl: seconds(min_ttl),
@@ -133,7 +133,7 @@ fn the_bounds_hold_for_the_defaults_too_and_may_even_cross() {
 }
 
 #[test]
-fn a_clock_set_back_by_more_than_a_minute_puts_a_copy_in_doubt() {
+fn a_copy_is_due_if_the_clock_is_set_back_by_over_a_minute() {
     let history = History::new().then(1000, received(200, RULES));
     for (second, due) in [
         (1000, Due::No),
@@ -147,7 +147,7 @@ fn a_clock_set_back_by_more_than_a_minute_puts_a_copy_in_doubt() {
 }
 
 #[test]
-fn a_clock_set_back_tries_a_failing_origin_again_and_allows_nothing() {
+fn a_clock_set_back_makes_a_failing_origin_due_but_allows_nothing() {
     let history = History::new().then(1000, time_out());
     for (second, due) in [(1000, Due::No), (940, Due::No), (939, Due::Now), (0, Due::Now)] {
         assert_eq!(history.due(second), due, "second {second}");
@@ -159,7 +159,7 @@ fn a_clock_set_back_tries_a_failing_origin_again_and_allows_nothing() {
 }
 
 #[test]
-fn a_failure_on_a_clock_set_back_leaves_no_copy_that_could_be_fresh_or_not() {
+fn a_failure_on_a_clock_set_back_ends_the_later_answer() {
     let history = History::new().then(2 * DAYS, received(404, "")).then(DAYS, time_out());
     assert!(matches!(history.answer(DAYS), Answer::Unreachable(Some(_))));
     assert_eq!(history.due(DAYS), Due::No);
@@ -167,13 +167,13 @@ fn a_failure_on_a_clock_set_back_leaves_no_copy_that_could_be_fresh_or_not() {
 }
 
 #[test]
-fn a_clock_set_back_for_good_does_not_shorten_the_time_of_grace() {
+fn a_clock_set_back_does_not_shorten_the_grace_period() {
     let history = History::new().then(50 * DAYS, time_out()).then(10 * DAYS, time_out());
     assert!(matches!(history.answer(40 * DAYS - 1), Answer::Unreachable(Some(_))));
 }
 
 #[test]
-fn a_clock_that_was_wrong_for_one_failure_does_not_open_the_origin() {
+fn a_wrong_clock_during_one_failure_does_not_open_the_origin() {
     let history = History::new()
         .then(50 * DAYS, time_out())
         .then(10 * DAYS, time_out())
@@ -183,7 +183,7 @@ fn a_clock_that_was_wrong_for_one_failure_does_not_open_the_origin() {
 }
 
 #[test]
-fn one_failure_a_month_ago_does_not_open_the_origin_without_a_try() {
+fn after_a_failure_a_month_ago_the_origin_is_tried_before_use() {
     let history = History::new().then(0, received(503, ""));
     assert_eq!(history.due(31 * DAYS), Due::Now);
     let history = history.then(31 * DAYS, time_out());

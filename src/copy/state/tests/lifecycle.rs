@@ -148,7 +148,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn every_case_of_the_list_has_its_answer() {
+fn the_listed_cases_give_the_expected_answers() {
     let cases = cases();
     assert!(cases.len() >= 49, "the list is shorter than it was: {}", cases.len());
     let wrong: Vec<String> = cases
@@ -177,7 +177,7 @@ fn every_case_of_the_list_has_its_answer() {
 }
 
 #[test]
-fn the_reasons_behind_all_is_allowed_are_told_apart() {
+fn each_cause_of_allowing_everything_has_its_own_reason() {
     let reason = |id: &str| {
         let cases = cases();
         let case = cases.iter().find(|case| case.id == id).expect("a case of the list");

@@ -213,13 +213,13 @@ fn says(answer: Answer<'_>) -> Says {
 
 proptest! {
     #[test]
-    fn whatever_happens_the_answer_is_the_tables(events in orderly_histories(), now in seconds()) {
+    fn answers_match_the_table_for_any_history(events in orderly_histories(), now in seconds()) {
         let history = played(&events);
         prop_assert_eq!(says(history.answer(now)), table(&events, now));
     }
 
     #[test]
-    fn whatever_the_policy_the_answer_is_its(
+    fn answers_match_the_table_for_any_policy(
         policy in policies(),
         events in orderly_histories(),
         now in seconds(),
@@ -229,7 +229,7 @@ proptest! {
     }
 
     #[test]
-    fn failures_younger_than_thirty_days_disallow_all_whatever_the_clock_did(
+    fn failures_under_thirty_days_disallow_all_for_any_clock(
         events in histories(),
         now in seconds(),
     ) {
@@ -244,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn no_answer_is_used_past_its_time_whatever_the_clock_did(events in histories(), now in seconds()) {
+    fn no_answer_is_used_after_it_expires_for_any_clock(events in histories(), now in seconds()) {
         let history = played(&events);
         let outcomes = outcomes(&events);
         if let Some(answer) = last_answer(&outcomes).filter(|answer| !holds(*answer, now)) {
@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_saved_and_restored_is_what_it_was(events in histories(), now in seconds()) {
+    fn a_restored_state_equals_the_saved_one(events in histories(), now in seconds()) {
         let history = played(&events);
         let state = &history.state;
         let restored = state.save().restore(state.text()).expect("it fits");
@@ -270,7 +270,7 @@ proptest! {
 
     /// If the disk could not be read in time, a state starts with nothing and later resumes the earlier state.
     #[test]
-    fn what_began_anew_and_is_resumed_is_as_if_it_had_gone_on(
+    fn a_state_that_resumes_an_earlier_one_equals_an_uninterrupted_one(
         before in orderly_histories(),
         after in histories(),
         now in seconds(),
@@ -288,7 +288,7 @@ proptest! {
     }
 
     #[test]
-    fn an_origin_is_never_left_unasked_for_longer_than_a_day(events in orderly_histories()) {
+    fn every_origin_is_due_at_least_once_a_day(events in orderly_histories()) {
         let history = played(&events);
         let last = events.last().expect("there is one").0;
         prop_assert_ne!(history.due(last + DAYS), Due::No);

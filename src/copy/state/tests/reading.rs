@@ -32,7 +32,7 @@ impl History {
 }
 
 #[test]
-fn copies_are_read_anew_and_are_of_the_same_age() {
+fn a_copy_parsed_under_another_profile_keeps_its_age() {
     let before = History::new().then(5, received(200, TYPO));
     let source_fetch = before.source_fetch();
     assert!(!before.allows(6));
@@ -55,7 +55,7 @@ fn copies_are_read_anew_and_are_of_the_same_age() {
 }
 
 #[test]
-fn the_last_good_copy_is_read_anew() {
+fn the_last_good_copy_is_parsed_under_the_new_profile() {
     let history = History::new()
         .then(0, received(200, TYPO))
         .then(2 * DAYS, received(404, ""))
@@ -67,7 +67,7 @@ fn the_last_good_copy_is_read_anew() {
 }
 
 #[test]
-fn of_an_unknown_origin_nothing_need_be_read() {
+fn an_unknown_origin_fits_every_profile() {
     let unknown = OriginState::unknown();
     assert!(unknown.is_under(&google()) && unknown.is_under(&rfc9309()));
     let failed = History::new().then(0, time_out());
@@ -78,7 +78,7 @@ fn of_an_unknown_origin_nothing_need_be_read() {
 }
 
 #[test]
-fn a_status_means_what_it_means_now() {
+fn a_status_gets_its_meaning_from_the_current_profile() {
     let busy = History::new()
         .then(0, received(200, RULES))
         .then(DAYS, received(429, ""));
@@ -115,7 +115,7 @@ fn a_status_means_what_it_means_now() {
 }
 
 #[test]
-fn a_fetch_that_was_begun_before_leaves_one_reading() {
+fn a_fetch_under_the_old_profile_leaves_all_copies_in_it() {
     let received = History::new().then(0, received(200, TYPO)).read_under(rfc9309());
     let state = |history: History, fetched| {
         let mut late = History {

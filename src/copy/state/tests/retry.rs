@@ -18,7 +18,7 @@ fn delays(fetched: &Fetched, tries: usize) -> Vec<u64> {
 }
 
 #[test]
-fn a_failure_is_tried_again_after_a_minute_and_then_ever_later_up_to_an_hour() {
+fn the_retry_delay_doubles_from_a_minute_to_an_hour() {
     let doubling = [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600];
     for fetched in [time_out(), received(500, ""), received(502, ""), received(206, RULES)] {
         assert_eq!(delays(&fetched, doubling.len()), doubling, "{fetched:?}");
@@ -26,14 +26,14 @@ fn a_failure_is_tried_again_after_a_minute_and_then_ever_later_up_to_an_hour() {
 }
 
 #[test]
-fn a_busy_origin_is_asked_every_five_minutes() {
+fn a_busy_origin_is_retried_every_five_minutes() {
     for status in [503, 429] {
         assert_eq!(delays(&received(status, ""), 8), [300; 8], "{status}");
     }
 }
 
 #[test]
-fn the_doubling_counts_every_failure_of_the_series() {
+fn every_failure_of_a_series_doubles_the_delay() {
     let history = History::new()
         .then(0, time_out())
         .then(60, received(503, ""))
@@ -55,7 +55,7 @@ fn no_number_of_failures_overflows() {
 }
 
 #[test]
-fn retry_after_holds_within_ten_seconds_and_an_hour() {
+fn retry_after_is_limited_to_between_ten_seconds_and_an_hour() {
     for (seconds, delay) in [
         (0, 10),
         (9, 10),
@@ -78,7 +78,7 @@ fn retry_after_holds_within_ten_seconds_and_an_hour() {
 }
 
 #[test]
-fn past_the_time_of_grace_every_try_is_an_hour_after_the_last() {
+fn after_the_grace_period_retries_are_an_hour_apart() {
     let grace = 30 * DAYS;
     for (fetched, before) in [
         (time_out(), 120),
@@ -104,14 +104,14 @@ fn past_the_time_of_grace_every_try_is_an_hour_after_the_last() {
 }
 
 #[test]
-fn the_time_of_grace_is_the_policys() {
+fn the_policy_sets_the_grace_period() {
     let history = History::under(denying_for(HOUR)).then(0, time_out());
     assert!(matches!(history.answer(HOUR - 1), Answer::Unreachable(Some(_))));
     assert!(matches!(history.answer(HOUR), Answer::UnreachableTooLong(_)));
 }
 
 #[test]
-fn jitter_makes_a_try_later_by_a_tenth_at_most_and_never_earlier() {
+fn jitter_delays_a_retry_by_at_most_a_tenth() {
     for (fetched, delay) in [
         (time_out(), 60.0),
         (received(503, ""), 300.0),
@@ -138,7 +138,7 @@ fn jitter_makes_a_try_later_by_a_tenth_at_most_and_never_earlier() {
 }
 
 #[test]
-fn a_shorter_time_of_grace_does_not_make_the_first_tries_rare() {
+fn a_short_grace_period_does_not_delay_the_first_retries() {
     let mut history = History::under(denying_for(0));
     for (second, retried_after) in [(0, 60), (60, 120), (180, 240), (11 * HOUR, 480), (12 * HOUR, HOUR)] {
         history = history.then(second, time_out());
@@ -147,7 +147,7 @@ fn a_shorter_time_of_grace_does_not_make_the_first_tries_rare() {
 }
 
 #[test]
-fn the_times_between_tries_are_the_policys() {
+fn the_policy_sets_the_retry_delays() {
     let retry = Retry {
         first: Duration::from_secs(2),
         busy: Duration::from_secs(7),

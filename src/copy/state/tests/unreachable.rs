@@ -20,7 +20,7 @@ fn says(answer: Answer<'_>) -> &'static str {
 }
 
 #[test]
-fn past_the_time_of_grace_the_policy_says_what_holds() {
+fn after_the_grace_period_the_policy_sets_the_answer() {
     const GRACE: u64 = 10 * HOUR;
     for (then, without_copy, with, without) in [
         (Then::LastCopy, WithoutCopy::Allow, "last copy", "allow"),
@@ -45,7 +45,7 @@ fn past_the_time_of_grace_the_policy_says_what_holds() {
 }
 
 #[test]
-fn without_a_time_of_grace_the_last_copy_holds_from_the_first_failure_on() {
+fn without_a_grace_period_the_first_failure_uses_the_last_copy() {
     let by_the_letter = policy(0, Then::LastCopy, WithoutCopy::Deny);
     let history = History::under(by_the_letter)
         .then(0, received(200, RULES))
@@ -57,7 +57,7 @@ fn without_a_time_of_grace_the_last_copy_holds_from_the_first_failure_on() {
 }
 
 #[test]
-fn a_fetch_that_is_late_is_the_first_failure() {
+fn a_pending_fetch_counts_as_the_first_failure() {
     let late = failure_of(&time_out());
     for (deny_for, expected) in [(0, "last copy"), (1, "deny"), (30 * DAYS, "deny")] {
         let policy = policy(deny_for, Then::LastCopy, WithoutCopy::Allow);
@@ -68,7 +68,7 @@ fn a_fetch_that_is_late_is_the_first_failure() {
 }
 
 #[test]
-fn failures_noted_by_a_clock_that_was_days_late_are_as_young_as_they_are() {
+fn a_forward_jump_moves_failures_noted_since_the_start() {
     let wrong = 40 * DAYS;
     let jump = Jump::Forward {
         from: at(0),
@@ -88,7 +88,7 @@ fn failures_noted_by_a_clock_that_was_days_late_are_as_young_as_they_are() {
 }
 
 #[test]
-fn failures_noted_by_a_clock_that_was_right_stay_as_old_as_they_are() {
+fn a_forward_jump_leaves_failures_outside_its_span_unchanged() {
     let jump = Jump::Forward {
         from: at(10 * DAYS),
         to: at(11 * DAYS),
@@ -102,7 +102,7 @@ fn failures_noted_by_a_clock_that_was_right_stay_as_old_as_they_are() {
 }
 
 #[test]
-fn a_fetch_that_is_late_opens_nothing() {
+fn a_pending_fetch_of_an_unknown_origin_denies() {
     let late = failure_of(&time_out());
     for then in [Then::LastCopy, Then::Allow, Then::Deny] {
         let policy = policy(0, then, WithoutCopy::Allow);
@@ -113,7 +113,7 @@ fn a_fetch_that_is_late_opens_nothing() {
 }
 
 #[test]
-fn an_answer_ends_it_whatever_the_policy() {
+fn an_answer_ends_the_failures_under_any_policy() {
     for then in [Then::LastCopy, Then::Allow, Then::Deny] {
         let history = History::under(policy(HOUR, then, WithoutCopy::Deny))
             .then(0, time_out())

@@ -25,7 +25,7 @@ fn started(queue: &mut Queue<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn requesters_take_turns_whoever_asked_first() {
+fn requesters_take_turns_in_any_order_of_arrival() {
     let mut queue = queue(100, &[(1, 5), (2, 2), (3, 1)]);
     assert_eq!(started(&mut queue), [1, 2, 3, 1, 2, 1, 1, 1]);
 }
@@ -45,7 +45,7 @@ fn the_fetches_of_one_requester_start_in_their_order() {
 }
 
 #[test]
-fn however_much_one_requester_asks_for_a_quarter_of_the_places_is_left_to_others() {
+fn one_requester_leaves_a_quarter_of_the_permits_to_others() {
     for (permits, most) in [(1, 1), (2, 2), (4, 3), (16, 12), (1024, 768)] {
         let mut queue = queue(permits, &[(1, 2 * permits)]);
         assert_eq!(started(&mut queue).len(), most, "of {permits}");
@@ -59,7 +59,7 @@ fn however_much_one_requester_asks_for_a_quarter_of_the_places_is_left_to_others
 }
 
 #[test]
-fn several_that_ask_for_too_much_come_to_have_the_same() {
+fn greedy_requesters_end_up_with_equal_shares() {
     let mut queue = queue(1024, &[(1, 5000)]);
     started(&mut queue);
     for _ in 0..5000 {
@@ -78,7 +78,7 @@ fn several_that_ask_for_too_much_come_to_have_the_same() {
 }
 
 #[test]
-fn past_its_bound_a_requester_gets_no_place_until_one_of_its_own_is_free() {
+fn a_requester_over_its_limit_is_refused_until_a_fetch_ends() {
     let few = |number| Requester {
         max_fetches: 3,
         ..client(number)
@@ -96,7 +96,7 @@ fn past_its_bound_a_requester_gets_no_place_until_one_of_its_own_is_free() {
 }
 
 #[test]
-fn nothing_is_kept_of_those_who_have_left() {
+fn the_queue_forgets_requesters_that_left() {
     let none = Requester {
         max_fetches: 0,
         ..client(9)
@@ -111,7 +111,7 @@ fn nothing_is_kept_of_those_who_have_left() {
 }
 
 #[test]
-fn a_slow_fetch_is_in_the_way_of_its_own_requester_and_of_those_who_have_fewer() {
+fn a_slow_fetch_hinders_requesters_that_have_fewer_permits() {
     // The first requester takes both permits before the second one waits.
     let mut queue = queue(2, &[(1, 2)]);
     started(&mut queue);

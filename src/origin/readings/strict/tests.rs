@@ -16,7 +16,7 @@ fn strict(target: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_kind_of_server_has_a_reading() {
+fn strict_readings_cover_every_kind_of_server() {
     for (target, expected) in [
         ("//a", &["/a"][..]),
         ("/a//b///c//", &["/a/b/c/"]),
@@ -63,7 +63,7 @@ fn every_kind_of_server_has_a_reading() {
 }
 
 #[test]
-fn what_resolves_dots_before_it_decodes_has_a_reading() {
+fn servers_that_resolve_dots_before_decoding_have_a_reading() {
     for target in [
         // Apache merges slashes, and takes an escaped slash for an ordinary character.
         "/a%2fb//../private/x",
@@ -90,7 +90,7 @@ fn what_resolves_dots_before_it_decodes_has_a_reading() {
 }
 
 #[test]
-fn there_are_no_more_readings_than_kinds_of_servers() {
+fn the_number_of_readings_is_bounded() {
     let read = readings(b"/\\a//%2f%28%7e;b%3b/../..\\c", true);
     assert_eq!(read.all().count(), 2 + 9 * 18);
     assert_eq!(readings(b"/a;b", true).all().count(), 2);
@@ -117,7 +117,7 @@ fn usual_paths_have_no_strict_reading() {
 }
 
 #[test]
-fn they_can_be_switched_off() {
+fn strict_readings_can_be_disabled() {
     for target in ["//a", "/%2Fa", "/a;b", "/a\\b"] {
         let read = readings(target.as_bytes(), false);
         assert!(
@@ -173,7 +173,7 @@ fn served_by_tomcat(path: &str) -> Option<String> {
 
 proptest! {
     #[test]
-    fn whatever_a_server_takes_for_a_disallowed_page_is_read_so(
+    fn every_server_model_has_its_reading_for_any_path(
         parts in proptest::collection::vec(
             prop::sample::select(&[
                 "/", "//", "%2f", "%2F", ".", "..", "%2e", "%2E.", ";", ";a", "%3b", "\\", "%5C", "private", "%70rivate",

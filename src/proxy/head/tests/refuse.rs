@@ -8,7 +8,7 @@ fn with_fields(fields: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_told_so() {
+async fn a_malformed_request_is_refused_with_its_cause() {
     for (sent, cause) in [
         (
             "GET http://a.example/ HTTP/2.0\r\n\r\n",
@@ -69,7 +69,7 @@ async fn what_is_no_request_is_told_so() {
 }
 
 #[tokio::test]
-async fn content_has_one_framing_or_none() {
+async fn a_request_with_ambiguous_content_framing_is_refused() {
     for (fields, cause) in [
         (
             "Content-Length: 1\r\nContent-Length: 1\r\n",
@@ -126,7 +126,7 @@ async fn content_has_one_framing_or_none() {
 }
 
 #[tokio::test]
-async fn framing_has_one_spelling() {
+async fn unusual_spellings_of_the_framing_fields_are_refused() {
     for (fields, cause) in [
         ("Content_Length: 1\r\n", "with \"_\" for \"-\""),
         ("transfer_encoding: chunked\r\n", "with \"_\" for \"-\""),
@@ -158,7 +158,7 @@ async fn framing_has_one_spelling() {
 }
 
 #[tokio::test]
-async fn what_is_for_the_origin_is_not_for_the_next_hop_alone() {
+async fn connection_cannot_name_fields_that_the_origin_needs() {
     for (fields, cause) in [
         ("Connection: close, Host\r\n", "is for the origin too"),
         ("Connection: content-length\r\n", "is for the origin too"),
@@ -186,7 +186,7 @@ async fn what_is_for_the_origin_is_not_for_the_next_hop_alone() {
 }
 
 #[tokio::test]
-async fn only_a_websocket_may_be_asked_for_and_only_by_its_rules() {
+async fn an_upgrade_to_websocket_must_follow_its_rules() {
     const GOOD: &str = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     assert_eq!(error_of(with_fields(GOOD)).await, None);
@@ -236,7 +236,7 @@ async fn only_a_websocket_may_be_asked_for_and_only_by_its_rules() {
 }
 
 #[tokio::test]
-async fn a_connect_and_a_trace_have_no_content() {
+async fn a_connect_or_trace_with_content_is_refused() {
     for (line, fields, cause) in [
         (
             "CONNECT a.example:443",
@@ -262,7 +262,7 @@ async fn a_connect_and_a_trace_have_no_content() {
 }
 
 #[tokio::test]
-async fn the_limits_can_be_others() {
+async fn the_limits_of_a_head_can_be_changed() {
     let sized = |bytes: usize| with_fields(&format!("X: {}\r\n", "x".repeat(bytes - with_fields("X: \r\n").len())));
     let (small, large) = (
         HeadLimits { bytes: 1024, fields: 2 },
@@ -300,7 +300,7 @@ async fn the_limits_can_be_others() {
 }
 
 #[tokio::test]
-async fn there_is_one_host() {
+async fn a_request_needs_exactly_one_host_field() {
     for (sent, cause) in [
         ("GET http://a.example/ HTTP/1.1\r\n\r\n", "it has no Host field"),
         ("GET / HTTP/1.1\r\nX-Host: a\r\n\r\n", "it has no Host field"),
@@ -341,7 +341,7 @@ async fn a_host_that_the_target_does_not_name_is_refused() {
 }
 
 #[tokio::test]
-async fn a_host_that_has_to_be_decoded_is_told_how_to_be_written() {
+async fn an_error_shows_the_ascii_spelling_of_a_host() {
     for (target, host, error) in [
         (
             "bücher.example",
@@ -390,7 +390,7 @@ async fn a_host_that_has_to_be_decoded_is_told_how_to_be_written() {
 }
 
 #[tokio::test]
-async fn a_character_that_no_url_has_is_named() {
+async fn an_error_names_a_character_that_urls_cannot_have() {
     for (target, character) in [
         ("/<", '<'),
         ("/a>b", '>'),
@@ -407,7 +407,7 @@ async fn a_character_that_no_url_has_is_named() {
 }
 
 #[tokio::test]
-async fn a_connect_names_a_host_and_a_port() {
+async fn a_connect_without_a_valid_host_and_port_is_refused() {
     for (target, error) in [
         ("a.example", HeadError::ConnectPort),
         ("a.example:", HeadError::ConnectPort),
@@ -430,7 +430,7 @@ async fn a_connect_names_a_host_and_a_port() {
 }
 
 #[tokio::test]
-async fn a_head_holds_64_kib_and_no_byte_more() {
+async fn a_head_over_64_kib_is_refused() {
     let sized = |size: usize| {
         let empty = with_fields("X: \r\n").len();
         with_fields(&format!("X: {}\r\n", "x".repeat(size - empty)))
@@ -459,7 +459,7 @@ async fn a_head_holds_64_kib_and_no_byte_more() {
 }
 
 #[tokio::test]
-async fn a_head_has_128_fields_and_not_one_more() {
+async fn a_head_with_more_than_128_fields_is_refused() {
     // The Host field is one of them.
     let most = with_fields(&"X: 1\r\n".repeat(LIMITS.fields - 1));
     assert_eq!(error_of(&most).await, None);
@@ -472,7 +472,7 @@ async fn a_head_has_128_fields_and_not_one_more() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_in_the_middle_needs_no_answer() {
+async fn a_client_that_disconnects_during_the_head_gets_no_response() {
     for len in 0..GET.len() {
         assert_eq!(error_of(&GET[..len]).await, Some(HeadError::Gone), "{len} bytes");
     }

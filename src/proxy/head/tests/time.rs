@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_stays_silent_is_given_up_after_the_idle_time() {
+async fn a_silent_connection_ends_after_the_idle_timeout() {
     let (stream, _client) = pipe(1024);
     let started = Instant::now();
     assert_eq!(
@@ -16,7 +16,7 @@ async fn a_connection_that_stays_silent_is_given_up_after_the_idle_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_that_was_begun_has_its_own_time() {
+async fn a_started_head_has_its_own_timeout() {
     let (stream, mut client) = pipe(1024);
     let started = Instant::now();
     let sender = tokio::spawn(async move {
@@ -33,7 +33,7 @@ async fn a_head_that_was_begun_has_its_own_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_that_trickle_in_buy_no_time() {
+async fn a_slow_trickle_of_bytes_does_not_extend_the_head_timeout() {
     let (stream, mut client) = pipe(1024);
     let started = Instant::now();
     tokio::spawn(async move {
@@ -52,7 +52,7 @@ async fn bytes_that_trickle_in_buy_no_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_head_within_its_time_is_taken() {
+async fn a_slow_head_within_its_timeout_is_accepted() {
     let (stream, mut client) = pipe(1024);
     let (first, rest) = GET.split_at(20);
     let sender = tokio::spawn(async move {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn json_is_for_all_who_prefer_nothing_else() {
+fn json_is_sent_unless_another_type_is_preferred() {
     for (accept, preferred) in [
         (&[][..], Body::Json),
         (&[""], Body::Json),
@@ -53,7 +53,7 @@ fn json_is_for_all_who_prefer_nothing_else() {
 }
 
 #[test]
-fn a_field_that_is_no_text_says_nothing() {
+fn an_accept_field_that_is_not_text_is_ignored() {
     let mut request = HeaderMap::new();
     let value = http::HeaderValue::from_bytes(b"text/plain\xFF").expect("a field value");
     request.insert(header::ACCEPT, value);
@@ -61,7 +61,7 @@ fn a_field_that_is_no_text_says_nothing() {
 }
 
 #[test]
-fn weights_are_thousandths() {
+fn weights_are_read_as_thousandths() {
     for (weight, parts) in [
         ("0", 0),
         ("1", 1000),

@@ -33,7 +33,7 @@ fn rule_in_header(rule: &str) -> String {
 }
 
 #[test]
-fn what_cannot_stand_in_a_string_is_escaped() {
+fn a_rule_is_escaped_for_the_header() {
     for (rule, expected) in [
         (
             "Disallow: /\"; verdict=allow; x=\"",
@@ -72,7 +72,7 @@ fn a_rule_of_any_length_leaves_the_header_section_small() {
 }
 
 #[test]
-fn an_error_of_an_origin_cannot_break_a_header_either() {
+fn an_error_from_an_origin_cannot_break_a_header() {
     let texts = ["\r\nX: y", "\"; error=none; x=\"", "é\0", &"x".repeat(100_000)];
     for text in texts {
         let fault = Fault::TlsCertificate(text.to_owned());

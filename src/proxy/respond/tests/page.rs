@@ -13,7 +13,7 @@ fn title(answer: &OwnResponse) -> &str {
 }
 
 #[test]
-fn its_title_says_why() {
+fn the_title_of_the_page_says_why() {
     let rule = decided(Verdict::Deny, Reason::Rule);
     let unreachable = decided(Verdict::Deny, Reason::Unreachable);
     let egress = decided(Verdict::Deny, Reason::Egress);
@@ -45,7 +45,7 @@ fn its_title_says_why() {
 }
 
 #[test]
-fn it_has_all_that_the_json_has_and_what_to_do() {
+fn the_page_shows_what_the_json_shows_and_what_to_do() {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let answer = page(&by_rule(&decision, "Disallow: /private"));
     let body = html(&answer);
@@ -68,7 +68,7 @@ fn it_has_all_that_the_json_has_and_what_to_do() {
 }
 
 #[test]
-fn it_says_when_to_come_back() {
+fn the_page_says_when_to_try_again() {
     let decision = decided(Verdict::Deny, Reason::Unreachable);
     let grounds = DecisionTexts {
         retry_after: Some(60),
@@ -79,7 +79,7 @@ fn it_says_when_to_come_back() {
 }
 
 #[test]
-fn it_runs_nothing_and_loads_nothing() {
+fn the_page_runs_no_script_and_loads_nothing() {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let answer = page(&by_rule(&decision, "Disallow: /"));
     assert!(header(&answer, "content-security-policy").starts_with("default-src 'none'; "));
@@ -90,7 +90,7 @@ fn it_runs_nothing_and_loads_nothing() {
 }
 
 #[test]
-fn what_a_site_says_stays_text() {
+fn texts_of_a_site_are_escaped_in_the_page() {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let hostile = "Disallow: /</title></code><script>alert(1)</script>\"\u{202e}&amp;";
     let grounds = DecisionTexts {
@@ -112,7 +112,7 @@ fn what_a_site_says_stays_text() {
 }
 
 #[test]
-fn a_long_rule_leaves_the_title_its_line() {
+fn a_long_rule_is_shortened_in_the_title_and_its_line_is_kept() {
     let rule = format!("Disallow: /{}", "x".repeat(1000));
     let decision = decided(Verdict::Deny, Reason::Rule);
     let answer = page(&by_rule(&decision, &rule));

@@ -43,7 +43,7 @@ fn response_to(problem: &Problem<'_>) -> (u16, String, String) {
 }
 
 #[test]
-fn a_head_that_cannot_be_used_is_the_clients_error() {
+fn an_unusable_head_is_a_client_error() {
     for (error, status, title) in [
         (HeadError::Timeout, 408, "Request Timeout"),
         (HeadError::TooLarge(1024), 431, "Request Header Fields Too Large"),
@@ -72,7 +72,7 @@ fn a_head_that_cannot_be_used_is_the_clients_error() {
 }
 
 #[test]
-fn a_target_that_cannot_be_used_is_the_clients_error() {
+fn an_unusable_target_is_a_client_error() {
     for error in [
         TargetError::OriginForm,
         TargetError::Scheme,
@@ -89,7 +89,7 @@ fn a_target_that_cannot_be_used_is_the_clients_error() {
 }
 
 #[test]
-fn a_fault_on_the_way_has_the_type_and_the_status_of_rfc_9209() {
+fn an_upstream_fault_has_the_type_and_status_of_rfc_9209() {
     let host = Host::Ip([169, 254, 169, 254].into());
     let prohibited = Guard::default().screen(&host, 80).expect_err("prohibited");
     let resolve = |error| Fault::from(EgressError::from(error));
@@ -125,7 +125,7 @@ fn a_fault_on_the_way_has_the_type_and_the_status_of_rfc_9209() {
 }
 
 #[test]
-fn what_goes_wrong_in_the_proxy_itself_is_told_apart() {
+fn each_problem_of_the_proxy_itself_has_its_own_response() {
     for (problem, status, error, title) in [
         (Problem::Loop, 502, "proxy_loop_detected", "Proxy Loop Detected"),
         (Problem::Audit, 503, "proxy_internal_error", "Audit Log Unavailable"),
@@ -139,7 +139,7 @@ fn what_goes_wrong_in_the_proxy_itself_is_told_apart() {
 }
 
 #[test]
-fn what_passes_says_when_to_come_back_and_keeps_the_connection() {
+fn a_temporary_problem_has_retry_after_and_keeps_the_connection() {
     for (problem, passes) in [
         (Problem::Overloaded, true),
         (Problem::Audit, true),
@@ -164,7 +164,7 @@ fn what_passes_says_when_to_come_back_and_keeps_the_connection() {
 }
 
 #[test]
-fn a_person_gets_a_problem_as_text() {
+fn a_client_that_prefers_text_gets_a_problem_as_text() {
     let answer = OwnResponse::problem(
         &Problem::Fault(&Fault::ConnectionRefused),
         &accepting(&["text/plain"]),

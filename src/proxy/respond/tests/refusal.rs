@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn a_refusal_by_a_rule_says_which() {
+fn a_refusal_by_a_rule_names_the_rule() {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let grounds = by_rule(&decision, "Disallow: /private");
     let answer = OwnResponse::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
@@ -42,7 +42,7 @@ fn a_refusal_by_a_rule_says_which() {
 }
 
 #[test]
-fn a_person_gets_the_same_as_text() {
+fn a_client_that_prefers_text_gets_the_refusal_as_text() {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let grounds = by_rule(&decision, "Disallow: /private");
     let request = accepting(&["text/plain"]);
@@ -62,7 +62,7 @@ fn a_person_gets_the_same_as_text() {
 }
 
 #[test]
-fn a_parser_of_structured_fields_reads_what_was_written() {
+fn the_fields_of_a_refusal_are_valid_structured_fields() {
     let decision = decided(Verdict::Deny, Reason::LastCopy);
     let grounds = by_rule(&decision, r#"Disallow: /"quoted"\path"#);
     let answer = OwnResponse::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "gate-1.example");
@@ -93,7 +93,7 @@ fn a_parser_of_structured_fields_reads_what_was_written() {
 }
 
 #[test]
-fn a_refusal_without_a_rule_gives_its_cause() {
+fn a_refusal_without_a_rule_names_its_cause() {
     for (verdict, reason, title) in [
         (
             Verdict::Deny,
@@ -137,7 +137,7 @@ fn a_refusal_without_a_rule_gives_its_cause() {
 }
 
 #[test]
-fn a_robots_file_that_cannot_be_had_is_told_with_the_error() {
+fn a_refusal_for_an_unreachable_robots_txt_has_the_error() {
     let decision = decided(Verdict::Deny, Reason::Unreachable);
     let grounds = DecisionTexts {
         robots_error: Some("the server answered 503".to_owned()),
@@ -157,7 +157,7 @@ fn a_robots_file_that_cannot_be_had_is_told_with_the_error() {
 }
 
 #[test]
-fn a_place_where_bots_may_not_go_is_told_with_what_it_is() {
+fn a_refusal_for_a_prohibited_address_says_its_kind() {
     let decision = decided(Verdict::Deny, Reason::Egress);
     let error = "10.0.0.1 is a private address, which bots may not reach unless egress.allow has it";
     let grounds = DecisionTexts {
@@ -173,7 +173,7 @@ fn a_place_where_bots_may_not_go_is_told_with_what_it_is() {
 }
 
 #[test]
-fn what_report_lets_through_is_marked() {
+fn the_decision_field_marks_the_enforcement_report() {
     for (enforcement, params) in [
         (Enforcement::Enforce, &["reason", "robots", "id"][..]),
         (Enforcement::Report, &["reason", "enforcement", "robots", "id"]),
@@ -202,7 +202,7 @@ fn every_verdict_and_reason_makes_a_field_that_parses() {
 }
 
 #[test]
-fn who_has_to_prove_something_is_asked_for_it_where_that_helps() {
+fn a_missing_proof_is_a_407_only_if_credentials_would_help() {
     let decision = decided(Verdict::Deny, Reason::Unauthenticated);
     for (challenge, status, phrase) in [
         (true, 407, "Proxy Authentication Required"),
@@ -234,7 +234,7 @@ fn who_has_to_prove_something_is_asked_for_it_where_that_helps() {
 }
 
 #[test]
-fn the_operator_chooses_the_status_of_what_robots_txt_refuses() {
+fn the_configured_status_is_used_for_refusals_by_robots_txt() {
     let refusals = Refusals {
         status: StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
         unreachable_status: StatusCode::SERVICE_UNAVAILABLE,
@@ -262,7 +262,7 @@ fn the_operator_chooses_the_status_of_what_robots_txt_refuses() {
 }
 
 #[test]
-fn a_refusal_that_ends_by_itself_says_when_to_come_back() {
+fn a_temporary_refusal_has_retry_after() {
     let decision = decided(Verdict::Deny, Reason::Unreachable);
     for (retry_after, field) in [(Some(60), Some("60")), (None, None)] {
         let grounds = DecisionTexts {

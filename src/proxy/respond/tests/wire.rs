@@ -29,7 +29,7 @@ fn values<'a>(fields: &'a [(String, String)], name: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_refusal_is_a_whole_response() {
+fn a_refusal_is_a_complete_response() {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let grounds = by_rule(&decision, "Disallow: /\r\n\"é");
     let answer = OwnResponse::refusal(&grounds, &HeaderMap::new(), &Refusals::default(), "robotgate");
@@ -51,7 +51,7 @@ fn a_refusal_is_a_whole_response() {
 }
 
 #[test]
-fn without_content_its_length_is_told_all_the_same() {
+fn a_response_without_content_has_its_content_length() {
     let answer = OwnResponse::problem(&Problem::Audit, &HeaderMap::new(), "robotgate");
     let bytes = answer.to_http1(false);
     let (status, phrase, fields, content) = read(&bytes);
@@ -61,7 +61,7 @@ fn without_content_its_length_is_told_all_the_same() {
 }
 
 #[test]
-fn every_title_makes_a_status_line() {
+fn every_title_is_a_valid_status_line() {
     for problem in [
         Problem::Head(&HeadError::Timeout),
         Problem::Head(&HeadError::TooLarge(1024)),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn another_host_is_not() {
+fn a_host_that_differs_from_the_target_is_refused() {
     let tunnel = outer_connect(Scheme::Https, "a.example");
     for hosts in [
         &["b.example"][..],
@@ -25,7 +25,7 @@ fn another_host_is_not() {
 }
 
 #[test]
-fn an_absolute_form_inside_a_tunnel_cannot_lead_out_of_it() {
+fn an_absolute_form_inside_a_tunnel_must_match_its_origin() {
     let tunnel = outer_connect(Scheme::Https, "a.example");
     for target in [
         "https://b.example/",
@@ -39,14 +39,14 @@ fn an_absolute_form_inside_a_tunnel_cannot_lead_out_of_it() {
 }
 
 #[test]
-fn a_path_that_does_not_begin_as_one_is_ambiguous() {
+fn a_target_that_begins_with_a_query_is_ambiguous() {
     let tunnel = outer_connect(Scheme::Https, "a.example");
     let found = read(&request("GET", b"?q", &["a.example"]), Some(&tunnel));
     assert_eq!(found, Err(TargetError::Ambiguous));
 }
 
 #[test]
-fn what_nobody_can_say_is_refused_with_its_cause() {
+fn a_target_that_cannot_be_read_is_refused_with_its_cause() {
     for (target, hosts, error) in [
         (&b"/p"[..], &["a.example"][..], TargetError::OriginForm),
         (b"?q", &["a.example"], TargetError::OriginForm),
@@ -89,7 +89,7 @@ fn what_nobody_can_say_is_refused_with_its_cause() {
 }
 
 #[test]
-fn inside_a_tunnel_only_the_forms_for_an_origin_are_read() {
+fn inside_a_tunnel_other_target_forms_are_ambiguous() {
     let tunnel = outer_connect(Scheme::Https, "a.example");
     for (method, target, error) in [
         ("GET", &b"*"[..], TargetError::Ambiguous),
@@ -107,7 +107,7 @@ fn inside_a_tunnel_only_the_forms_for_an_origin_are_read() {
 }
 
 #[test]
-fn each_error_tells_the_sender_what_to_change() {
+fn each_error_says_what_to_change() {
     for (error, hint) in [
         (TargetError::OriginForm, "http_proxy"),
         (TargetError::Scheme, "http and https"),
@@ -126,7 +126,7 @@ fn each_error_tells_the_sender_what_to_change() {
 }
 
 #[test]
-fn a_method_has_a_longest_length() {
+fn a_method_over_64_bytes_is_refused() {
     for (length, refused) in [(1, false), (64, false), (65, true), (60_000, true)] {
         let request = request(&"M".repeat(length), b"http://a.example/", &["a.example"]);
         let expected = if refused { Err(TargetError::LongMethod) } else { Ok(()) };

@@ -30,7 +30,7 @@ fn time(name: &str, piece: impl Fn(usize) -> String) -> Duration {
 }
 
 #[test]
-fn no_file_takes_the_square_of_its_size() {
+fn linting_no_file_takes_quadratic_time() {
     let agent = |n: usize, rest: String| if n == 0 { format!("User-agent: *\n{rest}") } else { rest };
     let ordinary = time("ordinary", |n| {
         format!("User-agent: a{n}\nDisallow: /{n}/\nAllow: /{n}/x\n\n")

@@ -24,7 +24,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, max_shrink_iters: 2000, ..Default::default() })]
 
     #[test]
-    fn what_is_of_no_use_can_go_one_by_one_and_all_at_once(file in file(), mask: u64) {
+    fn removing_any_set_of_useless_rules_changes_no_decision(file in file(), mask: u64) {
         let findings = lint(file.as_bytes());
         let lines: BTreeSet<u32> = lines_of(&findings, NO_USE);
         // The line is replaced by a rule without effect, so that groups stay the same.
@@ -44,7 +44,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_told_to_go_can_go_from_the_text(file in prop_oneof![file(), grouped()], mask: u64) {
+    fn removing_the_lines_that_lint_says_to_remove_changes_no_decision(file in prop_oneof![file(), grouped()], mask: u64) {
         let findings = lint(file.as_bytes());
         let lines: Vec<u32> = told_to_go(&findings).into_iter().collect();
         let matched_agent = (0..).zip(&lines).filter(|(at, _)| mask >> (at % 64) & 1 == 1).map(|(_, line)| *line).collect();
@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn a_wildcard_that_adds_nothing_to_what_is_matched_adds_nothing(pattern in pattern()) {
+    fn removing_a_useless_wildcard_changes_no_decision(pattern in pattern()) {
         let file = format!("User-agent: *\nDisallow: {pattern}");
         let findings = lint(file.as_bytes());
         if !lines_of(&findings, &[Lint::UselessWildcard]).is_empty() {
@@ -73,7 +73,7 @@ proptest! {
     }
 
     #[test]
-    fn what_never_decides_never_decides(file in file()) {
+    fn a_rule_reported_as_never_deciding_never_decides(file in file()) {
         let robots = RobotsTxt::parse(file.as_bytes());
         let findings = lint(file.as_bytes());
         let never: BTreeSet<u32> = findings
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_said_of_agents_is_true(file in file()) {
+    fn findings_about_agents_are_true(file in file()) {
         let robots = RobotsTxt::parse(file.as_bytes());
         let findings = lint(file.as_bytes());
         let has = |code| findings.iter().any(|finding| finding.code == code);
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_taken(body: Vec<u8>) {
+    fn any_bytes_can_be_linted(body: Vec<u8>) {
         for finding in lint(&body) {
             prop_assert!(!finding.message.contains(char::is_control) && !finding.text.contains(char::is_control));
         }
@@ -128,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn a_rule_that_says_something_is_let_be() {
+fn a_useful_rule_has_no_finding() {
     // The converse of the above, for simple and common cases: each rule matters.
     for file in [
         "User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /a/b/c",
@@ -140,7 +140,7 @@ fn a_rule_that_says_something_is_let_be() {
 }
 
 #[test]
-fn what_lines_are_said_to_mean_they_mean() {
+fn findings_describe_the_meaning_of_their_lines() {
     for (file, code, agent, path, allowed) in [
         (
             "User-agent: a\n\nUser-agent: b\nDisallow: /a",

@@ -37,7 +37,7 @@ fn known(queue: &Queue, origin: &str) -> Option<Arc<OriginState>> {
 }
 
 #[test]
-fn the_latest_counts_while_it_waits_and_while_it_is_written() {
+fn the_latest_state_is_found_until_it_is_written() {
     let mut queue = Queue::default();
     let (first, second) = (state(10), state(20));
     queue.put("a".to_owned(), keep(&first));
@@ -54,7 +54,7 @@ fn the_latest_counts_while_it_waits_and_while_it_is_written() {
 }
 
 #[test]
-fn what_could_not_be_written_waits_again_below_what_came_later() {
+fn unwritten_changes_wait_again_and_do_not_replace_later_ones() {
     let mut queue = Queue::default();
     let (first, second) = (state(10), state(20));
     queue.put("a".to_owned(), keep(&first));
@@ -68,7 +68,7 @@ fn what_could_not_be_written_waits_again_below_what_came_later() {
 }
 
 #[test]
-fn what_has_no_room_is_forgotten_and_never_older_than_it_was() {
+fn a_full_queue_drops_states_but_returns_no_outdated_one() {
     let mut queue = Queue::default();
     let large = state(1024 * 1024);
     let mut complaints = 0;
@@ -92,7 +92,7 @@ fn what_has_no_room_is_forgotten_and_never_older_than_it_was() {
 }
 
 #[test]
-fn a_part_is_never_taken_for_the_whole() {
+fn an_incomplete_state_is_not_returned_as_a_complete_one() {
     let part = |state: &Arc<OriginState>| Change::Keep {
         state: state.clone(),
         complete: false,
@@ -115,7 +115,7 @@ fn a_part_is_never_taken_for_the_whole() {
 }
 
 #[test]
-fn the_books_balance() {
+fn the_size_of_the_queue_is_counted_correctly() {
     let mut queue = Queue::default();
     for round in 0..3 {
         for number in 0..10 {

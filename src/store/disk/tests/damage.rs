@@ -32,7 +32,7 @@ fn recalled(disk: &Disk, host: &str) -> Option<Saved> {
 }
 
 #[test]
-fn what_is_damaged_is_moved_aside_and_a_new_file_is_begun() {
+fn a_damaged_file_is_renamed_and_a_new_one_is_started() {
     for (name, bytes) in [
         ("a text", b"What is this?".to_vec()),
         ("zeros", vec![0; 100_000]),
@@ -57,7 +57,7 @@ fn what_is_damaged_is_moved_aside_and_a_new_file_is_begun() {
 }
 
 #[test]
-fn an_empty_file_is_a_new_one() {
+fn an_empty_file_is_used_as_a_new_one() {
     let bench = Bench::new();
     fs::write(bench.path(), b"").expect("written");
     Bench::close(bench.open());
@@ -65,7 +65,7 @@ fn an_empty_file_is_a_new_one() {
 }
 
 #[test]
-fn a_file_that_was_cut_is_moved_aside_as_it_is() {
+fn a_truncated_file_is_renamed_unchanged() {
     let (bench, known) = filled();
     let intact = fs::read(bench.path()).expect("read");
     for length in [1, 100, 4096, 4097, intact.len() / 2, intact.len() - 4096] {
@@ -81,7 +81,7 @@ fn a_file_that_was_cut_is_moved_aside_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_is_damaged_while_it_is_used_is_moved_aside_too() {
+async fn a_file_damaged_while_open_is_renamed() {
     let (bench, known) = filled();
     let disk = bench.open();
     fs::write(bench.path(), b"").expect("written");
@@ -96,7 +96,7 @@ async fn what_is_damaged_while_it_is_used_is_moved_aside_too() {
 }
 
 #[test]
-fn of_two_that_find_the_damage_at_once_one_begins_a_new_file_and_the_other_leaves_it_alone() {
+fn only_one_of_two_processes_replaces_a_damaged_file() {
     let bench = Bench::new();
     fs::write(bench.path(), b"damaged").expect("written");
     let opened: Vec<_> = std::thread::scope(|scope| {
@@ -123,7 +123,7 @@ fn of_two_that_find_the_damage_at_once_one_begins_a_new_file_and_the_other_leave
 }
 
 #[test]
-fn no_more_than_some_damaged_files_pile_up_and_none_is_lost() {
+fn the_number_of_renamed_files_is_limited_and_none_is_overwritten() {
     let bench = Bench::new();
     let mut error = None;
     for round in 0..20 {
@@ -151,7 +151,7 @@ fn no_more_than_some_damaged_files_pile_up_and_none_is_lost() {
 }
 
 #[test]
-fn a_later_version_is_left_alone_and_said_to_be_one() {
+fn a_file_of_a_later_version_is_reported_and_not_changed() {
     let (bench, known) = filled();
     set_version(&bench, 2);
 
@@ -178,7 +178,7 @@ fn a_later_version_is_left_alone_and_said_to_be_one() {
 }
 
 #[test]
-fn a_later_format_of_the_database_is_left_alone_too() {
+fn a_file_of_a_later_database_format_is_not_changed() {
     let (bench, _) = filled();
     let mut bytes = fs::read(bench.path()).expect("read");
     // The format version in each of the two commit slots.
@@ -212,7 +212,7 @@ proptest! {
     /// Whatever bytes change, each origin is recalled as it was or not at all. The file stays usable unless it looks
     /// like that of a later version.
     #[test]
-    fn damage_makes_nothing_known_that_was_not(
+    fn damage_never_creates_a_state_that_was_not_saved(
         flips in proptest::collection::vec((0.0..1.0_f64, 1_u8..=255), 1..40),
         run in 1_usize..2000,
     ) {

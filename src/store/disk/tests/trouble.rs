@@ -6,7 +6,7 @@ use std::fs;
 use super::*;
 
 #[test]
-fn a_file_that_another_has_open_is_left_to_it() {
+fn a_file_that_another_process_has_open_is_locked() {
     let bench = Bench::new();
     let first = bench.open();
     let refused = [
@@ -23,7 +23,7 @@ fn a_file_that_another_has_open_is_left_to_it() {
 }
 
 #[test]
-fn a_lock_that_is_about_to_go_is_waited_for() {
+fn opening_waits_for_a_lock_that_is_about_to_be_released() {
     let bench = Bench::new();
     let first = bench.open();
     // Closing takes longer than the first attempt to open, so opening has to wait.
@@ -33,7 +33,7 @@ fn a_lock_that_is_about_to_go_is_waited_for() {
 }
 
 #[test]
-fn where_no_file_can_be_had_the_error_says_why() {
+fn the_error_says_why_the_file_cannot_be_opened() {
     let folder = tempfile::tempdir().expect("a folder");
     let in_the_way = folder.path().join("in-the-way");
     fs::write(&in_the_way, "a file").expect("written");
@@ -57,7 +57,7 @@ fn a_folder_in_place_of_the_file_is_an_error() {
 }
 
 #[test]
-fn a_file_is_not_for_every_user_to_read() {
+fn the_file_is_not_readable_by_all_users() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = tempfile::tempdir().expect("a folder");
@@ -69,7 +69,7 @@ fn a_file_is_not_for_every_user_to_read() {
 }
 
 #[tokio::test]
-async fn while_nothing_can_be_written_it_waits_in_memory_and_that_is_told_and_counted() {
+async fn changes_wait_in_memory_while_the_file_cannot_be_written() {
     let bench = Bench::new();
     let disk = bench.open();
     disk.learns("a.example", &rules(RULES));

@@ -12,7 +12,7 @@ fn made(head: &RequestHeader, target: &Target) -> http::Request<()> {
 }
 
 #[test]
-fn a_request_says_what_was_decided_on() {
+fn a_request_is_made_from_the_decided_target() {
     let mut head = RequestHeader::build("POST", b"/other", None).expect("a head");
     for (name, value) in [
         ("Host", "other.example"),
@@ -48,7 +48,7 @@ fn a_request_says_what_was_decided_on() {
 }
 
 #[test]
-fn the_authority_is_the_origins() {
+fn the_authority_is_that_of_the_origin() {
     for (origin, scheme, authority) in [
         ("https://a.example", "https", "a.example"),
         ("https://a.example:80", "https", "a.example:80"),
@@ -69,7 +69,7 @@ fn the_authority_is_the_origins() {
 }
 
 #[test]
-fn te_stays_only_as_what_http2_allows() {
+fn only_te_trailers_is_kept() {
     for (fields, left) in [
         (&["trailers"][..], 1),
         (&["Trailers"], 1),
@@ -87,7 +87,7 @@ fn te_stays_only_as_what_http2_allows() {
 }
 
 #[test]
-fn a_path_goes_byte_for_byte_or_not_at_all() {
+fn a_path_is_sent_byte_for_byte_or_refused() {
     let head = RequestHeader::build("GET", b"/", None).expect("a head");
     let unchanged = |path: &[u8]| match request(&head, &target("https://a.example", path)) {
         Ok(request) => {
@@ -130,7 +130,7 @@ fn a_path_goes_byte_for_byte_or_not_at_all() {
 }
 
 #[test]
-fn a_response_states_its_length_once_and_changes_no_protocol() {
+fn a_response_has_one_length_and_cannot_switch_protocols() {
     let of = |status: u16, lengths: &[&'static str]| {
         let mut builder = http::Response::builder().status(status);
         for length in lengths {

@@ -5,7 +5,7 @@ use h2::Reason;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_reset_says_whether_anything_was_processed() {
+async fn the_reason_of_a_reset_says_if_the_request_was_processed() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     for (reason, unprocessed, http1) in [
         (Reason::REFUSED_STREAM, true, false),
@@ -28,7 +28,7 @@ async fn a_reset_says_whether_anything_was_processed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn behind_the_head_nothing_is_unprocessed() {
+async fn a_reset_after_the_head_counts_as_processed() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     let mut stream = shared.send(get("/"), true).expect("room");
     let (_, mut respond) = origin.next_request().await;
@@ -41,7 +41,7 @@ async fn behind_the_head_nothing_is_unprocessed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_goaway_ends_the_streams_above_its_last_and_no_other() {
+async fn a_goaway_ends_only_the_streams_above_its_last() {
     let (shared, mut raw) = Raw::start(Bounds::default()).await;
     let mut first = shared.send(get("/1"), true).expect("room");
     let mut second = shared.send(get("/2"), false).expect("room");
@@ -66,7 +66,7 @@ async fn a_goaway_ends_the_streams_above_its_last_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_breaks_leaves_open_what_was_processed() {
+async fn after_a_broken_connection_a_request_may_have_been_processed() {
     let (shared, mut raw) = Raw::start(Bounds::default()).await;
     let mut first = shared.send(get("/1"), true).expect("room");
     let mut second = shared.send(get("/2"), true).expect("room");

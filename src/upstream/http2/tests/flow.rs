@@ -13,7 +13,7 @@ fn small(streams: u32) -> Bounds {
 }
 
 #[tokio::test(start_paused = true)]
-async fn content_goes_both_ways_at_once_and_trailers_come_behind_it() {
+async fn content_flows_both_ways_and_trailers_follow() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     // Many times the window, so that neither direction gets far without the other.
     let sent: Bytes = (0..2_000_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
@@ -67,7 +67,7 @@ async fn content_goes_both_ways_at_once_and_trailers_come_behind_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_that_nobody_reads_leave_every_other_its_window() {
+async fn unread_streams_do_not_use_up_the_window_of_others() {
     let (shared, mut origin) = Origin::start(small(8), |_| {}).await;
     let content_of = Bytes::from(vec![b'x'; 1 << 20]);
     let sent = Arc::new([const { AtomicUsize::new(0) }; 8]);
@@ -107,7 +107,7 @@ async fn streams_that_nobody_reads_leave_every_other_its_window() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_no_more_streams_than_either_side_allows() {
+async fn both_sides_limit_the_number_of_streams() {
     for (ours, theirs, room) in [(2, None, 2), (2, Some(50), 2), (50, Some(3), 3), (50, Some(0), 0)] {
         let (shared, _origin) = Origin::start(small(ours), |builder| {
             if let Some(theirs) = theirs {
@@ -132,7 +132,7 @@ async fn there_are_no_more_streams_than_either_side_allows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_origin_that_wants_no_more_content_is_heard_all_the_same() {
+async fn an_early_response_is_read_if_the_origin_stops_reading() {
     let (shared, mut raw) = Raw::start(Bounds::default()).await;
     let mut stream = shared.send(get("/"), false).expect("room");
     stream.push(vec![b'x'; 1 << 20].into(), false);
@@ -150,7 +150,7 @@ async fn an_origin_that_wants_no_more_content_is_heard_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_can_follow_alone() {
+async fn the_end_of_content_can_be_sent_on_its_own() {
     for parts in [&[][..], &["a"], &["a", "b"]] {
         let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
         let mut stream = shared.send(get("/"), false).expect("room");
@@ -169,7 +169,7 @@ async fn the_end_can_follow_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn content_that_an_origin_does_not_read_holds_up_no_other() {
+async fn content_that_an_origin_does_not_read_does_not_delay_others() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     let mut upload = shared.send(get("/upload"), false).expect("room");
     assert!(shared.has_room(false), "others go on");

@@ -40,7 +40,7 @@ impl Raw {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_that_is_too_large_fails_its_stream_and_a_huge_one_the_connection() {
+async fn a_large_head_fails_its_stream_and_a_huge_one_the_connection() {
     for (size, fits, goes_on) in [(60_000, true, true), (66_000, false, true), (200_000, false, false)] {
         let bounds = Bounds {
             max_head: 64 * 1024,
@@ -89,7 +89,7 @@ async fn a_head_without_end_closes_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_response_of_http2_is_told_so() {
+async fn a_malformed_response_fails_its_stream() {
     for (name, block) in [
         (
             "a field of a connection",
@@ -127,7 +127,7 @@ async fn what_is_no_response_of_http2_is_told_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_or_less_content_than_was_promised_breaks_off() {
+async fn content_that_differs_from_its_length_is_incomplete() {
     for content_sent in ["four", "eighteen"] {
         let (shared, mut raw) = Raw::start(Bounds::default()).await;
         let mut stream = shared.send(get("/"), true).expect("room");
@@ -142,7 +142,7 @@ async fn more_or_less_content_than_was_promised_breaks_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn informational_responses_are_given_and_counted() {
+async fn informational_responses_are_forwarded_and_limited() {
     let early = [field(":status", "103"), field("link", "</a>")].concat();
     for (count, is_taken) in [(1, true), (16, true), (17, false)] {
         let (shared, mut raw) = Raw::start(Bounds::default()).await;
@@ -176,7 +176,7 @@ async fn informational_responses_are_given_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_promise_that_nobody_wants_ends_the_connection() {
+async fn a_push_promise_ends_the_connection() {
     let (shared, mut raw) = Raw::start(Bounds::default()).await;
     let mut stream = shared.send(get("/"), true).expect("room");
     raw.wait_for_requests(1).await;

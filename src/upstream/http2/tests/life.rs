@@ -5,7 +5,7 @@ use h2::Reason;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_answers_no_ping_is_dead() {
+async fn a_connection_without_a_ping_reply_is_closed() {
     let (shared, _mute) = Raw::start(Bounds::default()).await;
     let mut stream = shared.send(get("/"), true).expect("room");
     let began = tokio::time::Instant::now();
@@ -23,7 +23,7 @@ async fn a_peer_that_answers_no_ping_is_dead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_is_there_may_think_for_hours() {
+async fn a_response_may_take_hours_if_pings_are_answered() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     let mut stream = shared.send(get("/"), true).expect("room");
     let (_request, mut respond) = origin.next_request().await;
@@ -33,7 +33,7 @@ async fn a_peer_that_is_there_may_think_for_hours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_streams_there_are_no_pings_and_an_end() {
+async fn an_idle_connection_sends_no_pings_and_is_closed() {
     let (shared, mut raw) = Raw::start(Bounds::default()).await;
     let began = tokio::time::Instant::now();
     let (kind, payload) = raw.next(&[PING, GOAWAY]).await.expect("an end");
@@ -44,7 +44,7 @@ async fn without_streams_there_are_no_pings_and_an_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_idle_time_begins_with_the_end_of_the_last_stream() {
+async fn the_idle_time_starts_when_the_last_stream_ends() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     for _ in 0..5 {
         let mut stream = shared.send(get("/"), true).expect("room");
@@ -83,7 +83,7 @@ async fn a_stream_that_is_dropped_or_reset_is_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_many_cancelled_streams_new_ones_go_elsewhere_and_old_ones_go_on() {
+async fn after_many_cancelled_streams_a_connection_gets_no_new_ones() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     let mut kept = shared.send(get("/kept"), true).expect("room");
     let (_request, mut respond) = origin.next_request().await;
